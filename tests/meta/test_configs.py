@@ -21,7 +21,7 @@ def test_every_parameter_exists_and_takes_the_value(path: Path) -> None:
     for line in chosen:  # each alone: the commented ones are alternatives
         name, _, value = line.partition(" = ")
         registry = Registry(CATALOG, gather_settings([(name, value)], {}, files=[]))
-        registry.check()
+        registry.check_settings()
         assert registry.variable(name).origin.source == "command line"
 
 

@@ -178,7 +178,7 @@ def _read_parameters(data: bytes, folder: Path) -> None:
     ):
         with _refused(UsageError):
             records = [ComponentRecord.from_dict(values) for values in _records()]
-            Registry(CATALOG, gather_settings(pairs, environ), records).check()
+            Registry(CATALOG, gather_settings(pairs, environ), records).check_settings()
 
 
 @cache

@@ -90,7 +90,7 @@ def two_networks(kind: str) -> Iterator[World]:
             deadline = conductor._events.next_deadline()
             assert deadline is not None, "nothing is under way"
             conductor.time = deadline
-            conductor._events.run(deadline)
+            conductor._events.run_due(deadline)
             for engine in engines:
                 engine.poll_all()  # their timers
 

@@ -251,4 +251,4 @@ class Wire:
         while self.step():
             assert self.now < until, "no end"
             for side in self.sides:
-                side.machine.check()
+                side.machine.check_invariants()

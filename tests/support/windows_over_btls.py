@@ -21,7 +21,7 @@ TURNS = 200
 def counted(process: RankProcess) -> Counts:
     """Every promise and some random programs; what this rank began, by BTL and kind."""
     found: Counter[str] = Counter()
-    begin, change = Transfers.begin, Changing.begin
+    begin, change = Transfers.begin_move, Changing.begin_change
 
     def counted_transfer(self: Transfers, transfer: Transfer, way) -> None:  # type: ignore[no-untyped-def]
         found[f"{way.module.name} {'put' if transfer.puts else 'get'}"] += 1
@@ -31,15 +31,15 @@ def counted(process: RankProcess) -> Counts:
         found[f"{way.module.name} atomic"] += 1
         return change(self, pending, what, way)
 
-    Transfers.begin = counted_transfer  # type: ignore[method-assign]
-    Changing.begin = counted_change  # type: ignore[method-assign]
+    Transfers.begin_move = counted_transfer  # type: ignore[method-assign]
+    Changing.begin_change = counted_change  # type: ignore[method-assign]
     try:
         programs.everything(process)
         window_programs.seeded(process)
         window_programs.seeded_allocated(process)
     finally:
-        Transfers.begin = begin  # type: ignore[method-assign]
-        Changing.begin = change  # type: ignore[method-assign]
+        Transfers.begin_move = begin  # type: ignore[method-assign]
+        Changing.begin_change = change  # type: ignore[method-assign]
     return dict(found)
 
 

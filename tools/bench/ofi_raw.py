@@ -203,7 +203,7 @@ def pong(end: End, peer: Connection, size: int, count: int) -> None:
     play(end, size, count, first=True)
 
 
-def _bereft(*_: object) -> None:
+def _child_ended(*_: object) -> None:
     """Nothing will ever complete: some providers crash their process."""
     raise RuntimeError("the other process has ended")
 
@@ -218,7 +218,7 @@ def measure(
     )
     server.start()
     there.close()
-    signal.signal(signal.SIGCHLD, _bereft)
+    signal.signal(signal.SIGCHLD, _child_ended)
     end = End(here, provider, flags, wait=wait)
     keep_apart(0)
     found: list[dict[str, object]] = []

@@ -87,7 +87,7 @@ def _installed(name: str, mca: tuple[tuple[str, str], ...]) -> BtlComponent:
     try:
         registry = Registry(CATALOG, gather_settings(mca, {}, files=[]))
         records = registry.load("btl")
-        registry.check()
+        registry.check_settings()
     except UsageError as problem:
         _end("\n".join(problem.problems), problem.exit_code)
     names = list(dict.fromkeys(record.name for record in records))

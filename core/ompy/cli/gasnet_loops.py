@@ -85,7 +85,7 @@ class Bench:
         source, back = bytes(range(1, SMALL + 1)), bytearray(SMALL)
         yield self._row("put", "out", SMALL, lambda: gasnet.put(1, 0, source))
         yield self._row("get", "out", SMALL, lambda: gasnet.get(back, 1, 0))
-        check(back, source)
+        check_bytes(back, source)
 
     def _messages(self) -> Iterator[Row]:
         medium = bytes(min(512, gasnet.am_max_medium()))  # reference gasnet.md 1: of 1.20.0
@@ -131,7 +131,7 @@ class Bench:
             yield self._row("put flood", local, size, puts, WINDOW)
             memory[:] = bytes(size)
             yield self._row("get flood", local, size, gets, WINDOW)
-            check(memory, data)
+            check_bytes(memory, data)
 
     def _copies(self) -> Iterator[Row]:
         """What a copy within the memory that both ranks map takes: no transfer is faster."""
@@ -172,7 +172,7 @@ def way_of(before: dict[str, int], after: dict[str, int]) -> str:
     return " ".join([*engine, *(place for place in PLACES if place in grown)])
 
 
-def check(memory: Any, expected: bytes) -> None:
+def check_bytes(memory: Any, expected: bytes) -> None:
     """Stop the job if the bytes that arrived are not the ones that were sent."""
     if bytes(memory) != expected:
         raise AssertionError(f"wrong data in a buffer of {len(memory)} bytes")

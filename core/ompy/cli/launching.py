@@ -272,7 +272,7 @@ def resolve(pairs: Sequence[tuple[str, str]]) -> tuple[Registry, list[PlmCompone
     from ompy.mca.settings import gather_settings
 
     registry = Registry(CATALOG, gather_settings(pairs, os.environ))
-    registry.check()
+    registry.check_settings()
     insist_on_seal(registry)
     for notice in [*registry.notices(), *_meant_for_open_mpi(registry, os.environ)]:
         tell_user(f"warning: {notice}")

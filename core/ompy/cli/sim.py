@@ -322,7 +322,7 @@ def make_job(options: dict[str, Any], rules: Sequence[FaultRule]) -> Job:
     about = {"job": job_id_of(options["seed"]), "host": os.uname().nodename}
     registry.speak_for(**about)
     set_log_format(registry.reporter().form, **about)
-    registry.check()
+    registry.check_settings()
     insist_on_seal(registry)
     each = min(options["ranks_per_host"], options["ranks"])
     if each == 1 and through_memory(str(registry.value("btl"))):

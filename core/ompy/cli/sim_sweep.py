@@ -49,7 +49,7 @@ class Sweep:
         """What each world runs."""
         return self._first.job
 
-    def run(self) -> int:
+    def run_seeds(self) -> int:
         """Run all seeds, keep and shrink what failed. Returns the exit code."""
         begun = time.monotonic()
         for trial in attempts(self._scenarios(), self._jobs):
@@ -225,4 +225,4 @@ def run_sweep(options: dict[str, Any]) -> int:
     """
     sweep = Sweep(options)
     preload(sweep.job)
-    return sweep.run()
+    return sweep.run_seeds()

@@ -156,7 +156,7 @@ def listing(chosen: list[tuple[int, Message]]) -> str:
         if message.decided and message.decided != message.protocol:
             protocol += f", became {message.decided}"
         rows.append(
-            f"{number:>5} {message.start / 1000:>12.3f}  {message.sender:>4} "
+            f"{number:>5} {message.start_time / 1000:>12.3f}  {message.sender:>4} "
             f"{message.receiver:>4} {message.tag:>6} {byte_count(message.size):>10}  {protocol}"
         )
     return "\n".join(rows)

@@ -51,7 +51,7 @@ def listing(chosen: Numbered, found: Operations) -> str:
     rows = [f"{'':>5} {'us':>12}  {'from':>4} {'to':>4} {'size':>10}  operation"]
     for number, each in chosen:
         rows.append(
-            f"{number:>5} {each.start / 1000:>12.3f}  {each.source:>4} {each.target:>4} "
+            f"{number:>5} {each.start_time / 1000:>12.3f}  {each.source:>4} {each.target:>4} "
             f"{byte_count(each.size):>10}  {one_line(_line(each, found))}"
         )
     return "\n".join(rows)

@@ -74,7 +74,7 @@ def registry(component: BtlComponent, settings: Settings, btl: str) -> Registry:
     pairs = [(name, str(value)) for name, value in given.items()]
     made = Registry(CATALOG, gather_settings(pairs, {}, files=[]), records)
     made.load(component.framework)
-    made.check()
+    made.check_settings()
     return made
 
 

@@ -52,7 +52,7 @@ class Operation:
         self._check = check
 
     @ccall
-    def check(self, layout: Layout) -> None:
+    def check_layout(self, layout: Layout) -> None:
         """See that the operation is defined for a layout, before anything is sent.
 
         An operation made without a check says yes to all of them.
@@ -75,7 +75,7 @@ class Operation:
     ) -> None:
         """Store `left op right` in `right`: `size` bytes of packed elements from `start` and `at`.
 
-        Whoever calls it has asked `check`. Nothing is called for no bytes.
+        Whoever calls it has asked `check_layout`. Nothing is called for no bytes.
         """
         loop = self.loops.get(layout.format)
         if loop is not None:

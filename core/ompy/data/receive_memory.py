@@ -36,7 +36,7 @@ class ReceivePool:
         self._idle = 0
         self.made = 0
 
-    def take(self, length: int) -> memoryview:
+    def take_memory(self, length: int) -> memoryview:
         """Writable memory of `length` bytes that nobody else has; not cleared."""
         blocks = self._blocks
         for index in reversed(range(len(blocks))):
@@ -80,4 +80,4 @@ pool: Final = ReceivePool()
 
 def receive_memory(length: int) -> memoryview:
     """Writable memory for a received object; large ones from the pool."""
-    return memoryview(bytearray(length)) if length < POOLED_FROM else pool.take(length)
+    return memoryview(bytearray(length)) if length < POOLED_FROM else pool.take_memory(length)

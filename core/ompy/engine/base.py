@@ -105,7 +105,7 @@ class Engine:
 
     def call_later(self, delay: int, callback: Callable[[], object]) -> Timer:
         """Call `callback` once, `delay` nanoseconds from now, from within `progress`."""
-        return self._timers.add(self.now() + delay, callback)
+        return self._timers.add_timer(self.now() + delay, callback)
 
     def device_later(self, delay: int, callback: Callable[[], object]) -> Timer:
         """Call `callback` once, `delay` nanoseconds from now, as a device does by itself.
@@ -131,7 +131,7 @@ class Engine:
             if now >= self._timers.due:
                 self._polling = True
                 try:
-                    events += self._timers.run(now)
+                    events += self._timers.run_due(now)
                 finally:
                     self._polling = False
         return events

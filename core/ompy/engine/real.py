@@ -106,7 +106,7 @@ class RealEngine(Engine):
         self._park_after = max(park_ms * 1_000_000, self._spin_for)
         self._made_to_spin_for, self._made_to_park_after = self._spin_for, self._park_after
         self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        self.wakeup.add(self._bell, self._silence)
+        self.wakeup.watch_descriptor(self._bell, self._silence)
 
     @ccall
     def now(self) -> int:

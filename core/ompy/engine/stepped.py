@@ -45,7 +45,7 @@ class SteppedEngine(Engine):
             if due is None or due >= end:
                 break
             self.pass_time(max(due - self.now(), 0))
-            self._devices.run(self.now())
+            self._devices.run_due(self.now())
         self.pass_time(max(end - self.now(), 0))
 
     def pass_time(self, duration: int) -> None:
@@ -54,13 +54,13 @@ class SteppedEngine(Engine):
 
     def device_later(self, delay: int, callback: Callable[[], object]) -> Timer:
         """Call `callback` later, also while this rank computes."""
-        timer = self._devices.add(self.now() + delay, callback)
+        timer = self._devices.add_timer(self.now() + delay, callback)
         self.wake_after(delay)
         return timer
 
     def poll_all(self) -> int:
         """Have the devices do what is due, then poll each poller once."""
-        events = self._devices.run(self.now()) if self._devices.armed else 0
+        events = self._devices.run_due(self.now()) if self._devices.armed else 0
         return events + super().poll_all()
 
     def pause(self, reason: object) -> None:

@@ -53,7 +53,7 @@ class TimerHeap:
         self.due = 0
 
     @ccall
-    def add(self, deadline: int, callback: Callable[[], object]) -> Timer:
+    def add_timer(self, deadline: int, callback: Callable[[], object]) -> Timer:
         """Call `callback` at `deadline` (engine clock, nanoseconds)."""
         timer = Timer(deadline, callback)
         self._added += 1
@@ -80,7 +80,7 @@ class TimerHeap:
         return heap[0][0]
 
     @ccall
-    def run(self, now: int) -> int:
+    def run_due(self, now: int) -> int:
         """Call what is due at `now`. Returns how many were called."""
         called = 0
         while True:

@@ -77,7 +77,7 @@ class Conductor:
 
     def after(self, delay: int, callback: Callable[[], object]) -> None:
         """Let something happen in the world `delay` nanoseconds from now."""
-        self._events.add(self.time + delay, callback)
+        self._events.add_timer(self.time + delay, callback)
 
     def stream(self, *decision: object) -> Random:
         """Where decisions of one kind and place are drawn from, as ("packet", 0, 1, "rail0").
@@ -91,7 +91,7 @@ class Conductor:
         """Which of the ranks that can go on does so now."""
         return self.random.randrange(len(ready))
 
-    def run(self, programs: Sequence[Callable[[], object]]) -> list[object]:
+    def run_engines(self, programs: Sequence[Callable[[], object]]) -> list[object]:
         """Run one program per engine to the end.
 
         Returns:
@@ -131,7 +131,7 @@ class Conductor:
             stuck = [f"rank {rank} waits for {reason}" for rank, reason in waits.items()]
             raise Deadlock("; ".join(stuck) + f" (seed {self.seed})", waits)
         self.time = max(self.time, deadline)
-        self._events.run(self.time)
+        self._events.run_due(self.time)
 
     def _abandon(self) -> None:
         for engine in self._engines:
@@ -196,7 +196,7 @@ class VirtualEngine(SteppedEngine):
         """Lose the core until something wakes this rank; nothing is polled, but devices work on."""
         self._block(reason)
         if self._devices.armed:
-            self._devices.run(self.now())
+            self._devices.run_due(self.now())
 
     def _block(self, reason: object) -> None:
         self._reason = reason

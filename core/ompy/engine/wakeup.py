@@ -55,7 +55,7 @@ class Wakeup:
         """The descriptors of libraries, which an event loop has to watch itself."""
         return list(self._apart)
 
-    def add(self, descriptor: int, callback: Callable[[], object]) -> None:
+    def watch_descriptor(self, descriptor: int, callback: Callable[[], object]) -> None:
         """Wake for `descriptor` being readable; `dispatch` then calls `callback`."""
         self._callbacks[descriptor] = callback
         if self._epoll is not None:

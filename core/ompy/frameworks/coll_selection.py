@@ -204,7 +204,9 @@ class SelectedColl(CollModule):
         self._begun += 1
         return TAG_NONBLOCKING - self._begun % TAGS_IN_TURN
 
-    def begin(self, operation: str, tag: int, *arguments: Any, word: int = 0) -> CollectiveRequest:
+    def begin_operation(
+        self, operation: str, tag: int, *arguments: Any, word: int = 0
+    ) -> CollectiveRequest:
         """Begin an operation.
 
         Args:

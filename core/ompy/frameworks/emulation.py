@@ -147,7 +147,7 @@ class EmulatedTransfers(Poller):
         """Nothing is under way, asked or to be answered."""
         return not self._operations and not self._answers
 
-    def begin(
+    def begin_transfer(
         self, kind: int, endpoint: Endpoint, descriptor: Descriptor, identity: int, offset: int
     ) -> int:
         """Begin a put or get; the caller has checked its size and alignment.

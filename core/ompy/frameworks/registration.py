@@ -74,7 +74,9 @@ class RegistrationTable:
         return len(self._entries)
 
     @ccall
-    def add(self, memory: memoryview, access: int, low: U64 = 0, bits: int = 0) -> Registration:
+    def register_memory(
+        self, memory: memoryview, access: int, low: U64 = 0, bits: int = 0
+    ) -> Registration:
         """Register memory.
 
         Args:

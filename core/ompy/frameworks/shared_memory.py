@@ -38,7 +38,7 @@ class SharedMemory:
         self._place = (0, 0, 0)
         self.view: memoryview | None = None
 
-    def make(self, copy: ProcessCopy, size: int) -> bytes:
+    def create_segment(self, copy: ProcessCopy, size: int) -> bytes:
         """Have the memory; where it is, for the others to map.
 
         Raises:
@@ -57,7 +57,7 @@ class SharedMemory:
         return PLACE.pack(copy.identity, *place, int.from_bytes(proof, "little"))
 
     def map(self, copy: ProcessCopy, place: bytes) -> None:
-        """Map what `make` has told of.
+        """Map what `create_segment` has told of.
 
         Raises:
             LinkError: it cannot be mapped, or is other memory.
@@ -114,7 +114,7 @@ def _offer(
     place = bytes(PLACE.size)
     try:
         if copy is not None:
-            place = shared.make(copy, size)
+            place = shared.create_segment(copy, size)
     except LinkError as problem:
         _note(exchange, str(problem))
     others = range(1, exchange.size)

@@ -120,7 +120,7 @@ class AtomicDomain:
         asked = _Asked(self, result, op, operand1, operand2)
         if rank._atomic_here(node, offset, asked):
             return INVALID_HANDLE
-        handle = rank._state().handle()
+        handle = rank._state().new_handle()
         try:
             rank._begin_atomic(node, offset, asked, handle)
         except BaseException:
@@ -144,7 +144,7 @@ class AtomicDomain:
             return
         operations = rank._state().current()
         is_get = asked.result is not None
-        operations.begin(is_get=is_get)
+        operations.begin_transfer(is_get=is_get)
         try:
             rank._begin_atomic(node, offset, asked, operations)
         except BaseException:

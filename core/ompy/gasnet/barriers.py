@@ -103,7 +103,7 @@ class Barriers(Syncs):
 
     def _on_round(self, _token: Token, _payload: memoryview, words: Sequence[int]) -> None:
         parity, number, flags, name = words
-        self._barrier.take(parity, number, Knowledge(flags, name))
+        self._barrier.take_round(parity, number, Knowledge(flags, name))
 
     def _kick_barrier(self) -> None:
         while (message := self._barrier.next_round()) is not None:

@@ -69,7 +69,7 @@ class Arrived:
         self.done = False
         self.got = False
 
-    def take(self, what: Message, place: int, payload: bytes) -> None:
+    def take_edge_message(self, what: Message, place: int, payload: bytes) -> None:
         """A message has come."""
         if what is Message.DATA:
             self.parts.append((place, payload))
@@ -123,7 +123,7 @@ class Edge:
         return self.state is State.OVER
 
     def _say(self, what: Message, place: int = NOWHERE) -> None:
-        self._op.say(self.peer, what, self.slot, place)
+        self._op.send_message(self.peer, what, self.slot, place)
 
     def _move(self, place: int, *, is_get: bool) -> None:
         self.state = State.MOVING
@@ -159,7 +159,7 @@ class Outgoing(Edge):
         op = self._op
         if len(self.view) <= op.small:
             self.state = State.OVER
-            op.say(self.peer, Message.DATA, self.slot, 0, self.view)
+            op.send_message(self.peer, Message.DATA, self.slot, 0, self.view)
             return
         want = op.arrived(self.peer, self.slot).want
         place = self._known if self._known != NOWHERE else want
@@ -175,7 +175,7 @@ class Outgoing(Edge):
             return
         self.state = State.OVER
         for at in range(0, len(self.view), op.small):
-            op.say(self.peer, Message.DATA, self.slot, at, self.view[at : at + op.small])
+            op.send_message(self.peer, Message.DATA, self.slot, at, self.view[at : at + op.small])
 
 
 class Incoming(Edge):

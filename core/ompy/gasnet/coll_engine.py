@@ -106,7 +106,7 @@ class CollectiveEngine(Atomics):
                 return
             if handler == TEAM_ROUND:
                 parity, number, flags, name = rest
-                team.barrier.take(parity, number, Knowledge(flags, name))
+                team.barrier.take_round(parity, number, Knowledge(flags, name))
                 self._coll_news = True
                 return
             early = rest[0] > team.begun and MESSAGES[rest[1]] is not Message.BROKEN
@@ -130,7 +130,9 @@ class CollectiveEngine(Atomics):
             if self._break(team, number, text):
                 self._notices.append((team, number, mine, text))
         elif op is not None:
-            op.take(team.node2rank(source), what, slot, joined_number(*words[3:HEAD]), payload)
+            op.take_message(
+                team.node2rank(source), what, slot, joined_number(*words[3:HEAD]), payload
+            )
             self._coll_news = True
 
     def _break(self, team: Team, number: int, text: str) -> bool:

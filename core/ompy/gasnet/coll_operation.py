@@ -121,7 +121,7 @@ class Operation:
         """What has come from a member for a slot."""
         return self._arrived.setdefault((peer, slot), Arrived())
 
-    def say(
+    def send_message(
         self,
         peer: int,
         what: Message,
@@ -149,9 +149,11 @@ class Operation:
 
     # --- what drives it
 
-    def take(self, source: int, what: Message, slot: int, place: int, payload: bytes) -> None:
+    def take_message(
+        self, source: int, what: Message, slot: int, place: int, payload: bytes
+    ) -> None:
         """A message of it has come."""
-        self.arrived(source, slot).take(what, place, payload)
+        self.arrived(source, slot).take_edge_message(what, place, payload)
 
     def advance(self) -> None:
         """Do what can be done."""

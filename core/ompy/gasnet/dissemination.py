@@ -80,7 +80,7 @@ class Dissemination:
         self.known = known
         self._sent = self._merged = 0
 
-    def take(self, parity: int, number: int, known: Knowledge) -> None:
+    def take_round(self, parity: int, number: int, known: Knowledge) -> None:
         """A message of a round has come, perhaps of the next barrier."""
         key = parity, number
         assert key not in self._arrived, "a round's message has come twice"

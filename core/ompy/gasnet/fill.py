@@ -44,7 +44,7 @@ class Fills(Values):
         """Begin to; with a handle. Raises as `memset`."""
         if self._filled_here(node, offset, value, size):
             return INVALID_HANDLE
-        handle = self._state().handle()
+        handle = self._state().new_handle()
         try:
             self._begin_fill(node, offset, value, size, handle)
         except BaseException:
@@ -57,7 +57,7 @@ class Fills(Values):
         if self._filled_here(node, offset, value, size):
             return
         operations = self._state().current()
-        operations.begin(is_get=False)
+        operations.begin_transfer(is_get=False)
         try:
             self._begin_fill(node, offset, value, size, operations)
         except BaseException:

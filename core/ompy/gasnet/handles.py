@@ -106,7 +106,7 @@ class Implicit(Transfer):
         self._lock = _thread.allocate_lock()
         self._drained: Waitable | None = None
 
-    def begin(self, *, is_get: bool) -> None:
+    def begin_transfer(self, *, is_get: bool) -> None:
         """One more."""
         with self._lock:
             if is_get:
@@ -158,7 +158,7 @@ class ThreadState:
         self.implicit = Implicit()
         self.region: Implicit | None = None
 
-    def handle(self) -> Handle:
+    def new_handle(self) -> Handle:
         """A new explicit handle.
 
         Raises:

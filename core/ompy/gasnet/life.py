@@ -280,7 +280,7 @@ class Gasnet(TeamCalls):
 
     def _on_farewell(self, _token: Token, _payload: memoryview, words: Sequence[int]) -> None:
         parity, number = words
-        self._farewell.take(parity, number, Knowledge(ANONYMOUS, 0))
+        self._farewell.take_round(parity, number, Knowledge(ANONYMOUS, 0))
 
     # --- how it waits
 

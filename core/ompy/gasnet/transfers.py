@@ -127,7 +127,7 @@ class Transfers(Messages):
         if self._load(local, node, offset):
             return
         operations = self._state().current()
-        operations.begin(is_get=True)
+        operations.begin_transfer(is_get=True)
         try:
             self._begin_get(node, offset, local, operations)
         except BaseException:
@@ -151,7 +151,7 @@ class Transfers(Messages):
         if node == self._me or not len(local):
             self._store(node, offset, local)
             return INVALID_HANDLE
-        handle = self._state().handle()
+        handle = self._state().new_handle()
         try:
             head = self._begin_put(node, offset, local, handle, bulk=bulk)
         except BaseException:
@@ -166,7 +166,7 @@ class Transfers(Messages):
         if self._store(node, offset, local):
             return
         operations = self._state().current()
-        operations.begin(is_get=False)
+        operations.begin_transfer(is_get=False)
         try:
             head = self._begin_put(node, offset, local, operations, bulk=bulk)
         except BaseException:
@@ -231,7 +231,7 @@ class Transfers(Messages):
         if node == self._me or not len(local):
             self._load(local, node, offset)
             return INVALID_HANDLE
-        handle = self._state().handle()
+        handle = self._state().new_handle()
         try:
             self._begin_get(node, offset, local, handle)
         except BaseException:
@@ -274,7 +274,7 @@ class Transfers(Messages):
         if not operations.under_way(gets=True, puts=True):
             state.region = None
             return INVALID_HANDLE
-        handle = state.handle()
+        handle = state.new_handle()
         state.region = None
         operations.when_drained(handle)
         return handle

@@ -243,7 +243,7 @@ class Vectors(Fills):
         """Begin all pieces. Returns a handle for all of them."""
         self._check_all(node, pieces)
         state = self._state()
-        handle, outer = state.handle(), state.region
+        handle, outer = state.new_handle(), state.region
         operations = state.region = Implicit()
         try:
             begin = self._implicit_gets if is_get else self._implicit_puts

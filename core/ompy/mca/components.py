@@ -289,7 +289,7 @@ class ComponentTable:
     def note(self, framework: str, step: str, **details: str) -> None:
         """Write a line about a step, if the framework's verbosity asks for it."""
         if self._verbosity(framework) >= VERBOSITY["component"]:
-            sys.stderr.write(self.reporter().step(framework, step, details))
+            sys.stderr.write(self.reporter().report_step(framework, step, details))
 
     def reporter(self) -> Reporter:
         """Makes lines of what is said here, in the form that the user wants."""

@@ -60,7 +60,7 @@ class Registry:
             catalog: the frameworks.
             settings: best first, as `gather_settings` returns them.
             records: the components there are; None to look for them when that is needed.
-            validated: values resolved in another process; `check` trusts them.
+            validated: values resolved in another process; `check_settings` trusts them.
         """
         self.frameworks: dict[str, Framework] = {
             framework.name: framework for framework in (MCA, *catalog, HOOKS)
@@ -144,7 +144,7 @@ class Registry:
 
     # Checking
 
-    def check(self) -> None:
+    def check_settings(self) -> None:
         """See that everything the user set means something.
 
         Every name is a parameter's, every value is valid, every component asked for by name
@@ -538,9 +538,9 @@ class Registry:
         """Everything a rank needs to know, as plain values JSON can carry; checks first.
 
         Raises:
-            UsageError: as `check`.
+            UsageError: as `check_settings`.
         """
-        self.check()
+        self.check_settings()
         return {
             "format": SNAPSHOT_FORMAT,
             "settings": [[name, raw, *origin] for name, raw, origin in self._settings],

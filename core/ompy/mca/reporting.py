@@ -71,7 +71,7 @@ class Reporter:
         """What to write for a text of whole lines, as `outputs.speak` wants it."""
         return self.lines(Finding(name, text, level))
 
-    def step(self, framework: str, step: str, details: Mapping[str, str]) -> str:
+    def report_step(self, framework: str, step: str, details: Mapping[str, str]) -> str:
         """The line for a step of a framework, which its verbosity has asked for."""
         render = _as_json if self.form == JSON else _as_console_line
         filled = {key: value for key, value in details.items() if value}

@@ -33,7 +33,7 @@ def begun(call: Call) -> Request:
     """Begin a call."""
     comm, operation, arguments = call
     tag = comm.communicator.order.tag()
-    started = comm.call(comm.coll.begin, operation, tag, *arguments)
+    started = comm.call(comm.coll.begin_operation, operation, tag, *arguments)
     return Request._adopt(CollectiveState(comm, started, arguments))  # noqa: SLF001 - ours
 
 
@@ -76,11 +76,11 @@ class PersistentCollectiveState(PersistentState):
         self._tag = order.tag()
         self._word = order.keep()
 
-    def begin(self) -> Operation:
+    def begin_operation(self) -> Operation:
         """Begin the operation."""
         comm, operation, arguments = self._call
         started: Operation = comm.call(
-            comm.coll.begin, operation, self._tag, *arguments, word=self._word
+            comm.coll.begin_operation, operation, self._tag, *arguments, word=self._word
         )
         return started
 

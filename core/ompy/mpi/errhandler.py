@@ -60,7 +60,7 @@ class Errhandler(Handle):
         if not callable(function):
             raise TypeError(f"expecting a function, not {type(function).__name__}")
         state = ErrhandlerState(kind, function)
-        _users.setdefault(kind, Limited(f"error handlers for a {kind}")).add(state)
+        _users.setdefault(kind, Limited(f"error handlers for a {kind}")).count_new(state)
         return cls._adopt(state)
 
     def _state(self) -> ErrhandlerState:

@@ -117,7 +117,7 @@ class _UserCodes:
         self.texts: dict[int, str] = {}
         self.last = ERR_LASTCODE
 
-    def add(self, error_class: int | None) -> int:
+    def add_code(self, error_class: int | None) -> int:
         with self.lock:
             self.last += 1
             self.classes[self.last] = self.last if error_class is None else error_class
@@ -151,7 +151,7 @@ def Get_error_string(errorcode: int) -> str:
 
 def Add_error_class() -> int:
     """A new error class."""
-    return _added.add(None)
+    return _added.add_code(None)
 
 
 def Remove_error_class(errorclass: int) -> None:
@@ -169,7 +169,7 @@ def Add_error_code(errorclass: int) -> int:
     """A new error code of a class."""
     if Get_error_class(errorclass) != errorclass:
         raise MPIException(ERR_ARG, f"{errorclass} is not an error class")
-    return _added.add(errorclass)
+    return _added.add_code(errorclass)
 
 
 def Remove_error_code(errorcode: int) -> None:

@@ -22,7 +22,7 @@ class Limited:
         self._lock = _thread.allocate_lock()
         self._states: Any = None
 
-    def add(self, state: State) -> None:
+    def count_new(self, state: State) -> None:
         """Count a new one.
 
         Raises:

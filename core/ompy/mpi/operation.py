@@ -97,7 +97,7 @@ class Op(Handle):
         if not callable(function):
             raise TypeError(f"expecting a function, not {type(function).__name__}")
         state = OpState("", lambda x, y: function(x, y, None), function, commutes=bool(commute))
-        _users.add(state)
+        _users.count_new(state)
         self = cls._adopt(state)
         self._function = function
         return self
@@ -134,7 +134,7 @@ class Op(Handle):
         operation = self._operation(datatype)
         result = right.packed()
         try:
-            operation.check(left.layout)
+            operation.check_layout(left.layout)
             operation.kernel(memoryview(left.packed()), memoryview(result), left.layout, left.count)
         except MPIError as problem:
             if isinstance(problem, MPIException):

@@ -162,10 +162,10 @@ class PersistentState(RequestState):
                 ERR_REQUEST, "the request is active: wait for it before starting it"
             )
         self.watched = False
-        self.operation = self.begin()
+        self.operation = self.begin_operation()
         self.running = True
 
-    def begin(self) -> Request:
+    def begin_operation(self) -> Request:
         """Begin the operation once more.
 
         Raises:
@@ -221,7 +221,7 @@ class PersistentMessageState(PersistentState):
         self.tag = tag
         self.mode = mode
 
-    def begin(self) -> Request:
+    def begin_operation(self) -> Request:
         """Begin to send or to receive.
 
         Raises:

@@ -176,7 +176,7 @@ def operation(op: Op, origin: Message, place: Place) -> str:
         raise MPIError(ERR_TYPE, "the elements of origin and target are of different kinds")
     if not layout.format:
         raise MPIError(ERR_TYPE, f"{name} on a datatype of mixed contents")
-    PREDEFINED[name].check(layout)
+    PREDEFINED[name].check_layout(layout)
     return name
 
 

@@ -122,7 +122,7 @@ class Stream(Source):
         Else the kernel goes on sending that for many minutes, to a host it cannot reach.
         """
 
-    def mute(self) -> None:
+    def block_output(self) -> None:
         """Have nothing more go out by the interface: there is no cable, and news of it is lost.
 
         What is offered to an interface without a carrier has the kernel look for the neighbour in

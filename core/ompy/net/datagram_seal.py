@@ -97,7 +97,7 @@ class DatagramSeal:
         window = self._windows.get(who)
         if window is None:
             window = self._windows[who] = ReplayWindow()
-        taken = window.take(int.from_bytes(datagram[MAC_SIZE:SEAL_SIZE], "little"))
+        taken = window.accept_number(int.from_bytes(datagram[MAC_SIZE:SEAL_SIZE], "little"))
         if taken is Taken.REPEATED:
             self.repeated += 1
         elif taken is Taken.LATE:

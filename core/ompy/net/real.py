@@ -195,7 +195,7 @@ class RealNetwork(Network):
             self._bells[local_rank] = EventDoorbell(descriptor)
             if local_rank == self._local_rank:
                 self._own_bell = descriptor
-                self._engine.wakeup.add(descriptor, self._silence)
+                self._engine.wakeup.watch_descriptor(descriptor, self._silence)
         return self._bells[local_rank]
 
     def process_copy(self) -> ProcessCopy | None:

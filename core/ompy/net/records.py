@@ -280,7 +280,7 @@ class Writer:
         return self._claimed > 0
 
     @ccall
-    def write(self, pieces: Sequence[memoryview]) -> int:
+    def write_pieces(self, pieces: Sequence[memoryview]) -> int:
         """Send as much of `pieces` as the transport takes.
 
         Returns:

@@ -43,7 +43,7 @@ class ReplayWindow:
         self.highest = 0
         self._here = bytearray(_BYTES)
 
-    def take(self, number: int) -> Taken:
+    def accept_number(self, number: int) -> Taken:
         """Note that this number is here, and say whether it is for the first time.
 
         Only for what is proven to be of the sender: anything else would move the window.

@@ -45,7 +45,7 @@ class SealedStream(WrappedStream):
 
     def send(self, pieces: Sequence[memoryview]) -> int:
         """Send them in records, and answer how many bytes have gone in whole ones."""
-        return self._writer.write(pieces)
+        return self._writer.write_pieces(pieces)
 
     def receive_into(self, view: memoryview) -> int:
         """Bytes that are known to come from the other end."""

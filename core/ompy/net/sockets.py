@@ -105,7 +105,7 @@ class SocketStream(SocketSource, Stream):
         with contextlib.suppress(OSError):  # it is reset already
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
 
-    def mute(self) -> None:
+    def block_output(self) -> None:
         """By binding it to the loopback device, which Linux lets anybody do from 5.7 on."""
         option = getattr(socket, "SO_BINDTODEVICE", None)
         if option is not None:
@@ -270,7 +270,7 @@ class SocketReadiness(Readiness):
         self._owners: dict[int, object] = {}
         self._held: set[int] = set()  # descriptors of what is readable whatever the kernel says
         self._wakeup = wakeup
-        wakeup.add(self._poll.fileno(), _nothing)
+        wakeup.watch_descriptor(self._poll.fileno(), _nothing)
 
     def add(self, source: Source, owner: object) -> None:
         """Watch a source made by this module, or one wrapped around it."""

@@ -35,9 +35,9 @@ class WrappedStream(Stream):
         """As the stream below."""
         self.inner.abandon()
 
-    def mute(self) -> None:
+    def block_output(self) -> None:
         """As the stream below."""
-        self.inner.mute()
+        self.inner.block_output()
 
     def sends_again(self) -> bool:
         """As the stream below."""

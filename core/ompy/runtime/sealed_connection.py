@@ -93,7 +93,7 @@ class SealedConnection:
         Raises:
             BlockingIOError: none of its records went whole; the same is to be offered again.
         """
-        taken = self._writer.write([memoryview(data)])
+        taken = self._writer.write_pieces([memoryview(data)])
         if not taken and len(data):
             raise BlockingIOError
         return taken

@@ -171,7 +171,7 @@ class VirtualJob:
             self.finalized(rank)
             return result
 
-        return self.conductor.run([partial(body, rank) for rank in range(size)])
+        return self.conductor.run_engines([partial(body, rank) for rank in range(size)])
 
     def finalized(self, rank: int) -> None:
         """A rank is done with finalizing, whatever its program does then: the others hear of it."""

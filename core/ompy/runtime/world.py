@@ -216,7 +216,7 @@ def _alone() -> RankProcess:
     from ompy.mca.settings import gather_settings
 
     registry = Registry(CATALOG, gather_settings([], os.environ))
-    registry.check()
+    registry.check_settings()
     procs = [Proc(0, 0, 0, os.uname().nodename)]
     wireup = LonelyWireUp()
     engine = _engine(registry, 1)
@@ -263,7 +263,7 @@ def _launched(client: AgentClient) -> RankProcess:
         client.publish(KEY, str(client.agent_port).encode())
     context.find_paths = partial(_paths, client, context, registry)
     client.on_abort = partial(context.trace.finish, "abort")
-    engine.wakeup.add(client.fileno(), client.on_readable)
+    engine.wakeup.watch_descriptor(client.fileno(), client.on_readable)
     sampler = _sample_rails(client, context, registry)  # below the faults
     disturbance = _disturb(client, context) if job.faults else None
     process = RankProcess(context, registry, _warn if me.rank == 0 else None)

@@ -67,7 +67,7 @@ class Layout:
         self._lanes = [*pairwise(lives), (lives[-1], side)]
         self.taken: list[Box] = []
 
-    def take(self, box: Box) -> None:
+    def place_box(self, box: Box) -> None:
         """A box has its place."""
         self.taken.append(box)
 

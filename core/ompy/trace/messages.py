@@ -84,12 +84,12 @@ class Message:
         self.breaks: list[Event] = []
 
     @property
-    def start(self) -> int:
+    def start_time(self) -> int:
         """When the first thing happened, posting apart."""
         return min(event.time for event in (*self.sends, *self.receives))
 
     @property
-    def end(self) -> int:
+    def end_time(self) -> int:
         """When the last thing happened."""
         return max(event.time for event in (*self.sends, *self.receives))
 
@@ -107,7 +107,7 @@ class Message:
         """Both sides' events, in order."""
         return sorted((*self.sends, *self.receives), key=lambda event: event[:2])
 
-    def add(self, event: Event, fields: dict[str, Any]) -> None:
+    def add_event(self, event: Event, fields: dict[str, Any]) -> None:
         """Take in an event of either side."""
         self.tag = fields.get("tag", self.tag)
         peer = fields.get("peer")
@@ -255,13 +255,13 @@ def messages(events: Iterable[Event]) -> list[Message]:
         message = found.get((*name, generation))
         if message is None:
             message = found[(*name, generation)] = Message(context, receiver, sequence)
-        message.add(event, fields)
+        message.add_event(event, fields)
         if event.name == "COMPLETE":
             done[(*name, side)] = generation + 1
             if fields.get("posted"):
                 message.posted = posts.get((event.rank, context, _number(fields, "posted")))
     _note_breaks(found.values(), told)
-    return sorted(found.values(), key=lambda message: message.start)
+    return sorted(found.values(), key=lambda message: message.start_time)
 
 
 def _note_breaks(found: Iterable[Message], events: Iterable[Event]) -> None:
@@ -275,7 +275,10 @@ def _note_breaks(found: Iterable[Message], events: Iterable[Event]) -> None:
 def _concerns(event: Event, message: Message) -> bool:
     """Whether a rail between the two broke while a message was under way."""
     ends = {event.rank, _value(event, "peer")}
-    return message.start <= event.time <= message.end and ends == {message.sender, message.receiver}
+    return message.start_time <= event.time <= message.end_time and ends == {
+        message.sender,
+        message.receiver,
+    }
 
 
 def _number(fields: dict[str, Any], name: str) -> int:

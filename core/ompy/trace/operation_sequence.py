@@ -40,9 +40,9 @@ def arrange(
     ways = dict.fromkeys(operation.way for operation in chosen if operation.way)
     subtitle = "; ".join(list(ways)[:4]) + ("; ..." if len(ways) > 4 else "")
     names = [(rank, head(rank, headers)) for rank in ranks]
-    layout = _Layout(found, min(operation.start for operation in chosen))
+    layout = _Layout(found, min(operation.start_time for operation in chosen))
     for operation in chosen:
-        layout.add(operation)
+        layout.add_operation(operation)
     diagram = Diagram(title, subtitle, names, legend=LEGEND, note=NOTE)
     layout.fill(diagram)
     return diagram
@@ -68,7 +68,7 @@ class _Layout:
         self._lines: list[tuple[Entry, Entry, Kind, str]] = []
         self._owned: list[tuple[list[Event], list[Entry]]] = []
 
-    def add(self, operation: Operation) -> None:
+    def add_operation(self, operation: Operation) -> None:
         """Take an operation in."""
         before = len(self._others)
         own = operation.events()

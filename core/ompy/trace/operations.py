@@ -104,12 +104,12 @@ class Operation:
         return sorted((event for event in own if event is not None), key=lambda e: e[:2])
 
     @property
-    def start(self) -> int:
+    def start_time(self) -> int:
         """When it began."""
         return self.events()[0].time
 
     @property
-    def end(self) -> int:
+    def end_time(self) -> int:
         """When the last thing of it happened."""
         return self.events()[-1].time
 
@@ -140,7 +140,7 @@ class Operations:
                 self.order[id(event)] = place
                 self._take(event, dict(event.fields))
         self.all = [operation for operation in self.all if operation.events()]
-        self.all.sort(key=lambda operation: operation.start)
+        self.all.sort(key=lambda operation: operation.start_time)
 
     def handler_name(self, operation: Operation) -> str:
         """What a message's handler is called where it runs."""

@@ -55,7 +55,7 @@ def arrange(messages: Sequence[Message], headers: Mapping[int, RankHeader]) -> D
 
 def _times(messages: Iterable[Message]) -> list[int]:
     posted = [m.posted.time for m in messages if m.posted is not None]
-    return posted + [m.start for m in messages]
+    return posted + [m.start_time for m in messages]
 
 
 def _titles(messages: Sequence[Message]) -> tuple[str, str]:

@@ -226,12 +226,12 @@ class _Drawing:
         if point.text:
             at, width = x + side * BESIDE, width_of(point.text, 14)
             box = Box(at + side * (width / 2 - AIR), y, width)
-            self._layout.take(box)
+            self._layout.place_box(box)
             self._ground(box)
             self._write(at, y + 5, point.text, text_anchor=anchor)
         when = duration(point.time)
         width = width_of(when, 12)
-        self._layout.take(Box(margin - side * width / 2, y, width))
+        self._layout.place_box(Box(margin - side * width / 2, y, width))
         self._write(margin, y + 5, when, text_anchor=outer, fill=PALE, font_size=12)
 
     def _legend(self) -> None:

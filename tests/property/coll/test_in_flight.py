@@ -83,7 +83,9 @@ def one_rank(comm: Communicator, drawn: list[tuple[Drawn, str]], chance: Random)
         if mode == "blocking":
             getattr(coll, call.name)(*prepared.arguments)
         else:
-            requests.append(coll.begin(call.name, coll.nonblocking_tag(), *prepared.arguments))
+            requests.append(
+                coll.begin_operation(call.name, coll.nonblocking_tag(), *prepared.arguments)
+            )
     chance.shuffle(requests)
     for request in requests:
         engine.wait(request)

@@ -146,7 +146,7 @@ def split(name: str, every: list[Source]) -> tuple[list[Source], list[Source]]:
 def test_the_best_source_wins_and_the_others_are_remembered(stack: Stack) -> None:
     with TemporaryDirectory() as directory:
         registry = build(stack, directory)
-        registry.check()
+        registry.check_settings()
         copy = Registry.from_snapshot(CATALOG, json.loads(json.dumps(registry.snapshot())))
         for name in MAIN:
             counted, ignored = split(name, sources(stack, directory, name))
@@ -175,7 +175,7 @@ def test_exactly_what_is_wrong_is_reported(stack: Stack) -> None:
             if counted and not counted[0].value.isdigit():
                 wrong.add((name, counted[0].detail))
     try:
-        registry.check()
+        registry.check_settings()
         problems: tuple[str, ...] = ()
     except UsageError as error:
         problems = error.problems

@@ -26,7 +26,7 @@ class InFlightModel(RuleBasedStateMachine):
     def add(self, wait: int) -> None:
         self.serial += 1
         item = f"item {self.serial}"
-        slot = self.table.add(item, self.now + wait)
+        slot = self.table.add_segment(item, self.now + wait)
         assert slot not in self.items
         assert 0 <= slot < SLOTS
         self.items[slot] = item, self.now + wait
@@ -41,7 +41,7 @@ class InFlightModel(RuleBasedStateMachine):
     @rule()
     def full(self) -> None:
         with pytest.raises(AssertionError, match="all 5 slots are taken"):
-            self.table.add("one too many", self.now)
+            self.table.add_segment("one too many", self.now)
 
     @rule(data=st.data())
     def nothing_there(self, data: st.DataObject) -> None:
@@ -73,8 +73,8 @@ TestInFlight.settings = settings(max_examples=effort(20), stateful_step_count=30
 
 def test_free_slots_are_taken_last_in_first_out() -> None:
     table: InFlight[int] = InFlight(3)
-    slots = [table.add(number, 10) for number in range(3)]
+    slots = [table.add_segment(number, 10) for number in range(3)]
     assert slots == [0, 1, 2]
     table.remove(0)
     table.remove(2)
-    assert [table.add(9, 1), table.add(9, 1)] == [2, 0]
+    assert [table.add_segment(9, 1), table.add_segment(9, 1)] == [2, 0]

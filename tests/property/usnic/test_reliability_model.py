@@ -76,7 +76,7 @@ class ReliabilityModel(RuleBasedStateMachine):
         if not hasattr(self, "wire"):
             return
         for side in self.wire.sides:
-            side.machine.check()
+            side.machine.check_invariants()
             sent = self.sent[1 - side.rank]
             assert not Counter(side.got) - Counter(sent)
             # what counts as delivered has been, and in the order of the numbers

@@ -36,14 +36,14 @@ class Count(Transfer):
 def most(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The most posts that a NIC has had under way, whoever they are of."""
     found = [0]
-    begin = Posts.begin
+    begin = Posts.begin_post
 
     def watched(posts: Posts, endpoint: GniEndpoint, post: PostDescriptor) -> ReturnCode:
         code = begin(posts, endpoint, post)
         found[0] = max(found[0], posts.under_way)
         return code
 
-    monkeypatch.setattr(Posts, "begin", watched)
+    monkeypatch.setattr(Posts, "begin_post", watched)
     return found
 
 

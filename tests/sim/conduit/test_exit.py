@@ -145,9 +145,9 @@ def test_the_reduction_in_every_size_and_order() -> None:
             while waiting or under_way:
                 if waiting and (not under_way or random.random() < 0.3):
                     rank = waiting.pop()
-                    machines[rank].begin(codes[rank])
+                    machines[rank].begin_reduction(codes[rank])
                 else:
                     node, shift, code = under_way.pop(random.randrange(len(under_way)))
-                    machines[node].heard(shift, code)
+                    machines[node].round_arrived(shift, code)
             assert all(machine.complete for machine in machines)
             assert {machine.code for machine in machines} == {max(codes)}

@@ -55,7 +55,7 @@ def test_more_implicit_operations_than_a_counter_had() -> None:
     """GASNet's counters were reset at 65000; ours cannot overflow."""
     operations = Implicit()
     for number in range(70_000):
-        operations.begin(is_get=bool(number % 2))
+        operations.begin_transfer(is_get=bool(number % 2))
     assert operations.gets == operations.puts == 35_000
     for number in range(70_000):
         operations.done(is_get=bool(number % 2))
@@ -68,7 +68,7 @@ def test_operations_finished_by_other_threads() -> None:
     """No count is lost, and a region's handle is completed once, by the last."""
     operations, threads, each = Implicit(), 4, 3_000
     for number in range(threads * each):
-        operations.begin(is_get=bool(number % 2))
+        operations.begin_transfer(is_get=bool(number % 2))
     handle = Handle()
     operations.when_drained(handle)
     assert not handle.complete

@@ -48,13 +48,13 @@ BTLS: dict[str, dict[str, object]] = {
 def begun(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Every transfer that was begun: over which BTL, and what."""
     found: list[str] = []
-    plain = Transfers.begin
+    plain = Transfers.begin_move
 
     def begin(self: Transfers, transfer: Transfer, way: Way) -> None:
         found.append(f"{way.module.name} {'put' if transfer.puts else 'get'}")
         plain(self, transfer, way)
 
-    monkeypatch.setattr(transfers.Transfers, "begin", begin)
+    monkeypatch.setattr(transfers.Transfers, "begin_move", begin)
     return found
 
 
@@ -91,13 +91,13 @@ def test_promises(btl: str, name: str, begun: list[str]) -> None:
 def test_atomics_of_a_btl(name: str, pml: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beside the owner's own accumulates and those that are messages; none where rails may fail."""
     made = Counter[AtomicOp]()
-    begin = Changing.begin
+    begin = Changing.begin_change
 
     def counted(self: Changing, pending: Pending, change: Change, way: Way) -> bool:
         made[change.op] += 1
         return begin(self, pending, change, way)
 
-    monkeypatch.setattr(Changing, "begin", counted)
+    monkeypatch.setattr(Changing, "begin_change", counted)
     settings = {"btl": "self,ofi", "osc": "rdma,pt2pt", "pml": pml, **BTLS["ofi"]}
     virtual(3, getattr(programs, name), seed=2, **settings)
     assert bool(made) is (pml == "ob1" and name != "ordered_accumulates")  # all behind messages

@@ -182,7 +182,7 @@ def test_nothing_goes_out_over_a_link_that_is_down(
 
         return noted
 
-    for name in ("mute", "abandon"):
+    for name in ("block_output", "abandon"):
         monkeypatch.setattr(ScriptedStream, name, noting(name))
 
     def program(driver: Driver) -> None:
@@ -192,7 +192,7 @@ def test_nothing_goes_out_over_a_link_that_is_down(
             with monkeypatch.context() as patch:
                 patch.setattr(Link, "unplugged", lambda _: unplugged)
                 endpoint(driver).lose("the link is down")
-            assert order == ["mute", "abandon"] if unplugged else ["abandon"]
+            assert order == ["block_output", "abandon"] if unplugged else ["abandon"]
         driver.wait(lambda: bool(driver.healed), "the path to be healed", 5 * SECOND)
 
     scripted().run(program)

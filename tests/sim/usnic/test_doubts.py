@@ -21,7 +21,7 @@ from tests.support.effort import effort
 from tests.support.scripted_world import plan_of
 
 SECOND = 1_000 * MS
-FIRST_DOUBT = 100  # ms; the stay of a packet, which is when the agents are asked
+FIRST_DOUBT = 100  # ms; the timeout of a packet, which is when the agents are asked
 SILENT = 1  # ms; arbitrary: longer than a question and its answer take
 REACH = "did not reach each other"
 

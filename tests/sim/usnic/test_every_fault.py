@@ -160,7 +160,7 @@ def test_more_than_a_window() -> None:
         left.send(number.to_bytes(4))
     while wire.step():
         pass
-    left.machine.check()
+    left.machine.check_invariants()
     assert sorted(right.got) == [number.to_bytes(4) for number in range(messages)]
     assert left.statistics.num_fast_retrans
     assert left.machine.next_sequence == (62_000 + messages) % 65536
@@ -182,7 +182,7 @@ def outage(until: int) -> Sequence[object]:
 def test_the_longest_outage_and_the_shortest_that_is_too_long() -> None:
     """The last try leaves 25.1 - 2 s after the first; an outage is survived if it ends before."""
     limits = Limits()
-    last_try = limits.patience - limits.stay(limits.retries_max + 1)
+    last_try = limits.patience - limits.timeout(limits.retries_max + 1)
     _, near, far = outage(last_try)
     assert (far.got, near.done, near.machine.failure) == ([b"through"], [b"through"], "")
     _, near, far = outage(last_try + 1)
@@ -235,7 +235,7 @@ def test_resends_back_off() -> None:
 
 
 def test_no_more_back_off_once_a_resend_is_answered() -> None:
-    """The stays double while it is not known that they are long enough."""
+    """The timeouts double while it is not known that they are long enough."""
     machine = Wire(first=(0, 0)).sides[0].machine
     first, second, third = Message(b"1"), Message(b"2"), Message(b"3")
     machine.post(first, 0)
@@ -251,7 +251,7 @@ def test_no_more_back_off_once_a_resend_is_answered() -> None:
     assert machine.acknowledge(1, 303 * MS) == [second]  # a round trip later: that was needed
     machine.post(third, 303 * MS)
     assert machine.in_flight.deadline() == 403 * MS
-    machine.check()
+    machine.check_invariants()
 
 
 def test_an_answer_that_comes_late_does_not_end_the_back_off() -> None:

@@ -176,7 +176,7 @@ def test_mixed_traffic_over_a_bad_wire(
         counted.update(module.statistics.nonzero())
         (endpoint,) = module.endpoints.values()
         assert endpoint.reliability.next_sequence < 0xFF80, "the numbers have not wrapped"
-        endpoint.reliability.check()
+        endpoint.reliability.check_invariants()
 
     made = world(seed=seed, plan=lossy(rate), flags=flags)
     made.run(program)
@@ -241,7 +241,7 @@ def test_the_end_of_patience(survives: bool) -> None:
     Where agents are not asked; what they change is in `test_doubts.py`.
     """
     limits = Limits(retries_max=4)
-    last_try = limits.patience - limits.stay(5)
+    last_try = limits.patience - limits.timeout(5)
 
     def plan(driver: Driver) -> Sequence[Fault]:
         hole = BlackHole(driver.engine, driver.world.counter, gives_up=SECOND, active=True)

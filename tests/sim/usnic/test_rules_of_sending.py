@@ -141,8 +141,8 @@ def test_memory_of_packets() -> None:
 
     def program(driver: Driver) -> None:
         module = usnic(driver)
-        check = module.nic.domain().check  # type: ignore[attr-defined]
-        packet = module.sending.pool.take()
+        check = module.nic.domain().check_registered  # type: ignore[attr-defined]
+        packet = module.sending.pool.take_packet()
         assert len(packet.buffer) == module.max_packet == 1472
         check(packet.buffer)
         module.sending.pool.give_back(packet)

@@ -24,7 +24,7 @@ from ompy.frameworks.registration import (
 
 def test_a_handle_names_one_registration_of_one_rank() -> None:
     table = RegistrationTable(3)
-    one, two = (table.add(memoryview(bytearray(8)), ACCESS_ANY) for _ in range(2))
+    one, two = (table.register_memory(memoryview(bytearray(8)), ACCESS_ANY) for _ in range(2))
     assert len(bytes(one)) == HANDLE_SIZE
     assert identity_of(bytes(one), 3) == one.identity != two.identity
     assert identity_of(bytes(one), 2) == 0
@@ -35,7 +35,7 @@ def test_a_handle_names_one_registration_of_one_rank() -> None:
 @given(st.binary(max_size=40), st.integers(0, 5))
 def test_garbage_names_nothing(garbage: bytes, rank: int) -> None:
     table = RegistrationTable(rank)
-    table.add(memoryview(bytearray(8)), ACCESS_ANY)
+    table.register_memory(memoryview(bytearray(8)), ACCESS_ANY)
     assert identity_of(garbage, rank) == 0
     assert table.find(identity_of(garbage, rank), 0, 0, REMOTE_READ) is None
 
@@ -44,7 +44,7 @@ def test_garbage_names_nothing(garbage: bytes, rank: int) -> None:
 def test_bounds(offset: int, size: int) -> None:
     data = bytearray(range(64))
     table = RegistrationTable(0)
-    known = table.add(memoryview(data), REMOTE_READ)
+    known = table.register_memory(memoryview(data), REMOTE_READ)
     found = table.find(known.identity, offset, size, REMOTE_READ)
     if offset >= 0 and size >= 0 and offset + size <= 64:
         assert found is not None
@@ -56,7 +56,9 @@ def test_bounds(offset: int, size: int) -> None:
 
 def test_low_bits_are_the_callers() -> None:
     table = RegistrationTable(0)
-    identities = [table.add(memoryview(b""), 0, low=5, bits=9).identity for _ in range(100)]
+    identities = [
+        table.register_memory(memoryview(b""), 0, low=5, bits=9).identity for _ in range(100)
+    ]
     assert len(set(identities)) == 100
     assert {identity & 511 for identity in identities} == {5}
 
@@ -64,11 +66,16 @@ def test_low_bits_are_the_callers() -> None:
 def test_given_back_once() -> None:
     table = RegistrationTable(0)
     memory = bytearray(8)
-    known = table.add(memoryview(memory), ACCESS_ANY)
+    known = table.register_memory(memoryview(memory), ACCESS_ANY)
     table.remove(known)
     assert table.find(known.identity, 0, 1, REMOTE_READ) is None
     memory.append(1)  # nothing refers to it
-    for wrong in (known, RegistrationTable(0).add(memoryview(memory), 0), None, b"handle"):
+    for wrong in (
+        known,
+        RegistrationTable(0).register_memory(memoryview(memory), 0),
+        None,
+        b"handle",
+    ):
         with pytest.raises(MPIError, match="not registered"):
             table.remove(wrong)
 
@@ -82,7 +89,7 @@ class Registrar(BtlModule):
 
     def register_mem(self, endpoint: Endpoint | None, memory: memoryview, flags: int) -> object:
         self.made += 1
-        return self.table.add(memory, flags)
+        return self.table.register_memory(memory, flags)
 
     def deregister_mem(self, handle: object) -> None:
         self.table.remove(handle)

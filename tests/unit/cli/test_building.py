@@ -94,16 +94,16 @@ def test_works_run_and_the_first_that_fails_is_told(tmp_path: Path) -> None:
         raise ValueError("the other half")
 
     works = [(name, lambda name=name: work(name)) for name in "abcde"]
-    assert sorted(Forks(2).run(iter(works))) == list("abcde")
+    assert sorted(Forks(2).run_in_forks(iter(works))) == list("abcde")
     assert {path.name for path in tmp_path.iterdir()} == set("abcde")
     with pytest.raises(WorkFailed, match=r"(?s)bad: .*half of it.*the other half"):
-        list(Forks(2).run(iter([*works, ("bad", fail)])))
+        list(Forks(2).run_in_forks(iter([*works, ("bad", fail)])))
 
     def refuse() -> None:
         raise compiling.CompilerError("cc: out of memory")
 
     with pytest.raises(WorkFailed, match=r"^worse: cc: out of memory$"):
-        list(Forks(2).run(iter([("worse", refuse)])))
+        list(Forks(2).run_in_forks(iter([("worse", refuse)])))
 
 
 @pytest.mark.parametrize("command", ["false", "no-such-compiler"])
@@ -128,15 +128,15 @@ def test_progress_is_told_where_there_is_a_terminal(
     terminal = tmp_path / "terminal"
     monkeypatch.setattr(progress, "TERMINAL", str(terminal))
     with progress.Progress("compiling two", 2) as shown:
-        shown.step("ompy.first")
-        shown.step("ompy.second")
+        shown.show_step("ompy.first")
+        shown.show_step("ompy.second")
     said = terminal.read_bytes().decode()
     assert "compiling two\n" in said
     assert "1 of 2: ompy.first" in said
     assert said.endswith("2 of 2: ompy.second\r\x1b[K")
     monkeypatch.setattr(progress, "TERMINAL", str(tmp_path / "no such folder" / "terminal"))
     with progress.Progress("compiling one", 1) as shown:
-        shown.step("ompy.first")
+        shown.show_step("ompy.first")
 
 
 def test_a_working_copy_is_not_compiled_in_place() -> None:

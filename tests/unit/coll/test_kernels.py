@@ -69,11 +69,11 @@ def test_defined_for_what_the_standard_says(name: str, kind: str) -> None:
     operation = PREDEFINED[name]
     zeros = bytes(of.size)
     if kind in TABLE[name]:
-        operation.check(of)
+        operation.check_layout(of)
         assert len(run(name, zeros, zeros, of, 1)) == of.size
         return
     for attempt in (
-        lambda: operation.check(of),
+        lambda: operation.check_layout(of),
         lambda: run(name, zeros, zeros, of, 1),
         lambda: run(name, b"", b"", of, 0),
     ):
@@ -153,11 +153,11 @@ def test_derived_layouts_hold_elements_of_one_kind() -> None:
 def test_mixtures_are_refused() -> None:
     of = combine_layouts([(0, layout("i")), (4, layout("f"))])
     with pytest.raises(MPIError, match="MPI_SUM is not defined for a datatype of mixed contents"):
-        PREDEFINED["MPI_SUM"].check(of)
+        PREDEFINED["MPI_SUM"].check_layout(of)
 
 
 def test_nothing_can_be_reduced_whatever_its_type() -> None:
-    PREDEFINED["MPI_SUM"].check(Layout((), 0, 0))
+    PREDEFINED["MPI_SUM"].check_layout(Layout((), 0, 0))
     assert run("MPI_SUM", b"", b"", Layout((), 0, 0), 3) == b""
 
 

@@ -56,7 +56,7 @@ def test_a_schedule_serves_blocking_calls_too() -> None:
 def test_what_nobody_offers_is_not_there() -> None:
     assert not Scheduled.offers("bcast")
     with pytest.raises(MPIError) as caught:
-        selected(BlockingOnly).begin("barrier", -1)
+        selected(BlockingOnly).begin_operation("barrier", -1)
     assert caught.value.code == ERR_UNSUPPORTED_OPERATION
     assert caught.value.detail == (
         "MPI_COMM_MINE has no nonblocking barrier: none of the components of coll that may be used "

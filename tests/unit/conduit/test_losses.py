@@ -32,26 +32,26 @@ def losses() -> tuple[Losses, list[tuple[int, str]], Clock, Any]:
 def test_a_loss_is_an_error_once_and_the_rank_is_out_of_reach() -> None:
     found, news, clock, _ = losses()
     assert found.pressing
-    found.check()
+    found.collect_losses()
     assert not found.pressing
     assert found.why(1) == "cut"
     assert not found.why(0)
     clock.time = GRACE - 1
-    found.check()
+    found.collect_losses()
     clock.time = GRACE
     assert clock.woken == [GRACE]  # who sleeps is awake then
     with pytest.raises(MPIError) as caught:
-        found.check()
+        found.collect_losses()
     assert caught.value.code == ERR_PROC_FAILED
     news.append((1, "more"))
     clock.time = 3 * GRACE
-    found.check()
+    found.collect_losses()
     assert found.why(1) == "cut"
 
 
 def test_a_rank_that_has_ended_is_no_loss() -> None:
     found, _, clock, proc = losses()
-    found.check()
+    found.collect_losses()
     proc.departed = "it has been killed"
     clock.time = GRACE
-    found.check()
+    found.collect_losses()

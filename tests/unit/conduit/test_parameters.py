@@ -43,7 +43,7 @@ def test_each_variable_of_the_seed(conduit, variable, name, default, least, larg
             with pytest.raises(
                 UsageError, match=f"environment variable {variable}: {variable} can"
             ):
-                registry({variable: str(limit + beyond)}).check()
+                registry({variable: str(limit + beyond)}).check_settings()
 
 
 @BOTH
@@ -57,7 +57,7 @@ def test_sizes_and_words_as_users_write_them(conduit: str) -> None:
         "OMPI_SOMETHING": "x",
     }
     made = registry(environ)
-    made.check()
+    made.check_settings()
     found = {
         name: made.value(f"conduit_{conduit}_{name}")
         for name in ("bounce_size", "physmem_max", "physmem_noprobe", "physmem_pinnable_ratio")
@@ -73,7 +73,7 @@ def test_sizes_and_words_as_users_write_them(conduit: str) -> None:
 def test_nonsense_is_told_once_with_its_place() -> None:
     environ = {"GASNET_GNI_MEM_CONSISTENCY": "loose", "GASNET_GNI_NUM_PD": "many"}
     with pytest.raises(UsageError) as caught:
-        registry(environ).check()
+        registry(environ).check_settings()
     consistency, descriptors = sorted(caught.value.problems)
     assert consistency == (
         "environment variable GASNET_GNI_MEM_CONSISTENCY: GASNET_GNI_MEM_CONSISTENCY cannot be "
@@ -103,13 +103,13 @@ def test_a_rank_has_what_the_launcher_resolved() -> None:
 def test_unknown_variables_are_others_and_unknown_options_are_errors() -> None:
     environ = {"GASNET_ROOT": "/opt", "GASNET_GNI_NUMPD": "7", "GASNET_SSH_SERVERS": "a b"}
     made = registry({**environ, "GASNET_PHYSICS": "1"})
-    made.check()
+    made.check_settings()
     assert made.notices() == [
         "environment variable GASNET_GNI_NUMPD sets nothing; did you mean GASNET_GNI_NUM_PD?",
         "environment variable GASNET_SSH_SERVERS is GASNet's, and has no meaning here",
     ]
     with pytest.raises(UsageError, match=r"GASNET_GNI_NUMPD; did you mean GASNET_GNI_NUM_PD"):
-        registry(command_line=[("GASNET_GNI_NUMPD", "7")]).check()
+        registry(command_line=[("GASNET_GNI_NUMPD", "7")]).check_settings()
 
 
 def test_names_of_before_are_deprecated_and_what_the_job_provides_is_not_set() -> None:
@@ -154,7 +154,7 @@ def test_letters_of_masks(conduit: str, name: str) -> None:
 def test_files_of_text_are_named_as_in_gasnet() -> None:
     names = ("TRACEFILE", "TRACEMASK", "STATSFILE", "STATSMASK")
     made = registry({f"GASNET_{name}": "P" for name in names})
-    made.check()
+    made.check_settings()
     for conduit in NAMES:
         found = [made.value(f"conduit_{conduit}_{name.lower()}") for name in names]
         assert found == ["P"] * 4

@@ -85,7 +85,7 @@ def test_words_in_mailboxes(command: int, rest: int, credit: bool) -> None:
 
 def test_credits_are_never_negative_nor_too_many() -> None:
     credits_ = Credits([2, 3])
-    assert [credits_.take(1) for _ in range(4)] == [True, True, True, False]
+    assert [credits_.take_credit(1) for _ in range(4)] == [True, True, True, False]
     assert credits_.outstanding() == 3
     credits_.give(1, 2)
     credits_.give(1)
@@ -97,12 +97,12 @@ def test_credits_are_never_negative_nor_too_many() -> None:
 
 def test_the_work_queue_has_a_peer_at_most_once() -> None:
     work = WorkQueue(5, NoLock())
-    work.add([3, 1, 3, 4])
-    work.add([1, 0])
+    work.add_nodes([3, 1, 3, 4])
+    work.add_nodes([1, 0])
     assert len(work) == 4
-    assert [work.take() for _ in range(2)] == [3, 1]
-    work.add([3])
-    assert [work.take() for _ in range(4)] == [4, 0, 3, -1]
+    assert [work.take_node() for _ in range(2)] == [3, 1]
+    work.add_nodes([3])
+    assert [work.take_node() for _ in range(4)] == [4, 0, 3, -1]
 
 
 def test_records_are_put_in_the_order_of_the_ranks() -> None:

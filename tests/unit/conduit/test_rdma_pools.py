@@ -28,8 +28,8 @@ def memory(size: int) -> memoryview:
 
 def test_the_descriptor_that_came_back_last_goes_out_first() -> None:
     pool = DescriptorPool(memory(DescriptorPool.size(3)), 3)
-    taken = [pool.take() for _ in range(3)]
-    assert pool.take() is None
+    taken = [pool.take_descriptor() for _ in range(3)]
+    assert pool.take_descriptor() is None
     assert all(one is not None and len(one.immediate) == 128 for one in taken)
     one, other = taken[0], taken[2]
     assert one is not None
@@ -39,7 +39,11 @@ def test_the_descriptor_that_came_back_last_goes_out_first() -> None:
     for back in (one, other):
         pool.give(back)
     assert len(pool) == 2
-    assert [pool.take(), pool.take(), pool.take()] == [other, one, None]
+    assert [pool.take_descriptor(), pool.take_descriptor(), pool.take_descriptor()] == [
+        other,
+        one,
+        None,
+    ]
 
 
 def test_bounce_buffers_are_as_many_as_the_seed_computes() -> None:
@@ -47,13 +51,13 @@ def test_bounce_buffers_are_as_many_as_the_seed_computes() -> None:
     odd = values(put_bounce_register_cutover=10_001, bounce_size=30_000)
     pool = BouncePool(memory(BouncePool.size(odd)), odd)
     assert pool.count == 2
-    one, other = pool.take(), pool.take()
+    one, other = pool.take_bounce_buffer(), pool.take_bounce_buffer()
     assert one is not None
     assert other is not None
     assert min(len(one), len(other)) >= 10_001
-    assert pool.take() is None
+    assert pool.take_bounce_buffer() is None
     pool.give(one)
-    assert pool.take() is one
+    assert pool.take_bounce_buffer() is one
     none = values(put_bounce_register_cutover=0, get_bounce_register_cutover=0)
     assert BouncePool(memory(0), none).count == BouncePool.size(none) == 0
 
@@ -80,12 +84,12 @@ class Domain:
 @pytest.mark.parametrize(("bound", "left", "got"), [(2, 9, 2), (1, 9, 1), (0, 3, 3), (5, 3, 3)])
 def test_registrations_have_a_bound_and_the_nic_has_one(bound: int, left: int, got: int) -> None:
     known = TemporaryRegistrations(cast("Any", Domain(left)), bound)
-    while known.take(memory(8)) is not None:
+    while known.register_temporarily(memory(8)) is not None:
         pass
     assert known.held == got
     assert known.refused is (got == left), "the NIC said no, not the bound"
     known.give(HANDLE)
-    assert known.take(memory(8)) is not None
+    assert known.register_temporarily(memory(8)) is not None
     assert not known.refused
 
 
@@ -138,13 +142,13 @@ class Story(Transfer):
         self.log.append("COMPLETION_OP")
 
     def post(self, flags: PostFlag, status: ReturnCode = ReturnCode.SUCCESS) -> memoryview:
-        made = self.pool.take()
+        made = self.pool.take_descriptor()
         assert made is not None
         made.post.local = memoryview(b"...wanted.")
         target = memoryview(bytearray(6))
         made.target, made.lead, made.flags = target, 3, int(flags)
         if flags & PostFlag.UNREGISTER:
-            made.registration = self.registrations.take(target)
+            made.registration = self.registrations.register_temporarily(target)
         made.after = lambda: self.log.append("SEND")
         made.flag = self.flag_class.__new__(self.flag_class)
         made.transfer = self

@@ -214,7 +214,7 @@ def test_a_short_message_has_a_descriptor_while_the_nic_takes_it_over(code: Retu
     transport = SmsgTransport(resources, queue, WorkQueue(2, NoLock()), 20, 4)
     assert transport.send(1, headers.credit_message()) is (code is ReturnCode.SUCCESS)
     assert (free, len(pool)) == ([0], 1), "it was the message's meanwhile, and is free again"
-    taken = pool.take()
+    taken = pool.take_descriptor()
     assert taken is not None
     assert not transport.send(1, headers.credit_message())
     assert len(free) == 1, "sent without a descriptor"

@@ -24,7 +24,7 @@ SIZE = POOLED_FROM
 def test_dropped_memory_is_used_again() -> None:
     pool = ReceivePool()
     for _ in range(10):
-        view = pool.take(SIZE)
+        view = pool.take_memory(SIZE)
         assert len(view) == SIZE
         view[0] = 1
         del view
@@ -52,7 +52,7 @@ def test_it_lies_on_huge_pages_also_when_used_again() -> None:
     pool = ReceivePool()
     addresses = set()
     for _ in range(3):
-        view = pool.take(3 * SIZE)
+        view = pool.take_memory(3 * SIZE)
         addresses.add(np.frombuffer(view, "B").ctypes.data)
         assert advised_of_huge_pages(view)
         del view
@@ -64,32 +64,32 @@ def test_it_lies_on_huge_pages_also_when_used_again() -> None:
 
 def test_whoever_holds_a_part_holds_it() -> None:
     pool = ReceivePool()
-    array = np.frombuffer(pool.take(SIZE), "B")[5:9]
+    array = np.frombuffer(pool.take_memory(SIZE), "B")[5:9]
     array[:] = 3
     for _ in range(3):
-        pool.take(SIZE)[:] = bytes(SIZE)
+        pool.take_memory(SIZE)[:] = bytes(SIZE)
     assert array.tolist() == [3] * 4
     assert pool.made == 2
 
 
 def test_sizes_that_do_not_fit_get_their_own() -> None:
     pool = ReceivePool()
-    assert len(pool.take(4 * HUGE_PAGE)) == 4 * HUGE_PAGE
-    assert len(pool.take(HUGE_PAGE)) == HUGE_PAGE
+    assert len(pool.take_memory(4 * HUGE_PAGE)) == 4 * HUGE_PAGE
+    assert len(pool.take_memory(HUGE_PAGE)) == HUGE_PAGE
     assert pool.made == 2
-    assert len(pool.take(4 * HUGE_PAGE + 1)) == 4 * HUGE_PAGE + 1
+    assert len(pool.take_memory(4 * HUGE_PAGE + 1)) == 4 * HUGE_PAGE + 1
     assert pool.made == 3
 
 
 def test_little_is_kept() -> None:
     pool = ReceivePool()
-    held = [pool.take(SIZE) for _ in range(3 * BLOCKS_MAX)]
+    held = [pool.take_memory(SIZE) for _ in range(3 * BLOCKS_MAX)]
     assert pool.made == len(held)
     held.clear()
-    again = [pool.take(SIZE) for _ in range(3 * BLOCKS_MAX)]
+    again = [pool.take_memory(SIZE) for _ in range(3 * BLOCKS_MAX)]
     assert pool.made == 2 * len(again) - BLOCKS_MAX
     for _ in range(2):
-        assert len(pool.take(KEPT_MAX + 1)) == KEPT_MAX + 1
+        assert len(pool.take_memory(KEPT_MAX + 1)) == KEPT_MAX + 1
     assert pool.made == 2 * len(again) - BLOCKS_MAX + 2
 
 
@@ -100,7 +100,7 @@ def test_no_two_holders_share(steps: list[tuple[int, int]]) -> None:
     holders: dict[int, tuple[int, memoryview]] = {}
     for number, (place, size) in enumerate(steps):
         holders.pop(place, None)
-        view = pool.take(size)
+        view = pool.take_memory(size)
         view[0] = view[size - 1] = number % 251
         holders[place] = number % 251, view
         for mark, other in holders.values():

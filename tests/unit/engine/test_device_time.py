@@ -24,7 +24,7 @@ def test_a_device_works_while_its_rank_computes() -> None:
         assert seen == [("first", 300), ("second", 700)]  # and no timer: nothing has been polled
         engine.progress()
 
-    conductor.run([program])
+    conductor.run_engines([program])
     assert seen[2][0] == "a poll's"
 
 
@@ -37,7 +37,7 @@ def test_a_device_ends_a_wait() -> None:
         assert engine.wait(done)
         return engine.now()
 
-    (ended,) = conductor.run([program])
+    (ended,) = conductor.run_engines([program])
     assert isinstance(ended, int)
     assert ended == 5_000
 
@@ -57,7 +57,7 @@ def test_an_effect_may_lead_to_the_next() -> None:
         assert times == [10, 20, 30]
         engine.spend(35)
 
-    conductor.run([program])
+    conductor.run_engines([program])
     assert times == [10, 20, 30, 40]
 
 
@@ -69,5 +69,5 @@ def test_a_cancelled_effect_does_not_happen() -> None:
         engine.device_later(10, lambda: seen.append(1)).cancel()
         engine.spend(20)
 
-    conductor.run([program])
+    conductor.run_engines([program])
     assert seen == []

@@ -203,7 +203,7 @@ def test_what_is_ready_among_both_kinds(use_epoll: bool) -> None:
     said: list[int] = []
     wakeup.add_apart(library.descriptor)
     assert wakeup.ready(0.001) == []
-    wakeup.add(bell, lambda: said.append(os.eventfd_read(bell)))
+    wakeup.watch_descriptor(bell, lambda: said.append(os.eventfd_read(bell)))
     assert wakeup.ready(0) == []
     os.eventfd_write(bell, 3)
     assert wakeup.ready(1) == [bell]

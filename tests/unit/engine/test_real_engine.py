@@ -94,7 +94,7 @@ def test_descriptor_wakes(engine: RealEngine, idle: float) -> None:
     """From the bare epoll (short idle) and from the hub (long idle)."""
     bell = os.eventfd(0, os.EFD_NONBLOCK)
     waitable = Waitable()
-    engine.wakeup.add(bell, waitable.finish)
+    engine.wakeup.watch_descriptor(bell, waitable.finish)
     thread = threading.Timer(idle, lambda: os.eventfd_write(bell, 1))
     thread.start()
     assert engine.wait(waitable, 5000 * MS)
@@ -228,7 +228,7 @@ def test_wakeup_kinds(use_epoll: bool) -> None:
     bell = os.eventfd(0, os.EFD_NONBLOCK)
     said: list[int] = []
     assert wakeup.ready(0) == []
-    wakeup.add(bell, lambda: said.append(os.eventfd_read(bell)))
+    wakeup.watch_descriptor(bell, lambda: said.append(os.eventfd_read(bell)))
     assert wakeup.ready(0.001) == []
     os.eventfd_write(bell, 3)
     assert wakeup.dispatch(wakeup.ready(1)) == 1

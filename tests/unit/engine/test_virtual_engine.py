@@ -25,7 +25,7 @@ def test_time_jumps_to_the_next_event() -> None:
         times.append(engine.now())
         return times
 
-    (times,) = conductor.run([program])
+    (times,) = conductor.run_engines([program])
     steps = [later - earlier for earlier, later in zip(times, times[1:], strict=False)]
     assert steps[0] == 10**12
     assert steps[1] in (500, 500 + POLL_COST)  # the engine may let others in between
@@ -45,7 +45,7 @@ def test_spinning_on_progress_advances() -> None:
             polls += 1
         return polls
 
-    assert conductor.run([program]) == [100]
+    assert conductor.run_engines([program]) == [100]
 
 
 def test_the_seed_decides_who_goes_first() -> None:
@@ -59,7 +59,7 @@ def test_the_seed_decides_who_goes_first() -> None:
                 said.append(str(number))
                 engines[number].progress()
 
-        conductor.run([lambda n=n: program(n) for n in range(5)])
+        conductor.run_engines([lambda n=n: program(n) for n in range(5)])
         return "".join(said)
 
     orders = {order(seed) for seed in range(20)}
@@ -80,14 +80,14 @@ def test_deadlock_and_failure_end_every_rank() -> None:
     conductor.engine()
     conductor.engine()
     with pytest.raises(Deadlock, match="rank 0 waits for .*rank 1 waits for .*seed 7"):
-        conductor.run([lambda: stuck(conductor, 0), lambda: stuck(conductor, 1)])
+        conductor.run_engines([lambda: stuck(conductor, 0), lambda: stuck(conductor, 1)])
     assert sorted(cleaned) == [0, 1]
 
     conductor = Conductor(7)
     conductor.engine()
     conductor.engine()
     with pytest.raises(RankFailed, match="rank 1: ZeroDivisionError") as caught:
-        conductor.run([lambda: stuck(conductor, 0), lambda: 1 // 0])
+        conductor.run_engines([lambda: stuck(conductor, 0), lambda: 1 // 0])
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
 
 

@@ -38,7 +38,7 @@ def in_both(program: Callable[[Engine], object], world: str) -> Any:
     if world == "virtual":
         conductor = Conductor(3)
         engine = conductor.engine()
-        return conductor.run([lambda: program(engine)])[0]
+        return conductor.run_engines([lambda: program(engine)])[0]
     real = RealEngine(3, loop="asyncio")
     try:
         return program(real)

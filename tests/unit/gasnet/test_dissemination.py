@@ -28,7 +28,7 @@ def barrier(
             inside.add(rank)
         elif under_way:
             message = under_way.pop(random.randrange(len(under_way)))
-            machines[message.peer].take(message.parity, message.number, message.known)
+            machines[message.peer].take_round(message.parity, message.number, message.known)
         for rank in list(inside):
             while (message := machines[rank].next_round()) is not None:
                 under_way.append(message)
@@ -71,15 +71,15 @@ def test_one_barrier_ahead() -> None:
     to_second, to_first = first.next_round(), second.next_round()
     assert to_first is not None
     assert to_second is not None
-    first.take(to_first.parity, to_first.number, to_first.known)
+    first.take_round(to_first.parity, to_first.number, to_first.known)
     first.leave()
     first.enter(Knowledge(0, 7))
     ahead = first.next_round()
     assert ahead is not None
     assert ahead.parity != to_second.parity
-    second.take(ahead.parity, ahead.number, ahead.known)
+    second.take_round(ahead.parity, ahead.number, ahead.known)
     assert not second.complete()
-    second.take(to_second.parity, to_second.number, to_second.known)
+    second.take_round(to_second.parity, to_second.number, to_second.known)
     assert second.leave() == NAMELESS
     second.enter(NAMELESS)
     assert second.next_round() is not None
@@ -88,9 +88,9 @@ def test_one_barrier_ahead() -> None:
 
 def test_a_message_twice_is_a_defect() -> None:
     machine = Dissemination(0, 2)
-    machine.take(0, 0, NAMELESS)
+    machine.take_round(0, 0, NAMELESS)
     with pytest.raises(AssertionError):
-        machine.take(0, 0, NAMELESS)
+        machine.take_round(0, 0, NAMELESS)
 
 
 def test_merging_has_no_order() -> None:

@@ -144,7 +144,7 @@ def test_packages_can_be_excluded_before_they_are_imported(site) -> None:
     module = package(site, "bad", "raise RuntimeError")
     package(site, "good", WATCHER)
     registry = site.registry(("hooks", "^bad"))
-    registry.check()
+    registry.check_settings()
     hook_caller(registry).ompy_job_finished(0)
     assert site.events == [("finished", 0)]
     assert module not in sys.modules
@@ -154,6 +154,6 @@ def test_packages_can_be_excluded_before_they_are_imported(site) -> None:
 def test_a_package_asked_for_has_to_exist(site) -> None:
     package(site, "good", WATCHER)
     registry = site.registry(("hooks", "god"))
-    for call in (registry.check, lambda: hook_caller(registry)):
+    for call in (registry.check_settings, lambda: hook_caller(registry)):
         with pytest.raises(UsageError, match="there is no hooks component god; did you mean good"):
             call()

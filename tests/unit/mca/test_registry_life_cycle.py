@@ -85,7 +85,7 @@ ZOO_REASONS = {
 def test_no_stranger_stops_the_others(site, states_of) -> None:
     zoo(site)
     registry = site.registry()
-    registry.check()
+    registry.check_settings()
     assert names(registry.open("wire")) == ["good"]
     assert states_of(registry) == ZOO_STATES
     reasons = {record.name: record.reason for record in registry.records_of("wire")}
@@ -313,7 +313,7 @@ def test_a_bad_verbosity_waits_for_the_check(site) -> None:
     registry = site.registry(("wire_base_verbose", "loud"))
     assert len(registry.records) == 1
     with pytest.raises(UsageError, match="wire_base_verbose cannot be 'loud'"):
-        registry.check()
+        registry.check_settings()
 
 
 def test_records_can_be_given(site, catalog) -> None:

@@ -21,7 +21,7 @@ TCP_PARAMETERS = """(
 
 def problems(registry: Registry) -> list[str]:
     with pytest.raises(UsageError) as caught:
-        registry.check()
+        registry.check_settings()
     return list(caught.value.problems)
 
 
@@ -44,7 +44,7 @@ def test_a_variable_knows_value_origin_and_what_it_shadowed(site, tmp_path: Path
     path.write_text("wire_tcp_eager_limit = 1k\nwire_tcp_eager_limit = 2k\n")
     environ = {"OMPY_MCA_wire_tcp_eager_limit": "3k"}
     registry = Registry(catalog, gather_settings([("wire_tcp_eager_limit", "4k")], environ, [path]))
-    registry.check()
+    registry.check_settings()
     variable = registry.variable("wire_tcp_eager_limit")
     assert variable.value == 4096
     assert variable.origin == Origin("command line", "--mca wire_tcp_eager_limit 4k")
@@ -106,14 +106,14 @@ def test_selections_are_checked(site) -> None:
 
 
 def test_excluded_names_need_not_exist(site) -> None:
-    site.registry(("wire", "^nothing,such")).check()
+    site.registry(("wire", "^nothing,such")).check_settings()
 
 
 def test_parameters_of_components_that_cannot_be_asked_are_not_checked(site) -> None:
     tcp = site.component("tcp", parameters=TCP_PARAMETERS)
     site.broken("awful", "raise RuntimeError('no')")
     mca = ("wire", "^tcp"), ("wire_tcp_anything", "x"), ("wire_awful_anything", "x")
-    site.registry(*mca).check()
+    site.registry(*mca).check_settings()
     assert tcp not in sys.modules
 
 
@@ -150,7 +150,7 @@ OLD_AND_NEW = """(
 def test_a_synonym_may_have_a_name_of_another_component(site) -> None:
     site.component("tcp", parameters=OLD_AND_NEW)
     registry = site.registry(("wire_vader_eager_limit", "4k"))
-    registry.check()
+    registry.check_settings()
     assert registry.value("wire_tcp_eager_limit") == 4096
     assert registry.variable("wire_vader_eager_limit").name == "wire_tcp_eager_limit"
     assert registry.notices() == [
@@ -166,7 +166,7 @@ def test_a_component_and_its_parameters_go_by_an_alias_too(site, catalog) -> Non
     )
     for selection, state in [("vader", "opened"), ("sm", "opened"), ("^vader", "blocked")]:
         registry = site.registry(("wire", selection), ("wire_vader_limit", "4k"))
-        registry.check()
+        registry.check_settings()
         copied = Registry.from_snapshot(catalog, json.loads(json.dumps(registry.snapshot())))
         copied.open("wire")
         assert [record.state.value for record in copied.records] == [state]
@@ -217,7 +217,7 @@ def test_what_is_set_of_excluded_components_is_noticed(site, catalog, tmp_path: 
     path.write_text("wire_tcp_if_include = eth0\n")
     settings = gather_settings([("wire", "^tcp"), ("wire_tcp_nonsense", "1")], {}, [path])
     registry = Registry(catalog, settings)
-    registry.check()
+    registry.check_settings()
     assert registry.notices() == [
         "--mca wire_tcp_nonsense 1: wire_tcp_nonsense has no effect: wire:tcp is excluded by "
         "wire = ^tcp (--mca wire ^tcp)"
@@ -264,7 +264,7 @@ def test_components_tell_their_version_as_parameters(site) -> None:
     ]
     assert versions == [7, 1, 0]
     registry = site.registry(("wire_tcp_major_version", "9"))
-    registry.check()
+    registry.check_settings()
     assert registry.value("wire_tcp_major_version") == 7
     assert registry.notices() == [
         "--mca wire_tcp_major_version 9: wire_tcp_major_version tells something and cannot be "
@@ -276,7 +276,7 @@ def test_what_has_no_meaning_here_is_taken_and_said(site) -> None:
     declared = 'Parameter("rcache", "string", "", "None.", level=9, flags=Flag.WITHOUT_MEANING)'
     site.component("tcp", parameters=f"({declared},)")
     registry = site.registry(("wire_tcp_rcache", "grdma"))
-    registry.check()
+    registry.check_settings()
     assert registry.value("wire_tcp_rcache") == "grdma"
     assert registry.notices() == [
         "--mca wire_tcp_rcache grdma: wire_tcp_rcache is Open MPI's, and has no meaning here"
@@ -298,12 +298,12 @@ def test_nothing_set_nothing_looked_for(catalog, monkeypatch: pytest.MonkeyPatch
     import ompy.mca.discovery
 
     monkeypatch.setattr(ompy.mca.discovery, "scan_entry_points", lambda _: pytest.fail("scanned"))
-    Registry(catalog).check()
+    Registry(catalog).check_settings()
 
 
 def test_a_shadowed_value_need_not_be_valid(site) -> None:
     registry = site.registry(("clock_base_tick", "7"), environ={"OMPY_MCA_clock_base_tick": "x"})
-    registry.check()
+    registry.check_settings()
     assert registry.value("clock_base_tick") == 7
 
 
@@ -322,7 +322,7 @@ def test_components_with_underscores_do_not_get_in_each_others_way(site) -> None
     site.component("a", parameters=one.format("c", 1))
     site.component("a_b", parameters=one.format("c", 2))
     registry = site.registry(("wire_a_b_c", "9"), ("wire_a_c", "8"))
-    registry.check()
+    registry.check_settings()
     assert registry.variable("wire_a_b_c").component == "a_b"
     assert (registry.value("wire_a_b_c"), registry.value("wire_a_c")) == (9, 8)
 
@@ -383,7 +383,7 @@ class Framework:
     name, help, api, parameters = "wire", "Carries.", (3, 1), ()
     contracts = (Component,)
 registry = Registry.from_snapshot([Framework], json.loads(sys.argv[2]))
-registry.check()
+registry.check_settings()
 hooks = hook_caller(registry)
 hooks.ompy_rank_started(rank=0, size=1)
 component, = registry.open("wire")
@@ -418,7 +418,7 @@ class Framework:
     contracts = (Component,)
 environ = dict(pair.split("=") for pair in sys.argv[2:])
 registry = Registry([Framework], gather_settings([], environ, []))
-registry.check()
+registry.check_settings()
 component, = registry.open("wire")
 loaded = [name in sys.modules for name in ("pydantic_core", "pydantic", "pluggy")]
 print(component.values.eager_limit, *loaded)

@@ -59,7 +59,9 @@ def test_nothing_to_say_is_nothing_in_any_form() -> None:
 
 
 def test_steps_as_json() -> None:
-    told = json.loads(Reporter(JSON).bind(rank=1).step("btl", "tcp opened", {"of": "x", "no": ""}))
+    told = json.loads(
+        Reporter(JSON).bind(rank=1).report_step("btl", "tcp opened", {"of": "x", "no": ""})
+    )
     del told["timestamp"]
     assert told == {"level": "info", "event": "mca:btl: tcp opened", "rank": 1, "of": "x"}
 

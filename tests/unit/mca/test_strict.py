@@ -44,7 +44,7 @@ RAISES = (
 def test_the_check_imports_all_and_names_all(site) -> None:
     bad(site)
     with pytest.raises(ComponentsFailed) as caught:
-        site.registry(STRICT).check()
+        site.registry(STRICT).check_settings()
     awful, twice = caught.value.problems
     assert awful.startswith(f"{AWFUL}\nTraceback (most recent call last):\n")
     assert awful.endswith("ModuleNotFoundError: No module named 'no_such_module_anywhere'")
@@ -61,7 +61,7 @@ def test_what_fails_on_opening_is_known_afterwards(site) -> None:
 def test_settings_that_are_wrong_come_first(site) -> None:
     bad(site)
     with pytest.raises(UsageError) as caught:
-        site.registry(STRICT, ("nonsense", "1")).check()
+        site.registry(STRICT, ("nonsense", "1")).check_settings()
     assert caught.value.exit_code == 2
     first, second, third = (problem.partition("\n")[0] for problem in caught.value.problems)
     assert first == "--mca nonsense 1: there is no parameter nonsense"
@@ -72,7 +72,7 @@ def test_settings_that_are_wrong_come_first(site) -> None:
 def test_without_it_nothing_is_imported_or_demanded(site, raw: str) -> None:
     bad(site)
     registry = site.registry((STRICT_PLUGINS, raw))
-    registry.check()
+    registry.check_settings()
     registry.open("wire")
     registry.insist()
     assert site.registry().variable(STRICT_PLUGINS).value is False
@@ -163,7 +163,7 @@ def test_ours_keep_their_parameters_whoever_is_asked_first(site) -> None:
     thief = '(Parameter("y", "int", 1, "Help.", level=1, synonyms=(Synonym("wire_a_x"),)),)'
     site.component("thief", distribution="another", parameters=thief)
     registry = site.registry(("wire_thief_y", "5"))
-    registry.check()
+    registry.check_settings()
     assert [(r.name, r.state.value) for r in registry.records] == [
         ("a", "loaded"),
         ("thief", "incompatible"),

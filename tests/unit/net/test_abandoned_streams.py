@@ -47,9 +47,9 @@ def test_a_mute_connection_leaves_by_the_loopback_device() -> None:
     """Where there is no neighbour to look for."""
     listener = listen_tcp("127.0.0.1", [0], None)
     ours = connect_tcp(listener.address, "")
-    ours.mute()
+    ours.block_output()
     bound = ours.socket.getsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, 16)
     assert bound.rstrip(b"\0") == b"lo"
     ours.close()
-    ours.mute()  # harmless
+    ours.block_output()  # harmless
     listener.close()

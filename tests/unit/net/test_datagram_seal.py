@@ -114,11 +114,15 @@ def test_opened_anew_its_numbers_go_on_above() -> None:
 def test_what_is_overtaken_by_less_than_a_window_is_taken() -> None:
     for highest in range(ROOM, ROOM + 9):
         window = ReplayWindow()
-        assert window.take(highest) is NEW
+        assert window.accept_number(highest) is NEW
         oldest = highest - WINDOW + 1
-        assert [window.take(n) for n in (oldest, oldest, oldest - 1)] == [NEW, REPEATED, LATE]
-        assert all(window.take(n) is NEW for n in range(oldest + 1, highest))
-        assert all(window.take(n) is REPEATED for n in range(oldest, highest + 1))
+        assert [window.accept_number(n) for n in (oldest, oldest, oldest - 1)] == [
+            NEW,
+            REPEATED,
+            LATE,
+        ]
+        assert all(window.accept_number(n) is NEW for n in range(oldest + 1, highest))
+        assert all(window.accept_number(n) is REPEATED for n in range(oldest, highest + 1))
 
 
 STEPS = st.one_of(
@@ -137,7 +141,7 @@ def test_against_a_set(first: int, steps: list[int]) -> None:
         expected = REPEATED if number in seen else NEW
         if highest - number >= WINDOW:
             expected = LATE
-        assert window.take(number) is expected
+        assert window.accept_number(number) is expected
         if expected is NEW:
             seen.add(number)
         highest = max(highest, number)

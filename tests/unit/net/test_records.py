@@ -185,7 +185,7 @@ def test_a_writer_over_a_transport_that_takes_what_it_likes(
         pieces = [memoryview(bytes([number + 1]) * size) for size in sizes]
         wanted += b"".join(pieces)
         while pieces:
-            taken = writer.write(pieces)
+            taken = writer.write_pieces(pieces)
             pieces = [piece for piece in records.without(pieces, taken) if len(piece)]
             if pieces and writer.pending:
                 # what has been sealed is sent, whatever becomes of the memory meanwhile
@@ -205,7 +205,7 @@ def test_what_is_sealed_is_what_is_sent_though_the_user_writes_into_it() -> None
         return len(offered)
 
     writer = Writer(Sealer(KEY, SealLevel.MAC), transmit)  # type: ignore[arg-type]
-    while not writer.write([memoryview(memory)]):
+    while not writer.write_pieces([memoryview(memory)]):
         assert writer.pending
     assert feed(Opener(KEY, SealLevel.MAC), bytes(sent)) == [b"a" * 10_000]
 

@@ -32,7 +32,11 @@ def test_costs(cost: Cost, size: int, ns: int) -> None:
 
 def test_a_stage_does_one_thing_after_another() -> None:
     stage = Stage()
-    assert [stage.take(0, 10), stage.take(5, 10), stage.take(100, 10)] == [10, 20, 110]
+    assert [
+        stage.schedule_work(0, 10),
+        stage.schedule_work(5, 10),
+        stage.schedule_work(100, 10),
+    ] == [10, 20, 110]
     assert stage.busy == 30
 
 
@@ -80,7 +84,7 @@ def test_a_device_has_a_link_of_its_own(chosen: bool, took: int) -> None:
 
     readiness = right.readiness()
     readiness.add(receiver, receiver)
-    conductor.run([send, receive])
+    conductor.run_engines([send, receive])
     assert times[0] - took in range(500)  # and the polls
 
 
@@ -104,7 +108,7 @@ def test_streams_take_a_link_too(chosen: bool) -> None:
         engine.wait_until(up)
         times.append(engine.now())
 
-    conductor.run([call, lambda: None])
+    conductor.run_engines([call, lambda: None])
     assert times[0] // 1_000 == (20 if chosen else 2)  # there and back
 
 
@@ -134,5 +138,5 @@ def test_effects_happen_when_the_clock_says() -> None:
         still.at(10_000, lambda: seen.append(engine.now()))
         engine.spend(1_000)
 
-    conductor.run([program, lambda: None])
+    conductor.run_engines([program, lambda: None])
     assert seen == [0, 0, 500]

@@ -317,7 +317,7 @@ def timed_run(packets: int, size: int, *, inline: bool, chosen: bool = False) ->
 
         engines[1].wait_until(looked)
 
-    conductor.run([send, receive])
+    conductor.run_engines([send, receive])
     return times
 
 
@@ -358,7 +358,7 @@ def test_closing_sends_what_was_rung() -> None:
         far.buffers(1, 9)
         engines[1].wait_until(lambda: far.read() > 0)
 
-    conductor.run([send, receive])
+    conductor.run_engines([send, receive])
 
 
 @pytest.mark.parametrize("computes", [True, False])
@@ -382,5 +382,5 @@ def test_a_device_keeps_what_its_buffers_hold_while_its_rank_computes(computes: 
             engines[1].spend(1_000_000)
         engines[1].wait_until(lambda: far.read() >= 0 and len(far.done) + far.pair.dropped == 500)
 
-    conductor.run([send, receive])
+    conductor.run_engines([send, receive])
     assert (len(far.done), far.pair.dropped) == (400, 100)

@@ -67,7 +67,9 @@ def fan_in(senders: int, size: int, *, chosen: bool = False, **settings: int) ->
         engines[0].wait_until(looked)
         come.dropped = far.pair.dropped
 
-    conductor.run([receive, *(lambda rank=rank: send(rank) for rank in range(1, senders + 1))])
+    conductor.run_engines(
+        [receive, *(lambda rank=rank: send(rank) for rank in range(1, senders + 1))]
+    )
     return come
 
 
@@ -125,7 +127,7 @@ def test_a_rank_in_a_process_of_its_own_is_told() -> None:
             near.send(memoryview(bytes(FULL)), far.address)
     while (deadline := conductor._events.next_deadline()) is not None:
         conductor.time = deadline
-        conductor._events.run(deadline)
+        conductor._events.run_due(deadline)
     assert far.overrun() == 0, "nothing has been taken yet"
     came = 0
     while far.receive_into(memoryview(bytearray(FULL))) is not None:

@@ -28,7 +28,7 @@ def test_an_interrupt_that_somebody_swallowed_ends_the_world_at_its_next_turn() 
     before = signal.signal(signal.SIGINT, conductor.interrupt)
     try:
         with pytest.raises(KeyboardInterrupt):
-            conductor.run([goes_on_for_ever])
+            conductor.run_engines([goes_on_for_ever])
     finally:
         signal.signal(signal.SIGINT, before)
     assert turns == 5

@@ -23,7 +23,7 @@ def eager(time: int, sequence: int) -> list[Event]:
 
 def test_a_sequence_number_that_comes_again_is_another_message() -> None:
     found = messages([*eager(0, 1), *eager(10, 2), *eager(20, 1)])
-    assert [(m.sequence, m.start) for m in found] == [(1, 0), (2, 10), (1, 20)]
+    assert [(m.sequence, m.start_time) for m in found] == [(1, 0), (2, 10), (1, 20)]
     assert [[arrow.size for arrow in m.arrows()] for m in found] == [[0], [10], [20]]
 
 

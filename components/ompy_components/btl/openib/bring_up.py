@@ -45,7 +45,7 @@ def modules(context: RankContext, values: Values, nics: Sequence[VerbsNic]) -> l
     )
     for index, module in enumerate(made):
         module.notices.ports = [other.notices for other in made]
-        module.begin(records, index)
+        module.open_connections(records, index)
     return made
 
 

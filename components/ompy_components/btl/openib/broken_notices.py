@@ -51,7 +51,7 @@ class BrokenNotices:
             if there is not None and there.usable and (there.path.up or failover):
                 generation = endpoint.path.life.number
                 broken = Broken(self.record.lid, self.record.subnet, self._rank, generation, number)
-                port.sending.say(there, pack_broken(kind, broken))
+                port.sending.send_control(there, pack_broken(kind, broken))
                 self.told += 1
                 return True
         return False

@@ -82,7 +82,7 @@ class BufferPool:
         if first:
             self._grow(first)
 
-    def take(self) -> Buffer | None:
+    def take_buffer(self) -> Buffer | None:
         """A buffer, or None when all are in use."""
         if not self._free:
             self._grow(self._step)

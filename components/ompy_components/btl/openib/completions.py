@@ -26,7 +26,7 @@ class CompletionRoom:
         self.room = depth
         self.empty = True
 
-    def take(self) -> None:
+    def reserve_entry(self) -> None:
         """Something is posted that will be reported here."""
         self.room -= 1
         assert self.room >= 0, "more is posted than the completion queue has room for"

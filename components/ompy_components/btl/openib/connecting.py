@@ -74,7 +74,7 @@ class ConnectionManager:
         if not (useless or endpoint.proc.departed or endpoint.left):
             endpoint.path.word(said.generation, said.stage, said.pairs)
 
-    def say(self, endpoint: OpenibEndpoint, generation: int, stage: Stage) -> None:
+    def send_hello(self, endpoint: OpenibEndpoint, generation: int, stage: Stage) -> None:
         """Send a HELLO, where queue pairs could be made."""
         pairs = tuple(queue.pair.here() for queue in endpoint.queues)
         if pairs:

@@ -34,7 +34,7 @@ class PeerCredits:
 
     # -- as sender
 
-    def take(self) -> bool:
+    def spend_credit(self) -> bool:
         """Spend a credit; false when there is none."""
         if not self.available:
             return False
@@ -91,7 +91,7 @@ class Tokens:
     def __init__(self, most: int) -> None:
         self.available = self._most = most
 
-    def take(self) -> bool:
+    def spend_token(self) -> bool:
         """Spend one; false when there is none."""
         if not self.available:
             return False

@@ -16,7 +16,7 @@ class DeferredFailures:
     def __bool__(self) -> bool:
         return bool(self._reasons)
 
-    def add(self, endpoint: OpenibEndpoint, reason: str) -> None:
+    def defer_failure(self, endpoint: OpenibEndpoint, reason: str) -> None:
         """Have its path break; the first reason counts."""
         self._reasons.setdefault(endpoint, reason)
 

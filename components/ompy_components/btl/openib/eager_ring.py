@@ -49,7 +49,7 @@ class SendRing:
         """Bytes of a fragment that fits, header included."""
         return self.offer.slot_size - FOOTER_SIZE
 
-    def take(self, size: int) -> tuple[int, int] | None:
+    def take_slot(self, size: int) -> tuple[int, int] | None:
         """A slot for a fragment of `size` bytes, header included.
 
         Returns:
@@ -94,7 +94,7 @@ class ReceiveRing:
         """Whether the slot whose turn it is holds a fragment, or is to be passed over."""
         return self._is_full(self.next) or self.next in self.missing
 
-    def take(self) -> memoryview | None:
+    def take_fragment(self) -> memoryview | None:
         """The fragment whose turn it is, header included, or None.
 
         It is to be read before `done`, which has to be called for each.
@@ -141,7 +141,7 @@ class ReceiveRing:
         """
         for _ in range(self._slots):
             if self._is_full(self.next):
-                fragment = self.take()
+                fragment = self.take_fragment()
                 assert fragment is not None
                 yield fragment
                 self.memory[self._end(self.next) - 1] = OWNER_REMOTE

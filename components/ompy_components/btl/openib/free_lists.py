@@ -50,7 +50,9 @@ class FreeLists:
         """Bytes of the longest fragment of a queue."""
         return self._entries[queue].size
 
-    def take(self, queue: int, size: int, flags: int, order: int) -> OpenibFragment | None:
+    def allocate_fragment(
+        self, queue: int, size: int, flags: int, order: int
+    ) -> OpenibFragment | None:
         """A fragment of `size` bytes; None when all of the queue's are in use."""
         return _taken(self._pools[queue], queue, size, flags, order)
 
@@ -73,7 +75,7 @@ class FreeLists:
 def _taken(
     pool: BufferPool, queue: int, size: int, flags: int, order: int
 ) -> OpenibFragment | None:
-    buffer = pool.take()
+    buffer = pool.take_buffer()
     if buffer is None:
         return None
     segment = buffer.memory[HEADER_SIZE : HEADER_SIZE + size]

@@ -198,7 +198,7 @@ class OpenibModule(BtlModule):
         lists = values.free_list_num, values.free_list_max, values.free_list_inc
         self.lists = FreeLists(self.domain, self.entries, *lists)
 
-    def begin(self, ours: Sequence[modex.PortRecord], index: int) -> None:
+    def open_connections(self, ours: Sequence[modex.PortRecord], index: int) -> None:
         """Open the way for connections; this is port `index` of ours."""
         self._ours = list(ours)
         self._index = index
@@ -277,7 +277,7 @@ class OpenibModule(BtlModule):
         assert isinstance(endpoint, OpenibEndpoint)
         if not endpoint.usable:
             return OpenibFragment(memoryview(bytearray(size)), flags, order, None, 0)
-        return self.lists.take(self.lists.queue_for(size), size, flags, order)
+        return self.lists.allocate_fragment(self.lists.queue_for(size), size, flags, order)
 
     def free(self, descriptor: Descriptor) -> None:
         """Give the buffer back."""
@@ -310,7 +310,7 @@ class OpenibModule(BtlModule):
         if not endpoint.usable or not endpoint.path.up or endpoint.waiting:
             return NOT_AVAILABLE
         queue = self.lists.queue_for(size)
-        fragment = self.lists.take(queue, size, flags | BTL_OWNERSHIP, order)
+        fragment = self.lists.allocate_fragment(queue, size, flags | BTL_OWNERSHIP, order)
         if fragment is None:
             return NOT_AVAILABLE
         fragment.segment[: len(header)] = header
@@ -325,7 +325,7 @@ class OpenibModule(BtlModule):
 
     def register_mem(self, endpoint: Endpoint | None, memory: memoryview, flags: int) -> object:
         """Register it with the device."""
-        return self._memory.add(memory, flags)
+        return self._memory.register_region(memory, flags)
 
     def deregister_mem(self, handle: object) -> None:
         """Take it back: what names it from now on is refused by the device."""
@@ -495,7 +495,7 @@ class OpenibModule(BtlModule):
         engine.wait_until(lambda: all(_is_idle(endpoint) for endpoint in every))
         for endpoint in every:
             if endpoint.path.up and endpoint.usable:
-                self.sending.say(endpoint, pack_bye())
+                self.sending.send_control(endpoint, pack_bye())
                 endpoint.parted = True
         engine.wait_until(lambda: all(_has_parted(endpoint) for endpoint in every), LINGER)
         self._finalized = True

@@ -83,10 +83,10 @@ class OpenibPath(PathUser):
     def renew(self, number: int) -> None:
         """Make queue pairs."""
         try:
-            self._pairs.make(self._endpoint)
+            self._pairs.make_queue_pairs(self._endpoint)
         except NicError as problem:
             self._pairs.give_back(self._endpoint)
-            self._deferred.add(self._endpoint, str(problem))
+            self._deferred.defer_failure(self._endpoint, str(problem))
 
     def learn(self, payload: object) -> None:
         """Connect them to the peer's."""
@@ -98,11 +98,11 @@ class OpenibPath(PathUser):
         try:
             self._pairs.connect(endpoint)
         except NicError as problem:
-            self._deferred.add(endpoint, str(problem))
+            self._deferred.defer_failure(endpoint, str(problem))
 
     def say(self, number: int, stage: Stage) -> None:
         """A HELLO."""
-        self._connecting.say(self._endpoint, number, stage)
+        self._connecting.send_hello(self._endpoint, number, stage)
 
     def ready(self) -> None:
         """Send what waits."""

@@ -31,7 +31,7 @@ class Pending(Generic[Item]):
         """How many queues there are lists for."""
         return len(self._lists)
 
-    def add(self, queue: int, item: Item, *, high: bool) -> None:
+    def append_item(self, queue: int, item: Item, *, high: bool) -> None:
         """Append to the list of that priority."""
         self._lists[queue][0 if high else 1].append(item)
 

@@ -57,7 +57,7 @@ class QueuePairs:
         self._inline_max = inline_max
         self.by_number: dict[int, tuple[OpenibEndpoint, int]] = {}
 
-    def make(self, endpoint: OpenibEndpoint) -> None:
+    def make_queue_pairs(self, endpoint: OpenibEndpoint) -> None:
         """The queue pairs of an endpoint, in INIT and with their buffers.
 
         Raises:

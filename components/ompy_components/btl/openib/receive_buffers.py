@@ -21,14 +21,14 @@ class ReceiveBuffer:
 
     Attributes:
         buffer: the memory.
-        home: who posts it again.
+        owner: who posts it again.
     """
 
-    __slots__ = ("buffer", "home")
+    __slots__ = ("buffer", "owner")
 
-    def __init__(self, buffer: Buffer, home: SharedBuffers | PeerBuffers) -> None:
+    def __init__(self, buffer: Buffer, owner: SharedBuffers | PeerBuffers) -> None:
         self.buffer = buffer
-        self.home = home
+        self.owner = owner
 
 
 class SharedBuffers:
@@ -118,7 +118,7 @@ class SharedBuffers:
             self.queue.arm(self._entry.srq_limit)
 
     def _post(self, one: ReceiveBuffer) -> None:
-        self._room.take()
+        self._room.reserve_entry()
         self.queue.post_receive(one.buffer.span(self._size), one)
 
 
@@ -164,6 +164,6 @@ class PeerBuffers:
         self._slab.close()
 
     def _post(self, one: ReceiveBuffer) -> None:
-        self._room.take()
+        self._room.reserve_entry()
         self.posted += 1
         self._pair.post_receive(one.buffer.span(self._size), one)

@@ -76,14 +76,14 @@ class ReceiveEngine:
         one = completion.context
         assert isinstance(one, ReceiveBuffer)
         found = self._pairs.by_number.get(completion.number)
-        own = isinstance(one.home, PeerBuffers)
+        own = isinstance(one.owner, PeerBuffers)
         if completion.status is not Status.SUCCESS:
-            one.home.used(one)
+            one.owner.used(one)
             if own and found is not None:  # a shared one says nothing about a path
                 found[0].path.broke(f"{completion.opcode.value}: {completion.status.value}")
             return
         if found is None:
-            one.home.used(one)  # of a connection that has been cleared away
+            one.owner.used(one)  # of a connection that has been cleared away
             return
         endpoint, index = found
         if not endpoint.path.up:
@@ -98,8 +98,8 @@ class ReceiveEngine:
         self, endpoint: OpenibEndpoint, index: int, one: ReceiveBuffer, *, reserved: bool
     ) -> None:
         """A buffer has been read: post it again, now or with others."""
-        one.home.used(one)
-        if not isinstance(one.home, PeerBuffers):
+        one.owner.used(one)
+        if not isinstance(one.owner, PeerBuffers):
             return
         account = endpoint.queues[index].credits
         assert account is not None
@@ -107,7 +107,7 @@ class ReceiveEngine:
         if reserved:
             account.seen += 1
         if count and endpoint.path.up:
-            one.home.repost(count)
+            one.owner.repost(count)
 
     # -- fragments
 
@@ -184,7 +184,7 @@ class ReceiveEngine:
         self.rings[endpoint] = None
         region = memory.region
         offer = RingOffer(slots, region.rkey, region.address, slot)
-        self._sending.say(endpoint, pack_ring(offer))
+        self._sending.send_control(endpoint, pack_ring(offer))
 
     def poll_rings(self, most: int) -> int:
         """Read what lies in the rings, up to `most` fragments, from each peer in turn."""
@@ -199,7 +199,7 @@ class ReceiveEngine:
         if ring is None:
             return False
         try:
-            data = ring.take()
+            data = ring.take_fragment()
         except BadFragment as problem:
             endpoint.path.broke(f"the peer does not speak our protocol: {problem}")
             self.rings.pop(endpoint, None)

@@ -32,7 +32,9 @@ class MemoryTable(DeviceMemoryTable[MemoryRegion]):
         self._domain = domain
         self._rank = rank
 
-    def add(self, memory: memoryview, flags: int) -> RegisteredMemory[MemoryRegion] | None:
+    def register_region(
+        self, memory: memoryview, flags: int
+    ) -> RegisteredMemory[MemoryRegion] | None:
         """Register; None when the device has no room for it."""
         memory = raw.flat(memory)
         access = Access(0)

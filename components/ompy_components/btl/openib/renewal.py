@@ -101,11 +101,11 @@ class Renewals:
         try:
             here = self._pairs.renew(endpoint, index)
         except NicError as problem:
-            self._deferred.add(endpoint, str(problem))
+            self._deferred.defer_failure(endpoint, str(problem))
             return
         number = number or endpoint.renewal.number
         offer = QueueOffer(here.lid, here.number, here.first_packet, number, answer)
-        self._sending.say(endpoint, pack_queue(offer))
+        self._sending.send_control(endpoint, pack_queue(offer))
 
     def _connect(self, endpoint: OpenibEndpoint, index: int, offer: QueueOffer) -> None:
         there = endpoint.pairs[index]._replace(
@@ -114,4 +114,4 @@ class Renewals:
         try:
             self._pairs.join(endpoint, index, there)
         except NicError as problem:
-            self._deferred.add(endpoint, str(problem))
+            self._deferred.defer_failure(endpoint, str(problem))

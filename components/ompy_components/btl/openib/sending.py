@@ -76,7 +76,7 @@ class SendEngine:
         nic = self._nic
         fresh = endpoint.path.life.life is Life.FRESH
         if fresh and (nic.gone or (nic.link is LinkState.DOWN and nic.failover)):
-            self._deferred.add(endpoint, nic.gone or "the port is down")
+            self._deferred.defer_failure(endpoint, nic.gone or "the port is down")
         else:
             endpoint.path.want()
 
@@ -85,7 +85,7 @@ class SendEngine:
         while endpoint.lazy and endpoint.path.up:
             self._submit(endpoint, endpoint.lazy.popleft())
 
-    def say(self, endpoint: OpenibEndpoint, message: bytes) -> None:
+    def send_control(self, endpoint: OpenibEndpoint, message: bytes) -> None:
         """Send a control message, of high priority."""
         self.accept(endpoint, self._lists.message(message, self._lists.queue_for(len(message))))
 
@@ -103,7 +103,7 @@ class SendEngine:
         """Have a fragment wait, in the last one that waits if it fits there."""
         self.counted["pending"] += 1
         if not (self._coalesce and self._merge(endpoint, fragment)):
-            endpoint.pending.add(fragment.queue, fragment, high=fragment.high)
+            endpoint.pending.append_item(fragment.queue, fragment, high=fragment.high)
         self.waiting.setdefault(endpoint)
 
     # -- coalescing
@@ -131,7 +131,9 @@ class SendEngine:
     def _bundle(self, endpoint: OpenibEndpoint, first: OpenibFragment) -> OpenibFragment | None:
         """A COALESCED fragment in the place of the one that waits last, which it carries."""
         size = 1 + coalescing.room_for(len(first.segment))
-        bundle = self._lists.take(first.queue, size, first.flags | BTL_OWNERSHIP, NO_ORDER)
+        bundle = self._lists.allocate_fragment(
+            first.queue, size, first.flags | BTL_OWNERSHIP, NO_ORDER
+        )
         if bundle is None:
             return None
         used = coalescing.begin_coalesced(bundle.segment)
@@ -152,7 +154,7 @@ class SendEngine:
             return False
         place = None
         if endpoint.outgoing is not None and not fragment.reserved:
-            place = endpoint.outgoing.take(fragment.size)
+            place = endpoint.outgoing.take_slot(fragment.size)
         if place is None and not self._admit(queue, fragment):
             return False
         assert fragment.buffer is not None
@@ -175,9 +177,11 @@ class SendEngine:
     def _admit(self, queue: Queue, fragment: OpenibFragment) -> bool:
         """Spend the credit or token that a send through this queue takes."""
         if queue.credits is not None:
-            return queue.credits.take_reserve() if fragment.reserved else queue.credits.take()
+            return (
+                queue.credits.take_reserve() if fragment.reserved else queue.credits.spend_credit()
+            )
         assert queue.tokens is not None
-        fragment.token = queue.tokens.take()
+        fragment.token = queue.tokens.spend_token()
         return fragment.token
 
     def _give(self, endpoint: OpenibEndpoint, fragment: OpenibFragment) -> Given:
@@ -251,7 +255,7 @@ class SendEngine:
     @staticmethod
     def _take(endpoint: OpenibEndpoint, queue: Queue, one: Outgoing) -> None:
         queue.entries -= 1
-        queue.room.take()
+        queue.room.reserve_entry()
         endpoint.posted[one] = None
 
     # -- done
@@ -342,7 +346,7 @@ class SendEngine:
         ring = endpoint.incoming
         if ring is not None and ring.pressing and not endpoint.pending:
             self.counted["credit_messages"] += 1
-            self.say(endpoint, pack_credits(0, reserved=False))
+            self.send_control(endpoint, pack_credits(0, reserved=False))
 
     def _return_reserved(self, endpoint: OpenibEndpoint, index: int) -> None:
         fragment = self._lists.message(pack_credits(index, reserved=True), index)

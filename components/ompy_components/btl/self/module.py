@@ -112,7 +112,7 @@ class SelfModule(RdmaModule):
 
     def register_mem(self, endpoint: Endpoint | None, memory: memoryview, flags: int) -> object:
         """Give it an identity."""
-        return self.registered.add(memory, flags)
+        return self.registered.register_memory(memory, flags)
 
     def deregister_mem(self, handle: object) -> None:
         """Forget it."""

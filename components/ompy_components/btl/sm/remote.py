@@ -110,9 +110,9 @@ class RemoteMemory:
         """Register memory; peers may copy at once."""
         copy = self._copy or self._open()
         if copy is None or not self._free_slots:
-            return self._table.add(memory, access, NO_SLOT, TABLE_BITS)
+            return self._table.register_memory(memory, access, NO_SLOT, TABLE_BITS)
         slot: int = self._free_slots.pop()
-        made: Registration = self._table.add(memory, access, slot, TABLE_BITS)
+        made: Registration = self._table.register_memory(memory, access, slot, TABLE_BITS)
         words = self._words
         at: int = self._own_table + slot * SLOT_WORDS
         words[at + ADDRESS] = copy.address_of(made.memory)
@@ -175,7 +175,7 @@ class RemoteMemory:
             if problem < 0:
                 return problem
         kind = PUT_PIECE if access == REMOTE_WRITE else GET_PIECE
-        return self._emulation.begin(kind, endpoint, descriptor, identity, offset)
+        return self._emulation.begin_transfer(kind, endpoint, descriptor, identity, offset)
 
     @cfunc
     def _copy_once(

@@ -466,7 +466,7 @@ class FailoverEndpoint(TcpEndpoint):
         """Of a path that was given up: its kernel is not to go on with it."""
         if self._stream is not None:
             if self._link.unplugged():
-                self._stream.mute()
+                self._stream.block_output()
             self._stream.abandon()
 
     # -- ending

@@ -307,7 +307,7 @@ class TcpModule(RdmaModule):
     @ccall
     def register_mem(self, endpoint: Endpoint | None, memory: memoryview, flags: int) -> object:
         """Let peers reach the memory."""
-        return self.registered.add(memory, flags)
+        return self.registered.register_memory(memory, flags)
 
     @ccall
     def deregister_mem(self, handle: object) -> None:

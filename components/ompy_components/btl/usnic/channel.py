@@ -96,12 +96,12 @@ class Channel:
         """Let the device take what was posted."""
         self._pair.ring()
 
-    def read(self, most: int) -> list[Completion]:
+    def read_completions(self, most: int) -> list[Completion]:
         """What is done. Of a send, the credit is for the caller to give back."""
         return self._queue.read(most)
 
     def ready(self) -> bool:
-        """Whether `read` would find something."""
+        """Whether `read_completions` would find something."""
         return self._queue.ready()
 
     def used(self, segment: ReceiveSegment) -> None:

@@ -369,7 +369,7 @@ class UsnicComponent(BtlComponent):
             common = ConnectivityMap(values.connectivity_map)
             for module in modules:
                 module.map = common
-                common.add(module)
+                common.add_module(module)
         records = modex.pack_records([module.record for module in modules])
         context.wireup.publish(modex.KEY, records)
         return list(modules)

@@ -97,7 +97,7 @@ class Connectivity:
         self._limits = limits
         self._probes: dict[UsnicEndpoint, Probe] = {}
 
-    def begin(self, endpoint: UsnicEndpoint) -> None:
+    def begin_checking(self, endpoint: UsnicEndpoint) -> None:
         """There is a new peer."""
         if self._limits.enabled:
             now = self._module.context.engine.now()

@@ -37,7 +37,7 @@ class ConnectivityMap:
         self._modules: list[UsnicModule] = []
         self._left = 0
 
-    def add(self, module: UsnicModule) -> None:
+    def add_module(self, module: UsnicModule) -> None:
         """One more module of the rank, in the order of their indices."""
         self._modules.append(module)
         self._left += 1

@@ -39,7 +39,7 @@ class InFlight(Generic[Item]):
         """Items in flight."""
         return self.count
 
-    def add(self, item: Item, until: int) -> int:
+    def add_segment(self, item: Item, until: int) -> int:
         """Give `item` a slot until the time `until`; returns its number."""
         assert self._free, f"all {len(self._items)} slots are taken"
         slot = self._free.pop()

@@ -40,13 +40,13 @@ class Limits:
 
     def __post_init__(self) -> None:
         assert 2 <= self.window <= WINDOW, "one entry of the window stays empty"
-        assert 0 < self.retrans_timeout <= self.retrans_timeout_max, "stays only get longer"
+        assert 0 < self.retrans_timeout <= self.retrans_timeout_max, "timeouts only get longer"
         assert self.ack_delay < self.retrans_timeout, "an ACK must not come after the resend"
 
-    def stay(self, attempts: int, least: int = 0) -> int:
+    def timeout(self, attempts: int, least: int = 0) -> int:
         """How long a segment posted `attempts` times in silence waits for its ACK, ns.
 
-        Where round trips are long the first stay is `least`, if that is longer.
+        Where round trips are long the first timeout is `least`, if that is longer.
         """
         first = max(self.retrans_timeout, least)
         return min(first << min(attempts - 1, 40), self.retrans_timeout_max)
@@ -59,4 +59,4 @@ class Limits:
         """
         if not self.retries_max:
             return 0
-        return sum(self.stay(attempts) for attempts in range(1, self.retries_max + 2))
+        return sum(self.timeout(attempts) for attempts in range(1, self.retries_max + 2))

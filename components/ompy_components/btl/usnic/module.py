@@ -195,7 +195,7 @@ class UsnicModule(BtlModule):
         self.paths.keep(endpoint)
         self.renew(endpoint)
         self.endpoints[proc.rank] = endpoint
-        self.connectivity.begin(endpoint)
+        self.connectivity.begin_checking(endpoint)
         return endpoint
 
     def _see_route(self, proc: Proc) -> None:
@@ -241,7 +241,7 @@ class UsnicModule(BtlModule):
 
     def small_fragment(self, size: int, flags: int, order: int = NO_ORDER) -> Fragment:
         """A fragment in a packet of its own, whatever is under way."""
-        packet = self.sending.pool.take()
+        packet = self.sending.pool.take_packet()
         packet.length = size
         segment = packet.buffer[FRAG_PAYLOAD : FRAG_PAYLOAD + size]
         fragment = packet.fragment = Fragment(segment, flags, order, packet)
@@ -334,12 +334,12 @@ class UsnicModule(BtlModule):
         fragment.payload_size = size
         fragment.callback = callback
         fragment.context = context
-        self.puts.start(endpoint, fragment, identity, remote_address)
+        self.puts.start_put(endpoint, fragment, identity, remote_address)
         return QUEUED
 
     def register_mem(self, endpoint: Endpoint | None, memory: memoryview, flags: int) -> object:
         """Remember what peers may write."""
-        return self.puts.table.add(memory, flags)
+        return self.puts.table.register_memory(memory, flags)
 
     def deregister_mem(self, handle: object) -> None:
         """Forget it: a put for it is refused from now on."""
@@ -483,7 +483,7 @@ class UsnicModule(BtlModule):
             self.sending.abandon(endpoint)  # farewells nobody answered
         self._cancel_timer()
         if self._report is not None:
-            self._report.write(engine.now())
+            self._report.write_report(engine.now())
         self.note("STATISTICS", refused=self._seal.refused, **self.statistics.nonzero())
         for channel in self._channels:
             channel.close()

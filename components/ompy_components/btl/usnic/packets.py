@@ -184,7 +184,7 @@ class PacketPool:
         self._free: list[Packet] = []
         self._slabs: list[Registration] = []
 
-    def take(self) -> Packet:
+    def take_packet(self) -> Packet:
         """A packet nobody uses."""
         if not self._free:
             slab = memoryview(bytearray(self._grow * self.size))

@@ -5,7 +5,7 @@ in generation 1. A word is an OPEN: a packet of the full size, so that a path wh
 only is not taken back.
 
 Packets have timers, so silence is noticed here: when the oldest packet has waited for as long as
-its first stay is, and nothing was acknowledged meanwhile, the path to its peer is in doubt. What
+its first timeout is, and nothing was acknowledged meanwhile, the path to its peer is in doubt. What
 the peer of a path that is alive does not acknowledge is sent again for as long as it takes.
 """
 
@@ -82,7 +82,7 @@ class UsnicPath(PathUser):
 
     def say(self, number: int, stage: Stage) -> None:
         """An OPEN."""
-        self._paths.say(self._endpoint)
+        self._paths.send_open(self._endpoint)
 
     def ready(self) -> None:
         """Nothing waits: nothing was taken meanwhile."""
@@ -110,7 +110,7 @@ class UsnicPaths:
 
     # -- words
 
-    def say(self, endpoint: UsnicEndpoint) -> None:
+    def send_open(self, endpoint: UsnicEndpoint) -> None:
         """With the next round: the device may refuse it."""
         self._words[endpoint] = None
         self.module.timer_at(self.keeper.now())
@@ -124,7 +124,7 @@ class UsnicPaths:
             if stage is not None:
                 self.module.sending.send_probe(endpoint, OPEN, stage.value, padding)
 
-    def heard(self, endpoint: UsnicEndpoint, header: Header) -> None:
+    def open_arrived(self, endpoint: UsnicEndpoint, header: Header) -> None:
         """The peer says OPEN; one with a stage that there is not is dropped."""
         if self.keeper.begun and not endpoint.proc.departed and header.sequence < len(Stage):
             endpoint.path.word(header.epoch, Stage(header.sequence))

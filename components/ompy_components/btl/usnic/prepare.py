@@ -42,7 +42,7 @@ def small(
     flags: int,
 ) -> Fragment:
     """A fragment that fits a packet. Made for every short message, so it takes few steps."""
-    packet = pool.take()
+    packet = pool.take_packet()
     packet.length = whole = reserve + size
     view = convertor.whole() if size else None
     if view is None:
@@ -99,14 +99,14 @@ def _filled(
 ) -> Fragment:
     """A fragment whose chunks are in their packets, the first one behind the PML's header."""
     convertor, offset, size = span
-    first = pool.take()
+    first = pool.take_packet()
     header = first.buffer[CHUNK_PAYLOAD : CHUNK_PAYLOAD + reserve]
     fragment = Fragment(header, flags, order, None)
     fragment.lengthen(size)
     fragment.convertor, fragment.origin = convertor, offset  # for who wants to know what is lost
     fragment.filled = deque()
     for start in range(0, reserve + size, max_chunk):
-        packet = pool.take() if start else first
+        packet = pool.take_packet() if start else first
         packet.kind, packet.fragment, packet.offset = CHUNK, fragment, start
         packet.length = min(max_chunk, reserve + size - start)
         own = max(0, reserve - start)  # the PML's header

@@ -54,7 +54,9 @@ class Puts:
         self._module = module
         self.table = RegistrationTable(module.context.rank)
 
-    def start(self, endpoint: UsnicEndpoint, fragment: Fragment, identity: int, place: int) -> None:
+    def start_put(
+        self, endpoint: UsnicEndpoint, fragment: Fragment, identity: int, place: int
+    ) -> None:
         """Send the bytes of a fragment to a place in memory the peer has registered."""
         fragment.put_address = identity
         fragment.place = place

@@ -42,7 +42,7 @@ class Reassembly:
             found = self._incoming[header.fragment] = Incoming(header.total)
         return found if len(found.memory) == header.total else None
 
-    def add(self, incoming: Incoming, header: Header, data: memoryview) -> bool:
+    def add_chunk(self, incoming: Incoming, header: Header, data: memoryview) -> bool:
         """Put a chunk, which is new, into its place; whether the fragment is whole now."""
         incoming.memory[header.offset : header.offset + header.length] = data
         incoming.left -= header.length

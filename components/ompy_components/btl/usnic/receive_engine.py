@@ -87,7 +87,7 @@ class ReceiveEngine:
             if self._admits(endpoint, header):
                 self._take(endpoint, header, now)
         elif self._fast_allowed:
-            found = self._channels[PRIORITY].read(1)
+            found = self._channels[PRIORITY].read_completions(1)
             if not found:
                 channels = self._only_data  # there will hardly be anything a moment later
             for completion in found:
@@ -97,7 +97,7 @@ class ReceiveEngine:
                     return -1
         self._fast_allowed = True
         for channel in channels:
-            for completion in channel.read(BATCH):
+            for completion in channel.read_completions(BATCH):
                 events += 1
                 self._handle(channel, completion, now)
             if channel.dropped != self._dropped[channel.index]:
@@ -212,7 +212,7 @@ class ReceiveEngine:
             self._statistics.num_ack_recvs += 1
             self._take_ack(endpoint, header, now, bytes(data))
         elif header.kind == OPEN:
-            self._module.paths.heard(endpoint, header)
+            self._module.paths.open_arrived(endpoint, header)
         else:
             self._statistics.num_probe_recvs += 1
             self._module.connectivity.receive(endpoint, header)
@@ -262,8 +262,8 @@ class ReceiveEngine:
             self._take_ack(endpoint, header, now)
             return
         self._take(endpoint, header, now)
-        if endpoint.reassembly.add(incoming, header, data):
-            endpoint.reliability.hurry(now)
+        if endpoint.reassembly.add_chunk(incoming, header, data):
+            endpoint.reliability.acknowledge_now(now)
             self._deliver(endpoint, header.tag, memoryview(incoming.memory))
 
     def _deliver(self, endpoint: UsnicEndpoint, tag: int, data: memoryview) -> None:

@@ -7,10 +7,10 @@ NIC and the clock: he tells it what he posted, what arrived and what time it is.
 Sender. A segment that is posted is in flight. An ACK acknowledges its number and all
 before. A second ACK of one number says that the segment behind it is missing, so that goes to the
 resend list at once; so does the one behind an ACK that ends in the middle of what was under way
-when that happened, as losses come in bursts. A segment whose stay is over goes there too, and its
-next stay is twice as long, up to a limit, until an ACK shows that stays are long enough: one of a
+when that happened, as losses come in bursts. A segment that times out goes there too, and its
+next timeout is twice as long, up to a limit, until an ACK shows that it is long enough: one of a
 segment that was sent once, or one that comes a round trip after a resend, so that it was needed.
-Stays are also longer where round trips are, so that a slow link is not taken for a lost packet.
+Timeouts are also longer where round trips are, so that a slow link is not taken for a lost packet.
 
 An ACK that comes alone also says which numbers behind the first missing one have arrived
 (*selective*). These are *held*: they wait for those before them, and are not sent again. What was
@@ -30,12 +30,12 @@ taken before makes it due now, as the ACK must have been lost. Any packet to the
 
 End. A rank that computes answers nothing and is well, so silence alone ends nothing: while the
 oldest segment waits in vain the path is in doubt, and the owner finds out what is known of it.
-Where the tries are limited, too many stays of the oldest segment, while nothing at all gets
+Where the tries are limited, too many timeouts of the oldest segment, while nothing at all gets
 through, end the connection, but only when nobody knows that the path is alive.
 
 Source: seed usnic (reliability); reference usnic.md 9 to 11. Ours: back-off,
 limit, the rule about bursts, the age a segment must have before an ACK resends it. RFC 6298 (how
-long a stay is), RFC 6582 (losses of one window, duplicate ACKs), RFC 2018 (selective ACKs).
+long a timeout is), RFC 6582 (losses of one window, duplicate ACKs), RFC 2018 (selective ACKs).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ from ompy_components.btl.usnic.statistics import Statistics
 DUPLICATES_MAX: Final = 32
 RTT_SHARE: Final = 8  # RFC 6298 2.3: a new sample is an eighth of the smoothed time
 SPREAD_SHARE: Final = 4  # RFC 6298 2.3: and a quarter of how much samples differ from it
-SPREADS: Final = 4  # RFC 6298 2.2: a stay is the smoothed time and so many times that
+SPREADS: Final = 4  # RFC 6298 2.2: a timeout is the smoothed time and so many times that
 PROBE_TRIPS: Final = 2  # RFC 8985 7.2: a probe goes out after two smoothed round trips
 # arbitrary: at 30 % loss half of the probes are answered, so one time in 250 none of these is
 PROBES_EVEN: Final = 7
@@ -129,7 +129,7 @@ class Reliability:
             else Unlimited(limits.window - 1)
         )
         self._backoff = 0  # timers that ran out since a segment got through at its first try
-        self._tries = 0  # stays of the oldest segment that were over since anything got through
+        self._tries = 0  # timeouts of the oldest segment since anything got through
         self._duplicates = 0  # ACKs of one number: packets behind the missing one that arrived
         self._rtt = 0  # ns, smoothed; 0 before the first sample
         self._rtt_spread = 0  # ns, smoothed
@@ -151,7 +151,7 @@ class Reliability:
         self._told = 0  # how often the peer has been told what has arrived since something did
         self._deliveries = Deliveries()
         self.suspect_at: int | None = None
-        self._punished_at = -1  # when a loss last made the congestion window smaller
+        self._reduced_at = -1  # when a loss last made the congestion window smaller
         self._last_trip = 0  # ns until the last segment before the first missing one was answered
 
     # -- sending
@@ -208,11 +208,11 @@ class Reliability:
         segment.become(SegmentEvent.POSTED)
         segment.attempts += 1
         segment.posted_at = self._news_at = now
-        # an early resend changes nothing about when the segment's stay is over
+        # an early resend changes nothing about when the segment times out
         if not (segment.early and segment.until > now):
-            segment.until = now + self._stay()
+            segment.until = now + self._timeout()
         segment.early = False
-        segment.slot = self.in_flight.add(segment, segment.until)
+        segment.slot = self.in_flight.add_segment(segment, segment.until)
         self._deliveries.posted(segment)
 
     # -- whether the peer is there
@@ -228,7 +228,7 @@ class Reliability:
         """What has got through both ways; another pair when something else has."""
         return self.acked, self.arrived.acknowledgement
 
-    # -- how long a segment stays
+    # -- how long an ACK is waited for
 
     @property
     def round_trip_least(self) -> int:
@@ -240,9 +240,9 @@ class Reliability:
         """What an answer takes at most, as far as is known, ns."""
         return self._rtt + SPREADS * self._rtt_spread + self.limits.ack_delay
 
-    def _stay(self) -> int:
+    def _timeout(self) -> int:
         least = self._round_trip_max if self.limits.congestion_control else 0
-        return self.limits.stay(1 if self.leaving else self._backoff + 1, least)
+        return self.limits.timeout(1 if self.leaving else self._backoff + 1, least)
 
     def acknowledge(self, sequence: int, now: int, behind: bytes = b"") -> list[SendSegment]:
         """The peer acknowledges a number and all before it, and some `behind` the next one.
@@ -333,6 +333,7 @@ class Reliability:
             segment.become(SegmentEvent.ARRIVED)
             count += 1
         self._held += count
+        assert self._held < self.outstanding, "the first missing segment is not held"
         if newest is not None:
             self._backoff = 0
             self._sample(now - newest.posted_at, now, clean=True)
@@ -342,17 +343,17 @@ class Reliability:
         """Send again what was sent before something that has arrived."""
         # while a queue grows, the smoothed time is short: the segment before the first missing one
         # waited in the same queue, and was answered only so late
-        age = max(self._rtt, min(self._last_trip, self._round_trip_max)) or self._stay()
+        age = max(self._rtt, min(self._last_trip, self._round_trip_max)) or self._timeout()
         # in times of posting: what waits for the link gets nearer to each other than it was posted
         reordering = max(self._rtt_least // REORDERING_SHARE, self._rtt_spread)
         lost, self.suspect_at = self._deliveries.lost(now, age + reordering, reordering)
         for segment in lost:
             self._leave(segment)
             self._again(segment, SegmentEvent.MISSED)
-            again = segment.attempts > 1 and segment.posted_at > self._punished_at
+            again = segment.attempts > 1 and segment.posted_at > self._reduced_at
             number, following = segment.sequence, self.next_sequence
             if self._congestion.lost(number, following, queued=self._queued, again=again):
-                self._punished_at = now
+                self._reduced_at = now
             self._statistics.num_fast_retrans += 1
 
     def _leave(self, segment: SendSegment) -> None:
@@ -367,7 +368,7 @@ class Reliability:
     def _sample(self, time: int, now: int, *, clean: bool) -> None:
         """A segment was acknowledged so long after it was posted.
 
-        The peer may have been busy with something else, so what looks longer than two stays
+        The peer may have been busy with something else, so what looks longer than two timeouts
         counts as two. Unless it is `clean` the segment may have waited for one that was lost, or
         have been sent twice: that is better than to know nothing, or a longer round trip.
         """
@@ -375,7 +376,7 @@ class Reliability:
             return
         if not self._rtt or time <= self._rtt_least or now - self._rtt_least_at > SHORTEST_KEPT:
             self._rtt_least, self._rtt_least_at = time, now
-        time = min(time, 2 * self._stay())
+        time = min(time, 2 * self._timeout())
         if not self._rtt or 2 * time < self._rtt:
             self._rtt, self._rtt_spread = time, time // 2
         else:
@@ -397,7 +398,7 @@ class Reliability:
             return
         if segment.state is SegmentState.TO_RESEND:
             segment.become(SegmentEvent.MISSED)
-        elif now - segment.posted_at >= (self._rtt or self._stay()):
+        elif now - segment.posted_at >= (self._rtt or self._timeout()):
             # else the ACK may be older than the segment
             self._leave(segment)
             self._again(segment, SegmentEvent.MISSED)
@@ -420,9 +421,9 @@ class Reliability:
     def _probe_at(self) -> int | None:
         """When the oldest segment is sent again to find out what has become of the others.
 
-        Long before its stay is over, where round trips are short: it may be that nothing is under
+        Long before it times out, where round trips are short: it may be that nothing is under
         way any more that could make a duplicate ACK. The first ones go in even steps, as one of
-        them or its answer may be lost too; then twice as long each time, up to that stay.
+        them or its answer may be lost too; then twice as long each time, up to that timeout.
         """
         if not (self._rtt and self.outstanding and self.limits.congestion_control):
             return None
@@ -430,7 +431,7 @@ class Reliability:
         if head is None or head.state is not SegmentState.IN_FLIGHT:
             return None
         wait = self._probe_after << max(0, self._probes - PROBES_EVEN)
-        return self._news_at + wait if wait < self._stay() else None
+        return self._news_at + wait if wait < self._timeout() else None
 
     def _probe(self, now: int) -> None:
         at = self._probe_at
@@ -446,7 +447,7 @@ class Reliability:
         self._statistics.num_tail_probes += 1
 
     def expire(self, now: int) -> None:
-        """Move segments whose stay is over to the resend list, or end the connection."""
+        """Move segments that time out to the resend list, or end the connection."""
         if self.suspect_at is not None and self.suspect_at <= now:
             self._find_lost(now)
         expired = self.in_flight.expire(now)
@@ -461,14 +462,14 @@ class Reliability:
             self._congestion.expired(segment.sequence, self.next_sequence)
             self._statistics.num_timeout_retrans += 1
             if segment.sequence == after(self.acked):
-                self._in_vain(segment)
+                self._timed_out(segment)
         self._probe(now)
 
-    def _in_vain(self, segment: SendSegment) -> None:
-        """The oldest segment has stayed without any news: that is a try.
+    def _timed_out(self, segment: SendSegment) -> None:
+        """The oldest segment has timed out without any news: that is a try.
 
-        Only the oldest one's stays double in step with the tries. Another may be sent again before
-        the oldest has waited in vain at all, and be one try ahead: the last one, the longest.
+        Only the oldest one's timeouts double in step with the tries. Another may be sent again
+        before the oldest has timed out at all, and be one try ahead: the last one, the longest.
         """
         self._backoff += 1
         self._tries += 1
@@ -488,13 +489,13 @@ class Reliability:
 
     def deadline(self) -> int | None:
         """When `expire` will find something, or an ACK is due; None when nothing will happen."""
-        stay, probe = self.in_flight.deadline(), self._probe_at
+        timeout, probe = self.in_flight.deadline(), self._probe_at
         for at in (probe, self.suspect_at):
             if at is not None:
-                stay = at if stay is None else min(stay, at)
+                timeout = at if timeout is None else min(timeout, at)
         if not self.ack_needed:
-            return stay
-        return self.ack_at if stay is None else min(stay, self.ack_at)
+            return timeout
+        return self.ack_at if timeout is None else min(timeout, self.ack_at)
 
     def flush(self) -> list[SendSegment]:
         """Give up everything that is not acknowledged; it is free, in the order of its numbers."""
@@ -507,6 +508,7 @@ class Reliability:
             segment.become(SegmentEvent.FLUSHED)
             given_up.append(segment)
         self.acked = after(self.next_sequence, -1)
+        assert not len(self.in_flight), "what is given up is not in flight"
         self.outstanding = self._held = self._known = 0
         self.suspect_at = None
         return given_up
@@ -525,7 +527,7 @@ class Reliability:
             self._owe(now)
         return arrival
 
-    def hurry(self, now: int) -> None:
+    def acknowledge_now(self, now: int) -> None:
         """What the peer sent is whole: it should hear so now."""
         self._owe(now)
 
@@ -561,7 +563,7 @@ class Reliability:
 
     # -- invariants
 
-    def check(self) -> None:
+    def check_invariants(self) -> None:
         """See that everything here fits together; for tests."""
         kept = [segment for segment in self._sent if segment is not None]
         assert len(kept) == self.outstanding <= self.limits.window - 1

@@ -45,11 +45,11 @@ class Report:
     def expire(self, now: int) -> None:
         """Report if it is time."""
         if now >= self._due:
-            self.write(now)
+            self.write_report(now)
             self._due = now + self._period
         self._module.timer_at(self._due)
 
-    def write(self, now: int) -> None:
+    def write_report(self, now: int) -> None:
         """Report."""
         statistics = self._module.statistics
         counted = since(statistics, self._before)

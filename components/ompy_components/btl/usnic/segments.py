@@ -27,7 +27,7 @@ class SendSegment:
         slot: among those in flight, or `NO_SLOT`.
         attempts: how often it has been posted.
         early: it is sent again before that.
-        until: when its stay is over.
+        until: when it times out.
         posted_at: when it was posted last, ns.
         connection: to the peer it goes to; from its first posting on.
     """

@@ -223,7 +223,7 @@ class SendEngine:
         if fragment.filled:
             packet = fragment.filled.popleft()
         else:
-            packet = self.pool.take()
+            packet = self.pool.take_packet()
             packet.kind, packet.fragment, packet.offset = CHUNK, fragment, fragment.cut
             packet.length = min(self._options.max_chunk, fragment.size - fragment.cut)
             fragment.fill(
@@ -334,7 +334,7 @@ class SendEngine:
         """
         if self._data.credits <= CREDITS_KEPT:
             return
-        packet = self.pool.take()
+        packet = self.pool.take_packet()
         packet.endpoint, packet.length = endpoint, length
         packet.retired, packet.posted = True, 1
         header = Header(self._rank, kind, which, None, length, epoch=endpoint.path.life.number)

@@ -431,7 +431,7 @@ class BlockOperations:
         start: int = target.place()
         room = target.memory[start : start + size] if start >= 0 else allocate_memory(size)
         try:
-            self._lending.read(rank, address, room)
+            self._lending.read_lent(rank, address, room)
         except LinkError as problem:
             return MPIError(ERR_PROC_FAILED, f"the block of rank {rank} cannot be read: {problem}")
         if start < 0:

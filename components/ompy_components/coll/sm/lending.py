@@ -83,7 +83,7 @@ class Lending:
                 return False  # it has not come so far
             seen = memoryview(bytearray(PROOF_SIZE))
             try:
-                self.read(rank, board.word(at + ADDRESS * 8), seen)
+                self.read_lent(rank, board.word(at + ADDRESS * 8), seen)
             except LinkError:
                 self._refused = True
                 return False
@@ -107,7 +107,7 @@ class Lending:
             self._copy.forget(address)
 
     @ccall
-    def read(self, rank: int, address: int, view: memoryview) -> None:
+    def read_lent(self, rank: int, address: int, view: memoryview) -> None:
         """Copy what a member has lent.
 
         Raises:

@@ -145,7 +145,7 @@ class Operations:
         """All show their data; the root combines a little, all combine much."""
         given: Message | None = send if send is not None else receive
         assert given is not None, "every member has data"
-        operation.check(given.layout)
+        operation.check_layout(given.layout)
         start: int
         data, start = packed(given)
         size: int = given.count * given.layout.size
@@ -166,7 +166,7 @@ class Operations:
         """All show their data; the last one combines a little, all combine much."""
         given: Message = send if send is not None else receive
         layout = given.layout
-        operation.check(layout)
+        operation.check_layout(layout)
         size: int = given.count * layout.size
         start: int = given.place()
         to: int = receive.place()

@@ -61,7 +61,7 @@ class PartOperations:
         board: Board = self._board
         given: Message = send if send is not None else receive
         layout = given.layout
-        operation.check(layout)
+        operation.check_layout(layout)
         size: int = given.count * layout.size
         start: int
         to: int
@@ -178,7 +178,7 @@ class PartOperations:
         board: Board = self._board
         given: Message = send if send is not None else receive
         layout = given.layout
-        operation.check(layout)
+        operation.check_layout(layout)
         start: int
         to: int
         data, start = packed(given)

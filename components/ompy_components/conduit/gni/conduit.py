@@ -117,7 +117,7 @@ class GniConduit(Conduit):
             for node in between.nodes:
                 by_node[node], depths[node] = between, values.pshm_network_depth
         self._polled = self._transports if self._by_nic else self._transports[1:]
-        self._messages = Messages(self.resources, depths, by_node, self._exit.heard)
+        self._messages = Messages(self.resources, depths, by_node, self._exit.code_arrived)
         self._rdma: RdmaEngine | None = None
         self._memory: segment.Memory | None = None
         self.max_medium = joined.transport.max_message - headers.HEAD_MAX
@@ -178,8 +178,8 @@ class GniConduit(Conduit):
         """End the job: all learn the largest code, or the launcher ends them."""
         if self._left:
             return self._exit.reduction.code
-        self._messages.deaf = True
-        known = self._exit.run(code, self._exit_progress, self._pause, self.exit_limit)
+        self._messages.handlers_stopped = True
+        known = self._exit.run_exit(code, self._exit_progress, self._pause, self.exit_limit)
         agreed = self._exit.reduction.code
         if not known:
             missing = ", ".join(map(str, sorted(self._exit.reduction.awaited())))
@@ -256,7 +256,7 @@ class GniConduit(Conduit):
             count += transport.poll()
         if self._exit.asked and not self._exit.reduction.begun:
             self.on_exit(self.exit(0))
-        self._losses.check()
+        self._losses.collect_losses()
         return count
 
     def arm(self) -> bool:
@@ -350,7 +350,7 @@ class GniConduit(Conduit):
         stalled = False
         while True:
             with self.resources.lock:
-                if credits_.take(node):
+                if credits_.take_credit(node):
                     break
             if not stalled:
                 stalled = True

@@ -30,7 +30,7 @@ class Credits:
         """How many there are for a peer."""
         return self._left[node]
 
-    def take(self, node: int) -> bool:
+    def take_credit(self, node: int) -> bool:
         """Take one, if there is one."""
         if not self._left[node]:
             return False

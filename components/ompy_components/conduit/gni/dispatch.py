@@ -36,7 +36,7 @@ class Messages:
     Attributes:
         handlers: by index.
         credits: by peer.
-        deaf: handlers are not called any more: the job ends.
+        handlers_stopped: they are not called any more: the job ends.
         closed: nothing is sent any more.
         told: called with round and code when a peer ends the job.
     """
@@ -56,7 +56,7 @@ class Messages:
         self._waiting: dict[int, list[Waitable]] = {}
         self.handlers: list[Handler | None] = [None] * HANDLERS
         self.credits = Credits(depths)
-        self.deaf = self.closed = False
+        self.handlers_stopped = self.closed = False
         self.told = told
         for transport in transports:
             if transport is not None:
@@ -117,7 +117,7 @@ class Messages:
         try:
             return sending()
         except MPIError:
-            if not self.deaf:
+            if not self.handlers_stopped:
                 raise
             return True
 
@@ -180,7 +180,7 @@ class Messages:
         if self._trace.active:
             number = self._tracing.handling(node, is_request=is_request)
         try:
-            if not self.deaf:
+            if not self.handlers_stopped:
                 self._handle(token, read)
         finally:
             if number:
@@ -199,7 +199,7 @@ class Messages:
         try:
             self._send(node, partial(transport.return_credit, node))
         except MPIError:
-            if not self.deaf:
+            if not self.handlers_stopped:
                 raise
             # the job ends: who has left already wants no credit
 

@@ -52,12 +52,12 @@ class Exit:
         self.reduction = Reduction(context.rank, context.size, tell)
         self.asked = False
 
-    def heard(self, shift: int, code: int) -> None:
+    def code_arrived(self, shift: int, code: int) -> None:
         """What a peer has told."""
         self.asked = True
-        self.reduction.heard(shift, code)
+        self.reduction.round_arrived(shift, code)
 
-    def run(
+    def run_exit(
         self,
         code: int,
         progress: Callable[[], int],
@@ -75,7 +75,7 @@ class Exit:
         Returns:
             Whether they are known.
         """
-        self.reduction.begin(code)
+        self.reduction.begin_reduction(code)
         end = self._engine.now() + (self._limit if limit is None else limit)
         waited = SHORTEST
         while (progress() or not self.reduction.complete) and self._engine.now() < end:

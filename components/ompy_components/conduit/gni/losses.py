@@ -31,14 +31,14 @@ class Losses:
 
     @property
     def pressing(self) -> bool:
-        """Whether `check` has something to take in."""
+        """Whether `collect_losses` has something to take in."""
         return bool(self._news)
 
     def why(self, node: int) -> str:
         """Why nothing can be asked of a rank; empty if it can."""
         return self._why.get(node, "")
 
-    def check(self) -> None:
+    def collect_losses(self) -> None:
         """Take in what is new.
 
         Raises:

@@ -170,7 +170,7 @@ class MailboxTransport(Transport):
     def _post(self, peer: _Mailboxes, post: PostDescriptor) -> bool:
         """Begin a post; it has a descriptor until it is known to be done."""
         pool = self._resources.descriptors
-        made = pool.take() if pool is not None else None
+        made = pool.take_descriptor() if pool is not None else None
         if made is None and pool is not None:
             return False
         post.remote_handle = peer.handle

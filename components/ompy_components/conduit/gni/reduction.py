@@ -53,7 +53,7 @@ class Reduction:
         missing = (shift for shift in range(self.rounds) if shift not in self._heard)
         return [(self._rank - (1 << shift)) % self._size for shift in missing]
 
-    def begin(self, code: int) -> None:
+    def begin_reduction(self, code: int) -> None:
         """Take part with a code; the second time it does nothing."""
         if self.begun:
             return
@@ -62,7 +62,7 @@ class Reduction:
         self._tell_next()
         self._go_on()
 
-    def heard(self, shift: int, code: int) -> None:
+    def round_arrived(self, shift: int, code: int) -> None:
         """What the rank 2^shift before this one told. A round is heard once."""
         if shift in self._heard or shift >= self.rounds:
             return

@@ -45,7 +45,7 @@ class WorkQueue:
     def __len__(self) -> int:
         return len(self._work)
 
-    def add(self, nodes: Iterable[int]) -> None:
+    def add_nodes(self, nodes: Iterable[int]) -> None:
         """Look at these too."""
         with self._lock:
             for node in nodes:
@@ -53,7 +53,7 @@ class WorkQueue:
                     self._queued[node] = True
                     self._work.append(node)
 
-    def take(self) -> int:
+    def take_node(self) -> int:
         """The one to look at now, or -1."""
         with self._lock:
             if not self._work:
@@ -101,7 +101,7 @@ class SmsgTransport(Transport):
     def send(self, node: int, message: bytearray) -> bool:
         """One short message. It is under way in this call only: the NIC has its bytes then."""
         pool = self._resources.descriptors
-        made = pool.take() if pool is not None else None
+        made = pool.take_descriptor() if pool is not None else None
         if made is None and pool is not None:
             return False
         try:
@@ -126,7 +126,7 @@ class SmsgTransport(Transport):
         self._read_events()
         count = 0
         for _ in range(self._peer_burst):
-            node = self._work.take()
+            node = self._work.take_node()
             if node < 0:
                 break
             count += self._take_messages(node)
@@ -152,7 +152,7 @@ class SmsgTransport(Transport):
             everybody = enumerate(self._resources.endpoints)
             peers = [node for node, endpoint in everybody if endpoint is not None]
         if peers:
-            self._work.add(peers)
+            self._work.add_nodes(peers)
 
     def _drain(self) -> None:
         """Empty the queue of events: whatever they say is looked for anyway."""

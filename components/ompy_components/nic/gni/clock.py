@@ -78,7 +78,7 @@ class GniClock(DeviceClock):
     def works(self, what: str, size: int) -> None:
         """The processor does something else with the device: `register`, `deregister`, `copy`."""
         if self.runs:
-            self._processor.take(self.now(), self._costs[what].of(size))
+            self._processor.schedule_work(self.now(), self._costs[what].of(size))
 
     # -- what leaves
 
@@ -87,7 +87,7 @@ class GniClock(DeviceClock):
         if not self.runs:
             return Departure(0, 0)
         duration = self._lasts(what, size)
-        return _departure(self._processor.take(self.now(), duration), duration)
+        return _departure(self._processor.schedule_work(self.now(), duration), duration)
 
     def post(self, post: PostDescriptor) -> Departure:
         """A put leaves this NIC; of a get, its bytes have come through it but for the two ways."""
@@ -98,9 +98,9 @@ class GniClock(DeviceClock):
             return self.stores("fma_put", size)
         if type_ is FMA_GET:
             return self.stores("fma_get", size)
-        called = self._processor.take(self.now(), self._costs["bte_post"].of(size))
+        called = self._processor.schedule_work(self.now(), self._costs["bte_post"].of(size))
         duration = self._lasts("bte_put" if type_ is RDMA_PUT else "bte_get", size)
-        return _departure(self._blocks.take(called, duration), duration)
+        return _departure(self._blocks.schedule_work(called, duration), duration)
 
     def _lasts(self, what: str, size: int) -> int:
         """What a stage takes for bytes that leave, which are cut into packets meanwhile."""

@@ -120,7 +120,7 @@ class GniDomain(CommunicationDomain):
         queue: CompletionQueue | None = None,
     ) -> tuple[ReturnCode, MemoryHandle | None]:
         """Register memory, if there is a slot left."""
-        handle = None if self.refuses() else self.memory.add(memory, ordering, queue)
+        handle = None if self.refuses() else self.memory.register_memory(memory, ordering, queue)
         if handle is None:
             return ReturnCode.ERROR_RESOURCE, None
         self.clock.works("register", memory.nbytes)
@@ -308,7 +308,9 @@ class GniDomain(CommunicationDomain):
         self._refused = True
         return ReturnCode.NOT_DONE
 
-    def say(self, rank: int, kind: Kind, word: int, due: int, payload: bytes = b"") -> None:
+    def send_when_room(
+        self, rank: int, kind: Kind, word: int, due: int, payload: bytes = b""
+    ) -> None:
         """Tell a peer's device something, as `send`, as soon as there is room."""
         if rank in self.unsaid or not self.send(rank, kind, word, due, payload):
             self.unsaid.setdefault(rank, deque()).append((kind, word, due, payload))
@@ -390,7 +392,9 @@ class GniDomain(CommunicationDomain):
             self._tell(known.queue if known is not None else None, event)
         elif kind == AMO:
             answer = atomics.answer_question(payload, self._words_of)
-            self.say(rank, Kind.AMO_DONE, word, self.clock.now() + self.clock.way, answer)
+            self.send_when_room(
+                rank, Kind.AMO_DONE, word, self.clock.now() + self.clock.way, answer
+            )
         else:
             self.posts.answered(word, payload)
 

@@ -101,7 +101,7 @@ class GniEndpoint(Endpoint):
         code = posts.refusal(post, rdma=rdma)
         if code is ReturnCode.SUCCESS:
             self.under_way += 1
-            code = posts.begin(self, post)
+            code = posts.begin_post(self, post)
             if code is not ReturnCode.SUCCESS:
                 self.under_way -= 1
         return code
@@ -172,7 +172,7 @@ class GniEndpoint(Endpoint):
         self._held -= 1
         domain = self._domain
         due = domain.clock.stores("smsg", len(message)).last + domain.clock.way
-        domain.say(self.rank, SMSG, 0, due, message)
+        domain.send_when_room(self.rank, SMSG, 0, due, message)
 
     def _sends(self, kind: Kind, header: memoryview, payload: memoryview) -> bool:
         """Send a message, by the processor's stores."""
@@ -189,7 +189,7 @@ class GniEndpoint(Endpoint):
             return ReturnCode.INVALID_STATE, None
         if not self.mailbox.waiting:
             self._domain.progress()
-        return self.mailbox.take()
+        return self.mailbox.take_oldest()
 
     def smsg_release(self) -> ReturnCode:
         """Give back its place, and the sender a credit."""

@@ -70,7 +70,7 @@ class Mailbox:
             self._early.remove(self._visible)
             self._visible += 1
 
-    def take(self) -> tuple[ReturnCode, memoryview | None]:
+    def take_oldest(self) -> tuple[ReturnCode, memoryview | None]:
         """The oldest message, if it can be seen."""
         if self._open:
             return ReturnCode.INVALID_STATE, None

@@ -99,7 +99,7 @@ class OwnMemory:
     def __len__(self) -> int:
         return len(self._used)
 
-    def add(
+    def register_memory(
         self, memory: memoryview, ordering: Ordering, queue: CompletionQueue | None
     ) -> MemoryHandle | None:
         """Register memory, if a slot is left."""

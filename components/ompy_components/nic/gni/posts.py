@@ -106,13 +106,13 @@ class Posts:
             code = memory.move(handle, post.sync_flag_address, word, True)
         mode, queue = int(post.cq_mode), endpoint.queue
         if mode & REMOTE_EVENT and code is SUCCESS:
-            self._domain.say(endpoint.rank, Kind.REMOTE, slot_of(handle), 0)
+            self._domain.send_when_room(endpoint.rank, Kind.REMOTE, slot_of(handle), 0)
         self._domain.news += 1
         if queue is not None and (mode & LOCAL_OR_GLOBAL or code is not SUCCESS):
             queue.push(post_event(endpoint.rank, post, code))
         return True
 
-    def begin(self, endpoint: GniEndpoint, post: PostDescriptor) -> ReturnCode:
+    def begin_post(self, endpoint: GniEndpoint, post: PostDescriptor) -> ReturnCode:
         """Begin a post that `refusal` has nothing against."""
         domain = self._domain
         tells = post.type in AMOS or post.type is CQWRITE or int(post.cq_mode) & REMOTE_EVENT
@@ -161,7 +161,9 @@ class Posts:
         there = clock.stores("amo", atomics.WORD).last + clock.way
         if hold:
             there = max(there, clock.now()) + hold
-        say = partial(domain.say, endpoint.rank, Kind.CQWRITE, post.cq_data, there, words)
+        say = partial(
+            domain.send_when_room, endpoint.rank, Kind.CQWRITE, post.cq_data, there, words
+        )
         _now_or(domain, hold, say)
         done = partial(self._done, endpoint, post, ReturnCode.SUCCESS)
         domain.at(there + clock.ack, partial(domain.late.do, done), held=bool(hold))
@@ -256,7 +258,7 @@ class Posts:
         codes: list[ReturnCode] = []
         domain, tells = self._domain, bool(post.cq_mode & CqMode.REMOTE_EVENT)
         if tells:
-            told = partial(domain.say, endpoint.rank, Kind.REMOTE, slot_of(handle))
+            told = partial(domain.send_when_room, endpoint.rank, Kind.REMOTE, slot_of(handle))
             domain.late.do(lambda: told(self._clock.now()))
 
         def landed(code: ReturnCode) -> None:
@@ -301,7 +303,9 @@ class Posts:
         self._asked[self._number] = endpoint, post
         self._flags[self._number] = told
         there = self._clock.now() + self._clock.way
-        self._domain.say(endpoint.rank, Kind.AMO, self._number, there, atomics.pack_question(swap))
+        self._domain.send_when_room(
+            endpoint.rank, Kind.AMO, self._number, there, atomics.pack_question(swap)
+        )
 
     def _ended(
         self, endpoint: GniEndpoint, post: PostDescriptor, code: ReturnCode, *, told: bool
@@ -310,7 +314,9 @@ class Posts:
         clock = self._clock
         if code is ReturnCode.SUCCESS and post.cq_mode & CqMode.REMOTE_EVENT and not told:
             assert post.remote_handle is not None
-            self._domain.say(endpoint.rank, Kind.REMOTE, slot_of(post.remote_handle), clock.now())
+            self._domain.send_when_room(
+                endpoint.rank, Kind.REMOTE, slot_of(post.remote_handle), clock.now()
+            )
         ack = clock.ack if post.cq_mode & CqMode.GLOBAL_EVENT else 0
         self._domain.at(clock.now() + ack, partial(self._done, endpoint, post, code))
 
@@ -342,7 +348,9 @@ class Posts:
         self._number += 1
         there = self._clock.stores("amo", atomics.WORD).last + self._clock.way
         number, asked = self._number, atomics.pack_question(post)
-        say = partial(self._domain.say, endpoint.rank, Kind.AMO, number, there + hold, asked)
+        say = partial(
+            self._domain.send_when_room, endpoint.rank, Kind.AMO, number, there + hold, asked
+        )
         _now_or(self._domain, hold, say)
         self._asked[self._number] = endpoint, post
         return ReturnCode.SUCCESS

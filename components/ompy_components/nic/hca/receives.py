@@ -75,6 +75,7 @@ class HcaSharedQueue(SharedReceiveQueue):
         found = self._buffers.take()
         if found is not None:
             self.posted -= 1
+            assert self.posted >= 0, "no more is taken than was posted"
             self._look()
         return found
 

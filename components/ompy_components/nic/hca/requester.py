@@ -390,6 +390,7 @@ class Requester:
     def _progressed(self, count: int) -> None:
         if not self._pair.sending:
             return  # what completed has broken it
+        assert self.una <= self._sent, f"packet {self.una - 1} is acknowledged, and was never sent"
         if self.cursor < self.una:
             self.cursor = self.una
             self._at = 0

@@ -104,7 +104,7 @@ class LibfabricQueue(CompletionQueue):
         domain = self._domain.fid
         opens = self._library.slot(domain.ops, "cq_open")
         result = opens(domain, attributes, made, ffi.NULL)
-        self._library.check(result, f"a completion queue of {self._domain.name}")
+        self._library.check_result(result, f"a completion queue of {self._domain.name}")
         self.fid = made[0]
 
     def _find_descriptor(self) -> None:
@@ -201,7 +201,7 @@ class LibfabricQueue(CompletionQueue):
         result = self._domain.trywait(fids, 1)
         if result == -EAGAIN:
             return False
-        self._library.check(result, f"waiting for {self._domain.name}")
+        self._library.check_result(result, f"waiting for {self._domain.name}")
         return True
 
     def close(self) -> None:

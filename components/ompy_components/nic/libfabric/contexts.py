@@ -68,7 +68,7 @@ class Contexts:
         self._blocks = []
 
     @cfunc
-    def take(self) -> Work:
+    def take_context(self) -> Work:
         """A slot for work that is about to be posted."""
         if not self.free:
             self._make_more()

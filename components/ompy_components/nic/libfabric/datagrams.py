@@ -187,7 +187,7 @@ class LibfabricDatagramQueue(CompletionQueue):
         self._domain = domain
         self._done: deque[Completion] = deque()
 
-    def add(self, completion: Completion) -> None:
+    def report_completion(self, completion: Completion) -> None:
         """Report."""
         self._done.append(completion)
 
@@ -284,7 +284,7 @@ class LibfabricPair(QueuePair):
             self._sends -= 1
         else:
             self._receives -= 1
-        self._queue.add(Completion(entry.work, status, entry.context, size, None))
+        self._queue.report_completion(Completion(entry.work, status, entry.context, size, None))
 
     def post_receive(self, buffer: memoryview, context: object) -> None:
         """Give the provider a buffer."""

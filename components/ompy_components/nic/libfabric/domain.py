@@ -75,13 +75,13 @@ class LibfabricDomain(FabricDomain):
         ffi = library.ffi
         fabric = ffi.new("struct fid_fabric **")
         result = library.functions.fi_fabric(self.native.fabric_attr, fabric, ffi.NULL)
-        library.check(result, f"the fabric of {self.name}")
+        library.check_result(result, f"the fabric of {self.name}")
         self._fabric = fabric[0]
         domain = ffi.new("struct fid_domain **")
         try:
             opens = library.slot(self._fabric.ops, "domain")
             result = opens(self._fabric, self.native, domain, ffi.NULL)
-            library.check(result, f"the domain of {self.name}")
+            library.check_result(result, f"the domain of {self.name}")
         except FabricError:
             library.close(self._fabric.fid, "a fabric")
             raise
@@ -103,7 +103,7 @@ class LibfabricDomain(FabricDomain):
         result = self._register(
             ffi.addressof(self.fid.fid), memory, len(memory), access, 0, key, 0, made, ffi.NULL
         )
-        self.library.check(result, f"registering {len(memory)} bytes with {self.name}")
+        self.library.check_result(result, f"registering {len(memory)} bytes with {self.name}")
         return made[0]
 
     def in_use(self, region: LibfabricRegion) -> bool:
@@ -239,7 +239,7 @@ class LibfabricVector(AddressVector):
         made = ffi.new("struct fid_av **")
         opens = library.slot(domain.fid.ops, "av_open")
         result = opens(domain.fid, attributes, made, ffi.NULL)
-        library.check(result, f"an address vector of {domain.name}")
+        library.check_result(result, f"an address vector of {domain.name}")
         self.fid: Any = made[0]
         self._insert = library.slot(self.fid.ops, "insert")
         self._remove = library.slot(self.fid.ops, "remove")
@@ -250,7 +250,7 @@ class LibfabricVector(AddressVector):
         library = self._domain.library
         address = library.ffi.new("uint64_t *")
         count = self._insert(self.fid, name, 1, address, 0, library.ffi.NULL)
-        library.check(count, f"an address of {self._domain.name}")
+        library.check_result(count, f"an address of {self._domain.name}")
         if count != 1:
             raise FabricError(EINVAL, f"{self._domain.name} does not take the address {name!r}")
         return int(address[0])
@@ -260,7 +260,7 @@ class LibfabricVector(AddressVector):
         library = self._domain.library
         addresses = library.ffi.new("uint64_t *", address)
         result = self._remove(self.fid, addresses, 1, 0)
-        library.check(result, f"an address of {self._domain.name}")
+        library.check_result(result, f"an address of {self._domain.name}")
 
     def close(self) -> None:
         """Give it back; harmless the second time."""

@@ -54,7 +54,7 @@ def _name(domain: LibfabricDomain, fid: Any) -> bytes:
     size = ffi.new("size_t *", NAME_ROOM)
     getname = domain.library.slot(fid.cm, "getname")
     result = getname(ffi.addressof(fid.fid), room, size)
-    domain.library.check(result, f"the address of an endpoint of {domain.name}")
+    domain.library.check_result(result, f"the address of an endpoint of {domain.name}")
     return bytes(ffi.buffer(room, size[0]))
 
 
@@ -67,7 +67,7 @@ def _made(domain: LibfabricDomain, fid: Any, slot: str, what: str, *arguments: A
     library = domain.library
     made = library.ffi.new("struct fid_ep **")
     opens = library.slot(fid.ops, slot)
-    library.check(opens(fid, *arguments, made, library.ffi.NULL), f"{what} of {domain.name}")
+    library.check_result(opens(fid, *arguments, made, library.ffi.NULL), f"{what} of {domain.name}")
     return made[0]
 
 
@@ -174,7 +174,7 @@ class LibfabricEndpoint(FabricEndpoint):
         """fi_send."""
         lent = direct.lend(self._ffi, memory)
         number: U64 = 0 if descriptor is None else descriptor.number
-        work: Work = self._contexts.take()
+        work: Work = self._contexts.take_context()
         result: int = direct.send(self._fi_send, self._sender, lent, number, to, work.address)
         if result:
             return self._refused(work, result, "fi_send", (lent,))
@@ -198,7 +198,7 @@ class LibfabricEndpoint(FabricEndpoint):
         """fi_recv."""
         lent = direct.lend_writable(self._ffi, memory)
         number: U64 = 0 if descriptor is None else descriptor.number
-        work: Work = self._contexts.take()
+        work: Work = self._contexts.take_context()
         at: U64 = work.address
         result: int = direct.receive(self._fi_recv, self._receiver, lent, number, ANYBODY, at)
         if result:
@@ -219,7 +219,7 @@ class LibfabricEndpoint(FabricEndpoint):
         """fi_write."""
         lent = direct.lend(self._ffi, memory)
         number: U64 = 0 if descriptor is None else descriptor.number
-        work: Work = self._contexts.take()
+        work: Work = self._contexts.take_context()
         at: U64 = work.address
         result: int = direct.move(self._fi_write, self._sender, lent, number, to, address, key, at)
         if result:
@@ -240,7 +240,7 @@ class LibfabricEndpoint(FabricEndpoint):
         """fi_read."""
         lent = direct.lend_writable(self._ffi, memory)
         number: U64 = 0 if descriptor is None else descriptor.number
-        work: Work = self._contexts.take()
+        work: Work = self._contexts.take_context()
         at: U64 = work.address
         result: int = direct.move(self._fi_read, self._sender, lent, number, to, address, key, at)
         if result:
@@ -261,7 +261,7 @@ class LibfabricEndpoint(FabricEndpoint):
     ) -> bool:
         """fi_atomic, of one word."""
         buffer = self._ffi.from_buffer(operand)
-        work: Work = self._contexts.take()
+        work: Work = self._contexts.take_context()
         at = work.address
         result = self._fi_atomic(self.fid, buffer, 1, 0, to, address, key, datatype, op, at)
         if result:
@@ -286,7 +286,7 @@ class LibfabricEndpoint(FabricEndpoint):
         buffer = self._ffi.from_buffer(operand)
         old = self._ffi.from_buffer(result, require_writable=True)
         number = 0 if descriptor is None else descriptor.number
-        work: Work = self._contexts.take()
+        work: Work = self._contexts.take_context()
         place = (to, address, key, datatype, op, work.address)
         refusal = self._fi_fetch(self.fid, buffer, 1, 0, old, number, *place)
         if refusal:
@@ -313,7 +313,7 @@ class LibfabricEndpoint(FabricEndpoint):
         with_it = self._ffi.from_buffer(compare)
         old = self._ffi.from_buffer(result, require_writable=True)
         number = 0 if descriptor is None else descriptor.number
-        work: Work = self._contexts.take()
+        work: Work = self._contexts.take_context()
         place = (to, address, key, datatype, op, work.address)
         refusal = self._fi_compare(self.fid, buffer, 1, 0, with_it, 0, old, number, *place)
         if refusal:

@@ -123,7 +123,7 @@ def _ask(library: Library, hints: Hints, address: str) -> list[Native]:
         wanted.fabric_attr.prov_name = ffi.NULL  # it would be freed with the info
     if result == -ENODATA:
         return []
-    library.check(result, f"what providers there are from {address or 'anywhere'}")
+    library.check_result(result, f"what providers there are from {address or 'anywhere'}")
     owner = ffi.gc(made[0], library.functions.fi_freeinfo)
     infos = []
     info = made[0]

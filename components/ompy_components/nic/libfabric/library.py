@@ -130,7 +130,7 @@ class Library:
         """The exception for a negative result of `what`."""
         return FabricError(-result, f"{what}: {self.text_of(-result)} (libfabric {-result})")
 
-    def check(self, result: int, what: str) -> int:
+    def check_result(self, result: int, what: str) -> int:
         """The result of a call, which is an error when it is negative.
 
         Raises:
@@ -180,7 +180,7 @@ class Library:
         Raises:
             FabricError: it is in use, or the provider refuses.
         """
-        self.check(self.slot(fid.ops, "close")(self.ffi.addressof(fid)), f"closing {what}")
+        self.check_result(self.slot(fid.ops, "close")(self.ffi.addressof(fid)), f"closing {what}")
 
     def bind(self, fid: Any, other: Any, flags: int, what: str) -> None:
         """fi_bind of two objects.
@@ -190,7 +190,7 @@ class Library:
         """
         ffi = self.ffi
         bind = self.slot(fid.ops, "bind")
-        self.check(bind(ffi.addressof(fid), ffi.addressof(other), flags), f"binding {what}")
+        self.check_result(bind(ffi.addressof(fid), ffi.addressof(other), flags), f"binding {what}")
 
     def control(self, fid: Any, command: int, argument: Any, what: str) -> None:
         """fi_control of any object.
@@ -199,7 +199,7 @@ class Library:
             FabricError: the provider refuses.
         """
         control = self.slot(fid.ops, "control")
-        self.check(control(self.ffi.addressof(fid), command, argument), what)
+        self.check_result(control(self.ffi.addressof(fid), command, argument), what)
 
 
 def _compiled_calls() -> Any:

@@ -114,7 +114,7 @@ class VirtualFunction(Domain):
         if not self._registered[owner]:
             del self._registered[owner]
 
-    def check(self, memory: memoryview) -> None:
+    def check_registered(self, memory: memoryview) -> None:
         """See that memory that is posted is registered.
 
         Raises:

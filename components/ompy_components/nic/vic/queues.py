@@ -52,7 +52,7 @@ class VicCompletionQueue(CompletionQueue):
         self._function = function
         self._done: deque[Completion] = deque()
 
-    def add(self, completion: Completion) -> None:
+    def report_completion(self, completion: Completion) -> None:
         """Report. There is room for all that the queue pairs can have posted."""
         self._done.append(completion)
 
@@ -140,7 +140,7 @@ class VicQueuePair(QueuePair):
                 raise NicError(f"{len(message)} bytes inline, where {self.inline_max} have room")
             message = memoryview(bytes(message))
         else:
-            self._function.check(message)
+            self._function.check_registered(message)
         self._sends.append(SendEntry(message, to, context, inline))
         if not more:
             self.ring()
@@ -150,7 +150,7 @@ class VicQueuePair(QueuePair):
         self._usable()
         if len(self._buffers) >= self.receive_depth:
             raise NicError(f"the receive queue is full: {self.receive_depth} entries")
-        self._function.check(buffer)
+        self._function.check_registered(buffer)
         self._buffers.append((buffer, context))
 
     def ring(self) -> None:
@@ -212,7 +212,7 @@ class VicQueuePair(QueuePair):
             self._rung = max(0, self._rung - 1)
             self._ready = max(0, self._ready - 1)
             done = Completion(Work.SEND, status, entry.context, len(entry.message), None)
-            self._queue.add(done)
+            self._queue.report_completion(done)
 
     def receive(self, most: int) -> None:
         """Take in about `most` packets that have arrived, or all in the virtual world.
@@ -255,7 +255,7 @@ class VicQueuePair(QueuePair):
         size = min(len(packet), len(buffer))
         buffer[:size] = packet[:size]
         status = Status.OK if size == len(packet) else Status.TRUNCATED
-        self._queue.add(Completion(Work.RECEIVE, status, context, size, sender))
+        self._queue.report_completion(Completion(Work.RECEIVE, status, context, size, sender))
 
     def close(self) -> None:
         """Flush both queues and close the socket."""
@@ -267,7 +267,9 @@ class VicQueuePair(QueuePair):
         self._open = False
         self._finish(len(self._sends), Status.FLUSHED)
         for _, context in self._buffers:
-            self._queue.add(Completion(Work.RECEIVE, Status.FLUSHED, context, 0, None))
+            self._queue.report_completion(
+                Completion(Work.RECEIVE, Status.FLUSHED, context, 0, None)
+            )
         self._buffers.clear()
         self._function.readiness.remove(self._socket)
         self._socket.close()

@@ -46,10 +46,10 @@ class Times:
         now = self._clock.now()
         for size, inline in packets:
             if inline:
-                self._processor.take(now, self._inline.of(size))
-        rung = self._processor.take(now, self._doorbell.of(0))
+                self._processor.schedule_work(now, self._inline.of(size))
+        rung = self._processor.schedule_work(now, self._doorbell.of(0))
         gone: list[int] = []
         for size, inline in packets:
             fetched = rung + self._fetch.of(0) + (0 if inline else self._fetch.of(size))
-            gone.append(self._sender.take(fetched, self._send.of(size)))
+            gone.append(self._sender.schedule_work(fetched, self._send.of(size)))
         self._clock.at(gone[0], leave)

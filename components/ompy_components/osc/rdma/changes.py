@@ -108,7 +108,7 @@ class Changing(CompletionCallback):
         self._into = into
         self._local: memoryview | None = None
 
-    def begin(self, pending: Pending, change: Change, way: Way) -> bool:
+    def begin_change(self, pending: Pending, change: Change, way: Way) -> bool:
         """Hand it to a BTL; false if that does not take it. The rank's lock is held."""
         if self._into is not None:
             self._local = memoryview(bytearray(WIDTH[change.kind]))

@@ -70,7 +70,7 @@ class RdmaOsc(MessageOsc):
             way = self.ways.find(target, transfer.need, at, len(local), ())
             if way is None:
                 return None
-            self.transfers.begin(transfer, way)
+            self.transfers.begin_move(transfer, way)
             if transfer.whole.complete:  # it was a copy; what fails is never known so early
                 return transfer.whole
             pending.follow(transfer.whole)
@@ -123,7 +123,7 @@ class RdmaOsc(MessageOsc):
             if peer.written or peer.awaited or way is None:
                 return None
             changing, pending = Changing(peer, into), Pending()
-            if not changing.begin(pending, change, way):
+            if not changing.begin_change(pending, change, way):
                 return None
             self._changing[target] = changing.done
             return peer.opened(pending)
@@ -138,7 +138,7 @@ class RdmaOsc(MessageOsc):
             over = "messages" if way is None else way.module.name
             trace.record("osc.rdma", "AGAIN", peer=peer.rank, size=size, over=over)
         if way is not None:
-            self.transfers.begin(transfer, way)
+            self.transfers.begin_move(transfer, way)
             return
         try:
             if transfer.puts:

@@ -126,7 +126,7 @@ class Transfers(Poller):
         self._done = _Done(self)
         self.retried = 0
 
-    def begin(self, transfer: Transfer, way: Way) -> None:
+    def begin_move(self, transfer: Transfer, way: Way) -> None:
         """Move it over a way."""
         transfer.way = way
         transfer.restart()

@@ -189,6 +189,7 @@ class SendMessage:
         self.ids.append(request.id)
         self.peer = request.peer_request or self.peer
         request.id = self._fresh()
+        assert request.id not in self.ids, "an id is of one generation"
         request.peer_request = 0
 
 

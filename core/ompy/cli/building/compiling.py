@@ -144,8 +144,8 @@ def compile_modules(tree: Path, target: Path, optimiser: str = "") -> list[Path]
         try:
             gc.disable()  # what Cython makes stays; the collector would only touch, and copy, pages
             works = _works(tree, modules, Path(folder), place, optimiser)
-            for name in Forks(cores).run(works):
-                progress.step(name)
+            for name in Forks(cores).run_in_forks(works):
+                progress.show_step(name)
         finally:
             os.chdir(here)
             gc.enable()

@@ -41,7 +41,7 @@ class Forks:
         self._most = most
         self._selector = selectors.DefaultSelector()
 
-    def run(self, works: Iterator[tuple[str, Callable[[], object]]]) -> Iterator[str]:
+    def run_in_forks(self, works: Iterator[tuple[str, Callable[[], object]]]) -> Iterator[str]:
         """Run them all. Yields the name of each that is done.
 
         Args:

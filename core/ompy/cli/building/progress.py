@@ -42,7 +42,7 @@ class Progress:
         if self._terminal is not None:
             self._terminal.close()
 
-    def step(self, name: str) -> None:
+    def show_step(self, name: str) -> None:
         """One step is done."""
         self._done += 1
         self._write(f"\r\x1b[K{self._done} of {self._count}: {name}")

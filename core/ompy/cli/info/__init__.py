@@ -55,9 +55,9 @@ def _run(arguments: list[str]) -> int:
     if arguments in VERSION_OPTIONS:
         print(version())
         return 0
-    from ompy.cli.info.command import run
+    from ompy.cli.info.command import run_info
 
-    return run(arguments)
+    return run_info(arguments)
 
 
 def version() -> str:

@@ -185,7 +185,7 @@ def command(**_options: object) -> None:
     """Show the components of ompy, their parameters, the values in force and why."""
 
 
-def run(arguments: Sequence[str]) -> int:
+def run_info(arguments: Sequence[str]) -> int:
     """Do what a command line asks for. Returns the exit code."""
     try:
         context = command.make_context(PROGRAM, list(arguments))

@@ -134,7 +134,7 @@ class Session:
         self._exit_code = UsageError.exit_code if problems else 0
         self._failures: Sequence[str] = ()
         try:
-            registry.check()
+            registry.check_settings()
         except ComponentsFailed as error:  # the settings are right: everything can be shown
             self._failures = error.problems
             self._exit_code = self._exit_code or error.exit_code

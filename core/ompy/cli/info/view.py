@@ -142,7 +142,7 @@ class View:
         for framework in self.registry.frameworks:
             for shown in self._components(framework):
                 self._output.component(shown)
-        self._strays()
+        self._unknown_settings()
 
     def parameters(self, frameworks: Iterable[str], component: str) -> None:
         """Versions and parameters of a component of each framework; it may be `all`."""
@@ -155,7 +155,7 @@ class View:
                     if shown.component is not None:
                         self._output.group(self._component_group(shown))
         if component == ALL:
-            self._strays()
+            self._unknown_settings()
 
     def of_type(self, name: str) -> None:
         """All parameters of a type."""
@@ -194,7 +194,7 @@ class View:
         if self._scope.selected_only or self._scope.show_failed:
             self._open([framework])
 
-    def _strays(self) -> None:
+    def _unknown_settings(self) -> None:
         """Distributions that failed before it could be told which frameworks they are for."""
         for record in self.registry.records if self._scope.show_failed else ():
             if record.framework not in self.registry.frameworks:

@@ -31,15 +31,15 @@ def parameter_story(
     try:
         main_name, parameter = registry.declaration(name)
     except UsageError as error:
-        strays = [setting for setting in settings if setting.name == name]
+        unknown = [setting for setting in settings if setting.name == name]
         excluded = [r for r in registry.owners(name) if r.state is State.BLOCKED]
         reason = str(error)
         if excluded and not excluded[0].in_tree:
             reason = f"{excluded[0].full_name} is {excluded[0].reason}"
-            candidates = [Candidate("ignored", s.raw, str(s.origin), reason) for s in strays]
-            return ParameterStory(name, name, candidates) if strays else None
-        candidates = [Candidate("wrong", s.raw, str(s.origin), reason) for s in strays]
-        return ParameterStory(name, name, candidates) if strays else None
+            candidates = [Candidate("ignored", s.raw, str(s.origin), reason) for s in unknown]
+            return ParameterStory(name, name, candidates) if unknown else None
+        candidates = [Candidate("wrong", s.raw, str(s.origin), reason) for s in unknown]
+        return ParameterStory(name, name, candidates) if unknown else None
     counted, ignored = registry.candidates(name)
     try:
         best = registry.variable(name)

@@ -18,7 +18,7 @@ def combining(operation: Operation, layout: Layout) -> Combine:
     Raises:
         MPIError: ERR_OP, the operation is not defined for the layout.
     """
-    operation.check(layout)
+    operation.check_layout(layout)
 
     def combine(left: memoryview, right: memoryview) -> None:
         operation.combine(layout, left, 0, right, 0, len(right))

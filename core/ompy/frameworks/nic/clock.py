@@ -63,7 +63,7 @@ class Stage:
         self.free = 0
         self.busy = 0
 
-    def take(self, since: int, duration: int) -> int:
+    def schedule_work(self, since: int, duration: int) -> int:
         """Give it work that is there at `since`. Returns when it is done."""
         self.free = max(self.free, since) + duration
         self.busy += duration

@@ -88,20 +88,20 @@ class Stations:
         if not self.runs:
             return now
         costs = self._costs
-        stored = self._processor.take(now, costs["post"].of(0))
+        stored = self._processor.schedule_work(now, costs["post"].of(0))
         if inline:
-            return self._processor.take(now, costs["inline"].of(size))
+            return self._processor.schedule_work(now, costs["inline"].of(size))
         return stored + costs["fetch"].of(0)
 
     def registered(self, size: int) -> None:
         """Memory of `size` bytes is registered: what is posted next begins later."""
         if self.runs:
-            self._processor.take(self._clock.now(), self._costs["register"].of(size))
+            self._processor.schedule_work(self._clock.now(), self._costs["register"].of(size))
 
     def deregistered(self) -> None:
         """A registration is given back: what is posted next begins later."""
         if self.runs:
-            self._processor.take(self._clock.now(), self._costs["deregister"].of(0))
+            self._processor.schedule_work(self._clock.now(), self._costs["deregister"].of(0))
 
     def sent(self, since: int, size: int) -> int:
         """When the first packet of what the device has at `since` enters the link."""
@@ -110,7 +110,7 @@ class Stations:
         cost = self._costs["send"]
         whole = cost.of(size)
         since = max(since, self._clock.now())
-        return self._sending.take(since, whole) - whole + _one_packet(cost, size)
+        return self._sending.schedule_work(since, whole) - whole + _one_packet(cost, size)
 
     def arrived(self, size: int) -> None:
         """The last of `size` bytes has come over the link: `taken` says when they are taken in."""
@@ -118,7 +118,7 @@ class Stations:
             cost = self._costs["receive"]
             whole = cost.of(size)
             begun = self._clock.now() + _one_packet(cost, size) - whole
-            self._receiving.take(begun, whole)
+            self._receiving.schedule_work(begun, whole)
 
     def taken(self) -> int:
         """When everything that has arrived has been taken in."""

@@ -95,7 +95,7 @@ def combine_elements(target: Message, data: memoryview, operation: str) -> None:
     if not layout.format:
         raise MPIError(ERR_TYPE, f"{operation} on a datatype of mixed contents")
     known = PREDEFINED[operation]
-    known.check(layout)
+    known.check_layout(layout)
     view = in_place(target)
     if view is not None:
         known.combine(layout, data, 0, view, 0, target.size)

@@ -92,7 +92,7 @@ class Listener(Poller):
         self.listen(source)
         view = room.view
         if view is not None:
-            self._module.heard(request.source, view)
+            self._module.command_arrived(request.source, view)
 
     def _listen_to_each(self) -> None:
         for rank in range(self._communicator.size):

@@ -456,7 +456,7 @@ class MessageOsc(OscModule):
 
     # --- what others say
 
-    def heard(self, origin: int, view: memoryview) -> None:
+    def command_arrived(self, origin: int, view: memoryview) -> None:
         """A command has come."""
         command = parsed(view)
         if command.kind is Kind.POST:
@@ -465,7 +465,7 @@ class MessageOsc(OscModule):
             detail = bytes(command.layout).decode(errors="replace")
             self.peer(origin).refused(self._pml, command.tag, command.size, detail)
         else:
-            self.target.handle(origin, command)
+            self.target.handle_command(origin, command)
 
     def watches(self) -> bool:
         """Whether anything is waited for that a member may fail to do by ending."""
@@ -516,7 +516,9 @@ class MessageOsc(OscModule):
         coll = self._communicator.coll
         assert coll is not None, "as above"
         everybody = range(self._communicator.size)
-        request = coll.begin("barrier", self._communicator.order.tag() or coll.nonblocking_tag())
+        request = coll.begin_operation(
+            "barrier", self._communicator.order.tag() or coll.nonblocking_tag()
+        )
         if not request.complete:
             self._engine.wait_until(
                 lambda: request.complete or any(self._gone(rank) for rank in everybody)

@@ -104,7 +104,7 @@ class Target:
             found = self._channels[origin] = Channel(origin)
         return found
 
-    def handle(self, origin: int, command: Command) -> None:
+    def handle_command(self, origin: int, command: Command) -> None:
         """A command has come."""
         channel = self.channel(origin)
         if channel.waiting or not channel.may_run(command):

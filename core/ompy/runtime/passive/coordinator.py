@@ -217,7 +217,7 @@ class PassiveCoordinator(Driver):
     def _registry(self) -> Registry:
         """The parameters, as environment and files of the first host have them."""
         registry = Registry(CATALOG, gather_settings([], os.environ))
-        registry.check()
+        registry.check_settings()
         insist_on_seal(registry)
         for notice in registry.notices():
             self._teller.say(f"warning: {notice}")

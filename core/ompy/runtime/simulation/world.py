@@ -238,7 +238,7 @@ class World:
     def _conduct(self) -> tuple[str, int, str]:
         """Run the stubs. Returns how it ended."""
         try:
-            self._conductor.run([partial(self._serve, stub) for stub in self._stubs])
+            self._conductor.run_engines([partial(self._serve, stub) for stub in self._stubs])
         except RankFailed as failure:
             cause = failure.__cause__
             if isinstance(cause, RankEnded):

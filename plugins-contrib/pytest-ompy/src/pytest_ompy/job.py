@@ -92,7 +92,7 @@ class JobProcess:
             return "\n".join(lines[rules[-2] + 1 : rules[-1]])
         return f"the job has ended with exit code {self._process.poll()}"
 
-    def culprit(self) -> int | None:
+    def first_failed_rank(self) -> int | None:
         """The rank whose end was the first, as far as `ompy-run` has named one."""
         found = _HEADLINE.search(self.how_it_ended())
         return int(found.group(1)) if found else None

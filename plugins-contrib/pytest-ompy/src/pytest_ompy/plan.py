@@ -143,7 +143,7 @@ def _check_parameters(pairs: Pairs) -> None:
     from ompy.mca.errors import ComponentError, UsageError
 
     try:
-        fresh_registry(pairs).check()
+        fresh_registry(pairs).check_settings()
     except UsageError as problem:
         raise PlanError("; ".join(problem.problems)) from None
     except ComponentError as problem:

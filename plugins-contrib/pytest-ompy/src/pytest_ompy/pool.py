@@ -178,7 +178,7 @@ class Pool:
             if self._run.exit is not None:
                 break
             if any(rank.gone for rank in self._ranks.values()):
-                self._bury()
+                self._report_dead_job()
                 break
             if deadline is not None and time.monotonic() >= deadline:
                 self._give_up()
@@ -310,13 +310,13 @@ class Pool:
                 return
             time.sleep(_POLL_S)
 
-    def _bury(self) -> None:
+    def _report_dead_job(self) -> None:
         """A rank has gone, and with it the job: hear what the others have said, and why it was."""
         self._let_it_end()
         for rank in self._ranks.values():
             while not rank.gone and rank.channel.poll(0):
                 self._hear(rank)
-        first = self._job.culprit()
+        first = self._job.first_failed_rank()
         if first is None:
             first = next(rank.number for rank in self._ranks.values() if rank.gone)
         why = self._job.how_it_ended()

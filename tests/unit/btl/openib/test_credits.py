@@ -27,7 +27,7 @@ def test_a_one_way_stream_never_starves(entry: PerPeer, talk: list[bool]) -> Non
     sender, receiver = PeerCredits(entry), PeerCredits(entry)
     in_flight = sent = 0
     for more in [*talk, *[True] * 200]:
-        if more and sender.take():
+        if more and sender.spend_credit():
             in_flight += 1
             sent += 1
         elif in_flight:
@@ -46,7 +46,7 @@ def test_an_end_without_credits_or_reserve_says_so() -> None:
     (entry,), _ = parse_receive_queues("P,64,2,1,1,1", 1)
     assert isinstance(entry, PerPeer)
     account = PeerCredits(entry)
-    assert [account.take() for _ in range(3)] == [True, True, False]
+    assert [account.spend_credit() for _ in range(3)] == [True, True, False]
     assert [account.take_reserve() for _ in range(2)] == [True, False]
     account.used()
     assert not account.pressing, "there is no reserve for a message"
@@ -56,9 +56,9 @@ def test_an_end_without_credits_or_reserve_says_so() -> None:
 
 def test_tokens() -> None:
     tokens = Tokens(2)
-    assert [tokens.take() for _ in range(3)] == [True, True, False]
+    assert [tokens.spend_token() for _ in range(3)] == [True, True, False]
     tokens.give_back()
-    assert tokens.take()
+    assert tokens.spend_token()
     tokens.give_back()
     tokens.give_back()
     with pytest.raises(AssertionError):
@@ -69,8 +69,8 @@ def test_pending_lists_by_queue_and_priority() -> None:
     pending: Pending[str] = Pending(2)
     assert pending.first(0) is None
     for item, high in (("low 1", False), ("high 1", True), ("low 2", False), ("high 2", True)):
-        pending.add(0, item, high=high)
-    pending.add(1, "other", high=False)
+        pending.append_item(0, item, high=high)
+    pending.append_item(1, "other", high=False)
     assert pending.waits(1, high=False)
     assert not pending.waits(1, high=True), "only those of high priority are before it"
     assert pending.last(0, high=False) == "low 2"

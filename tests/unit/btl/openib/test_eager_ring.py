@@ -21,7 +21,7 @@ class Channel:
         self.receiver = ReceiveRing(self.memory, slots)
 
     def write(self, data: bytes, *, arrives: bool = True) -> int | None:
-        found = self.sender.take(len(data))
+        found = self.sender.take_slot(len(data))
         if found is None:
             return None
         number, address = found
@@ -32,7 +32,7 @@ class Channel:
         return number
 
     def read(self) -> bytes | None:
-        found = self.receiver.take()
+        found = self.receiver.take_fragment()
         if found is None:
             return None
         data = bytes(found)
@@ -108,9 +108,9 @@ def test_the_rest_of_a_broken_connection() -> None:
 
 def test_what_does_not_fit_takes_no_slot() -> None:
     channel = Channel(2)
-    assert channel.sender.take(SLOT - FOOTER_SIZE + 1) is None
-    assert channel.sender.take(SLOT - FOOTER_SIZE) is not None
-    assert channel.sender.take(4) is None, "one slot stays empty"
+    assert channel.sender.take_slot(SLOT - FOOTER_SIZE + 1) is None
+    assert channel.sender.take_slot(SLOT - FOOTER_SIZE) is not None
+    assert channel.sender.take_slot(4) is None, "one slot stays empty"
     with pytest.raises(AssertionError):
         channel.sender.gained(2)
 
@@ -120,4 +120,4 @@ def test_a_footer_that_cannot_be(size: int) -> None:
     channel = Channel(2)
     channel.memory[SLOT - FOOTER_SIZE : SLOT] = pack_footer(size)
     with pytest.raises(BadFragment):
-        channel.receiver.take()
+        channel.receiver.take_fragment()

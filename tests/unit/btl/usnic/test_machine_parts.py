@@ -141,12 +141,12 @@ def test_what_was_sent_before_something_that_arrived_is_lost() -> None:
     assert list(resends) == lost
     assert 3 < len(lost) < 9
     assert made.under_way == 20 - 2 - len(lost)
-    made.check()
+    made.check_invariants()
     for segment in lost:
         made.repost(segment, now)
     assert made.acknowledge(20, 5 * MS) == segments
     assert made.outstanding == 0
-    made.check()
+    made.check_invariants()
 
 
 def test_a_lost_resend_is_lost_as_any_other() -> None:
@@ -174,7 +174,7 @@ def test_they_turn_out_to_be_lost_without_more_news() -> None:
     assert made.deadline() == at
     made.expire(at)
     assert len(list(resends)) > len(early)
-    made.check()
+    made.check_invariants()
 
 
 def test_a_queue_that_grows_is_no_loss() -> None:
@@ -203,7 +203,7 @@ def test_an_ack_of_what_was_never_sent(number: int) -> None:
     assert made.acknowledge(3, 4 * MS, bits_of(number)) == []
     assert made._statistics.num_bad_acks == before + 1
     assert (made.acked, list(resends)) == (0, [])
-    made.check()
+    made.check_invariants()
 
 
 def test_an_ack_about_a_gap_is_told_three_times() -> None:
@@ -258,7 +258,7 @@ def test_a_second_ack_of_one_number_resends_what_is_behind_it_once() -> None:
     assert made._statistics.num_old_dup_acks == 1
     made.repost(segments[0], 12 * MS)
     assert segments[0].slot != NO_SLOT
-    made.check()
+    made.check_invariants()
 
 
 @pytest.mark.parametrize("limits", [{"selective": False}, {"congestion_control": False}])
@@ -335,7 +335,7 @@ def test_a_lower_number_goes_before_those_that_wait() -> None:
     only.repost(segments[0], 100 * MS)
     only.expire(300 * MS)
     assert list(resends) == segments
-    only.check()
+    only.check_invariants()
 
 
 def test_nothing_new_before_what_is_to_be_sent_again() -> None:
@@ -356,7 +356,7 @@ def test_nothing_new_before_what_is_to_be_sent_again() -> None:
         assert again == (LEAST if controlled else 50)
         only.acknowledge(48, 101 * MS)  # nearly all had arrived: one is left to be sent again
         assert len(resends) == controlled
-        only.check()
+        only.check_invariants()
 
 
 def test_a_slow_way_is_learnt() -> None:
@@ -457,11 +457,11 @@ def test_a_probe_finds_out_what_became_of_the_last_packets() -> None:
     assert at is not None
     only.expire(at)
     assert at == 102 * MS
-    assert list(resends) == others, "their stays are over, as if no probe was"
+    assert list(resends) == others, "they have timed out, as if no probe was"
     assert only._tries == 1
     assert only.acknowledge(3, at + MS) == others
     assert only._tries == 0
-    only.check()
+    only.check_invariants()
 
 
 def test_congestion_window_never_exceeds_the_window() -> None:
@@ -473,7 +473,7 @@ def test_congestion_window_never_exceeds_the_window() -> None:
 
 def test_stays_double_up_to_the_limit() -> None:
     limits = Limits(retrans_timeout=100_000, retrans_timeout_max=500_000, retries_max=3)
-    assert [limits.stay(attempts) for attempts in range(1, 6)] == [
+    assert [limits.timeout(attempts) for attempts in range(1, 6)] == [
         100_000,
         200_000,
         400_000,

@@ -85,7 +85,7 @@ def test_chunks_in_any_order(first: list[int], second: list[int]) -> None:
             incoming = reassembly.claim(header)
             assert incoming is not None
             view = memoryview(data[number])[10 * piece : 10 * piece + 10]
-            if reassembly.add(incoming, header, view):
+            if reassembly.add_chunk(incoming, header, view):
                 whole[number] = bytes(incoming.memory)
     assert whole == data
 
@@ -96,8 +96,8 @@ def test_chunks_that_disagree_about_the_size() -> None:
     assert reassembly.claim(chunk(3, 21, 0, 10)) is None
     again = reassembly.claim(chunk(3, 20, 10, 10))
     assert again is not None
-    assert not reassembly.add(again, chunk(3, 20, 10, 10), memoryview(bytes(10)))
-    assert reassembly.add(again, chunk(3, 20, 0, 10), memoryview(bytes(10)))
+    assert not reassembly.add_chunk(again, chunk(3, 20, 10, 10), memoryview(bytes(10)))
+    assert reassembly.add_chunk(again, chunk(3, 20, 0, 10), memoryview(bytes(10)))
     assert reassembly.claim(chunk(3, 21, 0, 10)) is not None, "it is another fragment now"
 
 

@@ -38,7 +38,7 @@ class BouncePool:
         """How many are free."""
         return len(self._free)
 
-    def take(self) -> memoryview | None:
+    def take_bounce_buffer(self) -> memoryview | None:
         """A free one, if there is one."""
         try:
             return self._free.pop()

@@ -121,7 +121,7 @@ class DescriptorPool:
         """How many are free."""
         return len(self._free)
 
-    def take(self) -> Descriptor | None:
+    def take_descriptor(self) -> Descriptor | None:
         """A free one, if there is one."""
         try:
             found = self._free.pop()

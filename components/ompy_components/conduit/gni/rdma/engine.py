@@ -282,10 +282,10 @@ class RdmaEngine:
 
     def _prepare(self, node: int, offset: int, told: Told, *, is_get: bool) -> Descriptor:
         """A descriptor that knows who is told."""
-        made = self._descriptors.take()
+        made = self._descriptors.take_descriptor()
         while made is None:
             self.wait_for_descriptor()
-            made = self._descriptors.take()
+            made = self._descriptors.take_descriptor()
         made.node, made.is_get = node, is_get
         made.post.remote_address = offset
         made.post.remote_handle = self._resources.handles[node]
@@ -316,12 +316,12 @@ class RdmaEngine:
         post.local_handle = handle
 
     def _bounce_buffer(self) -> memoryview:
-        buffer = self._bounce.take()
+        buffer = self._bounce.take_bounce_buffer()
         if buffer is None:
             self._stalled("alloc_bb_stall", "bounce buffer")
             while buffer is None:
                 self._poll_or_yield()
-                buffer = self._bounce.take()
+                buffer = self._bounce.take_bounce_buffer()
         return buffer
 
     def _register(self, made: Descriptor, local: memoryview) -> MemoryHandle:
@@ -330,7 +330,7 @@ class RdmaEngine:
         stalled, attempts = False, _Attempts(self._resources, self._patience)
         while True:
             with self._lock:
-                handle = known.take(local)
+                handle = known.register_temporarily(local)
                 refused = known.refused
             if handle is not None:
                 return handle

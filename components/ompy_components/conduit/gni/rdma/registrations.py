@@ -23,7 +23,7 @@ class TemporaryRegistrations:
         self.held = 0
         self.refused = False
 
-    def take(self, memory: memoryview) -> MemoryHandle | None:
+    def register_temporarily(self, memory: memoryview) -> MemoryHandle | None:
         """Register memory, if the bound and the NIC allow."""
         self.refused = False
         if self.bound and self.held >= self.bound:
