@@ -140,6 +140,8 @@ class Registry:
         """From now on what this process says is about these: job, host, rank."""
         self._components.about = about
         made = self.reporter()
+        if made.form == JSON:  # a rank that has to say where it is has half a second for that
+            import structlog.processors  # noqa: F401
         outputs.speak(made.rendered if made.form == JSON else None)
 
     # Checking

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 from ompy.data.errors import ERR_REQUEST, MPIError
 from ompy.data.request import Request as Operation
@@ -12,6 +12,9 @@ from ompy.mpi.request import Prequest, Request
 from ompy.mpi.requeststate import PersistentState, RequestState
 from ompy.mpi.state import CommState
 from ompy.mpi.status import Status
+
+# operations that call the user's functions
+COMBINING: Final = frozenset({"reduce", "allreduce", "scan", "exscan", "reduce_scatter"})
 
 
 def completed(call: Call) -> None:
@@ -26,6 +29,8 @@ def completed(call: Call) -> None:
     except MPIError as problem:
         raise comm.raised(problem) from problem.__cause__
     except Exception as problem:
+        if operation not in COMBINING:
+            raise  # a coll component's own
         _raised_in_operation(comm, problem)
 
 

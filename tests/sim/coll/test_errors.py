@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from ompy import MPI
 from ompy.data.errors import ERR_OP, ERR_ROOT, ERR_TRUNCATE, MPIError
 from ompy.data.kernels import PREDEFINED
 from ompy.data.layout import Layout
@@ -13,9 +14,12 @@ from ompy.frameworks.coll import TAG_GATHER
 from ompy.frameworks.coll_base.blocks import Subtree
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.pml import STANDARD
+from ompy.mpi.world import world_of
+from ompy.runtime.process import RankProcess
 
 from tests.sim.coll.shapes import PLAIN, Board, noise, single
 from tests.sim.coll.test_reference import run
+from tests.support.worlds import virtual
 
 BYTES = Layout(((0, 1),), 0, 1, "x")
 SUM = PREDEFINED["MPI_SUM"]
@@ -151,3 +155,19 @@ def test_a_late_message_is_not_stored_after_the_error() -> None:
             board.verify("after the error")
 
     run(program, 3, btl="self,sm", coll_basic_tree_block_max=0)
+
+
+def test_what_a_component_raises_is_its_own() -> None:
+    """Only what a user's operation raises ends the job as that; the others wait for the result."""
+
+    def failing(*_: object) -> None:
+        raise RuntimeError("the component's")
+
+    def program(process: RankProcess) -> str:
+        comm = world_of(process).Dup()
+        comm._state().coll.bcast = failing  # type: ignore[method-assign]
+        with pytest.raises(RuntimeError) as raised:
+            comm.Bcast([bytearray(2), 1, MPI.SHORT])
+        return str(raised.value)
+
+    assert virtual(2, program, btl="self,tcp").results == ["the component's"] * 2
