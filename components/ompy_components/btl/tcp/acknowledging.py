@@ -16,7 +16,6 @@ from ompy import raw
 from ompy.compiled import DECLARING, U64, Shown, ccall, cclass, cfunc
 from ompy.engine.base import Poller
 from ompy.frameworks.btl import QUEUED, RETURNABLE, UNHURRIED, UNREACHABLE, Descriptor
-from ompy.net.base import Stream
 
 from ompy_components.btl.tcp.endpoint import Outgoing, TcpEndpoint
 from ompy_components.btl.tcp.fifo import Fifo
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
 
     from ompy.frameworks.proc import Proc
 
-    from ompy_components.btl.tcp.link import Link
     from ompy_components.btl.tcp.pacing import Pacing
     from ompy_components.btl.tcp.resources import Resources
 
@@ -178,7 +176,6 @@ class FailoverEndpoint(TcpEndpoint):
         kept_bytes: how much that is.
         acked: fragments the peer has acknowledged so far, over all connections.
         news: how often something has come from the peer.
-        leaving: the peer has said BYE; it may still acknowledge.
         owes: it is on the acknowledger's list.
         watched: it is looked now and then whether the peer still answers.
         bulk: frames of puts that all others go before. While there are any, and a connection,
@@ -188,7 +185,6 @@ class FailoverEndpoint(TcpEndpoint):
     _acknowledger: Shown[Acknowledger]
     _counting: Shown[AcknowledgingReader | None]
     _due: Shown[int]
-    _link: Link
     _pacing: Pacing
     _told: Shown[int]
     _told_bytes: Shown[int]
@@ -196,7 +192,6 @@ class FailoverEndpoint(TcpEndpoint):
     bulk: deque[list[memoryview[int]]]
     kept: Fifo
     kept_bytes: int
-    leaving: bool
     news: int
     owes: bool
     watched: bool
@@ -209,16 +204,14 @@ class FailoverEndpoint(TcpEndpoint):
         resources: Resources,
         acknowledger: Acknowledger,
         pacing: Pacing,
-        link: Link,
     ) -> None:
         super().__init__(module, proc, resources)
         self._acknowledger = acknowledger
         self._pacing = pacing
-        self._link = link
         self.bulk = deque()
         self.kept = Fifo()
         self.kept_bytes = self.acked = self.news = 0
-        self.leaving = self.owes = self.watched = False
+        self.owes = self.watched = False
         self._counting = None  # the reader, by its own name
         self._due = 0  # when an ACK has to go; 0 while nobody has looked at the clock
         self._told = self._told_bytes = 0  # of what the reader has handed out
@@ -268,13 +261,6 @@ class FailoverEndpoint(TcpEndpoint):
         self._traffic.used(self)
         return self._put_out([memoryview(joined)], joined, size)
 
-    def transmit(self, pieces: list[memoryview]) -> None:
-        """Send a frame that no descriptor waits for, also to a peer that has said BYE."""
-        if self.up and not self.queue:
-            pieces = self._write(pieces)
-        if pieces and (self.up or not self.lost()):
-            self._enqueue(Outgoing(pieces, None))
-
     @ccall
     def carry(self) -> int:
         """The fragments that the next frame acknowledges, unless it has to wait behind puts."""
@@ -310,11 +296,6 @@ class FailoverEndpoint(TcpEndpoint):
             self._more_bulk()
             done += 1
         return done
-
-    @ccall
-    def lost(self) -> bool:
-        """Nothing can be sent any more, or not now."""
-        return self.leaving or (not self.up and self._unreachable())
 
     @ccall
     def has_window(self) -> bool:
@@ -442,13 +423,6 @@ class FailoverEndpoint(TcpEndpoint):
 
     # -- connections
 
-    def begin(self, stream: Stream) -> None:
-        """Use a connection that both ends are in."""
-        self._pacing.prepare(stream)
-        TcpEndpoint.begin(self, stream)
-        if self.waits():
-            self.path.waiting()
-
     def _new_reader(self) -> FrameReader:
         self._told = self._told_bytes = 0
         self._counting = AcknowledgingReader(self.module.max_send_size)
@@ -462,10 +436,10 @@ class FailoverEndpoint(TcpEndpoint):
                 self._take_acknowledgements(reader)
             reader.closed = True
 
-    def abandon_stream(self) -> None:
-        """Of a path that was given up: its kernel is not to go on with it."""
+    def abandon_stream(self, *, mute: bool) -> None:
+        """Of a path that was given up: its kernel is not to go on with it, nor to say so."""
         if self._stream is not None:
-            if self._link.unplugged():
+            if mute:
                 self._stream.block_output()
             self._stream.abandon()
 

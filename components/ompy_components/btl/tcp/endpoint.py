@@ -70,6 +70,7 @@ class TcpEndpoint(Endpoint):
         path: its life; the module makes both.
         up: there is a connection, and frames may go.
         said_bye: nothing more will be said.
+        leaving: the peer has said BYE, and the connection is still of use.
         address: where the peer listens.
         queue: frames waiting to be sent, in order.
         landing: those of the module that are in the middle of receiving.
@@ -87,6 +88,7 @@ class TcpEndpoint(Endpoint):
     _traffic: Shown[Traffic]
     address: Address | None
     landing: set[RemoteMemory]
+    leaving: bool
     path: KeptPath
     queue: deque[Outgoing]
     remote: RemoteMemory
@@ -106,7 +108,7 @@ class TcpEndpoint(Endpoint):
         self._reader = None
         self._silent_since = 0  # ns; 0 while all is acknowledged
         self.path: KeptPath
-        self.up = self.said_bye = False
+        self.up = self.said_bye = self.leaving = False
         self.address = None
         self.queue = deque()
         self.landing = resources.landing
@@ -189,10 +191,13 @@ class TcpEndpoint(Endpoint):
         return self.up
 
     def transmit(self, pieces: list[memoryview]) -> None:
-        """Send a frame that no descriptor waits for, from where its bytes lie, or queue it."""
+        """Send a frame that no descriptor waits for, from where its bytes lie, or queue it.
+
+        Also to a peer that has said BYE.
+        """
         if self.up and not self.queue:
             pieces = self._write(pieces)
-        if pieces and not self.lost():
+        if pieces and (self.up or not self.lost()):
             self._enqueue(Outgoing(pieces, None))
 
     def trickle(self, frames: list[list[memoryview]]) -> None:
@@ -212,7 +217,7 @@ class TcpEndpoint(Endpoint):
     @ccall
     def lost(self) -> bool:
         """Nothing can be sent any more, or not now."""
-        return not self.up and self._unreachable()
+        return self.leaving or (not self.up and self._unreachable())
 
     @cfunc
     def _unreachable(self) -> bool:

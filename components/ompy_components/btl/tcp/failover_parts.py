@@ -58,9 +58,9 @@ class FailoverParts:
 
     def endpoint(self, proc: Proc, connector: Connector) -> tuple[FailoverEndpoint, FailoverPath]:
         """A peer that acknowledges, and what makes its connections."""
-        parts = self._acknowledger, self._pacing, self._link
+        parts = self._acknowledger, self._pacing
         made = FailoverEndpoint(self._module, proc, self._resources, *parts)
-        return made, FailoverPath(made, connector)
+        return made, FailoverPath(made, connector, self._pacing, self._link)
 
     def close(self) -> None:
         """Every endpoint is closed."""

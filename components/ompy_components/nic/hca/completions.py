@@ -28,6 +28,8 @@ class HcaCompletionQueue(CompletionQueue):
         self.pairs: set[HcaQueuePair] = set()
         self.lost = False
         self._device = device
+        self._schedule = device.schedule
+        self._stations = device.stations
         self._done: deque[tuple[Completion, HcaQueuePair, int]] = deque()
         self._due: deque[int] = deque()  # when each of them can be read; empty without a clock
 
@@ -45,10 +47,9 @@ class HcaCompletionQueue(CompletionQueue):
             self._overflow()
             return
         self._done.append((completion, pair, released))
-        stations = self._device.stations
-        if stations.runs:
-            self._due.append(max(stations.completed(), self._due[-1] if self._due else 0))
-            self._device.awake_at(self._due[-1])
+        if self._stations.runs:
+            self._due.append(max(self._stations.completed(), self._due[-1] if self._due else 0))
+            self._schedule.awake_at(self._due[-1])
 
     def _overflow(self) -> None:
         self.lost = True
@@ -74,14 +75,14 @@ class HcaCompletionQueue(CompletionQueue):
             pair.released(released)
             found.append(completion)
         if self._due:
-            self._device.awake_at(self._due[0])
+            self._schedule.awake_at(self._due[0])
         return found
 
     def _ripe(self, most: int) -> int:
         """How many can be read now, `most` at most."""
         if not self._due:
             return min(most, len(self._done))
-        now = self._device.now()
+        now = self._schedule.now()
         count = 0
         for when in self._due:
             if when > now or count == most:
@@ -94,7 +95,7 @@ class HcaCompletionQueue(CompletionQueue):
         if self._ripe(1) or self.lost:
             return True
         if self._due:
-            self._device.awake_at(self._due[0])
+            self._schedule.awake_at(self._due[0])
         return self._device.pressing()
 
     def forget(self, pair: HcaQueuePair) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
-from ompy.engine.timers import Timer
 from ompy.frameworks.nic.base import Identity, LinkState, NicError
 from ompy.frameworks.nic.clock import DeviceClock
 from ompy.frameworks.nic.clock_parameters import timed
@@ -32,6 +31,8 @@ from ompy_components.nic.hca.headers import OVERHEAD, Answer, BadPacket, Operand
 from ompy_components.nic.hca.memory import Regions
 from ompy_components.nic.hca.names import lid_of, rank_of, subnet_of
 from ompy_components.nic.hca.port import Port
+from ompy_components.nic.hca.resources import Resources
+from ompy_components.nic.hca.schedule import Schedule
 from ompy_components.nic.hca.timing import US
 from ompy_components.nic.hca.timings import TIMINGS
 
@@ -54,7 +55,6 @@ WINDOW_BYTES: Final = 1 << 17  # arbitrary: about half of what a socket of Linux
 WINDOW_LEAST: Final = 4  # packets; arbitrary: there has to be something behind one that is lost
 WINDOW_MOST: Final = 64  # packets; arbitrary: going back sends all of them again
 LOOK: Final = 100 * MS  # ns; arbitrary: between two looks whether the link is up again
-NEVER: Final = 1 << 63  # ns; arbitrary: later than anything
 COMPLETIONS_MAX: Final = (1 << 22) - 1  # entries; arbitrary: as a ConnectX-3 has
 FIRST_NUMBER: Final = 2  # InfiniBand specification 1, 3.5.3: the first two are management's
 LAST_NUMBER: Final = 0xFFFFFE  # reference openmpi.md 5: 24 bits, of which the last is multicast
@@ -66,18 +66,18 @@ class Hca(VerbsNic):
     Attributes:
         network: of the rank.
         trace: of the rank.
-        window: packets of one queue pair under way at most.
-        reordering: ns that an early packet waits for those before it.
         port: its socket, while it is open.
+        resources: of its queue pairs, while it is open.
+        schedule: when there is something to do.
         regions: its memory regions.
         doubts: peers that do not answer.
         pairs: queue pairs by number.
         queues: completion queues that are open.
         stations: what its work takes in simulated worlds.
-        begins: when the device has what is being sent, ns.
     """
 
     port: Port
+    resources: Resources
 
     def __init__(
         self, context: RankContext, index: int, interface: Interface, values: Values
@@ -100,11 +100,15 @@ class Hca(VerbsNic):
         self.depth_max = values.queue_depth
         self.inline_max = min(values.inline_size, self.mtu)
         self.queue_pairs_max = values.queue_pairs
-        self.reads_max = values.max_reads
-        self.window: int = values.window or _window(self.mtu)
-        self.reordering: int = values.reordering * US
+        self._limits = (
+            self.mtu,
+            values.window or _window(self.mtu),
+            values.max_reads,
+            values.reordering * US,
+        )
         self.regions = Regions(index)
-        self.doubts = Doubts(self)
+        self.schedule = Schedule(context.engine)
+        self.doubts = Doubts(self.departed, self.ask, self.suspect)
         self.pairs: dict[int, HcaQueuePair] = {}
         self.queues: set[HcaCompletionQueue] = set()
         self._context = context
@@ -112,15 +116,9 @@ class Hca(VerbsNic):
         self._seal = DatagramSeal(context.job_key, NAME, headers.SENDER, context.engine.now())
         clock = DeviceClock(context.engine, context.network, wanted=values.clock)
         self.stations = Stations(clock, timed(vars(values), TIMINGS))
-        self.begins = 0
         self._is_open = False
         self._number = FIRST_NUMBER - 1
-        self._owing: dict[HcaQueuePair, None] = {}
-        self._timed: dict[HcaQueuePair, None] = {}
-        self._stalled: dict[HcaQueuePair, None] = {}
-        self._due = NEVER
         self._look_at = 0
-        self._timer: Timer | None = None
 
     # -- life
 
@@ -132,6 +130,9 @@ class Hca(VerbsNic):
             self.port = Port(self.network, self.identity.address, self._link, self.stations)
         except LinkError as problem:
             raise NicError(f"{self.identity.name}: {problem}") from problem
+        self.resources = Resources(
+            self.schedule, self.port, self.doubts, self.stations, *self._limits
+        )
         self._is_open = True
 
     def close(self) -> None:
@@ -148,8 +149,7 @@ class Hca(VerbsNic):
         self.doubts.close()
         self.regions.clear()
         self.queues.clear()
-        if self._timer is not None:
-            self._timer.cancel()
+        self.schedule.close()
         self.port.close()
 
     def _note_refusals(self) -> None:
@@ -200,8 +200,7 @@ class Hca(VerbsNic):
     def forget_pair(self, pair: HcaQueuePair) -> None:
         """A queue pair is closed."""
         del self.pairs[pair.number]
-        for those in (self._owing, self._timed, self._stalled):
-            those.pop(pair, None)
+        self.schedule.forget(pair)
 
     # -- peers
 
@@ -222,7 +221,7 @@ class Hca(VerbsNic):
             self.identity.address,
             pair.address.host,
             self.identity.interface,
-            lambda: self._due_at(0),
+            lambda: self.schedule.awake_at(0),
             failover=self.failover,
         )
 
@@ -235,6 +234,7 @@ class Hca(VerbsNic):
         opcode: int,
         extension: Remote | Operands | Answer | None,
         payload: Sequence[memoryview],
+        ready: int = 0,
     ) -> None:
         """Put a packet into the port.
 
@@ -245,6 +245,7 @@ class Hca(VerbsNic):
             opcode: what it is.
             extension: what stands behind the base header.
             payload: what follows, piece by piece.
+            ready: when the device has it, ns.
         """
         asks, round_, to_lid, to_pair, own_pair, sequence = base
         begin = headers.header_size(opcode)
@@ -269,7 +270,7 @@ class Hca(VerbsNic):
             begin = end
         packet = memoryview(room)
         self._seal.close(packet, _LID.pack(to_lid))
-        since = max(self.begins, self.stations.taken())
+        since = max(ready, self.stations.taken())
         self.port.put(packet, to, self.stations.sent(since, len(packet)))
 
     def say_silent(self, packet: Packet, to: Address) -> None:
@@ -297,17 +298,9 @@ class Hca(VerbsNic):
     def progress(self) -> None:
         """Take in what has arrived, send what can be sent, look at the timers."""
         # the answer may be among what waits in the socket: only who has read it all has waited
-        if self._take() and self._engine.now() >= self._due:
+        if self._take() and self.schedule.due:
             self._expire()
-        if self._stalled and not self.port.blocked:
-            stalled, self._stalled = self._stalled, {}
-            for pair in stalled:
-                if pair.sending:
-                    pair.requester.transmit()
-        owing, self._owing = self._owing, {}
-        for pair in owing:
-            if pair.receiving:
-                pair.responder.acknowledge()
+        self.schedule.go_on(blocked=self.port.blocked)
         self.port.flush()
 
     def _take(self) -> bool:
@@ -327,63 +320,18 @@ class Hca(VerbsNic):
             return True
         if not self._is_open:
             return False
-        if self._due <= self._engine.now():
+        if self.schedule.due:
             return True
-        self._arm()
+        self.schedule.arm()
         return self.port.ready()
 
-    def owe(self, pair: HcaQueuePair) -> None:
-        """An ACK is to be sent at the end of this round."""
-        self._owing[pair] = None
-
-    def stall(self, pair: HcaQueuePair) -> None:
-        """It goes on when the socket takes something again."""
-        self._stalled[pair] = None
-
-    # -- time
-
-    def now(self) -> int:
-        """Nanoseconds."""
-        return self._engine.now()
-
-    def watch(self, pair: HcaQueuePair) -> None:
-        """The deadline of a queue pair is another one."""
-        deadline = pair.deadline
-        if deadline is None:
-            self._timed.pop(pair, None)
-            return
-        self._timed[pair] = None
-        self._due_at(deadline)
-
-    def awake_at(self, when: int) -> None:
-        """A completion can be read then."""
-        self._due_at(when)
-
-    def _due_at(self, at: int) -> None:
-        if at < self._due:
-            self._due = at
-            self._arm()
-
-    def _arm(self) -> None:
-        """See that the rank is awake then."""
-        timer = self._timer
-        if self._due == NEVER or (timer and timer.pending and timer.deadline <= self._due):
-            return
-        if timer is not None:
-            timer.cancel()
-        delay = max(0, self._due - self._engine.now())
-        self._timer = self._engine.call_later(delay, _nothing)
-
     def _expire(self) -> None:
-        now = self._engine.now()
-        self._due = NEVER
-        for pair in list(self._timed):
-            pair.expire(now)
-            self.watch(pair)
+        self.schedule.expire()
         if self.link is LinkState.DOWN and not self.gone:
+            now = self._engine.now()
             if now >= self._look_at:
                 self._look(now)
-            self._due_at(self._look_at)
+            self.schedule.awake_at(self._look_at)
 
     # -- the link
 
@@ -394,7 +342,7 @@ class Hca(VerbsNic):
             self.report_fatal(f"{interface}: {problem}")
             self.port.clear()
             self.doubts.close()
-            self._timed.clear()
+            self.schedule.stop()
         elif problem is not None:
             self._down(str(problem))
         elif self._has_carrier():
@@ -413,7 +361,7 @@ class Hca(VerbsNic):
             return
         self.report_link(LinkState.DOWN, f"{self.identity.interface}: {why}")
         self._look_at = self._engine.now() + LOOK
-        self._due_at(self._look_at)
+        self.schedule.awake_at(self._look_at)
 
     def _look(self, now: int) -> None:
         """Whether the link is up again."""
@@ -438,7 +386,3 @@ def _fitting(interface: Interface) -> int:
 
 def _window(mtu: int) -> int:
     return max(WINDOW_LEAST, min(WINDOW_MOST, WINDOW_BYTES // mtu))
-
-
-def _nothing() -> None:
-    """The rank is awake: whoever polls a completion queue makes the device look."""

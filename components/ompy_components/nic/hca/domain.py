@@ -44,7 +44,7 @@ class HcaDomain(ProtectionDomain):
         """A shared receive queue."""
         self.device.usable()
         self._check_depth(depth)
-        made = HcaSharedQueue(self, depth)
+        made = HcaSharedQueue(self.device, depth, self.shared_queues.discard)
         self.shared_queues.add(made)
         return made
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from ompy.frameworks.paths import PathVerdict, PathWatch
 
 if TYPE_CHECKING:
-    from ompy_components.nic.hca.device import Hca
+    from collections.abc import Callable
+
     from ompy_components.nic.hca.queue_pair import HcaQueuePair
 
 
@@ -29,18 +30,40 @@ class Doubt:
 class Doubts:
     """Of one device, by the LID of the peer's."""
 
-    def __init__(self, device: Hca) -> None:
-        self._device = device
+    def __init__(
+        self,
+        departed: Callable[[HcaQueuePair], str],
+        ask: Callable[[HcaQueuePair], PathWatch],
+        suspect: Callable[[], None],
+    ) -> None:
+        """Begin without a doubt.
+
+        Args:
+            departed: says why the peer of a queue pair can no longer be reached; empty: it can.
+            ask: has the path to the peer of one watched.
+            suspect: looks whether the own cable is out.
+        """
+        self._departed = departed
+        self._ask = ask
+        self._suspect = suspect
         self._open: dict[int, Doubt] = {}
+
+    def unanswered(self) -> None:
+        """A packet was not answered: that may be the own cable."""
+        self._suspect()
+
+    def departed(self, pair: HcaQueuePair) -> str:
+        """Why the peer of a queue pair can no longer be reached; empty while it can."""
+        return self._departed(pair)
 
     def verdict(self, pair: HcaQueuePair) -> PathVerdict:
         """What is known of the path to the peer of a queue pair; begins to ask."""
-        if self._device.departed(pair):
+        if self.departed(pair):
             return PathVerdict.DEAD
         assert pair.there is not None
         doubt = self._open.get(pair.there.lid)
         if doubt is None:
-            doubt = self._open[pair.there.lid] = Doubt(self._device.ask(pair))
+            doubt = self._open[pair.there.lid] = Doubt(self._ask(pair))
         doubt.pairs.add(pair)
         return doubt.watch.verdict
 

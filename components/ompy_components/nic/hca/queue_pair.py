@@ -79,9 +79,8 @@ class HcaQueuePair(QueuePair):
         self.there: Destination | None = None
         self.address = Address("", 0)
         self.peer = -1
-        device = self.device
-        self.requester = Requester(self, self._first, device.window, device.reads_max)
-        self.responder = Responder(self, 0)
+        self.requester = Requester(self, self._first, self.device.resources)
+        self.responder = Responder(self, 0, self.device.resources)
 
     @property
     def sending(self) -> bool:
@@ -142,7 +141,7 @@ class HcaQueuePair(QueuePair):
         self.address = Address(there.host, there.port)
         self.timing = asked
         self.peer = self.device.introduce(there)
-        self.responder = Responder(self, there.first_packet)
+        self.responder = Responder(self, there.first_packet, self.device.resources)
 
     def _retime(self, asked: Timing | None, *, needed: bool) -> None:
         if asked is None:
@@ -259,12 +258,13 @@ class HcaQueuePair(QueuePair):
         payload: Sequence[memoryview],
         *,
         asks: bool = False,
+        ready: int = 0,
     ) -> None:
-        """Send a packet to the peer."""
+        """Send a packet to the peer; the device has it at `ready`, ns."""
         assert self.there is not None
         there = self.there
         base = (asks, round_, there.lid, there.number, self.number, number % SPACE)
-        self.device.send(self.address, base, opcode, extension, payload)
+        self.device.send(self.address, base, opcode, extension, payload, ready)
 
     def take(self, packet: Packet, sender: Address) -> None:
         """A packet for this queue pair has arrived."""
@@ -280,6 +280,16 @@ class HcaQueuePair(QueuePair):
                 self.requester.silent(for_good=packet.asks)
             elif packet.opcode != headers.NOP:
                 self.requester.answer(packet)
+
+    def go_on(self) -> None:
+        """The socket takes something again."""
+        if self.sending:
+            self.requester.transmit()
+
+    def acknowledge(self) -> None:
+        """At the end of a round: say what has arrived."""
+        if self.receiving:
+            self.responder.acknowledge()
 
     @property
     def deadline(self) -> int | None:

@@ -9,7 +9,9 @@ from ompy.frameworks.nic.base import EventKind, NicError
 from ompy.frameworks.nic.verbs import SharedReceiveQueue, Span
 
 if TYPE_CHECKING:
-    from ompy_components.nic.hca.domain import HcaDomain
+    from collections.abc import Callable
+
+    from ompy_components.nic.hca.device import Hca
 
 
 class Buffer(NamedTuple):
@@ -48,14 +50,12 @@ class ReceiveQueue:
 
 
 class HcaSharedQueue(SharedReceiveQueue):
-    """The buffers of several queue pairs.
+    """The buffers of several queue pairs."""
 
-    Attributes:
-        domain: whose it is.
-    """
-
-    def __init__(self, domain: HcaDomain, depth: int) -> None:
-        self.domain = domain
+    def __init__(self, device: Hca, depth: int, closed: Callable[[HcaSharedQueue], None]) -> None:
+        """Of a device's domain, which `closed` tells that it has been closed."""
+        self._device = device
+        self._closed = closed
         self.depth = depth
         self._buffers = ReceiveQueue(depth)
         self._limit = 0
@@ -64,7 +64,7 @@ class HcaSharedQueue(SharedReceiveQueue):
 
     def post_receive(self, span: Span, context: object) -> None:
         """Put a buffer into it."""
-        self.domain.device.usable()
+        self._device.usable()
         if not self._open:
             raise NicError("the shared receive queue is closed")
         self._buffers.add(span, context)
@@ -89,7 +89,7 @@ class HcaSharedQueue(SharedReceiveQueue):
     def _look(self) -> None:
         if self.posted >= self._limit:
             return
-        device = self.domain.device
+        device = self._device
         reason = f"{device.identity.name}: {self.posted} buffers are left, {self._limit} wanted"
         self._limit = 0
         device.report(EventKind.SRQ_LIMIT_REACHED, reason, self)
@@ -100,4 +100,4 @@ class HcaSharedQueue(SharedReceiveQueue):
         self._limit = 0
         self._buffers.empty()
         self.posted = 0
-        self.domain.shared_queues.discard(self)
+        self._closed(self)

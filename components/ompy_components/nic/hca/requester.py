@@ -38,6 +38,7 @@ from ompy_components.nic.hca.timing import FOR_EVER, rnr_ns, timeout_ns
 
 if TYPE_CHECKING:
     from ompy_components.nic.hca.queue_pair import HcaQueuePair
+    from ompy_components.nic.hca.resources import Resources
 
 PATIENCE_MAX: Final = 5  # arbitrary: a peer that computes is asked up to 32 times as seldom
 # ns; arbitrary: but so often, as what it was sent may be lost when it is back
@@ -106,7 +107,9 @@ class Requester:
         round: how often it went back.
     """
 
-    def __init__(self, pair: HcaQueuePair, first: int, window: int, reads_max: int) -> None:
+    def __init__(self, pair: HcaQueuePair, first: int, resources: Resources) -> None:
+        """Send what is posted to `pair`, beginning with the packet `first`."""
+        window = resources.window
         self.una = self.cursor = first
         self.round = 0
         self._deadline: int | None = None
@@ -114,10 +117,15 @@ class Requester:
         self._trips = RoundTrips()
         self.timing = Timing(0, 0, 0, 0)
         self._pair = pair
-        self._mtu = pair.device.mtu
+        self._schedule = resources.schedule
+        self._port = resources.port
+        self._doubts = resources.doubts
+        self._stations = resources.stations
+        self._reordering = resources.reordering
+        self._mtu = resources.mtu
         self._chunk = max(1, window // 2)
         self._window = window
-        self._reads_max = reads_max
+        self._reads_max = resources.reads_max
         self._requests: deque[Request] = deque()
         self._at = 0  # index of the request the cursor is in
         self._end = first
@@ -148,18 +156,16 @@ class Requester:
     def post(self, work: SendWork) -> None:
         """Put an entry behind the others."""
         request = Request(work, self._end, self._mtu)
-        stations = self._pair.device.stations
-        if stations.runs:
-            request.ready = stations.posted(request.pieces.size, inline=work.inline)
+        if self._stations.runs:
+            request.ready = self._stations.posted(request.pieces.size, inline=work.inline)
         self._end = request.end
         self._requests.append(request)
 
     def transmit(self) -> None:
         """Send what the window and the peer allow."""
-        device = self._pair.device
         while self._at < len(self._requests) and self._resume_at is None:
-            if device.port.blocked:
-                device.stall(self._pair)
+            if self._port.blocked:
+                self._schedule.stall(self._pair)
                 return
             request = self._requests[self._at]
             if not request.checked:
@@ -169,9 +175,7 @@ class Requester:
                         self._fail(*problem)
                     return
                 request.checked = True
-            device.begins = request.ready
             taken = self._send_one(request)
-            device.begins = 0
             if not taken:
                 return
             self.cursor += taken
@@ -217,7 +221,8 @@ class Requester:
             self._asks_until(self.cursor + 1)
         begin = index * self._mtu
         payload = request.pieces.views(begin, min(begin + self._mtu, size))
-        self._pair.send(opcode, self.cursor, self.round, remote, payload, asks=asks)
+        ready = request.ready
+        self._pair.send(opcode, self.cursor, self.round, remote, payload, asks=asks, ready=ready)
         return 1
 
     def _send_answered(self, request: Request, room: int) -> int:
@@ -245,14 +250,15 @@ class Requester:
             opcode = headers.COMPARE_SWAP if compares else headers.FETCH_ADD
         self._reads.append(self.cursor + count - 1)
         self._asks_until(self.cursor + count)
-        self._pair.send(opcode, self.cursor, self.round, extension, (), asks=True)
+        ready = request.ready
+        self._pair.send(opcode, self.cursor, self.round, extension, (), asks=True, ready=ready)
         return count
 
     def _asks_until(self, end: int) -> None:
         """The next packet asks for an answer to all before `end`."""
         self._asked = end
         if self.cursor >= self._sent:
-            self._trips.asked(end, self._pair.device.now())
+            self._trips.asked(end, self._schedule.now())
 
     def _go_back(self) -> None:
         self._trips.went_back()
@@ -310,7 +316,7 @@ class Requester:
             self._progressed(self.una - una)
         missing = self.una < self._heard
         if missing and self._missing_at is None and round_ == self.round and self._pair.sending:
-            self._missing_at = self._pair.device.now() + self._pair.device.reordering
+            self._missing_at = self._schedule.now() + self._reordering
             self._watch()
 
     def _store(self, request: Request, packet: Packet) -> bool:
@@ -364,7 +370,7 @@ class Requester:
                 return
             self._rnr_tries += 1
         self._go_back()
-        self._resume_at = self._pair.device.now() + rnr_ns(code)
+        self._resume_at = self._schedule.now() + rnr_ns(code)
         self._pair.note("NOT_READY", number=self.una, code=code)
         self._watch()
 
@@ -398,10 +404,10 @@ class Requester:
         while self._reads and self._reads[0] < self.una:
             self._reads.popleft()
         self._congestion.gained(count)
-        self._trips.answered(self.una, self._pair.device.now())
+        self._trips.answered(self.una, self._schedule.now())
         self.begin_counting()
         self._resume_at = None
-        self._pair.device.doubts.settle(self._pair)
+        self._doubts.settle(self._pair)
         self._watch()
 
     # -- time
@@ -416,12 +422,12 @@ class Requester:
         else:
             timeout = timeout_ns(self.timing.timeout)
             pause = min(timeout << self._patience, max(timeout, QUIET_MAX))
-            self._deadline = self._pair.device.now() + pause
+            self._deadline = self._schedule.now() + pause
             self._plan_probe()
-        self._pair.device.watch(self._pair)
+        self._schedule.watch(self._pair)
 
     def _plan_probe(self) -> None:
-        now, deadline = self._pair.device.now(), self._deadline
+        now, deadline = self._schedule.now(), self._deadline
         assert deadline is not None, "something is under way"
         wait = self._trips.probe_after(deadline - now)
         self._probe_at = None if wait is None else now + wait
@@ -468,13 +474,12 @@ class Requester:
         self._pair.note("PROBE", number=self.una)
         self._go_back()
         self._plan_probe()
-        self._pair.device.watch(self._pair)
+        self._schedule.watch(self._pair)
         self.transmit()
 
     def _count(self) -> None:
         """A try was in vain: whether it counts, and whether it was the last."""
-        doubts = self._pair.device.doubts
-        self._pair.device.suspect()
+        self._doubts.unanswered()
         told, self._told_silent = self._told_silent, self._silent_for_good
         if told:
             self._refusals += 1
@@ -492,20 +497,19 @@ class Requester:
         if self._tries <= self.timing.retry_count:
             return
         self._tries = self.timing.retry_count + 1
-        if verdict is PathVerdict.DEAD or not doubts.asked(self._pair):
+        if verdict is PathVerdict.DEAD or not self._doubts.asked(self._pair):
             self._give_up()
         else:
             self._exhausted = True  # the verdict will say
 
     def _verdict(self) -> PathVerdict:
-        return self._pair.device.doubts.verdict(self._pair)
+        return self._doubts.verdict(self._pair)
 
     def _give_up(self) -> None:
-        device = self._pair.device
-        why = device.departed(self._pair)
+        why = self._doubts.departed(self._pair)
         if not why and self._refusals > self.timing.retry_count:
             why = "the peer's queue pair is not there, not ready or has failed"
-        why = why or device.doubts.why(self._pair)
+        why = why or self._doubts.why(self._pair)
         tries = self.timing.retry_count + 1
         detail = f"packet {self.una} was sent {tries} times or more without an answer"
         self._fail(Status.RETRY_EXC_ERR, f"{detail}: {why}" if why else detail)
@@ -535,5 +539,5 @@ class Requester:
         self._early.clear()
         self._at = 0
         self._reads.clear()
-        self._pair.device.doubts.settle(self._pair)
-        self._pair.device.watch(self._pair)
+        self._doubts.settle(self._pair)
+        self._schedule.watch(self._pair)

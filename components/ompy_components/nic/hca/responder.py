@@ -32,6 +32,7 @@ from ompy_components.nic.hca.headers import (
 if TYPE_CHECKING:
     from ompy_components.nic.hca.queue_pair import HcaQueuePair
     from ompy_components.nic.hca.receives import Buffer
+    from ompy_components.nic.hca.resources import Resources
 
 READS_MAX: Final = 64  # arbitrary: reads and atomics a requester may ever have under way
 ANSWER_MAX: Final = 1024  # packets of a read's answer; arbitrary: half of the largest window
@@ -105,7 +106,11 @@ class Responder:
         deadline: when what is missing will be NAKed, or None.
     """
 
-    def __init__(self, pair: HcaQueuePair, first: int) -> None:
+    def __init__(self, pair: HcaQueuePair, first: int, resources: Resources) -> None:
+        """Do what is asked of `pair`, beginning with the packet `first`."""
+        self._schedule = resources.schedule
+        self._window = resources.window
+        self._reordering = resources.reordering
         self.expected = first
         self.messages = 0
         self._pair = pair
@@ -150,11 +155,11 @@ class Responder:
             return
         self._missed_in = None
         if packet.asks and self._pair.receiving:
-            self._pair.device.owe(self._pair)
+            self._schedule.owe(self._pair)
 
     def _hold(self, number: int, packet: Packet) -> None:
         """Keep an early packet; wait for those before it, if the peer was not told already."""
-        if len(self._early) < self._pair.device.window and number not in self._early:
+        if len(self._early) < self._window and number not in self._early:
             # what was received into is used again
             self._early[number] = packet._replace(payload=memoryview(bytes(packet.payload)))
         self._round = packet.round
@@ -167,11 +172,10 @@ class Responder:
 
     def _await(self) -> None:
         """Look again in a moment, if something is missing then."""
-        device = self._pair.device
-        self.deadline = device.now() + device.reordering if self._early else None
-        if self.deadline is not None and not device.reordering:
+        self.deadline = self._schedule.now() + self._reordering if self._early else None
+        if self.deadline is not None and not self._reordering:
             self.expire(self.deadline)
-        device.watch(self._pair)
+        self._schedule.watch(self._pair)
 
     def expire(self, now: int) -> None:
         """Tell the peer what is missing, if it is still."""
@@ -384,7 +388,7 @@ class Responder:
             if old is not None:
                 self._answer_atomic(number, packet.round, old)
         else:
-            self._pair.device.owe(self._pair)
+            self._schedule.owe(self._pair)
 
 
 def _packets(remote: Remote) -> int:
