@@ -342,7 +342,7 @@ class Hca(VerbsNic):
             self.report_fatal(f"{interface}: {problem}")
             self.port.clear()
             self.doubts.close()
-            self.schedule.stop()
+            self.schedule.forget_deadlines()
         elif problem is not None:
             self._down(str(problem))
         elif self._has_carrier():

@@ -95,7 +95,7 @@ class Schedule:
         delay = max(0, self._due - self._engine.now())
         self._timer = self._engine.call_later(delay, _nothing)
 
-    def stop(self) -> None:
+    def forget_deadlines(self) -> None:
         """The device is gone: no deadline counts any more."""
         self._timed.clear()
 
