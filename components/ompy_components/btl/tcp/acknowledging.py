@@ -208,6 +208,7 @@ class FailoverEndpoint(TcpEndpoint):
         super().__init__(module, proc, resources)
         self._acknowledger = acknowledger
         self._pacing = pacing
+        self.remote.parts = self
         self.bulk = deque()
         self.kept = Fifo()
         self.kept_bytes = self.acked = self.news = 0

@@ -200,15 +200,6 @@ class TcpEndpoint(Endpoint):
         if pieces and (self.up or not self.lost()):
             self._enqueue(Outgoing(pieces, None))
 
-    def trickle(self, frames: list[list[memoryview]]) -> None:
-        """Send frames that nobody waits for, one behind the other."""
-        for pieces in frames:
-            self.transmit(pieces)
-
-    def chunk(self) -> int:
-        """Bytes of a put that go in one frame; 0 for all."""
-        return 0
-
     @ccall
     def carry(self) -> int:
         """What the next frame's header says beside what the frame is: nothing here."""

@@ -15,7 +15,7 @@ so it is in the peer's memory then.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ompy.frameworks.btl import (
     BAD_PARAM,
@@ -54,10 +54,24 @@ class _Landing(NamedTuple):
     part: bool = False  # of a put: more follows, and is answered
 
 
-class RemoteMemory:
-    """Puts and gets over one connection, as asker and as target."""
+class Trickle(Protocol):
+    """Sends long puts in parts, behind whatever else is said."""
 
-    __slots__ = ("_endpoint", "_landing", "_next", "_operations", "_reader", "_table")
+    def chunk(self) -> int:
+        """Bytes of a put that go in one frame; 0 for all."""
+
+    def trickle(self, frames: list[list[memoryview]]) -> None:
+        """Send frames that all others may go before."""
+
+
+class RemoteMemory:
+    """Puts and gets over one connection, as asker and as target.
+
+    Attributes:
+        parts: sends long puts in parts; None: each is one frame.
+    """
+
+    __slots__ = ("_endpoint", "_landing", "_next", "_operations", "_reader", "_table", "parts")
 
     def __init__(self, endpoint: TcpEndpoint, table: RegistrationTable) -> None:
         self._endpoint = endpoint
@@ -66,6 +80,7 @@ class RemoteMemory:
         self._next = 1
         self._landing: _Landing | None = None
         self._reader: FrameReader | None = None
+        self.parts: Trickle | None = None
 
     @property
     def idle(self) -> bool:
@@ -77,12 +92,15 @@ class RemoteMemory:
     def put(self, identity: int, offset: int, descriptor: Descriptor) -> int:
         """Send a put, or queue it. Returns as the contract says."""
         local = descriptor.segment
-        chunk = self._endpoint.chunk()
-        if 0 < chunk < len(local):
-            return self._put_in_parts(identity, offset, descriptor, chunk)
+        parts = self.parts
+        chunk = parts.chunk() if parts is not None else 0
+        if parts is not None and 0 < chunk < len(local):
+            return self._put_in_parts(identity, offset, descriptor, parts, chunk)
         return self._ask(PUT, identity, offset, descriptor, [local])
 
-    def _put_in_parts(self, identity: int, offset: int, descriptor: Descriptor, chunk: int) -> int:
+    def _put_in_parts(
+        self, identity: int, offset: int, descriptor: Descriptor, parts: Trickle, chunk: int
+    ) -> int:
         endpoint, number, local = self._endpoint, self._next, descriptor.segment
         if endpoint.lost():
             return UNREACHABLE
@@ -97,7 +115,7 @@ class RemoteMemory:
             place = offset + begin
             frames.append(_frame(PUT, number, identity, place, len(part), [part], more, taken))
             taken = 0
-        endpoint.trickle(frames)
+        parts.trickle(frames)
         return self._begun(number, descriptor)
 
     def get(self, identity: int, offset: int, descriptor: Descriptor) -> int:

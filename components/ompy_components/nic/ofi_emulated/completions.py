@@ -35,12 +35,12 @@ class EmulatedQueue(CompletionQueue):
             return
         if len(self._done) >= self.depth:
             self.lost = True
-            self._domain.library.counts["overruns"] += 1
+            self._domain.counts["overruns"] += 1
             return
         domain = self._domain
         now, delay = domain.engine.now(), domain.traits.completion_delay
         if delay:
-            domain.library.counts["delayed"] += 1
+            domain.counts["delayed"] += 1
         when = max(domain.stations.completed() + delay, self._done[-1][0] if self._done else 0)
         if when > now:
             domain.wake_in(when - now)

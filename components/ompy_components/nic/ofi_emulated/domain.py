@@ -52,6 +52,7 @@ class EmulatedDomain(FabricDomain):
 
     Attributes:
         library: device it belongs to.
+        counts: what it has counted, all domains together.
         interface: where its connections go.
         traits: how the provider behaves.
         context: of the rank.
@@ -76,6 +77,7 @@ class EmulatedDomain(FabricDomain):
             LinkError: no port could be had.
         """
         self.library = library
+        self.counts = library.counts
         self.info = info
         self.interface = interface
         self.traits = traits
@@ -262,6 +264,11 @@ class EmulatedDomain(FabricDomain):
     def forget_responder(self, responder: Responder) -> None:
         """It is closed."""
         self._responders.pop(responder, None)
+
+    @property
+    def failover(self) -> bool:
+        """Whoever uses the device goes on over another rail when a path is dead."""
+        return self.library.failover
 
     def refuses_this(self) -> bool:
         """Whether this post is one of those that the device refuses by habit."""

@@ -12,6 +12,9 @@ from ompy.net.handshake import MAGIC_SIZE, NONCE_SIZE, TAKEN, Acceptor, Handshak
 from ompy.net.proving import attend, sealed
 
 if TYPE_CHECKING:
+    from ompy.engine.base import Engine
+    from ompy.net.base import Readiness
+
     from ompy_components.nic.ofi_emulated.domain import EmulatedDomain
 
 MAGIC: Final = b"ompyofi2"
@@ -32,13 +35,31 @@ class Visitor:
         stream: the connection.
     """
 
-    __slots__ = ("_acceptor", "_door", "_timer", "stream")
+    __slots__ = ("_acceptor", "_door", "_readiness", "_timer", "stream")
 
-    def __init__(self, door: Door, stream: Stream, acceptor: Acceptor) -> None:
+    def __init__(
+        self,
+        door: Door,
+        stream: Stream,
+        acceptor: Acceptor,
+        readiness: Readiness,
+        engine: Engine,
+        timeout: int,
+    ) -> None:
+        """Stand at a door.
+
+        Args:
+            door: that lets it in, or sends it away.
+            stream: the connection.
+            acceptor: of its handshake.
+            readiness: that the connection is one of.
+            engine: of the rank.
+            timeout: ns that it has to prove itself.
+        """
         self._door = door
         self._acceptor = acceptor
-        domain = door.domain
-        self._timer = domain.engine.call_later(domain.handshake_timeout, partial(door.expel, self))
+        self._readiness = readiness
+        self._timer = engine.call_later(timeout, partial(door.expel, self))
         self.stream = stream
 
     def ready(self, readable: bool, writable: bool) -> None:
@@ -54,12 +75,12 @@ class Visitor:
             self._door.welcome(self, acceptor)
         else:
             wanted = bool(acceptor.outgoing)
-            self._door.domain.readiness.want_write(stream, wanted=wanted)
+            self._readiness.want_write(stream, wanted=wanted)
 
     def leave(self) -> None:
         """It has been let in, or is sent away."""
         self._timer.cancel()
-        self._door.domain.readiness.remove(self.stream)
+        self._readiness.remove(self.stream)
 
 
 class Door:
@@ -99,9 +120,11 @@ class Door:
             MAGIC,
             lambda rank: seal_level(context, context.procs[rank]),
         )
-        visitor = Visitor(self, stream, acceptor)
+        readiness, engine = self.domain.readiness, self.domain.engine
+        timeout = self.domain.handshake_timeout
+        visitor = Visitor(self, stream, acceptor, readiness, engine, timeout)
         self._visitors[visitor] = None
-        self.domain.readiness.add(stream, visitor)
+        readiness.add(stream, visitor)
         if len(self._visitors) > HALF_OPEN_MAX:
             self.expel(next(iter(self._visitors)))
 

@@ -74,7 +74,7 @@ class Doubts:
             link.listener.host,
             domain.interface.name,
             self._changed,
-            failover=domain.library.failover,
+            failover=domain.failover,
         )
 
     def _changed(self) -> None:

@@ -40,7 +40,7 @@ class EmulatedEndpoint(FabricEndpoint):
     """An endpoint, or one context.
 
     Attributes:
-        library: device it belongs to.
+        counts: of the device.
         number: of the endpoint in its domain.
         index: of the context in its endpoint.
         receives: what is posted for messages.
@@ -56,7 +56,7 @@ class EmulatedEndpoint(FabricEndpoint):
         number: int,
         index: int,
     ) -> None:
-        self.library = domain.library
+        self.counts = domain.counts
         self.number = number
         self.index = index
         self.receives = Receives(self, domain.info.rx_size)
@@ -298,7 +298,7 @@ class EmulatedEndpoint(FabricEndpoint):
         return True
 
     def _again(self, why: str) -> bool:
-        self.library.counts[why] += 1
+        self.counts[why] += 1
         return False
 
 

@@ -86,7 +86,7 @@ class Receives:
         if self._posted:
             return Arrival(self, size, self._posted.popleft())
         if len(self._waiting) >= self.unexpected_max:
-            self._endpoint.library.counts["stalled"] += 1
+            self._endpoint.counts["stalled"] += 1
             self._stalled.append(responder)
             return None
         arrival = Arrival(self, size, None)

@@ -228,7 +228,7 @@ class Responder:
         if self._closed:
             return
         if status and status != LEAVES:
-            self._domain.library.counts["refused"] += 1
+            self._domain.counts["refused"] += 1
         pieces = [] if data is None else [data]
         size = sum(map(len, pieces))
         header = memoryview(ANSWER.pack(status, number, size))
