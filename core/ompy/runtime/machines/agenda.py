@@ -8,6 +8,11 @@ from typing import Generic, TypeVar
 Name = TypeVar("Name")
 
 
+def earliest(*moments: float | None) -> float | None:
+    """The first of some moments, of which each may be there or not."""
+    return min((moment for moment in moments if moment is not None), default=None)
+
+
 class Agenda(Generic[Name]):
     """Names, each with one moment at most."""
 

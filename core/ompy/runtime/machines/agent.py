@@ -25,7 +25,7 @@ from ompy.runtime.machines.acts import (
     Stop,
     Terminate,
 )
-from ompy.runtime.machines.agenda import Agenda
+from ompy.runtime.machines.agenda import Agenda, earliest
 from ompy.runtime.machines.agent_table import REPORTS, STARTED_RANKS, WIREUP, AgentPhase, Table
 from ompy.runtime.machines.events import Event, Seen, WrongPhase
 from ompy.runtime.machines.leaving import COLLECTING
@@ -106,8 +106,7 @@ class AgentMachine:
     def due(self) -> float | None:
         """When `TIME` is to be told, s; None: not by itself."""
         pulse = self._pulse.due if self._pulse is not None else None
-        moments = (self._agenda.due, pulse, self._other_due)
-        return min((moment for moment in moments if moment is not None), default=None)
+        return earliest(self._agenda.due, pulse, self._other_due)
 
     @property
     def _other_due(self) -> float | None:

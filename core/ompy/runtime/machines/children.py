@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from ompy.runtime.control import Kind
 from ompy.runtime.machines.acts import Drop, Send
+from ompy.runtime.machines.agenda import earliest
 from ompy.runtime.machines.events import NOTHING, Event
 from ompy.runtime.machines.pulse import Pulse
 from ompy.runtime.ranks import Stage
@@ -114,16 +115,10 @@ class Children:
     @property
     def due(self) -> float | None:
         """When there is something to say or to miss."""
-        moments = [
-            moment
-            for child in self._members.values()
-            for moment in (
-                child.pulse.due if child.pulse is not None else None,
-                child.unheard[0] if child.unheard is not None else None,
-            )
-            if moment is not None
-        ]
-        return min(moments, default=None)
+        children = self._members.values()
+        pulses = [child.pulse.due for child in children if child.pulse is not None]
+        unheard = [child.unheard[0] for child in children if child.unheard is not None]
+        return earliest(*pulses, *unheard)
 
     def time(self, now: float) -> tuple[list[Send | Drop], list[Silence]]:
         """What is to be done now, and who is lost."""

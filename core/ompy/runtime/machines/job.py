@@ -31,7 +31,7 @@ from ompy.runtime.machines.acts import (
     Sweep,
     TakeInput,
 )
-from ompy.runtime.machines.agenda import Agenda
+from ompy.runtime.machines.agenda import Agenda, earliest
 from ompy.runtime.machines.children import Child, Children
 from ompy.runtime.machines.events import NOTHING, Event, Seen, WrongPhase
 from ompy.runtime.machines.job_news import JobNews, said
@@ -130,8 +130,7 @@ class JobMachine:
     @property
     def due(self) -> float | None:
         """When `TIME` is to be told, s; None: not by itself."""
-        moments = (self._agenda.due, self._children.due)
-        return min((moment for moment in moments if moment is not None), default=None)
+        return earliest(self._agenda.due, self._children.due)
 
     @property
     def exit_code(self) -> int:
