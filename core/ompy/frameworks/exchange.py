@@ -11,12 +11,12 @@ from contextlib import suppress
 from typing import Final
 
 from ompy.data.convertor import ContiguousConvertor, Convertor
-from ompy.data.errors import ERR_OTHER, ERR_TRUNCATE, MPIError
+from ompy.data.errors import ERR_TRUNCATE, MPIError
 from ompy.data.message import Message
 from ompy.data.packed import in_place
 from ompy.data.request import Request
 from ompy.frameworks.communicator import Communicator
-from ompy.frameworks.patience import PATIENCE, explained, inquire
+from ompy.frameworks.patience import PATIENCE, abandon, explained, inquire
 from ompy.frameworks.pml import STANDARD
 
 # arbitrary: a message whose beginning is here ends soon unless its sender is stuck
@@ -170,8 +170,7 @@ class Exchange:
 
     def abandon(self, problem: Exception) -> None:
         """This member's part has failed: the others are not to wait for it."""
-        code = problem.code if isinstance(problem, MPIError) else ERR_OTHER
-        self._pml.abandon(self.communicator, self._tag, code)
+        abandon(self.communicator, self._tag, problem)
 
     def explained(self, problem: MPIError) -> MPIError:
         """The error, or that a member that has left had made another call."""

@@ -103,6 +103,18 @@ def differ(communicator: Communicator, rank: int, word: int, own: int = 0) -> MP
     )
 
 
+def abandon(communicator: Communicator, tag: int, problem: Exception) -> None:
+    """This member's part in a collective call has failed: the others are not to wait for it.
+
+    Args:
+        communicator: whose call it is.
+        tag: of its messages.
+        problem: what it failed with, of whatever kind.
+    """
+    code = problem.code if isinstance(problem, MPIError) else ERR_OTHER
+    communicator.pml.abandon(communicator, tag, code)
+
+
 def explained(communicator: Communicator, word: int, problem: MPIError) -> MPIError:
     """Why a collective call failed: its error, or that a member has made another call.
 

@@ -69,39 +69,28 @@ def exchange_between(
         MPIError: as `exchange_values`.
     """
     try:
-        theirs = _swap(communicator, tag, said)
-        if communicator.rank == 0:
-            return _first_tells(communicator, tag, theirs), theirs
-        return unpack_values(_receive(communicator, 0, tag)), theirs
+        theirs = _swap(communicator, tag, said, range(communicator.size))
+        if communicator.rank:
+            ours = bytes(_receive(communicator, 0, tag))
+        else:
+            ours = _swap(communicator, tag, pack_values(theirs), (0,))[0]
+        return unpack_values(ours), theirs
     except MPIError as problem:
         raise _given_up(communicator, tag, problem) from problem.__cause__
 
 
-def _swap(communicator: Communicator, tag: int, said: bytes) -> list[bytes]:
-    """Say something to each member of the other group, hear each of them."""
-    members = range(communicator.size)
-    sent = [_begin(communicator, target, tag, said) for target in members]
-    heard = [bytes(_receive(communicator, source, tag)) for source in members]
+def _swap(communicator: Communicator, tag: int, said: bytes, sources: Sequence[int]) -> list[bytes]:
+    """Say something to each member of the other group, hear some of them."""
+    sent = [_begin(communicator, target, tag, said) for target in range(communicator.size)]
+    heard = [bytes(_receive(communicator, source, tag)) for source in sources]
     for target, request in enumerate(sent):
         patience.wait_for_message(communicator, request, target)
     return heard
 
 
-def _first_tells(communicator: Communicator, tag: int, theirs: list[bytes]) -> list[bytes]:
-    """The first member says to the other group what all in it have said; hear the same."""
-    sent = [
-        _begin(communicator, target, tag, pack_values(theirs))
-        for target in range(communicator.size)
-    ]
-    own = unpack_values(_receive(communicator, 0, tag))
-    for target, request in enumerate(sent):
-        patience.wait_for_message(communicator, request, target)
-    return own
-
-
 def _given_up(communicator: Communicator, tag: int, problem: MPIError) -> MPIError:
     """All members were to take part: the others are told. Returns why it failed."""
-    communicator.pml.abandon(communicator, tag, problem.code)
+    patience.abandon(communicator, tag, problem)
     order = communicator.order
     word = order.word if tag == order.tag() else 0
     return patience.explained(communicator, word, problem)

@@ -20,10 +20,12 @@ from ompy.data.constants import UNDEFINED
 from ompy.data.convertor import ContiguousConvertor, GrowingConvertor
 from ompy.data.errors import ERR_ARG, ERR_COMM, ERR_GROUP, ERR_RANK, MPIError
 from ompy.data.request import Request
+from ompy.frameworks import patience
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.pml import STANDARD
 from ompy.frameworks.proc import Proc
 from ompy.mpi.agreement import (
+    Ask,
     agree_on_context,
     exchange_between,
     exchange_values,
@@ -31,8 +33,9 @@ from ompy.mpi.agreement import (
     release_context,
     unpack_values,
 )
-from ompy.mpi.communicators import tag_of_leaders
+from ompy.mpi.communicators import agree_on_communicator, tag_of_leaders
 from ompy.mpi.group import Group
+from ompy.mpi.peers import with_size
 from ompy.mpi.state import CommState, World
 
 _NUMBER: Final = Struct("<q")
@@ -56,25 +59,21 @@ def create(
         MPIException: it cannot be made; the error handler of `state` had its say.
     """
     if not 0 <= local_leader < state.size:
-        raise state.fail(ERR_RANK, f"local leader {local_leader} is not in {_name(state)}")
+        raise state.fail(ERR_RANK, f"local leader {local_leader} is not in {with_size(state)}")
     leaders = _Leaders(state, local_leader, peer, remote_leader, tag)
     made: CommState = state.call(_create, state, leaders)
     return made
 
 
 def _create(state: CommState, leaders: _Leaders) -> CommState:
-    communicator, world = state.communicator, state.world
-    try:
-        _, theirs = leaders.ask(_NUMBER.pack(world.context.rank))
-        procs = _procs(world, theirs)
-        shared = set(procs) & set(communicator.procs)
-        if shared:
-            who = min(shared, key=lambda proc: proc.rank)
-            raise MPIError(ERR_COMM, f"{who} is in both groups, which may share no process")
-        return _made(world, partial(_everybody, leaders.ask), communicator.procs, procs)
-    except MPIError as problem:
-        communicator.pml.abandon(communicator, leaders.tag, problem.code)
-        raise
+    own, world = state.communicator.procs, state.world
+    _, theirs = leaders.ask(_NUMBER.pack(world.context.rank))
+    procs = [world.context.procs[_NUMBER.unpack(value)[0]] for value in theirs]
+    shared = set(procs) & set(own)
+    if shared:  # all see that
+        who = min(shared, key=lambda proc: proc.rank)
+        raise MPIError(ERR_COMM, f"{who} is in both groups, which may share no process")
+    return _made(world, partial(_everybody, leaders.ask), own, procs)
 
 
 def duplicate(state: CommState) -> CommState:
@@ -152,7 +151,7 @@ def merge(state: CommState, high: bool) -> CommState:
     """
     from ompy.mpi.intracomm import Intracomm
 
-    communicator, world = state.communicator, state.world
+    communicator = state.communicator
     said = HIGH if high else LOW
     ours, theirs = state.call(exchange_between, communicator, communicator.order.tag(), said)
     if len({*ours}) > 1 or len({*theirs}) > 1:
@@ -160,27 +159,19 @@ def merge(state: CommState, high: bool) -> CommState:
     own, other = communicator.own, communicator.procs
     first = said < theirs[0] if said != theirs[0] else own[0].rank < other[0].rank
     members = [*own, *other] if first else [*other, *own]
-    number = state.call(agree_on_context, world, _asking(communicator))
-    try:
-        made = world.process.communicator(number, members, f"communicator {number}")
-    finally:
-        release_context(world, number)
-    return CommState(world, made, Intracomm)
+    ask = _asking(communicator)
+    made: CommState = state.call(agree_on_communicator, state.world, ask, Intracomm, members)
+    return made
 
 
-def _made(world: World, ask: Any, own: Sequence[Proc], procs: Sequence[Proc]) -> CommState:
+def _made(world: World, ask: Ask, own: Sequence[Proc], procs: Sequence[Proc]) -> CommState:
     """The communicator, once its members have a context."""
     from ompy.mpi.intercomm import Intercomm
 
-    number = agree_on_context(world, ask)
-    try:
-        made = world.process.communicator(number, procs, f"communicator {number}", own)
-    finally:
-        release_context(world, number)
-    return CommState(world, made, Intercomm)
+    return agree_on_communicator(world, ask, Intercomm, procs, own)
 
 
-def _asking(communicator: Communicator) -> Any:
+def _asking(communicator: Communicator) -> Ask:
     """What asks the members of both groups of a communicator."""
     tag = communicator.order.tag()
     return partial(_everybody, partial(exchange_between, communicator, tag))
@@ -191,21 +182,8 @@ def _everybody(ask: Any, said: bytes) -> list[bytes]:
     return list(chain(*ask(said)))
 
 
-def _procs(world: World, values: Sequence[bytes]) -> list[Proc]:
-    return [world.context.procs[_NUMBER.unpack(value)[0]] for value in values]
-
-
-def _name(state: CommState) -> str:
-    size = state.size
-    return f"{state.communicator.name}, which has {size} rank{'s' * (size > 1)}"
-
-
 class _Leaders:
-    """How two groups talk that have no communicator yet.
-
-    Attributes:
-        tag: of this group's messages.
-    """
+    """How two groups talk that have no communicator yet."""
 
     def __init__(
         self, state: CommState, leader: int, peer: CommState | None, remote: int, tag: int
@@ -215,17 +193,25 @@ class _Leaders:
         self._peer = peer
         self._remote = remote
         self._peer_tag = tag_of_leaders(tag)
-        self.tag = state.communicator.order.tag()
+        self._tag = state.communicator.order.tag()
 
     def ask(self, said: bytes) -> tuple[list[bytes], list[bytes]]:
         """What the members of this group and of the other one say."""
         communicator = self._state.communicator
         members = range(communicator.size)
-        ours = exchange_values(communicator, members, self.tag, said)
-        told = bytes(self._swap(pack_values(ours))) if communicator.rank == self._leader else b""
+        ours = exchange_values(communicator, members, self._tag, said)
+        told = self._led(pack_values(ours)) if communicator.rank == self._leader else b""
         return ours, unpack_values(
-            exchange_values(communicator, members, self.tag, told)[self._leader]
+            exchange_values(communicator, members, self._tag, told)[self._leader]
         )
+
+    def _led(self, data: bytes) -> bytes:
+        """The leader's part; the group waits for it, and is told when that fails."""
+        try:
+            return bytes(self._swap(data))
+        except MPIError as problem:
+            patience.abandon(self._state.communicator, self._tag, problem)
+            raise
 
     def _swap(self, data: bytes) -> memoryview:
         """Tell the other leader something, and hear the same of it."""
@@ -234,7 +220,7 @@ class _Leaders:
             raise MPIError(ERR_COMM, "the leader's peer communicator is null")
         communicator = peer.communicator
         if not 0 <= self._remote < peer.size:
-            raise MPIError(ERR_RANK, f"remote leader {self._remote} is not in {_name(peer)}")
+            raise MPIError(ERR_RANK, f"remote leader {self._remote} is not in {with_size(peer)}")
         if communicator.procs[self._remote] is communicator.context.me:
             raise MPIError(ERR_RANK, f"remote leader {self._remote} is the local leader itself")
         came = GrowingConvertor()

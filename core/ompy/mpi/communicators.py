@@ -14,14 +14,14 @@ from ompy.data.errors import ERR_ARG, ERR_COMM, ERR_GROUP, ERR_KEYVAL
 from ompy.frameworks.call_order import TAG_CALLS_END
 from ompy.frameworks.proc import Proc
 from ompy.mpi import constants, predefined_attributes
-from ompy.mpi.agreement import agree_on_context, exchange_values, release_context
+from ompy.mpi.agreement import Ask, agree_on_context, exchange_values, release_context
 from ompy.mpi.attributes import copied, delete_all
 from ompy.mpi.base import CommBase
 from ompy.mpi.errhandler import ERRHANDLER_NULL, Errhandler
 from ompy.mpi.errors import MPIException
 from ompy.mpi.group import Group, GroupState
 from ompy.mpi.info import Info, InfoState
-from ompy.mpi.state import CommState, null_communicator
+from ompy.mpi.state import CommState, World, null_communicator
 from ompy.mpi.unsupported import not_available
 from ompy.trace.tag_names import name_tags_by
 
@@ -64,11 +64,31 @@ def make_communicator(state: CommState, members: Sequence[int], tag: int, api: A
     Raises:
         MPIException: it cannot be made.
     """
-    world, parent = state.world, state.communicator
-    number = state.call(agree_on_context, world, partial(exchange_values, parent, members, tag))
+    parent = state.communicator
+    ask = partial(exchange_values, parent, members, tag)
+    procs = [parent.procs[rank] for rank in members]
+    made: CommState = state.call(agree_on_communicator, state.world, ask, api, procs)
+    return made
+
+
+def agree_on_communicator(
+    world: World, ask: Ask, api: Any, procs: Sequence[Proc], own: Sequence[Proc] | None = None
+) -> CommState:
+    """A communicator with a context that is free in all who are asked.
+
+    Args:
+        world: this rank.
+        ask: what all of them say; they call this together.
+        api: class of its handles.
+        procs: its members, or those of the other group.
+        own: this process's group, where that is another one.
+
+    Raises:
+        MPIError: as `agree_on_context`.
+    """
+    number = agree_on_context(world, ask)
     try:
-        procs = [parent.procs[rank] for rank in members]
-        made = world.process.communicator(number, procs, f"communicator {number}")
+        made = world.process.communicator(number, procs, f"communicator {number}", own)
     finally:
         release_context(world, number)
     return CommState(world, made, api)

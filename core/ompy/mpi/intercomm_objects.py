@@ -7,14 +7,13 @@ rank. What all get is of the other group.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any
 
 from ompy.data.constants import PROC_NULL, ROOT
 from ompy.mpi.base import CommBase
 from ompy.mpi.object_collectives import (
-    gathered_objects,
     items_of,
-    operand,
     received_object,
     send_object,
     swapped_objects,
@@ -33,16 +32,16 @@ class InterObjectCollectives(CommBase):
 
     def bcast(self, obj: Any, root: int = 0) -> Any:
         """The root's object at every member of the other group; None in its own."""
-        return self._rooted("bcast", _bcast, obj, root)
+        return self._rooted("bcast", _bcast, root, obj)
 
     def gather(self, sendobj: Any, root: int = 0) -> list[Any] | None:
         """The objects of the other group in a list at the root, None elsewhere."""
-        found: list[Any] | None = self._rooted("gather", _gather, sendobj, root)
+        found: list[Any] | None = self._rooted("gather", _gather, root, sendobj)
         return found
 
     def scatter(self, sendobj: Sequence[Any] | None, root: int = 0) -> Any:
         """This member's item of the root's sequence; None in the root's group."""
-        return self._rooted("scatter", _scatter, sendobj, root)
+        return self._rooted("scatter", _scatter, root, sendobj)
 
     def allgather(self, sendobj: Any) -> list[Any]:
         """The objects of the other group in a list."""
@@ -56,18 +55,16 @@ class InterObjectCollectives(CommBase):
 
     def reduce(self, sendobj: Any, op: Op | Callable[[Any, Any], Any] = SUM, root: int = 0) -> Any:
         """The objects of the other group combined in rank order at the root, None elsewhere."""
-        state = self._state()
-        check_root(state, root)
-        return together(state, "reduce", root, _reduce, sendobj, op, root)
+        return self._rooted("reduce", _reduce, root, sendobj, op)
 
     def allreduce(self, sendobj: Any, op: Op | Callable[[Any, Any], Any] = SUM) -> Any:
         """The objects of the other group combined in rank order."""
         return together(self._state(), "allreduce", 0, _allreduce, sendobj, op)
 
-    def _rooted(self, name: str, function: Callable[..., Any], given: Any, root: int) -> Any:
+    def _rooted(self, name: str, function: Callable[..., Any], root: int, *given: Any) -> Any:
         state = self._state()
         check_root(state, root)
-        return together(state, name, root, function, given, root)
+        return together(state, name, root, function, *given, root)
 
 
 def _bcast(state: CommState, obj: Any, root: int) -> Any:
@@ -78,7 +75,7 @@ def _bcast(state: CommState, obj: Any, root: int) -> Any:
 
 def _gather(state: CommState, obj: Any, root: int) -> list[Any] | None:
     if root == ROOT:
-        return gathered_objects(state)
+        return swapped_objects(state, (), range(state.size))
     if root != PROC_NULL:
         send_object(state, pickle.pieces(obj), root)
     return None
@@ -102,15 +99,8 @@ def _alltoall(state: CommState, objects: Sequence[Any]) -> list[Any]:
 
 def _reduce(state: CommState, obj: Any, op: Op | Callable[[Any, Any], Any], root: int) -> Any:
     objects = _gather(state, obj, root)
-    return None if objects is None else _combined(objects, op)
+    return None if objects is None else reduce(op, objects)
 
 
 def _allreduce(state: CommState, obj: Any, op: Op | Callable[[Any, Any], Any]) -> Any:
-    return _combined(_allgather(state, obj), op)
-
-
-def _combined(objects: Sequence[Any], op: Op | Callable[[Any, Any], Any]) -> Any:
-    value = operand(objects[0], op)
-    for other in objects[1:]:
-        value = op(value, other)
-    return value
+    return reduce(op, _allgather(state, obj))

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import _thread
 from collections.abc import Callable, Hashable, Sequence
+from functools import reduce
 from typing import Any
 
 from ompy.compiled import DECLARING, cfunc
 from ompy.data.convertor import GrowingConvertor
-from ompy.data.errors import ERR_OTHER, MPIError
+from ompy.data.errors import MPIError
 from ompy.data.request import Request as Operation
 from ompy.frameworks.call_kinds import KINDS
 from ompy.frameworks.call_order import detail_of
 from ompy.frameworks.neighbours import Neighbours
-from ompy.frameworks.patience import PATIENCE, explained, inquire
+from ompy.frameworks.patience import PATIENCE, abandon, explained, inquire
 from ompy.frameworks.pml import STANDARD
 from ompy.mpi.base import CommBase
 from ompy.mpi.collective_calls import barrier
@@ -68,19 +69,13 @@ def together(
         state.communicator.order.begin(KINDS[name], detail_of(root))
         try:
             return function(state, *arguments)
-        except MPIError as problem:
-            _give_up(state, problem.code)
-            communicator = state.communicator
-            found = explained(communicator, communicator.order.word, problem)
+        except Exception as problem:
+            communicator, order = state.communicator, state.communicator.order
+            abandon(communicator, order.tag(), problem)
+            if not isinstance(problem, MPIError):
+                raise
+            found = explained(communicator, order.word, problem)
             raise state.raised(found) from found.__cause__
-        except Exception:
-            _give_up(state, ERR_OTHER)
-            raise
-
-
-def _give_up(state: CommState, code: int) -> None:
-    """Tell the others that this member's part has failed, with which error."""
-    state.pml.abandon(state.communicator, state.communicator.order.tag(), code)
 
 
 class ObjectCollectives(CommBase):
@@ -308,11 +303,6 @@ def received_object(state: CommState, source: int) -> Any:
     return pickle.load(_receive(state, source))
 
 
-def gathered_objects(state: CommState) -> list[Any]:
-    """An object of each member of the other group."""
-    return swapped_objects(state, (), range(state.size))
-
-
 def swapped_objects(
     state: CommState, messages: Sequence[Pieces], sources: Sequence[int]
 ) -> list[Any]:
@@ -327,7 +317,7 @@ def swapped_objects(
 # --- reductions
 
 
-def operand(obj: Any, op: Op | Callable[[Any, Any], Any]) -> Any:
+def _operand(obj: Any, op: Op | Callable[[Any, Any], Any]) -> Any:
     """An object to combine: a copy, if the function may change its arguments."""
     return obj if isinstance(op, Op) and op.is_predefined else pickle.copy(obj)
 
@@ -342,7 +332,7 @@ def _combine(state: CommState, obj: Any, op: Op | Callable[[Any, Any], Any]) -> 
     """All objects combined in rank order, at member 0."""
     rank: int = state.communicator.rank
     size: int = state.size
-    value = operand(obj, op)
+    value = _operand(obj, op)
     step: int = 1
     while step < size:
         if rank & step:
@@ -358,12 +348,7 @@ def _reduce(state: CommState, obj: Any, op: Op | Callable[[Any, Any], Any], root
     rank = state.communicator.rank
     if not state.world.fast_reduce:
         objects = _gather(state, obj, root)
-        if objects is None:
-            return None
-        value = objects[0]
-        for other in objects[1:]:
-            value = op(value, other)
-        return value
+        return None if objects is None else reduce(op, objects)
     value = _combine(state, obj, op)
     if root != 0:
         if rank == 0:
@@ -385,7 +370,7 @@ def _allreduce(state: CommState, obj: Any, op: Op | Callable[[Any, Any], Any]) -
 def scan(state: CommState, obj: Any, op: Op | Callable[[Any, Any], Any]) -> Any:
     """The objects of members 0 to this one combined."""
     rank = state.communicator.rank
-    value = operand(obj, op)
+    value = _operand(obj, op)
     if rank:
         value = op(pickle.load(_receive(state, rank - 1)), value)
     if rank + 1 < state.size:
@@ -398,7 +383,7 @@ def exscan(state: CommState, obj: Any, op: Op | Callable[[Any, Any], Any]) -> An
     rank = state.communicator.rank
     value = pickle.load(_receive(state, rank - 1)) if rank else None
     if rank + 1 < state.size:
-        own = operand(obj, op)
-        following = op(operand(value, op), own) if rank else own
+        own = _operand(obj, op)
+        following = op(_operand(value, op), own) if rank else own
         _send(state, pickle.pieces(following), rank + 1)
     return value

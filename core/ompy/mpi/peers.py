@@ -24,7 +24,8 @@ def whole_number(number: object) -> int:
     return index(number)  # type: ignore[arg-type]
 
 
-def _members(state: CommState) -> str:
+def with_size(state: CommState) -> str:
+    """A communicator's name, and how many ranks can be named in it."""
     size = state.size
     plural = "rank" if size == 1 else "ranks"
     return f"{state.communicator.name or 'the communicator'}, which has {size} {plural}"
@@ -33,7 +34,7 @@ def _members(state: CommState) -> str:
 def wrong_target(state: CommState, target: int, tag: int) -> MPIException:
     """The exception for a send to `target` with `tag`, one of which cannot be."""
     if not 0 <= index(target) < state.size:
-        return state.fail(ERR_RANK, f"rank {target} does not exist in {_members(state)}")
+        return state.fail(ERR_RANK, f"rank {target} does not exist in {with_size(state)}")
     return state.fail(ERR_TAG, f"tag {index(tag)}: a tag is a number from 0 to {TAG_UB}")
 
 
@@ -42,7 +43,7 @@ def wrong_source(state: CommState, source: int, tag: int) -> MPIException:
     if not ANY_SOURCE <= index(source) < state.size:
         return state.fail(
             ERR_RANK,
-            f"rank {source} does not exist in {_members(state)} (and is not ANY_SOURCE)",
+            f"rank {source} does not exist in {with_size(state)} (and is not ANY_SOURCE)",
         )
     return state.fail(
         ERR_TAG, f"tag {index(tag)}: a tag is a number from 0 to {TAG_UB}, or ANY_TAG"
@@ -61,7 +62,7 @@ def check_root(state: CommState, root: int) -> None:
         MPIException: ERR_ROOT, it does not.
     """
     if not 0 <= root < state.size and not (state.communicator.between and root in _OWN_GROUPS):
-        raise state.fail(ERR_ROOT, f"root {index(root)} does not exist in {_members(state)}")
+        raise state.fail(ERR_ROOT, f"root {index(root)} does not exist in {with_size(state)}")
 
 
 def is_root(state: CommState, root: int) -> bool:

@@ -8,15 +8,23 @@ from ompy.data.message import Blocks, Message
 from ompy.data.operation import Operation
 from ompy.data.packed import Room, to_send
 from ompy.frameworks.coll import CollModule
+from ompy.frameworks.coll_base import neighbours
 from ompy.frameworks.coll_base.combine import combining
+from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.exchange import Exchange
+from ompy.frameworks.neighbours import Neighbours
 from ompy.frameworks.schedule import Schedule, Steps
 
 NOTHING = memoryview(bytearray())
 
 
 class Inter(CollModule):
-    """All operations between two groups."""
+    """All operations between two groups: for each member, those of the other are its neighbours."""
+
+    def __init__(self, communicator: Communicator) -> None:
+        super().__init__(communicator)
+        everybody = range(communicator.size)
+        self._others = Neighbours(everybody, everybody)
 
     def schedule_barrier(self, exchange: Exchange) -> Schedule:
         """A word to each of the other group, and one from each."""
@@ -60,22 +68,14 @@ class Inter(CollModule):
     ) -> Schedule:
         """To each of the other group, and from each."""
         assert send is not None, "between two groups nothing is in place"
-        for member in range(exchange.size):
-            exchange.receive_message(receive[member], member)
-        for member in range(exchange.size):
-            exchange.send_message(send, member)
-        yield
+        return neighbours.allgather(exchange, send, receive, self._others)
 
     def schedule_alltoall(
         self, exchange: Exchange, send: Blocks | None, receive: Blocks
     ) -> Schedule:
         """To each of the other group, and from each."""
         assert send is not None, "between two groups nothing is in place"
-        for member in range(exchange.size):
-            exchange.receive_message(receive[member], member)
-        for member in range(exchange.size):
-            exchange.send_message(send[member], member)
-        yield
+        return neighbours.alltoall(exchange, send, receive, self._others)
 
     def schedule_reduce(
         self,
