@@ -145,6 +145,7 @@ def test_worlds_without_end(sim: Sim) -> None:
     done = sim("import os, time\nprint(os.getpid(), flush=True)\nwhile True: pass", "--patience", 1)
     assert done.returncode == 5
     assert "has computed for 1 s" in done.stderr
+    assert "program.py:3 in <module>" in done.stderr, "and where"
     for process in done.stdout.split():
         assert not Path("/proc", process).exists(), "nothing is left"
 
@@ -159,8 +160,11 @@ def test_interrupts_leave_nothing(sim: Sim, to_all: bool) -> None:
         ranks = [int(process.stdout.readline()) for _ in range(2)]
         (os.killpg if to_all else os.kill)(process.pid, signal.SIGINT)
         _, said = process.communicate(timeout=90)
-    assert process.returncode == 1
+    assert process.returncode == 130
     assert "Traceback" not in said
+    assert "interrupted at " in said
+    for rank in range(2):
+        assert f"rank {rank}\n  is at {path}:" in said, said
     deadline = time.monotonic() + 60
     while any(Path("/proc", str(rank)).exists() for rank in ranks):
         assert time.monotonic() < deadline, "a rank is left"

@@ -27,7 +27,7 @@ from ompy.runtime.environment import rank_environment
 from ompy.runtime.probes.client import AgentPaths
 from ompy.runtime.probes.parameters import probing_of
 from ompy.runtime.process import RankProcess
-from ompy.runtime.rank_report import report
+from ompy.runtime.rank_report import SHORT_SIGNAL, report
 from ompy.runtime.simulation import stand_ins
 from ompy.runtime.simulation.host_memory import HostMemory
 from ompy.runtime.simulation.line import Line, LineClosed
@@ -42,6 +42,8 @@ from ompy.runtime.world import give
 from ompy.trace.sink import Trace
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from ompy.frameworks.job import Job
 
 SHOWN: Final = 8  # entries of the flight recorder; arbitrary: enough to see what a rank was at
@@ -99,6 +101,7 @@ class _Rank:
         self._engine = RemoteEngine(world, *chance)
         world.where = self._where
         world.on_stop = self._stopped
+        signal.signal(SHORT_SIGNAL, self._tell_where)
 
     def run(self) -> int:
         part = self._part
@@ -175,11 +178,15 @@ class _Rank:
             self._messages[0] += 1
             self._messages[1] += size
 
-    def _where(self) -> str:
-        """Where this rank stands, for the report of a deadlock."""
+    def _where(self, frame: FrameType | None = None) -> str:
+        """Where this rank stands, for the report of a deadlock; `frame` is what it executes."""
         if self._process is None:
             return f"ompy: rank {self._part.rank} has not initialised MPI\n"
-        return report(self._process, sys._getframe(), SHOWN)  # noqa: SLF001 - the program's frames are below
+        return report(self._process, frame or sys._getframe(), SHOWN)  # noqa: SLF001 - the program's frames are below
+
+    def _tell_where(self, _number: int, frame: FrameType | None) -> None:
+        """The conductor has waited for too long for what this rank does next."""
+        self._world.say_where(self._where(frame))
 
     def _stopped(self) -> dict[str, Any]:
         for stream in (sys.stdout, sys.stderr):

@@ -117,8 +117,14 @@ class Conducted:
         """Say which lasting faults have begun at this rank, and when."""
         self.later("outages", began, dict(fired))
 
+    def say_where(self, text: str) -> None:
+        """Say without being asked where this rank is, unless the conductor hears of it anyway."""
+        if not self.calling:
+            self._line.send([("here", text)])
+
     def end(self, code: int, report: dict[str, Any]) -> None:
         """The program has ended, and this process will."""
+        self.calling = True
         self._line.send([*self._waiting, ("end", code, report)])
 
     def _hand_out(self, news: list[tuple[Any, ...]]) -> None:

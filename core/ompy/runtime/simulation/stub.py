@@ -8,8 +8,10 @@ time. A call that lets time pass gives the core away, and another rank's process
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
-from typing import Any
+from contextlib import suppress
+from typing import Any, Final
 
 from ompy.data.errors import MPIError
 from ompy.engine.virtual import VirtualEngine
@@ -27,6 +29,7 @@ from ompy.net.virtual import (
 )
 from ompy.runtime.probes.machine import PathProbe
 from ompy.runtime.probes.virtual import VirtualAgents, VirtualWatch
+from ompy.runtime.rank_report import SHORT_SIGNAL
 from ompy.runtime.simulation.host_memory import Segments
 from ompy.runtime.simulation.line import Line, LineClosed
 
@@ -35,6 +38,8 @@ _Link = tuple[int, int, int, int] | None  # a `Link`'s numbers
 
 def _named(link: _Link) -> Link | None:
     return Link(*link) if link is not None else None
+
+ANSWERS: Final = 1.0  # s of real time; arbitrary: C code of a program's answers no signal
 
 
 class RankEnded(Exception):
@@ -81,6 +86,7 @@ class RankStub:
     def __init__(
         self,
         line: Line,
+        process: int,
         engine: VirtualEngine,
         network: ServedNetwork,
         wireup: WireUp,
@@ -93,6 +99,7 @@ class RankStub:
 
         Args:
             line: to it.
+            process: its number.
             engine: the rank's.
             network: the rank's.
             wireup: the rank's.
@@ -108,6 +115,7 @@ class RankStub:
         self.done = False
         self._in_question = False
         self._line = line
+        self._process = process
         self._engine = engine
         self._network = network
         self._wireup = wireup
@@ -139,12 +147,23 @@ class RankStub:
             kind, value = self._run(batch)
 
     def ask(self) -> str:
-        """Where the rank's process is, which waits for an answer; empty when it does not say."""
+        """Where the rank's process is; empty when it does not say. The world is at its end.
+
+        One that computes is asked by a signal, which it answers wherever it is.
+        """
+        said: Any = None
         try:
-            ((_, text),) = self._question("where")
-        except (LineClosed, TimeoutError, ValueError):
+            if self._in_question:
+                os.kill(self._process, SHORT_SIGNAL)
+                with suppress(TimeoutError):  # it waits: an exception came when it had just called
+                    said = self._line.receive(ANSWERS)
+            if said is None or said[0][0] != "here":
+                self._send("where")
+            while said is None or said[0][0] != "here":  # its call may come before
+                said = self._line.receive(ANSWERS)
+        except (LineClosed, ProcessLookupError, TimeoutError):
             return ""
-        return str(text)
+        return str(said[0][1])
 
     def stop(self) -> None:
         """Have the rank's process end, if it waits for an answer.
@@ -165,11 +184,14 @@ class RankStub:
         ready: dict[int, list[tuple[Any, bool, bool]]] | None = None,
     ) -> list[tuple[Any, ...]]:
         """Answer the rank's process, and wait for what it asks next."""
+        self._send(kind, value, news or [], ready or {})
         self._in_question = True
-        self._line.send((self._engine.now(), kind, value, news or [], ready or {}))
         batch: list[tuple[Any, ...]] = self._line.receive(self._patience)
         self._in_question = False
         return batch
+
+    def _send(self, kind: str, value: Any = None, news: Any = (), ready: Any = None) -> None:
+        self._line.send((self._engine.now(), kind, value, news, ready or {}))
 
     def _run(self, batch: list[tuple[Any, ...]]) -> tuple[str, Any]:
         value = None

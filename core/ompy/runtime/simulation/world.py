@@ -28,6 +28,7 @@ from ompy.runtime.virtual import NEWS, Board, VirtualWireUp
 
 DEADLOCK: Final = 4  # exit code; arbitrary: none of a program's usual ones, nor another of ours
 BEYOND: Final = 5  # exit code: the world has taken too long; arbitrary, as above
+INTERRUPTED: Final = 130  # exit code: 128 and SIGINT, as a shell has it
 
 
 class Scenario(NamedTuple):
@@ -58,7 +59,7 @@ class Outcome(NamedTuple):
     """How a world ended.
 
     Attributes:
-        kind: `ended`, `failed`, `aborted`, `deadlock`, `limit` or `stuck`.
+        kind: `ended`, `failed`, `aborted`, `deadlock`, `limit`, `stuck` or `interrupted`.
         code: exit code.
         text: what happened, for people; empty when it ended well.
         time: ns of virtual time.
@@ -202,6 +203,7 @@ class World:
             self._stubs.append(
                 RankStub(
                     line,
+                    process,
                     engine,
                     network,
                     wireup,
@@ -245,10 +247,12 @@ class World:
                 kind = "aborted" if cause.aborted else "failed"
                 return kind, cause.code or 1, f"rank {failure.rank}: {cause}"
             if isinstance(cause, Stuck):
-                return "stuck", BEYOND, str(cause)
-            if isinstance(cause, KeyboardInterrupt):
-                raise cause from None  # it came while a stub waited for its rank
+                return "stuck", BEYOND, f"{cause}\n{self._where()}"
+            if isinstance(cause, KeyboardInterrupt):  # it came while a stub waited for its rank
+                return "interrupted", INTERRUPTED, f"interrupted\n{self._where()}"
             raise
+        except KeyboardInterrupt:
+            return "interrupted", INTERRUPTED, f"interrupted\n{self._where()}"
         except Deadlock as problem:
             if not problem.waits:  # turns without end
                 return "limit", BEYOND, str(problem) + "\n" + self._where()
