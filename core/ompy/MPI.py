@@ -152,5 +152,6 @@ def __dir__() -> list[str]:
 
 
 _spread()
-__all__ = [name for name in __dir__() if not name.startswith("_") and name != "annotations"]
+del annotations  # the import's own name
+__all__ = [name for name in __dir__() if not name.startswith("_")]
 _life.start_up()

@@ -145,7 +145,7 @@ def test_worlds_without_end(sim: Sim) -> None:
     done = sim("import os, time\nprint(os.getpid(), flush=True)\nwhile True: pass", "--patience", 1)
     assert done.returncode == 5
     assert "has computed for 1 s" in done.stderr
-    assert "program.py:3 in <module>" in done.stderr, "and where"
+    assert "program.py:3 in <module>: while True: pass" in done.stderr, "and where"
     for process in done.stdout.split():
         assert not Path("/proc", process).exists(), "nothing is left"
 

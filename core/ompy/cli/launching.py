@@ -22,8 +22,8 @@ from ompy.cli.command_line import (
 from ompy.cli.exports import common_exports, environment
 from ompy.frameworks.job import App, Job
 from ompy.mca.errors import UsageError, did_you_mean
-from ompy.mca.reporting import TEXT
-from ompy.mca.settings import LOG_FORMAT
+from ompy.mca.reporting import FORMATS, TEXT
+from ompy.mca.settings import ENVIRONMENT_PREFIX, LOG_FORMAT
 
 if TYPE_CHECKING:
     from ompy.cli.hosts import Host
@@ -38,7 +38,8 @@ NOT_FOUND: Final = 127  # as a shell has it
 OPEN_MPI_PREFIX: Final = "OMPI_MCA_"  # reference openmpi.md 1.7
 DEFAULT_HOSTFILE: Final = "OMPI_MCA_orte_default_hostfile"  # as Kubernetes' mpi-operator sets it
 
-_form = TEXT  # in which people are told something, as `speak` has set it last
+# in which form people are told something, and about what, as `set_log_format` has it last
+_telling: tuple[str, dict[str, object]] = (TEXT, {})
 
 
 def cores() -> int:
@@ -379,21 +380,22 @@ def run_command(arguments: Sequence[str]) -> int:
     """Everything but the presentation of errors. Returns the exit code."""
     import socket
 
+    host = socket.gethostname()
+    set_log_format(_asked_form(arguments), host=host)
     groups = parse_command_line(arguments)
     _check_working_directory()
     options = groups[0].options
-    set_log_format(options["log_format"] or TEXT)
     job_timeout(options["timeout"], os.environ)  # a mistake in it is found first
     try:
         registry, plms = resolve(parameters_set(groups))
     except UsageError:
         # a program that is not there often explains the rest: it was taken for a value
-        make_job(groups, socket.gethostname())
+        make_job(groups, host)
         raise
     exports = [word for group in groups for word in group.options["exports"]]
-    job, layout = make_job(groups, socket.gethostname(), common_exports(registry, exports))
-    set_log_format(str(registry.value(LOG_FORMAT)))
-    registry.speak_for(job=job.job_id, host=socket.gethostname())
+    job, layout = make_job(groups, host, common_exports(registry, exports))
+    set_log_format(str(registry.value(LOG_FORMAT)), job=job.job_id, host=host)
+    registry.speak_for(job=job.job_id, host=host)
     job = job._replace(mca=registry.snapshot(), faults=fault_script(options, job, registry))
     universe = max(layout.slots, len(job.placements))
     if options["display_map"]:
@@ -486,18 +488,40 @@ def _launch(registry: Registry, starts: Starts, job: Job, options: LaunchOptions
     return code
 
 
-def tell_user(text: str, level: str = "warning") -> None:
-    """Tell the user, on standard error, in the form that the command line asked for."""
-    if _form == TEXT:
+def tell_user(text: str, level: str = "warning", advice: str = "") -> None:
+    """Tell the user, on standard error, in the form that was asked for.
+
+    Args:
+        text: a sentence.
+        level: error or warning.
+        advice: another sentence, for people.
+    """
+    form, about = _telling
+    if form == TEXT:
         write_error_line(f"{PROGRAM}: {text}")
+        if advice:
+            write_error_line(advice)
         return
     from ompy.mca.reporting import Finding, Reporter
 
     told = Finding(level, text.removeprefix(f"{level}: "), level)
-    write_error_line(Reporter(_form).lines(told).rstrip("\n"))
+    write_error_line(Reporter(form, about).lines(told).rstrip("\n"))
 
 
-def set_log_format(form: str) -> None:
-    """From now on tell the user in this form."""
-    global _form  # noqa: PLW0603 - the errors of a command line are told where it is not known
-    _form = form
+def set_log_format(form: str, **about: object) -> None:
+    """From now on tell the user in this form, about this job and host."""
+    global _telling  # noqa: PLW0603 - the errors of a command line are told where it is not known
+    _telling = (form, about)
+
+
+def _asked_form(arguments: Sequence[str]) -> str:
+    """In which form to tell of what is wrong with the command line, before it is understood.
+
+    What the words say that may ask for one, else the environment, as for any parameter.
+    """
+    asked = os.environ.get(f"{ENVIRONMENT_PREFIX}{LOG_FORMAT}", "")
+    for word, following in zip(arguments, (*arguments[1:], ""), strict=True):
+        name, is_one, value = word.partition("=")
+        if name == "--log-format":
+            asked = value if is_one else following
+    return asked if asked in FORMATS else TEXT

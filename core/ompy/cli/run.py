@@ -114,7 +114,7 @@ def _guarded(action: Callable[[], int]) -> int:
 
 
 def _with_errors_told(action: Callable[[], int]) -> int:
-    from ompy.cli.command_line import PROGRAM, USAGE, Answered, CommandError, write_error_line
+    from ompy.cli.command_line import PROGRAM, USAGE, Answered, CommandError
     from ompy.cli.launching import NOT_STARTED, tell_user
     from ompy.mca.component import NotAvailable
     from ompy.mca.errors import ComponentError, UsageError
@@ -129,9 +129,8 @@ def _with_errors_told(action: Callable[[], int]) -> int:
             tell_user(f"error: {text}", "error")
         return problem.exit_code
     except (CommandError, ComponentError) as problem:
-        tell_user(f"error: {problem}", "error")
-        if problem.exit_code == USAGE:
-            write_error_line(f"Try '{PROGRAM} --help'.")
+        advice = f"Try '{PROGRAM} --help'." if problem.exit_code == USAGE else ""
+        tell_user(f"error: {problem}", "error", advice)
         return problem.exit_code
     except (NotAvailable, ControlError) as problem:
         tell_user(f"error: the job could not be started: {problem}", "error")

@@ -22,13 +22,14 @@ from ompy.cli.command_line import RANKS_MAX
 from ompy.cli.completion import complete_file, complete_parameter
 from ompy.mca.errors import ComponentError, UsageError
 from ompy.mca.reporting import FORMATS, JSON, TEXT, Finding, Reporter
-from ompy.mca.settings import LOG_FORMAT
+from ompy.mca.settings import ENVIRONMENT_PREFIX, LOG_FORMAT
 from ompy.runtime.shortage import Short
 
 if TYPE_CHECKING:
     from ompy.frameworks.job import Job
     from ompy.net.fault_rules import FaultRule
     from ompy.net.virtual import Rail
+    from ompy.runtime.fault_report import FaultTally
     from ompy.runtime.simulation.world import Outcome, Scenario
 
 PROGRAM: Final = "ompy sim"
@@ -138,7 +139,8 @@ def sim(context: click.Context, /, **options: Any) -> None:
     interleaving: the same seed gives the same run, and the same trace.
     """
     prepare_interpreter()
-    set_log_format(options["log_format"] or TEXT)
+    asked = options["log_format"] or os.environ.get(f"{ENVIRONMENT_PREFIX}{LOG_FORMAT}", "")
+    set_log_format(asked if asked in FORMATS else TEXT, host=os.uname().nodename)
     if options["log_format"]:
         options["mca"] = (*options["mca"], (LOG_FORMAT, options["log_format"]))
     options["defaults"] = {parameter.name: parameter.default for parameter in sim.params}
@@ -204,8 +206,9 @@ def run_world(options: dict[str, Any]) -> int:
             tell_user(f"warning: --report-rails {options['report_rails']}: {why}", *WARNING)
     code = tell_outcome(scenario, outcome, strict=options["fault_strict"], quiet=options["quiet"])
     if code or not options["quiet"]:
-        for line in tally.lines():
-            tell_user(line, "rails")
+        lines = tally.lines()
+        if lines:
+            tell_user(f"\n{PROGRAM}: ".join(lines), "rails", rails=tally.events)
     return code
 
 
@@ -386,12 +389,19 @@ def tell_outcome(scenario: Scenario, outcome: Outcome, *, strict: bool, quiet: b
     if outcome.conduit:
         counted = ", ".join(f"{name} {count}" for name, count in outcome.conduit.items())
         tell_user(f"GASNet: {counted}", "conduit", counters=outcome.conduit)
-    for line in tally.lines(strict=strict):
-        tell_user(line, "faults delivered")
+    tell_faults(tally, strict=strict)
     if scenario.trace_directory:
         place = Path(scenario.trace_directory)
         tell_user(f"the trace is in {place}; see ompy trace", "trace", directory=str(place))
     return code
+
+
+def tell_faults(tally: FaultTally, *, strict: bool) -> None:
+    """Say how often each fault of the script has struck."""
+    lines = tally.lines(strict=strict)
+    if lines:
+        text = f"\n{PROGRAM}: ".join(lines)
+        tell_user(text, "faults delivered", delivered=tally.by_text())
 
 
 def tell_user(text: str, name: str = "notice", level: str = "info", **fields: object) -> None:

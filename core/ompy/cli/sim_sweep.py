@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ompy import outputs
-from ompy.cli.sim import PROGRAM, WARNING, job_id_of, make_scenario, preload, tell_user
+from ompy.cli.sim import PROGRAM, WARNING, job_id_of, make_scenario, preload, tell_faults, tell_user
 from ompy.net.fault_rules import FaultRule
 from ompy.net.flows import Strike
 from ompy.runtime.fault_files import toml
@@ -64,8 +64,7 @@ class Sweep:
             kinds=dict(self._kinds),
         )
         strict = self._options["fault_strict"]
-        for line in self._tally.lines(strict=strict):
-            tell_user(line, "faults delivered")
+        tell_faults(self._tally, strict=strict)
         for trial in sorted(self._different(), key=lambda found: found.scenario.seed):
             self._look_into(trial)
         if self._failures:

@@ -11,6 +11,24 @@ def words_of(text: str) -> list[str]:
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
+def check_words(text: str) -> None:
+    """See that each word with a slash is a network; whether one is here only a rank can tell.
+
+    Raises:
+        ValueError: one is none.
+    """
+    for word in words_of(text):
+        address, slash, bits = word.partition("/")
+        numbers = [*address.split("."), bits]
+        if slash and not (
+            len(numbers) == 5
+            and all(number.isdecimal() for number in numbers)
+            and max(map(int, numbers[:4])) < 256
+            and int(bits) <= 32
+        ):
+            raise ValueError(f"{word} is not a network such as 10.1.0.0/16")
+
+
 def in_named_network(network: Network, address: str, word: str, parameters: str) -> bool:
     """Whether an address is in the network that a word says as `address/bits`.
 

@@ -6,7 +6,7 @@ Reference: openmpi.md 1.6.
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import copy
 from typing import Any, Final, NamedTuple
 
@@ -154,9 +154,11 @@ class Parameter:
         minimum: least value of a number, or None for the type's.
         maximum: largest value of a number, or None for the type's.
         enumerator: words for numbers, or None; every bool has one.
+        check: raises ValueError for a text that is no value of this string, or None: any is one.
     """
 
     __slots__ = (
+        "check",
         "choices",
         "default",
         "enumerator",
@@ -188,6 +190,7 @@ class Parameter:
         minimum: float | None = None,
         maximum: float | None = None,
         enumerator: Enumerator | None = None,
+        check: Callable[[str], object] | None = None,
     ) -> None:
         """Declare it.
 
@@ -209,6 +212,7 @@ class Parameter:
         self.minimum = minimum
         self.maximum = maximum
         self.enumerator = BOOLEAN if type == "bool" and enumerator is None else enumerator
+        self.check = check
         problem = self._contradiction()
         if problem:
             raise ValueError(f"parameter {name}: {problem}")
@@ -227,6 +231,9 @@ class Parameter:
             f"words for numbers do not fit the type {self.type}": not words_fit,
             f"a choice of words does not fit the type {self.type}": (
                 self.choices is not None and self.type != "string"
+            ),
+            f"a check of texts does not fit the type {self.type}": (
+                self.check is not None and self.type != "string"
             ),
         }
         return next((text for text, holds in problems.items() if holds), "")

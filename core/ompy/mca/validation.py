@@ -62,7 +62,7 @@ def value_schema(parameter: Parameter) -> CoreSchema:
         return _written(integer if words is None else words.number, bounded)
     if parameter.choices is not None:
         return _written(_expand_home, core_schema.literal_schema(list(parameter.choices)))
-    return _written(_expand_home, core_schema.str_schema())
+    return _written(_expand_home, _checked(core_schema.str_schema(), parameter.check))
 
 
 @cache
@@ -77,6 +77,18 @@ def _written(read: Callable[[str], object], value: CoreSchema) -> CoreSchema:
         return read(given) if isinstance(given, str) else given
 
     return core_schema.no_info_before_validator_function(read_text, value)
+
+
+def _checked(text: CoreSchema, check: Callable[[str], object] | None) -> CoreSchema:
+    """Texts that a declaration's own check lets pass."""
+    if check is None:
+        return text
+
+    def let_pass(value: str) -> str:
+        check(value)
+        return value
+
+    return core_schema.no_info_after_validator_function(let_pass, text)
 
 
 def _schema_of_words(words: Enumerator) -> dict[str, Any]:

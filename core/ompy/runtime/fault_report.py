@@ -33,6 +33,10 @@ class FaultTally:
             for index in range(len(self.rules))
         ]
 
+    def by_text(self) -> dict[str, int]:
+        """Deliveries of each rule at all ranks, by what the user wrote."""
+        return {rule.text: n for rule, n in zip(self.rules, self.totals(), strict=True)}
+
     @property
     def silent(self) -> list[FaultRule]:
         """The rules that never fired."""

@@ -77,7 +77,7 @@ def report(process: RankProcess, frame: FrameType | None, most: int, pid: int = 
     """
     context = process.context
     lines = [f"ompy: rank {context.rank}" + (f" (process {pid})" if pid else "")]
-    where = _user_line(frame)
+    where = line_of_program(frame)
     if where:
         lines.append(f"  is at {where}")
     if process.finalized:
@@ -100,7 +100,7 @@ def in_short(process: RankProcess, frame: FrameType | None) -> tuple[str, str]:
     """The line the rank is at, and the first of what it waits for; either may be empty."""
     waiting = [] if process.finalized else [*process.pml.waiting(), *process.others_waiting()]
     more = f", and {len(waiting) - 1} more" if len(waiting) > 1 else ""
-    return _user_line(frame), f"{waiting[0]}{more}" if waiting else ""
+    return line_of_program(frame), f"{waiting[0]}{more}" if waiting else ""
 
 
 def _told(process: RankProcess, entry: Recent) -> str:
@@ -113,7 +113,7 @@ def _told(process: RankProcess, entry: Recent) -> str:
     return f"{text}, {entry.size} bytes"
 
 
-def _user_line(frame: FrameType | None) -> str:
+def line_of_program(frame: FrameType | None) -> str:
     """The innermost line that is not ours, with its text; empty when there is none."""
     for start in (frame, _parked_frame()):
         place = start

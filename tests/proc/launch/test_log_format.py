@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -44,6 +45,36 @@ def test_a_wrong_command_line() -> None:
     assert code == 2
     assert event["event"] == "error"
     assert "did you mean btl_tcp_eager_limit" in str(event["text"])
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--nosuch"], "there is no option --nosuch"),
+        (["-n", "many", "true"], "'many'"),
+        (["--mca", "btl_tcp_if_include", "999.1.1.1/99", "true"], "is not a network such as"),
+        (["no-such-program"], "no-such-program"),
+    ],
+    ids=["option", "number", "parameter", "program"],
+)
+def test_a_command_line_that_cannot_be_read(words: list[str], said: str) -> None:
+    """The form may come from an option or from the environment; the host is always told."""
+    asked = ({}, {"OMPY_MCA_mca_base_log_format": "json"})
+    for option, more in zip((["--log-format", "json"], []), asked, strict=True):
+        command = [RUN, *option, *words]
+        environment = {**os.environ, **more}
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+        (event,) = [json.loads(line) for line in done.stderr.splitlines()]
+        assert said in event["text"]
+        assert event["host"] == os.uname().nodename
+
+
+def test_a_warning_of_the_launcher_tells_the_job() -> None:
+    code, events = told("--fault", "drop:nth=1", sys.executable, "-c", PROGRAM)
+    assert code == 0
+    assert {str(event["event"]) for event in events} == {"warning", "faults delivered"}
+    assert len({event["job"] for event in events}) == 1
+    assert all(event["host"] == os.uname().nodename for event in events)
 
 
 def test_what_ranks_warn_of() -> None:

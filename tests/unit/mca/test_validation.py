@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 
 import pytest
+from ompy.frameworks.interface_words import check_words
 from ompy.mca.enumerators import (
     AUTO_BOOLEAN,
     VERBOSITY,
@@ -199,3 +200,18 @@ def test_every_type_of_the_reference_is_there() -> None:
         "int", "unsigned_int", "unsigned_long", "unsigned_long_long", "size_t", "string",
         "version_string", "bool", "double", "long", "int32_t", "uint32_t", "int64_t", "uint64_t",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "word", ["999.1.1.1/99", "10.0.0.0/33", "10.0.0.0/-1", "10.0.0.0/x", "a/8"]
+)
+def test_interfaces_are_names_or_networks(word: str) -> None:
+    declared = parameter("string", "", check=check_words)
+    assert parse_value(declared, " lo , 10.0.0.0/8,eth0") == " lo , 10.0.0.0/8,eth0"
+    with pytest.raises(ValueError, match=f"^{word} is not a network such as 10.1.0.0/16$"):
+        parse_value(declared, f"lo,{word}")
+
+
+def test_a_check_is_of_texts() -> None:
+    with pytest.raises(ValueError, match="a check of texts does not fit the type int"):
+        parameter("int", 0, check=check_words)

@@ -19,6 +19,7 @@ from ompy.frameworks.btl import (
 from ompy.frameworks.btl_parameters import common_parameters
 from ompy.frameworks.capabilities import Capabilities
 from ompy.frameworks.context import RankContext
+from ompy.frameworks.interface_words import check_words
 from ompy.mca.component import NotAvailable
 from ompy.mca.enumerators import Enumerator
 from ompy.mca.parameter import Parameter
@@ -97,6 +98,7 @@ SELECTION: Final = (
         "interface's by its name. Empty: loopback when the job is on one host, else all that "
         "if_exclude leaves.",
         level=1,
+        check=check_words,
     ),
     Parameter(
         "if_exclude",
@@ -104,6 +106,7 @@ SELECTION: Final = (
         EXCLUDED,
         "Interfaces not to use, written alike. Only one of if_include and if_exclude may be set.",
         level=1,
+        check=check_words,
     ),
     _number(
         "max_btls",

@@ -18,6 +18,7 @@ from ompy.frameworks.btl import (
 from ompy.frameworks.btl_parameters import common_parameters
 from ompy.frameworks.capabilities import Capabilities
 from ompy.frameworks.context import RankContext
+from ompy.frameworks.interface_words import check_words
 from ompy.mca.component import NotAvailable
 from ompy.mca.parameter import Parameter
 
@@ -31,7 +32,7 @@ TRANSFER_MAX: Final = (
 
 
 def _words(name: str, text: str) -> Parameter:
-    return Parameter(name, "string", "", text, level=1)
+    return Parameter(name, "string", "", text, level=1, check=check_words)
 
 
 def _number(

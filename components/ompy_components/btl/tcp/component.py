@@ -19,6 +19,7 @@ from ompy.frameworks.btl import (
 from ompy.frameworks.btl_parameters import common_parameters
 from ompy.frameworks.capabilities import Capabilities
 from ompy.frameworks.context import RankContext
+from ompy.frameworks.interface_words import check_words
 from ompy.mca.component import NotAvailable
 from ompy.mca.parameter import Parameter
 
@@ -68,6 +69,7 @@ class TcpComponent(BtlComponent):
             "Interfaces to use, by name or as address/bits, separated by commas. Empty: loopback "
             "when the job is on one host, else all that if_exclude leaves.",
             level=1,
+            check=check_words,
         ),
         Parameter(
             "if_exclude",
@@ -76,6 +78,7 @@ class TcpComponent(BtlComponent):
             "Interfaces not to use, by name or as address/bits, separated by commas. Only one of "
             "if_include and if_exclude may be set.",
             level=1,
+            check=check_words,
         ),
         Parameter(
             "links",

@@ -17,6 +17,7 @@ from ompy.frameworks.btl import (
 from ompy.frameworks.btl_parameters import common_parameters
 from ompy.frameworks.capabilities import Capabilities
 from ompy.frameworks.context import RankContext
+from ompy.frameworks.interface_words import check_words
 from ompy.mca.component import NotAvailable
 from ompy.mca.parameter import Flag, Parameter
 
@@ -97,6 +98,7 @@ class UsnicComponent(BtlComponent):
             "NICs to use, by name of device or interface or as address/bits, separated by commas. "
             "Empty: all that if_exclude leaves.",
             level=1,
+            check=check_words,
         ),
         Parameter(
             "if_exclude",
@@ -104,6 +106,7 @@ class UsnicComponent(BtlComponent):
             "",
             "NICs not to use, written alike. Only one of if_include and if_exclude may be set.",
             level=1,
+            check=check_words,
         ),
         Parameter(
             "max_btls",

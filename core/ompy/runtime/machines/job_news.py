@@ -57,9 +57,7 @@ class JobNews:
         lines = self.faults.lines(strict=strict)
         if quiet and not (strict and self.faults.silent):
             return []
-        rules = self.faults.rules
-        totals = {rule.text: n for rule, n in zip(rules, self.faults.totals(), strict=True)}
-        return said("faults delivered", lines, delivered=totals)
+        return said("faults delivered", lines, delivered=self.faults.by_text())
 
 
 def said(name: str, sentences: Sequence[str], level: str = "info", **fields: Any) -> list[Act]:

@@ -27,7 +27,7 @@ from ompy.runtime.environment import rank_environment
 from ompy.runtime.probes.client import AgentPaths
 from ompy.runtime.probes.parameters import probing_of
 from ompy.runtime.process import RankProcess
-from ompy.runtime.rank_report import SHORT_SIGNAL, report
+from ompy.runtime.rank_report import SHORT_SIGNAL, line_of_program, report
 from ompy.runtime.simulation import stand_ins
 from ompy.runtime.simulation.host_memory import HostMemory
 from ompy.runtime.simulation.line import Line, LineClosed
@@ -97,6 +97,7 @@ class _Rank:
         self._process: RankProcess | None = None
         self._disturbance: Disturbance | None = None
         self._messages = [0, 0]  # how many, and bytes
+        self._begun = False  # the program has had its first turn
         chance = (Random(f"{self._chance}/{name}") for name in ("engine", "breaks"))  # noqa: S311
         self._engine = RemoteEngine(world, *chance)
         world.where = self._where
@@ -112,6 +113,7 @@ class _Rank:
         give(self._bring_up, RemoteWireUp(self._world).abort)
         self._world.answer()
         stand_ins.adopt(self._world, self._engine, self._chance)
+        self._begun = True
         code, why = _execute(part.job)
         if self._process is not None:
             self._process.context.trace.finish("exit")  # unless it has finalized
@@ -180,9 +182,14 @@ class _Rank:
 
     def _where(self, frame: FrameType | None = None) -> str:
         """Where this rank stands, for the report of a deadlock; `frame` is what it executes."""
+        frame = frame or sys._getframe()  # noqa: SLF001 - the program's frames are below
+        if not self._begun:
+            return f"ompy: rank {self._part.rank} has not begun\n"
         if self._process is None:
-            return f"ompy: rank {self._part.rank} has not initialised MPI\n"
-        return report(self._process, frame or sys._getframe(), SHOWN)  # noqa: SLF001 - the program's frames are below
+            line = line_of_program(frame)
+            at = line and f"\n  is at {line}"
+            return f"ompy: rank {self._part.rank} has not initialised MPI{at}\n"
+        return report(self._process, frame, SHOWN)
 
     def _tell_where(self, _number: int, frame: FrameType | None) -> None:
         """The conductor has waited for too long for what this rank does next."""

@@ -39,6 +39,7 @@ _Link = tuple[int, int, int, int] | None  # a `Link`'s numbers
 def _named(link: _Link) -> Link | None:
     return Link(*link) if link is not None else None
 
+
 ANSWERS: Final = 1.0  # s of real time; arbitrary: C code of a program's answers no signal
 
 

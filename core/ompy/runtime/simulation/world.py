@@ -242,15 +242,7 @@ class World:
         try:
             self._conductor.run_engines([partial(self._serve, stub) for stub in self._stubs])
         except RankFailed as failure:
-            cause = failure.__cause__
-            if isinstance(cause, RankEnded):
-                kind = "aborted" if cause.aborted else "failed"
-                return kind, cause.code or 1, f"rank {failure.rank}: {cause}"
-            if isinstance(cause, Stuck):
-                return "stuck", BEYOND, f"{cause}\n{self._where()}"
-            if isinstance(cause, KeyboardInterrupt):  # it came while a stub waited for its rank
-                return "interrupted", INTERRUPTED, f"interrupted\n{self._where()}"
-            raise
+            return self._failed(failure)
         except KeyboardInterrupt:
             return "interrupted", INTERRUPTED, f"interrupted\n{self._where()}"
         except Deadlock as problem:
@@ -263,6 +255,18 @@ class World:
         except TimeoutError as problem:
             return "limit", BEYOND, f"{problem}\n{self._where()}"
         return "ended", 0, ""
+
+    def _failed(self, failure: RankFailed) -> tuple[str, int, str]:
+        """How a world ended in which a stub's work for its rank was cut short."""
+        cause = failure.__cause__
+        if isinstance(cause, RankEnded):
+            kind = "aborted" if cause.aborted else "failed"
+            return kind, cause.code or 1, f"rank {failure.rank}: {cause}"
+        if isinstance(cause, Stuck):
+            return "stuck", BEYOND, f"{cause}\n{self._where()}"
+        if isinstance(cause, KeyboardInterrupt):  # it came while a stub waited for its rank
+            return "interrupted", INTERRUPTED, f"interrupted\n{self._where()}"
+        raise failure
 
     def _serve(self, stub: RankStub) -> None:
         stub.serve()
