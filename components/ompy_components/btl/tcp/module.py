@@ -164,6 +164,7 @@ class TcpModule(RdmaModule):
             self.landing,
             context.active_messages.handlers,
             self.silence,
+            values.unacknowledged_max,
         )
 
     @ccall
@@ -231,8 +232,6 @@ class TcpModule(RdmaModule):
         """While fewer fragments wait than there may be, and fewer are kept for the peer."""
         if 0 <= self._free_list_max <= self.traffic.queued:
             return False
-        if self.failover is None:
-            return True
         assert isinstance(endpoint, TcpEndpoint)
         there: TcpEndpoint = endpoint
         return there.has_window()

@@ -12,6 +12,7 @@ from ompy.frameworks.path_life import IN_USE, TRYING, Life, Stage
 from ompy.net.handshake import NONCE_SIZE
 
 from ompy_components.btl.tcp.connecting import Attempt
+from ompy_components.btl.tcp.framing import FrameReader
 
 if TYPE_CHECKING:
     from ompy.frameworks.path_keeper import KeptPath
@@ -92,7 +93,11 @@ class TcpPath(PathUser):
 
     def use(self, stream: Stream) -> None:
         """Both ends are in: frames may go."""
-        self.endpoint.begin(stream)
+        self.endpoint.begin(stream, self.reader())
+
+    def reader(self) -> FrameReader:
+        """For a new connection."""
+        return FrameReader(self.endpoint.module.max_send_size)
 
     def stop(self, reason: str) -> None:
         """Nothing of the generation is used any more."""
