@@ -266,7 +266,8 @@ class TcpModule(RdmaModule):
     def send(self, endpoint: Endpoint, descriptor: Descriptor, tag: int) -> int:
         """Send over the connection."""
         assert isinstance(endpoint, TcpEndpoint)
-        return endpoint.send(descriptor, tag)
+        there: TcpEndpoint = endpoint
+        return there.send(descriptor, tag)
 
     @ccall
     def sendi(
@@ -285,13 +286,14 @@ class TcpModule(RdmaModule):
         are small nothing else would ever open this one.
         """
         assert isinstance(endpoint, TcpEndpoint)
+        there: TcpEndpoint = endpoint
         view = convertor.whole()
         if view is None:
             view = memoryview(bytearray(payload_size))
             convertor.pack(0, view)
-        if endpoint.send_now(tag, header, view):
+        if there.send_now(tag, header, view):
             return COMPLETED
-        endpoint.open()
+        there.open()
         return NOT_AVAILABLE
 
     @ccall
