@@ -116,7 +116,7 @@ def test_a_peer_that_writes_nonsense_loses_its_connection() -> None:
         side = rank.side()
         side.meet()
         if rank.rank == 0:
-            (link,) = side.domain.links  # type: ignore[attr-defined]
+            (link,) = side.domain.peers.links  # type: ignore[attr-defined]
             say(rank, link._stream, b"\xff" * 48)
         rank.engine.wait_until(lambda: False, SECOND)
         told = len(side.done)

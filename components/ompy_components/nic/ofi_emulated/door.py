@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from struct import Struct
 from typing import TYPE_CHECKING, Final
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from ompy.engine.base import Engine
     from ompy.net.base import Readiness
 
-    from ompy_components.nic.ofi_emulated.domain import EmulatedDomain
+    from ompy_components.nic.ofi_emulated.resources import Resources
 
 MAGIC: Final = b"ompyofi2"
 assert len(MAGIC) == MAGIC_SIZE
@@ -87,29 +88,36 @@ class Door:
     """Lets peers in.
 
     Attributes:
-        domain: whose.
         address: where it listens.
     """
 
-    def __init__(self, domain: EmulatedDomain) -> None:
+    def __init__(self, resources: Resources, taken: Callable[[Stream, int, int], None]) -> None:
         """Listen.
+
+        Args:
+            resources: of the domain.
+            taken: takes a connection that has proven itself, its rank and the path's epoch.
 
         Raises:
             LinkError: no port could be had.
         """
-        self.domain = domain
+        self._context = context = resources.context
+        self._readiness = resources.readiness
+        self._timeout = resources.handshake_timeout
+        self._taken = taken
         self._visitors: dict[Visitor, None] = {}
-        self._listener = domain.network.listen(domain.interface.address, link=domain.wire)
+        address, wire = resources.interface.address, resources.wire
+        self._listener = context.network.listen(address, link=wire)
         self.address: Address = self._listener.address
-        domain.readiness.add(self._listener, self)
+        self._readiness.add(self._listener, self)
 
     def ready(self, readable: bool, writable: bool) -> None:
         """Somebody knocks; the oldest that is unproven goes when there are too many."""
         stream = self._listener.accept()
         if stream is None:
             return
-        context = self.domain.context
-        nonce = self.domain.network.entropy(NONCE_SIZE)
+        context = self._context
+        nonce = context.network.entropy(NONCE_SIZE)
         key, job = context.job_key, context.job_id
         acceptor = Acceptor(
             key,
@@ -120,11 +128,10 @@ class Door:
             MAGIC,
             lambda rank: seal_level(context, context.procs[rank]),
         )
-        readiness, engine = self.domain.readiness, self.domain.engine
-        timeout = self.domain.handshake_timeout
-        visitor = Visitor(self, stream, acceptor, readiness, engine, timeout)
+        shared = self._readiness, context.engine, self._timeout
+        visitor = Visitor(self, stream, acceptor, *shared)
         self._visitors[visitor] = None
-        readiness.add(stream, visitor)
+        self._readiness.add(stream, visitor)
         if len(self._visitors) > HALF_OPEN_MAX:
             self.expel(next(iter(self._visitors)))
 
@@ -132,10 +139,9 @@ class Door:
         """It has proven to come from a rank of this job."""
         del self._visitors[visitor]
         visitor.leave()
-        domain, rank = self.domain, acceptor.peer
-        visitor.stream.belongs_to(rank)
-        stream = sealed(acceptor, domain.context.job_key, visitor.stream, domain.readiness)
-        domain.respond_to(stream, rank, EPOCH.unpack_from(acceptor.theirs)[0])
+        visitor.stream.belongs_to(acceptor.peer)
+        stream = sealed(acceptor, self._context.job_key, visitor.stream, self._readiness)
+        self._taken(stream, acceptor.peer, EPOCH.unpack_from(acceptor.theirs)[0])
 
     def expel(self, visitor: Visitor) -> None:
         """Close a connection that has not proven itself; harmless when it is gone already."""
@@ -148,5 +154,5 @@ class Door:
         """Let nobody in any more."""
         for visitor in list(self._visitors):
             self.expel(visitor)
-        self.domain.readiness.remove(self._listener)
+        self._readiness.remove(self._listener)
         self._listener.close()
