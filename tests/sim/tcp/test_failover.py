@@ -73,8 +73,8 @@ class OneRail(Middleware):
     def stream(self, stream: Stream, peer: Any) -> Stream:
         return self.inner.stream(stream, peer) if peer.host.startswith(self.rail) else stream
 
-    def silences(self, receiver: int, rail: str) -> bool:
-        return rail == self.rail and self.inner.silences(receiver, rail)
+    def blocks_sending(self, receiver: int, rail: str) -> bool:
+        return rail == self.rail and self.inner.blocks_sending(receiver, rail)
 
 
 def cut_world(

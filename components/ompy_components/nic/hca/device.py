@@ -329,7 +329,9 @@ class Hca(VerbsNic):
         """Whether the link is up again."""
         self._look_at = now + LOOK
         if self.port.refused is not None:
-            self.sender.send(self.port.refused, (False, 0, 0, 0, 0, 0), headers.NOP, None, ())
+            self.sender.send_packet(
+                self.port.refused, (False, 0, 0, 0, 0, 0), headers.NOP, None, ()
+            )
         elif self._has_carrier():
             self.report_link(LinkState.UP, f"{self.identity.interface} has a carrier again")
 

@@ -278,7 +278,7 @@ class HcaQueuePair(QueuePair):
         assert self.there is not None
         there = self.there
         base = (asks, round_, there.lid, there.number, self.number, number % SPACE)
-        self._resources.sender.send(self.address, base, opcode, extension, payload, ready)
+        self._resources.sender.send_packet(self.address, base, opcode, extension, payload, ready)
 
     def take(self, packet: Packet, sender: Address) -> None:
         """A packet for this queue pair has arrived."""

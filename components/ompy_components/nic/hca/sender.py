@@ -43,7 +43,7 @@ class PacketSender:
         self._port = port
         self._stations = stations
 
-    def send(
+    def send_packet(
         self,
         to: Address,
         base: tuple[bool, int, int, int, int, int],
@@ -93,4 +93,4 @@ class PacketSender:
         """Tell a requester that a real device would not answer it."""
         if packet.asks:
             base = (False, packet.round, packet.from_lid, packet.source, packet.to, packet.sequence)
-            self.send(to, base, headers.SILENT, None, ())
+            self.send_packet(to, base, headers.SILENT, None, ())

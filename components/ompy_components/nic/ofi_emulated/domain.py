@@ -24,8 +24,8 @@ from ompy.frameworks.nic.fabric import (
 from ompy.frameworks.nic.stations import Stations
 from ompy.net.base import Address, Interface, LinkError
 
+from ompy_components.nic.ofi_emulated.accepting import PeerListener
 from ompy_components.nic.ofi_emulated.completions import EmulatedQueue
-from ompy_components.nic.ofi_emulated.door import Door
 from ompy_components.nic.ofi_emulated.endpoint import EmulatedEndpoint, EmulatedScalable, Place
 from ompy_components.nic.ofi_emulated.errors import ENOSYS, EOPBADSTATE, refusal
 from ompy_components.nic.ofi_emulated.memory import Regions
@@ -90,7 +90,7 @@ class EmulatedDomain(FabricDomain):
         self._resources = resources
         patience = library.values.ack_timeout_ms * MS
         self.peers = Peers(resources, patience, lambda: library.failover, self._context_of)
-        self._door = Door(resources, self.peers.respond_to)
+        self._accepting = PeerListener(resources, self.peers.respond_to)
 
     def _shared(self) -> Resources:
         """What its parts share."""
@@ -199,7 +199,7 @@ class EmulatedDomain(FabricDomain):
             context.close()
 
     def _name_of(self, number: int) -> bytes:
-        return Name(self._resources.context.rank, self._door.address, number).packed()
+        return Name(self._resources.context.rank, self._accepting.address, number).packed()
 
     def _context_of(self, number: int, index: int) -> EmulatedEndpoint | None:
         """Which context a request is for; None: it is not there, or not enabled."""
@@ -288,7 +288,7 @@ class EmulatedDomain(FabricDomain):
         self.regions.close()
         for queue in list(self.queues):
             queue.close()
-        self._door.close()
+        self._accepting.close()
         for timer in self._timers:
             timer.cancel()
         self._readiness.close()

@@ -15,6 +15,6 @@ class Epochs:
         """The one that a new connection belongs to."""
         return self._numbers.get(rank, 0)
 
-    def end(self, rank: int, epoch: int) -> None:
+    def end_epoch(self, rank: int, epoch: int) -> None:
         """That one is over, if it was not before."""
         self._numbers[rank] = max(self.number_of(rank), epoch + 1)

@@ -20,7 +20,7 @@ from ompy.net.base import WOULD_BLOCK, Address, DeviceGone, LinkError, Stream
 from ompy.net.handshake import NONCE_SIZE, HandshakeError, Initiator, Outcome
 from ompy.net.proving import hear, sealed, send_proof
 
-from ompy_components.nic.ofi_emulated.door import MAGIC, nonce_of
+from ompy_components.nic.ofi_emulated.accepting import MAGIC, nonce_of
 from ompy_components.nic.ofi_emulated.errors import refusal, words
 from ompy_components.nic.ofi_emulated.headers import (
     ANSWER,
@@ -372,7 +372,7 @@ class Link:
         for operation in lost:
             operation.done(number, detail)
         if connected:
-            self._epochs.end(self.rank, self.epoch)
+            self._epochs.end_epoch(self.rank, self.epoch)
             if not lost:
                 self._resources.notice(number, detail)
 

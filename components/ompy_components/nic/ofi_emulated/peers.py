@@ -94,7 +94,7 @@ class Peers:
 
     def _end_epoch(self, rank: int, epoch: int, why: str) -> bool:
         """Break the links to a rank up to an epoch. Whether there was one."""
-        self.epochs.end(rank, epoch)
+        self.epochs.end_epoch(rank, epoch)
         links = [link for link in self.links if link.rank == rank and link.breakable(epoch)]
         for link in links:
             link.broken(errno.ECONNRESET, why)

@@ -41,7 +41,9 @@ def forge(
     }
     base["sequence"] %= SPACE
     address = far.nic.port.address
-    near.nic.sender.send(address, tuple(base.values()), opcode, extension, [memoryview(payload)])  # type: ignore[arg-type]
+    near.nic.sender.send_packet(
+        address, tuple(base.values()), opcode, extension, [memoryview(payload)]
+    )  # type: ignore[arg-type]
     near.nic.port.flush()
 
 

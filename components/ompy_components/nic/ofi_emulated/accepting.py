@@ -1,4 +1,4 @@
-"""A domain's door: its listener, and connections that have not proven themselves."""
+"""A domain's listener, and connections that peers begin and have not proven."""
 
 from __future__ import annotations
 
@@ -29,38 +29,38 @@ def nonce_of(epoch: int, chance: bytes) -> bytes:
     return EPOCH.pack(epoch) + chance[EPOCH.size :]
 
 
-class Visitor:
+class HalfOpen:
     """A connection that has not proven itself.
 
     Attributes:
         stream: the connection.
     """
 
-    __slots__ = ("_acceptor", "_door", "_readiness", "_timer", "stream")
+    __slots__ = ("_accepting", "_acceptor", "_readiness", "_timer", "stream")
 
     def __init__(
         self,
-        door: Door,
+        accepting: PeerListener,
         stream: Stream,
         acceptor: Acceptor,
         readiness: Readiness,
         engine: Engine,
         timeout: int,
     ) -> None:
-        """Stand at a door.
+        """Wait for its proof.
 
         Args:
-            door: that lets it in, or sends it away.
+            accepting: that takes or rejects it.
             stream: the connection.
             acceptor: of its handshake.
             readiness: that the connection is one of.
             engine: of the rank.
             timeout: ns that it has to prove itself.
         """
-        self._door = door
+        self._accepting = accepting
         self._acceptor = acceptor
         self._readiness = readiness
-        self._timer = engine.call_later(timeout, partial(door.expel, self))
+        self._timer = engine.call_later(timeout, partial(accepting.reject, self))
         self.stream = stream
 
     def ready(self, readable: bool, writable: bool) -> None:
@@ -71,20 +71,20 @@ class Visitor:
         except (LinkError, HandshakeError):
             stays = False  # a stranger: nothing to tell anybody
         if not stays:
-            self._door.expel(self)
+            self._accepting.reject(self)
         elif acceptor.outcome is Outcome.TAKEN and not acceptor.outgoing:
-            self._door.welcome(self, acceptor)
+            self._accepting.establish(self, acceptor)
         else:
             wanted = bool(acceptor.outgoing)
             self._readiness.want_write(stream, wanted=wanted)
 
-    def leave(self) -> None:
-        """It has been let in, or is sent away."""
+    def release_stream(self) -> None:
+        """It has been taken or is rejected."""
         self._timer.cancel()
         self._readiness.remove(self.stream)
 
 
-class Door:
+class PeerListener:
     """Lets peers in.
 
     Attributes:
@@ -105,7 +105,7 @@ class Door:
         self._readiness = resources.readiness
         self._timeout = resources.handshake_timeout
         self._taken = taken
-        self._visitors: dict[Visitor, None] = {}
+        self._half_open: dict[HalfOpen, None] = {}
         address, wire = resources.interface.address, resources.wire
         self._listener = context.network.listen(address, link=wire)
         self.address: Address = self._listener.address
@@ -129,30 +129,30 @@ class Door:
             lambda rank: seal_level(context, context.procs[rank]),
         )
         shared = self._readiness, context.engine, self._timeout
-        visitor = Visitor(self, stream, acceptor, *shared)
-        self._visitors[visitor] = None
-        self._readiness.add(stream, visitor)
-        if len(self._visitors) > HALF_OPEN_MAX:
-            self.expel(next(iter(self._visitors)))
+        incoming = HalfOpen(self, stream, acceptor, *shared)
+        self._half_open[incoming] = None
+        self._readiness.add(stream, incoming)
+        if len(self._half_open) > HALF_OPEN_MAX:
+            self.reject(next(iter(self._half_open)))
 
-    def welcome(self, visitor: Visitor, acceptor: Acceptor) -> None:
+    def establish(self, incoming: HalfOpen, acceptor: Acceptor) -> None:
         """It has proven to come from a rank of this job."""
-        del self._visitors[visitor]
-        visitor.leave()
-        visitor.stream.belongs_to(acceptor.peer)
-        stream = sealed(acceptor, self._context.job_key, visitor.stream, self._readiness)
+        del self._half_open[incoming]
+        incoming.release_stream()
+        incoming.stream.belongs_to(acceptor.peer)
+        stream = sealed(acceptor, self._context.job_key, incoming.stream, self._readiness)
         self._taken(stream, acceptor.peer, EPOCH.unpack_from(acceptor.theirs)[0])
 
-    def expel(self, visitor: Visitor) -> None:
+    def reject(self, incoming: HalfOpen) -> None:
         """Close a connection that has not proven itself; harmless when it is gone already."""
-        if visitor in self._visitors:
-            del self._visitors[visitor]
-            visitor.leave()
-            visitor.stream.close()
+        if incoming in self._half_open:
+            del self._half_open[incoming]
+            incoming.release_stream()
+            incoming.stream.close()
 
     def close(self) -> None:
         """Let nobody in any more."""
-        for visitor in list(self._visitors):
-            self.expel(visitor)
+        for incoming in list(self._half_open):
+            self.reject(incoming)
         self._readiness.remove(self._listener)
         self._listener.close()
