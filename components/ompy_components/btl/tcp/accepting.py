@@ -1,4 +1,4 @@
-"""The listener of a module, and connections that peers begin and have not proven: half open ones."""
+"""The listener of a module, and half-open connections: begun by peers, and not proven yet."""
 
 from __future__ import annotations
 
