@@ -262,6 +262,11 @@ class Driven(Process, Driver):
         Driver.__init__(self, Loop(self))  # type: ignore[arg-type]
         self.wires: dict[int, Wire] = {}
 
+    def vanish(self) -> None:
+        super().vanish()
+        for wire in self.wires.values():
+            wire.blackout()
+
     def hear(self, who: int, message: tuple[Kind, Mapping[str, Any], bytes]) -> None:
         what = Seen.ABOVE if who == PARENT else Seen.BELOW
         self.tell(Event(what, who, *message))

@@ -511,9 +511,6 @@ class World:
     def power_off(self, host: int) -> None:
         for process in self.of_host(host):
             process.vanish()
-            if isinstance(process, Driven):
-                for wire in process.wires.values():
-                    wire.blackout()
 
     # running
 

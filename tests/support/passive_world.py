@@ -448,9 +448,6 @@ class World:
         for process in self.processes:
             if process.host == host and process.alive:
                 process.vanish()
-                if isinstance(process, Driven):
-                    for wire in process.wires.values():
-                        wire.blackout()
 
     def run(self) -> World:
         """To the end of everybody.
