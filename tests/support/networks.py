@@ -103,7 +103,7 @@ def simulated(fabric: Fabric, rank: int, engine: Any) -> RemoteNetwork:
     """The network of a rank's process, whose stub answers at once, in this process."""
     served = ServedNetwork(fabric, rank, engine)
     line: Any = None  # never spoken to: the rank's side hands its calls over itself
-    stub = RankStub(line, engine, served, LonelyWireUp(), 0.0, line, (), Segments())
+    stub = RankStub(line, 0, engine, served, LonelyWireUp(), 0.0, line, (), Segments())
     return RemoteNetwork(
         Conducted(_Straight(stub, engine)), rank, served.interfaces(), Random(rank)
     )
