@@ -55,7 +55,7 @@ def from_numpy_dtype(dtype: DTypeLike) -> MPI.Datatype:
     return MPI.Datatype.fromcode(found.char).Dup()
 
 
-def to_numpy_dtype(datatype: MPI.Datatype) -> dtype[Any]:
+def to_numpy_dtype(datatype: MPI.Datatype) -> Any:
     """NumPy's datatype of MPI's.
 
     Args:
@@ -130,14 +130,14 @@ def _decoded(datatype: MPI.Datatype) -> Iterator[tuple[MPI.Datatype, _Info]]:
                 part.Free()
 
 
-def _named(datatype: MPI.Datatype) -> dtype[Any]:
+def _named(datatype: MPI.Datatype) -> Any:
     code = MPI._typecode(datatype)
     if code is not None:
-        return _made(code)  # type: ignore[no-any-return]
+        return _made(code)
     for name in _PAIRS:  # of a value and an int, for MINLOC and MAXLOC
         if datatype == getattr(MPI, f"{name}_INT"):
             value = MPI._typecode(getattr(MPI, name))
-            return _made(f"{value},i", align=True)  # type: ignore[no-any-return]
+            return _made(f"{value},i", align=True)
     raise ValueError(f"NumPy has nothing like {datatype}")
 
 

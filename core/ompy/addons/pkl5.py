@@ -14,7 +14,6 @@ from typing import Any, Final, Never, Self, TypeVar
 
 from ompy import MPI
 from ompy.MPI import ANY_SOURCE, ANY_TAG, PROC_NULL, ROOT, Pickle, Status
-from ompy.mpi.objects import Frame
 
 __all__ = [
     "ANY_SOURCE",
@@ -46,9 +45,9 @@ class _BigMPI:
 _bigmpi = _BigMPI()
 
 
-def _framed(obj: Any) -> Frame:
+def _framed(obj: Any) -> Any:
     """An object as this module's pickle has it."""
-    return Frame(*pickle.dumps_oob(obj))
+    return pickle.framed(obj)
 
 
 def _all_framed(objects: Iterable[Any] | None) -> Any:
@@ -63,12 +62,12 @@ class Request(tuple[MPI.Request, ...]):
 
     def __new__(cls, request: MPI.Request | Iterable[MPI.Request] | None = None) -> Self:
         """Requests under one name; none of them is the null request."""
-        return super().__new__(cls, _members(request, MPI.Request, MPI.REQUEST_NULL))
+        return super().__new__(cls, _members(request, MPI.REQUEST_NULL))
 
-    def __eq__(self, other: object) -> bool:
+    def __eq__(self, other: object) -> Any:
         return _are_equal(self, other, MPI.Request)
 
-    def __ne__(self, other: object) -> bool:
+    def __ne__(self, other: object) -> Any:
         equal = _are_equal(self, other, MPI.Request)
         return equal if equal is NotImplemented else not equal
 
@@ -95,7 +94,7 @@ class Request(tuple[MPI.Request, ...]):
     def get_status(self, status: Status | None = None) -> bool:
         """Whether all are complete; they stay as they are."""
         rest = [None] * (len(self) - 1)
-        return all([each.Get_status(at) for each, at in zip(self, (status, *rest), strict=False)])
+        return all(each.Get_status(at) for each, at in zip(self, (status, *rest), strict=False))
 
     def test(self, status: Status | None = None) -> tuple[bool, Any | None]:
         """Whether all are complete; then the object that came, None of a send."""
@@ -112,7 +111,7 @@ class Request(tuple[MPI.Request, ...]):
     ) -> bool:
         """Whether all of several are complete; they stay as they are."""
         told = _one_each(requests, statuses)
-        return all([each.get_status(at) for each, at in zip(requests, told, strict=False)])
+        return all(each.get_status(at) for each, at in zip(requests, told, strict=False))
 
     @classmethod
     def testall(
@@ -120,7 +119,7 @@ class Request(tuple[MPI.Request, ...]):
     ) -> tuple[bool, list[Any] | None]:
         """Whether all of several are complete; then what came, in their order."""
         told = _one_each(requests, statuses)
-        if not all([MPI.Request.get_status_all(list(each)) for each in requests]):
+        if not all(MPI.Request.get_status_all(list(each)) for each in requests):
             return False, None
         return True, [each.wait(at) for each, at in zip(requests, told, strict=False)]
 
@@ -140,12 +139,12 @@ class Message(tuple[MPI.Message, ...]):
 
     def __new__(cls, message: MPI.Message | Iterable[MPI.Message] | None = None) -> Self:
         """A message under this class; none of them is the null message."""
-        return super().__new__(cls, _members(message, MPI.Message, MPI.MESSAGE_NULL))
+        return super().__new__(cls, _members(message, MPI.MESSAGE_NULL))
 
-    def __eq__(self, other: object) -> bool:
+    def __eq__(self, other: object) -> Any:
         return _are_equal(self, other, MPI.Message)
 
-    def __ne__(self, other: object) -> bool:
+    def __ne__(self, other: object) -> Any:
         equal = _are_equal(self, other, MPI.Message)
         return equal if equal is NotImplemented else not equal
 
@@ -235,9 +234,7 @@ class Comm(MPI.Comm):
         """
         return MPI.Comm.recv(self, None, source, tag, status)
 
-    def irecv(
-        self, buf: Any = None, source: int = ANY_SOURCE, tag: int = ANY_TAG
-    ) -> Never:  # type: ignore[override]
+    def irecv(self, buf: Any = None, source: int = ANY_SOURCE, tag: int = ANY_TAG) -> Never:
         """Not available: `mprobe(...).irecv()` begins to receive.
 
         Raises:
@@ -300,16 +297,14 @@ class Intercomm(Comm, MPI.Intercomm):
     """A communicator between two groups whose objects go by this module's `pickle`."""
 
 
-def _members(
-    given: _Handle | Iterable[_Handle] | None, kind: type[_Handle], null: _Handle
-) -> tuple[_Handle, ...]:
+def _members(given: _Handle | Iterable[_Handle] | None, null: _Handle) -> tuple[_Handle, ...]:
     """The handles that a tuple of them is made of."""
     if given is None:
         return (null,)
-    return (given,) if isinstance(given, kind) else tuple(given)
+    return tuple(given) if isinstance(given, Iterable) else (given,)
 
 
-def _are_equal(mine: tuple[_Handle, ...], other: object, kind: type[_Handle]) -> bool:
+def _are_equal(mine: tuple[Any, ...], other: object, kind: type) -> Any:
     if isinstance(other, type(mine)):
         return tuple(mine) == tuple(other)
     if isinstance(other, kind):

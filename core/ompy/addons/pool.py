@@ -8,15 +8,18 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent import futures as standard
 from operator import length_hint
-from typing import Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Final, Generic, Self, TypeVar
 
 from ompy.addons import futures
 
 __all__ = ["ApplyResult", "AsyncResult", "MapResult", "Pool", "ThreadPool"]
 
-_TASKS_EACH: Final = 4  # arbitrary, as in multiprocessing: tasks for each worker, so that all end at one time
+_TASKS_EACH: Final = (
+    4  # arbitrary, as in multiprocessing: tasks for each worker, so that all end at one time
+)
 _GATHERING: Final = 4  # arbitrary: threads that put lists of results together, at most
 _Callback = Callable[[Any], Any] | None
+_T = TypeVar("_T")
 
 
 class Pool:
@@ -58,21 +61,21 @@ class Pool:
 
     def apply(
         self,
-        func: Callable[..., Any],
+        func: Callable[..., _T],
         args: Iterable[Any] = (),
         kwds: Mapping[str, Any] | None = None,
-    ) -> Any:
+    ) -> _T:
         """Call a function at a worker and wait for its result."""
-        return self.executor.submit(func, *args, **(kwds or {})).result()
+        return self.executor.submit(func, *args, **(kwds or {})).result()  # type: ignore[no-any-return]
 
     def apply_async(
         self,
-        func: Callable[..., Any],
+        func: Callable[..., _T],
         args: Iterable[Any] = (),
         kwds: Mapping[str, Any] | None = None,
         callback: _Callback = None,
         error_callback: _Callback = None,
-    ) -> ApplyResult:
+    ) -> ApplyResult[_T]:
         """Have a function called at a worker.
 
         Args:
@@ -86,8 +89,8 @@ class Pool:
         return ApplyResult(future, callback, error_callback)
 
     def map(
-        self, func: Callable[..., Any], iterable: Iterable[Any], chunksize: int | None = None
-    ) -> list[Any]:
+        self, func: Callable[..., _T], iterable: Iterable[Any], chunksize: int | None = None
+    ) -> list[_T]:
         """As `list(map(func, iterable))`.
 
         Args:
@@ -100,25 +103,25 @@ class Pool:
 
     def map_async(
         self,
-        func: Callable[..., Any],
+        func: Callable[..., _T],
         iterable: Iterable[Any],
         chunksize: int | None = None,
         callback: _Callback = None,
         error_callback: _Callback = None,
-    ) -> MapResult:
+    ) -> MapResult[_T]:
         """As `map`, and do not wait."""
         items, size = self._in_chunks(iterable, chunksize)
         return self._gathered(self.imap(func, items, size), callback, error_callback)
 
     def imap(
-        self, func: Callable[..., Any], iterable: Iterable[Any], chunksize: int = 1
-    ) -> Iterator[Any]:
+        self, func: Callable[..., _T], iterable: Iterable[Any], chunksize: int = 1
+    ) -> Iterator[_T]:
         """As `map(func, iterable)`: results one after another."""
         return self.executor.map(func, iterable, chunksize=chunksize)  # type: ignore[no-any-return]
 
     def imap_unordered(
-        self, func: Callable[..., Any], iterable: Iterable[Any], chunksize: int = 1
-    ) -> Iterator[Any]:
+        self, func: Callable[..., _T], iterable: Iterable[Any], chunksize: int = 1
+    ) -> Iterator[_T]:
         """As `imap`, in the order in which results come."""
         return self.executor.map(  # type: ignore[no-any-return]
             func, iterable, chunksize=chunksize, unordered=True
@@ -126,37 +129,37 @@ class Pool:
 
     def starmap(
         self,
-        func: Callable[..., Any],
+        func: Callable[..., _T],
         iterable: Iterable[Iterable[Any]],
         chunksize: int | None = None,
-    ) -> list[Any]:
+    ) -> list[_T]:
         """As `list(itertools.starmap(func, iterable))`; `chunksize` as in `map`."""
         items, size = self._in_chunks(iterable, chunksize)
         return list(self.istarmap(func, items, size))
 
     def starmap_async(
         self,
-        func: Callable[..., Any],
+        func: Callable[..., _T],
         iterable: Iterable[Iterable[Any]],
         chunksize: int | None = None,
         callback: _Callback = None,
         error_callback: _Callback = None,
-    ) -> MapResult:
+    ) -> MapResult[_T]:
         """As `starmap`, and do not wait."""
         items, size = self._in_chunks(iterable, chunksize)
         return self._gathered(self.istarmap(func, items, size), callback, error_callback)
 
     def istarmap(
-        self, func: Callable[..., Any], iterable: Iterable[Iterable[Any]], chunksize: int = 1
-    ) -> Iterator[Any]:
+        self, func: Callable[..., _T], iterable: Iterable[Iterable[Any]], chunksize: int = 1
+    ) -> Iterator[_T]:
         """As `itertools.starmap(func, iterable)`: results one after another."""
         return self.executor.starmap(  # type: ignore[no-any-return]
             func, iterable, chunksize=chunksize
         )
 
     def istarmap_unordered(
-        self, func: Callable[..., Any], iterable: Iterable[Iterable[Any]], chunksize: int = 1
-    ) -> Iterator[Any]:
+        self, func: Callable[..., _T], iterable: Iterable[Iterable[Any]], chunksize: int = 1
+    ) -> Iterator[_T]:
         """As `istarmap`, in the order in which results come."""
         return self.executor.starmap(  # type: ignore[no-any-return]
             func, iterable, chunksize=chunksize, unordered=True
@@ -198,8 +201,8 @@ class Pool:
         return iterable, max(1, -(-number // (workers * _TASKS_EACH)))
 
     def _gathered(
-        self, found: Iterator[Any], callback: _Callback, error_callback: _Callback
-    ) -> MapResult:
+        self, found: Iterator[_T], callback: _Callback, error_callback: _Callback
+    ) -> MapResult[_T]:
         """Results as a list that is not there yet: a thread puts it together."""
         with self._lock:
             if self._gatherers is None:
@@ -215,7 +218,7 @@ class ThreadPool(Pool):
     Executor: ClassVar[Any] = futures.ThreadPoolExecutor
 
 
-class AsyncResult:
+class AsyncResult(Generic[_T]):
     """A result that is not there yet.
 
     Args:
@@ -229,7 +232,7 @@ class AsyncResult:
 
     def __init__(
         self,
-        future: standard.Future[Any],
+        future: standard.Future[_T],
         callback: _Callback = None,
         error_callback: _Callback = None,
     ) -> None:
@@ -238,7 +241,7 @@ class AsyncResult:
         self._ready = threading.Event()
         future.add_done_callback(self._end)
 
-    def _end(self, future: standard.Future[Any]) -> None:
+    def _end(self, future: standard.Future[_T]) -> None:
         problem = TimeoutError() if future.cancelled() else future.exception()
         good, bad = self._callbacks
         try:
@@ -249,7 +252,7 @@ class AsyncResult:
         finally:
             self._ready.set()
 
-    def get(self, timeout: float | None = None) -> Any:
+    def get(self, timeout: float | None = None) -> _T:
         """Wait for the result.
 
         Args:
@@ -285,9 +288,9 @@ class AsyncResult:
         return not self.future.cancelled() and self.future.exception() is None
 
 
-class ApplyResult(AsyncResult):
+class ApplyResult(AsyncResult[_T]):
     """The result of one call."""
 
 
-class MapResult(AsyncResult):
+class MapResult(AsyncResult[list[_T]]):
     """The results of many calls, in a list."""

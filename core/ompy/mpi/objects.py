@@ -48,13 +48,13 @@ class Frame:
 
     Args:
         data: the pickle.
-        buffers: what is not in it, in the pickle's order.
+        buffers: byte views of what is not in it, in the pickle's order.
     """
 
     __slots__ = ("pieces",)
 
-    def __init__(self, data: Any, buffers: Iterable[Any]) -> None:
-        self.pieces: Pieces = _frame(data, [memoryview(each).cast("B") for each in buffers])
+    def __init__(self, data: bytes, buffers: list[memoryview]) -> None:
+        self.pieces: Pieces = _frame(data, buffers)
 
 
 @cclass
@@ -124,6 +124,12 @@ class Pickle:
 
         data, views = self._split(obj)
         return data, [buffer(view) for view in views]
+
+    def framed(self, obj: Any) -> Any:
+        """An object as this pickle has it: to be sent, whatever `MPI.pickle` is."""
+        if self._dumps is not None:
+            return Frame(self.dumps(obj), [])
+        return Frame(*self._split(obj))
 
     def loads_oob(self, data: Any, buffers: Iterable[Any]) -> Any:
         """The object of `dumps_oob`."""

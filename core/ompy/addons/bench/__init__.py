@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from ompy.MPI import Intracomm
 
+__all__ = ["futures", "helloworld", "main", "pingpong", "ringtest"]
+
 Arguments = Sequence[str] | None
 
 

@@ -49,7 +49,9 @@ def _add_options(parser: ArgumentParser) -> None:
     add("-a", "--array", default="numpy", choices=arrays, help="use NumPy/CuPy/Numba arrays")
     add("-p", "--pickle", action="store_true", help="use pickle-based send and receive")
     add("--protocol", type=int, help="pickle protocol version")
-    add("-o", "--outband", action="store_true", help="use out-of-band pickle-based send and receive")
+    add(
+        "-o", "--outband", action="store_true", help="use out-of-band pickle-based send and receive"
+    )
     add("--threshold", type=int, help="size threshold for out-of-band pickle buffers")
 
 

@@ -11,7 +11,9 @@ POWERS: Final = 33  # mpi4py's: sizes are powers of two up to 4 GiB
 Row = tuple[int, float, float]
 
 
-def add_sizes(parser: ArgumentParser, *, smallest: int, largest: int, loops: tuple[int, ...]) -> None:
+def add_sizes(
+    parser: ArgumentParser, *, smallest: int, largest: int, loops: tuple[int, ...]
+) -> None:
     """The options of sizes and of how often each is measured.
 
     Args:
@@ -75,7 +77,9 @@ class Table:
         wanted: this rank is to print it.
     """
 
-    def __init__(self, options: Namespace, title: str, column: tuple[str, str], wanted: bool) -> None:
+    def __init__(
+        self, options: Namespace, title: str, column: tuple[str, str], wanted: bool
+    ) -> None:
         self._options = options
         self._heading, self._format = column
         self._wanted = wanted

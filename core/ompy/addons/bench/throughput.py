@@ -49,7 +49,14 @@ def _options(args: Sequence[str] | None, verbose: bool) -> Namespace:
     kinds = ["mpi", "process", "thread", "interpreter"]
     add("-e", "--executor", default="mpi", choices=kinds, help="executor backend")
     add("-w", "--num-workers", type=int, dest="workers", help="number of workers")
-    add("-t", "--num-tasks", type=int, dest="tasks", default=TASKS, help="number of tasks per worker")
+    add(
+        "-t",
+        "--num-tasks",
+        type=int,
+        dest="tasks",
+        default=TASKS,
+        help="number of tasks per worker",
+    )
     allocators = ["numpy", "array", "bytes"]
     add("-a", "--allocator", default="numpy", choices=allocators, help="task data allocator")
     add("-c", "--chunksize", type=int, default=1, help="chunksize parameter")

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, TypeVar
 
 __all__ = ["ThenableFuture", "catch", "then"]
 
+_T = TypeVar("_T")
 _Hook = Callable[[Any], Any] | None
 
 
-class ThenableFuture(Future[Any]):
+class ThenableFuture(Future[_T]):
     """A future with the functions of this module as methods."""
 
     def then(self, on_success: _Hook = None, on_failure: _Hook = None) -> Future[Any]:

@@ -156,9 +156,7 @@ class Dispatcher:
         longest_pause: seconds between two looks for results.
     """
 
-    def __init__(
-        self, workers: Workers, queue: TaskQueue, tag: int, longest_pause: float
-    ) -> None:
+    def __init__(self, workers: Workers, queue: TaskQueue, tag: int, longest_pause: float) -> None:
         self._workers = workers
         self._queue = queue
         self._tag = tag
@@ -202,11 +200,11 @@ class Dispatcher:
             return False
         try:
             item = self._queue.pop()
-        except IndexError:  # cancelled by another thread
-            item = (None, None)
-        future, task = item or (None, None)
+        except IndexError:  # another thread has cancelled it
+            self._workers.idle.append(rank)
+            return False
         self._ending = item is None
-        if future is None or not self._sent(rank, future, task):
+        if item is None or not self._sent(rank, *item):
             self._workers.idle.append(rank)
         return True
 

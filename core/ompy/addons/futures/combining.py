@@ -5,12 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 __all__ = ["collect", "compose"]
 
+_T = TypeVar("_T")
 
-def collect(fs: Collection[Future[Any]]) -> Future[list[Any]]:
+
+def collect(fs: Collection[Future[_T]]) -> Future[list[_T]]:
     """A future of the results of several, in their order.
 
     The first that fails or is cancelled decides, and the others are cancelled. Cancelling the new
@@ -22,14 +24,16 @@ def collect(fs: Collection[Future[Any]]) -> Future[list[Any]]:
     return _Collection(list(fs)).whole
 
 
-class _Collection:
+class _Collection(Generic[_T]):
     """Futures, and the one that waits for them."""
 
-    def __init__(self, parts: list[Future[Any]]) -> None:
+    def __init__(self, parts: list[Future[_T]]) -> None:
         self._parts = parts
         self._waiting = set(parts)
         self._lock = threading.RLock()  # a callback may run inside of another one
-        self.whole: Future[list[Any]] = type(parts[0])() if parts else Future()
+        self.whole: Future[list[_T]] = Future()
+        if parts:
+            self.whole = type(parts[0])()  # type: ignore[assignment]  # of a subclass, perhaps
         if not parts:
             self.whole.set_result([])
             return
@@ -37,7 +41,7 @@ class _Collection:
         for part in dict.fromkeys(parts):
             part.add_done_callback(self._note)
 
-    def _note(self, part: Future[Any]) -> None:
+    def _note(self, part: Future[_T]) -> None:
         """One is done."""
         with self._lock:
             self._waiting.discard(part)
@@ -51,7 +55,7 @@ class _Collection:
             elif not self._waiting and self.whole.set_running_or_notify_cancel():
                 self.whole.set_result([each.result() for each in self._parts])
 
-    def _end(self, whole: Future[list[Any]]) -> None:
+    def _end(self, whole: Future[list[_T]]) -> None:
         """The whole is done: nobody needs what is left."""
         with self._lock:
             left = list(self._waiting)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import BrokenExecutor, Executor, Future
+from concurrent.futures import BrokenExecutor, Executor
+from concurrent.futures import Future as StandardFuture
 from typing import Any, ClassVar, Final, ParamSpec, Self, TypeVar
 
 from ompy.addons.futures import results
@@ -47,7 +48,7 @@ class MPIPoolExecutor(Executor):
         NotImplementedError: workers would have to be started.
     """
 
-    Future: ClassVar[type[Future[Any]]] = Future
+    Future: ClassVar[type[StandardFuture[Any]]] = StandardFuture
 
     def __init__(
         self,
@@ -124,7 +125,7 @@ class MPIPoolExecutor(Executor):
 
     def submit(
         self, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs
-    ) -> Future[_T]:
+    ) -> StandardFuture[_T]:
         """Have a function called at a worker.
 
         Args:
@@ -142,7 +143,7 @@ class MPIPoolExecutor(Executor):
             if self._shutdown:
                 raise RuntimeError("cannot submit after shutdown")
             pool = self._started()
-            future: Future[_T] = self.Future()
+            future: StandardFuture[_T] = self.Future()
             pool.push(future, (fn, args, kwargs))
             return future
 
@@ -202,7 +203,9 @@ class MPIPoolExecutor(Executor):
             calls = results.Calls(self, results.ChunkCall(fn), results.chunks(iterable, chunksize))
             found = results.begin(calls, timeout, buffersize, unordered)
             return (each for chunk in found for each in chunk)
-        return results.begin(results.Calls(self, fn, iter(iterable)), timeout, buffersize, unordered)
+        return results.begin(
+            results.Calls(self, fn, iter(iterable)), timeout, buffersize, unordered
+        )
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """No more tasks will come. May be called more than once.

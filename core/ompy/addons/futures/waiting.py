@@ -113,7 +113,7 @@ def setup_mpi_threads() -> None:
         serialized.lock = threading.Lock()
     if level < MPI.THREAD_SERIALIZED:
         warnings.warn(
-            "MPI was initialised for one thread (mpi4py.rc.threads or thread_level); mpi4py.futures "
+            "MPI was initialised for one thread (mpi4py.rc: threads, thread_level); mpi4py.futures "
             "calls it from another one too",
             RuntimeWarning,
             stacklevel=3,

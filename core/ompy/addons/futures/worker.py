@@ -103,7 +103,8 @@ def prepare_worker(options: Mapping[str, Any]) -> None:
         os.chdir(options["wdir"])
     os.environ.update(options.get("env") or {})
     if options.get("place"):
-        import_main(*options["place"], dict(options.get("globals") or {}))
+        name, path = options["place"]
+        import_main(name, path, options.get("globals") or {})
 
 
 def initialize_worker(initializer: Callable[..., Any], arguments: Iterable[Any]) -> str:

@@ -81,9 +81,7 @@ class _SharedPool(Pool):
         self._world.run_pool(self)
 
 
-def split_members(
-    comm: MPI.Intracomm, root: int
-) -> tuple[MPI.Intercomm, MPI.Intracomm]:
+def split_members(comm: MPI.Intracomm, root: int) -> tuple[MPI.Intercomm, MPI.Intracomm]:
     """One member on one side, all others on the other; all members call it.
 
     Args:
@@ -93,7 +91,7 @@ def split_members(
     Returns:
         The other side, and the own one.
     """
-    own = comm.Split(int(comm.Get_rank() != root), comm.Get_rank())
+    own = MPI.Intracomm(comm.Split(int(comm.Get_rank() != root), comm.Get_rank()))
     other_leader = (0 if root else 1) if comm.Get_rank() == root else root
     return own.Create_intercomm(0, comm, other_leader), own
 
