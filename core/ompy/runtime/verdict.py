@@ -206,7 +206,9 @@ class Verdict:
     def aborted(self, rank: int, pid: int, code: int, reason: str) -> None:
         """A rank has ended the job."""
         self._ranks[rank].pid = pid
-        self._fail(code % 256, f"Rank {rank} aborted the job with code {code}: {reason}", rank)
+        headline = f"Rank {rank} aborted the job with code {code}: {reason}"
+        facts = (*self._ranks[rank].facts(), ("call", "MPI_Abort"))  # tools look for this word
+        self._set(Failure(code % 256, headline, facts))
 
     def timed_out(self, seconds: float, source: str) -> None:
         """The job has taken longer than it may."""
