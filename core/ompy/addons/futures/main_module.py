@@ -27,7 +27,10 @@ def main_place() -> tuple[str | None, str | None]:
     main = sys.modules["__main__"]
     sys.modules.setdefault(MAIN_RUN_NAME, main)
     name = getattr(getattr(main, "__spec__", None), "name", None)
-    return name, getattr(main, "__file__", None)
+    path = getattr(main, "__file__", None)
+    if name == "__main__" and path is not None:  # of a folder or an archive
+        return None, os.path.dirname(path)
+    return name, path
 
 
 def import_main(name: str | None, path: str | None, variables: Mapping[str, Any]) -> None:
