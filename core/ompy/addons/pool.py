@@ -14,9 +14,7 @@ from ompy.addons import futures
 
 __all__ = ["ApplyResult", "AsyncResult", "MapResult", "Pool", "ThreadPool"]
 
-_TASKS_EACH: Final = (
-    4  # arbitrary, as in multiprocessing: tasks for each worker, so that all end at one time
-)
+_TASKS_EACH: Final = 4  # arbitrary: as in multiprocessing
 _GATHERING: Final = 4  # arbitrary: threads that put lists of results together, at most
 _Callback = Callable[[Any], Any] | None
 _T = TypeVar("_T")

@@ -45,7 +45,7 @@ class Workers:
         self.idle: deque[int] = deque(range(self.size))
         self.lost: str | None = None
 
-    def prepare(self, options: Mapping[str, Any], *, main: bool) -> None:
+    def prepare_all(self, options: Mapping[str, Any], *, main: bool) -> None:
         """Make the workers what the program expects.
 
         Args:
@@ -82,7 +82,7 @@ class Workers:
 
     def call_all(self, tag: int, function: Callable[..., Any], *arguments: Any) -> list[Any]:
         """Call a function at every worker, each when it has done what it was sent before."""
-        calls = [self.begin(rank, tag, (function, arguments, {})) for rank in range(self.size)]
+        calls = [self.begin_call(rank, tag, (function, arguments, {})) for rank in range(self.size)]
         backoff = Backoff()
         results = []
         for call in calls:
@@ -94,7 +94,7 @@ class Workers:
             results.append(result)
         return results
 
-    def begin(self, rank: int, tag: int, task: tuple[Any, ...]) -> _Call:
+    def begin_call(self, rank: int, tag: int, task: tuple[Any, ...]) -> _Call:
         """Send a task.
 
         Raises:
@@ -130,7 +130,7 @@ class Workers:
             self.lost = f"worker {rank} of {self.size} has ended: {problem}"
         return WorkerLost(self.lost)
 
-    def stop(self) -> None:
+    def stop_all(self) -> None:
         """Tell the workers that this is all; those that are gone need not hear it."""
         for rank in range(self.size):
             with contextlib.suppress(MPI.Exception):
@@ -164,7 +164,7 @@ class Dispatcher:
         self._calls: dict[int, tuple[_Call, Future[Any]]] = {}  # by the worker's rank
         self._ending = False
 
-    def run(self) -> None:
+    def run_tasks(self) -> None:
         """Go on until the queue says that it has ended, and all results are there.
 
         Raises:
@@ -213,7 +213,7 @@ class Dispatcher:
         if not future.set_running_or_notify_cancel():
             return False
         try:
-            self._calls[rank] = self._workers.begin(rank, self._tag, task), future
+            self._calls[rank] = self._workers.begin_call(rank, self._tag, task), future
         except WorkerLost as problem:
             future.set_exception(BrokenExecutor(str(problem)))
             raise
@@ -255,12 +255,12 @@ class WorkersPool(Pool):
     def run(self) -> None:
         """Have tasks done, then let the workers go."""
         try:
-            self._workers.prepare(self.options, main=False)
+            self._workers.prepare_all(self.options, main=False)
             run_dispatcher(self, self._workers, _FIRST)
         except WorkerLost as problem:
             self.give_up(str(problem))
         finally:
-            self._workers.stop()
+            self._workers.stop_all()
 
 
 def run_dispatcher(pool: Pool, workers: Workers, tag: int) -> None:
@@ -277,4 +277,4 @@ def run_dispatcher(pool: Pool, workers: Workers, tag: int) -> None:
     if pause is None:
         pause = environment_value("BACKOFF", BACKOFF)
     pool.set_ready(workers.size)
-    Dispatcher(workers, pool.queue, tag, float(pause)).run()
+    Dispatcher(workers, pool.queue, tag, float(pause)).run_tasks()

@@ -98,7 +98,7 @@ class MPIPoolExecutor(Executor):
             if self._broken is not None or self._shutdown:
                 return 0
             pool = self._started()
-            pool.wait()
+            pool.wait_ready()
             return 0 if self._broken is not None else pool.size
 
     @property
@@ -120,7 +120,7 @@ class MPIPoolExecutor(Executor):
                 raise RuntimeError("cannot bootup after shutdown")
             pool = self._started()
             if wait:
-                pool.wait()
+                pool.wait_ready()
         return self
 
     def submit(

@@ -36,7 +36,7 @@ class Pool:
         self.size = 0
         self.event = threading.Event()
         self.queue = queue = TaskQueue()
-        self._executor = weakref.ref(executor, lambda _: queue.put(None))
+        self._executor = weakref.ref(executor, lambda _: queue.put_item(None))
         self.options = dict(executor._options)
         self.thread = threading.Thread(target=self._run_and_end, name="mpi4py.futures")
         self.thread.start()
@@ -58,17 +58,17 @@ class Pool:
         self.size = size
         self.event.set()
 
-    def wait(self) -> None:
+    def wait_ready(self) -> None:
         """Wait until the workers are ready, or never will be."""
         self.event.wait()
 
     def push(self, future: Future[Any], task: tuple[Any, ...]) -> None:
         """Have a task done."""
-        self.queue.put((future, task))
+        self.queue.put_item((future, task))
 
     def finish(self) -> None:
         """No more tasks will come."""
-        self.queue.put(None)
+        self.queue.put_item(None)
 
     def join(self) -> None:
         """Wait until all is done."""
@@ -107,7 +107,7 @@ class Pool:
             else:
                 treat(item[0])
         if ended:
-            self.queue.put(None)
+            self.queue.put_item(None)
 
 
 def _cancelled(future: Future[Any]) -> None:
@@ -135,12 +135,12 @@ class ThreadPool(Pool):
             problem = initialize_worker(initializer, self.options.get("initargs", ()))
             if problem:
                 self.give_up(f"initializer failed: {problem}")
-                self.queue.put(None)
+                self.queue.put_item(None)
                 return
         while True:
             item = self._next_item()
             if item is None:
-                self.queue.put(None)  # for the next thread
+                self.queue.put_item(None)  # for the next thread
                 return
             if self.queue and len(self._threads) < self.size - 1:
                 thread = threading.Thread(target=self._serve, name="mpi4py.futures")

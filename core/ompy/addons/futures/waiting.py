@@ -50,7 +50,7 @@ class TaskQueue:
         self._items: deque[Any] = deque()
         self._changed = threading.Condition(threading.RLock())
 
-    def put(self, item: Any) -> None:
+    def put_item(self, item: Any) -> None:
         """Add at the end. May be called while an object is destroyed, in any thread."""
         with self._changed:
             self._items.append(item)

@@ -53,7 +53,7 @@ class WorldPool:
         try:
             with self._lock:
                 if not self._prepared:
-                    self._workers.prepare(pool.options, main=True)
+                    self._workers.prepare_all(pool.options, main=True)
                     self._prepared = True
                 number = next(self._numbers)
             run_dispatcher(pool, self._workers, number)
@@ -67,7 +67,7 @@ class WorldPool:
         for pool in list(self._pools):
             pool.join()
         if self._workers is not None:
-            self._workers.stop()
+            self._workers.stop_all()
 
 
 class _SharedPool(Pool):

@@ -2,6 +2,7 @@ from collections.abc import Sequence
 from os import PathLike
 
 from ompy.mpi.options import Options
+from ompy.mpi.options import Options as Rc
 
 from . import MPI as MPI
 
