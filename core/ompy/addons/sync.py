@@ -122,6 +122,9 @@ class Mutex:
         recursive: the holder may acquire it again.
         comm: its members.
         info: hints for its window.
+
+    Attributes:
+        comm: the members, for messages of its own.
     """
 
     def __init__(
@@ -133,10 +136,15 @@ class Mutex:
     ) -> None:
         self._recursive = bool(recursive)
         self._held = 0
-        self._comm = comm.Dup()
+        self.comm = comm.Dup()
         self._rank = array("i", [comm.Get_rank()])
         last = array("i", [_NOBODY] if comm.Get_rank() == _HOME else [])
         self._window = _shared_memory(last, comm, info)
+
+    @property
+    def alive(self) -> bool:
+        """Whether it has not been freed."""
+        return bool(self._window)
 
     def __enter__(self) -> Self:
         self.acquire()
@@ -197,22 +205,22 @@ class Mutex:
                 self._held = 0
                 self._handed_on()
             self._window.free()
-            self._comm.Free()
+            self.comm.Free()
 
     def _queued(self) -> bool:
         """Get the lock, in turn."""
         before = _fetched(self._window, _HOME, self._rank, MPI.REPLACE)
         if before != _NOBODY:
-            self._comm.Send(_NOTHING, before, _AFTER_YOU)
-            self._comm.Recv(_NOTHING, before, _YOURS)
+            self.comm.Send(_NOTHING, before, _AFTER_YOU)
+            self.comm.Recv(_NOTHING, before, _YOURS)
         return True
 
     def _handed_on(self) -> None:
         """Give the lock to who comes next, if anybody does."""
         if not self._replaced_last(self._rank[0], _NOBODY):
             status = MPI.Status()
-            self._comm.Recv(_NOTHING, MPI.ANY_SOURCE, _AFTER_YOU, status)
-            self._comm.Send(_NOTHING, status.Get_source(), _YOURS)
+            self.comm.Recv(_NOTHING, MPI.ANY_SOURCE, _AFTER_YOU, status)
+            self.comm.Send(_NOTHING, status.Get_source(), _YOURS)
 
     def _replaced_last(self, expected: int, new: int) -> bool:
         """Note another one as the last who asked, if that is still as expected."""
@@ -222,13 +230,13 @@ class Mutex:
         self._window.Unlock(_HOME)
         return found[0] == expected
 
-    def _saved(self) -> int:
+    def give_up(self) -> int:
         """Give the lock up whole; how often it was acquired."""
         held, self._held = self._held, 0
         self._handed_on()
         return held
 
-    def _restored(self, held: int) -> None:
+    def get_back(self, held: int) -> None:
         """Get the lock back, acquired as often as before."""
         self._queued()
         self._held = held
@@ -256,7 +264,7 @@ class Condition:
     ) -> None:
         self._owns_mutex = mutex is None
         self._mutex = mutex or Mutex(recursive=recursive, comm=comm, info=info)
-        self._comm = self._mutex._comm.Dup()
+        self._comm = self._mutex.comm.Dup()
         self._places = 1 + self._comm.Get_size()
         first = array("i", [0] * (self._places if self._comm.Get_rank() == _HOME else 0))
         self._window = _shared_memory(first, self._comm, info)
@@ -290,9 +298,9 @@ class Condition:
         """
         self._check_held("wait")
         self._put_waiting([*self._waiting(), self._comm.Get_rank()])
-        held = self._mutex._saved()
+        held = self._mutex.give_up()
         self._comm.Recv(_NOTHING, MPI.ANY_SOURCE)
-        self._mutex._restored(held)
+        self._mutex.get_back(held)
         return True
 
     def wait_for(self, predicate: Callable[[], _T]) -> _T:
@@ -336,8 +344,8 @@ class Condition:
         """Free it, all members together, and the mutex, if that is its own."""
         if self._owns_mutex:
             self._mutex.free()
-        elif self._mutex._window and self._mutex.locked():
-            self._mutex._saved()
+        elif self._mutex.alive and self._mutex.locked():
+            self._mutex.give_up()
         if self._window:
             self._window.free()
             self._comm.Free()
