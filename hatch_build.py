@@ -2,7 +2,8 @@
 
 `OMPY_PURE=1` builds a pure one in any case. An editable installation stays interpreted: its sources
 are there to be changed. `OMPY_BUILD_CACHE` names a folder where what was compiled is kept, and
-taken from when the same is to be compiled again.
+taken from when the same is to be compiled again. What drives a library that is not on this machine
+is compiled only with `OMPY_BUILD_ALL=1`, for wheels that others install.
 """
 
 from __future__ import annotations
@@ -30,12 +31,15 @@ class CompileHook(BuildHookInterface):
         core = Path(self.root, "core")
         sys.path.insert(0, str(core))
         try:
-            from ompy.cli.building import cached, compiling
+            from ompy.cli.building import cached, compiling, modules
 
             compiling.probe_compiler()
             packages = Path(self.root, "components", "ompy_components")
             compiling.copy_tree([core / "ompy", packages], tree)
-            made = cached.build_or_copy(tree, os.environ.get("OMPY_BUILD_CACHE", ""))
+            without = modules.unusable_here()
+            made = cached.build_or_copy(
+                tree, os.environ.get("OMPY_BUILD_CACHE", ""), without=without
+            )
         except (Exception, SystemExit) as problem:
             self.app.display_warning(f"the hot modules stay interpreted: {problem}")
             return

@@ -31,12 +31,25 @@ cdef extern from * nogil:
     #endif
     #if defined(__GNUC__)
     #define OMPY_FENCE() __atomic_thread_fence(__ATOMIC_SEQ_CST)
+    #define OMPY_ATOMICS 1
+    #define OMPY_PUT(place, value) __atomic_store_n(place, value, __ATOMIC_RELEASE)
+    static inline int ompy_swap_if(unsigned long long *place, unsigned long long expected, unsigned long long value) {
+        return __atomic_compare_exchange_n(place, &expected, value, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    }
     #else
     #define OMPY_FENCE() ((void)0)
+    #define OMPY_ATOMICS 0
+    #define OMPY_PUT(place, value) (*(place) = (value))
+    static inline int ompy_swap_if(unsigned long long *place, unsigned long long expected, unsigned long long value) {
+        return *place == expected ? (*place = value, 1) : 0;
+    }
     #endif
     """
+    int OMPY_ATOMICS
     void OMPY_FENCE()
     void OMPY_PAUSE()
+    void OMPY_PUT(unsigned long long *, unsigned long long)
+    int ompy_swap_if(unsigned long long *, unsigned long long, unsigned long long)
 
 cdef inline void pause(int times) noexcept:
     cdef int each
@@ -163,6 +176,15 @@ cdef inline void nap():
 
 cdef inline void fence() noexcept:
     OMPY_FENCE()
+
+cdef inline bint has_atomics() noexcept:
+    return OMPY_ATOMICS
+
+cdef inline bint swap_if(object view, Py_ssize_t at, unsigned long long expected, unsigned long long new):
+    return ompy_swap_if(<unsigned long long *>(begin(view) + at), expected, new)
+
+cdef inline void put_word(object view, Py_ssize_t at, unsigned long long value):
+    OMPY_PUT(<unsigned long long *>(begin(view) + at), value)
 
 cdef inline void give_way():
     with nogil:

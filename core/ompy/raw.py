@@ -128,6 +128,24 @@ def fence() -> None:
     """
 
 
+def has_atomics() -> bool:
+    """Whether `swap_if` is one step to other processes. Interpreted it is one to its own only."""
+    return False
+
+
+def swap_if(view: memoryview, at: int, expected: int, new: int) -> bool:
+    """Store a word at byte `at` if another one is there; whether it was. A fence in any case."""
+    if word(view, at) != expected:
+        return False
+    put_word(view, at, new)
+    return True
+
+
+def put_word(view: memoryview, at: int, value: int) -> None:
+    """Store a word at byte `at`, after all that was stored before."""
+    _WORD.pack_into(view, at, value)
+
+
 def nap() -> None:
     """Sleep for a moment, as short as the kernel makes it: 50 us more or less."""
     sleep(0.000_001)

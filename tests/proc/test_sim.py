@@ -171,6 +171,13 @@ def test_interrupts_leave_nothing(sim: Sim, to_all: bool) -> None:
         time.sleep(0.05)
 
 
+def test_calls_that_differ_and_need_nothing_of_each_other_are_found_at_the_end(sim: Sim) -> None:
+    done = sim(BEGIN + "comm.bcast(1, root=comm.rank)")
+    assert done.returncode == 1
+    assert "rank 0 called bcast with root 0, rank 1 called bcast with root 1" in done.stderr
+    assert sim(BEGIN + "comm.Dup().Free()\ncomm.bcast(1, root=0)").returncode == 0
+
+
 def test_the_program_is_the_users(sim: Sim, tmp_path: Path) -> None:
     (tmp_path / "beside.py").write_text("ANSWER = 42\n")
     code = (

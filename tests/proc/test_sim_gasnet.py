@@ -34,6 +34,31 @@ FAULTS = {
     "held back": ("--fault", "delay:probability=0.02,delay=5ms"),
     "lossy": ("--fault", "lossy"),
 }
+ALONE = """
+import sys
+from ompy import gasnet
+gasnet.init()
+gasnet.attach(segment_size=gasnet.PAGE_SIZE)
+gasnet.coll_init()
+me, block, blocks = gasnet.mynode(), bytearray(8), bytearray(8 * gasnet.nodes())
+flags = gasnet.COLL_IN_NOSYNC | gasnet.COLL_OUT_NOSYNC | gasnet.COLL_LOCAL
+team = gasnet.TEAM_ALL
+calls = {
+    "roots": lambda: gasnet.coll_broadcast(team, block, me, block, 8, flags),
+    "broadcast and gather": lambda: (
+        gasnet.coll_gather(team, 0, block, block, 8, flags)
+        if me
+        else gasnet.coll_broadcast(team, block, 0, block, 8, flags)
+    ),
+    "scatter and gather": lambda: (
+        gasnet.coll_gather(team, 0, block, block, 8, flags)
+        if me
+        else gasnet.coll_scatter(team, block, 0, blocks, 8, flags)
+    ),
+    "the same": lambda: gasnet.coll_broadcast(team, block, 0, block, 8, flags),
+}
+calls[sys.argv[1]]()
+"""
 MEETING = """
 from ompy import gasnet
 heard = []
@@ -295,3 +320,14 @@ def test_a_file_that_cannot_be_written(sim: Sim, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "No such file or directory; it goes to standard error" in done.stderr
     assert "(P) PUT: peer=1 size=8 way=NIC" in done.stderr
+
+
+@pytest.mark.parametrize("case", ["roots", "broadcast and gather", "scatter and gather"])
+def test_collectives_that_differ_and_need_nothing_of_each_other(sim: Sim, case: str) -> None:
+    """All have sent what they had to and ended: their calls are compared then."""
+    done = sim(ALONE, "-n", 2, program=(case,))
+    assert done.returncode == 1, done.stderr
+    assert "collective call 1 of TEAM_ALL is not the same in all members" in done.stderr
+    assert "rank 0 called " in done.stderr
+    assert "rank 1 called " in done.stderr
+    assert sim(ALONE, "-n", 2, program=("the same",)).returncode == 0

@@ -223,6 +223,8 @@ def _do(win: Win, step: Step) -> array:
     result = array("i", [-1] * (step.count * step.stride))
     into = [result, place[1], kind]
     data = array("i", step.data)
+    if step.stride == 1 and step.first % 2 == 0 and _in_short(win, step, data, result):
+        return result
     if step.what == "put":
         win.Put(data, step.target, place)
     elif step.what == "get":
@@ -237,6 +239,22 @@ def _do(win: Win, step: Step) -> array:
         spec = data if origin is None else origin
         win.Get_accumulate(spec, into, step.target, place, OPERATIONS[step.name])
     return result
+
+
+def _in_short(win: Win, step: Step, data: array, result: array) -> bool:
+    """The same by the shortest arguments there are, which may go another way; if there are."""
+    operation = OPERATIONS.get(step.name)
+    if step.what == "put":
+        win.Put(data, step.target, step.first)
+    elif step.what == "get":
+        win.Get(result, step.target, step.first)
+    elif step.what == "acc":
+        win.Accumulate(data, step.target, step.first, operation)
+    elif step.what == "fetch" and step.count == 1:
+        win.Fetch_and_op(data, result, step.target, step.first, operation)
+    else:
+        return False
+    return True
 
 
 def seeded(process: RankProcess) -> int:

@@ -68,7 +68,7 @@ def pip(*words: str, **environment: str) -> None:
 
 def wheel(source: Path, folder: Path, **environment: str) -> Path:
     """Build a wheel of a tree or an sdist, with what is installed here."""
-    kept = {"OMPY_PURE": "", "OMPY_BUILD_CACHE": str(CACHE)}
+    kept = {"OMPY_PURE": "", "OMPY_BUILD_ALL": "1", "OMPY_BUILD_CACHE": str(CACHE)}
     words = ["wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(folder), str(source)]
     pip(*words, **{**kept, **environment})
     (made,) = folder.glob("ompy-*.whl")

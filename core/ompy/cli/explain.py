@@ -27,7 +27,9 @@ PEER_MAX: Final = 63  # arbitrary: a rank has to be started for each
 
 
 @click.command()
-@click.option("--size", required=True, metavar="BYTES", help="Of the message, as 512, 64k or 1m.")
+@click.option(
+    "--size", metavar="BYTES", help="Of the message, as 512, 64k or 1m; needed but for a Short."
+)
 @click.option(
     "--peer",
     default=1,
@@ -45,7 +47,7 @@ PEER_MAX: Final = 63  # arbitrary: a rank has to be started for each
 @click.option("--mca", nargs=2, multiple=True, metavar="NAME VALUE", help="As for ompy-run.")
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 def explain(
-    size: str,
+    size: str | None,
     peer: int,
     mode: str | None,
     noncontig: bool,
@@ -62,7 +64,9 @@ def explain(
     A job of a few ranks is started on this host, and the PML or conduit of rank 0 is asked: what it
     answers holds for the rails and parameters of just such a job.
     """
-    bytes_ = parse_bytes(size)
+    if size is None and gasnet != "short":
+        raise click.UsageError("Missing option '--size'.")
+    bytes_ = parse_bytes(size or "0")
     told = {"inside": inside, "nonbulk": nonbulk, "offset": offset, "arguments": arguments}
     given = [f"--{name}" for name, value in told.items() if value not in (None, False)]
     question: dict[str, Any]

@@ -14,6 +14,8 @@ from ompy.cli.hot import HOT, SHARED
 
 PACKAGES = ("ompy", "ompy_components")  # the import roots of this distribution
 SLOWER = "small messages take about ten times as long as compiled, large ones the same"
+# as `building/modules.py` has it
+LEFT_OUT = "those of ofi are interpreted: libfabric was not on the machine when they were installed"
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,12 +33,15 @@ def described() -> str:
 
 
 def advice() -> str:
-    """What an interpreted installation costs and how it becomes a compiled one; empty if it is one.
+    """What is interpreted, what that costs and how it becomes compiled; empty if nothing is.
 
     `SLOWER` is the ratio of 8 bytes over sm in docs/performance.md.
     """
-    if ompy.PURE or any(_is_compiled(stem) for stem in hot_modules()):
+    forms = [_is_compiled(stem) for stem in hot_modules()]
+    if ompy.PURE or all(forms):
         return ""
+    if any(forms):
+        return f"{LEFT_OUT}; `ompy build` compiles the rest"
     if is_editable():
         return f"{SLOWER}; an editable installation is never compiled, `pip install .` is"
     return f"{SLOWER}; `ompy build` compiles this installation where it is"

@@ -33,8 +33,9 @@ from ompy.mca.component import ApiVersion, Component
 
 if TYPE_CHECKING:
     from ompy.frameworks.communicator import Communicator
+    from ompy.frameworks.osc_base.word_locks import WordLocks
 
-API: Final[ApiVersion] = (3, 0)  # Open MPI 4.1: OSC 3.0.0
+API: Final[ApiVersion] = (3, 1)  # Open MPI 4.1: OSC 3.0.0; ours has `straight` besides
 
 # kinds of windows; Open MPI mpi.h: MPI_WIN_FLAVOR_...
 CREATED: Final = 1
@@ -210,6 +211,19 @@ class OscModule:
     def shared(self, rank: int) -> memoryview | None:
         """A member's part, to load from and store into; None where it cannot be had."""
         return None
+
+    def straight(self) -> tuple[list[memoryview], WordLocks] | None:
+        """What lets operations go without a call of the module; None where they cannot.
+
+        Returns:
+            Each member's part, which all may load from and store into, and their locks. A put, get
+            or accumulate there is done when the bytes are copied or combined, under the lock for
+            that; who gives a lock back calls `wake_waiting` where somebody waits for it.
+        """
+        return None
+
+    def wake_waiting(self, target: int) -> None:
+        """A lock of `straight` was given back: have those try again who wait for it."""
 
     def leave(self) -> None:
         """This rank finalizes with the window still there: it holds no lock any more."""

@@ -22,6 +22,7 @@ from ompy.gasnet.errors import CollectiveMismatch, ResourceError
 from ompy.gasnet.fill import halves, joined_number
 from ompy.gasnet.rank import LAYER, FindConduit
 from ompy.gasnet.teams import Team
+from ompy.runtime.call_account import Group
 
 if TYPE_CHECKING:
     from ompy.data.request import Waitable
@@ -39,6 +40,7 @@ class CollectiveEngine(Atomics):
     They are
         _teams: by their number.
         _freed: numbers of those that are no more.
+        _calls_ended: balance of their calls.
         _strangers: messages of teams that this member has not made yet.
         _operations: under way.
         _meeting: teams in whose barrier this member is.
@@ -52,6 +54,7 @@ class CollectiveEngine(Atomics):
         super().__init__(find)
         self._teams: dict[int, Team] = {}
         self._freed: set[int] = set()
+        self._calls_ended = 0
         self._strangers: dict[int, list[Heard]] = {}
         self._operations: list[Operation] = []
         self._meeting: list[Team] = []
@@ -85,6 +88,14 @@ class CollectiveEngine(Atomics):
         with self._taking:
             del self._teams[team.id]
             self._freed.add(team.id)
+        self._calls_ended += team.balance()
+
+    def calls_made(self) -> tuple[int, list[Group]]:
+        """The balance of all teams' collectives, and those of the live ones."""
+        teams = [team for team in self._teams.values() if team.size > 1]
+        return sum(team.balance() for team in teams) + self._calls_ended, [
+            team.group() for team in teams
+        ]
 
     # --- what comes
 
@@ -191,8 +202,7 @@ class CollectiveEngine(Atomics):
         services = Services(self._say, self._move, memory, self._moved, small)
         op = Operation(services, team, team.begun + 1, call, dst, src)
         with self._taking:
-            team.begun = op.number
-            team.active[op.number] = op
+            team.begin_call(op)
             early = team.early.pop(op.number, [])
         for source, words, payload in early:
             self._note(team, source, words, payload)

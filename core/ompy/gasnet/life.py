@@ -31,6 +31,7 @@ from ompy.gasnet.segment import Segment
 from ompy.gasnet.table import Entry, assign
 from ompy.gasnet.team_calls import TEAM_CREATE, TeamCalls
 from ompy.gasnet.waiting import WaitMode, wait_so
+from ompy.runtime.call_account import Group
 
 if TYPE_CHECKING:
     from ompy.frameworks.explanation import Explanation, OperationAsked
@@ -84,6 +85,11 @@ class Gasnet(TeamCalls):
         self._owner = 0
         self._code = 0
         self._ended = False
+        self._met = False  # all ranks have come to their end
+
+    def calls_at_end(self) -> tuple[int, list[Group]] | None:
+        """As `RankProcess.other_calls`: nothing to compare where another rank ended this one."""
+        return self.calls_made() if self._met or not self._teams else None
 
     # --- the beginning
 
@@ -268,6 +274,7 @@ class Gasnet(TeamCalls):
                 self._send_request(Category.SHORT, message.peer, FAREWELL, words)
             left = end - engine.now()
             if machine.complete():
+                self._met = True
                 return
             if left <= 0 or not engine.wait_until(machine.has_news, left):
                 self._conduit.exit_limit = timeout // _LAST

@@ -16,10 +16,12 @@ from collections.abc import Iterable, Sequence
 from struct import pack
 from typing import TYPE_CHECKING, Final
 
+from ompy.frameworks.call_order import DIGEST, WORD
 from ompy.gasnet.coll_calls import Call
 from ompy.gasnet.dissemination import ANONYMOUS, MISMATCH, Dissemination
 from ompy.gasnet.errors import BadArgument, BarrierMismatch
 from ompy.gasnet.rank import check_integers
+from ompy.runtime.call_account import Group, share
 
 if TYPE_CHECKING:
     from ompy.gasnet.coll_engine import CollectiveEngine
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 ID_BITS: Final = 62  # arbitrary: two arguments of a message have 63, see `halves`
 REMEMBERED: Final = 1024  # arbitrary: calls that a member which is late may still be compared with
+TOLD: Final = 16  # arbitrary: as far as members are apart without noticing
 SHOWN: Final = 8  # arbitrary: members in a team's words
 
 
@@ -49,6 +52,7 @@ class Team:
         size: how many.
         rank: this one's.
         begun: collectives that this member has begun.
+        digest: of all of them, in their order.
         active: those of them under way, by number.
         past: those that are over, the last of them.
         early: messages of collectives that this member has not begun, by number.
@@ -66,6 +70,7 @@ class Team:
         self._ranks = {node: rank for rank, node in enumerate(self.nodes)}
         self.rank = self._ranks[owner._me]
         self.begun = 0
+        self.digest = 0
         self.active: dict[int, Operation] = {}
         self.past: OrderedDict[int, Call] = OrderedDict()
         self.early: dict[int, list[tuple[int, list[int], bytes]]] = {}
@@ -96,6 +101,24 @@ class Team:
         if rank is None:
             raise BadArgument(f"node {node} is not in {self}")
         return rank
+
+    def begin_call(self, op: Operation) -> None:
+        """A collective begins."""
+        self.begun = op.number
+        self.active[op.number] = op
+        for word in op.call.words():
+            self.digest = (self.digest ^ word) * DIGEST & WORD
+
+    def balance(self) -> int:
+        """What this team adds to the account of its member (`runtime/call_account.py`)."""
+        said = (self.id, self.nodes[0], self.size, self.digest)
+        return share(said, self.size, self.rank == 0)
+
+    def group(self) -> Group:
+        """The last calls, for that account."""
+        calls = {**self.past, **{number: op.call for number, op in self.active.items()}}
+        last = [(number, str(calls[number])) for number in sorted(calls)[-TOLD:]]
+        return f"team {self.id}", self.nodes[0], str(self), self.owner._me, last
 
     def ended(self, number: int) -> None:
         """A collective is over."""

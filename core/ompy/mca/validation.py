@@ -61,7 +61,8 @@ def value_schema(parameter: Parameter) -> CoreSchema:
         bounded = core_schema.int_schema(strict=True, **_bounds(parameter))
         return _written(integer if words is None else words.number, bounded)
     if parameter.choices is not None:
-        return _written(_expand_home, core_schema.literal_schema(list(parameter.choices)))
+        spelt = core_schema.literal_schema(list(parameter.choices))
+        return _written(_expand_home, _checked(spelt, parameter.check))
     return _written(_expand_home, _checked(core_schema.str_schema(), parameter.check))
 
 

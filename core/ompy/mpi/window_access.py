@@ -10,6 +10,7 @@ from ompy.mpi.constants import LOCK_EXCLUSIVE
 from ompy.mpi.group import Group
 from ompy.mpi.operation import SUM, Op
 from ompy.mpi.request import Request
+from ompy.mpi.window_straight import StraightWindow, straight_of
 
 if TYPE_CHECKING:
     from ompy.mpi.window_state import WindowState
@@ -35,16 +36,25 @@ class WindowAccess:
             target_rank: the member.
             target: displacement there; or [displacement, count, datatype] or the first of these.
         """
+        way: StraightWindow | None = straight_of(self)
+        if way is not None and way.put_numbers(origin, target_rank, target):
+            return
         state = self._state()
         state.operations.put(state, origin, target_rank, target)
 
     def Get(self, origin: Any, target_rank: int, target: Any = None) -> None:
         """Load a member's memory into a buffer. The arguments are those of `Put`."""
+        way: StraightWindow | None = straight_of(self)
+        if way is not None and way.get_numbers(origin, target_rank, target):
+            return
         state = self._state()
         state.operations.get(state, origin, target_rank, target)
 
     def Accumulate(self, origin: Any, target_rank: int, target: Any = None, op: Op = SUM) -> None:
         """Combine a buffer into a member's memory, each element at once."""
+        way: StraightWindow | None = straight_of(self)
+        if way is not None and way.accumulate_numbers(origin, target_rank, target, op):
+            return
         state = self._state()
         state.operations.accumulate(state, origin, target_rank, target, op)
 
@@ -59,6 +69,9 @@ class WindowAccess:
         self, origin: Any, result: Any, target_rank: int, target_disp: int = 0, op: Op = SUM
     ) -> None:
         """The same for one element."""
+        way: StraightWindow | None = straight_of(self)
+        if way is not None and way.fetch_number(origin, result, target_rank, target_disp, op):
+            return
         state = self._state()
         state.operations.fetch(state, origin, result, target_rank, target_disp, op)
 
@@ -66,6 +79,9 @@ class WindowAccess:
         self, origin: Any, compare: Any, result: Any, target_rank: int, target_disp: int = 0
     ) -> None:
         """Store an element if what is there equals another, and get what was there."""
+        way: StraightWindow | None = straight_of(self)
+        if way is not None and way.swap_number(origin, compare, result, target_rank, target_disp):
+            return
         state = self._state()
         state.operations.swap(state, origin, compare, result, target_rank, target_disp)
 
@@ -145,6 +161,9 @@ class WindowAccess:
 
     def Lock(self, rank: int, lock_type: int = LOCK_EXCLUSIVE, assertion: int = 0) -> None:
         """Have the lock of a member's memory; begins an epoch."""
+        way: StraightWindow | None = straight_of(self)
+        if way is not None and way.lock_member(rank, lock_type, assertion):
+            return
         state = self._state()
         if rank == PROC_NULL:
             return
@@ -158,6 +177,9 @@ class WindowAccess:
 
     def Unlock(self, rank: int) -> None:
         """Complete the operations there and give the lock back."""
+        way: StraightWindow | None = straight_of(self)
+        if way is not None and way.unlock_member(rank):
+            return
         state = self._state()
         if rank == PROC_NULL:
             return
@@ -179,6 +201,9 @@ class WindowAccess:
 
     def Flush(self, rank: int) -> None:
         """Complete all operations on a member, here and there."""
+        way: StraightWindow | None = straight_of(self)
+        if way is not None and way.flush_member(rank):
+            return
         _flush(self._state(), rank, "flush")
 
     def Flush_all(self) -> None:
@@ -187,6 +212,9 @@ class WindowAccess:
 
     def Flush_local(self, rank: int) -> None:
         """Complete all operations on a member here: buffers may be used again."""
+        way: StraightWindow | None = straight_of(self)
+        if way is not None and way.flush_member(rank):
+            return
         _flush(self._state(), rank, "flush_local")
 
     def Flush_local_all(self) -> None:

@@ -8,8 +8,9 @@ fence begins an epoch only if something is done in it, so locks may follow a fen
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
+from ompy.compiled import ccall, cclass
 from ompy.data.errors import ERR_ASSERT, ERR_LOCKTYPE, ERR_RMA_SYNC, MPIError
 from ompy.mpi.constants import (
     LOCK_EXCLUSIVE,
@@ -38,16 +39,57 @@ def check_assertion(call: str, given: int, allowed: int) -> None:
         raise MPIError(ERR_ASSERT, f"assertion {given:#x} says nothing to {call}")
 
 
+@cclass
 class Epochs:
-    """The epochs this rank is in. Every call raises ERR_RMA_SYNC where it is not allowed."""
+    """The epochs this rank is in. Calls raise ERR_RMA_SYNC where something is not allowed."""
+
+    _fenced: bool
+    _locked: dict[int, int]
+    _locked_all: bool
+    _posted: Any
+    _started: Any
+    _used: bool
+    __slots__ = tuple(__annotations__)
 
     def __init__(self) -> None:
         self._fenced = False
         self._used = False
-        self._started: frozenset[int] | None = None
-        self._posted: tuple[int, ...] | None = None
-        self._locked: dict[int, int] = {}
+        self._started = None  # or a frozenset of targets
+        self._posted = None  # or a tuple of origins
+        self._locked = {}
         self._locked_all = False
+
+    @ccall
+    def allows(self, target: int) -> bool:
+        """Whether `access` would allow it without a wait for a `Post`, and so counts it."""
+        if self._locked_all or (self._locked and target in self._locked):
+            return True
+        if self._started is not None or not self._fenced:
+            return False
+        self._used = True
+        return True
+
+    @ccall
+    def may_lock(self, target: int) -> bool:
+        """Whether `lock` would allow it, for a kind of lock that there is."""
+        if self._locked_all or self._started is not None or self._used:
+            return False
+        return target not in self._locked
+
+    @ccall
+    def hold_lock(self, target: int, kind: int) -> None:
+        """What `lock` does where it is allowed."""
+        self._locked[target] = kind
+
+    @ccall
+    def holds_lock(self, target: int) -> bool:
+        """Whether a lock of one target is held, by `lock`."""
+        return target in self._locked
+
+    @ccall
+    def release_lock(self, target: int) -> None:
+        """What `unlock` does where it is allowed."""
+        del self._locked[target]
 
     def access(self, target: int) -> None:
         """An operation on a target."""
@@ -108,7 +150,8 @@ class Epochs:
         """The origins of Post."""
         if self._posted is None:
             raise _wrong("Wait or Test without Post")
-        return self._posted
+        origins: Sequence[int] = self._posted
+        return origins
 
     def waited(self) -> None:
         """The epoch of Post has ended."""

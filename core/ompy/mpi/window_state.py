@@ -30,6 +30,7 @@ from ompy.mpi.state import CommState
 from ompy.mpi.status import Status
 from ompy.mpi.window_epochs import Epochs
 from ompy.mpi.window_messages import Reach
+from ompy.mpi.window_straight import StraightWindow
 from ompy.runtime.osc_selection import select_osc
 
 _SAID: Final = Struct("<QQ")  # bytes, and bytes of a displacement of 1
@@ -48,6 +49,7 @@ class WindowState(State):
         epochs: this rank is in.
         owner: the object whose memory it is, or None.
         operations: the module with these, which is imported with the first window.
+        straight: the common calls, where its memory is mapped; or None.
         errhandler: what happens when a call fails.
         attributes: by key, or None.
         info: hints.
@@ -67,6 +69,7 @@ class WindowState(State):
         "operations",
         "owner",
         "reach",
+        "straight",
         "window",
         "world",
     )
@@ -88,6 +91,11 @@ class WindowState(State):
         self.attributes: dict[int, Any] | None = None
         self.info: dict[str, str] = {}
         self.name = ""
+        found = module.straight()
+        self.straight = None
+        if found is not None:
+            parts, locks = found
+            self.straight = StraightWindow(parts, list(reach.units), locks, self.epochs, module)
         self._progress = _begin_progress(comm)
         comm.world.process.before_finalize.append(module.leave)
 
@@ -132,6 +140,7 @@ class WindowState(State):
             MPIError: an epoch is open, or a member has ended.
         """
         self.epochs.free()
+        self.straight = None
         try:
             self.module.meet_to_end()
         finally:

@@ -6,8 +6,8 @@ launcher compares. It waits for nobody.
 
 An account has the *balance* of all communicators: for each a hash of its calls, which the first
 member counts once for every other and the others take off, so that the balances of all ranks add up
-to nothing. Communicators that were freed are in it. Of some that live it has the last calls too, to
-say which differ.
+to nothing. Communicators that were freed are in it, and GASNet's teams. Of some that live it has
+the last calls too, to say which differ: MPI's as words, others as numbers and texts.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.proc import Proc
 
 COMMUNICATORS_MAX: Final = 16  # told of in detail; arbitrary: an account is short
+# of other groups: a name that no other has, the first member, for people, this rank there, calls
+Group = tuple[str, int, str, int, list[tuple[int, str]]]
 ADVICE: Final = "All members of a communicator have to make the same calls in the same order."
 
 
@@ -29,11 +31,17 @@ def balance(communicator: Communicator) -> int:
     size, order = members(communicator), communicator.order
     if size < 2:
         return 0
-    found, first = 0, first_of(communicator)
-    for number in (communicator.context_id, first.rank, size, order.digest):
+    first = first_of(communicator)
+    said = (communicator.context_id, first.rank, size, order.digest)
+    return share(said, size, first is communicator.context.me)
+
+
+def share(said: Iterable[int], size: int, is_first: bool) -> int:
+    """What a member adds, of numbers that all members of a group have alike."""
+    found = 0
+    for number in said:
         found = (found ^ number) * DIGEST & WORD
-    me = communicator.context.me
-    return found * (size - 1) & WORD if first is me else -found & WORD
+    return found * (size - 1) & WORD if is_first else -found & WORD
 
 
 def members(communicator: Communicator) -> int:
@@ -46,12 +54,15 @@ def first_of(communicator: Communicator) -> Proc:
     return min(communicator.own[0], communicator.procs[0], key=attrgetter("rank"))
 
 
-def account(communicators: Iterable[Communicator], ended: int) -> dict[str, Any]:
+def account(
+    communicators: Iterable[Communicator], ended: int, others: Iterable[Group] = ()
+) -> dict[str, Any]:
     """The account of a rank.
 
     Args:
         communicators: its live ones.
-        ended: sum of the balances of those that were freed.
+        ended: sum of the balances of those that were freed, and of other groups.
+        others: live ones of these.
     """
     shared = [each for each in communicators if members(each) > 1]
     total = (sum(map(balance, shared)) + ended) & WORD
@@ -60,6 +71,7 @@ def account(communicators: Iterable[Communicator], ended: int) -> dict[str, Any]
         number = each.order.number
         words = [each.order.at(at) for at in range(max(1, number - REMEMBERED + 1), number + 1)]
         live.append([each.context_id, first_of(each).rank, each.name, each.rank, words])
+    live += map(list, others)
     return {"balance": total, "live": live}
 
 
@@ -67,7 +79,7 @@ def complaint(accounts: Mapping[int, Mapping[str, Any]]) -> str:
     """What is wrong with the accounts of all ranks; empty if nothing is."""
     if not sum(each["balance"] for each in accounts.values()) & WORD:
         return ""
-    seen: dict[tuple[int, int], tuple[int, list[int]]] = {}
+    seen: dict[tuple[int | str, int], tuple[int, list[Any]]] = {}
     for rank in sorted(accounts):
         for context_id, first, name, place, words in accounts[rank]["live"]:
             other, others = seen.setdefault((context_id, first), (place, words))
@@ -77,17 +89,26 @@ def complaint(accounts: Mapping[int, Mapping[str, Any]]) -> str:
     return "the members of a communicator have not made the same collective calls in it."
 
 
-def _difference(name: str, first: tuple[int, list[int]], second: tuple[int, list[int]]) -> str:
+def _difference(name: str, first: tuple[int, list[Any]], second: tuple[int, list[Any]]) -> str:
     """The first call that differs, of those that both members tell of."""
-    calls = [{number_of(word): word for word in words} for _, words in (first, second)]
+    calls = [dict(map(_numbered, words)) for _, words in (first, second)]
     start = max((min(each) for each in calls if each), default=1)
     for number in sorted({*calls[0], *calls[1]}):
         words = [each.get(number, 0) for each in calls]
         if number >= start and words[0] != words[1]:
             said = [
-                f"rank {rank} called {call_text(word)}" if word else f"rank {rank} called nothing"
+                f"rank {rank} called {_text_of(word)}" if word else f"rank {rank} called nothing"
                 for (rank, _), word in zip((first, second), words, strict=True)
             ]
             what = f"collective call {number} of {name} is not the same in all members"
             return f"{what}: {', '.join(said)}."
     return ""
+
+
+def _numbered(call: Any) -> tuple[int, Any]:
+    """A call's number, and what says which it is."""
+    return (number_of(call), call) if isinstance(call, int) else (call[0], call[1])
+
+
+def _text_of(call: Any) -> str:
+    return call_text(call) if isinstance(call, int) else str(call)

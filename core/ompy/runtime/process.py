@@ -21,7 +21,7 @@ from ompy.frameworks.proc import Proc
 from ompy.frameworks.sealing import insist_on_seal
 from ompy.mca.component import NotAvailable
 from ompy.mca.hooks import hook_caller
-from ompy.runtime.call_account import balance
+from ompy.runtime.call_account import Group, balance
 from ompy.runtime.isolation import expect, isolated
 from ompy.runtime.nic_selection import find_nics
 from ompy.runtime.pml_selection import select_pml
@@ -45,6 +45,8 @@ class RankProcess:
         communicators: live ones, by context id.
         finalized: true after `finalize`.
         calls_ended: balance of the communicators that were freed (`call_account.py`).
+        other_calls: of an API besides MPI, its balance and its groups, when the rank leaves; None
+            where another rank may have ended it before it made all its calls.
         api: what the API above keeps about it.
         before_finalize: called when `finalize` begins, the last one first.
         others_waiting: as `Pml.waiting`, of what else the rank does.
@@ -71,6 +73,7 @@ class RankProcess:
         self.communicators = context.communicators
         self.finalized = False
         self.calls_ended = 0
+        self.other_calls: Callable[[], tuple[int, list[Group]] | None] = _no_others
         self.api: Any = None
         self.before_finalize: list[Callable[[], object]] = []
         self.others_waiting: Callable[[], list[str]] = list
@@ -204,6 +207,11 @@ class RankProcess:
             self.context.engine.remove_poller(module)
         self.context.network.close()
         self.context.trace.finish("finalize")
+
+
+def _no_others() -> tuple[int, list[Group]]:
+    """There is no API besides MPI."""
+    return 0, []
 
 
 def _healing(registry: Registry) -> HealingLimits:

@@ -171,7 +171,12 @@ def leave(process: RankProcess) -> None:
     _shared.users -= 1
     if _shared.users:
         return
-    calls = account(list(process.communicators.values()), process.calls_ended)
+    calls = {}
+    others = process.other_calls()
+    if others is not None:
+        ended, groups = others
+        communicators = list(process.communicators.values())
+        calls = account(communicators, process.calls_ended + ended, groups)
     process.finalize()
     process.registry.close()
     farewell = getattr(process.context.wireup, "finalized", None)

@@ -30,8 +30,9 @@ def test_pt2pt(seed: int, inline: str) -> None:
     assert sum(job.results) > ranks
 
 
+@pytest.mark.parametrize("words", [True, False], ids=["words", "region"])
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_sm(seed: int) -> None:
+def test_sm(seed: int, words: bool) -> None:
     ranks = 2 + seed % 3
     job = virtual(
         ranks,
@@ -39,5 +40,6 @@ def test_sm(seed: int) -> None:
         seed=seed,
         btl="self,sm",
         osc="sm,pt2pt",
+        osc_sm_word_locks=words,
     )
     assert sum(job.results) > ranks

@@ -11,9 +11,17 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from ompy.cli import forms
 from ompy.cli.build import build as build_in_place
 from ompy.cli.building import cached, compiling, progress
-from ompy.cli.building.modules import dotted, hot_modules, optimiser_of
+from ompy.cli.building.modules import (
+    BINDINGS,
+    EVERYTHING,
+    dotted,
+    hot_modules,
+    optimiser_of,
+    unusable_here,
+)
 from ompy.cli.building.preparing import write_sources
 from ompy.cli.building.processes import Forks, WorkFailed
 from ompy.cli.hot import BUSIEST, HOT, OFTEN, SHARED
@@ -85,6 +93,44 @@ def test_each_module_that_is_named_is_there(tree: Path) -> None:
     assert optimiser_of("somebody.elses") == OFTEN
 
 
+def test_what_drives_a_library_is_of_use_where_the_library_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv(EVERYTHING, raising=False)
+    monkeypatch.setattr("ctypes.util.find_library", lambda name: None)
+    assert set(unusable_here()) == set(BINDINGS["fabric"])
+    monkeypatch.setenv(EVERYTHING, "1")
+    assert not unusable_here()
+    monkeypatch.setenv(EVERYTHING, "0")
+    monkeypatch.setattr("ctypes.util.find_library", lambda name: f"lib{name}.so.1")
+    assert not unusable_here()
+
+
+def test_nothing_that_is_always_compiled_needs_what_may_be_left_out(
+    tree: Path, prepared: Path
+) -> None:
+    seldom = tuple(name for names in BINDINGS.values() for name in names)
+    names = {dotted(tree, path) for path in hot_modules(tree)}
+    left_out = {name for name in names if name.startswith(seldom)}
+    assert len(left_out) > 10
+    for name in names - left_out:
+        declared = prepared.joinpath(*name.split(".")).with_suffix(".pxd").read_text()
+        assert not [other for other in seldom if f"{other.rstrip('.')}" in declared], name
+
+
+def test_an_installation_says_what_of_it_is_interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def compiled(stem: str) -> bool:
+        return "/ofi/" not in stem
+
+    monkeypatch.setattr(forms.ompy, "PURE", False)
+    monkeypatch.setattr(forms, "_is_compiled", compiled)
+    assert re.fullmatch(r"compiled \((\d+) of (?!\1)\d+ modules\)", forms.described())
+    assert "ofi" in forms.advice()
+    assert "ompy build" in forms.advice()
+    monkeypatch.setattr(forms, "_is_compiled", lambda stem: True)
+    assert not forms.advice()
+
+
 def test_works_run_and_the_first_that_fails_is_told(tmp_path: Path) -> None:
     def work(name: str) -> None:
         (tmp_path / name).touch()
@@ -151,7 +197,7 @@ def test_a_working_copy_is_not_compiled_in_place() -> None:
 def test_a_kept_build_is_taken(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
 
-    def compile_all(tree: Path, target: Path, optimiser: str) -> None:
+    def compile_all(tree: Path, target: Path, optimiser: str, without: tuple[str, ...]) -> None:
         calls.append(optimiser)
         made = target / "ompy" / f"made{compiling.suffix()}"
         made.parent.mkdir(parents=True)

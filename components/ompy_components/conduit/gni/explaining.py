@@ -248,8 +248,17 @@ class Explaining:
                 if way != now:
                     yield Change(text, way)
             yield from self._cutover_changes(asked, now)
+        elif asked.name.startswith("long") and asked.size > self._room(asked):
+            yield Change(f"{self._room(asked)} bytes or fewer", self._fitting_way(asked))
+            if not self._near(asked.peer):
+                put = asked._replace(name="put", bulk=True)
+                yield from self._cutover_changes(put, self.way(put))
         if asked.peer in self._conduit.neighbours():
             yield from self._pshm_change()
+
+    def _fitting_way(self, asked: OperationAsked) -> str:
+        """The way of a Long whose bytes go along."""
+        return self.way(asked._replace(size=self._room(asked)))
 
     def _cutover_changes(self, asked: OperationAsked, now: str) -> Iterator[Change]:
         size = min(asked.size, TRANSFER_MAX)

@@ -60,15 +60,6 @@ def contradiction(values: Values) -> str:
             f"bounce_size is {values.bounce_size} bytes, which is not one bounce buffer of {buffer}"
             " bytes (the larger of get_bounce_register_cutover and put_bounce_register_cutover)"
         )
-    if values.segment_mode == EVERYTHING:
-        return (
-            "segment_mode is everything, which these conduits never had: put and get want a "
-            "segment, fast or large (a buffer of Python has no address that others could name)"
-        )
-    for name in ("tracemask", "statsmask"):
-        wrong = wrong_mask(getattr(values, name))
-        if wrong:
-            return f"{name} is {getattr(values, name)}: {wrong} is none of {LETTERS}"
     if values.exittimeout_min > values.exittimeout_max:
         return (
             f"exittimeout_min is {values.exittimeout_min} s, which is more than exittimeout_max, "
@@ -77,9 +68,28 @@ def contradiction(values: Values) -> str:
     return ""
 
 
-def wrong_mask(mask: str) -> str:
-    """The letters of a mask that mean nothing."""
-    return "".join(sorted(set(mask) - set(LETTERS)))
+def check_mask(mask: str) -> None:
+    """See that each letter of a mask means something.
+
+    Raises:
+        ValueError: one does not.
+    """
+    wrong = "".join(sorted(set(mask) - set(LETTERS)))
+    if wrong:
+        raise ValueError(f"{wrong} is none of {LETTERS}")
+
+
+def check_segment_mode(mode: str) -> None:
+    """See that it is a mode these conduits have.
+
+    Raises:
+        ValueError: it is the one that they lack.
+    """
+    if mode == EVERYTHING:
+        raise ValueError(
+            "these conduits never had it: put and get want a segment, fast or large (a buffer of "
+            "Python has no address that others could name)"
+        )
 
 
 def _names(*variables: str) -> tuple[Synonym, ...]:
@@ -352,6 +362,7 @@ def _modes() -> tuple[Parameter, ...]:
                 "large": "as fast: these conduits register all of it at once",
                 EVERYTHING: "all memory; refused, as these conduits never had it",
             },
+            check=check_segment_mode,
         ),
     )
 
@@ -393,6 +404,7 @@ def _recordings() -> tuple[Parameter, ...]:
             f"What is in {what}: G gets, P puts, A messages, I the rank, C the conduit, D details.",
             level=5,
             synonyms=_names(f"GASNET_{name.upper()}"),
+            check=check_mask,
         )
 
     return (

@@ -23,6 +23,14 @@ class SmOscComponent(OscComponent):
             level=9,
             unit="points",
         ),
+        Parameter(
+            "word_locks",
+            "bool",
+            True,
+            "Whether locks are words of the shared memory, where all members run compiled: an "
+            "operation then costs a copy and little more. Otherwise they are the kernel's.",
+            level=6,
+        ),
     )
 
     def query(self, window: Window) -> OscModule | None:
@@ -41,7 +49,7 @@ class SmOscComponent(OscComponent):
             return None
         from ompy_components.osc.sm.module import shared_window
 
-        return shared_window(window)
+        return shared_window(window, by_words=self.values.word_locks)
 
 
 COMPONENT = SmOscComponent()

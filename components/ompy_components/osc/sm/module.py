@@ -3,10 +3,11 @@
     0         the value that proves the memory to be the right one
     waiting   a word per member: the rank whose lock it waits for, and 1; 0 for none. Who finalizes
               with that lock adds its own rank and 1, in the upper half: the wait is in vain
+    locks     words behind these, as `osc_base/word_locks.py` has them
     parts     the members' parts, one after the other, from a page's beginning on
 
-Locks are those of the region, so that they go with a process that ends: of each rank one for
-epochs, and one that is held for as long as an accumulate takes.
+Of each rank there is a lock for epochs, and one that is held for as long as an accumulate takes.
+They are those words where all members run compiled, and else the region's, which are the kernel's.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from ompy.frameworks.osc import Place, Window
 from ompy.frameworks.osc_base.agreement import all_say
 from ompy.frameworks.osc_base.exposed import Exposed, combine_elements, swap_element
 from ompy.frameworks.osc_base.module import MessageOsc
+from ompy.frameworks.osc_base.word_locks import WordLocks, can_lock, room
 from ompy.frameworks.shared_memory import PAGE, PROOF_SIZE, SharedMemory, share
 from ompy.net.base import LinkError, RegionLocks
 
@@ -34,13 +36,22 @@ LEAVER: Final = 32  # bits of a word below the rank that has left; half of them
 NO_DATA: Final = 0  # bytes; no command of this window has data, so the value is arbitrary
 
 
-def shared_window(window: Window) -> SmOsc | None:
-    """A module for a window; None, in all members, if one of them cannot share its memory."""
+def shared_window(window: Window, *, by_words: bool) -> SmOsc | None:
+    """A module for a window; None, in all members, if one of them cannot share its memory.
+
+    Args:
+        window: the window.
+        by_words: locks may be words of the memory.
+    """
     communicator = window.communicator
     shared = share(communicator, _first(communicator.size) + sum(window.sizes))
     if shared.view is None:
         return None
-    locks: RegionLocks | None = None
+    locks: RegionLocks | WordLocks | None = None
+    able = by_words and can_lock(one_at_a_time=communicator.context.network.virtual)
+    if all_say(communicator, able):
+        locks = WordLocks(shared.view, PROOF_SIZE, communicator.size, communicator.rank)
+        return SmOsc(window, shared, locks)
     with suppress(LinkError):
         locks = shared.locks()
     if not all_say(communicator, locks is not None):
@@ -54,13 +65,15 @@ def shared_window(window: Window) -> SmOsc | None:
 
 def _first(ranks: int) -> int:
     """Where the first part begins."""
-    return -(-(PROOF_SIZE + ranks * WORD) // PAGE) * PAGE
+    return -(-(PROOF_SIZE + room(ranks)) // PAGE) * PAGE
 
 
 class SmOsc(MessageOsc):
     """Operations are done when they are called; messages are for `Post` and `Complete` only."""
 
-    def __init__(self, window: Window, shared: SharedMemory, locks: RegionLocks) -> None:
+    def __init__(
+        self, window: Window, shared: SharedMemory, locks: RegionLocks | WordLocks
+    ) -> None:
         communicator = window.communicator
         view = shared.view
         assert view is not None, "it is shared"
@@ -72,7 +85,7 @@ class SmOsc(MessageOsc):
         super().__init__(window, NO_DATA)
         self._shared = shared
         self._words = view[: _first(communicator.size)].cast("Q")
-        self._region_locks = locks
+        self._memory_locks = locks
         self._members = [Exposed(part) for part in self._parts]
         self._held: set[int] = set()  # ranks whose lock this one has
         network = communicator.context.network
@@ -81,21 +94,39 @@ class SmOsc(MessageOsc):
 
     def leave(self) -> None:
         """Give back the locks it holds; as with messages, whoever waits for one is told."""
-        for target in sorted(self._held):
+        for target in range(len(self._parts)):
+            if not self._holds(target):
+                continue
             waiting = self._waiting_for(target)
             for rank in waiting:
                 self._words[FIRST + rank] = (self.rank + 1) << LEAVER | target + 1
             self._give_back(target)
             self._ring(waiting)
 
+    def _holds(self, target: int) -> bool:
+        if isinstance(self._memory_locks, WordLocks):
+            return self._memory_locks.holds(target)
+        return target in self._held
+
     def close(self) -> None:
         """Give the memory back; it goes when nobody looks at it any more."""
         super().close()
-        self._region_locks.close()
+        self._memory_locks.close()
         self._words.release()
         self._parts.clear()
         self._members.clear()
         self._shared.close()
+
+    def straight(self) -> tuple[list[memoryview], WordLocks] | None:
+        """The parts, where the locks are words."""
+        return (
+            (self._parts, self._memory_locks) if isinstance(self._memory_locks, WordLocks) else None
+        )
+
+    def wake_waiting(self, target: int) -> None:
+        """Ring those who wait for a lock, and let others get on."""
+        self._ring(self._waiting_for(target))
+        self._engine.progress()
 
     def shared(self, rank: int) -> memoryview | None:
         """Any member's part."""
@@ -159,6 +190,12 @@ class SmOsc(MessageOsc):
 
     # --- completion
 
+    def fence(self) -> None:
+        """All is done already: meet."""
+        raw.fence()
+        self.barrier()
+        raw.fence()
+
     def flush(self, targets: Sequence[int]) -> None:
         """All is done already; others get on."""
         raw.fence()
@@ -188,7 +225,7 @@ class SmOsc(MessageOsc):
     def _give_back(self, target: int) -> None:
         self._held.discard(target)
         raw.fence()
-        self._region_locks.unlock(target)
+        self._memory_locks.unlock(target)
         raw.fence()
         self._ring(self._waiting_for(target))
 
@@ -223,10 +260,10 @@ class SmOsc(MessageOsc):
 
     def end_atomic(self, target: int) -> None:
         """Give it back. Nobody has it for so long that others would sleep."""
-        self._region_locks.unlock(len(self._parts) + target)
+        self._memory_locks.unlock(len(self._parts) + target)
 
     def _have(self, number: int, *, exclusive: bool) -> None:
-        locks = self._region_locks
+        locks = self._memory_locks
         if locks.try_lock(number, exclusive=exclusive):
             return
         held = False
@@ -235,6 +272,8 @@ class SmOsc(MessageOsc):
         def attempt() -> bool:
             nonlocal held
             held = held or locks.try_lock(number, exclusive=exclusive)
+            if not held and isinstance(locks, WordLocks):
+                self._free_of_the_dead(locks, number)
             return held or bool(self._words[word] >> LEAVER)
 
         self._words[word] = number + 1
@@ -249,6 +288,15 @@ class SmOsc(MessageOsc):
             proc = self._communicator.procs[leaver - 1]
             detail = f"{proc} has finalized MPI with the lock of rank {number} of this window"
             raise MPIError(ERR_PROC_FAILED, detail)
+
+    def _free_of_the_dead(self, locks: WordLocks, number: int) -> None:
+        """What the kernel does with its own locks; and wake whom the attempt has disturbed."""
+        for rank in range(len(self._parts)):
+            if self._gone(rank):
+                locks.take_from(number, rank)
+        if locks.disturbed:
+            locks.disturbed = False
+            self._ring([each for each in self._waiting_for(number) if each != self.rank])
 
 
 class _Atomic:

@@ -9,19 +9,23 @@ import hashlib
 import os
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from ompy.cli.building.compiling import compile_modules as compile_all
 from ompy.cli.building.compiling import compiler, suffix
 
 
-def build_or_copy(tree: Path, folder: str, optimiser: str = "") -> list[Path]:
+def build_or_copy(
+    tree: Path, folder: str, optimiser: str = "", without: Sequence[str] = ()
+) -> list[Path]:
     """Compile the hot modules of a tree into it, or take what is kept.
 
     Args:
         tree: the folder with the packages.
         folder: to keep it in; empty: it is not kept.
         optimiser: option of the C compiler; empty: as `modules.py` says.
+        without: how names of modules begin that stay interpreted.
 
     Returns:
         The extension files.
@@ -30,22 +34,22 @@ def build_or_copy(tree: Path, folder: str, optimiser: str = "") -> list[Path]:
         As `compiling.compile_modules`.
     """
     if not folder:
-        return compile_all(tree, tree, optimiser)
-    kept = Path(folder, digest(tree, optimiser))
+        return compile_all(tree, tree, optimiser, without)
+    kept = Path(folder, digest(tree, optimiser, without))
     if not kept.exists():
         begun = kept.with_name(f"{kept.name}.{os.getpid()}")
-        compile_all(tree, begun, optimiser)
+        compile_all(tree, begun, optimiser, without)
         begun.rename(kept)
     shutil.copytree(kept, tree, dirs_exist_ok=True)
     return sorted(tree.rglob(f"*{suffix()}"))
 
 
-def digest(tree: Path, optimiser: str) -> str:
+def digest(tree: Path, optimiser: str, without: Sequence[str] = ()) -> str:
     """A name for all that decides what comes out: sources, Cython, Python, the compiler's call."""
     import Cython
 
     found = hashlib.sha256()
-    words = [Cython.__version__, sys.version, optimiser, *compiler()]
+    words = [Cython.__version__, sys.version, optimiser, *without, *compiler()]
     found.update("\0".join(words).encode())
     for path in _read(tree):
         found.update(f"\0{path.relative_to(tree)}\0".encode())

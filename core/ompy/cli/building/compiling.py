@@ -11,7 +11,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -107,13 +107,16 @@ def suffix() -> str:
     return str(sysconfig.get_config_var("EXT_SUFFIX"))
 
 
-def compile_modules(tree: Path, target: Path, optimiser: str = "") -> list[Path]:
+def compile_modules(
+    tree: Path, target: Path, optimiser: str = "", without: Sequence[str] = ()
+) -> list[Path]:
     """Compile the hot modules of a tree.
 
     Args:
         tree: the folder with the packages; nothing is written there.
         target: the folder for the extensions, which go where they belong below it.
         optimiser: option of the C compiler, for all; empty: as `modules.py` says.
+        without: how names of modules begin that stay interpreted.
 
     Returns:
         The extension files made.
@@ -123,7 +126,12 @@ def compile_modules(tree: Path, target: Path, optimiser: str = "") -> list[Path]
         SourceError, TranslationError, WorkFailed: a module does not compile.
     """
     cores = len(os.sched_getaffinity(0))
-    modules = sorted(hot_modules(tree), key=lambda path: -path.stat().st_size)
+
+    def wanted(path: Path) -> bool:
+        return not dotted(tree, path).startswith(tuple(without))
+
+    modules = sorted(filter(wanted, hot_modules(tree)), key=lambda path: -path.stat().st_size)
+    extensions = list(filter(wanted, extension_sources(tree)))
     made: list[Path] = []
 
     def place(name: str) -> Path:
@@ -143,7 +151,7 @@ def compile_modules(tree: Path, target: Path, optimiser: str = "") -> list[Path]
     ):
         try:
             gc.disable()  # what Cython makes stays; the collector would only touch, and copy, pages
-            works = _works(tree, modules, Path(folder), place, optimiser)
+            works = _works(tree, modules, extensions, Path(folder), place, optimiser)
             for name in Forks(cores).run_in_forks(works):
                 progress.show_step(name)
         finally:
@@ -155,6 +163,7 @@ def compile_modules(tree: Path, target: Path, optimiser: str = "") -> list[Path]
 def _works(
     tree: Path,
     modules: list[Path],
+    extensions: list[Path],
     folder: Path,
     place: Callable[[str], Path],
     optimiser: str,
@@ -170,7 +179,7 @@ def _works(
         compile_extension(source, target, optimiser or optimiser_of(name))
 
     yield SHARED, partial(through_c, translate_shared, SHARED, place(SHARED))
-    for path in extension_sources(tree):
+    for path in extensions:
         name = dotted(tree, path).removesuffix("_source")
         yield name, partial(_extension, path, folder, place(name), optimiser or optimiser_of(name))
     prepared = folder / PREPARED

@@ -2,18 +2,41 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Final
 
 from ompy.cli.forms import PACKAGES
 from ompy.cli.hot import HOT, INLINE, OFTEN
 
+EVERYTHING: Final = "OMPY_BUILD_ALL"  # variable: for machines that have what this one lacks
+# what is of no use without a library that is not ours, and those of these that are compiled
+BINDINGS: Final = {
+    "fabric": (
+        "ompy.frameworks.nic.fabric",
+        "ompy_components.btl.ofi.",
+        "ompy_components.nic.libfabric.",
+    ),
+}
 EXTENSION_SOURCE: Final = "_source.py"  # x_source.py writes the C of an extension x
 
 
 def optimiser_of(name: str) -> str:
     """The option of the C compiler with which a module is compiled."""
     return HOT.get(name, OFTEN)
+
+
+def unusable_here() -> tuple[str, ...]:
+    """How the names of the modules begin that drive a library this machine does not have.
+
+    None where the environment asks for everything.
+    """
+    from ctypes.util import find_library
+
+    if os.environ.get(EVERYTHING, "") not in ("", "0"):
+        return ()
+    missing = (names for library, names in BINDINGS.items() if not find_library(library))
+    return tuple(name for names in missing for name in names)
 
 
 def hot_modules(tree: Path) -> list[Path]:

@@ -222,6 +222,10 @@ class RemoteWireUp(WireUp):
         """Tell the conductor with the next call."""
         self._world.later("leaving", list(told))
 
+    def finalized(self, calls: dict[str, Any]) -> None:
+        """This rank has finalized, with this account of its collective calls."""
+        self._world.later("finalized", calls)
+
     def abort(self, code: int, reason: str) -> None:
         """End the world, this process with it."""
         self._world.call("abort", code, reason)

@@ -81,6 +81,7 @@ class RankStub:
         news: ranks that have left or ended, and verdicts on paths, to be told with the next answer.
         outages: the lasting faults of the rank.
         report: what the rank said at its end: counts and strikes.
+        calls: the account of its collective calls (`call_account.py`), once it has finalized.
         done: its process has come to its end.
     """
 
@@ -113,6 +114,7 @@ class RankStub:
         self.news: list[tuple[Any, ...]] = []
         self.outages: Outages | None = None
         self.report: dict[str, Any] = {}
+        self.calls: dict[str, Any] = {}
         self.done = False
         self._in_question = False
         self._line = line
@@ -258,6 +260,10 @@ class RankStub:
     def do_leaving(self, told: list[int]) -> None:
         """The rank has begun to finalize."""
         self._wireup.leaving(told)
+
+    def do_finalized(self, calls: dict[str, Any]) -> None:
+        """The rank has finalized: an account of its collective calls."""
+        self.calls = calls
 
     def do_abort(self, code: int, reason: str) -> None:
         """End the world."""

@@ -17,6 +17,7 @@ from ompy.engine.virtual import Conductor, Deadlock, RankFailed, VirtualEngine
 from ompy.frameworks.job import Job
 from ompy.net.fault_rules import FaultRule
 from ompy.net.virtual import Fabric, Rail
+from ompy.runtime.call_account import complaint
 from ompy.runtime.control import KEY_SIZE
 from ompy.runtime.probes.virtual import VirtualAgents
 from ompy.runtime.rank_spans import ranks_in_words
@@ -24,6 +25,7 @@ from ompy.runtime.simulation.host_memory import Segments, make_file
 from ompy.runtime.simulation.line import Line
 from ompy.runtime.simulation.rank import Part, run_rank
 from ompy.runtime.simulation.stub import RankEnded, RankStub, ServedNetwork, Stuck
+from ompy.runtime.verdict import IMPROPER
 from ompy.runtime.virtual import NEWS, Board, VirtualWireUp
 
 DEADLOCK: Final = 4  # exit code; arbitrary: none of a program's usual ones, nor another of ours
@@ -254,7 +256,15 @@ class World:
             return "deadlock", DEADLOCK, f"{text}\n{self._where()}"
         except TimeoutError as problem:
             return "limit", BEYOND, f"{problem}\n{self._where()}"
-        return "ended", 0, ""
+        return self._compared()
+
+    def _compared(self) -> tuple[str, int, str]:
+        """How a world ended in which all ranks came to their end: were their calls the same."""
+        accounts = {stub.rank: stub.calls for stub in self._stubs if stub.calls}
+        found = complaint(accounts) if len(accounts) == len(self._stubs) else ""
+        if not found:
+            return "ended", 0, ""
+        return "failed", IMPROPER, f"the ranks did not make the same collective calls: {found}"
 
     def _failed(self, failure: RankFailed) -> tuple[str, int, str]:
         """How a world ended in which a stub's work for its rank was cut short."""
