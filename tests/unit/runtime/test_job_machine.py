@@ -58,7 +58,13 @@ WORDS = {
     Kind.STARTED: {"rank": 0, "pid": 7},
     Kind.STAGE: {"rank": 0, "stage": "attached"},
     Kind.UNSTARTED: {"rank": 0, "code": 1},
-    Kind.EXITED: {"rank": 0, "status": 0, "stage": "started", "reason": "ended"},
+    Kind.EXITED: {
+        "rank": 0,
+        "status": 0,
+        "stage": "started",
+        "reason": "ended",
+        "expendable": False,
+    },
     Kind.LOST: {"rank": 0, "pid": 7},
     Kind.ABORTED: {"rank": 0, "pid": 7, "code": 4},
     Kind.AGENT_GONE: {"node": 1, "pid": 200, "alone": True},
@@ -127,9 +133,11 @@ def life(rank: int, node: int) -> list[Event]:
     return [*told, ended(rank, node, 0)]
 
 
-def ended(rank: int, node: int, status: int) -> Event:
-    said = {"rank": rank, "pid": 1, "status": status, "stage": "finalized", "reason": "ended"}
-    return word(node, Kind.EXITED, **said)
+def ended(
+    rank: int, node: int, status: int, *, stage: str = "finalized", expendable: bool = False
+) -> Event:
+    said = {"rank": rank, "pid": 1, "status": status, "stage": stage, "reason": "ended"}
+    return word(node, Kind.EXITED, expendable=expendable, **said)
 
 
 def host(node: int) -> list[Event]:

@@ -45,6 +45,7 @@ def serve_tasks(client: MPI.Intercomm, workers: MPI.Intracomm) -> None:
         MPI.Exception: the client is gone.
     """
     set_comm_workers(workers)
+    MPI._set_expendable(True)  # the client hears of it, and breaks the pool
     try:
         status = MPI.Status()
         while True:
@@ -53,6 +54,7 @@ def serve_tasks(client: MPI.Intercomm, workers: MPI.Intracomm) -> None:
                 return
             _send_result(client, workers, status.Get_tag(), _called(task, workers))
     finally:
+        MPI._set_expendable(False)
         set_comm_workers(None)
 
 
