@@ -60,7 +60,8 @@ def wanted() -> dict[Path, str]:
 
 def stub_of(source: str) -> str:
     """A stub with the names of a module."""
-    names = sorted(importlib.import_module(source).__all__)
+    found = importlib.import_module(source).__all__
+    names = sorted(found, key=lambda name: (name[0].islower(), not name.isupper(), name))
     imports = [f"from {source} import {name} as {name}" for name in names]
     listed = ["__all__ = [", *(f'    "{name}",' for name in names), "]"]
     return "\n".join([*imports, "", *listed, ""])
