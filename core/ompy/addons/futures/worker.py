@@ -42,7 +42,7 @@ def serve_tasks(client: MPI.Intercomm, workers: MPI.Intracomm) -> None:
         workers: all workers.
 
     Raises:
-        MPI.Exception: the client is gone.
+        MPI.Exception: of a call, but for the client's end, which is the end of the work.
     """
     set_comm_workers(workers)
     MPI._set_expendable(True)  # the client hears of it, and breaks the pool
@@ -53,8 +53,12 @@ def serve_tasks(client: MPI.Intercomm, workers: MPI.Intracomm) -> None:
             if task is None:
                 return
             _send_result(client, workers, status.Get_tag(), _called(task, workers))
+    except MPI.Exception as problem:
+        if problem.Get_error_class() != MPI.ERR_PROC_FAILED:
+            raise
     finally:
-        MPI._set_expendable(False)
+        if not MPI.Is_finalized():
+            MPI._set_expendable(False)
         set_comm_workers(None)
 
 
