@@ -289,3 +289,24 @@ def test_other_hosts_hear_of_an_end() -> None:
     assert isinstance(act, Send)
     assert (act.to, act.kind, act.body) == (0, Kind.DEPARTED, b"ended")
     assert act.header == {"rank": 3, "finalized": True}
+
+
+@pytest.mark.parametrize("status", [0, 3, -9])
+def test_a_rank_that_others_can_do_without_ends_nothing(status: int) -> None:
+    for seed in range(50):
+        lives, dies = life(0, 0), life(1, 0)
+        gone = ended(1, 0, status, stage="initialized", expendable=True)
+        here = [*lives[:4], *dies[:4], word(0, Kind.FENCED), gone, *lives[4:]]
+        made = machine()
+        acts = run(made, mixed([*here, word(0, Kind.FINISHED, node=0)], host(1), seed))
+        assert made.exit_code == 0
+        assert not failures(acts)
+        told = [act.finding.name for act in acts if isinstance(act, Find)]
+        assert told.count("rank lost") == 1
+        news = [act for act in acts if isinstance(act, Send) and act.kind is Kind.DEPARTED]
+        assert {(act.to, act.header["rank"]) for act in news if act.header["rank"] < 2} == {
+            (1, 0),
+            (1, 1),
+        }
+        assert all(act.header["finalized"] for act in news)
+        assert not any(isinstance(act, Send) and act.kind is Kind.END for act in acts)
