@@ -19,6 +19,10 @@ TERMS: Final = {
     r"casualt(y|ies)": "lost",
     r"confidants?": "the name of who is told",
     r"menders?": "path_life",
+    r"doom(s|ed)?": "fail",
+    r"deafen(s|ed|ing)?": "block receiving",
+    r"visitors?": "half-open connection",
+    r"desks?": "inquiries",
 }
 # verbs that say nothing of what they act on when they stand alone
 VERBS: Final = """

@@ -118,7 +118,7 @@ def test_attack_on_a_running_job(name: str) -> None:
     report = job.stop()
     assert done[0] > 5, "the attack did happen"
     assert report["rounds"] > 5, "and the job went on"
-    assert report["visitors"] <= 64
+    assert report["half_open"] <= 64
 
 
 def test_a_crowd_of_half_open_connections() -> None:
@@ -130,7 +130,7 @@ def test_a_crowd_of_half_open_connections() -> None:
             held.append(dial(door))
     time.sleep(0.5)
     report = job.stop()
-    assert report["visitors"] <= 8
+    assert report["half_open"] <= 8
     closed = 0
     for connection in held:
         connection.settimeout(1)

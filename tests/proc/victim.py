@@ -24,6 +24,6 @@ while not stop:
     if comm.rank == 0:
         stop = bool(select.select([sys.stdin], [], [], 0)[0])
     stop = comm.bcast(stop)
-most = comm.reduce(len(tcp.door.visitors), op=MPI.MAX)
+most = comm.reduce(len(tcp.accepting.half_open), op=MPI.MAX)
 if comm.rank == 0:
-    print(json.dumps({"rounds": rounds, "visitors": most}), flush=True)
+    print(json.dumps({"rounds": rounds, "half_open": most}), flush=True)

@@ -154,6 +154,6 @@ def test_a_message_is_counted_by_the_rank() -> None:
                 pml.wait(comm, pml.irecv(comm, room, 0, number))
 
     world.run(program)
-    (strike,) = faults[0].strikes
+    (strike,) = faults[0].injections
     assert before[1] < strike.nth <= before[2]
     assert strike.nth - before[1] in {4, 5}, "1472 bytes a packet"

@@ -155,7 +155,7 @@ def test_strangers_disturb_nobody(saying: str, seed: int) -> None:
         for stranger in strangers:
             stranger.act()
         exchange(process)
-        return len(tcp(process).door.visitors)
+        return len(tcp(process).accepting.half_open)
 
     held = virtual(2, program, seed=seed, btl="self,tcp", btl_tcp_half_open_max=4).results
     assert all(count <= 4 for count in held)
@@ -166,9 +166,9 @@ def test_half_open_connections_are_dropped_in_time() -> None:
         comm = world(process)
         stranger = Stranger(process, 1 - comm.rank, b"")
         engine = process.context.engine
-        engine.wait_until(lambda: bool(tcp(process).door.visitors), 10**9)
-        assert tcp(process).door.visitors
-        gone = engine.wait_until(lambda: not tcp(process).door.visitors, 10**9)
+        engine.wait_until(lambda: bool(tcp(process).accepting.half_open), 10**9)
+        assert tcp(process).accepting.half_open
+        gone = engine.wait_until(lambda: not tcp(process).accepting.half_open, 10**9)
         stranger.stream.close()
         return gone
 

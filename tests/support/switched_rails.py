@@ -66,7 +66,7 @@ class RailFault(DatagramFault):
         self._rank = driver.rank
         self._switch = switch
 
-    def silences(self, receiver: int, rail: str) -> bool:
+    def blocks_sending(self, receiver: int, rail: str) -> bool:
         switch = self._switch
         concerned = switch.victim in (None, self._rank, receiver)
         return switch.broken and rail == switch.rail and concerned

@@ -82,6 +82,7 @@ HOT: Final = {
     "ompy_components.btl.tcp.endpoint": BUSY,
     "ompy_components.btl.tcp.fifo": OFTEN,
     "ompy_components.btl.tcp.framing": BUSY,
+    "ompy_components.btl.tcp.kept": OFTEN,
     "ompy_components.btl.tcp.module": OFTEN,
     "ompy_components.btl.tcp.traffic": BUSY,
     "ompy_components.coll.sm.blocks": BUSY,

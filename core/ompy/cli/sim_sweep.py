@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ompy import outputs
 from ompy.cli.sim import PROGRAM, WARNING, job_id_of, make_scenario, preload, tell_faults, tell_user
 from ompy.net.fault_rules import FaultRule
-from ompy.net.flows import Strike
+from ompy.net.flows import Injection
 from ompy.runtime.fault_files import toml
 from ompy.runtime.fault_report import NEVER_FIRED, FaultTally
 from ompy.runtime.simulation.shrinking import events, shrink
@@ -134,7 +134,9 @@ class Sweep:
     def _shrink(self, trial: Trial, folder: Path) -> None:
         seed = trial.scenario.seed
         recorded = attempt(trial.scenario._replace(record=True))
-        every = events(self._rules, [Strike(*strike) for strike in recorded.outcome.strikes])
+        every = events(
+            self._rules, [Injection(*injection) for injection in recorded.outcome.injections]
+        )
         fails = partial(_fails, trial)
         if not fails(every):
             every = list(self._rules)  # what a rule does hangs on more than its strikes

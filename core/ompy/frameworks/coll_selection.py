@@ -13,7 +13,7 @@ Source: reference openmpi.md 0.6 and 1.5 (`mca_coll_base_comm_select`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ompy.data.errors import ERR_UNSUPPORTED_OPERATION, MPIError
@@ -111,6 +111,21 @@ def row(operation: str, offers: Sequence[Offer]) -> Row:
     return Row(operation, blocking, nonblocking, verdicts)
 
 
+@cache
+def _servers(kinds: tuple[type[CollModule], ...]) -> list[tuple[str, str, int]]:
+    """Which of several kinds of modules has each call first.
+
+    Returns:
+        The operation, the call (the operation's or that of its schedule), and the place of the
+        kind; -1 where none has it: of neighbourhoods the framework's own serves then.
+    """
+    return [
+        (operation, name, next((at for at, kind in enumerate(kinds) if kind.has(name)), -1))
+        for operation in (*OPERATIONS, *NEIGHBOURHOODS)
+        for name in (operation, f"schedule_{operation}")
+    ]
+
+
 def _nobody_else(_operation: str) -> list[str]:
     return []
 
@@ -139,21 +154,11 @@ class SelectedColl(CollModule):
         self._begun = 0
         self._under_way = 0
         self._when_idle: Callable[[], object] | None = None
-        for operation in OPERATIONS:
-            for name in (operation, f"schedule_{operation}"):
-                if not self._bind(name):
-                    setattr(self, name, partial(self._refuse, operation, name))
-        for operation in NEIGHBOURHOODS:  # where no module has one the framework's own serves
-            for name in (operation, f"schedule_{operation}"):
-                self._bind(name)
-
-    def _bind(self, name: str) -> bool:
-        """Give a call to the first module that has it. Whether there is one."""
-        for module in self._modules:
-            if module.has(name):
-                setattr(self, name, getattr(module, name))
-                return True
-        return False
+        for operation, name, place in _servers(tuple(map(type, self._modules))):
+            if place >= 0:
+                setattr(self, name, getattr(self._modules[place], name))
+            elif operation in OPERATIONS:
+                setattr(self, name, partial(self._refuse, operation, name))
 
     def table(self) -> list[Row]:
         """Which component serves which operation, and why."""
@@ -192,6 +197,13 @@ class SelectedColl(CollModule):
         for module in self._modules:
             if module.offers("barrier"):
                 return module.prompt_barrier()
+        return None
+
+    def share_values(self, said: bytes) -> list[bytes] | None:
+        """By the module whose allgather is the communicator's."""
+        for module in self._modules:
+            if module.offers("allgather"):
+                return module.share_values(said)
         return None
 
     def close(self) -> None:

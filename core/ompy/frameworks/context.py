@@ -72,8 +72,8 @@ class RankContext:
         tell_rail: that PML calls it with an event when a path breaks and when it is healed; set by
             who brings the rank up.
         communicators: live ones, by context id.
-        desk: what asks and answers which collective call the rank is in (`patience.py`), once one
-            has waited for long.
+        inquiries: what asks and answers which collective call the rank is in (`patience.py`), once
+            one has waited for long.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class RankContext:
         self.tell_rail: Callable[[RailEvent], object] = lambda _event: None
         self.tell_phase: Callable[[int, str, str], object] = lambda _peer, _rail, _phase: None
         self.communicators: dict[int, Communicator] = {}
-        self.desk: Any = None
+        self.inquiries: Any = None
         self._modex: dict[int, Modex] = {}
 
     @property

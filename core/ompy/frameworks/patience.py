@@ -155,7 +155,7 @@ class LongWait(Poller):
         self.problem: MPIError | None = None
         procs, me = communicator.procs, communicator.context.me
         self._peers = [rank for rank in peers if procs[rank] is not me]
-        self._desk = desk_of(communicator.context)
+        self._inquiries = inquiries_of(communicator.context)
         self._engine = communicator.context.engine
         self._timer: Timer | None = None
 
@@ -163,16 +163,16 @@ class LongWait(Poller):
         """Listen and ask; the caller holds the rank's lock."""
         if self.word and not self.over.complete:
             self._engine.add_poller(self)
-            self._desk.enter(self)
+            self._inquiries.enter(self)
             for rank in self._peers:
-                self._desk.tell(self.communicator, rank, ASK, self.word)
+                self._inquiries.tell(self.communicator, rank, ASK, self.word)
 
     def leave(self) -> None:
         """Listen no longer."""
         self._engine.remove_poller(self)
         if self._timer is not None:
             self._timer.cancel()
-        self._desk.leave(self)
+        self._inquiries.leave(self)
 
     def poll(self) -> int:
         """Nothing is done here."""
@@ -213,7 +213,7 @@ class LongWait(Poller):
         self.over.finish()
 
 
-class Desk:
+class CallInquiries:
     """Questions and answers of one rank; all is done with its lock held."""
 
     def __init__(self, context: RankContext) -> None:
@@ -296,9 +296,9 @@ class Desk:
                 wait.found(rank, word)
 
 
-def desk_of(context: RankContext) -> Desk:
-    """The desk of a rank, made on first use."""
-    if context.desk is None:
-        context.desk = Desk(context)
-    desk: Desk = context.desk
-    return desk
+def inquiries_of(context: RankContext) -> CallInquiries:
+    """The inquiries of a rank, made on first use."""
+    if context.inquiries is None:
+        context.inquiries = CallInquiries(context)
+    inquiries: CallInquiries = context.inquiries
+    return inquiries

@@ -386,15 +386,15 @@ class Middleware:
         """The datagram socket to use instead of `datagram`."""
         return datagram
 
-    def silences(self, receiver: int, rail: str) -> bool:
+    def blocks_sending(self, receiver: int, rail: str) -> bool:
         """Whether nothing that is sent to a rank over a rail gets there now, however small."""
         return False
 
-    def deafens(self, rail: str) -> bool:
+    def blocks_receiving(self, rail: str) -> bool:
         """Whether nothing that comes in over a rail is heard now."""
         return False
 
-    def strikes_work(self, receiver: int, rail: str, *, retries: bool) -> Work:
+    def work_outcome(self, receiver: int, rail: str, *, retries: bool) -> Work:
         """What becomes of work that is posted for a rank over a rail; see `Network.work`."""
         return UNTOUCHED
 
@@ -417,13 +417,13 @@ class Network:
         """Wrap every stream and datagram socket made from now on; the last one is outermost."""
         self._middleware.append(middleware)
 
-    def silenced(self, receiver: int, rail: str) -> bool:
+    def sending_blocked(self, receiver: int, rail: str) -> bool:
         """Whether some middleware swallows all that is sent to a rank over a rail."""
-        return any(layer.silences(receiver, rail) for layer in self._middleware)
+        return any(layer.blocks_sending(receiver, rail) for layer in self._middleware)
 
-    def deafened(self, rail: str) -> bool:
+    def receiving_blocked(self, rail: str) -> bool:
         """Whether some middleware swallows all that comes in over a rail."""
-        return any(layer.deafens(rail) for layer in self._middleware)
+        return any(layer.blocks_receiving(rail) for layer in self._middleware)
 
     def introduce(self, rank: int, addresses: Iterable[Address]) -> None:
         """Say which rank has these datagram sockets. Faults that name ranks need it."""
@@ -445,7 +445,7 @@ class Network:
         With `retries` the NIC's links send again by themselves, and nothing but work is struck.
         """
         for layer in self._middleware:
-            struck = layer.strikes_work(receiver, rail, retries=retries)
+            struck = layer.work_outcome(receiver, rail, retries=retries)
             if struck is not UNTOUCHED:
                 return struck
         return UNTOUCHED

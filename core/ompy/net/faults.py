@@ -78,7 +78,7 @@ class Fault(Middleware):
         if self._trace is not None and self._trace.active:
             self._trace.record("net.faults", self.kind.upper(), **fields)
 
-    def strikes(self, rate: float) -> bool:
+    def draws_fault(self, rate: float) -> bool:
         """Draw whether this packet is hit; `rate` is between 0 and 1."""
         return self.engine.random.random() < rate
 
@@ -147,7 +147,7 @@ class Drop(PacketFault):
 
     def transmit(self, inner: Datagram, packet: memoryview, address: Address) -> bool:
         """Lose it, or send it."""
-        if self.strikes(self.rate):
+        if self.draws_fault(self.rate):
             self.delivered(size=len(packet), to=address)
             return True
         return inner.send(packet, address)
@@ -161,7 +161,7 @@ class Duplicate(PacketFault):
     def transmit(self, inner: Datagram, packet: memoryview, address: Address) -> bool:
         """Send it, and perhaps again."""
         sent = inner.send(packet, address)
-        if sent and self.strikes(self.rate):
+        if sent and self.draws_fault(self.rate):
             self.delivered(size=len(packet), to=address)
             inner.send(packet, address)
         return sent
@@ -187,7 +187,7 @@ class Reorder(PacketFault):
 
     def transmit(self, inner: Datagram, packet: memoryview, address: Address) -> bool:
         """Send it now or later."""
-        if not self.strikes(self.rate):
+        if not self.draws_fault(self.rate):
             return inner.send(packet, address)
         delay = self.engine.random.randint(1, self.delay)
         self.delivered(size=len(packet), to=address, delay=delay)
@@ -207,7 +207,7 @@ class Corrupt(PacketFault):
 
     def transmit(self, inner: Datagram, packet: memoryview, address: Address) -> bool:
         """Send it, perhaps altered. The sender's own memory stays as it is."""
-        if not len(packet) or not self.strikes(self.rate):
+        if not len(packet) or not self.draws_fault(self.rate):
             return inner.send(packet, address)
         copy = bytearray(packet)
         bit = self.engine.random.randrange(8 * len(copy))
@@ -331,7 +331,7 @@ class Cut(LinkFault):
         """Up again: new connections can be made, packets sent."""
         self.down = False
 
-    def silences(self, receiver: int, rail: str) -> bool:
+    def blocks_sending(self, receiver: int, rail: str) -> bool:
         """While it is down."""
         return self.down
 
@@ -403,7 +403,7 @@ class BlackHole(LinkFault):
         for stream in list(self.streams):
             stream.push()
 
-    def silences(self, receiver: int, rail: str) -> bool:
+    def blocks_sending(self, receiver: int, rail: str) -> bool:
         """While the hole is open."""
         return self.active
 

@@ -9,7 +9,7 @@ from ompy.net.fault_rules import NEVER
 UNKNOWN: Final = -1  # the rank behind an address nobody has introduced
 
 
-class Strike(NamedTuple):
+class Injection(NamedTuple):
     """A packet that was struck: enough to strike the same one again.
 
     Attributes:

@@ -58,7 +58,7 @@ class Outages:
         rule = self._rules[index]
         return (not rule.rails or rail in rule.rails) and self.lasts(index, now)
 
-    def silences(self, receiver: int, rail: str, now: int) -> bool:
+    def blocks_sending(self, receiver: int, rail: str, now: int) -> bool:
         """Whether nothing small gets from the rank to `receiver` over `rail`."""
         for index in self._lasting:
             rule = self._rules[index]
@@ -69,6 +69,6 @@ class Outages:
                 return True
         return False
 
-    def deafens(self, rail: str, now: int) -> bool:
+    def blocks_receiving(self, rail: str, now: int) -> bool:
         """Whether nothing that comes in over `rail` gets to the rank."""
         return any(self.down(index, rail, now) for index in self._of_nics)

@@ -37,7 +37,7 @@ from ompy.net.fault_rules import (
     WORK_FAULTS,
     FaultRule,
 )
-from ompy.net.flows import PASSED, UNKNOWN, Flow, Outcome, Strike
+from ompy.net.flows import PASSED, UNKNOWN, Flow, Injection, Outcome
 from ompy.net.outages import Outages
 from ompy.net.scripted_sockets import ScriptedDatagram, ScriptedStream
 from ompy.net.work import UNTOUCHED, Work
@@ -56,8 +56,8 @@ class ScriptedFaults(Middleware):
 
     Attributes:
         delivered: how often each rule has struck at this rank.
-        strikes: which packets, while `record` is set.
-        record: keep `strikes`.
+        injections: which packets, while `record` is set.
+        record: keep `injections`.
         on_delivered: called after each strike; the owner may want to tell somebody.
         outages: what lasts here.
         on_outage: called when a packet has set something lasting off.
@@ -88,7 +88,7 @@ class ScriptedFaults(Middleware):
         self.rules = rules
         self.rank = rank
         self.delivered = [0] * len(rules)
-        self.strikes: list[Strike] = []
+        self.injections: list[Injection] = []
         self.record = False
         self.on_delivered: Callable[[], object] | None = None
         self.on_outage: Callable[[], object] | None = None
@@ -208,15 +208,15 @@ class ScriptedFaults(Middleware):
                 return True
         return False
 
-    def silences(self, receiver: int, rail: str) -> bool:
+    def blocks_sending(self, receiver: int, rail: str) -> bool:
         """Whether a black hole or the NIC swallows all that is sent to a rank over a rail."""
-        return self.outages.silences(receiver, rail, self.engine.now())
+        return self.outages.blocks_sending(receiver, rail, self.engine.now())
 
-    def deafens(self, rail: str) -> bool:
+    def blocks_receiving(self, rail: str) -> bool:
         """Whether the NIC of a rail is down."""
-        return self.outages.deafens(rail, self.engine.now())
+        return self.outages.blocks_receiving(rail, self.engine.now())
 
-    def strikes_work(self, receiver: int, rail: str, *, retries: bool) -> Work:
+    def work_outcome(self, receiver: int, rail: str, *, retries: bool) -> Work:
         """What becomes of the next work for a rank over a rail; it is counted as a packet is."""
         flow = self._works.setdefault((receiver, rail), Flow(receiver, rail))
         flow.count += 1
@@ -245,7 +245,7 @@ class ScriptedFaults(Middleware):
         what = self.rules[index].what
         if self.record:
             entry = (index, self.rank, flow.receiver, flow.rail, flow.count, detail)
-            self.strikes.append(Strike(*entry))
+            self.injections.append(Injection(*entry))
         if self._trace.active:
             where = {"to": flow.receiver, "rail": flow.rail, "nth": flow.count}
             self._trace.record("net.faults", what.upper(), rule=index, **where, size=size)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ompy.net.fault_rules import FaultRule
-from ompy.net.flows import Strike
+from ompy.net.flows import Injection
 from ompy.runtime.simulation.shrinking import events, shrink
 
 from tests.support.effort import effort
@@ -59,8 +59,8 @@ def test_nothing_is_needed() -> None:
 def test_events_are_single_packets() -> None:
     hole = FaultRule("black_hole", ranks=(1,), since=5)
     rules = [FaultRule("corrupt", probability=0.5, mode="byte"), hole, FaultRule("reorder")]
-    strikes = [Strike(2, 0, 1, "rail0", 9, 77), Strike(0, 1, -1, "rail0", 4, 13)]
-    assert events(rules, strikes) == [
+    injections = [Injection(2, 0, 1, "rail0", 9, 77), Injection(0, 1, -1, "rail0", 4, 13)]
+    assert events(rules, injections) == [
         FaultRule("corrupt", ranks=(1,), rails=("rail0",), nth=(4,), mode="byte", bit=13),
         hole,
         FaultRule("reorder", ranks=(0,), peers=(1,), rails=("rail0",), nth=(9,), delay=77),

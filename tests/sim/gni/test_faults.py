@@ -244,7 +244,7 @@ def test_what_has_struck_can_be_struck_again_one_by_one() -> None:
             script=rules,
             made=made,
         )
-        return found[0], made[0].strikes
+        return found[0], made[0].injections
 
     took, strikes = struck(*script)
     single = events(script, strikes)

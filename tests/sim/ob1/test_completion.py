@@ -12,13 +12,16 @@ from typing import Any
 import pytest
 from ompy.data.buffered import BufferedConvertor
 from ompy.data.convertor import ContiguousConvertor
+from ompy.data.errors import ERR_INTERN, MPIError
 from ompy.frameworks.btl import GET, PUT
 from ompy.frameworks.pml import BUFFERED, STANDARD
+from ompy_components.pml.ob1.states import SendState
 
 from tests.sim.ob1.programs import one_message, pieces
 from tests.sim.p2p.programs import buffer, pattern, send, world
 from tests.support.btl_journal import ImmediateJournalModule, btl_words, header
 from tests.support.rdma_btl import RdmaModule, RdmaRail, rdma_world
+from tests.support.worlds import virtual
 
 MS = 1_000_000
 Moment = tuple[int, bool, bool]  # completions kept back, the send is complete, the receive is
@@ -202,3 +205,41 @@ def test_a_buffered_message_is_kept_but_for_its_first_fragment() -> None:
         pml.wait(comm, request)
 
     rdma_world(2, program)
+
+
+@pytest.mark.parametrize("excess", [1, 4096])
+def test_more_bytes_than_a_message_has_are_an_error_with_its_story(excess: int) -> None:
+    """A piece that is counted twice would complete a message that lacks another."""
+    size = 1 << 20
+
+    def sender(process: Any) -> None:
+        pml, engine = process.pml, process.context.engine
+        request = pml.isend(world(process), send(pattern(size, 1)), 1, 5, STANDARD)
+        engine.wait_until(lambda: request.state is SendState.STREAMING)
+        before = request.delivered, request.in_flight
+        request.delivered, request.in_flight = size + excess, 0
+        with pytest.raises(
+            MPIError, match=f"{size + excess} bytes were delivered: send 1"
+        ) as caught:
+            pml.sending.finish_if_delivered(request)
+        assert caught.value.code == ERR_INTERN
+        request.delivered, request.in_flight = before
+        engine.wait_until(lambda: request.complete)
+
+    def receiver(process: Any) -> None:
+        pml, engine = process.pml, process.context.engine
+        memory, room = buffer(size)
+        request = pml.irecv(world(process), room, 0, 5)
+        engine.wait_until(lambda: bool(pml.receiving.requests))
+        before, request.arrived = request.arrived, size + excess
+        with pytest.raises(MPIError, match=f"{size + excess} bytes of {size} arrived") as caught:
+            pml.receiving.finish_if_here(request)
+        assert caught.value.code == ERR_INTERN
+        request.arrived = before
+        engine.wait_until(lambda: request.complete)
+        assert bytes(memory) == pattern(size, 1)
+
+    def program(process: Any) -> None:
+        (sender, receiver)[process.context.rank](process)
+
+    virtual(2, program, pml="ob1", btl="self,tcp", btl_tcp_flags="send")

@@ -291,7 +291,7 @@ def test_a_message_of_which_the_rest_never_comes() -> None:
         if rank.rank == 0:
             side.send(0, 200_000, "long")
             rank.engine.wait_until(lambda: False, MS // 5)
-            (link,) = side.domain.links  # type: ignore[attr-defined]
+            (link,) = side.domain.peers.links  # type: ignore[attr-defined]
             assert link.state is State.CONNECTED
             link.broken(errno.EIO, "as the test wants it")
             assert side.finished("long").error == errno.EIO

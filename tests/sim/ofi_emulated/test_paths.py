@@ -16,7 +16,7 @@ from tests.support.fabric_programs import SECOND, Side
 
 def reset(side: Side) -> None:
     """Break the link as a reset does."""
-    (link,) = side.domain.links  # type: ignore[attr-defined]
+    (link,) = side.domain.peers.links  # type: ignore[attr-defined]
     link._stream.fail("reset")
 
 
@@ -40,7 +40,7 @@ def test_an_idle_end_is_told_and_the_path_is_made_again(seed: int) -> None:
         side.meet()
         assert not side.done
         domain: Any = side.domain
-        assert domain.epoch_of(1 - rank.rank) == 1
+        assert domain.peers.epochs.number_of(1 - rank.rank) == 1
         side.close()
         return [(one.context, one.error) for one in told]
 
@@ -73,7 +73,7 @@ def test_both_ends_work_while_it_breaks(seed: int) -> None:
         side.done.clear()
         side.meet()
         domain: Any = side.domain
-        epoch: int = domain.epoch_of(1 - rank.rank)
+        epoch: int = domain.peers.epochs.number_of(1 - rank.rank)
         side.close()
         return epoch, errors
 
@@ -105,7 +105,7 @@ def test_a_peer_that_is_forgotten_is_told_of_no_error() -> None:
         if rank.rank == 0:
             name = side.vector.find(side.to).packed()  # type: ignore[attr-defined]
             side.vector.remove(side.to)
-            assert not side.domain.links  # type: ignore[attr-defined]
+            assert not side.domain.peers.links  # type: ignore[attr-defined]
             until(rank, 20 * MS)
             side.to = side.vector.insert(name)
         until(rank, 30 * MS)

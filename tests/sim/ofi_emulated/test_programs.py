@@ -118,7 +118,7 @@ def test_ten_thousand_operations_leave_nothing() -> None:
                     side.wait(lambda: len(side.done) >= 64, "64 writes")
                     side.done.clear()
                 region.close()
-                (link,) = side.domain.links  # type: ignore[attr-defined]
+                (link,) = side.domain.peers.links  # type: ignore[attr-defined]
                 most = max(most, len(link.under_way))
             assert 1 < most <= 64
             side.wait(lambda: len(side.done) >= 10_000 % 64, "the last writes")
@@ -129,7 +129,7 @@ def test_ten_thousand_operations_leave_nothing() -> None:
         side.close()
         assert not rank.nic.domains
         assert not domain.regions  # type: ignore[attr-defined]
-        assert not domain.links  # type: ignore[attr-defined]
+        assert not domain.peers.links  # type: ignore[attr-defined]
         assert not rank.engine._timers.pending()
 
     run(program)

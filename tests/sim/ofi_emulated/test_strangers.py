@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from ompy.net.base import WOULD_BLOCK, Address, LinkError, Stream
 from ompy.net.handshake import HELLO
-from ompy_components.nic.ofi_emulated.door import HALF_OPEN_MAX, MAGIC
+from ompy_components.nic.ofi_emulated.accepting import HALF_OPEN_MAX, MAGIC
 from ompy_components.nic.ofi_emulated.vector import parse_name
 
 from tests.support.fabric_job import Rank, run
@@ -116,7 +116,7 @@ def test_a_peer_that_writes_nonsense_loses_its_connection() -> None:
         side = rank.side()
         side.meet()
         if rank.rank == 0:
-            (link,) = side.domain.links  # type: ignore[attr-defined]
+            (link,) = side.domain.peers.links  # type: ignore[attr-defined]
             say(rank, link._stream, b"\xff" * 48)
         rank.engine.wait_until(lambda: False, SECOND)
         told = len(side.done)

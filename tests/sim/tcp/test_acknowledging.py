@@ -155,9 +155,11 @@ def test_an_unhurried_fragment_asks_for_nothing(
             assert descriptor is not None
             descriptor.segment[:] = bytes(size)
             descriptor.payload_size = size - 14
-            before = there.acked
+            before = there.kept.acknowledged
             assert own.send(there, descriptor, TAGS[0]) == QUEUED
-            driver.wait(lambda: there.acked > before, "the acknowledgement", SECOND // 10)
+            driver.wait(
+                lambda: there.kept.acknowledged > before, "the acknowledgement", SECOND // 10
+            )
         driver.quiesce()
 
     scripted(btl_base_seal="none").run(program)  # or the header is inside a record

@@ -73,8 +73,8 @@ class OneRail(Middleware):
     def stream(self, stream: Stream, peer: Any) -> Stream:
         return self.inner.stream(stream, peer) if peer.host.startswith(self.rail) else stream
 
-    def silences(self, receiver: int, rail: str) -> bool:
-        return rail == self.rail and self.inner.silences(receiver, rail)
+    def blocks_sending(self, receiver: int, rail: str) -> bool:
+        return rail == self.rail and self.inner.blocks_sending(receiver, rail)
 
 
 def cut_world(
@@ -294,7 +294,7 @@ def test_what_is_kept_is_bounded() -> None:
             assert 10 < taken < 30
             assert driver.post(peer, driver.data(1_000), via="sendi") is None
             assert driver.post(peer, driver.data(1_000)) is None
-            assert endpoint(driver).kept_bytes < 20_000 + 2_000
+            assert endpoint(driver).kept.size < 20_000 + 2_000
         driver.quiesce()
         driver.send(peer, driver.data(1_000))
         driver.quiesce()
@@ -312,7 +312,7 @@ def test_acknowledgements_travel_with_fragments() -> None:
         driver.send(peer, driver.data(100))
         driver.quiesce()
         there = endpoint(driver)
-        before = there._told, there.acked
+        before = there._told, there.kept.acknowledged
         say = there.acknowledge
 
         for turn in range(50):
@@ -321,7 +321,7 @@ def test_acknowledgements_travel_with_fragments() -> None:
             else:
                 here = len(driver.inbox)
                 driver.wait(lambda here=here: len(driver.inbox) > here, "the answer")  # type: ignore[misc]
-        frames[driver.rank] = there.acked - before[1]
+        frames[driver.rank] = there.kept.acknowledged - before[1]
         del say
 
     scripted(btl_tcp_ack_delay_us=1_000_000).run(program)

@@ -64,7 +64,11 @@ def test_the_nth_packets_are_dropped(world: World) -> None:
     made = faults(world, FaultRule("drop", nth=(1, 3, 120)))
     assert sorted(arrivals(world, PACKETS)) == [PACKETS[1], *PACKETS[3:119]]
     assert made.delivered == [3]
-    assert [(strike.receiver, strike.nth) for strike in made.strikes] == [(1, 1), (1, 3), (1, 120)]
+    assert [(one.receiver, one.nth) for one in made.injections] == [
+        (1, 1),
+        (1, 3),
+        (1, 120),
+    ]
 
 
 def test_probability_is_the_rules_own(world: World) -> None:
@@ -81,10 +85,10 @@ def test_probability_is_the_rules_own(world: World) -> None:
         trace=Trace(0, world.engines[0].now),
     )
     other.record = True
-    flow = other.flow(1, alone.strikes[0].rail)
+    flow = other.flow(1, alone.injections[0].rail)
     for packet in PACKETS:
         other.judge(flow, [memoryview(packet)], 20, ordered=False)
-    assert [s.nth for s in other.strikes if s.rule == 0] == [s.nth for s in alone.strikes]
+    assert [s.nth for s in other.injections if s.rule == 0] == [s.nth for s in alone.injections]
     assert 15 < alone.delivered[0] < 60
 
 
@@ -101,7 +105,7 @@ def test_what_strikes_one_flow_hangs_on_no_other_flow_and_no_other_rule(world: W
             for _ in range(others):
                 made.judge(made.flow(2, "rail0"), [memoryview(packet)], 20, ordered=False)
             made.judge(made.flow(1, "rail0"), [memoryview(packet)], 20, ordered=False)
-        mine = [one for one in made.strikes if one.receiver == 1 and rules[one.rule] is drop]
+        mine = [one for one in made.injections if one.receiver == 1 and rules[one.rule] is drop]
         struck.append([[(s.nth, s.detail) for s in mine if s.rule == n] for n in range(3)])
     (first, *_), (_, second, twin) = struck
     assert len(first) > 20
@@ -315,7 +319,7 @@ def test_work_that_is_posted_ends_with_the_error_of_its_rule(world: World) -> No
     )
     assert [world.left.work(1, "rail0").error for _ in range(5)] == [0, 5, 0, 5, 0]
     assert world.left.work(2, "rail0").error == 0
-    assert [(strike.receiver, strike.nth, strike.detail) for strike in made.strikes] == [
+    assert [(one.receiver, one.nth, one.detail) for one in made.injections] == [
         (1, 2, 5),
         (1, 4, 5),
     ]

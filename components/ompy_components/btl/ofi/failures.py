@@ -33,7 +33,7 @@ class Failures:
     """
 
     _device: Device
-    _doomed: str
+    _device_problem: str
     _endpoints: dict[int, OfiEndpoint]
     _note: Callable[..., None]
     _to_fail: dict[OfiEndpoint, str]
@@ -57,20 +57,20 @@ class Failures:
         self._endpoints = endpoints
         self._note = note
         self._to_fail = {}
-        self._doomed = ""
+        self._device_problem = ""
         self.unsettled = False
 
     def post_failed(self, endpoint: OfiEndpoint, problem: FabricError) -> None:
         """Posting was refused: have it fail with the next poll, not within a call of the PML."""
         if blame(problem.errno) is Blame.DEVICE:
-            self.doom(str(problem))
+            self.fail_device_soon(str(problem))
         elif endpoint.path.life.life not in DOWN:
             self._to_fail.setdefault(endpoint, str(problem))
             self.unsettled = True
 
-    def doom(self, reason: str) -> None:
+    def fail_device_soon(self, reason: str) -> None:
         """The device has failed: have all fail with the next poll."""
-        self._doomed = self._doomed or reason
+        self._device_problem = self._device_problem or reason
         self.unsettled = True
 
     def work_failed(self, endpoint: OfiEndpoint, completion: Completion, fault: Blame) -> None:
@@ -103,18 +103,18 @@ class Failures:
     def settle(self) -> int:
         """Fail what is to fail. Returns how many."""
         events = 0
-        if self._doomed:
-            self.device_failed(self._doomed)
-            self._doomed = ""
+        if self._device_problem:
+            self.device_failed(self._device_problem)
+            self._device_problem = ""
             events += 1
         while self._to_fail:
             endpoint, reason = self._to_fail.popitem()
             endpoint.path.broke(reason)
             events += 1
-        self.unsettled = bool(self._to_fail or self._doomed)
+        self.unsettled = bool(self._to_fail or self._device_problem)
         return events
 
     @property
     def pressing(self) -> bool:
         """Something is to be done with the next poll."""
-        return bool(self._to_fail or self._doomed)
+        return bool(self._to_fail or self._device_problem)

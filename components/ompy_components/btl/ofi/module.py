@@ -457,10 +457,10 @@ class OfiModule(BtlModule):
                 count += len(found)
         except FabricError as problem:
             if problem.errno != errno.EINTR:
-                self.failures.doom(str(problem))
+                self.failures.fail_device_soon(str(problem))
             return 0
         except NicError as problem:
-            self.failures.doom(str(problem))
+            self.failures.fail_device_soon(str(problem))
             return 0
         finally:
             self._reading = False
@@ -486,7 +486,7 @@ class OfiModule(BtlModule):
         try:
             self.receiving.repost()
         except NicError as problem:
-            self.failures.doom(str(problem))
+            self.failures.fail_device_soon(str(problem))
         sending: SendEngine = self.sending
         if sending.owing and (sending.pressed or (idle and sending.keeping)):
             self._acknowledge(idle and sending.keeping)
@@ -508,7 +508,7 @@ class OfiModule(BtlModule):
             if event.kind is EventKind.LINK_DOWN and self.keeper.begun:
                 self.failures.fail_all(event.reason)
             elif event.kind in (EventKind.DEVICE_FATAL, EventKind.CQ_ERROR):
-                self.failures.doom(event.reason)
+                self.failures.fail_device_soon(event.reason)
 
     @cfunc
     def _look_after(self) -> int:
@@ -517,7 +517,7 @@ class OfiModule(BtlModule):
         if not self._missing and self._rounds % DEPARTURES:
             return 0
         self._missing = False
-        self._ways.see_visitors()
+        self._ways.answer_connects()
         departed = self.peers.departed()
         for endpoint in departed:
             endpoint.path.broke(endpoint.proc.departed, told=True)

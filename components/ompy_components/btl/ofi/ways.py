@@ -35,13 +35,13 @@ class Ways:
             return 0
         return self._listeners[-1].address.port
 
-    def see_visitors(self) -> None:
+    def answer_connects(self) -> None:
         """They want to see whether there is a way, and wait for nothing: make room for others."""
         for listener in self._listeners:
-            visitor = listener.accept()
-            while visitor is not None:
-                visitor.close()
-                visitor = listener.accept()
+            stream = listener.accept()
+            while stream is not None:
+                stream.close()
+                stream = listener.accept()
 
     def close(self) -> None:
         """The rank ends; harmless the second time."""

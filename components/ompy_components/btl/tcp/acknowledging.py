@@ -9,7 +9,6 @@ these two bytes says that somebody waits for the acknowledgement of this frame.
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from ompy import raw
@@ -36,17 +35,14 @@ if TYPE_CHECKING:
 
     from ompy.frameworks.proc import Proc
 
-    from ompy_components.btl.tcp.pacing import Pacing
+    from ompy_components.btl.tcp.kept import Entry
     from ompy_components.btl.tcp.resources import Resources
 
 if DECLARING:
     from ompy.engine.base import Engine
     from ompy.frameworks.btl import BtlModule
 
-Entry = Descriptor | bytes  # what is kept: of a frame of `sendi` there are only the bytes
-
 FRAMES_MAX: Final = 64  # arbitrary: an ACK frame costs little beside so many frames
-KEPT_OVERHEAD: Final = 256  # bytes; arbitrary: about what an object takes beside its bytes
 
 
 @cclass
@@ -121,22 +117,19 @@ class Acknowledger(Poller):
         owing: endpoints that may owe one.
         delay: ns one that nobody waits for may wait for company.
         bytes_max: of fragments that are acknowledged at once.
-        kept_max: bytes that are kept for one peer at most.
     """
 
     _engine: Engine
     bytes_max: int
     delay: int
-    kept_max: int
     owing: Fifo
     __slots__ = tuple(__annotations__)
 
-    def __init__(self, engine: Engine, delay: int, bytes_max: int, kept_max: int) -> None:
+    def __init__(self, engine: Engine, delay: int, bytes_max: int) -> None:
         self._engine = engine
         self.owing = Fifo()  # of endpoints
         self.delay = delay
         self.bytes_max = bytes_max
-        self.kept_max = kept_max
 
     @ccall
     def poll(self) -> int:
@@ -171,48 +164,26 @@ class FailoverEndpoint(TcpEndpoint):
     """A peer whose connection keeps the failover obligations.
 
     Attributes:
-        kept: what the peer has not acknowledged, oldest first: descriptors, and the bytes of
-            frames that `sendi` has made.
-        kept_bytes: how much that is.
-        acked: fragments the peer has acknowledged so far, over all connections.
         news: how often something has come from the peer.
         owes: it is on the acknowledger's list.
-        watched: it is looked now and then whether the peer still answers.
-        bulk: frames of puts that all others go before. While there are any, and a connection,
-            something is in the queue: the one that is being sent.
     """
 
     _acknowledger: Shown[Acknowledger]
     _counting: Shown[AcknowledgingReader | None]
     _due: Shown[int]
-    _pacing: Pacing
     _told: Shown[int]
     _told_bytes: Shown[int]
-    acked: int
-    bulk: deque[list[memoryview[int]]]
-    kept: Fifo
-    kept_bytes: int
     news: int
     owes: bool
-    watched: bool
     __slots__ = tuple(__annotations__)
 
     def __init__(
-        self,
-        module: BtlModule,
-        proc: Proc,
-        resources: Resources,
-        acknowledger: Acknowledger,
-        pacing: Pacing,
+        self, module: BtlModule, proc: Proc, resources: Resources, acknowledger: Acknowledger
     ) -> None:
         super().__init__(module, proc, resources)
         self._acknowledger = acknowledger
-        self._pacing = pacing
-        self.remote.parts = self
-        self.bulk = deque()
-        self.kept = Fifo()
-        self.kept_bytes = self.acked = self.news = 0
-        self.owes = self.watched = False
+        self.news = 0
+        self.owes = False
         self._counting = None  # the reader, by its own name
         self._due = 0  # when an ACK has to go; 0 while nobody has looked at the clock
         self._told = self._told_bytes = 0  # of what the reader has handed out
@@ -220,107 +191,35 @@ class FailoverEndpoint(TcpEndpoint):
     # -- sending
 
     @ccall
-    def send(self, descriptor: Descriptor, tag: int) -> int:
-        """Send a fragment, or queue it; it is complete when the peer has taken it."""
-        if self.leaving or (not self.up and self._unreachable()):
-            return UNREACHABLE
-        descriptor.tag = tag
-        payload = descriptor.payload
-        size: int = len(descriptor.segment) + (len(payload) if payload is not None else 0)
-        if descriptor.flags & RETURNABLE and size < JOIN_MAX:
-            header: bytes = frame_word(tag, DATA, self._count(), size)
-            joined: bytes = b"".join((header, descriptor.segment, payload or b""))
-            if not self._put_out([memoryview(joined)], joined, size):
-                return UNREACHABLE
-            return self.module.finish(self, descriptor)
-        # the message's request waits for it
-        asks: int = 0 if not descriptor.payload_size or descriptor.flags & UNHURRIED else ASKS
-        header = frame_word(tag, DATA, self._count() | asks, size)
-        if not self._put_out(self._framed(header, descriptor, size), descriptor, size):
-            return UNREACHABLE
-        return QUEUED
+    def carry(self, descriptor: Descriptor | None, size: int) -> int:
+        """The fragments that the next frame acknowledges, and whether its own is waited for."""
+        if descriptor is None:
+            return 0 if self.bulk else self._count()  # it may have to wait behind that
+        if not descriptor.payload_size or descriptor.flags & UNHURRIED:
+            return self._count()
+        # the message's request waits for what is not complete at once
+        return self._count() | (0 if _complete_at_once(descriptor, size) else ASKS)
 
     @cfunc
-    def _put_out(self, pieces: list[memoryview], entry: Entry, size: int) -> bool:
-        """Send a frame, or queue what the stream does not take, and keep it; false: it broke."""
+    def _send_framed(
+        self, pieces: list[memoryview], descriptor: Descriptor | None, size: int
+    ) -> int:
+        """Send a fragment's frame, or queue it, and keep it until the peer has taken it."""
+        frame: memoryview = pieces[0]
         if self.up and not self.queue:
             pieces = self._write(pieces)
             if not self.up:
-                return False
-        self._keep(entry, size)
-        if pieces:
-            self._enqueue(Outgoing(pieces, None))
-        return True
-
-    @ccall
-    def send_now(self, tag: int, header: bytes, payload: memoryview) -> bool:
-        """Send a small fragment at once, copying; false when the connection is not ready."""
-        if not self.up or self.queue or self.leaving or not self.has_window():
-            return False
-        size: int = len(header) + len(payload)
-        joined: bytes = b"".join((frame_word(tag, DATA, self._count(), size), header, payload))
-        self._traffic.used(self)
-        return self._put_out([memoryview(joined)], joined, size)
-
-    @ccall
-    def carry(self) -> int:
-        """The fragments that the next frame acknowledges, unless it has to wait behind puts."""
-        return 0 if self.bulk else self._count()
-
-    def chunk(self) -> int:
-        """Bytes of a put that go in one frame: where another path is left to tell of failures."""
-        return self._pacing.chunk_for(self.proc)
-
-    def trickle(self, frames: list[list[memoryview]]) -> None:
-        """Send frames that all others may go before."""
-        if not self.up:
-            for pieces in frames:
-                self._enqueue(Outgoing(pieces, None))
-            return
-        self.bulk.extend(frames)
-        self._more_bulk()
-
-    @cfunc
-    def _more_bulk(self) -> None:
-        """Begin frames of puts while nothing else waits and the stream takes them."""
-        while self.bulk and not self.queue and self.up:
-            left: list[memoryview[int]] = self._write(self.bulk.popleft())
-            if left and self.up:
-                self._enqueue(Outgoing(left, None))
-
-    @cfunc
-    def _flush(self) -> int:
-        """Send what is queued while the stream takes it, puts last. Returns frames completed."""
-        # compiled, `super()` does not find a C function
-        done: int = TcpEndpoint._flush(self)  # noqa: SLF001
-        if self.bulk and not self.queue:
-            self._more_bulk()
-            done += 1
-        return done
-
-    @ccall
-    def has_window(self) -> bool:
-        """One more fragment may be kept."""
-        return self.kept_bytes < self._acknowledger.kept_max
-
-    @cfunc
-    def _keep(self, entry: Entry, size: int) -> None:
-        self.kept.append(entry)
-        self.kept_bytes += size + KEPT_OVERHEAD
+                return UNREACHABLE
+        copied: bool = descriptor is None or _complete_at_once(descriptor, size)
+        entry: Entry = frame if descriptor is None or copied else descriptor
+        self.kept.keep_sent(entry, size)
         if not self.watched:
             self.expect()
-
-    @ccall
-    def expect(self) -> None:
-        """An answer of the peer is due: look now and then whether it comes."""
-        if not self.watched:
-            self.watched = True
-            self.path.waiting()
-
-    def waits(self) -> bool:
-        """Whether one still is. Nobody looks any more once it is not."""
-        self.watched = bool(self.kept) or not self.remote.idle
-        return self.watched
+        if pieces:
+            self._enqueue(Outgoing(pieces, None))
+        if descriptor is None or not copied:
+            return QUEUED
+        return self.module.finish(self, descriptor)
 
     # -- acknowledging
 
@@ -365,16 +264,12 @@ class FailoverEndpoint(TcpEndpoint):
         return True
 
     @cfunc
-    def _receive(self) -> int:
-        """Read what is here; then look at what was acknowledged, and at what is owed."""
-        # compiled, `super()` does not find a C function
-        events: int = TcpEndpoint._receive(self)  # noqa: SLF001
-        if not events:
-            return 0
+    def _received(self) -> None:
+        """Look at what was acknowledged, and at what is owed."""
         self.news += 1
         reader: AcknowledgingReader | None = self._counting
         if not self.up or reader is None:
-            return events
+            return
         if reader.acknowledged:
             self._take_acknowledgements(reader)
         owed: int = reader.taken - self._told
@@ -388,7 +283,6 @@ class FailoverEndpoint(TcpEndpoint):
                 self._acknowledger.owing.append(self)
         if self.leaving and self.up:
             self._peer_left()
-        return events
 
     @cfunc
     def _take_acknowledgements(self, reader: AcknowledgingReader) -> None:
@@ -399,32 +293,12 @@ class FailoverEndpoint(TcpEndpoint):
             reader.closed = True
             self.lose(f"{self.describe()}: the peer acknowledges what was never sent")
             return
-        self.acked += count
-        if count == 1:
-            self._complete(self.kept.popleft())
-            return
-        done: list[Any] = [
-            self.kept.popleft() for _ in range(count)
-        ]  # a completion may break the path
-        for entry in done:
-            self._complete(entry)
-
-    @cfunc
-    def _complete(self, entry: Entry) -> None:
-        """The peer has taken it."""
-        if isinstance(entry, bytes):
-            self.kept_bytes -= len(entry) - FRAME_SIZE + KEPT_OVERHEAD
-            return
-        descriptor: Descriptor = entry
-        payload = descriptor.payload
-        size: int = len(descriptor.segment) + (len(payload) if payload is not None else 0)
-        self.kept_bytes -= size + KEPT_OVERHEAD
-        if descriptor.callback is not None:
-            descriptor.callback.completed(self.module, self, descriptor, 0)
+        self.kept.complete_oldest(self, count)
 
     # -- connections
 
-    def _new_reader(self) -> FrameReader:
+    def new_reader(self) -> FrameReader:
+        """For a new connection, whose fragments are counted from the first."""
         self._told = self._told_bytes = 0
         self._counting = AcknowledgingReader(self.module.max_send_size)
         return self._counting
@@ -446,11 +320,7 @@ class FailoverEndpoint(TcpEndpoint):
 
     # -- ending
 
-    def say_bye(self) -> None:
-        """Tell the peer, behind everything, what has been taken and that nothing more will come."""
-        self.acknowledge()
-        TcpEndpoint.say_bye(self)
-
+    @cfunc
     def _peer_left(self) -> None:
         """The peer has said BYE: what it has taken by then it acknowledges before it goes."""
         reader = self._counting
@@ -460,28 +330,16 @@ class FailoverEndpoint(TcpEndpoint):
             return
         self.leaving = True
         self.path.left()
-        if not self.kept and self.remote.idle:
+        if not self.kept.count and self.remote.idle:
+            self.acknowledge()
+            # compiled, `super()` does not find a C function
             TcpEndpoint._peer_left(self)  # noqa: SLF001
 
-    def unfinished(self) -> bool:
-        """Something sent or asked for was not acknowledged."""
-        return bool(self.kept) or TcpEndpoint.unfinished(self)
 
-    def fail_queue(self) -> None:
-        """Complete badly, or give back, what the peer has not acknowledged, oldest first."""
-        self._traffic.left(len(self.queue))
-        self.queue.clear()
-        self.bulk.clear()
-        kept: list[Entry] = self.kept.take_all()
-        self.kept_bytes = 0
-        errors = self.module.error_callback
-        for entry in kept:
-            if not isinstance(entry, bytes):
-                if entry.callback is not None:
-                    entry.callback.completed(self.module, self, entry, UNREACHABLE)
-            elif errors is not None:
-                errors.returned(self.module, self.proc, entry[0], memoryview(entry)[FRAME_SIZE:])
-        self.remote.fail()
+@cfunc
+def _complete_at_once(descriptor: Descriptor, size: int) -> bool:
+    """Whether a fragment's sender does not wait: its frame is a copy, which may be given back."""
+    return bool(descriptor.flags & RETURNABLE) and size < JOIN_MAX
 
 
 assert FRAMES_MAX <= COUNT_MAX

@@ -24,6 +24,7 @@ from ompy.net.base import WOULD_BLOCK, Address, LinkError, Stream
 from ompy.net.pieces import without
 
 from ompy_components.btl.tcp.framing import BYE, DATA, FRAME_SIZE, JOIN_MAX, FrameReader, frame_word
+from ompy_components.btl.tcp.kept import Kept
 from ompy_components.btl.tcp.path import connections
 from ompy_components.btl.tcp.remote import RemoteMemory
 
@@ -66,6 +67,11 @@ class Outgoing:
 class TcpEndpoint(Endpoint):
     """The way to one peer over one interface.
 
+    Here a fragment is complete when the kernel has taken it. An endpoint whose peer acknowledges
+    says otherwise in four places: `carry`, what a header says beside what its frame is;
+    `_send_framed`, when a fragment is complete; `_received`, what follows from what has come;
+    `_peer_left`, when a peer that leaves needs nothing more.
+
     Attributes:
         path: its life; the module makes both.
         up: there is a connection, and frames may go.
@@ -73,6 +79,10 @@ class TcpEndpoint(Endpoint):
         leaving: the peer has said BYE, and the connection is still of use.
         address: where the peer listens.
         queue: frames waiting to be sent, in order.
+        bulk: frames that all others go before. While there are any, and a connection, something is
+            in the queue: the one that is being sent.
+        kept: what the peer has not acknowledged.
+        watched: it is looked now and then whether the peer still answers.
         landing: those of the module that are in the middle of receiving.
         remote: its puts and gets, and the peer's.
     """
@@ -87,6 +97,8 @@ class TcpEndpoint(Endpoint):
     _stream: Shown[Stream | None]
     _traffic: Shown[Traffic]
     address: Address | None
+    bulk: deque[list[memoryview[int]]]
+    kept: Kept
     landing: set[RemoteMemory]
     leaving: bool
     path: KeptPath
@@ -94,6 +106,7 @@ class TcpEndpoint(Endpoint):
     remote: RemoteMemory
     said_bye: bool
     up: bool
+    watched: bool
     __slots__ = tuple(__annotations__)
 
     def __init__(self, module: BtlModule, proc: Proc, resources: Resources) -> None:
@@ -108,9 +121,11 @@ class TcpEndpoint(Endpoint):
         self._reader = None
         self._silent_since = 0  # ns; 0 while all is acknowledged
         self.path: KeptPath
-        self.up = self.said_bye = self.leaving = False
+        self.up = self.said_bye = self.leaving = self.watched = False
         self.address = None
         self.queue = deque()
+        self.bulk = deque()
+        self.kept = Kept(resources.kept_max)
         self.landing = resources.landing
         self.remote = RemoteMemory(self, resources.registered)
 
@@ -148,20 +163,30 @@ class TcpEndpoint(Endpoint):
     @ccall
     def send(self, descriptor: Descriptor, tag: int) -> int:
         """Send a fragment, or queue it; opens the connection if there is none."""
-        if not self.up and self._unreachable():
+        if self.leaving or (not self.up and self._unreachable()):
             return UNREACHABLE
         descriptor.tag = tag
         payload = descriptor.payload
         size: int = len(descriptor.segment) + (len(payload) if payload is not None else 0)
-        pieces: list[memoryview[int]] = self._framed(
-            frame_word(tag, DATA, 0, size), descriptor, size
-        )
+        header: bytes = frame_word(tag, DATA, self.carry(descriptor, size), size)
+        return self._send_framed(self._framed(header, descriptor, size), descriptor, size)
+
+    @cfunc
+    def _send_framed(
+        self, pieces: list[memoryview], descriptor: Descriptor | None, size: int
+    ) -> int:
+        """Send a fragment's frame, or queue it. Returns as `send`: when it is complete.
+
+        Without a descriptor nobody waits for it, and `pieces` is one copy that nobody else has.
+        """
         if self.up and not self.queue:
             pieces = self._write(pieces)
             if not self.up:
                 return UNREACHABLE
             if not pieces:
-                if descriptor.flags & SEND_ALWAYS_CALLBACK and descriptor.callback is not None:
+                if descriptor is None or not descriptor.flags & SEND_ALWAYS_CALLBACK:
+                    return COMPLETED
+                if descriptor.callback is not None:
                     descriptor.callback.completed(self.module, self, descriptor, 0)
                 return COMPLETED
         self._enqueue(Outgoing(pieces, descriptor))
@@ -181,14 +206,13 @@ class TcpEndpoint(Endpoint):
     @ccall
     def send_now(self, tag: int, header: bytes, payload: memoryview) -> bool:
         """Send a small fragment at once, copying; false when the connection is not ready."""
-        if not self.up or self.queue:
+        if not self.up or self.leaving or self.queue or not self.kept.has_room():
             return False
-        frame = frame_word(tag, DATA, 0, len(header) + len(payload))
+        size: int = len(header) + len(payload)
+        frame: bytes = frame_word(tag, DATA, self.carry(None, size), size)
         self._traffic.used(self)
-        left: list[memoryview[int]] = self._write([memoryview(b"".join((frame, header, payload)))])
-        if left and self.up:
-            self._enqueue(Outgoing(left, None))
-        return self.up
+        joined = memoryview(b"".join((frame, header, payload)))
+        return self._send_framed([joined], None, size) != UNREACHABLE
 
     def transmit(self, pieces: list[memoryview]) -> None:
         """Send a frame that no descriptor waits for, from where its bytes lie, or queue it.
@@ -201,8 +225,13 @@ class TcpEndpoint(Endpoint):
             self._enqueue(Outgoing(pieces, None))
 
     @ccall
-    def carry(self) -> int:
-        """What the next frame's header says beside what the frame is: nothing here."""
+    def carry(self, descriptor: Descriptor | None, size: int) -> int:
+        """What the next frame's header says beside what the frame is: nothing here.
+
+        Args:
+            descriptor: of the fragment that is in it; None: nobody waits for what is in it.
+            size: bytes of that fragment.
+        """
         return 0
 
     @ccall
@@ -216,12 +245,20 @@ class TcpEndpoint(Endpoint):
 
     @ccall
     def expect(self) -> None:
-        """The peer is to answer a put or get: nobody looks whether it does."""
+        """An answer of the peer is due: have the keeper look, if it does, whether it comes."""
+        if not self.watched:
+            self.watched = True
+            self.path.waiting()
+
+    def waits(self) -> bool:
+        """Whether one still is. Nobody looks any more once it is not."""
+        self.watched = bool(self.kept) or not self.remote.idle
+        return self.watched
 
     @ccall
     def has_window(self) -> bool:
-        """One more fragment may be sent: nothing is kept here."""
-        return True
+        """One more fragment may be sent, and kept until it is acknowledged."""
+        return self.kept.has_room()
 
     def has_room(self) -> bool:
         """One more frame may wait to be sent."""
@@ -248,7 +285,7 @@ class TcpEndpoint(Endpoint):
 
     @cfunc
     def _flush(self) -> int:
-        """Send what is queued while the stream takes it. Returns frames completed."""
+        """Send what is queued while the stream takes it, bulk last. Returns frames completed."""
         done: int = 0
         while self.queue and self.up:
             outgoing: Outgoing = self.queue[0]
@@ -266,7 +303,27 @@ class TcpEndpoint(Endpoint):
                 descriptor.callback.completed(self.module, self, descriptor, 0)
         if not self.queue and self.up:
             self._want_write(False)
+            if self.bulk:
+                self._begin_bulk()
+                done += 1
         return done
+
+    def trickle(self, frames: list[list[memoryview]]) -> None:
+        """Send frames that all others may go before."""
+        if not self.up:
+            for pieces in frames:
+                self._enqueue(Outgoing(pieces, None))
+            return
+        self.bulk.extend(frames)
+        self._begin_bulk()
+
+    @cfunc
+    def _begin_bulk(self) -> None:
+        """Begin with it while nothing else waits and the stream takes it."""
+        while self.bulk and not self.queue and self.up:
+            left: list[memoryview[int]] = self._write(self.bulk.popleft())
+            if left and self.up:
+                self._enqueue(Outgoing(left, None))
 
     # -- connections
 
@@ -275,19 +332,16 @@ class TcpEndpoint(Endpoint):
         if not self.up:
             self.path.want()
 
-    def begin(self, stream: Stream) -> None:
-        """Use a connection that both ends are in."""
+    def begin(self, stream: Stream, reader: FrameReader) -> None:
+        """Use a connection that both ends are in; `reader` takes its frames apart."""
         self._stream = stream
-        self._reader = self._new_reader()
+        self._reader = reader
         self.up = True
         self._sockets.watch(stream, self)
         self.note("CONNECTED")
         self._silence.look_after(self)
         self._want_write(bool(self.queue))
         self._flush()
-
-    def _new_reader(self) -> FrameReader:
-        return FrameReader(self.module.max_send_size)
 
     # -- receiving
 
@@ -311,7 +365,19 @@ class TcpEndpoint(Endpoint):
 
     @cfunc
     def _receive(self) -> int:
-        """Read what is here, a bounded amount, and hand the fragments out."""
+        """Read what is here. Returns how often something was."""
+        events: int = self._read_frames()
+        if events:
+            self._received()
+        return events
+
+    @cfunc
+    def _received(self) -> None:
+        """Something has come, and was handed out: nothing follows here."""
+
+    @cfunc
+    def _read_frames(self) -> int:
+        """Read a bounded amount, and hand the fragments out."""
         stream = self._stream
         reader: FrameReader | None = self._reader
         assert stream is not None
@@ -360,10 +426,11 @@ class TcpEndpoint(Endpoint):
         if self.said_bye or self.path.life.life not in MEETS:
             return
         self.said_bye = True
-        frame = [memoryview(frame_word(0, BYE, 0, 0))]
+        frame = [memoryview(frame_word(0, BYE, self.carry(None, 0), 0))]
         self._enqueue(Outgoing(frame, None))
         self._flush()
 
+    @cfunc
     def _peer_left(self) -> None:
         """The peer has ended its use of MPI: answer, and close when all is said."""
         self.note("BYE")
@@ -391,7 +458,7 @@ class TcpEndpoint(Endpoint):
 
     def unfinished(self) -> bool:
         """Something accepted is not complete."""
-        return bool(self.queue) or not self.remote.idle
+        return bool(self.queue) or bool(self.kept) or not self.remote.idle
 
     def close(self) -> None:
         """Close the connection, whatever there is of it: this rank uses it no more."""
@@ -404,13 +471,15 @@ class TcpEndpoint(Endpoint):
         self.path.broke(why)
 
     def fail_queue(self) -> None:
-        """Complete badly what waits for the peer."""
+        """Complete badly, or give back, what waits for the peer or is kept, oldest first."""
         while self.queue:
             outgoing = self.queue.popleft()
             self._traffic.left(1)
             descriptor = outgoing.descriptor
             if descriptor is not None and descriptor.callback is not None:
                 descriptor.callback.completed(self.module, self, descriptor, UNREACHABLE)
+        self.bulk.clear()
+        self.kept.fail_all(self)
         self.remote.fail()
 
     def drop_stream(self) -> None:

@@ -51,15 +51,13 @@ class FailoverParts:
         self._pacing = Pacing(
             values.put_chunk, unsent_max, lambda: sum(isinstance(b, kind) for b in btls) > 1
         )
-        self._acknowledger = Acknowledger(
-            self._engine, values.ack_delay_us * US, values.ack_bytes, values.unacknowledged_max
-        )
+        self._acknowledger = Acknowledger(self._engine, values.ack_delay_us * US, values.ack_bytes)
         self._engine.add_poller(self._acknowledger)
 
     def endpoint(self, proc: Proc, connector: Connector) -> tuple[FailoverEndpoint, FailoverPath]:
         """A peer that acknowledges, and what makes its connections."""
-        parts = self._acknowledger, self._pacing
-        made = FailoverEndpoint(self._module, proc, self._resources, *parts)
+        made = FailoverEndpoint(self._module, proc, self._resources, self._acknowledger)
+        made.remote.pacing = self._pacing
         return made, FailoverPath(made, connector, self._pacing, self._link)
 
     def close(self) -> None:

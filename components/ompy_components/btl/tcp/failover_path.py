@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from ompy_components.btl.tcp.acknowledging import FailoverEndpoint
     from ompy_components.btl.tcp.connecting import Connector
+    from ompy_components.btl.tcp.framing import FrameReader
     from ompy_components.btl.tcp.link import Link
     from ompy_components.btl.tcp.pacing import Pacing
 
@@ -50,11 +51,15 @@ class FailoverPath(TcpPath):
 
     def progress(self) -> object:
         """What was acknowledged, and how often something has come."""
-        return self._there.acked, self._there.news
+        return self._there.kept.acknowledged, self._there.news
 
     def open_ended(self) -> bool:
         """Something will be completed badly, or given back."""
         return bool(self._there.kept) or not self._there.remote.idle
+
+    def reader(self) -> FrameReader:
+        """One that counts."""
+        return self._there.new_reader()
 
     def use(self, stream: Stream) -> None:
         """Frames may go, and it is looked whether they arrive."""

@@ -36,8 +36,8 @@ from ompy.frameworks.transfers import RdmaModule
 from ompy.mca.parameter import Values
 from ompy.net.base import Interface
 
+from ompy_components.btl.tcp.accepting import Limits, PeerListener
 from ompy_components.btl.tcp.connecting import Connector
-from ompy_components.btl.tcp.door import Door, Limits
 from ompy_components.btl.tcp.endpoint import TcpEndpoint
 from ompy_components.btl.tcp.interfaces import Probes, pairs
 from ompy_components.btl.tcp.path import TcpPath, connections
@@ -84,7 +84,7 @@ class TcpModule(RdmaModule):
         listener: where peers connect to.
         traffic: what waits to be sent, and who was last.
         sockets: the connections.
-        door: where peers come in.
+        accepting: where peers come in.
         landing: who is in the middle of receiving into registered memory.
         registered: memory for puts and gets.
         silence: notices that a peer acknowledges nothing.
@@ -102,7 +102,7 @@ class TcpModule(RdmaModule):
     _resources: Resources
     _rounds: int
     _values: Values
-    door: Door
+    accepting: PeerListener
     failover: FailoverParts | None
     interface: Interface
     keeper: PathKeeper
@@ -149,7 +149,7 @@ class TcpModule(RdmaModule):
         self._readiness = context.network.readiness()
         self.sockets = Sockets(self._readiness, context.engine, self)
         limits = Limits(values.half_open_max, timeout)
-        self.door = Door(context, self.listener, self.sockets, limits, self._path_to)
+        self.accepting = PeerListener(context, self.listener, self.sockets, limits, self._path_to)
         self._connector = Connector(context, address, self.sockets, timeout)
         self.traffic = Traffic()
         self.registered = RegistrationTable(context.rank)
@@ -164,6 +164,7 @@ class TcpModule(RdmaModule):
             self.landing,
             context.active_messages.handlers,
             self.silence,
+            values.unacknowledged_max,
         )
 
     @ccall
@@ -231,8 +232,6 @@ class TcpModule(RdmaModule):
         """While fewer fragments wait than there may be, and fewer are kept for the peer."""
         if 0 <= self._free_list_max <= self.traffic.queued:
             return False
-        if self.failover is None:
-            return True
         assert isinstance(endpoint, TcpEndpoint)
         there: TcpEndpoint = endpoint
         return there.has_window()
@@ -267,7 +266,8 @@ class TcpModule(RdmaModule):
     def send(self, endpoint: Endpoint, descriptor: Descriptor, tag: int) -> int:
         """Send over the connection."""
         assert isinstance(endpoint, TcpEndpoint)
-        return endpoint.send(descriptor, tag)
+        there: TcpEndpoint = endpoint
+        return there.send(descriptor, tag)
 
     @ccall
     def sendi(
@@ -286,13 +286,14 @@ class TcpModule(RdmaModule):
         are small nothing else would ever open this one.
         """
         assert isinstance(endpoint, TcpEndpoint)
+        there: TcpEndpoint = endpoint
         view = convertor.whole()
         if view is None:
             view = memoryview(bytearray(payload_size))
             convertor.pack(0, view)
-        if endpoint.send_now(tag, header, view):
+        if there.send_now(tag, header, view):
             return COMPLETED
-        endpoint.open()
+        there.open()
         return NOT_AVAILABLE
 
     @ccall
@@ -367,7 +368,7 @@ class TcpModule(RdmaModule):
         if self.failover is not None:
             self.failover.close()
         self.silence.close()
-        self.door.close()
+        self.accepting.close()
         self._readiness.close()
 
     def _flushed(self) -> bool:

@@ -12,13 +12,14 @@ from ompy.frameworks.path_life import IN_USE, TRYING, Life, Stage
 from ompy.net.handshake import NONCE_SIZE
 
 from ompy_components.btl.tcp.connecting import Attempt
+from ompy_components.btl.tcp.framing import FrameReader
 
 if TYPE_CHECKING:
     from ompy.frameworks.path_keeper import KeptPath
     from ompy.net.base import Stream
 
+    from ompy_components.btl.tcp.accepting import HalfOpen
     from ompy_components.btl.tcp.connecting import Connector
-    from ompy_components.btl.tcp.door import Visitor
     from ompy_components.btl.tcp.endpoint import TcpEndpoint
 
 
@@ -29,13 +30,13 @@ class TcpPath(PathUser):
         endpoint: that uses it.
     """
 
-    __slots__ = ("_attempt", "_connector", "_made", "_visitor", "endpoint")
+    __slots__ = ("_attempt", "_connector", "_incoming", "_made", "endpoint")
 
     def __init__(self, endpoint: TcpEndpoint, connector: Connector) -> None:
         self.endpoint = endpoint
         self._connector = connector
         self._attempt: Attempt | None = None  # ours, under way
-        self._visitor: Visitor | None = None  # the peer's, which was taken, and is to hear of it
+        self._incoming: HalfOpen | None = None  # the peer's, which was taken, and is to hear of it
         self._made: Stream | None = None  # what came of either, and is not used yet
 
     # -- what the keeper asks
@@ -80,9 +81,9 @@ class TcpPath(PathUser):
 
     def learn(self, payload: object) -> None:
         """Use the peer's connection, when it has heard so."""
-        visitor: Visitor = payload  # type: ignore[assignment]
-        self._visitor = visitor
-        visitor.taken_by(self)
+        incoming: HalfOpen = payload  # type: ignore[assignment]
+        self._incoming = incoming
+        incoming.taken_by(self)
 
     def ready(self) -> None:
         """Use the connection that was made, unless the peer is still to hear of it."""
@@ -92,7 +93,11 @@ class TcpPath(PathUser):
 
     def use(self, stream: Stream) -> None:
         """Both ends are in: frames may go."""
-        self.endpoint.begin(stream)
+        self.endpoint.begin(stream, self.reader())
+
+    def reader(self) -> FrameReader:
+        """For a new connection."""
+        return FrameReader(self.endpoint.module.max_send_size)
 
     def stop(self, reason: str) -> None:
         """Nothing of the generation is used any more."""
@@ -128,14 +133,14 @@ class TcpPath(PathUser):
         """What waits for the first connection has another rail, and has waited long enough."""
         return False
 
-    def offered(self, visitor: Visitor) -> bool:
+    def offered(self, incoming: HalfOpen) -> bool:
         """The peer wants to connect. Whether that is to be taken, in place of what there is."""
-        number = self.number_of(visitor.acceptor.theirs)
-        return self.endpoint.path.word(number, Stage.OPENING, visitor)
+        number = self.number_of(incoming.acceptor.theirs)
+        return self.endpoint.path.word(number, Stage.OPENING, incoming)
 
     def heard(self, stream: Stream) -> None:
         """The peer knows by now that its connection was taken."""
-        self._visitor = None
+        self._incoming = None
         stream.belongs_to(self.endpoint.proc.rank)
         self.use(stream)
 
@@ -162,12 +167,12 @@ class TcpPath(PathUser):
     def end_attempts(self, *, abandon: bool = False) -> None:
         """Of ours and the peer's, give up what is under way."""
         attempt, self._attempt = self._attempt, None
-        visitor, self._visitor = self._visitor, None
+        incoming, self._incoming = self._incoming, None
         if attempt is not None:
             attempt.end(abandon=abandon)
-        if visitor is not None:
-            visitor.taken_by(None)
-            visitor.expel()
+        if incoming is not None:
+            incoming.taken_by(None)
+            incoming.reject()
 
 
 def connections(path: KeptPath) -> TcpPath:

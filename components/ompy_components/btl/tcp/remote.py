@@ -15,7 +15,7 @@ so it is in the peer's memory then.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from ompy.frameworks.btl import (
     BAD_PARAM,
@@ -43,6 +43,7 @@ from ompy_components.btl.tcp.framing import (
 
 if TYPE_CHECKING:
     from ompy_components.btl.tcp.endpoint import TcpEndpoint
+    from ompy_components.btl.tcp.pacing import Pacing
 
 
 class _Landing(NamedTuple):
@@ -54,24 +55,14 @@ class _Landing(NamedTuple):
     part: bool = False  # of a put: more follows, and is answered
 
 
-class Trickle(Protocol):
-    """Sends long puts in parts, behind whatever else is said."""
-
-    def chunk(self) -> int:
-        """Bytes of a put that go in one frame; 0 for all."""
-
-    def trickle(self, frames: list[list[memoryview]]) -> None:
-        """Send frames that all others may go before."""
-
-
 class RemoteMemory:
     """Puts and gets over one connection, as asker and as target.
 
     Attributes:
-        parts: sends long puts in parts; None: each is one frame.
+        pacing: says in which parts long puts go; None: each is one frame.
     """
 
-    __slots__ = ("_endpoint", "_landing", "_next", "_operations", "_reader", "_table", "parts")
+    __slots__ = ("_endpoint", "_landing", "_next", "_operations", "_reader", "_table", "pacing")
 
     def __init__(self, endpoint: TcpEndpoint, table: RegistrationTable) -> None:
         self._endpoint = endpoint
@@ -80,7 +71,7 @@ class RemoteMemory:
         self._next = 1
         self._landing: _Landing | None = None
         self._reader: FrameReader | None = None
-        self.parts: Trickle | None = None
+        self.pacing: Pacing | None = None
 
     @property
     def idle(self) -> bool:
@@ -92,15 +83,12 @@ class RemoteMemory:
     def put(self, identity: int, offset: int, descriptor: Descriptor) -> int:
         """Send a put, or queue it. Returns as the contract says."""
         local = descriptor.segment
-        parts = self.parts
-        chunk = parts.chunk() if parts is not None else 0
-        if parts is not None and 0 < chunk < len(local):
-            return self._put_in_parts(identity, offset, descriptor, parts, chunk)
+        chunk = self.pacing.chunk_for(self._endpoint.proc) if self.pacing is not None else 0
+        if 0 < chunk < len(local):
+            return self._put_in_parts(identity, offset, descriptor, chunk)
         return self._ask(PUT, identity, offset, descriptor, [local])
 
-    def _put_in_parts(
-        self, identity: int, offset: int, descriptor: Descriptor, parts: Trickle, chunk: int
-    ) -> int:
+    def _put_in_parts(self, identity: int, offset: int, descriptor: Descriptor, chunk: int) -> int:
         endpoint, number, local = self._endpoint, self._next, descriptor.segment
         if endpoint.lost():
             return UNREACHABLE
@@ -108,14 +96,14 @@ class RemoteMemory:
             return OUT_OF_RESOURCE
         self._next += 1
         frames = []
-        taken = endpoint.carry()
+        taken = endpoint.carry(None, 0)
         for begin in range(0, len(local), chunk):
             part = local[begin : begin + chunk]
             more = PART if begin + chunk < len(local) else 0
             place = offset + begin
             frames.append(_frame(PUT, number, identity, place, len(part), [part], more, taken))
             taken = 0
-        parts.trickle(frames)
+        endpoint.trickle(frames)
         return self._begun(number, descriptor)
 
     def get(self, identity: int, offset: int, descriptor: Descriptor) -> int:
@@ -157,7 +145,7 @@ class RemoteMemory:
         status: int = 0,
     ) -> None:
         endpoint = self._endpoint
-        taken = endpoint.carry()
+        taken = endpoint.carry(None, 0)
         endpoint.transmit(_frame(kind, number, identity, offset, size, payload, status, taken))
 
     # -- being asked, and answered

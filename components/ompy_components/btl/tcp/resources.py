@@ -26,6 +26,7 @@ class Resources(NamedTuple):
         landing: who is in the middle of receiving into registered memory.
         handlers: who takes fragments, by tag.
         silence: notices that a peer acknowledges nothing.
+        kept_max: bytes of fragments that are kept for one peer at most.
     """
 
     interface: Interface
@@ -35,3 +36,4 @@ class Resources(NamedTuple):
     landing: set[RemoteMemory]
     handlers: list[ReceiveCallback | None]
     silence: SilenceWatch
+    kept_max: int

@@ -255,7 +255,7 @@ class GniDomain(CommunicationDomain):
         return Work(errno.ENETDOWN, 0) if gone and not struck.error else struck
 
     def _look_at_link(self) -> None:
-        gone = self._context.network.deafened(self._device.identity.name)
+        gone = self._context.network.receiving_blocked(self._device.identity.name)
         if gone is not self._gone:
             self._gone = gone
             self.wire.show(gone=gone)

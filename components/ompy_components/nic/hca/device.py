@@ -20,25 +20,24 @@ from ompy.frameworks.nic.verbs import (
 )
 from ompy.frameworks.paths import MS, PathWatch
 from ompy.net.base import Address, DeviceGone, Interface, LinkError
-from ompy.net.datagram_seal import SEAL_SIZE, DatagramSeal
+from ompy.net.datagram_seal import DatagramSeal
 from ompy.net.replay import Taken
 
 from ompy_components.nic.hca import headers
 from ompy_components.nic.hca.completions import HcaCompletionQueue
 from ompy_components.nic.hca.domain import HcaDomain
 from ompy_components.nic.hca.doubts import Doubts
-from ompy_components.nic.hca.headers import OVERHEAD, Answer, BadPacket, Operands, Packet, Remote
+from ompy_components.nic.hca.headers import OVERHEAD, BadPacket
 from ompy_components.nic.hca.memory import Regions
 from ompy_components.nic.hca.names import lid_of, rank_of, subnet_of
 from ompy_components.nic.hca.port import Port
 from ompy_components.nic.hca.resources import Resources
 from ompy_components.nic.hca.schedule import Schedule
+from ompy_components.nic.hca.sender import PacketSender
 from ompy_components.nic.hca.timing import US
 from ompy_components.nic.hca.timings import TIMINGS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ompy.frameworks.context import RankContext
     from ompy.mca.parameter import Values
 
@@ -68,6 +67,7 @@ class Hca(VerbsNic):
         trace: of the rank.
         port: its socket, while it is open.
         resources: of its queue pairs, while it is open.
+        sender: of its packets, while it is open.
         schedule: when there is something to do.
         regions: its memory regions.
         doubts: peers that do not answer.
@@ -78,6 +78,7 @@ class Hca(VerbsNic):
 
     port: Port
     resources: Resources
+    sender: PacketSender
 
     def __init__(
         self, context: RankContext, index: int, interface: Interface, values: Values
@@ -106,7 +107,6 @@ class Hca(VerbsNic):
             values.max_reads,
             values.reordering * US,
         )
-        self.regions = Regions(index)
         self.schedule = Schedule(context.engine)
         self.doubts = Doubts(self.departed, self.ask, self.suspect)
         self.pairs: dict[int, HcaQueuePair] = {}
@@ -116,6 +116,7 @@ class Hca(VerbsNic):
         self._seal = DatagramSeal(context.job_key, NAME, headers.SENDER, context.engine.now())
         clock = DeviceClock(context.engine, context.network, wanted=values.clock)
         self.stations = Stations(clock, timed(vars(values), TIMINGS))
+        self.regions = Regions(index, self.stations.deregistered)
         self._is_open = False
         self._number = FIRST_NUMBER - 1
         self._look_at = 0
@@ -130,8 +131,21 @@ class Hca(VerbsNic):
             self.port = Port(self.network, self.identity.address, self._link, self.stations)
         except LinkError as problem:
             raise NicError(f"{self.identity.name}: {problem}") from problem
+        self.sender = PacketSender(self.lid, _LID, self._seal, self.port, self.stations)
         self.resources = Resources(
-            self.schedule, self.port, self.doubts, self.stations, *self._limits
+            self.identity.name,
+            self.lid,
+            self.network,
+            self.trace,
+            self.regions,
+            self.schedule,
+            self.port,
+            self.sender,
+            self.doubts,
+            self.stations,
+            *self._limits,
+            self.usable,
+            self._introduce,
         )
         self._is_open = True
 
@@ -204,7 +218,7 @@ class Hca(VerbsNic):
 
     # -- peers
 
-    def introduce(self, there: Destination) -> int:
+    def _introduce(self, there: Destination) -> int:
         """The other end of a connection: whose it is."""
         rank = rank_of(there.lid, self._context.size)
         self.network.introduce(rank, [Address(there.host, there.port)])
@@ -227,58 +241,6 @@ class Hca(VerbsNic):
 
     # -- packets
 
-    def send(
-        self,
-        to: Address,
-        base: tuple[bool, int, int, int, int, int],
-        opcode: int,
-        extension: Remote | Operands | Answer | None,
-        payload: Sequence[memoryview],
-        ready: int = 0,
-    ) -> None:
-        """Put a packet into the port.
-
-        Args:
-            to: the peer's device.
-            base: whether it asks for an ACK, the round, LID and number of the peer's queue pair,
-                number of ours, and number of the packet.
-            opcode: what it is.
-            extension: what stands behind the base header.
-            payload: what follows, piece by piece.
-            ready: when the device has it, ns.
-        """
-        asks, round_, to_lid, to_pair, own_pair, sequence = base
-        begin = headers.header_size(opcode)
-        room = bytearray(begin + sum(map(len, payload)))
-        headers.BASE.pack_into(
-            room,
-            SEAL_SIZE,
-            opcode,
-            asks,
-            round_,
-            to_lid,
-            self.lid,
-            to_pair,
-            own_pair,
-            sequence,
-        )
-        if extension is not None:
-            headers.pack_extension(extension, opcode, room)
-        for piece in payload:
-            end = begin + len(piece)
-            room[begin:end] = piece
-            begin = end
-        packet = memoryview(room)
-        self._seal.close(packet, _LID.pack(to_lid))
-        since = max(ready, self.stations.taken())
-        self.port.put(packet, to, self.stations.sent(since, len(packet)))
-
-    def say_silent(self, packet: Packet, to: Address) -> None:
-        """Tell a requester that a real device would not answer it."""
-        if packet.asks:
-            base = (False, packet.round, packet.from_lid, packet.source, packet.to, packet.sequence)
-            self.send(to, base, headers.SILENT, None, ())
-
     def _arrived(self, data: memoryview, sender: Address) -> None:
         self.stations.arrived(len(data))
         if self._seal.open(data, self._own) is not Taken.NEW:
@@ -293,7 +255,7 @@ class Hca(VerbsNic):
         if pair is not None:
             pair.take(packet, sender)
         elif packet.opcode in headers.REQUESTS:
-            self.say_silent(packet, sender)
+            self.sender.say_silent(packet, sender)
 
     def progress(self) -> None:
         """Take in what has arrived, send what can be sent, look at the timers."""
@@ -367,7 +329,9 @@ class Hca(VerbsNic):
         """Whether the link is up again."""
         self._look_at = now + LOOK
         if self.port.refused is not None:
-            self.send(self.port.refused, (False, 0, 0, 0, 0, 0), headers.NOP, None, ())
+            self.sender.send_packet(
+                self.port.refused, (False, 0, 0, 0, 0, 0), headers.NOP, None, ()
+            )
         elif self._has_carrier():
             self.report_link(LinkState.UP, f"{self.identity.interface} has a carrier again")
 

@@ -81,7 +81,9 @@ class HcaDomain(ProtectionDomain):
         else:
             receives = shared
         pair = HcaQueuePair(
+            device.resources,
             self,
+            device.forget_pair,
             device.next_number(),
             (send_queue, receive_queue),
             receives,

@@ -7,15 +7,12 @@ sends the same bytes each time.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Sequence
+from typing import Final
 
 from ompy.frameworks.nic.base import NicError
-from ompy.frameworks.nic.verbs import Access, MemoryRegion, Span
+from ompy.frameworks.nic.verbs import Access, MemoryRegion, ProtectionDomain, Span
 from ompy.net import vm
-
-if TYPE_CHECKING:
-    from ompy_components.nic.hca.domain import HcaDomain
 
 PAGE: Final = 4096  # bytes; x86: regions begin at pages
 FIRST_ADDRESS: Final = 1 << 32  # arbitrary: no small number is an address
@@ -52,7 +49,7 @@ class HcaRegion(MemoryRegion):
     def __init__(
         self,
         regions: Regions,
-        domain: HcaDomain,
+        domain: ProtectionDomain,
         memory: memoryview,
         access: Access,
         place: tuple[int, int, int],
@@ -71,21 +68,21 @@ class HcaRegion(MemoryRegion):
         if self._regions is not None:
             self._regions.forget(self)
             self._regions = None
-            self.domain.device.stations.deregistered()
 
 
 class Regions:
     """The regions of one device."""
 
-    def __init__(self, index: int) -> None:
-        """For the process's device of this index."""
+    def __init__(self, index: int, given_back: Callable[[], None]) -> None:
+        """For the process's device of this index; `given_back` hears of each that is closed."""
         self._index = index
+        self._given_back = given_back
         self._made = 0
         self._next = FIRST_ADDRESS
         self._local: dict[int, HcaRegion] = {}
         self._remote: dict[int, HcaRegion] = {}
 
-    def register(self, domain: HcaDomain, memory: memoryview, access: Access) -> HcaRegion:
+    def register(self, domain: ProtectionDomain, memory: memoryview, access: Access) -> HcaRegion:
         """A new region.
 
         Raises:
@@ -114,13 +111,14 @@ class Regions:
         """It is closed."""
         self._local.pop(region.lkey, None)
         self._remote.pop(region.rkey, None)
+        self._given_back()
 
     def clear(self) -> None:
         """The device is closed."""
         for region in list(self._local.values()):
             region.close()
 
-    def unsuitable(self, domain: HcaDomain, spans: Sequence[Span], access: int) -> str:
+    def unsuitable(self, domain: ProtectionDomain, spans: Sequence[Span], access: int) -> str:
         """Why local memory may not be used in this way; empty when it may."""
         for span in spans:
             size = span.memory.nbytes
@@ -137,7 +135,7 @@ class Regions:
         return ""
 
     def reach(
-        self, domain: HcaDomain, rkey: int, address: int, size: int, access: int
+        self, domain: ProtectionDomain, rkey: int, address: int, size: int, access: int
     ) -> memoryview | None:
         """What a peer has named, or None if it may not be used in this way."""
         region = self._remote.get(rkey)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from ompy.frameworks.nic.base import NicError
@@ -10,6 +10,7 @@ from ompy.frameworks.nic.verbs import (
     Completion,
     Destination,
     Opcode,
+    ProtectionDomain,
     QueuePair,
     SendWork,
     Span,
@@ -28,7 +29,7 @@ from ompy_components.nic.hca.states import RECEIVING, Step, step
 
 if TYPE_CHECKING:
     from ompy_components.nic.hca.completions import HcaCompletionQueue
-    from ompy_components.nic.hca.domain import HcaDomain
+    from ompy_components.nic.hca.resources import Resources
 
 _FIRST_PACKET_BYTES: Final = 3  # reference openmpi.md 5: packet numbers have 24 bits
 _INLINE: Final = (Opcode.SEND, Opcode.RDMA_WRITE)
@@ -39,8 +40,6 @@ class HcaQueuePair(QueuePair):
     """One end of a connection.
 
     Attributes:
-        domain: whose it is.
-        device: of the domain.
         send_queue, receive_queue: where it reports.
         timing: how long it tries, and lets the peer wait.
         there: the peer's end, once it is known.
@@ -50,15 +49,30 @@ class HcaQueuePair(QueuePair):
 
     def __init__(
         self,
-        domain: HcaDomain,
+        resources: Resources,
+        domain: ProtectionDomain,
+        closed: Callable[[HcaQueuePair], None],
         number: int,
         queues: tuple[HcaCompletionQueue, HcaCompletionQueue],
         receives: ReceiveQueue | HcaSharedQueue,
         send_depth: int,
         inline_max: int,
     ) -> None:
-        self.domain = domain
-        self.device = domain.device
+        """In RESET.
+
+        Args:
+            resources: of the device.
+            domain: whose memory it may use.
+            closed: hears that it is.
+            number: of it, on the device.
+            queues: where it reports sends, and receives.
+            receives: buffers for messages.
+            send_depth: entries of its send queue.
+            inline_max: bytes that can be posted with an entry.
+        """
+        self._resources = resources
+        self._domain = domain
+        self._tell_closed = closed
         self.number = number
         self.state = State.RESET
         self.send_depth = send_depth
@@ -73,14 +87,14 @@ class HcaQueuePair(QueuePair):
 
     def _begin(self) -> None:
         """As a new one."""
-        self._first = int.from_bytes(self.device.network.entropy(_FIRST_PACKET_BYTES))
+        self._first = int.from_bytes(self._resources.network.entropy(_FIRST_PACKET_BYTES))
         self._taken = 0  # entries of the send queue
         self.timing = _NO_TIMING
         self.there: Destination | None = None
         self.address = Address("", 0)
         self.peer = -1
-        self.requester = Requester(self, self._first, self.device.resources)
-        self.responder = Responder(self, 0, self.device.resources)
+        self.requester = Requester(self, self._first, self._resources)
+        self.responder = Responder(self, 0, self._resources)
 
     @property
     def sending(self) -> bool:
@@ -94,8 +108,8 @@ class HcaQueuePair(QueuePair):
 
     def here(self) -> Destination:
         """This end."""
-        address = self.device.port.address
-        return Destination(self.device.lid, self.number, address.host, address.port, self._first)
+        lid, (host, port) = self._resources.lid, self._resources.port.address
+        return Destination(lid, self.number, host, port, self._first)
 
     # -- states
 
@@ -140,8 +154,8 @@ class HcaQueuePair(QueuePair):
         self.there = there
         self.address = Address(there.host, there.port)
         self.timing = asked
-        self.peer = self.device.introduce(there)
-        self.responder = Responder(self, there.first_packet, self.device.resources)
+        self.peer = self._resources.introduce(there)
+        self.responder = Responder(self, there.first_packet, self._resources)
 
     def _retime(self, asked: Timing | None, *, needed: bool) -> None:
         if asked is None:
@@ -153,7 +167,7 @@ class HcaQueuePair(QueuePair):
 
     @property
     def _name(self) -> str:
-        return f"{self.device.identity.name}, queue pair {self.number:#x}"
+        return f"{self._resources.name}, queue pair {self.number:#x}"
 
     # -- work
 
@@ -175,7 +189,7 @@ class HcaQueuePair(QueuePair):
             return
         self.requester.post(work)
         self.requester.transmit()
-        self.device.port.flush()
+        self._resources.port.flush()
 
     def _check_inline(self, work: SendWork) -> None:
         size = sum(span.memory.nbytes for span in work.spans)
@@ -206,11 +220,11 @@ class HcaQueuePair(QueuePair):
 
     def unsuitable(self, spans: Sequence[Span], access: int) -> str:
         """Why local memory may not be used; empty when it may."""
-        return self.device.regions.unsuitable(self.domain, spans, access)
+        return self._resources.regions.unsuitable(self._domain, spans, access)
 
     def reach(self, rkey: int, address: int, size: int, access: int) -> memoryview | None:
         """Memory the peer has named, or None if it may not be used so."""
-        return self.device.regions.reach(self.domain, rkey, address, size, access)
+        return self._resources.regions.reach(self._domain, rkey, address, size, access)
 
     # -- failing
 
@@ -240,10 +254,10 @@ class HcaQueuePair(QueuePair):
         self.state = State.RESET
         self.send_queue.forget(self)
         self.receive_queue.forget(self)
-        self.device.forget_pair(self)
+        self._tell_closed(self)
 
     def _usable(self) -> None:
-        self.device.usable()
+        self._resources.usable()
         if self.closed:
             raise NicError(f"{self._name} is closed")
 
@@ -264,7 +278,7 @@ class HcaQueuePair(QueuePair):
         assert self.there is not None
         there = self.there
         base = (asks, round_, there.lid, there.number, self.number, number % SPACE)
-        self.device.send(self.address, base, opcode, extension, payload, ready)
+        self._resources.sender.send_packet(self.address, base, opcode, extension, payload, ready)
 
     def take(self, packet: Packet, sender: Address) -> None:
         """A packet for this queue pair has arrived."""
@@ -274,7 +288,7 @@ class HcaQueuePair(QueuePair):
             if from_peer and self.receiving:
                 self.responder.request(packet)
             elif not (from_peer and self.state is State.ERR and self.responder.repeat(packet)):
-                self.device.say_silent(packet, sender)
+                self._resources.sender.say_silent(packet, sender)
         elif from_peer and self.sending:
             if packet.opcode == headers.SILENT:
                 self.requester.silent(for_good=packet.asks)
@@ -307,8 +321,6 @@ class HcaQueuePair(QueuePair):
 
     def note(self, name: str, **fields: object) -> None:
         """Write an event of it into the trace."""
-        trace = self.device.trace
+        trace = self._resources.trace
         if trace.active:
-            trace.record(
-                "nic.hca", name, device=self.device.identity.name, pair=self.number, **fields
-            )
+            trace.record("nic.hca", name, device=self._resources.name, pair=self.number, **fields)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ompy.frameworks.nic.base import EventKind
@@ -21,17 +22,17 @@ from ompy.frameworks.nic.fabric import (
     ScalableEndpoint,
 )
 from ompy.frameworks.nic.stations import Stations
-from ompy.net.base import Address, Interface, LinkError, Stream
+from ompy.net.base import Address, Interface, LinkError
 
+from ompy_components.nic.ofi_emulated.accepting import PeerListener
 from ompy_components.nic.ofi_emulated.completions import EmulatedQueue
-from ompy_components.nic.ofi_emulated.door import Door
-from ompy_components.nic.ofi_emulated.doubts import Doubts
-from ompy_components.nic.ofi_emulated.endpoint import EmulatedEndpoint, EmulatedScalable
-from ompy_components.nic.ofi_emulated.errors import ENOSYS, EOPBADSTATE, refusal, words
-from ompy_components.nic.ofi_emulated.link import Link
+from ompy_components.nic.ofi_emulated.endpoint import EmulatedEndpoint, EmulatedScalable, Place
+from ompy_components.nic.ofi_emulated.errors import ENOSYS, EOPBADSTATE, refusal
 from ompy_components.nic.ofi_emulated.memory import Regions
+from ompy_components.nic.ofi_emulated.peers import Peers
 from ompy_components.nic.ofi_emulated.providers import Traits, virtual
-from ompy_components.nic.ofi_emulated.responder import Responder
+from ompy_components.nic.ofi_emulated.refusals import Refusals
+from ompy_components.nic.ofi_emulated.resources import Resources
 from ompy_components.nic.ofi_emulated.timings import TIMINGS
 from ompy_components.nic.ofi_emulated.vector import EmulatedVector, Name
 
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 
     from ompy_components.nic.ofi_emulated.device import EmulatedFabric
     from ompy_components.nic.ofi_emulated.memory import EmulatedRegion
-    from ompy_components.nic.ofi_emulated.receives import Receives
 
 MS: Final = 1_000_000  # ns; Linux counts so
 LINGER: Final = 1_000 * MS  # ns; arbitrary: long enough for a peer that polls
@@ -51,21 +51,14 @@ class EmulatedDomain(FabricDomain):
     """One domain.
 
     Attributes:
-        library: device it belongs to.
-        counts: what it has counted, all domains together.
-        interface: where its connections go.
-        traits: how the provider behaves.
-        context: of the rank.
+        counts: what the device has counted, all its domains together.
         engine: of the rank.
-        network: of the rank.
-        ranks: of the job.
-        readiness: all its sockets.
+        traits: how the provider behaves.
         regions: its memory.
+        peers: links to them, and what they have connected.
         queues: completion queues that are open.
         gone: why the device under it can never be used again; empty while it can.
-        handshake_timeout: ns a connection may take to prove itself.
         stations: what its work takes in simulated worlds.
-        wire: the link its connections go over there; None for the network's own.
     """
 
     def __init__(
@@ -76,37 +69,53 @@ class EmulatedDomain(FabricDomain):
         Raises:
             LinkError: no port could be had.
         """
-        self.library = library
         self.counts = library.counts
         self.info = info
-        self.interface = interface
         self.traits = traits
-        self.context = library.context
         self.engine = library.context.engine
-        self.network = library.context.network
-        self.ranks = library.context.size
-        self.readiness = self.network.readiness()
-        draw = self._draw if info.mr_mode & (MrMode.PROV_KEY | MrMode.BASIC) else None
-        self.regions = Regions(draw, virtual(info.mr_mode), self._given_back)
         self.queues: set[EmulatedQueue] = set()
         self.gone = ""
-        carries, values = library.carries, library.values
-        clocked = library.clocked and carries is None
-        clock = DeviceClock(self.engine, self.network, wanted=values.clock and clocked)
-        self.stations = Stations(clock, timed(vars(values), TIMINGS))
-        self.wire = self.stations.link if clocked else carries
-        self.handshake_timeout: int = library.values.handshake_timeout_ms * MS
+        self._library = library
+        self._interface = interface
+        self._readiness = library.context.network.readiness()
         self._vectors: set[EmulatedVector] = set()
-        self._links: dict[Address, Link] = {}
-        self._responders: dict[Responder, None] = {}
         self._endpoints: dict[int, dict[int, EmulatedEndpoint]] = {}
-        self._epochs: dict[int, int] = {}
         self._made = 0
-        self._posts = 0
         self._timers: list[Timer] = []
         self._closed = False
-        self._doubts = Doubts(self, library.values.ack_timeout_ms * MS)
-        self._door = Door(self)
+        draw = self._draw if info.mr_mode & (MrMode.PROV_KEY | MrMode.BASIC) else None
+        self.regions = Regions(draw, virtual(info.mr_mode), self._given_back)
+        resources = self._shared()
+        self.stations = resources.stations
+        self._resources = resources
+        patience = library.values.ack_timeout_ms * MS
+        self.peers = Peers(resources, patience, lambda: library.failover, self._context_of)
+        self._accepting = PeerListener(resources, self.peers.respond_to)
+
+    def _shared(self) -> Resources:
+        """What its parts share."""
+        library = self._library
+        context, values, carries = library.context, library.values, library.carries
+        clocked = library.clocked and carries is None
+        clock = DeviceClock(context.engine, context.network, wanted=values.clock and clocked)
+        stations = Stations(clock, timed(vars(values), TIMINGS))
+        return Resources(
+            context=context,
+            info=self.info,
+            interface=self._interface,
+            traits=self.traits,
+            wire=stations.link if clocked else carries,
+            handshake_timeout=values.handshake_timeout_ms * MS,
+            readiness=self._readiness,
+            regions=self.regions,
+            stations=stations,
+            counts=library.counts,
+            refusals=Refusals(values.again_every),
+            usable=self.usable,
+            lost=self._lost,
+            notice=self._notice,
+            wake_in=self.wake_in,
+        )
 
     # -- what is made of it
 
@@ -119,14 +128,16 @@ class EmulatedDomain(FabricDomain):
     def address_vector(self) -> AddressVector:
         """An empty one."""
         self.usable()
-        made = EmulatedVector(self)
+        made = EmulatedVector(
+            self._resources.context.size, self._release_link, self._vectors.discard
+        )
         self._vectors.add(made)
         return made
 
     def completion_queue(self, depth: int = 0) -> CompletionQueue:
         """One for `depth` completions, or as many as a queue has at most."""
         self.usable()
-        most: int = self.library.values.cq_depth
+        most: int = self._library.values.cq_depth
         made = EmulatedQueue(self, min(depth or most, most))
         self.queues.add(made)
         return made
@@ -134,9 +145,12 @@ class EmulatedDomain(FabricDomain):
     def endpoint(self, vector: AddressVector, queue: CompletionQueue) -> FabricEndpoint:
         """One with a context of its own."""
         self.usable()
+        return self._make_context(vector, self._new_endpoint(), queue, 0)
+
+    def _new_endpoint(self) -> int:
         self._made += 1
         self._endpoints[self._made] = {}
-        return self.make_context(vector, queue, self._made, 0)
+        return self._made
 
     def scalable_endpoint(self, vector: AddressVector, contexts: int) -> ScalableEndpoint:
         """One with several."""
@@ -147,14 +161,18 @@ class EmulatedDomain(FabricDomain):
         if not 0 < contexts <= most:
             raise refusal(errno.EINVAL, f"{contexts} contexts; there are {most} at most")
         assert isinstance(vector, EmulatedVector)
-        self._made += 1
-        self._endpoints[self._made] = {}
-        return EmulatedScalable(self, vector, self._made, contexts)
+        number = self._new_endpoint()
+        return EmulatedScalable(
+            self._resources,
+            self._name_of(number),
+            contexts,
+            partial(self._make_context, vector, number),
+            partial(self._forget_endpoint, number),
+        )
 
-    def make_context(
-        self, vector: AddressVector, queue: CompletionQueue, number: int, index: int
+    def _make_context(
+        self, vector: AddressVector, number: int, queue: CompletionQueue, index: int
     ) -> EmulatedEndpoint:
-        """A context of an endpoint."""
         self.usable()
         assert isinstance(vector, EmulatedVector)
         assert isinstance(queue, EmulatedQueue)
@@ -163,32 +181,27 @@ class EmulatedDomain(FabricDomain):
         contexts = self._endpoints.get(number)
         if contexts is None or index in contexts:
             raise refusal(errno.EINVAL, f"context {index} of endpoint {number} is there or gone")
-        made = contexts[index] = EmulatedEndpoint(self, vector, queue, number, index)
+        place = Place(self._name_of(number), number, index)
+        parts = self._resources, vector, queue, place
+        made = EmulatedEndpoint(*parts, self.peers.link_to, self._forget_context)
+        contexts[index] = made
         return made
 
-    def forget_context(self, context: EmulatedEndpoint) -> None:
+    def _forget_context(self, context: EmulatedEndpoint) -> None:
         """A context is closed."""
         contexts = self._endpoints.get(context.number, {})
-        if contexts.pop(context.index, None) is None:
-            return
-        for link in list(self._links.values()):
-            link.forget(context)
-        self._withdraw(context.receives)
+        if contexts.pop(context.index, None) is not None:
+            self.peers.forget_context(context)
 
-    def forget_endpoint(self, number: int) -> None:
+    def _forget_endpoint(self, number: int) -> None:
         """An endpoint is closed."""
         for context in list(self._endpoints.pop(number, {}).values()):
             context.close()
 
-    def forget_vector(self, vector: EmulatedVector) -> None:
-        """A vector is closed."""
-        self._vectors.discard(vector)
+    def _name_of(self, number: int) -> bytes:
+        return Name(self._resources.context.rank, self._accepting.address, number).packed()
 
-    def name_of(self, number: int) -> bytes:
-        """The name of an endpoint."""
-        return Name(self.context.rank, self._door.address, number).packed()
-
-    def context_of(self, number: int, index: int) -> EmulatedEndpoint | None:
+    def _context_of(self, number: int, index: int) -> EmulatedEndpoint | None:
         """Which context a request is for; None: it is not there, or not enabled."""
         contexts = self._endpoints.get(number)
         if not contexts:
@@ -197,84 +210,24 @@ class EmulatedDomain(FabricDomain):
         return context if context is not None and context.enabled else None
 
     def _draw(self) -> int:
-        return int.from_bytes(self.network.entropy(KEY_SIZE), "little")
+        return int.from_bytes(self._library.context.network.entropy(KEY_SIZE), "little")
 
     def _given_back(self, region: EmulatedRegion) -> None:
         self.stations.deregistered()
-        self._withdraw(region)
+        self.peers.withdraw(region)
 
-    def _withdraw(self, subject: EmulatedRegion | Receives) -> None:
-        for responder in list(self._responders):
-            responder.withdraw(subject)
-
-    # -- peers
-
-    def link_to(self, name: Name) -> Link:
-        """The way to the domain of an endpoint."""
-        found = self._links.get(name.listener)
-        if found is None:
-            found = self._links[name.listener] = Link(self, name.rank, name.listener)
-        return found
-
-    def release_link(self, listener: Address) -> None:
+    def _release_link(self, listener: Address) -> None:
         """A peer is forgotten: so is the way to its domain, unless others are there."""
         if not any(vector.reaches(listener) for vector in self._vectors):
-            link = self._links.pop(listener, None)
-            if link is not None:
-                link.say_bye()
-                link.close()
+            self.peers.release_link(listener)
 
-    def respond_to(self, stream: Stream, rank: int, epoch: int) -> None:
-        """A peer's connection is proven."""
-        if epoch > self.epoch_of(rank):
-            self._end_epoch(rank, epoch - 1, "the peer has found the path broken")
-        self._responders[Responder(self, stream, rank, epoch)] = None
-
-    def epoch_of(self, rank: int) -> int:
-        """How often the path to a rank has broken, as far as is known."""
-        return self._epochs.get(rank, 0)
-
-    def path_broke(self, rank: int, epoch: int) -> None:
-        """A link has, of its own."""
-        self._epochs[rank] = max(self.epoch_of(rank), epoch + 1)
-
-    def peer_broke(self, rank: int, epoch: int, why: str) -> None:
-        """A peer's connection has, without a word: what goes the other way is broken too."""
-        if epoch >= self.epoch_of(rank) and not self._closed:
-            told = self._end_epoch(rank, epoch, why)
-            if not told:
-                self.notice(errno.ECONNRESET, f"{words(errno.ECONNRESET)}: rank {rank}: {why}")
-
-    def _end_epoch(self, rank: int, epoch: int, why: str) -> bool:
-        """Break the links to a rank up to an epoch. Whether there was one."""
-        self._epochs[rank] = epoch + 1
-        links = [link for link in self.links if link.rank == rank and link.breakable(epoch)]
-        for link in links:
-            link.broken(errno.ECONNRESET, why)
-        return bool(links)
-
-    def notice(self, number: int, detail: str) -> None:
+    def _notice(self, number: int, detail: str) -> None:
         """Something broke that nothing was under way on: tell whoever reads a queue."""
         for contexts in self._endpoints.values():
             for context in contexts.values():
                 if context.enabled and not self._closed:
                     context.received(Completion(None, 0, number, detail))
                     return
-
-    def forget_responder(self, responder: Responder) -> None:
-        """It is closed."""
-        self._responders.pop(responder, None)
-
-    @property
-    def failover(self) -> bool:
-        """Whoever uses the device goes on over another rail when a path is dead."""
-        return self.library.failover
-
-    def refuses_this(self) -> bool:
-        """Whether this post is one of those that the device refuses by habit."""
-        self._posts += 1
-        every: int = self.library.values.again_every
-        return every > 0 and self._posts % every == 0
 
     # -- progress
 
@@ -289,15 +242,15 @@ class EmulatedDomain(FabricDomain):
         """Serve every socket that is ready."""
         if self._closed:
             return
-        for ready in self.readiness.poll():
+        for ready in self._readiness.poll():
             ready.owner.ready(ready.readable, ready.writable)  # type: ignore[attr-defined]
-        self._doubts.look()
+        self.peers.doubts.look()
 
     def pressing(self) -> bool:
         """Whether `progress` would find something to do."""
         if self._closed:
             return False
-        return bool(self.gone) or bool(self.readiness.poll()) or self._doubts.pressing
+        return bool(self.gone) or bool(self._readiness.poll()) or self.peers.doubts.pressing
 
     def wake_in(self, delay: int) -> None:
         """See that the rank is awake then."""
@@ -306,65 +259,40 @@ class EmulatedDomain(FabricDomain):
             self._timers = [timer for timer in self._timers if timer.pending]
             self._timers.append(self.engine.call_later(delay, _nothing))
 
-    def look_after_links(self) -> None:
-        """Something waits for an answer."""
-        self._doubts.begin()
-
-    def settled(self, link: Link) -> None:
-        """A link is closed: nobody has to know about its path."""
-        self._doubts.settle(link)
-
-    @property
-    def links(self) -> list[Link]:
-        """The ways there are."""
-        return list(self._links.values())
-
     # -- ends
 
-    def lost(self, why: str) -> None:
+    def _lost(self, why: str) -> None:
         """The device under it is gone: everything under way ends badly."""
         if self.gone:
             return
-        self.gone = f"{self.interface.name}: {why}"
-        self.library.report(EventKind.DEVICE_FATAL, self.gone, self)
-        for link in self.links:
-            link.broken(errno.ENODEV, why)
-        for responder in list(self._responders):
-            responder.close()
+        self.gone = f"{self._interface.name}: {why}"
+        self._library.report(EventKind.DEVICE_FATAL, self.gone, self)
+        self.peers.lost(why)
 
     def _said(self) -> bool:
         """Nothing waits to be sent; tries to."""
         self.progress()
-        return not any(one.speaking for one in self._ends())
-
-    def _ends(self) -> list[Link | Responder]:
-        return [*self._links.values(), *self._responders]
+        return not self.peers.speaking
 
     def close(self) -> None:
         """Send what was taken from posts that are complete; then give everything back."""
         if self._closed:
             return
-        for one in self._ends():
-            one.say_bye()
+        self.peers.say_bye()
         if not self._said():
             self.engine.wait_until(self._said, LINGER)
         for number in list(self._endpoints):
-            self.forget_endpoint(number)
+            self._forget_endpoint(number)
         self._closed = True
-        for link in self.links:
-            link.close()
-        self._links.clear()
-        for responder in list(self._responders):
-            responder.close()
+        self.peers.close()
         self.regions.close()
         for queue in list(self.queues):
             queue.close()
-        self._doubts.close()
-        self._door.close()
+        self._accepting.close()
         for timer in self._timers:
             timer.cancel()
-        self.readiness.close()
-        self.library.forget_domain(self)
+        self._readiness.close()
+        self._library.forget_domain(self)
 
 
 def listening(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from ompy.frameworks.nic.fabric import (
     AtomicCall,
@@ -26,14 +26,29 @@ from ompy_components.nic.ofi_emulated.receives import Posted, Receives
 
 if TYPE_CHECKING:
     from ompy_components.nic.ofi_emulated.completions import EmulatedQueue
-    from ompy_components.nic.ofi_emulated.domain import EmulatedDomain
-    from ompy_components.nic.ofi_emulated.vector import EmulatedVector
+    from ompy_components.nic.ofi_emulated.link import Link
+    from ompy_components.nic.ofi_emulated.resources import Resources
+    from ompy_components.nic.ofi_emulated.vector import EmulatedVector, Name
 
 _ALL = memoryview(b"")
 
 
 def _flat(memory: memoryview) -> memoryview:
     return memory if memory.format == "B" and memory.ndim == 1 else memory.cast("B")
+
+
+class Place(NamedTuple):
+    """Where a context is among those of its domain.
+
+    Attributes:
+        name: of the endpoint, for peers.
+        number: of the endpoint in its domain.
+        context: its number in that endpoint.
+    """
+
+    name: bytes
+    number: int
+    context: int
 
 
 class EmulatedEndpoint(FabricEndpoint):
@@ -50,41 +65,56 @@ class EmulatedEndpoint(FabricEndpoint):
 
     def __init__(
         self,
-        domain: EmulatedDomain,
+        resources: Resources,
         vector: EmulatedVector,
         queue: EmulatedQueue,
-        number: int,
-        index: int,
+        place: Place,
+        link_to: Callable[[Name], Link],
+        closed: Callable[[EmulatedEndpoint], None],
     ) -> None:
-        self.counts = domain.counts
-        self.number = number
-        self.index = index
-        self.receives = Receives(self, domain.info.rx_size)
+        """Not enabled yet.
+
+        Args:
+            resources: of the domain.
+            vector: of its peers.
+            queue: where it reports.
+            place: its own.
+            link_to: the way to a peer.
+            closed: hears that it is.
+        """
+        self.counts = resources.counts
+        self.number = place.number
+        self.index = place.context
+        self.receives = Receives(self, resources.info.rx_size)
         self.outstanding = 0
         self.enabled = False
-        self._domain = domain
+        self._resources = resources
+        self._info = info = resources.info
         self._vector = vector
         self._queue = queue
-        honours = domain.info.op_flags & Caps.DELIVERY_COMPLETE and domain.info.delivery_complete
+        self._name = place.name
+        self._link_to = link_to
+        self._closed = closed
+        honours = info.op_flags & Caps.DELIVERY_COMPLETE and info.delivery_complete
         self._flags = WANTS_ANSWER if honours else 0
 
     # -- life
 
     def enable(self) -> None:
         """Begin."""
-        self._domain.usable()
+        self._resources.usable()
         self.enabled = True
 
     def name(self) -> bytes:
         """Its address for peers."""
         if not self.enabled:
             raise refusal(EOPBADSTATE, "the endpoint is not enabled")
-        return self._domain.name_of(self.number)
+        return self._name
 
     def close(self) -> None:
         """Give it back; harmless the second time."""
         self.enabled = False
-        self._domain.forget_context(self)
+        self._closed(self)
         self.receives.close()
         self._queue.forget(self)
 
@@ -102,7 +132,7 @@ class EmulatedEndpoint(FabricEndpoint):
     def receive(self, memory: memoryview, descriptor: object, context: object) -> bool:
         """Post a buffer."""
         self._check(memory, descriptor)
-        if len(self.receives) >= self._domain.info.rx_size:
+        if len(self.receives) >= self._info.rx_size:
             return self._again("full")
         self.receives.post(Posted(_flat(memory), context))
         return True
@@ -117,7 +147,7 @@ class EmulatedEndpoint(FabricEndpoint):
     def inject(self, memory: memoryview, to: int) -> bool:
         """Send a copy."""
         self._check(memory, None, injected=True)
-        most = self._domain.info.inject_size
+        most = self._info.inject_size
         if memory.nbytes > most:
             raise refusal(errno.EMSGSIZE, f"{memory.nbytes} bytes; {most} can be injected")
         copy = memoryview(memory.tobytes())
@@ -215,7 +245,7 @@ class EmulatedEndpoint(FabricEndpoint):
 
     def atomic_valid(self, call: AtomicCall, datatype: Datatype, op: Op) -> bool:
         """Whether there are atomics at all, and this one."""
-        return self._domain.traits.atomics and words.valid(call, datatype, op)
+        return self._resources.traits.atomics and words.valid(call, datatype, op)
 
     def _atomic(
         self,
@@ -242,12 +272,12 @@ class EmulatedEndpoint(FabricEndpoint):
 
     def _check(self, memory: memoryview, descriptor: object, *, injected: bool = False) -> None:
         """Raise FabricError where work with this memory cannot be posted."""
-        self._domain.usable()
+        self._resources.usable()
         if not self.enabled:
             raise refusal(EOPBADSTATE, "the endpoint is not enabled")
-        if memory.nbytes > self._domain.info.max_message:
+        if memory.nbytes > self._info.max_message:
             raise refusal(errno.EMSGSIZE, f"{memory.nbytes} bytes at once")
-        if self._domain.traits.local and not injected:
+        if self._resources.traits.local and not injected:
             here = isinstance(descriptor, EmulatedRegion) and descriptor.holds(_flat(memory))
             if not here:
                 raise refusal(errno.EINVAL, "the local memory is not registered (FI_MR_LOCAL)")
@@ -276,16 +306,17 @@ class EmulatedEndpoint(FabricEndpoint):
             more: datatype and operation of an atomic.
             flags: of the request.
         """
-        domain = self._domain
+        resources = self._resources
         self._check(_ALL, None, injected=True)
         name = self._vector.find(to)
-        if domain.refuses_this() or self.outstanding >= domain.info.tx_size:
+        if resources.refusals.refuses_next() or self.outstanding >= self._info.tx_size:
             return self._again("again")
-        link = domain.link_to(name)
+        link = self._link_to(name)
         if not link.open():
             return self._again("connecting")
         if operation is not None:
-            spoiled = domain.network.work(name.rank, domain.interface.name).error
+            network, interface = resources.context.network, resources.interface
+            spoiled = network.work(name.rank, interface.name).error
             if spoiled == errno.EAGAIN:
                 return self._again("again")
             self.outstanding += 1
@@ -306,31 +337,46 @@ class EmulatedScalable(ScalableEndpoint):
     """An endpoint of several contexts."""
 
     def __init__(
-        self, domain: EmulatedDomain, vector: EmulatedVector, number: int, contexts: int
+        self,
+        resources: Resources,
+        name: bytes,
+        contexts: int,
+        make_context: Callable[[CompletionQueue, int], FabricEndpoint],
+        closed: Callable[[], None],
     ) -> None:
-        self._domain = domain
-        self._vector = vector
-        self._number = number
+        """Not enabled yet.
+
+        Args:
+            resources: of the domain.
+            name: its own, for peers.
+            contexts: there may be so many.
+            make_context: by its queue and index.
+            closed: closes them all.
+        """
+        self._usable = resources.usable
+        self._name = name
         self._contexts = contexts
+        self._make_context = make_context
+        self._closed = closed
         self._enabled = False
 
     def context(self, index: int, queue: CompletionQueue) -> FabricEndpoint:
         """One of them."""
         if not 0 <= index < self._contexts:
             raise refusal(errno.EINVAL, f"context {index} of {self._contexts}")
-        return self._domain.make_context(self._vector, queue, self._number, index)
+        return self._make_context(queue, index)
 
     def enable(self) -> None:
         """Begin."""
-        self._domain.usable()
+        self._usable()
         self._enabled = True
 
     def name(self) -> bytes:
         """Its address for peers."""
         if not self._enabled:
             raise refusal(EOPBADSTATE, "the endpoint is not enabled")
-        return self._domain.name_of(self._number)
+        return self._name
 
     def close(self) -> None:
         """Give it back."""
-        self._domain.forget_endpoint(self._number)
+        self._closed()

@@ -20,7 +20,7 @@ from ompy.net.base import WOULD_BLOCK, Address, DeviceGone, LinkError, Stream
 from ompy.net.handshake import NONCE_SIZE, HandshakeError, Initiator, Outcome
 from ompy.net.proving import hear, sealed, send_proof
 
-from ompy_components.nic.ofi_emulated.door import MAGIC, nonce_of
+from ompy_components.nic.ofi_emulated.accepting import MAGIC, nonce_of
 from ompy_components.nic.ofi_emulated.errors import refusal, words
 from ompy_components.nic.ofi_emulated.headers import (
     ANSWER,
@@ -38,8 +38,10 @@ from ompy_components.nic.ofi_emulated.outgoing import Outgoing, OutgoingQueue
 if TYPE_CHECKING:
     from ompy.engine.timers import Timer
 
-    from ompy_components.nic.ofi_emulated.domain import EmulatedDomain
+    from ompy_components.nic.ofi_emulated.doubts import Doubts
     from ompy_components.nic.ofi_emulated.endpoint import EmulatedEndpoint
+    from ompy_components.nic.ofi_emulated.epochs import Epochs
+    from ompy_components.nic.ofi_emulated.resources import Resources
 
 READS: Final = 16  # arbitrary: of one stream in one round, so that no peer starves the others
 
@@ -95,14 +97,26 @@ class Link:
         heard: when something came from the peer last, or the first operation began to wait.
     """
 
-    def __init__(self, domain: EmulatedDomain, rank: int, listener: Address) -> None:
+    def __init__(
+        self,
+        resources: Resources,
+        epochs: Epochs,
+        doubts: Doubts,
+        rank: int,
+        listener: Address,
+    ) -> None:
         self.rank = rank
         self.listener = listener
         self.state = State.CLOSED
         self.epoch = 0
         self.heard = 0
         self._left = False
-        self._domain = domain
+        self._resources = resources
+        self._engine = resources.context.engine
+        self._readiness = resources.readiness
+        self._stations = resources.stations
+        self._epochs = epochs
+        self._doubts = doubts
         self._stream: Stream | None = None
         self._initiator: Initiator | None = None
         self._timer: Timer | None = None
@@ -155,7 +169,7 @@ class Link:
                 sent; None: nobody wants to know.
         """
         if not self.waits:
-            self.heard = self._domain.engine.now()
+            self.heard = self._engine.now()
         number, self._next = self._next, self._next + 1
         header = memoryview(REQUEST.pack(*request._replace(number=number)))
         taken = None
@@ -165,15 +179,15 @@ class Link:
             if not request.flags & WANTS_ANSWER:
                 taken = partial(self._complete, number)
         frame = Outgoing([header, *payload], operation, taken)
-        stations = self._domain.stations
+        stations = self._stations
         if stations.runs:
             size = sum(map(len, payload))
-            inline = size <= self._domain.info.inject_size
+            inline = size <= self._resources.info.inject_size
             begins = stations.posted(size, inline=inline)
             frame.leaves = stations.sent(begins, len(header) + size)
             stations.at(frame.leaves, self._leave)
         self._queue.add(frame)
-        self._domain.look_after_links()
+        self._doubts.begin()
         self._flush()
 
     def _leave(self) -> None:
@@ -189,13 +203,13 @@ class Link:
     def _flush(self) -> None:
         stream = self._stream
         assert stream is not None
-        now = self._domain.engine.now()
+        now = self._engine.now()
         try:
             self._queue.flush(stream, now)
         except LinkError as problem:
             self._failed(problem)
             return
-        self._domain.readiness.want_write(stream, wanted=self._queue.due(now))
+        self._readiness.want_write(stream, wanted=self._queue.due(now))
 
     # -- being answered
 
@@ -222,7 +236,7 @@ class Link:
                 if count == 0:
                     self.broken(errno.ECONNRESET, "the peer has closed the connection")
                     return
-                self.heard = self._domain.engine.now()
+                self.heard = self._engine.now()
                 if intake.received(count):
                     self._arrived()
             except LinkError as problem:
@@ -257,7 +271,7 @@ class Link:
     def _finish(self) -> None:
         operation, number, status = self._answered
         result = operation.result if operation is not None else None
-        self._domain.stations.arrived(ANSWER.size + (len(result) if result is not None else 0))
+        self._stations.arrived(ANSWER.size + (len(result) if result is not None else 0))
         self._intake.next_header()
         if operation is not None and number in self._operations:
             self._complete(number, status, words(status) if status else "")
@@ -268,32 +282,31 @@ class Link:
     # -- connecting
 
     def _connect(self) -> None:
-        domain = self._domain
-        context = domain.context
+        resources, context = self._resources, self._resources.context
         departed = context.procs[self.rank].departed
         if departed:
             self._problem = (errno.EHOSTUNREACH, f"rank {self.rank} has ended: {departed}")
             return
         self.state = State.CONNECTING
         try:
-            address = domain.interface.address
-            self._stream = domain.network.connect(self.listener, address, link=domain.wire)
+            address, wire = resources.interface.address, resources.wire
+            self._stream = context.network.connect(self.listener, address, link=wire)
         except LinkError as problem:
             self._failed(problem)
             return
-        self.heard = domain.engine.now()
+        self.heard = self._engine.now()
         self._stream.belongs_to(self.rank)
-        self.epoch = domain.epoch_of(self.rank)
+        self.epoch = self._epochs.number_of(self.rank)
         self._left = False
-        nonce = nonce_of(self.epoch, domain.network.entropy(NONCE_SIZE))
+        nonce = nonce_of(self.epoch, context.network.entropy(NONCE_SIZE))
         key, job = context.job_key, context.job_id
         seal = seal_level(context, context.procs[self.rank])
         self._initiator = Initiator(key, job, context.rank, self.rank, nonce, MAGIC, seal)
-        domain.readiness.add(self._stream, self)
-        domain.readiness.want_write(self._stream, wanted=True)
+        self._readiness.add(self._stream, self)
+        self._readiness.want_write(self._stream, wanted=True)
         late = partial(self.broken, errno.ETIMEDOUT, "no answer")
-        self._timer = domain.engine.call_later(domain.handshake_timeout, late)
-        domain.look_after_links()
+        self._timer = self._engine.call_later(resources.handshake_timeout, late)
+        self._doubts.begin()
 
     def _shake(self) -> None:
         """Go on with the handshake."""
@@ -316,18 +329,18 @@ class Link:
             if count == 0:
                 self.broken(errno.EHOSTUNREACH, "the peer closed the connection at once")
                 return
-            self.heard = self._domain.engine.now()
+            self.heard = self._engine.now()
             self._say(initiator, stream)
         if initiator.outcome is Outcome.TAKEN:
             self._no_timer()
-            domain = self._domain
-            stream = sealed(initiator, domain.context.job_key, stream, domain.readiness)
+            key = self._resources.context.job_key
+            stream = sealed(initiator, key, stream, self._readiness)
             self._stream = stream
             self._initiator = None
             self._intake = Intake(ANSWER.size)
             self.state = State.CONNECTED
             self._note("CONNECTED")
-        self._domain.readiness.want_write(stream, wanted=bool(initiator.outgoing))
+        self._readiness.want_write(stream, wanted=bool(initiator.outgoing))
 
     def _say(self, initiator: Initiator, stream: Stream) -> None:
         if initiator.outgoing:
@@ -340,14 +353,14 @@ class Link:
 
     def _failed(self, problem: LinkError) -> None:
         if isinstance(problem, DeviceGone):
-            self._domain.lost(str(problem))
+            self._resources.lost(str(problem))
             return
         connected = self.state is State.CONNECTED
         self.broken(errno.ECONNRESET if connected else errno.EHOSTUNREACH, str(problem))
 
     def broken(self, number: int, why: str) -> None:
         """The connection is gone: what is under way ends with this error, in order."""
-        where = f"{self._domain.interface.address} - {self.listener.host}"
+        where = f"{self._resources.interface.address} - {self.listener.host}"
         detail = f"{words(number)}: {where}: {why}"
         lost = self.under_way
         connected = self.state is State.CONNECTED
@@ -359,9 +372,9 @@ class Link:
         for operation in lost:
             operation.done(number, detail)
         if connected:
-            self._domain.path_broke(self.rank, self.epoch)
+            self._epochs.end_epoch(self.rank, self.epoch)
             if not lost:
-                self._domain.notice(number, detail)
+                self._resources.notice(number, detail)
 
     def breakable(self, epoch: int) -> bool:
         """Whether there is a connection of that epoch of the path, or an earlier one."""
@@ -378,9 +391,9 @@ class Link:
     def close(self) -> None:
         """Close the connection; what is under way is forgotten."""
         self._no_timer()
-        self._domain.settled(self)
+        self._doubts.settle(self)
         if self._stream is not None:
-            self._domain.readiness.remove(self._stream)
+            self._readiness.remove(self._stream)
             self._stream.close()
             self._stream = None
         self._initiator = None
@@ -403,6 +416,6 @@ class Link:
             self._timer = None
 
     def _note(self, event: str, **fields: object) -> None:
-        trace = self._domain.context.trace
+        trace = self._resources.context.trace
         if trace.active:
             trace.record("nic.ofi_emulated", event, peer=self.rank, **fields)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from ompy.frameworks.nic.fabric import AtomicCall, Caps, Datatype, Op
@@ -33,7 +34,8 @@ from ompy_components.nic.ofi_emulated.outgoing import Outgoing, OutgoingQueue
 from ompy_components.nic.ofi_emulated.receives import Arrival, Receives
 
 if TYPE_CHECKING:
-    from ompy_components.nic.ofi_emulated.domain import EmulatedDomain
+    from ompy_components.nic.ofi_emulated.endpoint import EmulatedEndpoint
+    from ompy_components.nic.ofi_emulated.resources import Resources
 
 _WRITES: Final = int(Caps.REMOTE_WRITE)
 _READS: Final = int(Caps.REMOTE_READ)
@@ -53,11 +55,34 @@ class Responder:
         epoch: of the path, as the peer had it.
     """
 
-    def __init__(self, domain: EmulatedDomain, stream: Stream, rank: int, epoch: int) -> None:
+    def __init__(
+        self,
+        resources: Resources,
+        stream: Stream,
+        rank: int,
+        epoch: int,
+        context_of: Callable[[int, int], EmulatedEndpoint | None],
+        closed: Callable[[Responder, str], None],
+    ) -> None:
+        """Answer what comes.
+
+        Args:
+            resources: of the domain.
+            stream: the connection.
+            rank: whose.
+            epoch: of the path, as the peer had it.
+            context_of: which context a request is for, by its endpoint's number and its own.
+            closed: hears that the connection is, and why when it broke without a word.
+        """
         self.rank = rank
         self.epoch = epoch
         self._left = False
-        self._domain = domain
+        self._resources = resources
+        self._readiness = resources.readiness
+        self._regions = resources.regions
+        self._stations = resources.stations
+        self._context_of = context_of
+        self._tell_closed = closed
         self._stream = stream
         self._intake = Intake(REQUEST.size)
         self._queue = OutgoingQueue()
@@ -66,7 +91,7 @@ class Responder:
         self._into: EmulatedRegion | Arrival | bytearray | None = None
         self._stalled = False
         self._closed = False
-        domain.readiness.add(stream, self)
+        self._readiness.add(stream, self)
 
     @property
     def speaking(self) -> bool:
@@ -98,7 +123,7 @@ class Responder:
                 if self._closed or self._stalled:
                     return
         except DeviceGone as problem:
-            self._domain.lost(str(problem))
+            self._resources.lost(str(problem))
         except (LinkError, BadFrame) as problem:
             self._broken(str(problem))
 
@@ -107,10 +132,10 @@ class Responder:
     def _asked(self, request: Request) -> None:
         self._request = request
         if not request.follows:
-            self._domain.stations.arrived(REQUEST.size)
+            self._stations.arrived(REQUEST.size)
         self._status = 0
         self._into = None
-        context = self._domain.context_of(request.endpoint, request.context)
+        context = self._context_of(request.endpoint, request.context)
         if request.kind == BYE:
             self._left = True
             self._intake.next_header()
@@ -127,17 +152,17 @@ class Responder:
             if isinstance(found, int):
                 self._refuse(request, found)
             elif request.kind == READ:
-                view = self._domain.regions.view(found, request.address, request.size)
+                view = self._regions.view(found, request.address, request.size)
                 self._intake.next_header()
                 self._answer(0, view, found)
             else:
                 self._queue.withdraw(found)  # what was asked for before is as it was
                 self._into = found
-                view = self._domain.regions.view(found, request.address, request.size)
+                view = self._regions.view(found, request.address, request.size)
                 self._land(request.size, view)
 
     def _reach(self, request: Request, access: int) -> EmulatedRegion | int:
-        regions = self._domain.regions
+        regions = self._regions
         return regions.reach(request.key, request.address, request.size, access)
 
     def _refuse(self, request: Request, status: int) -> None:
@@ -149,7 +174,7 @@ class Responder:
         arrival = receives.place(request.size, self)
         if arrival is None:
             self._stalled = True
-            self._domain.readiness.remove(self._stream)
+            self._readiness.remove(self._stream)
             return
         self._into = arrival
         self._land(len(arrival.room), arrival.room)
@@ -158,7 +183,7 @@ class Responder:
         """There is a place for the message that had none."""
         if self._stalled and not self._closed:
             self._stalled = False
-            self._domain.readiness.add(self._stream, self)
+            self._readiness.add(self._stream, self)
             assert self._request is not None
             self._asked(self._request)
 
@@ -177,7 +202,7 @@ class Responder:
             return
         self._intake.next_header()
         if request.follows:
-            self._domain.stations.arrived(REQUEST.size + request.follows)
+            self._stations.arrived(REQUEST.size + request.follows)
         self._into = None
         if isinstance(into, Arrival):
             wanted = request.flags & WANTS_ANSWER and not self._status
@@ -198,14 +223,14 @@ class Responder:
             self._answer(found)
             return
         if (
-            not self._domain.traits.atomics
+            not self._resources.traits.atomics
             or request.address % request.size
             or not words.valid(_CALLS[request.kind], datatype, op)
         ):
             self._answer(errno.EINVAL)
             return
         self._queue.withdraw(found)
-        word = self._domain.regions.view(found, request.address, request.size)
+        word = self._regions.view(found, request.address, request.size)
         old = words.change(word, datatype, op, operands)
         if request.kind != ATOMIC:
             self._answer(0, memoryview(old))
@@ -228,12 +253,12 @@ class Responder:
         if self._closed:
             return
         if status and status != LEAVES:
-            self._domain.counts["refused"] += 1
+            self._resources.counts["refused"] += 1
         pieces = [] if data is None else [data]
         size = sum(map(len, pieces))
         header = memoryview(ANSWER.pack(status, number, size))
         frame = Outgoing([header, *pieces], subject)
-        stations = self._domain.stations
+        stations = self._stations
         if stations.runs:
             frame.leaves = stations.sent(stations.taken(), len(header) + size)
             stations.at(frame.leaves, self._leave)
@@ -246,17 +271,17 @@ class Responder:
             self._flush()
 
     def _flush(self) -> None:
-        now = self._domain.engine.now()
+        now = self._resources.context.engine.now()
         try:
             self._queue.flush(self._stream, now)
         except DeviceGone as problem:
-            self._domain.lost(str(problem))
+            self._resources.lost(str(problem))
             return
         except LinkError as problem:
             self._broken(str(problem))
             return
         if not self._stalled:
-            self._domain.readiness.want_write(self._stream, wanted=self._queue.due(now))
+            self._readiness.want_write(self._stream, wanted=self._queue.due(now))
 
     # -- ends
 
@@ -282,12 +307,9 @@ class Responder:
 
     def _broken(self, why: str) -> None:
         """The connection is gone: so is the path, unless the peer has said so before."""
-        expected = self._left or self._closed
-        self.close()
-        if not expected:
-            self._domain.peer_broke(self.rank, self.epoch, why)
+        self.close("" if self._left else why)
 
-    def close(self) -> None:
+    def close(self, why: str = "") -> None:
         """Close the connection; a message of which the rest is missing never came."""
         if self._closed:
             return
@@ -295,6 +317,6 @@ class Responder:
         if isinstance(self._into, Arrival):
             self._into.never_came()
         self._queue.clear()
-        self._domain.readiness.remove(self._stream)
+        self._readiness.remove(self._stream)
         self._stream.close()
-        self._domain.forget_responder(self)
+        self._tell_closed(self, why)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable
 from struct import Struct
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from ompy.frameworks.nic.fabric import AddressVector
 from ompy.net.base import Address
 
 from ompy_components.nic.ofi_emulated.errors import refusal
-
-if TYPE_CHECKING:
-    from ompy_components.nic.ofi_emulated.domain import EmulatedDomain
 
 NAME: Final = Struct("<IHI")  # rank, port, endpoint; the address of the interface follows
 HOST_MAX: Final = 255  # bytes; arbitrary: longer than any address
@@ -55,14 +53,28 @@ def parse_name(data: bytes, ranks: int) -> Name:
 class EmulatedVector(AddressVector):
     """Peers by number."""
 
-    def __init__(self, domain: EmulatedDomain) -> None:
-        self._domain = domain
+    def __init__(
+        self,
+        ranks: int,
+        removed: Callable[[Address], None],
+        closed: Callable[[EmulatedVector], None],
+    ) -> None:
+        """Of nobody yet.
+
+        Args:
+            ranks: of the job.
+            removed: hears where a peer's domain listens that was forgotten.
+            closed: hears that it is.
+        """
+        self._ranks = ranks
+        self._removed = removed
+        self._closed = closed
         self._names: dict[int, Name] = {}
         self._next = 0
 
     def insert(self, name: bytes) -> int:
         """The next number."""
-        self._names[self._next] = parse_name(name, self._domain.ranks)
+        self._names[self._next] = parse_name(name, self._ranks)
         self._next += 1
         return self._next - 1
 
@@ -77,12 +89,12 @@ class EmulatedVector(AddressVector):
         """Forget a peer; a link to its domain that nothing uses is closed."""
         name = self.find(address)
         del self._names[address]
-        self._domain.release_link(name.listener)
+        self._removed(name.listener)
 
     def close(self) -> None:
         """Forget all."""
         self._names.clear()
-        self._domain.forget_vector(self)
+        self._closed(self)
 
     def reaches(self, listener: Address) -> bool:
         """Whether one of them is in the domain that listens there."""

@@ -369,6 +369,9 @@ class Receiving(ReceiverHalf):
         """The request is complete when all bytes of the message have arrived (3.2.5)."""
         if not request.is_here():
             return
+        if request.arrived != request.length:
+            detail = f"ob1: {request.arrived} bytes of {request.length} arrived: {request.story()}"
+            raise MPIError(ERR_INTERN, detail)
         incoming = request.incoming
         request.advance(self.table, _ALL_HERE)
         del self.requests[request.id]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from ompy.compiled import DECLARING, U64, ccall, cclass, cfunc
 from ompy.data.convertor import Convertor
-from ompy.data.errors import ERR_OTHER, ERR_PROC_FAILED
+from ompy.data.errors import ERR_INTERN, ERR_OTHER, ERR_PROC_FAILED, MPIError
 from ompy.data.request import Request
 from ompy.frameworks.bml import BmlEndpoint, Rail
 from ompy.frameworks.btl import (
@@ -433,6 +433,9 @@ class Sending(SenderHalf):
     def finish_if_delivered(self, request: SendRequest) -> None:
         """The request is complete when it was answered and every byte is there (3.2.4)."""
         if request.is_delivered():
+            if request.delivered != request.convertor.size:
+                detail = f"ob1: {request.delivered} bytes were delivered: {request.story()}"
+                raise MPIError(ERR_INTERN, detail)
             request.advance(self.table, _DELIVERED)
             if self._trace.active:
                 self._ob1.steps.sender(request, COMPLETE)

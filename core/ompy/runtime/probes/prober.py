@@ -165,7 +165,7 @@ class Prober:
         before = watch.probe.verdict
         question = watch.probe.turn()
         message = Message(QUESTION, watch.rank, watch.peer, self._nonce, number, question)
-        if question and not self._silenced(watch.rank, watch.peer, watch.rail):
+        if question and not self._sending_blocked(watch.rank, watch.peer, watch.rail):
             self._ask(message, watch)
         pause = watch.probe.pause / S
         # in step, so that many turns take no longer than they should; but none is made up for
@@ -227,8 +227,8 @@ class Prober:
         if message.kind == QUESTION:
             rail = self._rail(here) if self._outages else ""
             if not (
-                self._deafened(message.peer, rail)
-                or self._silenced(message.peer, message.asker, rail)
+                self._receiving_blocked(message.peer, rail)
+                or self._sending_blocked(message.peer, message.asker, rail)
             ):
                 self._send(message._replace(kind=ANSWER), here, sender)
         elif message.nonce == self._nonce:
@@ -241,7 +241,7 @@ class Prober:
         watch = self._watches[key]
         if (here, sender) != (watch.source, watch.target[0]):
             return  # by another way than it was asked
-        if self._deafened(watch.rank, watch.rail):
+        if self._receiving_blocked(watch.rank, watch.rail):
             return
         before = watch.probe.verdict
         watch.probe.answer(message.number)
@@ -249,13 +249,13 @@ class Prober:
 
     # -- faults of the script
 
-    def _silenced(self, rank: int, receiver: int, rail: str) -> bool:
+    def _sending_blocked(self, rank: int, receiver: int, rail: str) -> bool:
         outages = self._outages.get(rank)
-        return outages is not None and outages.silences(receiver, rail, time.monotonic_ns())
+        return outages is not None and outages.blocks_sending(receiver, rail, time.monotonic_ns())
 
-    def _deafened(self, rank: int, rail: str) -> bool:
+    def _receiving_blocked(self, rank: int, rail: str) -> bool:
         outages = self._outages.get(rank)
-        return outages is not None and outages.deafens(rail, time.monotonic_ns())
+        return outages is not None and outages.blocks_receiving(rail, time.monotonic_ns())
 
     def _rail(self, address: str) -> str:
         """The interface with an address."""

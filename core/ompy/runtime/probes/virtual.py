@@ -20,10 +20,10 @@ Tell = Callable[[], object]
 class Losses(Protocol):
     """What the faults of one rank do to what its agent sends and gets."""
 
-    def silenced(self, receiver: int, rail: str) -> bool:
+    def sending_blocked(self, receiver: int, rail: str) -> bool:
         """Whether nothing gets from the rank to another over a rail."""
 
-    def deafened(self, rail: str) -> bool:
+    def receiving_blocked(self, rail: str) -> bool:
         """Whether nothing that comes in over a rail is heard."""
 
 
@@ -72,15 +72,18 @@ class VirtualAgents:
         self, rank: int, peer: int, rails: tuple[str, str], answered: Callable[[], object]
     ) -> None:
         here, there = rails
-        if here != there or self._losses[rank].silenced(peer, here):
+        if here != there or self._losses[rank].sending_blocked(peer, here):
             return
 
         def question() -> None:
-            if not (self._losses[peer].deafened(there) or self._losses[peer].silenced(rank, there)):
+            if not (
+                self._losses[peer].receiving_blocked(there)
+                or self._losses[peer].sending_blocked(rank, there)
+            ):
                 self._travel(peer, rank, there, answer)
 
         def answer() -> None:
-            if not self._losses[rank].deafened(here):
+            if not self._losses[rank].receiving_blocked(here):
                 answered()
 
         self._travel(rank, peer, here, question)

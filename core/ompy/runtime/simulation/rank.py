@@ -218,7 +218,9 @@ class _Rank:
             "conduit": conduit.counters() if conduit is not None else {},
             "delivered": list(faults.delivered) if faults is not None else [],
             "rails": self._rails(),
-            "strikes": [tuple(strike) for strike in faults.strikes] if faults is not None else [],
+            "injections": [tuple(injection) for injection in faults.injections]
+            if faults is not None
+            else [],
         }
 
     def _rails(self) -> list[dict[str, Any]]:

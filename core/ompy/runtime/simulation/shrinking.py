@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, TypeVar
 
 from ompy.net.fault_rules import PACKET_FAULTS, WORK_FAULTS, FaultRule
-from ompy.net.flows import UNKNOWN, Strike
+from ompy.net.flows import UNKNOWN, Injection
 
 T = TypeVar("T")
 RUNS: Final = 400  # worlds; arbitrary: some minutes of a small program
@@ -101,32 +101,32 @@ def _smaller(
     return None
 
 
-def events(rules: Sequence[FaultRule], strikes: Sequence[Strike]) -> list[FaultRule]:
+def events(rules: Sequence[FaultRule], injections: Sequence[Injection]) -> list[FaultRule]:
     """The rules of a script as single events: those that struck in one world, one by one."""
     found = []
     for index, rule in enumerate(rules):
         if rule.what in (*PACKET_FAULTS, *WORK_FAULTS):
-            mine = sorted(strike for strike in strikes if strike.rule == index)
-            found += [_event(rule, strike) for strike in mine]
+            mine = sorted(injection for injection in injections if injection.rule == index)
+            found += [_event(rule, injection) for injection in mine]
         else:
             found.append(rule)
     return found
 
 
-def _event(rule: FaultRule, strike: Strike) -> FaultRule:
+def _event(rule: FaultRule, injection: Injection) -> FaultRule:
     made = FaultRule(
         rule.what,
-        ranks=(strike.sender,),
-        peers=() if strike.receiver == UNKNOWN else (strike.receiver,),
-        rails=(strike.rail,),
-        nth=(strike.nth,),
+        ranks=(injection.sender,),
+        peers=() if injection.receiver == UNKNOWN else (injection.receiver,),
+        rails=(injection.rail,),
+        nth=(injection.nth,),
         buffer=rule.buffer,
         gives_up=rule.gives_up,
         error=rule.error,
     )
     match rule.what:
         case "corrupt":
-            return made._replace(mode=rule.mode, bit=strike.detail)
+            return made._replace(mode=rule.mode, bit=injection.detail)
         case "reorder" | "delay":
-            return made._replace(delay=strike.detail)
+            return made._replace(delay=injection.detail)
     return made

@@ -283,14 +283,14 @@ class RankStub:
 
     # -- paths
 
-    def silenced(self, receiver: int, rail: str) -> bool:
+    def sending_blocked(self, receiver: int, rail: str) -> bool:
         """Whether a lasting fault swallows all that the rank sends to another over a rail."""
         now = self._engine.now()
-        return self.outages is not None and self.outages.silences(receiver, rail, now)
+        return self.outages is not None and self.outages.blocks_sending(receiver, rail, now)
 
-    def deafened(self, rail: str) -> bool:
+    def receiving_blocked(self, rail: str) -> bool:
         """Whether a lasting fault swallows all that comes in over a rail."""
-        return self.outages is not None and self.outages.deafens(rail, self._engine.now())
+        return self.outages is not None and self.outages.blocks_receiving(rail, self._engine.now())
 
     def do_outages(self, began: int, fired: dict[int, int]) -> None:
         """The lasting faults of the rank, and which have begun."""

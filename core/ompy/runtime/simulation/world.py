@@ -71,7 +71,7 @@ class Outcome(NamedTuple):
         counters: what the transports counted, summed over ranks.
         conduit: what GASNet's conduit did; empty where it was not used.
         delivered: how often each fault has struck.
-        strikes: packets that were struck, as `Strike` tuples, if they were recorded.
+        injections: packets that were struck, as `Injection` tuples, if they were recorded.
         rails: what became of rails, as `rail_report.plain` has it.
     """
 
@@ -85,7 +85,7 @@ class Outcome(NamedTuple):
     counters: dict[str, int]
     conduit: dict[str, int]
     delivered: list[int]
-    strikes: list[tuple[Any, ...]]
+    injections: list[tuple[Any, ...]]
     rails: list[dict[str, Any]]
 
 
@@ -334,7 +334,7 @@ class World:
             dict(sorted(counters.items())),
             dict(sorted(conduit.items())),
             delivered,
-            [tuple(strike) for said in reports for strike in said.get("strikes", ())],
+            [tuple(injection) for said in reports for injection in said.get("injections", ())],
             [event for said in reports for event in said.get("rails", ())],
         )
 

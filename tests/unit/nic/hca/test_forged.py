@@ -41,7 +41,8 @@ def forge(
     }
     base["sequence"] %= SPACE
     address = far.nic.port.address
-    near.nic.send(address, tuple(base.values()), opcode, extension, [memoryview(payload)])  # type: ignore[arg-type]
+    words: tuple[Any, ...] = tuple(base.values())
+    near.nic.sender.send_packet(address, words, opcode, extension, [memoryview(payload)])
     near.nic.port.flush()
 
 

@@ -1,4 +1,4 @@
-"""The listener of a module, and the unproven at its door: connections that peers begin."""
+"""The listener of a module, and half-open connections: begun by peers, and not proven yet."""
 
 from __future__ import annotations
 
@@ -40,47 +40,47 @@ class Limits(NamedTuple):
     timeout: int
 
 
-class Visitor:
+class HalfOpen:
     """A connection that has not proven itself.
 
     Attributes:
         stream: the connection.
         acceptor: its handshake.
-        timer: ends its stay.
+        timer: rejects it when it takes too long.
         taken: by whom, before the peer has heard so.
     """
 
-    __slots__ = ("_door", "acceptor", "stream", "taken", "timer")
+    __slots__ = ("_accepting", "acceptor", "stream", "taken", "timer")
 
-    def __init__(self, door: Door, stream: Stream, acceptor: Acceptor) -> None:
-        self._door = door
+    def __init__(self, accepting: PeerListener, stream: Stream, acceptor: Acceptor) -> None:
+        self._accepting = accepting
         self.stream = stream
         self.acceptor = acceptor
         self.taken: TcpPath | None = None
-        self.timer = door.stay(self)
+        self.timer = accepting.begin_timeout(self)
 
     def ready(self, readable: bool, writable: bool) -> int:
         """Go on with the handshake."""
-        self._door.attend(self)
+        self._accepting.continue_handshake(self)
         return 1
 
     def taken_by(self, path: TcpPath | None) -> None:
         """A path wants the connection when the peer has heard so; None: it wants it no more."""
         self.taken = path
 
-    def expel(self) -> None:
+    def reject(self) -> None:
         """Close it."""
-        self._door.expel(self)
+        self._accepting.reject(self)
 
 
-class Door:
+class PeerListener:
     """Of one module.
 
     Attributes:
-        visitors: connections that have not proven themselves, the oldest first.
+        half_open: connections that have not proven themselves, the oldest first.
     """
 
-    __slots__ = ("_context", "_limits", "_listener", "_path_to", "_sockets", "visitors")
+    __slots__ = ("_context", "_limits", "_listener", "_path_to", "_sockets", "half_open")
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class Door:
         self._sockets = sockets
         self._limits = limits
         self._path_to = path_to
-        self.visitors: list[Visitor] = []
+        self.half_open: list[HalfOpen] = []
         sockets.readiness.add(listener, self)
 
     def ready(self, readable: bool, writable: bool) -> int:
@@ -114,65 +114,65 @@ class Door:
             nonce,
             seal_of=lambda rank: seal_level(context, context.procs[rank]),
         )
-        visitor = Visitor(self, stream, acceptor)
-        self.visitors.append(visitor)
-        self._sockets.watch(stream, visitor)
-        if len(self.visitors) > self._limits.half_open:
-            self.expel(self.visitors[0])
+        incoming = HalfOpen(self, stream, acceptor)
+        self.half_open.append(incoming)
+        self._sockets.watch(stream, incoming)
+        if len(self.half_open) > self._limits.half_open:
+            self.reject(self.half_open[0])
         return 1
 
-    def stay(self, visitor: Visitor) -> Timer:
-        """Begin the time that a visitor has."""
-        return self._context.engine.call_later(self._limits.timeout, partial(self.expel, visitor))
+    def begin_timeout(self, incoming: HalfOpen) -> Timer:
+        """Begin the time that a handshake has."""
+        return self._context.engine.call_later(self._limits.timeout, partial(self.reject, incoming))
 
-    def attend(self, visitor: Visitor) -> None:
-        """Go on with a visitor's handshake."""
+    def continue_handshake(self, incoming: HalfOpen) -> None:
+        """Go on with a handshake."""
         try:
-            stays = attend(visitor.acceptor, visitor.stream, partial(self._decide, visitor))
+            stays = attend(incoming.acceptor, incoming.stream, partial(self._decide, incoming))
         except (LinkError, HandshakeError):
             stays = False  # a stranger: nothing to tell anybody
         if stays:
-            self._conclude(visitor)
+            self._conclude(incoming)
         else:
-            self.expel(visitor)
+            self.reject(incoming)
 
-    def _decide(self, visitor: Visitor) -> None:
-        taken = self._path_to(visitor.acceptor.peer).offered(visitor)
-        if visitor not in self.visitors:
+    def _decide(self, incoming: HalfOpen) -> None:
+        taken = self._path_to(incoming.acceptor.peer).offered(incoming)
+        if incoming not in self.half_open:
             raise LinkError("it was given up as soon as it was taken")
-        visitor.acceptor.decide(TAKEN if taken else REFUSED)
+        incoming.acceptor.decide(TAKEN if taken else REFUSED)
 
-    def _conclude(self, visitor: Visitor) -> None:
+    def _conclude(self, incoming: HalfOpen) -> None:
         """A verdict that was sent whole takes effect."""
-        acceptor, sockets = visitor.acceptor, self._sockets
+        acceptor, sockets = incoming.acceptor, self._sockets
         if acceptor.outgoing:
-            sockets.readiness.want_write(visitor.stream, wanted=True)
+            sockets.readiness.want_write(incoming.stream, wanted=True)
         elif acceptor.outcome is Outcome.REFUSED:
-            self.expel(visitor)
+            self.reject(incoming)
         elif acceptor.outcome is Outcome.TAKEN:
-            self._let_go(visitor)
-            assert visitor.taken is not None, "who gives it up expels the visitor"
+            self._release(incoming)
+            assert incoming.taken is not None, "who gives it up rejects it"
             key = self._context.job_key
-            visitor.taken.heard(sealed(acceptor, key, visitor.stream, sockets.readiness))
+            incoming.taken.heard(sealed(acceptor, key, incoming.stream, sockets.readiness))
         else:
-            sockets.readiness.want_write(visitor.stream, wanted=False)
+            sockets.readiness.want_write(incoming.stream, wanted=False)
 
-    def expel(self, visitor: Visitor) -> None:
+    def reject(self, incoming: HalfOpen) -> None:
         """Close a connection that has not proven itself; harmless when it is gone already."""
-        if visitor in self.visitors:
-            self._let_go(visitor)
-            visitor.stream.close()
-            if visitor.taken is not None:
-                visitor.taken.offer_failed()
+        if incoming in self.half_open:
+            self._release(incoming)
+            incoming.stream.close()
+            if incoming.taken is not None:
+                incoming.taken.offer_failed()
 
-    def _let_go(self, visitor: Visitor) -> None:
-        self.visitors.remove(visitor)
-        visitor.timer.cancel()
-        self._sockets.unwatch(visitor.stream)
+    def _release(self, incoming: HalfOpen) -> None:
+        self.half_open.remove(incoming)
+        incoming.timer.cancel()
+        self._sockets.unwatch(incoming.stream)
 
     def close(self) -> None:
         """The module ends."""
-        for visitor in list(self.visitors):
-            self.expel(visitor)
+        for incoming in list(self.half_open):
+            self.reject(incoming)
         self._sockets.readiness.remove(self._listener)
         self._listener.close()

@@ -1,7 +1,8 @@
-"""A domain's door: its listener, and connections that have not proven themselves."""
+"""A domain's listener, and connections that peers begin and have not proven."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from struct import Struct
 from typing import TYPE_CHECKING, Final
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from ompy.engine.base import Engine
     from ompy.net.base import Readiness
 
-    from ompy_components.nic.ofi_emulated.domain import EmulatedDomain
+    from ompy_components.nic.ofi_emulated.resources import Resources
 
 MAGIC: Final = b"ompyofi2"
 assert len(MAGIC) == MAGIC_SIZE
@@ -28,38 +29,38 @@ def nonce_of(epoch: int, chance: bytes) -> bytes:
     return EPOCH.pack(epoch) + chance[EPOCH.size :]
 
 
-class Visitor:
+class HalfOpen:
     """A connection that has not proven itself.
 
     Attributes:
         stream: the connection.
     """
 
-    __slots__ = ("_acceptor", "_door", "_readiness", "_timer", "stream")
+    __slots__ = ("_accepting", "_acceptor", "_readiness", "_timer", "stream")
 
     def __init__(
         self,
-        door: Door,
+        accepting: PeerListener,
         stream: Stream,
         acceptor: Acceptor,
         readiness: Readiness,
         engine: Engine,
         timeout: int,
     ) -> None:
-        """Stand at a door.
+        """Wait for its proof.
 
         Args:
-            door: that lets it in, or sends it away.
+            accepting: that takes or rejects it.
             stream: the connection.
             acceptor: of its handshake.
             readiness: that the connection is one of.
             engine: of the rank.
             timeout: ns that it has to prove itself.
         """
-        self._door = door
+        self._accepting = accepting
         self._acceptor = acceptor
         self._readiness = readiness
-        self._timer = engine.call_later(timeout, partial(door.expel, self))
+        self._timer = engine.call_later(timeout, partial(accepting.reject, self))
         self.stream = stream
 
     def ready(self, readable: bool, writable: bool) -> None:
@@ -70,46 +71,53 @@ class Visitor:
         except (LinkError, HandshakeError):
             stays = False  # a stranger: nothing to tell anybody
         if not stays:
-            self._door.expel(self)
+            self._accepting.reject(self)
         elif acceptor.outcome is Outcome.TAKEN and not acceptor.outgoing:
-            self._door.welcome(self, acceptor)
+            self._accepting.establish(self, acceptor)
         else:
             wanted = bool(acceptor.outgoing)
             self._readiness.want_write(stream, wanted=wanted)
 
-    def leave(self) -> None:
-        """It has been let in, or is sent away."""
+    def release_stream(self) -> None:
+        """It has been taken or is rejected."""
         self._timer.cancel()
         self._readiness.remove(self.stream)
 
 
-class Door:
+class PeerListener:
     """Lets peers in.
 
     Attributes:
-        domain: whose.
         address: where it listens.
     """
 
-    def __init__(self, domain: EmulatedDomain) -> None:
+    def __init__(self, resources: Resources, taken: Callable[[Stream, int, int], None]) -> None:
         """Listen.
+
+        Args:
+            resources: of the domain.
+            taken: takes a connection that has proven itself, its rank and the path's epoch.
 
         Raises:
             LinkError: no port could be had.
         """
-        self.domain = domain
-        self._visitors: dict[Visitor, None] = {}
-        self._listener = domain.network.listen(domain.interface.address, link=domain.wire)
+        self._context = context = resources.context
+        self._readiness = resources.readiness
+        self._timeout = resources.handshake_timeout
+        self._taken = taken
+        self._half_open: dict[HalfOpen, None] = {}
+        address, wire = resources.interface.address, resources.wire
+        self._listener = context.network.listen(address, link=wire)
         self.address: Address = self._listener.address
-        domain.readiness.add(self._listener, self)
+        self._readiness.add(self._listener, self)
 
     def ready(self, readable: bool, writable: bool) -> None:
         """Somebody knocks; the oldest that is unproven goes when there are too many."""
         stream = self._listener.accept()
         if stream is None:
             return
-        context = self.domain.context
-        nonce = self.domain.network.entropy(NONCE_SIZE)
+        context = self._context
+        nonce = context.network.entropy(NONCE_SIZE)
         key, job = context.job_key, context.job_id
         acceptor = Acceptor(
             key,
@@ -120,33 +128,31 @@ class Door:
             MAGIC,
             lambda rank: seal_level(context, context.procs[rank]),
         )
-        readiness, engine = self.domain.readiness, self.domain.engine
-        timeout = self.domain.handshake_timeout
-        visitor = Visitor(self, stream, acceptor, readiness, engine, timeout)
-        self._visitors[visitor] = None
-        readiness.add(stream, visitor)
-        if len(self._visitors) > HALF_OPEN_MAX:
-            self.expel(next(iter(self._visitors)))
+        shared = self._readiness, context.engine, self._timeout
+        incoming = HalfOpen(self, stream, acceptor, *shared)
+        self._half_open[incoming] = None
+        self._readiness.add(stream, incoming)
+        if len(self._half_open) > HALF_OPEN_MAX:
+            self.reject(next(iter(self._half_open)))
 
-    def welcome(self, visitor: Visitor, acceptor: Acceptor) -> None:
+    def establish(self, incoming: HalfOpen, acceptor: Acceptor) -> None:
         """It has proven to come from a rank of this job."""
-        del self._visitors[visitor]
-        visitor.leave()
-        domain, rank = self.domain, acceptor.peer
-        visitor.stream.belongs_to(rank)
-        stream = sealed(acceptor, domain.context.job_key, visitor.stream, domain.readiness)
-        domain.respond_to(stream, rank, EPOCH.unpack_from(acceptor.theirs)[0])
+        del self._half_open[incoming]
+        incoming.release_stream()
+        incoming.stream.belongs_to(acceptor.peer)
+        stream = sealed(acceptor, self._context.job_key, incoming.stream, self._readiness)
+        self._taken(stream, acceptor.peer, EPOCH.unpack_from(acceptor.theirs)[0])
 
-    def expel(self, visitor: Visitor) -> None:
+    def reject(self, incoming: HalfOpen) -> None:
         """Close a connection that has not proven itself; harmless when it is gone already."""
-        if visitor in self._visitors:
-            del self._visitors[visitor]
-            visitor.leave()
-            visitor.stream.close()
+        if incoming in self._half_open:
+            del self._half_open[incoming]
+            incoming.release_stream()
+            incoming.stream.close()
 
     def close(self) -> None:
         """Let nobody in any more."""
-        for visitor in list(self._visitors):
-            self.expel(visitor)
-        self.domain.readiness.remove(self._listener)
+        for incoming in list(self._half_open):
+            self.reject(incoming)
+        self._readiness.remove(self._listener)
         self._listener.close()
