@@ -87,6 +87,7 @@ from ompy.mpi.life import (
     Is_thread_main,
     Query_thread,
     _set_abort_status,
+    _set_expendable,
 )
 from ompy.mpi.markers import (
     BOTTOM,

@@ -22,12 +22,14 @@ pytestmark = [pytest.mark.proc, pytest.mark.network]
 
 KEPT = json.loads((Path(__file__).parent / "mpi4py_floor.json").read_text())
 FLOORS = {2: KEPT["files"], 3: KEPT["three ranks"]}
-# on three ranks windows alone, and of their loops over all types, which take minutes, only the
+# on three ranks windows and mpi4py.util; of the loops over all types, which take minutes, only the
 # shortest: of one element
 WINDOWS = "test_rma.TestRMAWorld.test"
 NAMES = {
     2: list(KEPT["files"]),
     3: [
+        "test_util_pkl5",
+        "test_util_sync",
         "test_win",
         *(f"{WINDOWS}{name}" for name in ("Fence", "FenceAll", "FetchAndOp", "CompareAndSwap")),
         *(f"{WINDOWS}{name}" for name in ("Flush", "Sync", "StartComplete", "PutProcNull")),
@@ -64,3 +66,40 @@ def test_no_file_passes_fewer_tests_than_it_did(ranks: int, suite: Path, tmp_pat
     well = set.intersection(*(set(answer["well"]) for answer in answers))
     passed = collections.Counter(name.partition(".")[0] for name in well)
     assert {name: passed[name] for name in floor if passed[name] < floor[name]} == {}
+
+
+@pytest.mark.parametrize(
+    ("ranks", "words", "tests"),
+    [(4, ["-m", "mpi4py.futures"], 117), (2, [], 54)],
+)
+def test_futures_pass_all_of_their_own(
+    ranks: int, words: list[str], tests: int, suite: Path
+) -> None:
+    """Under `mpi4py.futures`, where pools are all ranks; and without, where none is started."""
+    command = [sys.executable, "-m", "ompy.cli.run", "-n", str(ranks), sys.executable, *words]
+    done = subprocess.run(
+        [*command, str(suite / "demo" / "futures" / "test_futures.py"), "-q"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    assert done.returncode == 0, done.stderr
+    assert f"Ran {tests} tests" in done.stderr
+    assert "skipped" not in done.stderr
+
+
+def test_running_programs_passes_all_of_its_own(suite: Path, tmp_path: Path) -> None:
+    """`python -m mpi4py.run`, with `ompy-run` in the place of `mpiexec`."""
+    environment = {
+        **os.environ,
+        "MPIEXEC": f"{sys.executable} -m ompy.cli.run",
+        "PYTHONPATH": os.pathsep.join([str(ROOT / "core/ompy/dropin"), str(ROOT / "core")]),
+    }
+    names = ["TestRunScript", "TestRunModule", "TestRunCommand"]
+    command = [sys.executable, str(suite / "demo" / "test-run" / "test_run.py"), "-q", *names]
+    done = subprocess.run(
+        command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=150
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Ran 9 tests" in done.stderr

@@ -62,7 +62,10 @@ import mpi4py.typing
 from array import array
 from typing import assert_type
 from mpi4py import MPI, rc
+from mpi4py.bench import ringtest
+from mpi4py.futures import MPICommExecutor, MPIPoolExecutor, as_completed, collect
 from mpi4py.run import set_abort_status
+from mpi4py.util import dtlib, pkl5, pool, sync
 from mpi4py.typing import BufSpec, Buffer
 
 mpi4py.rc.threads = False
@@ -95,6 +98,26 @@ try:
     comm.Barrier()
 except MPI.Exception as problem:
     set_abort_status(problem.Get_error_class() == MPI.ERR_COMM)
+
+own = pkl5.Intracomm(comm)
+assert_type(own.isend({}, dest=0), pkl5.Request)
+assert_type(own.improbe(), pkl5.Message | None)
+with sync.Mutex(comm=comm, recursive=True) as mutex:
+    assert_type(mutex.acquire(blocking=False), bool)
+assert_type(next(sync.Counter(comm=comm)), int)
+assert_type(sync.Condition().wait_for(lambda: "text"), str)
+assert_type(dtlib.from_numpy_dtype("i4"), MPI.Datatype)
+with MPIPoolExecutor(max_workers=2, initializer=print, main=False) as executor:
+    assert_type(executor.submit(len, "a").result(), int)
+    assert_type(list(executor.map(len, ["a"], chunksize=2, unordered=True)), list[int])
+    assert_type(collect([executor.submit(len, "a")]).result(), list[int])
+with MPICommExecutor(comm, root=0) as client:
+    if client is not None:
+        client.bootup().shutdown(cancel_futures=True)
+with pool.Pool(4) as workers:
+    assert_type(workers.map(len, ["a"]), list[int])
+    assert_type(workers.apply_async(len, ("a",)).get(1.5), int)
+assert_type(ringtest(comm, ["-q"]), float)
 
 async def wait(message: BufSpec) -> object:
     await comm.Isend(message, 0)

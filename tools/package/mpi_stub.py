@@ -35,8 +35,8 @@ from ompy.typing import Bottom, Buffer, BufSpec, BufSpecB, BufSpecV, BufSpecW, I
 '''
 MODULE_PRIVATE = (
     "_addressof", "_comm_lock", "_comm_lock_table", "_commctx_inter", "_commctx_intra",
-    "_datatype_create", "_datatype_decode", "_handleof", "_set_abort_status", "_sizeof",
-    "_typealign", "_typecode", "_typedict", "_typedict_c", "_typedict_f",
+    "_datatype_create", "_datatype_decode", "_handleof", "_set_abort_status", "_set_expendable",
+    "_sizeof", "_typealign", "_typecode", "_typedict", "_typedict_c", "_typedict_f",
 )  # fmt: skip
 # what a class has of `object`, and what only the interpreter looks at
 UNTOLD = frozenset((

@@ -43,6 +43,15 @@ class WireUp:
             told: ranks it may have sent something to, which hear from it what that was.
         """
 
+    def set_expendable(self, on: bool) -> None:
+        """Say whether the job goes on if this rank ends before it has finalized.
+
+        Who waits for it then gets ERR_PROC_FAILED. Of no effect where another launcher decides.
+
+        Args:
+            on: it does.
+        """
+
     def leaves_shared_memory(self) -> None:
         """Say that files in /dev/shm stay behind if this process is killed.
 

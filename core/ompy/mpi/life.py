@@ -193,6 +193,12 @@ def Is_thread_main() -> bool:
     return _life.thread == _thread.get_ident()
 
 
+def _set_expendable(on: bool) -> None:
+    """Whether the job goes on if this rank dies; who waits for it then gets ERR_PROC_FAILED."""
+    assert _life.world is not None, "MPI is in use"
+    _life.world.context.wireup.set_expendable(on)
+
+
 def _set_abort_status(status: object) -> None:
     """Have the end of the interpreter end the whole job with an exit code."""
     if isinstance(status, int):

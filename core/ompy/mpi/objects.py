@@ -41,6 +41,22 @@ HIGHEST: Final = 5  # PEP 574: the protocol that keeps buffers out of the pickle
 Pieces = Sequence[Any]  # a message in one or more buffers
 
 
+class Frame:
+    """An object that is a frame already: whoever made it chose how it is pickled.
+
+    It is sent as it is, whatever `MPI.pickle` is, and its receiver gets the object in it.
+
+    Args:
+        data: the pickle.
+        buffers: byte views of what is not in it, in the pickle's order.
+    """
+
+    __slots__ = ("pieces",)
+
+    def __init__(self, data: bytes, buffers: list[memoryview]) -> None:
+        self.pieces: Pieces = _frame(data, buffers)
+
+
 @cclass
 class Pickle:
     """How objects become bytes. `MPI.pickle.__init__(dumps, loads)` changes it for all calls."""
@@ -109,6 +125,12 @@ class Pickle:
         data, views = self._split(obj)
         return data, [buffer(view) for view in views]
 
+    def framed(self, obj: Any) -> Any:
+        """An object as this pickle has it: to be sent, whatever `MPI.pickle` is."""
+        if self._dumps is not None:
+            return Frame(self.dumps(obj), [])
+        return Frame(*self._split(obj))
+
     def loads_oob(self, data: Any, buffers: Iterable[Any]) -> Any:
         """The object of `dumps_oob`."""
         return self._c_pickle().loads(data, buffers=buffers)
@@ -135,7 +157,7 @@ class Pickle:
     def pieces(self, obj: Any) -> Pieces:
         """An object as a message: one piece, or the pieces of a frame."""
         if not self._ours:
-            return (self.dumps(obj),)
+            return obj.pieces if type(obj) is Frame else (self.dumps(obj),)
         scalar = scalars.encode_scalar(obj)
         if scalar is not None:
             return (scalar,)
@@ -145,6 +167,8 @@ class Pickle:
             array = encode_array(obj)
             if array is not None:
                 return array if len(array[1]) >= self._threshold else (b"".join(array),)
+        if type(obj) is Frame:
+            return obj.pieces
         data, views = self._split(obj)
         return _frame(data, views) if views else (data,)
 

@@ -265,6 +265,10 @@ class AgentClient(WireUp):
         body = json.dumps(rows, separators=(",", ":")).encode()
         self._tell(Kind.CARRIED, {"before": before, "at": at}, body)
 
+    def set_expendable(self, on: bool) -> None:
+        """Whether the job goes on if this rank ends before it has finalized; waits for nothing."""
+        self._tell(Kind.EXPENDABLE, {"on": on})
+
     def leaves_shared_memory(self) -> None:
         """Have the agent remove it if this rank is killed (`leftovers.py`); waits for nothing."""
         self._tell(Kind.LEAVES, {})

@@ -86,6 +86,7 @@ class Kind(IntEnum):
     CARRIED = 63  # what rails have carried, where somebody watches; body: rows; passed on to L
     WHERE = 73  # where this process is and what it waits for, when asked in short; passed on to L
     LEAVING = 74  # this rank has begun to finalize, and has told these ranks what it sent them
+    EXPENDABLE = 75  # whether the job goes on if this rank ends before it has finalized
     LEAVES = 72  # if this process is killed, files of shared memory with its number stay behind
     # A to R
     WELCOME = 64  # body: key and job

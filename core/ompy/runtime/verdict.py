@@ -127,10 +127,19 @@ class Verdict:
             self._compare_calls()
         self._look_for_improper_end()
 
-    def exited(self, rank: int, status: int) -> None:
-        """A rank has ended; `status` is its exit code, or minus the number of a signal."""
+    def exited(self, rank: int, status: int, *, expendable: bool = False) -> None:
+        """A rank has ended.
+
+        Args:
+            rank: which.
+            status: its exit code, or minus the number of a signal.
+            expendable: the others can do without it: however it ended, it counts as finalized.
+        """
         self._ranks[rank].exited = True
-        if status < 0:
+        if expendable:
+            self._ranks[rank].stage = Stage.FINALIZED
+            self._look_for_improper_end()
+        elif status < 0:
             self._killed(rank, -status)
         elif status > 0:
             headline = f"Rank {rank} ended with exit code {status}, so the whole job was ended."
@@ -206,7 +215,9 @@ class Verdict:
     def aborted(self, rank: int, pid: int, code: int, reason: str) -> None:
         """A rank has ended the job."""
         self._ranks[rank].pid = pid
-        self._fail(code % 256, f"Rank {rank} aborted the job with code {code}: {reason}", rank)
+        headline = f"Rank {rank} aborted the job with code {code}: {reason}"
+        facts = (*self._ranks[rank].facts(), ("call", "MPI_Abort"))  # tools look for this word
+        self._set(Failure(code % 256, headline, facts))
 
     def timed_out(self, seconds: float, source: str) -> None:
         """The job has taken longer than it may."""

@@ -147,9 +147,16 @@ HEADERS: dict[Kind, dict[str, object]] = {
     Kind.LEFT: {"ranks": [(3, True, None)]},
     Kind.DEPARTED: {"rank": 3, "finalized": False},
     Kind.START: {**START, "node": 1},
-    Kind.EXITED: {"rank": 3, "status": 0, "stage": "started", "reason": "ended"},
+    Kind.EXITED: {
+        "rank": 3,
+        "status": 0,
+        "stage": "started",
+        "reason": "ended",
+        "expendable": False,
+    },
     Kind.LOOKUP: {"rank": 3},
     Kind.LEAVING: {"told": []},
+    Kind.EXPENDABLE: {"on": True},
     Kind.ABORT: {"code": 3},
 }
 FACTS: dict[Seen, dict[str, object]] = {
@@ -254,6 +261,19 @@ def test_a_failed_rank_is_told_of_when_all_are_told_to_end() -> None:
     assert kinds(made.handle(seen(Seen.EXITED, 0, status=1), 1.0)) == [Kind.EXITED]
     acts = made.handle(above(Kind.END, grace_ms=500), 1.1)
     assert [(act.rank, act.kind) for act in acts if isinstance(act, ToRank)] == [(1, Kind.DEPARTED)]
+
+
+def test_a_rank_that_others_can_do_without_is_told_of_at_once() -> None:
+    made = host_machine()
+    made.handle(said(0, Kind.EXPENDABLE, on=True), 1.0)
+    acts = made.handle(seen(Seen.EXITED, 0, status=-9), 1.0)
+    told = {act.kind: act.header for act in acts if isinstance(act, Send | ToRank)}
+    assert told[Kind.EXITED]["expendable"]
+    assert [(act.rank, act.kind) for act in acts if isinstance(act, ToRank)] == [(1, Kind.DEPARTED)]
+    made = host_machine()
+    for on in (True, False):
+        made.handle(said(0, Kind.EXPENDABLE, on=on), 1.0)
+    assert kinds(made.handle(seen(Seen.EXITED, 0, status=-9), 1.0)) == [Kind.EXITED]
 
 
 def test_turns_are_counted_not_time() -> None:

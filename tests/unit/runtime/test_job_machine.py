@@ -58,7 +58,13 @@ WORDS = {
     Kind.STARTED: {"rank": 0, "pid": 7},
     Kind.STAGE: {"rank": 0, "stage": "attached"},
     Kind.UNSTARTED: {"rank": 0, "code": 1},
-    Kind.EXITED: {"rank": 0, "status": 0, "stage": "started", "reason": "ended"},
+    Kind.EXITED: {
+        "rank": 0,
+        "status": 0,
+        "stage": "started",
+        "reason": "ended",
+        "expendable": False,
+    },
     Kind.LOST: {"rank": 0, "pid": 7},
     Kind.ABORTED: {"rank": 0, "pid": 7, "code": 4},
     Kind.AGENT_GONE: {"node": 1, "pid": 200, "alone": True},
@@ -127,9 +133,11 @@ def life(rank: int, node: int) -> list[Event]:
     return [*told, ended(rank, node, 0)]
 
 
-def ended(rank: int, node: int, status: int) -> Event:
-    said = {"rank": rank, "pid": 1, "status": status, "stage": "finalized", "reason": "ended"}
-    return word(node, Kind.EXITED, **said)
+def ended(
+    rank: int, node: int, status: int, *, stage: str = "finalized", expendable: bool = False
+) -> Event:
+    said = {"rank": rank, "pid": 1, "status": status, "stage": stage, "reason": "ended"}
+    return word(node, Kind.EXITED, expendable=expendable, **said)
 
 
 def host(node: int) -> list[Event]:
@@ -281,3 +289,24 @@ def test_other_hosts_hear_of_an_end() -> None:
     assert isinstance(act, Send)
     assert (act.to, act.kind, act.body) == (0, Kind.DEPARTED, b"ended")
     assert act.header == {"rank": 3, "finalized": True}
+
+
+@pytest.mark.parametrize("status", [0, 3, -9])
+def test_a_rank_that_others_can_do_without_ends_nothing(status: int) -> None:
+    for seed in range(50):
+        lives, dies = life(0, 0), life(1, 0)
+        gone = ended(1, 0, status, stage="initialized", expendable=True)
+        here = [*lives[:4], *dies[:4], word(0, Kind.FENCED), gone, *lives[4:]]
+        made = machine()
+        acts = run(made, mixed([*here, word(0, Kind.FINISHED, node=0)], host(1), seed))
+        assert made.exit_code == 0
+        assert not failures(acts)
+        told = [act.finding.name for act in acts if isinstance(act, Find)]
+        assert told.count("rank lost") == 1
+        news = [act for act in acts if isinstance(act, Send) and act.kind is Kind.DEPARTED]
+        assert {(act.to, act.header["rank"]) for act in news if act.header["rank"] < 2} == {
+            (1, 0),
+            (1, 1),
+        }
+        assert all(act.header["finalized"] for act in news)
+        assert not any(isinstance(act, Send) and act.kind is Kind.END for act in acts)

@@ -168,3 +168,23 @@ def test_a_long_program_is_shown_on_one_line():
     lines = failure_block(verdict.failure).splitlines()
     assert max(map(len, lines)) <= WIDTH
     assert sum("first = 1" in line for line in lines) == 1
+
+
+@pytest.mark.parametrize("status", [0, 3, -9])
+def test_a_rank_that_others_can_do_without(verdict, status):
+    for rank in range(3):
+        verdict.advanced(rank, Stage.INITIALIZED)
+    verdict.exited(1, status, expendable=True)
+    assert verdict.exit_code == 0
+    assert verdict.in_mpi == {0, 2}
+    for rank in (0, 2):
+        full_life(verdict, rank)
+    assert verdict.exit_code == 0
+
+
+def test_others_still_fail_when_one_could_be_done_without(verdict):
+    for rank in range(3):
+        verdict.advanced(rank, Stage.INITIALIZED)
+    verdict.exited(1, -9, expendable=True)
+    verdict.exited(0, -11)
+    assert verdict.exit_code == 139

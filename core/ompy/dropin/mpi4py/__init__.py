@@ -13,6 +13,7 @@ except ModuleNotFoundError:
         "write python for the one that ompy-run itself uses",
         name="ompy",
     ) from None
+from ompy.mpi.options import Options as Rc
 from ompy.mpi.options import rc
 
 __version__ = f"4.1.2+ompy.{_ompy.__version__}"  # API level 4.1, by ompy
@@ -23,7 +24,7 @@ _sys.modules[f"{__name__}.rc"] = rc  # so that `import mpi4py.rc` gives it too
 
 
 def get_include():
-    """The folder of a header that says that there is no C API."""
+    """The folder of a header that stops whoever compiles with it: there is no C API."""
     from pathlib import Path
 
     return str(Path(__file__).parent / "include")

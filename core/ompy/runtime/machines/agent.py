@@ -309,8 +309,9 @@ class HostMachine(RanksAgent):
         rank.status = status
         reason = rank.how_it_went()
         said = {"pid": rank.pid, "status": status, "stage": rank.stage, "reason": reason}
-        self._up(Kind.EXITED, rank=rank.number, **said)
-        self._departed(rank.number, reason, finalized=rank.stage is Stage.FINALIZED)
+        self._up(Kind.EXITED, rank=rank.number, expendable=rank.expendable, **said)
+        goes_on = rank.expendable or rank.stage is Stage.FINALIZED
+        self._departed(rank.number, reason, finalized=goes_on)
 
     def _departed(self, rank: int, reason: str, *, finalized: bool) -> None:
         """Tell the others, of a rank that failed once they have been told to end.

@@ -57,7 +57,9 @@ Rows = dict[Pair, tuple[AgentPhase, ...]]
 Table = Mapping[Pair, tuple[AgentPhase, ...]]
 
 # what a rank says of its wire-up and its leaving
-WIREUP: Final = frozenset({Kind.COMMIT, Kind.LOOKUP, Kind.FENCE, Kind.LEAVING, Kind.FINALIZED})
+WIREUP: Final = frozenset(
+    {Kind.COMMIT, Kind.LOOKUP, Kind.FENCE, Kind.LEAVING, Kind.FINALIZED, Kind.EXPENDABLE}
+)
 # what it says that only the launcher needs to know
 REPORTS: Final = frozenset({Kind.FAULTS, Kind.PATHS, Kind.RAIL, Kind.CARRIED, Kind.WHERE})
 RANK_WORDS: Final = WIREUP | REPORTS | {Kind.ABORT}

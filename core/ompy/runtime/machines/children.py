@@ -160,7 +160,7 @@ class Children:
         header, body, kind = event.header, event.body, event.kind
         if kind is Kind.EXITED:
             kind = Kind.DEPARTED
-            finalized = header["stage"] == Stage.FINALIZED
+            finalized = header["expendable"] or header["stage"] == Stage.FINALIZED
             body = header["reason"].encode()
             header = {"rank": header["rank"], "finalized": finalized}
         assert kind in {Kind.MODEX, Kind.LEFT, Kind.DEPARTED}

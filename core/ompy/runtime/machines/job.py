@@ -237,8 +237,7 @@ class JobMachine:
             case Kind.EXITED:
                 if self.phase in {JobPhase.RUNNING, JobPhase.RELEASED}:
                     self.news.alone.add(header["rank"])
-                verdict.exited(header["rank"], header["status"])
-                return [*self._children.news(event)]
+                return [*self._exited(header), *self._children.news(event)]
             case Kind.LOST:
                 verdict.lost(header["rank"], header["pid"])
             case Kind.ABORTED:
@@ -248,6 +247,15 @@ class JobMachine:
                 if self._where.complete:
                     return self._say_where(now)
         return []
+
+    def _exited(self, header: Mapping[str, Any]) -> list[Act]:
+        """A rank has ended; one that the others can do without is only told of."""
+        rank, expendable = header["rank"], header["expendable"]
+        self.verdict.exited(rank, header["status"], expendable=expendable)
+        if not expendable or header["stage"] == Stage.FINALIZED or self._rules.quiet:
+            return []
+        text = f"rank {rank} {header['reason']}; the job goes on without it."
+        return said("rank lost", [text], "warning", rank=rank)
 
     def _child_gone(self, node: int, reason: str, now: float) -> list[Act]:
         if self._children.gone(node):

@@ -25,11 +25,12 @@ class RankLife:
         client_pid: of the MPI process, 0 while there is none.
         here: that is connected.
         stage: how far it has come.
+        expendable: the job goes on if it ends before it has finalized.
         calls: the account of its collective calls (`call_account.py`), once it has finalized.
         status: as `os.waitstatus_to_exitcode` has it; None while it runs, or if it is unknown.
     """
 
-    __slots__ = ("calls", "client_pid", "here", "number", "pid", "stage", "status")
+    __slots__ = ("calls", "client_pid", "expendable", "here", "number", "pid", "stage", "status")
 
     def __init__(self, number: int, pid: int = 0) -> None:
         self.number = number
@@ -37,6 +38,7 @@ class RankLife:
         self.client_pid = 0
         self.here = False
         self.stage = Stage.STARTED
+        self.expendable = False
         self.calls: Mapping[str, Any] = {}
         self.status: int | None = None
 
@@ -133,6 +135,8 @@ class LocalRanks:
                 self._lookup(rank, header["call"], header["rank"])
             case Kind.FENCE:
                 self._fence(rank, header["call"])
+            case Kind.EXPENDABLE:
+                rank.expendable = header["on"]
             case Kind.LEAVING:
                 return self._news.begun(rank.number, header["told"])
             case Kind.FINALIZED:

@@ -1,7 +1,7 @@
 from collections.abc import Sequence
 from os import PathLike
 
-from ompy.mpi.options import Options
+from ompy.mpi.options import Options as Rc
 
 from . import MPI as MPI
 
@@ -9,7 +9,7 @@ __version__: str
 __author__: str
 __all__: list[str] = ["MPI"]
 
-rc: Options
+rc: Rc
 
 def get_include() -> str: ...
 def get_config() -> dict[str, str]: ...

@@ -1,7 +1,9 @@
-from collections.abc import Sequence
+from ompy.addons.running import run_command_line as run_command_line
+from ompy.addons.running import set_abort_status as set_abort_status
+
+__all__ = ["main", "run_command_line", "set_abort_status"]
 
 USAGE: str
+OPTIONS: str
 
-def set_abort_status(status: object) -> None: ...
-def run(argv: Sequence[str]) -> None: ...
 def main() -> None: ...

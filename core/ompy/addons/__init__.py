@@ -1,0 +1,1 @@
+"""What mpi4py has beside `mpi4py.MPI`, over `ompy.MPI` alone: see the README here."""

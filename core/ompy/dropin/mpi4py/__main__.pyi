@@ -1,0 +1,1 @@
+from mpi4py.run import main as main

@@ -1,0 +1,1 @@
+# the modules of this package are imported one by one

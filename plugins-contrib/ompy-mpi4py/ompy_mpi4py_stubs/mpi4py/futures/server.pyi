@@ -1,0 +1,3 @@
+from typing import Never
+
+def main() -> Never: ...
