@@ -6,6 +6,7 @@ import io
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ompy.cli.command_line import (
@@ -520,7 +521,7 @@ def _asked_form(arguments: Sequence[str]) -> str:
     What the words say that may ask for one, else the environment, as for any parameter.
     """
     asked = os.environ.get(f"{ENVIRONMENT_PREFIX}{LOG_FORMAT}", "")
-    for word, following in zip(arguments, (*arguments[1:], ""), strict=True):
+    for word, following in pairwise((*arguments, "")):
         name, is_one, value = word.partition("=")
         if name == "--log-format":
             asked = value if is_one else following

@@ -90,7 +90,7 @@ class CollectiveEngine(Atomics):
             self._freed.add(team.id)
         self._calls_ended += team.balance()
 
-    def calls_made(self) -> tuple[int, list[Group]]:
+    def _calls_made(self) -> tuple[int, list[Group]]:
         """The balance of all teams' collectives, and those of the live ones."""
         teams = [team for team in self._teams.values() if team.size > 1]
         return sum(team.balance() for team in teams) + self._calls_ended, [

@@ -54,7 +54,7 @@ class _Here:
         sys.exit = _exit
         end_job_on_exception(process)
         process.others_waiting = rank.waiting
-        process.other_calls = rank.calls_at_end
+        process.other_calls = rank._calls_at_end
         try:
             return select_conduit(process, mode)
         except (ComponentError, UsageError) as problem:

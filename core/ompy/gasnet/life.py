@@ -87,9 +87,9 @@ class Gasnet(TeamCalls):
         self._ended = False
         self._met = False  # all ranks have come to their end
 
-    def calls_at_end(self) -> tuple[int, list[Group]] | None:
+    def _calls_at_end(self) -> tuple[int, list[Group]] | None:
         """As `RankProcess.other_calls`: nothing to compare where another rank ended this one."""
-        return self.calls_made() if self._met or not self._teams else None
+        return self._calls_made() if self._met or not self._teams else None
 
     # --- the beginning
 
