@@ -50,8 +50,8 @@ if TYPE_CHECKING:
 # 2.0: reference openmpi.md 0.6; 2.1 adds schedules, and asks nothing new of a module made for 2.0;
 # 2.2 has a component say why it has no module for a communicator, if it likes; 2.3 adds
 # neighbourhoods, which the framework has steps for where no module has; 2.4 communicators between
-# two groups, which a component is asked for that says so; 2.5 values that members share at once
-API: Final[ApiVersion] = (2, 5)
+# two groups, which a component is asked for that says so
+API: Final[ApiVersion] = (2, 4)
 
 # internal tags, one per operation, of calls made below the API; arbitrary, all below ANY_TAG (-1)
 TAG_BARRIER: Final = -10
@@ -288,17 +288,6 @@ class CollModule:
 
         Raises:
             MPIError: a member has ended.
-        """
-        return None
-
-    def share_values(self, said: bytes) -> list[bytes] | None:
-        """What all members say, by rank, where they can hear it without a message. Since API 2.5.
-
-        All members call this together, each with a value of the same size, or get None together.
-        It is a part of the call of the API that they are in.
-
-        Raises:
-            MPIError: a member has ended, or makes another call.
         """
         return None
 

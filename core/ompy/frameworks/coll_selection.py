@@ -199,13 +199,6 @@ class SelectedColl(CollModule):
                 return module.prompt_barrier()
         return None
 
-    def share_values(self, said: bytes) -> list[bytes] | None:
-        """By the module whose allgather is the communicator's."""
-        for module in self._modules:
-            if module.offers("allgather"):
-                return module.share_values(said)
-        return None
-
     def close(self) -> None:
         """Close all modules."""
         for module in self._modules:

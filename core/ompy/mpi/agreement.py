@@ -1,16 +1,14 @@
 """Agreement between members of a communicator, or of two groups: on small values, and context ids.
 
 A new communicator needs a context id that is free in every one of its members. Each proposes
-the next free ones after the last it used, and all take the first that everybody has proposed; if
-there is none they go on above. So one exchange mostly does, where Open MPI's ompi_comm_nextcid
-proposes one id and asks whether the highest is free. Ids are used in turn, so that a message for a
-communicator that was freed does not meet a new one with its id.
+the next free one after the last it used; the highest wins if it is free everywhere, else they go
+on above it (the textbook algorithm, as in Open MPI's ompi_comm_nextcid). Ids are used in turn, so
+that a message for a communicator that was freed does not meet a new one with its id.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from itertools import chain
 from struct import Struct
 from typing import Final
@@ -25,9 +23,7 @@ from ompy.mpi.state import World
 
 FIRST_ID: Final = 2  # reference: 0 is COMM_WORLD, 1 is COMM_SELF
 LAST_ID: Final = 65535  # reference openmpi.md 3.4: the header has 16 bits for it
-PROPOSED: Final = 8  # ids at a time; arbitrary: members are seldom further apart
-_NOTHING: Final = 0xFFFF + 1  # in place of an id
-_IDS: Final = Struct(f"<{PROPOSED}I")
+_NUMBER: Final = Struct("<q")
 _LENGTH: Final = Struct("<I")
 
 
@@ -55,18 +51,6 @@ def exchange_values(
         if len(members) < communicator.size:
             raise
         raise _given_up(communicator, tag, problem) from problem.__cause__
-
-
-def exchange_among_all(communicator: Communicator, tag: int, said: bytes) -> list[bytes]:
-    """What `exchange_values` gives for all members and a value of the same size from each.
-
-    At once where they share memory already.
-    """
-    coll = communicator.coll
-    found = None if coll is None else coll.share_values(said)
-    if found is not None:
-        return found
-    return exchange_values(communicator, range(communicator.size), tag, said)
 
 
 def exchange_between(
@@ -180,30 +164,25 @@ def agree_on_context(world: World, ask: Ask) -> int:
         MPIError: ERR_INTERN, there is none left; or a member cannot be reached.
     """
     # not the lowest: what is under way for a communicator just freed must not find a new one
-    start, alike, looked_at = world.next_context, False, 0
-    while looked_at < LAST_ID:
-        mine = _reserve_some(world, start)
-        try:
-            lists = list(map(_ids, ask(_IDS.pack(*mine, *[_NOTHING] * (PROPOSED - len(mine))))))
-            if not all(lists):
-                break
-            common = set(lists[0]).intersection(*lists[1:])
-            if common:
-                base = max(each[0] for each in lists)
-                chosen = min(common, key=partial(_distance, base))
-                mine.remove(chosen)
+    start = world.next_context
+    held: set[int] = set()
+    try:
+        while True:
+            mine = _reserve_from(world, start)
+            held.add(mine)
+            proposed = _numbers(ask(_NUMBER.pack(mine)))
+            chosen = max(proposed)
+            if chosen not in held and _reserve(world, chosen):
+                held.add(chosen)
+            free = _numbers(ask(_NUMBER.pack(chosen in held)))
+            if all(free):
+                held.remove(chosen)
                 world.next_context = chosen + 1
                 return chosen
-        finally:
-            _release_all(world, mine)
-        if (
-            alike
-        ):  # each has proposed the first ones from `start` on: none before their ends is common
-            passed = min(_distance(start, each[-1]) for each in lists) + 1
-            start, looked_at = _id_after(start, passed), looked_at + passed
-        else:
-            start, alike = max(each[0] for each in lists), True
-    raise MPIError(ERR_INTERN, f"all {LAST_ID + 1} context ids are in use: free communicators")
+            start = chosen + 1
+    finally:
+        for number in held:
+            release_context(world, number)
 
 
 def release_context(world: World, number: int) -> None:
@@ -212,34 +191,21 @@ def release_context(world: World, number: int) -> None:
         world.reserved.discard(number)
 
 
-def _ids(said: bytes) -> list[int]:
-    return [number for number in _IDS.unpack(said) if number != _NOTHING]
+def _numbers(values: list[bytes]) -> list[int]:
+    return [int(_NUMBER.unpack(value)[0]) for value in values]
 
 
-def _distance(start: int, number: int) -> int:
-    """How many ids after another one an id is, as they are used in turn."""
-    return (number - start) % (LAST_ID + 1 - FIRST_ID)
+def _reserve(world: World, number: int) -> bool:
+    with world.engine.lock:
+        if number in world.reserved or number in world.process.communicators:
+            return False
+        world.reserved.add(number)
+        return True
 
 
-def _id_after(start: int, count: int) -> int:
-    return (start - FIRST_ID + count) % (LAST_ID + 1 - FIRST_ID) + FIRST_ID
-
-
-def _reserve_some(world: World, start: int) -> list[int]:
-    """The next ids that are free here, from one on; none others of this process may take."""
+def _reserve_from(world: World, start: int) -> int:
     start = start if start <= LAST_ID else FIRST_ID
-    found: list[int] = []
-    with world.engine.lock:
-        used, reserved = world.process.communicators, world.reserved
-        for number in chain(range(start, LAST_ID + 1), range(FIRST_ID, start)):
-            if number not in used and number not in reserved:
-                found.append(number)
-                if len(found) == PROPOSED:
-                    break
-        reserved.update(found)
-    return found
-
-
-def _release_all(world: World, numbers: Sequence[int]) -> None:
-    with world.engine.lock:
-        world.reserved.difference_update(numbers)
+    for number in chain(range(start, LAST_ID + 1), range(FIRST_ID, start)):
+        if _reserve(world, number):
+            return number
+    raise MPIError(ERR_INTERN, f"all {LAST_ID + 1} context ids are in use: free communicators")

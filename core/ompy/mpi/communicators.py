@@ -14,13 +14,7 @@ from ompy.data.errors import ERR_ARG, ERR_COMM, ERR_GROUP, ERR_KEYVAL
 from ompy.frameworks.call_order import TAG_CALLS_END
 from ompy.frameworks.proc import Proc
 from ompy.mpi import constants, predefined_attributes
-from ompy.mpi.agreement import (
-    Ask,
-    agree_on_context,
-    exchange_among_all,
-    exchange_values,
-    release_context,
-)
+from ompy.mpi.agreement import Ask, agree_on_context, exchange_values, release_context
 from ompy.mpi.attributes import copied, delete_all
 from ompy.mpi.base import CommBase
 from ompy.mpi.errhandler import ERRHANDLER_NULL, Errhandler
@@ -71,10 +65,7 @@ def make_communicator(state: CommState, members: Sequence[int], tag: int, api: A
         MPIException: it cannot be made.
     """
     parent = state.communicator
-    if len(members) == parent.size and tag == parent.order.tag():
-        ask = partial(exchange_among_all, parent, tag)
-    else:
-        ask = partial(exchange_values, parent, members, tag)
+    ask = partial(exchange_values, parent, members, tag)
     procs = [parent.procs[rank] for rank in members]
     made: CommState = state.call(agree_on_communicator, state.world, ask, api, procs)
     return made
@@ -439,7 +430,7 @@ def _split(state: CommState, color: int, key: int) -> Any:
     if color < 0 and color != UNDEFINED:
         raise state.fail(ERR_ARG, f"colour {color}: a colour is not negative, or UNDEFINED")
     said, tag = _COLOR_KEY.pack(color, key), state.communicator.order.tag()
-    answers = state.call(exchange_among_all, state.communicator, tag, said)
+    answers = state.call(exchange_values, state.communicator, range(state.size), tag, said)
     if color == UNDEFINED:
         return _null()
     keys = []

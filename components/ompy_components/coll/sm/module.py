@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ompy.data.layout import BYTES
 from ompy.data.message import Blocks, Message
 from ompy.data.operation import Operation
 from ompy.frameworks.coll import (
@@ -161,17 +160,6 @@ class SmColl(CollModule):
             self._complete(TAG_ALLGATHER, self._next.schedule_allgather, send, receive)
         else:
             blocks.allgather(send, receive, self._tag(TAG_ALLGATHER))
-
-    def share_values(self, said: bytes) -> list[bytes] | None:
-        """An allgather of bytes, where the memory is there: all have made it in the same call."""
-        blocks, size, ranks = self._blocks, len(said), self.communicator.size
-        if blocks is None:
-            return None
-        heard = bytearray(size * ranks)
-        mine = Message(memoryview(said), 0, size, BYTES)
-        every = Blocks.even(memoryview(heard), 0, size, BYTES, ranks)
-        blocks.allgather(mine, every, self._tag(TAG_ALLGATHER))
-        return [bytes(heard[at : at + size]) for at in range(0, size * ranks, size)]
 
     def alltoall(self, send: Blocks | None, receive: Blocks) -> None:
         """Each member's blocks to their members."""
