@@ -23,8 +23,9 @@ copy = comm.Dup()
 if comm.size > 1:
     # the same tag in two communicators: messages do not mix
     if comm.rank == 0:
-        copy.send("in the copy", dest=1, tag=5)
+        first = copy.isend("in the copy", dest=1, tag=5)  # the other one is received before it
         comm.send("in the world", dest=1, tag=5)
+        first.wait()
     elif comm.rank == 1:
         assert comm.recv(source=0, tag=5) == "in the world"
         assert copy.recv(source=0, tag=5) == "in the copy"

@@ -36,6 +36,11 @@ SIM = [
 COMPILED = {"PYTHONPATH": str(ROOT / "build" / "compiled"), "OMPY_TEST_COMPILED": "1"}
 BUILD = ["tools/package", "try_wheel", "--tree", "build/compiled"]
 WORLDS = ("tests/unit", "tests/property", "tests/sim", "tests/conformance")
+SHARED = (
+    *("launch/test_forked.py", "launch/test_deaths.py", "launch/test_exit_codes.py"),
+    *("addons/test_futures.py", "test_bad_input.py", "test_demos.py", "test_mismatch.py"),
+    *("test_check.py", "test_check_windows.py"),
+)
 WORKERS = "examples/master_worker.py"
 
 
@@ -47,6 +52,20 @@ def share(name: str, tool: str, worlds: int) -> Step:
 STEPS = [
     # what CI leaves out: the other form
     tests("real ranks, interpreted", "tests", "-m", "proc", "-n", "3"),
+    tests(
+        "what CI runs a share of",
+        *("tests/unit", "tests/conformance", "tests/meta", "tests/interop"),
+        "-n",
+        "2",
+        OMPY_EFFORT="2",
+    ),
+    tests(
+        "what CI runs a share of, real",
+        *(f"tests/proc/{name}" for name in SHARED),
+        "-n",
+        "2",
+        OMPY_EFFORT="2",
+    ),
     replace(
         tests("everything, compiled", *WORLDS, "-m", "not proc", "-n", "2", **COMPILED),
         before=BUILD,
@@ -87,6 +106,7 @@ STEPS = [
     tests("GASNet in worlds", "tests/proc/test_sim_gasnet.py", "-n", "2", OMPY_EFFORT="2"),
     tests("worlds x 4", "tests/sim", "-m", "not proc", "-n", "2", OMPY_EFFORT="4"),
     Step("1000 programs in worlds", [*SIM, "--keep", "build/sim-failures", WORKERS]),
+    Step("labelled programs under the checker", ["tools/sweep", "checker", "--jobs", "2"]),
     share("10,000 worlds of bad wires", "lossy", 10_000),
     Step("10,000 worlds of conduits", ["tools/sweep", "conduit", "--jobs", "2"]),
     share("10,000 worlds of the control plane", "control", 10_000),

@@ -20,7 +20,6 @@ from ompy.mpi.environment import (
     Aint_add,
     Aint_diff,
     Attach_buffer,
-    Close_port,
     Detach_buffer,
     Flush_buffer,
     Get_abi_fortran_info,
@@ -31,12 +30,7 @@ from ompy.mpi.environment import (
     Get_processor_name,
     Get_version,
     Iflush_buffer,
-    Lookup_name,
-    Open_port,
     Pcontrol,
-    Publish_name,
-    Register_datarep,
-    Unpublish_name,
     Wtick,
     Wtime,
     _addressof,
@@ -119,6 +113,7 @@ _LATER: _Final = {
     "WIN_NULL": "ompy.mpi.windows",
     "File": "ompy.mpi.files",
     "FILE_NULL": "ompy.mpi.files",
+    "Register_datarep": "ompy.mpi.representations",
     "Session": "ompy.mpi.sessions",
     "SESSION_NULL": "ompy.mpi.sessions",
     "buffer": "ompy.mpi.memory",
@@ -126,6 +121,11 @@ _LATER: _Final = {
     "Alloc_mem": "ompy.mpi.memory",
     "Free_mem": "ompy.mpi.memory",
     "Get_address": "ompy.mpi.memory",
+    "Open_port": "ompy.mpi.ports",
+    "Close_port": "ompy.mpi.ports",
+    "Publish_name": "ompy.mpi.ports",
+    "Unpublish_name": "ompy.mpi.ports",
+    "Lookup_name": "ompy.mpi.ports",
 }
 
 
@@ -140,7 +140,16 @@ def _spread() -> None:
     names.update(_OPERATIONS)
 
 
+_NO_C_API: _Any = (
+    "mpi4py.MPI is ompy here, which is Python and has no C API: C code that calls import_mpi4py() "
+    "is made for another MPI library, and needs an mpi4py of that (ompy-run --no-mpi4py, started "
+    "by that library's mpiexec)"
+)
+
+
 def __getattr__(name: str) -> _Any:
+    if name == "__pyx_capi__":  # what import_mpi4py() of C code and cimport look for
+        raise AttributeError(_NO_C_API)
     if name not in _LATER:
         raise AttributeError(f"module 'ompy.MPI' has no attribute {name!r}")
     found = getattr(_import_module(_LATER[name]), "buffer" if name == "memory" else name)
@@ -152,7 +161,18 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *_LATER})
 
 
+def _watch(process: _Any) -> None:
+    """Trace the program's calls, and look for what it does wrong, where that was asked for."""
+    if process.context.trace.active:
+        _import_module("ompy.calls.rank").begin_tracing_calls(process)
+    values = process.registry.values("check")
+    if values.directory:
+        begin = _import_module("ompy.check.rank").begin_checking
+        begin(process, values.directory, values.limit, synchronous=values.buffering)
+
+
 _spread()
 del annotations  # the import's own name
 __all__ = [name for name in __dir__() if not name.startswith("_")]
+_life.tell_when_up(_watch)
 _life.start_up()

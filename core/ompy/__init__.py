@@ -37,7 +37,29 @@ def run(
     """
     import asyncio
 
-    from ompy.engine.loops import new_loop
+    from ompy.engine.asyncio_loops import new_loop
 
     with asyncio.Runner(debug=debug, loop_factory=new_loop) as runner:
         return runner.run(main() if callable(main) else main)
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """`%load_ext ompy`: have a notebook know `%%ompy`, which runs cells on ranks.
+
+    Args:
+        shell: IPython's.
+    """
+    from importlib import import_module  # the floors: nobody below is to know of the notebook
+
+    import_module("ompy.cli.notebook.magics").register_commands(shell)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    """`%unload_ext ompy`: end the ranks.
+
+    Args:
+        shell: IPython's.
+    """
+    from importlib import import_module
+
+    import_module("ompy.cli.notebook.magics").end_commands(shell)

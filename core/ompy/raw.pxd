@@ -31,6 +31,7 @@ cdef extern from * nogil:
     #endif
     #if defined(__GNUC__)
     #define OMPY_FENCE() __atomic_thread_fence(__ATOMIC_SEQ_CST)
+    #define OMPY_LOAD_FENCE() __atomic_thread_fence(__ATOMIC_ACQUIRE)
     #define OMPY_ATOMICS 1
     #define OMPY_PUT(place, value) __atomic_store_n(place, value, __ATOMIC_RELEASE)
     static inline int ompy_swap_if(unsigned long long *place, unsigned long long expected, unsigned long long value) {
@@ -38,6 +39,7 @@ cdef extern from * nogil:
     }
     #else
     #define OMPY_FENCE() ((void)0)
+    #define OMPY_LOAD_FENCE() ((void)0)
     #define OMPY_ATOMICS 0
     #define OMPY_PUT(place, value) (*(place) = (value))
     static inline int ompy_swap_if(unsigned long long *place, unsigned long long expected, unsigned long long value) {
@@ -47,6 +49,7 @@ cdef extern from * nogil:
     """
     int OMPY_ATOMICS
     void OMPY_FENCE()
+    void OMPY_LOAD_FENCE()
     void OMPY_PAUSE()
     void OMPY_PUT(unsigned long long *, unsigned long long)
     int ompy_swap_if(unsigned long long *, unsigned long long, unsigned long long)
@@ -134,6 +137,12 @@ cdef inline bint are_numbers(const Py_buffer *inside) noexcept:
         return inside.ndim == 1 or inside.len
     return format[0] and not format[1] and inside.len and strchr(b"cbB?hHiIlLqQnNfdP", format[0]) != NULL
 
+cdef inline bint are_complex(const Py_buffer *inside) noexcept:
+    cdef const char *format = inside.format
+    if format == NULL or format[0] != b"Z" or not format[1] or format[2] or not inside.len:
+        return False
+    return strchr(b"fdg", format[1]) != NULL and PyBuffer_IsContiguous(<Py_buffer *>inside, b"C")
+
 cdef inline object flat(object view):
     cdef Py_buffer *inside = PyMemoryView_GET_BUFFER(view)
     if inside.ndim == 1 and inside.format != NULL and inside.format[0] == b"B" and inside.format[1] == 0:
@@ -146,6 +155,24 @@ cdef inline object numbers(object buffer):
     except TypeError:
         return None
     return flat(view) if are_numbers(PyMemoryView_GET_BUFFER(view)) else None
+
+cdef inline object shaped(object buffer):
+    try:
+        view = PyMemoryView_FromObject(buffer)
+    except TypeError:
+        return None
+    cdef Py_buffer *inside = PyMemoryView_GET_BUFFER(view)
+    return view if are_numbers(inside) or are_complex(inside) else None
+
+cdef inline object bare(object view):
+    return view
+
+cdef inline bint overlaps(object one, object other):
+    cdef Py_buffer *here = PyMemoryView_GET_BUFFER(one)
+    cdef Py_buffer *there = PyMemoryView_GET_BUFFER(other)
+    cdef char *begin = <char *>here.buf
+    cdef char *start = <char *>there.buf
+    return begin < start + there.len and start < begin + here.len
 
 cdef inline int first(object memory) except -1:
     return <unsigned char>begin(memory)[0]
@@ -176,6 +203,9 @@ cdef inline void nap():
 
 cdef inline void fence() noexcept:
     OMPY_FENCE()
+
+cdef inline void load_fence() noexcept:
+    OMPY_LOAD_FENCE()
 
 cdef inline bint has_atomics() noexcept:
     return OMPY_ATOMICS

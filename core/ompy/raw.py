@@ -84,6 +84,30 @@ def numbers(buffer: Any) -> memoryview | None:
     return None
 
 
+def shaped(buffer: Any) -> memoryview | None:
+    """A view of a contiguous buffer of numbers as it is, or None for whatever else it may be.
+
+    Compiled, numbers may be complex.
+    """
+    try:
+        view = memoryview(buffer)
+    except TypeError:
+        return None
+    if view.c_contiguous and ((view.format == "B" and view.ndim == 1) or view.nbytes):
+        return view if view.format in NATIVE else None
+    return None
+
+
+def bare(view: memoryview) -> memoryview:
+    """The bytes of what `shaped` gave, for `copy`, `part`, `size` and loops. Compiled, the same."""
+    return flat(view)
+
+
+def overlaps(one: memoryview, other: memoryview) -> bool:
+    """Whether two views may have bytes in common. Interpreted that is not known: they may."""
+    return bool(size(one) and size(other))
+
+
 def first(memory: Any) -> int:
     """The first byte of a `bytearray`, of `bytes` or of a byte view; there is one."""
     byte: int = memory[0]
@@ -126,6 +150,10 @@ def fence() -> None:
 
     Interpreted there is so much between two lines that it can, as good as always.
     """
+
+
+def load_fence() -> None:
+    """What is loaded after is no older than what was loaded before: nothing, interpreted."""
 
 
 def has_atomics() -> bool:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import pytest
 from ompy.conformance import BtlConformance
 from ompy.conformance.atomics import AtomicSuite
+from ompy.conformance.btl_worlds import Settings
 from ompy.conformance.completion import CompletionSuite
+from ompy.conformance.datagram_faults import DatagramFaultSuite
+from ompy.conformance.delivery import DeliverySuite
 from ompy.conformance.failover import FailoverSuite
 from ompy.conformance.identity import IdentitySuite
+from ompy.conformance.leaks import LeakSuite
 from ompy.conformance.life_cycle import LifeCycleSuite
+from ompy.conformance.reachability import ReachabilitySuite
 from ompy.conformance.remote_memory import RemoteMemorySuite
-from ompy.conformance.world import Settings
 from ompy.frameworks.btl import BtlComponent
 from ompy_components.btl.ofi.component import COMPONENT as OFI
 from ompy_components.btl.openib.component import COMPONENT as OPENIB
@@ -31,12 +35,16 @@ class TestSelf(BtlConformance):
 
 
 class TestSm(BtlConformance):
+    seeds = range(effort(2))
+
     @pytest.fixture
     def component(self) -> BtlComponent:
         return SM
 
 
 class TestTcp(BtlConformance):
+    seeds = range(effort(2))
+
     @pytest.fixture
     def component(self) -> BtlComponent:
         return TCP
@@ -56,13 +64,24 @@ class TestOfi(BtlConformance if THOROUGH else OfiInCi):  # type: ignore[misc]
         return OFI
 
 
-class TestOpenib(BtlConformance):
+class OpenibInCi(
+    LeakSuite,
+    DatagramFaultSuite,
+    FailoverSuite,
+    AtomicSuite,
+    RemoteMemorySuite,
+    DeliverySuite,
+    ReachabilitySuite,
+    LifeCycleSuite,
+    IdentitySuite,
+):
+    """Whose completions come as `TestOpenibWithCredits` has them; what takes longest is nightly."""
+
+
+class TestOpenib(BtlConformance if THOROUGH else OpenibInCi):  # type: ignore[misc]
     """Shared queues, as Open MPI 4.1 has them by default."""
 
     seeds = range(effort(1))
-    if not THOROUGH:  # two more interpreters, and its other tests of determinism are here
-        test_hash_seed_has_no_part = None  # type: ignore[assignment]
-        test_wall_clock_and_chance_have_no_part = None  # type: ignore[assignment]
 
     @pytest.fixture
     def component(self) -> BtlComponent:

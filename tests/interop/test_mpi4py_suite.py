@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.effort import THOROUGH
 from tests.support.worlds import ROOT
 from tools.bench.peer_sources import Unavailable, fetch
 
@@ -89,6 +90,7 @@ def test_futures_pass_all_of_their_own(
     assert "skipped" not in done.stderr
 
 
+@pytest.mark.skipif(not THOROUGH, reason="tools/nightly.py does it")
 def test_running_programs_passes_all_of_its_own(suite: Path, tmp_path: Path) -> None:
     """`python -m mpi4py.run`, with `ompy-run` in the place of `mpiexec`."""
     environment = {

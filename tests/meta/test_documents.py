@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import tools.package.documents
+from tests.support.effort import THOROUGH
 from tools.package.documents import commands, documents, follow
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -133,6 +134,7 @@ def test_what_takes_too_long_is_ended_and_named(
 
 @pytest.mark.proc
 @pytest.mark.network
+@pytest.mark.skipif(not THOROUGH, reason="tools/nightly.py does it; the gate wheel installs, too")
 @pytest.mark.timeout(600)
 def test_the_first_command_in_a_fresh_copy(tmp_path: Path) -> None:
     """Without a C compiler: nothing needs one."""

@@ -14,10 +14,13 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.support.effort import THOROUGH
+
 ROOT = Path(__file__).resolve().parents[2]
 TUTORIAL = ROOT / "docs" / "write-a-btl.md"
 FINISHED = ROOT / "plugins-contrib" / "ompy-btl-udplite"
 COMPONENT = "ompy_btl_udplite/component.py"
+FAILOVER = "ompy_btl_udplite/failover.py"
 BIN = Path(sys.executable).parent
 LINES = 80  # the page's promise, imports aside
 SCRIPTS = ("ompy", "ompy-info", "ompy-run", "pip", "pytest")
@@ -120,7 +123,8 @@ def run(line: str, folder: Path, environ: dict[str, str]) -> tuple[str, Path]:
 
 
 @pytest.mark.proc
-@pytest.mark.timeout(600)  # twenty seconds' work, on a machine that may be busy with much else
+@pytest.mark.skipif(not THOROUGH, reason="a minute: tools/nightly.py does it")
+@pytest.mark.timeout(600)  # a minute's work, on a machine that may be busy with much else
 def test_following_it(tmp_path: Path) -> None:
     environ = environment(tmp_path)
     folder = tmp_path / "empty"
@@ -131,7 +135,8 @@ def test_following_it(tmp_path: Path) -> None:
             continue
         said, folder = run(step.line, folder, environ)
         assert pattern(step.printed).fullmatch(said), f"{step.line}\nprinted\n{said}"
-    for name in (COMPONENT, "ompy_btl_udplite/__init__.py", "tests/test_conformance.py"):
+    tests = ("tests/test_conformance.py", "tests/test_kept_conformance.py")
+    for name in (COMPONENT, FAILOVER, "ompy_btl_udplite/__init__.py", *tests):
         assert (folder / name).read_text() == (FINISHED / name).read_text(), name
     # the finished one has settings of ruff and pytest after it
     assert (
@@ -144,7 +149,8 @@ def test_following_it(tmp_path: Path) -> None:
 def test_the_files_are_those_of_the_finished_package() -> None:
     """The last file of each name; without running anything."""
     shown = {step.path: step.text for step in steps() if isinstance(step, File)}
-    assert shown[COMPONENT] == (FINISHED / COMPONENT).read_text()
+    for name in (COMPONENT, FAILOVER):
+        assert shown[name] == (FINISHED / name).read_text()
     assert len([step for step in steps() if isinstance(step, Command)]) > ENOUGH
 
 

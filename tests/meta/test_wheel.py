@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from ompy.cli.hot import HOT, SHARED
 
+from tests.support.effort import THOROUGH
+
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = {name.replace(".", "/") for name in HOT if name != SHARED}
 
@@ -41,6 +43,7 @@ def test_a_pure_wheel(tmp_path: Path, setting: dict[str, str]) -> None:
 
 
 @pytest.mark.proc
+@pytest.mark.skipif(not THOROUGH, reason="tools/nightly.py does it; the gate wheel compares, too")
 def test_sdist_and_pure_wheel_are_the_same_wherever_they_are_built(tmp_path: Path) -> None:
     """In another folder, at another time, with another umask and another order of sets."""
     here = built(ROOT, tmp_path / "made", 0o22)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +24,12 @@ TERMS: Final = {
     r"deafen(s|ed|ing)?": "block receiving",
     r"visitors?": "half-open connection",
     r"desks?": "inquiries",
+    r"doors?": "registration socket, or listener",
+    r"welcom(e|es|ed)": "admit",
+    r"farewells?": "BYE, or barrier",
+    r"conductors?": "scheduler",
+    r"newcomers?": "the agent or rank that it is",
+    r"tellers?": "reporter",
 }
 # verbs that say nothing of what they act on when they stand alone
 VERBS: Final = """
@@ -47,6 +54,16 @@ OTHERS: Final = frozenset(
 )
 
 
+parsed: Final = cache(ast.parse)  # of a thousand files it takes seconds
+
+
+@cache
+def texts() -> dict[Path, str]:
+    """What is looked through for words."""
+    paths = [*python_files(), *documents()]
+    return {path: path.read_text() for path in paths if path.name != "SEED.md"}
+
+
 def python_files() -> list[Path]:
     return [path for folder in SOURCES for path in sorted((ROOT / folder).rglob("*.py"))]
 
@@ -58,7 +75,7 @@ def documents() -> list[Path]:
 
 def bare_functions(source: str) -> list[str]:
     """Functions of a module, not of its classes, that are a verb alone."""
-    body = ast.parse(source).body
+    body = parsed(source).body
     functions = [each for each in body if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef))]
     return [each.name for each in functions if each.name in BARE]
 
@@ -66,7 +83,7 @@ def bare_functions(source: str) -> list[str]:
 def bare_methods(source: str) -> list[str]:
     """Methods that are a verb alone, of classes that extend nothing and are nobody's contract."""
     found = []
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parsed(source)):
         if isinstance(node, ast.ClassDef) and all(map(is_generic, node.bases)):
             bodies = [each for each in node.body if isinstance(each, ast.FunctionDef)]
             found += [
@@ -93,9 +110,10 @@ def test_terms(word: str) -> None:
     pattern = re.compile(rf"(?<![a-z]){word}(?![a-z])", re.I)
     found = [
         f"{path.relative_to(ROOT)}: {line.strip()}"
-        for path in [*python_files(), *documents()]
-        for line in path.read_text().splitlines()
-        if pattern.search(line) and path.name != "SEED.md" and "original" not in line
+        for path, text in texts().items()
+        if pattern.search(text)
+        for line in text.splitlines()
+        if pattern.search(line) and "original" not in line
     ]
     assert found == [], f"say: {TERMS[word]}"
 

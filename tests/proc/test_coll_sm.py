@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from ompy.data.constants import ANY_TAG
 from ompy.data.errors import ERR_PROC_FAILED, MPIError
-from ompy.mpi.world import world_of
+from ompy.mpi.predefined_comms import world_of
 from ompy.runtime.process import RankProcess
 
 from tests.support.effort import THOROUGH

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.effort import THOROUGH
 from tools.bench.peer_sources import Unavailable, fetch
 
 pytestmark = [pytest.mark.proc, pytest.mark.network]
@@ -70,6 +71,9 @@ LONG = [
 ]
 
 
+SHORT = DEMOS if THOROUGH else DEMOS[::2]
+
+
 @pytest.fixture(scope="session")
 def demos() -> Path:
     """The demo folder of mpi4py's source distribution."""
@@ -96,7 +100,7 @@ def run_demo(demos: Path, program: str, ranks: int, stdin: str, expected: str) -
 
 
 @pytest.mark.parametrize(
-    ("program", "ranks", "stdin", "expected"), DEMOS, ids=[demo[0] for demo in DEMOS]
+    ("program", "ranks", "stdin", "expected"), SHORT, ids=[demo[0] for demo in SHORT]
 )
 def test_demo(demos: Path, program: str, ranks: int, stdin: str, expected: str) -> None:
     run_demo(demos, program, ranks, stdin, expected)

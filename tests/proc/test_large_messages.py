@@ -8,8 +8,8 @@ from __future__ import annotations
 import pytest
 from ompy.mpi.constants import BSEND_OVERHEAD
 from ompy.mpi.predefined import DATATYPES
+from ompy.mpi.predefined_comms import world_of
 from ompy.mpi.status import Status
-from ompy.mpi.world import world_of
 from ompy.runtime.process import RankProcess
 
 from tests.support.effort import THOROUGH

@@ -10,12 +10,12 @@ import pytest
 from tests.support.effort import THOROUGH
 from tests.support.libfabric_devices import needs_libfabric
 from tests.support.listening import Socket, listening
-from tests.support.listening_programs import doors
+from tests.support.listening_programs import listeners
 from tests.support.worlds import real, registry
 
 pytestmark = pytest.mark.proc
 
-PROGRAM = f"{doors.__module__}:{doors.__name__}"
+PROGRAM = f"{listeners.__module__}:{listeners.__name__}"
 # what else of a component opens sockets; a rank of it has some, or none at all
 CHOICES: dict[str, list[dict[str, str]]] = {
     "ofi": [{"btl_ofi_nic": "ofi_emulated"}],

@@ -1,4 +1,4 @@
-"""Strangers at the door of a running job: they learn nothing and disturb nobody."""
+"""Strangers at the listeners of a running job: they learn nothing and disturb nobody."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Job:
             text=True,
         )
         said = json.loads(self.process.stdout.readline())
-        self.doors = [tuple(door) for door in said["doors"]]
+        self.addresses = [tuple(address) for address in said["addresses"]]
         self.job_id = bytes.fromhex(said["job_id"])
 
     def stop(self) -> dict[str, int]:
@@ -49,17 +49,17 @@ class Job:
 
 @contextlib.contextmanager
 def attack(job: Job, act: Callable[[tuple[str, int]], None]) -> Iterator[list[int]]:
-    """Repeat `act` against every door until the body ends; counts what was done."""
+    """Repeat `act` against every listener until the body ends; counts what was done."""
     over = threading.Event()
     done = [0]
 
-    def body(door: tuple[str, int]) -> None:
+    def body(address: tuple[str, int]) -> None:
         while not over.is_set():
             with contextlib.suppress(OSError):
-                act(door)
+                act(address)
             done[0] += 1
 
-    threads = [threading.Thread(target=body, args=(door,)) for door in job.doors]
+    threads = [threading.Thread(target=body, args=(address,)) for address in job.addresses]
     for thread in threads:
         thread.start()
     try:
@@ -70,24 +70,24 @@ def attack(job: Job, act: Callable[[tuple[str, int]], None]) -> Iterator[list[in
             thread.join()
 
 
-def dial(door: tuple[str, int]) -> socket.socket:
-    return socket.create_connection(door, timeout=1)
+def dial(address: tuple[str, int]) -> socket.socket:
+    return socket.create_connection(address, timeout=1)
 
 
-def scan(door: tuple[str, int]) -> None:
-    dial(door).close()
+def scan(address: tuple[str, int]) -> None:
+    dial(address).close()
 
 
-def garbage(door: tuple[str, int]) -> None:
-    with dial(door) as connection:
+def garbage(address: tuple[str, int]) -> None:
+    with dial(address) as connection:
         connection.sendall(random.randbytes(random.choice([1, 7, 8, 40, 72, 5000])))
         connection.recv(100)
 
 
-def forged_hello(door: tuple[str, int], job_id: bytes, rank: int) -> None:
+def forged_hello(address: tuple[str, int], job_id: bytes, rank: int) -> None:
     from ompy.net.handshake import HELLO, MAGIC
 
-    with dial(door) as connection:
+    with dial(address) as connection:
         connection.sendall(HELLO.pack(MAGIC, job_id, (rank + 1) % RANKS, rank, 0, os.urandom(16)))
         challenge = connection.recv(100)
         assert len(challenge) in (0, 48)
@@ -95,8 +95,8 @@ def forged_hello(door: tuple[str, int], job_id: bytes, rank: int) -> None:
         assert connection.recv(100) == b"", "an impostor hears nothing more"
 
 
-def slow(door: tuple[str, int]) -> None:
-    with dial(door) as connection:
+def slow(address: tuple[str, int]) -> None:
+    with dial(address) as connection:
         for byte in b"ompytcp2" + bytes(30):
             connection.sendall(bytes([byte]))
             time.sleep(0.02)
@@ -106,8 +106,8 @@ def slow(door: tuple[str, int]) -> None:
 def test_attack_on_a_running_job(name: str) -> None:
     job = Job()
 
-    def forge(door: tuple[str, int]) -> None:
-        forged_hello(door, job.job_id, job.doors.index(door))
+    def forge(address: tuple[str, int]) -> None:
+        forged_hello(address, job.job_id, job.addresses.index(address))
 
     act = {"scan": scan, "garbage": garbage, "forged": forge, "slow": slow}[name]
     with attack(job, act) as done:
@@ -125,9 +125,9 @@ def test_a_crowd_of_half_open_connections() -> None:
     """More than the job holds at a time: the oldest are dropped, the job's own get through."""
     job = Job("--mca", "btl_tcp_half_open_max", "8")
     held = []
-    for door in job.doors:
+    for address in job.addresses:
         for _ in range(40):
-            held.append(dial(door))
+            held.append(dial(address))
     time.sleep(0.5)
     report = job.stop()
     assert report["half_open"] <= 8
@@ -143,6 +143,6 @@ def test_a_crowd_of_half_open_connections() -> None:
 def test_doors_are_on_loopback_only() -> None:
     job = Job()
     try:
-        assert {host for host, _ in job.doors} == {"127.0.0.1"}
+        assert {host for host, _ in job.addresses} == {"127.0.0.1"}
     finally:
         job.stop()

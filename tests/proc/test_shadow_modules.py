@@ -166,6 +166,8 @@ def test_all_pythons_for_our_own_code_leave_the_working_directory_out() -> None:
                 words = [ast.unparse(e) for e in getattr(node, "elts", ())]
                 if "sys.executable" in words and {"'-m'", "'-c'"} & set(words):
                     started += 1
+                    if any("BEGAN_IN" in word for word in words):
+                        continue  # ranks are forks of it: its code takes the directory off
                     assert words[words.index("sys.executable") + 1] == "*OWN_CODE", (file, words)
     assert started >= 5
 

@@ -287,3 +287,66 @@ def test_a_fault_that_is_taken_away_changes_nothing_else(sim: Sim, tmp_path: Pat
     assert b"DROP" in with_it[0]
     assert with_it[:2] == [text.replace(b'"rule":0', b'"rule":1') for text in without[:2]]
     assert with_it[2:] != without[2:]
+
+
+SPAWNS = (
+    BEGIN
+    + """
+parent = MPI.Comm.Get_parent()
+if parent == MPI.COMM_NULL:
+    for count in (2, 3):
+        group = comm.Spawn(sys.executable, [__file__], maxprocs=count)
+        both = group.Merge(False)
+        print(comm.rank, both.size, both.allreduce(both.rank), os.environ["OMPI_UNIVERSE_SIZE"])
+        group.Disconnect()
+    for words in (["sh", []], [sys.executable, ["/there/is/none.py"]]):
+        try:
+            comm.Spawn(*words)
+        except MPI.Exception as problem:
+            print(problem)
+else:
+    both = parent.Merge(True)
+    print("later", comm.rank, comm.size, both.allreduce(both.rank))
+    parent.Disconnect()
+"""
+)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--fault", "drop:probability=0.1"),
+        ("--mca", "btl", "self,sm,tcp", "--ranks-per-host", 2),
+        ("--mca", "pml", "bfo", "--rails", 2, "--fault", "link_down:rail=rail0,from=2.1ms"),
+    ],
+    ids=["drops", "memory", "a rail goes"],
+)
+def test_ranks_that_are_started_later(
+    sim: Sim, tmp_path: Path, options: tuple[object, ...]
+) -> None:
+    """Twice the same, event by event; their packets meet the faults too."""
+    ends = []
+    for name in ("one", "two"):
+        ended = sim(SPAWNS, "-n", 2, "--seed", 5, "--trace", tmp_path / name, *options)
+        assert ended.returncode == 0, ended
+        ends.append((sorted(ended.stdout.splitlines()), files(tmp_path / name)))
+    assert ends[0] == ends[1]
+    lines, traces = ends[0]
+    assert [line for line in lines if line.startswith("later")] == sorted(
+        [f"later {rank} 2 6" for rank in range(2)] + [f"later {rank} 3 10" for rank in range(3)]
+    )
+    assert sum("5 10 2" in line for line in lines) == 2
+    assert sum("runs Python's programs only" in line for line in lines) == 2
+    assert sum("there is no program /there/is/none.py" in line for line in lines) == 2
+    assert {f"rank-{rank}.jsonl" for rank in range(7)} <= set(traces)
+
+
+def test_a_later_rank_that_fails_ends_the_world(sim: Sim) -> None:
+    code = BEGIN + (
+        "if MPI.Comm.Get_parent() == MPI.COMM_NULL:\n"
+        "    comm.Spawn(sys.executable, [__file__], maxprocs=2).recv(source=0)\n"
+        "elif comm.rank:\n    sys.exit(7)\nelse:\n    comm.recv()\n"
+    )
+    ended = sim(code, "-n", 1)
+    assert ended.returncode == 7, ended
+    assert "rank 2: it ended with exit code 7" in ended.stderr

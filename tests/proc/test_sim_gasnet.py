@@ -7,8 +7,8 @@ import shlex
 from pathlib import Path
 
 import pytest
-from ompy.trace.files import read_trace
 from ompy.trace.operations import operations
+from ompy.trace.trace_files import read_trace
 
 from tests.proc.test_sim import Sim, files, sim
 from tests.support.effort import THOROUGH

@@ -11,7 +11,7 @@ import pytest
 from ompy.engine.real import RealEngine
 from ompy.frameworks.nic.fabric import Caps, Hints
 from ompy.net.real import RealNetwork
-from ompy.runtime.world import LonelyWireUp
+from ompy.runtime.singleton import SingletonWireUp
 
 from tests.support import two_hosts
 from tests.support.effort import THOROUGH
@@ -33,7 +33,7 @@ SLEEPLESS = ("shm", "udp;ofi_rxd")
 def offered() -> set[str]:
     """The providers there are with this libfabric."""
     engine = RealEngine(1)
-    network = RealNetwork(engine, 0, LonelyWireUp())
+    network = RealNetwork(engine, 0, SingletonWireUp())
     nic = fabric_nic(network, wait=False)
     found = {info.provider for info in nic.infos(Hints(Caps.MSG | Caps.RMA))}
     nic.close()

@@ -7,8 +7,8 @@ from array import array
 
 import pytest
 from ompy.mpi import constants
+from ompy.mpi.predefined_comms import world_of
 from ompy.mpi.windows import Win
-from ompy.mpi.world import world_of
 from ompy.runtime.process import RankProcess
 
 from tests.support.worlds import real

@@ -10,9 +10,9 @@ from ompy.mpi.life import current
 comm = MPI.COMM_WORLD
 process = current().process
 tcp = next(module for module in process.context.btls if module.name == "tcp")
-doors = comm.gather(tuple(tcp.listener.address))
+addresses = comm.gather(tuple(tcp.listener.address))
 if comm.rank == 0:
-    print(json.dumps({"doors": doors, "job_id": process.context.job_id.hex()}), flush=True)
+    print(json.dumps({"addresses": addresses, "job_id": process.context.job_id.hex()}), flush=True)
 
 rounds, stop = 0, False
 while not stop:

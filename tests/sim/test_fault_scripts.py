@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 from ompy.data.errors import ERR_PROC_FAILED, MPIError
-from ompy.engine.virtual import RankFailed
+from ompy.engine.virtual_engine import RankFailed
 from ompy.frameworks.pml import STANDARD, SYNCHRONOUS
 from ompy.net.fault_rules import FaultRule
 from ompy.net.scripted import ScriptedFaults
-from ompy.net.virtual import Rail
+from ompy.net.virtual_network import Rail
 from ompy.runtime.fault_script import read_faults
-from ompy.runtime.virtual import VirtualJob
+from ompy.runtime.virtual_job import VirtualJob
 
 from tests.sim.p2p import programs
 from tests.support.effort import THOROUGH, effort
@@ -107,7 +107,7 @@ def test_told(script: str, btl: str) -> None:
     assert isinstance(caught.value.__cause__, MPIError)
     assert caught.value.__cause__.code == ERR_PROC_FAILED
     assert sum(delivered(faults)) >= 1
-    assert world.conductor.time < 15_000 * MS, "tcp tries to connect for 14 s"
+    assert world.scheduler.time < 15_000 * MS, "tcp tries to connect for 14 s"
 
 
 @pytest.mark.parametrize("nth", range(1, effort(8) + 1))

@@ -13,7 +13,7 @@ from random import Random
 
 from ompy.data.errors import MPIError
 from ompy.frameworks.conduit import Category, Token
-from ompy.runtime import world
+from ompy.runtime import rank_start
 from ompy.runtime.process import RankProcess
 
 from tests.sim.conduit.programs import EMPTY, REQUEST, joined
@@ -55,7 +55,7 @@ def flood(process: RankProcess, seed: int) -> None:
 
 def main() -> None:
     seed = int(sys.argv[1])
-    process = world.start()
+    process = rank_start.start()
     try:
         flood(process, seed)
     except MPIError as problem:  # a peer has gone first

@@ -11,11 +11,11 @@ from ompy.frameworks.context import RankContext
 from ompy.frameworks.nic.base import interfaces_for
 from ompy.frameworks.nic.gni import GniNic
 from ompy.mca.registry import Registry
-from ompy.net.virtual import Rail
-from ompy.runtime.virtual import VirtualJob
+from ompy.net.virtual_network import Rail
+from ompy.runtime.virtual_job import VirtualJob
+from ompy_components.conduit.gni.attaching import find_nic
 from ompy_components.conduit.gni.component import ARIES, GEMINI
 from ompy_components.conduit.gni.conduit import GniConduit
-from ompy_components.conduit.gni.joining import find_nic
 from ompy_components.conduit.gni.mailboxes import MailboxTransport
 from ompy_components.nic.gni.component import GniComponent
 from ompy_components.nic.gni.device import GniDevice

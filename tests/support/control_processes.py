@@ -167,9 +167,12 @@ class Queue:
         self.closed = True
 
     def lose(self) -> None:
-        """What is under way is lost, and the other end is told."""
+        """What is under way is lost, and the other end is told, if it has not been."""
+        told = self.closed and self not in self._under_way
         self._under_way.clear()
-        self.close()
+        if not told:
+            self.closed = False
+            self.close()
 
     def _arrive(self) -> None:
         if self._under_way:

@@ -11,15 +11,18 @@ world: it runs without one first, and counts. `judge` says what must be true in 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from random import Random
 from typing import Any, NamedTuple
 
 from ompy.frameworks.job import App, Job, Placement
+from ompy.runtime.agent_tree import Branch, Tree, parents
 from ompy.runtime.control import Kind
 from ompy.runtime.machines.acts import (
     PARENT,
     Act,
+    Admit,
     AskRanks,
     CloseStreams,
     CloseView,
@@ -27,7 +30,9 @@ from ompy.runtime.machines.acts import (
     Drop,
     Feed,
     Find,
+    Grow,
     Kill,
+    KillRank,
     Look,
     Reap,
     ReportRails,
@@ -38,15 +43,16 @@ from ompy.runtime.machines.acts import (
     TakeInput,
     Terminate,
     ToRank,
-    Welcome,
+    Widen,
 )
 from ompy.runtime.machines.agent import Beat, HostMachine
+from ompy.runtime.machines.asking import widened
 from ompy.runtime.machines.children import Child
 from ompy.runtime.machines.events import Event, Seen
-from ompy.runtime.machines.job import PATIENCE, JobMachine, JobRules
+from ompy.runtime.machines.job import PATIENCE, JobMachine
+from ompy.runtime.machines.job_rules import JobRules
 from ompy.runtime.machines.local_ranks import RankLife
 from ompy.runtime.machines.relaying import RelayMachine
-from ompy.runtime.tree import Branch, Tree, parents
 
 from tests.support.control_processes import Clock, Driven, Fault, Process, Queue, Wire
 
@@ -55,6 +61,8 @@ BEAT_S, MISSES, LAUNCHER_MISSES = 0.1, 15, 100  # the parameters' defaults
 LIMIT_S = 700.0  # who was never told a job waits 600 s for it
 LAUNCHER = "launcher"
 STEPS = ("attach", "commit", "fence", "lookup", "work", "meet", "leave", "finalize", "end")
+# of a rank that was started later; all of its world come to `live` before one goes on
+LATER_STEPS = ("attach", "commit", "lookup", "live", "leave", "finalize", "end")
 SLOW_S = 8.0  # for so long the kernel holds a process that was killed
 
 
@@ -86,6 +94,10 @@ class Shape(NamedTuple):
         stubborn: ranks that SIGTERM does not end.
         litter: hosts where a process stays behind that a rank has started; it forks when it dies.
         slow: ranks that the kernel holds for long when they are killed.
+        spawned: how many more rank 0 asks for before it works.
+        unforkable: of these, one that cannot be started; -1 for none.
+        unexecutable: likewise, one whose program cannot be executed.
+        survives: a host that is lost takes its ranks along, and the job goes on.
     """
 
     hosts: int
@@ -96,6 +108,10 @@ class Shape(NamedTuple):
     stubborn: frozenset[int] = frozenset()
     litter: frozenset[int] = frozenset()
     slow: frozenset[int] = frozenset()
+    spawned: int = 0
+    unforkable: int = -1
+    unexecutable: int = -1
+    survives: bool = False
 
 
 class Launcher(Driven):
@@ -106,6 +122,7 @@ class Launcher(Driven):
     def __init__(self, world: World, tree: Tree, children: list[Child]) -> None:
         super().__init__(world, LAUNCHER, 0)
         rules = JobRules(grace_ms=GRACE_MS, heartbeat_s=BEAT_S, misses=MISSES, start_s=20.0)
+        rules = rules._replace(survives=world.shape.survives)
         self.job = self.machine = JobMachine(world.job, tree, children, rules)
         self.findings: list[Any] = []
         self.code: int | None = None
@@ -129,7 +146,7 @@ class Launcher(Driven):
                 self.code = self.job.exit_code
                 self.took = now - self.ending if self.ending else 0.0
                 self.end()
-            case TakeInput() | CloseView():
+            case TakeInput() | CloseView() | Widen():
                 pass
             case _:
                 super().carry_out(act)
@@ -159,8 +176,10 @@ class Agent(Driven):
         self.node = node
         self.below_relay = below_relay
         self.machine = None
+        self.job = world.job
         self.ranks: dict[int, Rank] = {}
         self.reaps = True
+        self.reaping = False
         world.clock.at(600.0, self._see_whether_told)
 
     def _see_whether_told(self) -> None:
@@ -196,9 +215,10 @@ class Agent(Driven):
     def carry_out(self, act: Act) -> None:
         match act:
             case ToRank():
-                self.ranks[act.rank].down.put((act.kind, act.header))
-            case Welcome():
-                self.ranks[act.rank].down.put((Kind.WELCOME, {}))
+                if act.rank in self.ranks:
+                    self.ranks[act.rank].down.put((act.kind, act.header))
+            case Admit():
+                self.ranks[act.rank].down.put((Kind.ADMITTED, {}))
             case Terminate() | Kill():
                 self._signal(15 if isinstance(act, Terminate) else 9)
             case AskRanks():
@@ -210,12 +230,31 @@ class Agent(Driven):
             case Look():
                 dying = [one.number for one in self.ranks.values() if one.is_ending]
                 self.see(Seen.OUTLOOK, ending=dying)
+            case Grow():
+                self._grow(act)
+            case KillRank():
+                rank = self.ranks[act.rank]
+                self.world.clock.soon(lambda: rank.signalled(9))
             case CloseStreams():
                 self.reaps = False
             case Credit() | Feed() | SignalRanks():
                 pass
             case _:
                 super().carry_out(act)
+
+    def _grow(self, act: Grow) -> None:
+        """As the product's driver has it."""
+        self.job = widened(self.job, act.body)
+        for number in act.start:
+            self.does()
+            if number == self.world.shape.unforkable:
+                self.see(Seen.UNFORKED, number, b"no process")
+                continue
+            rank = self.ranks[number] = Rank(self.world, number, self)
+            self.see(Seen.FORKED, number, pid=rank.pid)
+        if act.start:
+            self.reaps = True
+            self.world.clock.soon(lambda: self.run(self.child_ended))
 
     def _signal(self, number: int) -> None:
         for process in self.world.below_agents(self.node):
@@ -227,6 +266,12 @@ class Agent(Driven):
             self.reap()
 
     def reap(self) -> None:
+        if not self.reaping:  # a rank's last word may ask for it once more
+            self.reaping = True
+            self.note_ends()
+            self.reaping = False
+
+    def note_ends(self) -> None:
         ended = [rank for rank in self.ranks.values() if rank.zombie]
         for rank in sorted(ended, key=lambda rank: rank.status >= 0):
             if rank.zombie:
@@ -311,6 +356,7 @@ class Rank(Process):
         self.status = 0
         self.attached = False
         self.ended = False
+        self._asked = False
         self._at_fence = 0
         self._step = 0
         self._calls = 0
@@ -326,13 +372,18 @@ class Rank(Process):
         world.clock.soon(lambda: self.run(self._go_on), 0.1)
 
     @property
+    def later(self) -> bool:
+        return self.number >= len(self.world.job.placements)
+
+    @property
     def is_ending(self) -> bool:
         return self.zombie or self.dying
 
     def _go_on(self) -> None:
         """Take the next step."""
         self.does()
-        step, self._step = STEPS[self._step], self._step + 1
+        steps = LATER_STEPS if self.later else STEPS
+        step, self._step = steps[self._step], self._step + 1
         misdeed = self.world.shape.misdeed
         if misdeed is not None and (misdeed.rank, misdeed.step) == (self.number, step):
             self.world.misdone = True
@@ -352,6 +403,11 @@ class Rank(Process):
         self._say(kind, {**header, "call": self._calls})
 
     def _attach(self) -> None:
+        if self.number == self.world.shape.unexecutable:
+            said = {"code": 127}
+            self.up.put(Event(Seen.UNEXECUTABLE, self.number, None, said, b"no such program"))
+            self.exit(127)
+            return
         self.up.put(Event(Seen.ATTACHED, self.number, None, {"pid": self.pid}))
 
     def _commit(self) -> None:
@@ -363,17 +419,30 @@ class Rank(Process):
         self._call(Kind.FENCE)
 
     def _meet(self) -> None:
-        self._fence()
+        if self.world.shape.survives:  # who has died meanwhile never comes
+            self.world.clock.soon(lambda: self.run(self._go_on))
+        else:
+            self._fence()
 
     def _lookup(self) -> None:
-        self._call(Kind.LOOKUP, rank=(self.number + 1) % len(self.world.job.placements))
+        wanted = 0 if self.later else (self.number + 1) % len(self.world.job.placements)
+        self._call(Kind.LOOKUP, rank=wanted)
 
     def _work(self) -> None:
         """With all others: it is over when all have come to it."""
+        if self.number == 0 and self.world.shape.spawned and not self._asked:
+            self._asked = True
+            apps = [{**App(("b",), self.world.shape.spawned)._asdict(), "hosts": []}]
+            body = json.dumps({"apps": apps, "parents": [0]}).encode()
+            self._say(Kind.ASK, {"ask": 1, "what": "spawn"}, body)
+            return
         self.world.working.add(self.number)
-        if len(self.world.working) == len(self.world.job.placements):
-            for rank in self.world.ranks():
-                self.world.clock.soon(lambda rank=rank: rank.run(rank._go_on), 0.4)
+        self.world.look_whether_met(later=False)
+
+    def _live(self) -> None:
+        """The same for those that were started later."""
+        self.world.living.add(self.number)
+        self.world.look_whether_met(later=True)
 
     def _leave(self) -> None:
         self._say(Kind.LEAVING, {"told": []})
@@ -387,7 +456,7 @@ class Rank(Process):
         self.exit(0)
 
     def _hear(self, kind: Kind, header: Mapping[str, Any]) -> None:
-        if kind is Kind.WELCOME:
+        if kind is Kind.ADMITTED:
             self.attached = True
             self._go_on()
         elif kind is Kind.REPLY and header["call"] == self._calls:
@@ -397,8 +466,15 @@ class Rank(Process):
                 "a fence opens before all are there"
             )
             self._go_on()
+        elif kind is Kind.ANSWER:
+            self.world.answers.append(header["code"])
+            self._work()
         elif kind is Kind.REFUSED:
             self.exit(1)
+        elif kind is Kind.DEPARTED and header.get("dead"):
+            self.world.mourned.add(header["rank"])
+            for later in (False, True):
+                self.world.look_whether_met(later=later)
 
     def say_where(self) -> None:
         self._say(Kind.WHERE, {"line": "a.py:1", "waits": ""})
@@ -436,12 +512,16 @@ class World:
         self.shape = shape
         self.faults = faults
         self.struck: set[Fault] = set()
+        self.mourned: set[int] = set()  # ranks that some have heard of that they died
+        self.met = {False: False, True: False}  # those of the beginning, and of the later world
         self.misdone = False
         self.clock = Clock(shape.seed)
         self.processes: list[Process] = []
         self.wires: list[Wire] = []
         self.agents: dict[int, Agent] = {}
         self.working: set[int] = set()
+        self.living: set[int] = set()
+        self.answers: list[int] = []  # what rank 0 was told: error classes
         self.fences: dict[int, set[int]] = {}
         size = shape.hosts * shape.per_host
         places = tuple(
@@ -492,6 +572,19 @@ class World:
         for child in own:
             self._grow(relay, child, subtree, remote=True)
         relay.run(lambda: relay.see(Seen.BEGUN))
+
+    def look_whether_met(self, *, later: bool) -> None:
+        """Ranks that wait for each other go on when all have come that anybody takes for alive."""
+        first = self.job.placements
+        size = self.shape.spawned if later else len(first)
+        places = range(len(first), len(first) + size) if later else range(size)
+        here = self.living if later else self.working
+        if self.met[later] or not here or not set(places) <= here | self.mourned:
+            return
+        self.met[later] = True
+        for rank in self.ranks():
+            if rank.later is later:
+                self.clock.soon(lambda rank=rank: rank.run(rank._go_on), 0.4)
 
     # what is there
 
@@ -569,7 +662,11 @@ def judge(world: World) -> str:
     assert len(failures) == int(code != 0), "it says once why"
     if not code:
         assert not world.misdone, "a rank has ended the job, and nobody knows"
+        refused = bool(world.answers) and world.answers[0] != 0
+        assert len(world.answers) == int(world.shape.spawned > 0)
         for rank in world.ranks():
+            if rank.later and refused:
+                continue
             assert rank.status == 0
             assert rank.ended, f"rank {rank.number} has not done its work, and nobody knows"
         return "well"
@@ -625,7 +722,22 @@ def shape_of(number: int) -> Shape:
     stubborn = frozenset(rank for rank in ranks if chance.random() < 0.15)
     litter = frozenset(node for node in range(hosts) if chance.random() < 0.15)
     slow = frozenset(rank for rank in ranks if chance.random() < 0.05)
-    return Shape(hosts, radix, per_host, number, misdeed, stubborn, litter, slow)
+    spawned = chance.choice((0, 0, 1, 2, 3))
+    amiss = hosts * per_host + chance.randrange(12)  # mostly nobody
+    forks = chance.random() < 0.5
+    return Shape(
+        hosts,
+        radix,
+        per_host,
+        number,
+        misdeed,
+        stubborn,
+        litter,
+        slow,
+        spawned,
+        amiss if forks else -1,
+        -1 if forks else amiss,
+    )
 
 
 def depth_of(shape: Shape) -> int:

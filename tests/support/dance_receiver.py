@@ -11,7 +11,7 @@ from ompy_components.pml.bfo.dance import (
     Place,
     ReceiverEvent,
 )
-from ompy_components.pml.bfo.messages import STOPPED, Doing, ReceiveMessage, Unreceived
+from ompy_components.pml.bfo.failed_message import STOPPED, Doing, ReceiveMessage, Unreceived
 from ompy_components.pml.ob1.fragment import fragment_of
 from ompy_components.pml.ob1.headers import RNDV
 from ompy_components.pml.ob1.matching import receive_request

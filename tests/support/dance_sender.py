@@ -7,7 +7,7 @@ from itertools import count
 from ompy.data.convertor import ContiguousConvertor
 from ompy.frameworks.pml import STANDARD
 from ompy_components.pml.bfo.dance import SEND_TABLE, Action, Place, SenderEvent
-from ompy_components.pml.bfo.messages import Doing, SendMessage
+from ompy_components.pml.bfo.failed_message import Doing, SendMessage
 from ompy_components.pml.ob1.headers import FRAG, MATCH, RGET, RNDV
 from ompy_components.pml.ob1.sendrequest import send_request
 from ompy_components.pml.ob1.states import SendEvent
@@ -42,6 +42,7 @@ class Sender:
         numbers = count(both.next_send)
         made = SendMessage(request, lambda: next(numbers), 0)
         made.generation, made.peer = both.sent, both.known
+        made.ids = [number for number in range(both.next_send) if number != both.send_id]
         return made
 
     def after(self, both: Both, made: SendMessage, doing: Doing = ()) -> Both:

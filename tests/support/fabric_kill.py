@@ -21,7 +21,7 @@ from ompy.frameworks.nic.fabric import FabricError
 from ompy.frameworks.proc import Proc
 from ompy.mca.parameter import Values
 from ompy.net.real import RealNetwork
-from ompy.runtime.world import LonelyWireUp
+from ompy.runtime.singleton import SingletonWireUp
 from ompy.trace.sink import Trace
 from ompy_components.nic.ofi_emulated.choice import chosen
 from ompy_components.nic.ofi_emulated.device import EmulatedFabric
@@ -40,8 +40,8 @@ def meet(rank: int, peer: Connection) -> Side:
         rank,
         [Proc(other, 0, other, "here") for other in range(2)],
         engine=engine,
-        network=RealNetwork(engine, rank, LonelyWireUp()),
-        wireup=LonelyWireUp(),
+        network=RealNetwork(engine, rank, SingletonWireUp()),
+        wireup=SingletonWireUp(),
         trace=Trace(rank, engine.now),
         job_id=b"j" * 8,
         job_key=b"k" * 32,

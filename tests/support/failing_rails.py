@@ -37,7 +37,7 @@ from ompy.frameworks.btl import (
     Descriptor,
 )
 from ompy.frameworks.context import RankContext
-from ompy.runtime.virtual import VirtualJob
+from ompy.runtime.virtual_job import VirtualJob
 from ompy_components.pml.bfo.component import BfoComponent
 from ompy_components.pml.bfo.headers import RESTART_NAMES
 from ompy_components.pml.bfo.module import Bfo
@@ -238,7 +238,7 @@ class FailingModule(RdmaModule):
             module.events.append(work)
             module.context.engine.wake()
 
-        self.context.engine.conductor.after(delay, due)
+        self.context.engine.scheduler.after(delay, due)
 
     # -- transfers
 
@@ -270,11 +270,11 @@ class FailingModule(RdmaModule):
             delay += fault.delay
         if what not in ("lost", "stuck"):
             late = fault.delay if fault is not None and what == "late" else 0
-            engine.conductor.after(delay + late, partial(self.land, there, transfer, bool(late)))
+            engine.scheduler.after(delay + late, partial(self.land, there, transfer, bool(late)))
         if what == "stuck":
             self.stuck.add(peer)
         if what == "twice":
-            engine.conductor.after(delay + 1, partial(self.land, there, transfer, True))
+            engine.scheduler.after(delay + 1, partial(self.land, there, transfer, True))
         if fault is not None and what in ("lost", "error", "late", "stuck"):
             self.noticed(fault, peer, delay + self.rail.notice)
         else:

@@ -21,12 +21,12 @@ from random import Random
 from typing import Any, Final, NamedTuple
 
 from ompy.cli.sim import make_scenario, preload, sim
-from ompy.engine.virtual import RankFailed
+from ompy.engine.virtual_engine import RankFailed
 from ompy.gasnet import GasnetError, ResourceError
-from ompy.net.virtual import Rail
+from ompy.net.virtual_network import Rail
 from ompy.runtime.fault_script import parse_spec
 from ompy.runtime.simulation.sweep import attempt
-from ompy.runtime.virtual import Aborted
+from ompy.runtime.virtual_job import Aborted
 
 from tests.support import gasnet_generated
 from tests.support.gasnet_transfers import Shape
@@ -214,7 +214,7 @@ def once(made: World) -> tuple[int, Counter[str]]:
     job = world_of(made.under, made.hosts, seed=made.shape.number, rails=(made.rail,))
     rules = [rule for text in made.faults for rule in parse_spec(text)]
     scripts = install(job, rules, seed=made.shape.number)
-    job.conductor.after(LIMIT, partial(_still, ranks))
+    job.scheduler.after(LIMIT, partial(_still, ranks))
     lost = False
     try:
         results = job.run(each_rank(program, made.shape.ranks))
@@ -230,7 +230,7 @@ def once(made: World) -> tuple[int, Counter[str]]:
         counted["struck"] += times
         counted[f"fault {rule.what}"] += times
     counted[f"end {made.shape.end}"] += 1
-    return job.conductor.time, counted
+    return job.scheduler.time, counted
 
 
 def is_loss(failed: RankFailed) -> bool:

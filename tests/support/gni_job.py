@@ -21,8 +21,8 @@ from ompy.frameworks.nic.gni import (
 from ompy.net.base import Interface
 from ompy.net.fault_rules import FaultRule
 from ompy.net.scripted import ScriptedFaults
-from ompy.net.virtual import Rail
-from ompy.runtime.virtual import VirtualJob
+from ompy.net.virtual_network import Rail
+from ompy.runtime.virtual_job import VirtualJob
 from ompy_components.nic.gni.component import GniComponent
 from ompy_components.nic.gni.device import GniDevice
 from ompy_components.nic.gni.generations import GENERATIONS

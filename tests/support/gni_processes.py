@@ -22,7 +22,7 @@ from ompy.frameworks.context import RankContext
 from ompy.frameworks.nic.gni import AtomicCommand, Ordering, PostType, ReturnCode
 from ompy.frameworks.proc import Modex, Proc
 from ompy.net.real import RealNetwork
-from ompy.runtime.world import LonelyWireUp
+from ompy.runtime.singleton import SingletonWireUp
 from ompy.trace.sink import Trace
 
 from tests.support.gni_job import SIZE, GniRank, fabrics
@@ -33,7 +33,7 @@ ROUNDS = 60
 SHARED = 1 << 24  # bytes of the segment that both map; more than it needs
 
 
-class PairWireUp(LonelyWireUp):
+class PairWireUp(SingletonWireUp):
     """The wire-up of two processes that have a pipe, and memory and doorbells from their parent."""
 
     def __init__(self, peer: Connection, memory: int, bells: list[int]) -> None:

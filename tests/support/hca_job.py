@@ -17,8 +17,8 @@ from ompy.frameworks.nic.verbs import (
 from ompy.net.fault_rules import FaultRule
 from ompy.net.faults import FaultCounter
 from ompy.net.scripted import ScriptedFaults
-from ompy.net.virtual import Rail
-from ompy.runtime.virtual import VirtualJob
+from ompy.net.virtual_network import Rail
+from ompy.runtime.virtual_job import VirtualJob
 
 from tests.support.hca_pair import TIMING, End, join_one
 from tests.support.worlds import registry

@@ -19,7 +19,7 @@ from ompy.frameworks.nic.verbs import (
 )
 from ompy.frameworks.proc import Proc
 from ompy.mca.parameter import Values
-from ompy.runtime.world import LonelyWireUp
+from ompy.runtime.singleton import SingletonWireUp
 from ompy.trace.sink import Trace
 from ompy_components.nic.hca.component import COMPONENT
 from ompy_components.nic.hca.device import Hca
@@ -92,7 +92,7 @@ def contexts(world: World) -> list[RankContext]:
                 [Proc(other, 0, other, "here") for other in range(2)],
                 engine=engine,
                 network=network,
-                wireup=LonelyWireUp(),
+                wireup=SingletonWireUp(),
                 trace=Trace(rank, engine.now),
                 job_id=b"j" * 8,
                 job_key=b"k" * 32,

@@ -21,7 +21,7 @@ import struct
 import sys
 from collections.abc import Callable
 
-from ompy.runtime.passive.meeting import FIRST_PORT, PORT_SPAN
+from ompy.runtime.passive.coordinator_address import FIRST_PORT, PORT_SPAN
 
 MARKS = b"A" * 60  # what the objects of the tests are full of
 ETHERNET = 14  # bytes of a frame's header

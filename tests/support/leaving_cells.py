@@ -21,12 +21,12 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 from ompy.data.errors import ERR_IN_STATUS, ERR_PROC_FAILED
-from ompy.engine.virtual import Deadlock
+from ompy.engine.virtual_engine import Deadlock
 from ompy.frameworks.osc_base.module import GRACE
 from ompy.mpi.errors import MPIException
-from ompy.mpi.world import world_of
+from ompy.mpi.predefined_comms import world_of
 from ompy.runtime.process import RankProcess
-from ompy.runtime.virtual import VirtualJob
+from ompy.runtime.virtual_job import VirtualJob
 
 from tests.support.leaving_waits import GONE, WAITS
 

@@ -80,6 +80,8 @@ BEGINS: dict[str, Callable[[Any], Any]] = {
     "Ssend_init": lambda comm: _started(comm.Ssend_init(room(), GONE, TAG)),
     "large Rsend_init": lambda comm: _started(comm.Rsend_init(room(LARGE), GONE, TAG)),
     "large Send_init": lambda comm: _started(comm.Send_init(room(LARGE), GONE, TAG)),
+    "Precv_init": lambda comm: _started(comm.Precv_init(room(), 2, GONE, TAG)),
+    "Psend_init": lambda comm: _ready(_started(comm.Psend_init(room(), 2, GONE, TAG))),
     "irecv": lambda comm: comm.irecv(source=GONE, tag=TAG),
     "issend": lambda comm: comm.issend(1, GONE, TAG),
     "large isend": lambda comm: comm.isend(bytes(LARGE), GONE, TAG),
@@ -88,6 +90,11 @@ BEGINS: dict[str, Callable[[Any], Any]] = {
 
 def _started(request: Any) -> Any:
     request.Start()
+    return request
+
+
+def _ready(request: Any) -> Any:
+    request.Pready_range(0, 1)
     return request
 
 

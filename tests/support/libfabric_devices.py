@@ -11,7 +11,7 @@ from ompy.frameworks.nic.base import Nic
 from ompy.mca.component import NotAvailable
 from ompy.mca.parameter import Values
 from ompy.net.base import Network
-from ompy.runtime.world import LonelyWireUp
+from ompy.runtime.singleton import SingletonWireUp
 from ompy_components.nic.libfabric.component import COMPONENT
 
 DEFAULTS: dict[str, Any] = {parameter.name: parameter.default for parameter in COMPONENT.parameters}
@@ -40,7 +40,7 @@ def devices(network: Network, **settings: Any) -> list[Nic]:
     values = Values({**DEFAULTS, **settings})
     library = load_library(values.library, values.sockets_waittime, values.compiled)
     loopback = [interface for interface in network.interfaces() if interface.loopback]
-    context: Any = SimpleNamespace(network=network, wireup=LonelyWireUp())
+    context: Any = SimpleNamespace(network=network, wireup=SingletonWireUp())
     return make_devices(context, library, loopback, values)
 
 

@@ -19,7 +19,7 @@ from typing import Any
 from ompy.engine.real import RealEngine
 from ompy.frameworks.nic.fabric import FabricError
 from ompy.net.real import RealNetwork
-from ompy.runtime.world import LonelyWireUp
+from ompy.runtime.singleton import SingletonWireUp
 
 from tests.support.fabric_programs import Side, best
 from tests.support.libfabric_devices import fabric_nic
@@ -33,7 +33,7 @@ def meet(rank: int, peer: Connection, provider: str) -> Side:
         return peer.recv_bytes()
 
     engine = RealEngine(1)
-    nic = fabric_nic(RealNetwork(engine, rank, LonelyWireUp()))
+    nic = fabric_nic(RealNetwork(engine, rank, SingletonWireUp()))
     side = Side(engine, rank, nic, best(nic, provider), swap)
     side.meet()
     return side

@@ -14,7 +14,7 @@ from tests.support.worlds import find
 S = 1_000_000_000
 
 
-def doors(process: RankProcess) -> Any:
+def listeners(process: RankProcess) -> Any:
     """Sockets of this rank, its agent and its launcher, when it talks and its paths are tried."""
     find("tests.sim.p2p.programs:growing")(process)
     context = process.context

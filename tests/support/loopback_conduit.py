@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from ompy.engine.virtual import VirtualEngine
+from ompy.engine.virtual_engine import VirtualEngine
 from ompy.frameworks.conduit import (
     Category,
     Conduit,
@@ -277,12 +277,12 @@ class LoopbackConduit(Conduit):
     # --- time
 
     def _after(self, call: Callable[[], Any]) -> None:
-        conductor = self._engine.conductor
-        conductor.after(conductor.random.randrange(1, LONGEST), call)
+        scheduler = self._engine.scheduler
+        scheduler.after(scheduler.random.randrange(1, LONGEST), call)
 
     def _arrive(self, call: Callable[[], Any]) -> None:
         """Something for this rank's next poll; which one comes first is anybody's guess."""
-        place = self._engine.conductor.random.randint(0, len(self._inbox))
+        place = self._engine.scheduler.random.randint(0, len(self._inbox))
         self._inbox.insert(place, call)
         self._engine.wake()
 

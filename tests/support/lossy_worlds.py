@@ -24,8 +24,8 @@ from ompy.frameworks.btl import FAILOVER_SUPPORT, PUT, RDMA_COMPLETION, SEND
 from ompy.frameworks.context import RankContext
 from ompy.net.fault_rules import FaultRule
 from ompy.net.scripted import ScriptedFaults
-from ompy.net.virtual import Rail
-from ompy.runtime.virtual import VirtualJob
+from ompy.net.virtual_network import Rail
+from ompy.runtime.virtual_job import VirtualJob
 from ompy_components.btl.self.component import SelfComponent
 from ompy_components.btl.usnic.component import UsnicComponent
 from ompy_components.btl.usnic.module import UsnicModule

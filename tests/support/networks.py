@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from ompy.engine.base import Engine
 from ompy.engine.real import RealEngine
-from ompy.engine.virtual import Conductor
+from ompy.engine.virtual_engine import Scheduler
 from ompy.net.base import Network, Stream
 from ompy.net.real import RealNetwork
-from ompy.net.virtual import Fabric, Rail, VirtualNetwork
+from ompy.net.virtual_network import Fabric, Rail, VirtualNetwork
 from ompy.runtime.simulation.host_memory import Segments
 from ompy.runtime.simulation.remote import Conducted, RemoteNetwork
 from ompy.runtime.simulation.stub import RankStub, ServedNetwork
-from ompy.runtime.world import LonelyWireUp
+from ompy.runtime.singleton import SingletonWireUp
 
 
 class World:
@@ -62,7 +62,7 @@ def two_networks(kind: str) -> Iterator[World]:
     """A `real` world on loopback, a `virtual` one, or that as `simulated` ranks have it."""
     if kind == "real":
         engine = RealEngine(1)
-        nets = [RealNetwork(engine, 0, LonelyWireUp()) for _ in range(2)]
+        nets = [RealNetwork(engine, 0, SingletonWireUp()) for _ in range(2)]
         world = World(
             nets,
             [engine, engine],
@@ -74,9 +74,9 @@ def two_networks(kind: str) -> Iterator[World]:
             net.close()
         engine.close()
         return
-    conductor = Conductor(1)
-    fabric = Fabric(conductor, (Rail("rail0"),), (0, 0))
-    engines = [conductor.engine() for _ in range(2)]
+    scheduler = Scheduler(1)
+    fabric = Fabric(scheduler, (Rail("rail0"),), (0, 0))
+    engines = [scheduler.engine() for _ in range(2)]
     make = simulated if kind == "simulated" else VirtualNetwork
     nets = [make(fabric, rank, engine) for rank, engine in enumerate(engines)]
 
@@ -85,12 +85,12 @@ def two_networks(kind: str) -> Iterator[World]:
             for net in nets:
                 if isinstance(net, RemoteNetwork):
                     net.world.call("nothing")  # as a rank that waits: what it asked for is done
-            if ready() or (conductor._events.next_deadline() is None and ready()):
+            if ready() or (scheduler._events.next_deadline() is None and ready()):
                 return
-            deadline = conductor._events.next_deadline()
+            deadline = scheduler._events.next_deadline()
             assert deadline is not None, "nothing is under way"
-            conductor.time = deadline
-            conductor._events.run_due(deadline)
+            scheduler.time = deadline
+            scheduler._events.run_due(deadline)
             for engine in engines:
                 engine.poll_all()  # their timers
 
@@ -103,7 +103,7 @@ def simulated(fabric: Fabric, rank: int, engine: Any) -> RemoteNetwork:
     """The network of a rank's process, whose stub answers at once, in this process."""
     served = ServedNetwork(fabric, rank, engine)
     line: Any = None  # never spoken to: the rank's side hands its calls over itself
-    stub = RankStub(line, 0, engine, served, LonelyWireUp(), 0.0, line, (), Segments())
+    stub = RankStub(line, 0, engine, served, SingletonWireUp(), 0.0, line, (), Segments())
     return RemoteNetwork(
         Conducted(_Straight(stub, engine)), rank, served.interfaces(), Random(rank)
     )

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from ompy.conformance.btl_worlds import World
 from ompy.conformance.driver import SECOND, Driver
 from ompy.conformance.remote_memory import EXPOSED, Mover, expose
 from ompy.conformance.suite import Worlds
-from ompy.conformance.world import World
 from ompy.frameworks.nic.fabric import Completion, CompletionQueue, FabricError
 from ompy.net.fault_rules import FaultRule
-from ompy.net.virtual import Rail
+from ompy.net.virtual_network import Rail
 from ompy_components.btl.ofi.component import COMPONENT
 from ompy_components.btl.ofi.module import OfiModule
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from ompy.conformance.btl_worlds import World
 from ompy.conformance.driver import SECOND, Driver
 from ompy.conformance.suite import Worlds
-from ompy.conformance.world import World
 from ompy.net.faults import Fault, FaultCounter
-from ompy.net.virtual import Rail
+from ompy.net.virtual_network import Rail
 from ompy_components.btl.openib.component import COMPONENT
 from ompy_components.btl.openib.module import OpenibModule
 

@@ -6,7 +6,7 @@ import json
 import sys
 from pathlib import Path
 
-from ompy.runtime import world
+from ompy.runtime import rank_start
 
 from tests.support.mutants import planted
 from tests.support.worlds import find
@@ -15,7 +15,7 @@ from tests.support.worlds import find
 def main() -> None:
     program, folder, mutant = sys.argv[1:]
     with planted(mutant):
-        process = world.start()
+        process = rank_start.start()
         result = find(program)(process)
         Path(folder, str(process.context.rank)).write_text(json.dumps(result))
         process.finalize()

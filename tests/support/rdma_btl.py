@@ -31,7 +31,7 @@ from ompy.frameworks.btl import (
     Endpoint,
 )
 from ompy.runtime.process import RankProcess
-from ompy.runtime.virtual import VirtualJob
+from ompy.runtime.virtual_job import VirtualJob
 
 from tests.support.worlds import registry
 
@@ -204,9 +204,9 @@ class RdmaModule(BtlModule):
             self.events.append(done)
             engine.wake()
 
-        engine.conductor.after(delay + self.latency * 1000, landed if arrive else left)
+        engine.scheduler.after(delay + self.latency * 1000, landed if arrive else left)
         if arrive:
-            engine.conductor.after(delay, left)
+            engine.scheduler.after(delay, left)
 
     # -- remote memory
 

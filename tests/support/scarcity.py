@@ -28,11 +28,14 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "completion": ("bash",),
     "conformance": ("btl self",),
     "explain": ("--size 8",),
+    "mpiexec": ("--link links",),
+    "ps": ("", "--json"),
     "sim": (
         "ring.py",
         "--trace traced --report-rails rails.json ring.py",
         "--seeds 2 --jobs 1 --keep kept ring.py",
     ),
+    "top": ("--help",),
     "trace": ("trace", "trace --sequence picture.svg", "trace --chrome picture.json"),
 }
 OTHERS = (

@@ -22,7 +22,7 @@ from ompy.frameworks.btl import (
 from ompy.frameworks.proc import Proc
 from ompy.net.base import Address, Datagram, LinkError
 from ompy.net.faults import DatagramFault
-from ompy.net.virtual import Rail
+from ompy.net.virtual_network import Rail
 
 RAILS: Final = (Rail("first"), Rail("second"))
 

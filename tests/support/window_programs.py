@@ -14,8 +14,8 @@ from random import Random
 from ompy.mpi.constants import LOCK_EXCLUSIVE, LOCK_SHARED
 from ompy.mpi.operation import OPERATIONS
 from ompy.mpi.predefined import DATATYPES
+from ompy.mpi.predefined_comms import world_of
 from ompy.mpi.windows import Win
-from ompy.mpi.world import world_of
 from ompy.runtime.process import RankProcess
 
 NUMBERS = 48  # of each window
@@ -189,12 +189,7 @@ def _phase(win: Win, comm, phase: Phase, steps: list[Step]) -> list[array]:
         results = [_do(win, step) for step in steps]
         win.Fence()
     elif phase.kind == "pscw":
-        group = win.Get_group()
-        win.Post(group)
-        win.Start(group)
-        results = [_do(win, step) for step in steps]
-        win.Complete()
-        win.Wait()
+        results = _active(win, comm, phase, steps)
     elif phase.kind == "lock_all":
         win.Lock_all()
         results = [_do(win, step) for step in steps]
@@ -211,6 +206,24 @@ def _phase(win: Win, comm, phase: Phase, steps: list[Step]) -> list[array]:
                         win.Flush(target)
             win.Unlock(target)
         results = [found[number] for number in range(len(steps))]
+    return results
+
+
+def _active(win: Win, comm, phase: Phase, steps: list[Step]) -> list[array]:
+    """Each starts with those that it has something to do at, who post to them and to no others."""
+    group = win.Get_group()
+    if phase.exclusive:
+        origins = targets = list(range(comm.size))
+    else:
+        targets = sorted({step.target for step in steps})
+        starting = [{step.target for step in others} for others in phase.steps]
+        origins = [rank for rank, there in enumerate(starting) if comm.rank in there]
+    win.Post(group.Incl(origins))
+    win.Start(group.Incl(targets))
+    results = [_do(win, step) for step in steps]
+    win.Complete()
+    while not (win.Test() if phase.steps[0] and len(steps) % 2 else win.Wait()):
+        pass
     return results
 
 
@@ -242,19 +255,53 @@ def _do(win: Win, step: Step) -> array:
 
 
 def _in_short(win: Win, step: Step, data: array, result: array) -> bool:
-    """The same by the shortest arguments there are, which may go another way; if there are."""
+    """The same by arguments without gaps, which may go another way; if there are.
+
+    Which forms the buffers and the place have, and whether there is a request, is by the step.
+    """
+    form = step.first // 2 + step.count + len(step.name)
     operation = OPERATIONS.get(step.name)
-    if step.what == "put":
-        win.Put(data, step.target, step.first)
+    given, into = _spec(data, form), _spec(result, form // 3)
+    place = _there(step, form // 2)
+    request = None
+    if step.what == "put" and form % 2:
+        request = win.Rput(given, step.target, place)
+    elif step.what == "put":
+        win.Put(given, step.target, place)
+    elif step.what == "get" and form % 2:
+        request = win.Rget(into, step.target, place)
     elif step.what == "get":
-        win.Get(result, step.target, step.first)
+        win.Get(into, step.target, place)
+    elif step.what == "acc" and form % 2:
+        request = win.Raccumulate(given, step.target, place, operation)
     elif step.what == "acc":
-        win.Accumulate(data, step.target, step.first, operation)
-    elif step.what == "fetch" and step.count == 1:
-        win.Fetch_and_op(data, result, step.target, step.first, operation)
+        win.Accumulate(given, step.target, place, operation)
+    elif step.what == "fetch" and step.count == 1 and form % 3:
+        win.Fetch_and_op(given, into, step.target, step.first, operation)
+    elif step.what == "fetch" and form % 2:
+        request = win.Rget_accumulate(given, into, step.target, place, operation)
+    elif step.what == "fetch":
+        win.Get_accumulate(given, into, step.target, place, operation)
+    elif step.what == "swap":
+        new, compare = _spec(data[:1], form), _spec(data[1:], form // 2)
+        win.Compare_and_swap(new, compare, into, step.target, step.first)
     else:
         return False
+    if request is not None:
+        request.Wait()
     return True
+
+
+def _spec(numbers: array, form: int) -> object:
+    """A buffer as users write it."""
+    forms = (numbers, [numbers, INT], (numbers, len(numbers), INT), [numbers, "i"])
+    return forms[form % len(forms)]
+
+
+def _there(step: Step, form: int) -> object:
+    """A place as users write it."""
+    forms = (step.first, [step.first], (step.first, step.count), [step.first, step.count, INT])
+    return forms[form % len(forms)]
 
 
 def seeded(process: RankProcess) -> int:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 
+from ompy.mpi.predefined_comms import world_of
 from ompy.mpi.windows import Win
-from ompy.mpi.world import world_of
 from ompy.runtime.process import RankProcess
 from ompy_components.osc.rdma.changes import Changing
 from ompy_components.osc.rdma.transfers import Transfer, Transfers

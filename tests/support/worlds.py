@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from ompy.frameworks.catalog import CATALOG
+from ompy.mca.component_records import ComponentRecord
 from ompy.mca.discovery import scan_entry_points
 from ompy.mca.groups import HOOKS
-from ompy.mca.records import ComponentRecord
 from ompy.mca.registry import Registry
 from ompy.mca.settings import gather_settings
-from ompy.net.virtual import Rail
+from ompy.net.virtual_network import Rail
 from ompy.runtime.process import RankProcess
-from ompy.runtime.virtual import VirtualJob
+from ompy.runtime.virtual_job import VirtualJob
 
 ROOT = Path(__file__).resolve().parents[2]
 WORLDS = ("virtual", "real")

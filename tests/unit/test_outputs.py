@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from ompy import outputs
 from ompy.outputs import PlantedError
-from ompy.trace.files import RankHeader, TraceWriter, prepare_directory, rank_file, write_job
+from ompy.trace.trace_files import RankHeader, TraceWriter, prepare_directory, rank_file, write_job
 
 STRANGER = 12345  # a user id nobody has here
 root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can plant another user's files")

@@ -55,6 +55,7 @@ size, rounds = map(int, sys.argv[1:])
 numbers = max(size // 8, 1)
 mine, room = array("d", bytes(8 * numbers)), array("d", bytes(8 * numbers))
 all_mine, all_room = array("d", bytes(16 * numbers)), array("d", bytes(16 * numbers))
+{}
 def call():
     {}
 for _ in range(rounds):
@@ -129,10 +130,28 @@ def run(
         raise click.ClickException(f"the job ended with {done.returncode}; is {tree} compiled?")
 
 
+FORMS: Final = tuple(
+    form
+    for name in ARGUMENTS
+    if name[0].isupper()
+    for form in (f"I{name.lower()}", f"{name}_init")
+    if form != "Scan_init"
+)
+
+
+def calls_of(call: str) -> tuple[str, str]:
+    """What a program does before all calls, and in each of them."""
+    if call.endswith("_init"):
+        return f"request = world.{call}({ARGUMENTS[call[:-5]]})", "request.Start(); request.Wait()"
+    if call in FORMS:
+        return "", f"world.{call}({ARGUMENTS[call[1:].capitalize()]}).Wait()"
+    return "", f"world.{call}({ARGUMENTS[call]})"
+
+
 def count_call(tree: Path, btl: str, rank: int, folder: Path, call: str, *numbers: int) -> Counts:
     """The instructions of `rounds` calls: all of them, and function by function."""
     size, rounds = numbers
-    program = CALLS.format(f"world.{call}({ARGUMENTS[call]})")
+    program = CALLS.format(*calls_of(call))
     found: list[dict[str, int]] = []
     for calls in (rounds, 2 * rounds):
         counts = folder / f"callgrind.{calls}"
@@ -182,7 +201,9 @@ def readable(name: str) -> str:
 @click.option("--rank", default=0, help="The rank that is counted.", show_default=True)
 @click.option("--lines", default=40, help="Functions to show.", show_default=True)
 @click.option("--of", "caller", default="", help="Show what this function calls instead.")
-@click.option("--call", type=click.Choice(list(ARGUMENTS)), help="Count a collective call instead.")
+@click.option(
+    "--call", type=click.Choice([*ARGUMENTS, *FORMS]), help="Count a collective call instead."
+)
 def main(
     tree: Path, btl: str, size: int, rounds: int, rank: int, lines: int, caller: str, call: str
 ) -> None:

@@ -35,7 +35,7 @@ from ompy.mca.component import NotAvailable
 from ompy.mca.parameter import Values
 from ompy.net.base import Interface
 from ompy.net.real import RealNetwork
-from ompy.runtime.world import LonelyWireUp
+from ompy.runtime.singleton import SingletonWireUp
 from ompy_components.nic.libfabric.component import COMPONENT
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -64,7 +64,7 @@ class End:
         defaults = {parameter.name: parameter.default for parameter in COMPONENT.parameters}
         values = Values({**defaults, "wait": wait})
         library = load_library(values.library, values.sockets_waittime, values.compiled)
-        wireup = LonelyWireUp()
+        wireup = SingletonWireUp()
         network = RealNetwork(RealEngine(1), 0, wireup)
         context: Any = SimpleNamespace(network=network, wireup=wireup)
         self.nic: Any = make_devices(context, library, [LOOPBACK], values)[0]

@@ -8,6 +8,7 @@ part in it.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import shutil
 import signal
@@ -115,10 +116,24 @@ class Laboratory:
             time.sleep(0.01)
         for space in spaces:
             _run("ip", "netns", "delete", space)
-        made_home = (self.directory / MADE_HOME).exists()
-        shutil.rmtree(self.directory, ignore_errors=True)
-        if made_home:
-            self._give_back_sshd_home()
+        with self._sshd_home_locked():
+            made_home = (self.directory / MADE_HOME).exists()
+            shutil.rmtree(self.directory, ignore_errors=True)
+            if made_home:
+                self._give_back_sshd_home()
+
+    @contextlib.contextmanager
+    def _sshd_home_locked(self) -> Iterator[None]:
+        """Only one laboratory at a time makes sshd's home, or gives it on, or back.
+
+        Else one gives it on to another while that removes its files, and its directory stays.
+        """
+        directory = os.open(self.directory.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(directory, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(directory)
 
     def _give_back_sshd_home(self) -> None:
         """Unless another laboratory's sshd still wants it, which then has to do it."""
@@ -210,9 +225,10 @@ class Laboratory:
         (self.directory / "ssh_config").write_text("".join(config))
 
     def _start_sshd(self, number: int) -> None:
-        if not SSHD_HOME.exists():
-            SSHD_HOME.mkdir(mode=0o755)
-            (self.directory / MADE_HOME).touch()
+        with self._sshd_home_locked():
+            if not SSHD_HOME.exists():
+                SSHD_HOME.mkdir(mode=0o755)
+                (self.directory / MADE_HOME).touch()
         config = self.directory / f"sshd_config.h{number}"
         config.write_text(
             f"ListenAddress {self._address(number, 0)}\nHostKey {self.directory}/host_key\n"

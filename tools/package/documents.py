@@ -39,6 +39,8 @@ FIGURES: Final = (
     (r"\.\.\.", r".*"),
 )
 SIMULATED: Final = "ompy sim:"  # what a seed decides is another thing with each protocol's change
+# of a command that fails
+TELLS: Final = r"\berror: |\bfailed\b|ended because|can never go on|check: \d+ finding"
 TIME_LIMIT: Final = 300  # s of a command; arbitrary, far beyond what any takes
 TOO_LONG: Final = 124  # coreutils: what `timeout` ends with when it has ended a command
 
@@ -171,11 +173,11 @@ def follow(
         problem = difference(step.printed, said)
         if now is not None:
             now |= today(step.printed, said)
-        told = any(re.search(r"\berror: |\bfailed\b|ended because", line) for line in said)
+        told = any(re.search(TELLS, line) for line in said)
         fails = told and " | " not in step.line
         if bool(done.returncode) != fails:
             problem = problem or f"it ended with {done.returncode}"
-        if "Traceback" in done.stderr:
+        if "Traceback" in done.stderr and not any("Traceback" in line for line in step.printed):
             problem = problem or "a traceback"
         if done.returncode == TOO_LONG:
             problem = f"it was ended after {TIME_LIMIT} s"

@@ -16,6 +16,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from functools import cache
+from inspect import unwrap
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -181,7 +182,7 @@ def _default(node: ast.expr, names: frozenset[str]) -> ast.expr:
 
 def signature(owner: str, name: str, function: FunctionType, names: frozenset[str]) -> str:
     """`(parameters) -> result` of a function, as its source has it."""
-    code = function.__code__
+    code = unwrap(function).__code__
     node = _definitions(code.co_filename)[code.co_firstlineno]
     arguments = node.args
     every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]

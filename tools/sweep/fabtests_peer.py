@@ -32,7 +32,7 @@ from typing import Any, Final
 from ompy.engine.real import RealEngine
 from ompy.frameworks.nic.fabric import AtomicCall, Caps, Completion, Datatype, Op
 from ompy.net.real import RealNetwork
-from ompy.runtime.world import LonelyWireUp
+from ompy.runtime.singleton import SingletonWireUp
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 
@@ -81,7 +81,7 @@ class End:
     def __init__(self, provider: str, library: str, caps: Caps, size: int) -> None:
         settings = {"library": library} if library else {}
         engine = RealEngine(1)
-        self.nic = fabric_nic(RealNetwork(engine, 0, LonelyWireUp()), **settings)
+        self.nic = fabric_nic(RealNetwork(engine, 0, SingletonWireUp()), **settings)
         self.nic.open()
         flags = Caps.DELIVERY_COMPLETE if Caps.RMA in caps else Caps(0)
         self.info = best(self.nic, provider, caps=caps, op_flags=flags)

@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FLOOR = ROOT / "tests" / "interop" / "mpi4py_floor.json"
 TIERS = (
     "T1.env,T1.obj,T1.req,T1.buf,T1.mem,T2.obj,T2.op,T2.buf,T2.nb,T2.comm,T2.type,T2.err,"
-    "T2.model,T3.mpi4,T3.rma,T3.topo,T3.util"
+    "T2.model,T3.io,T3.mpi4,T3.rma,T3.topo,T3.util"
 )
 # tier, ranks, tests, ok, skip, not ok, asked, passed
 SCORE = re.compile(r"^(T\d\.\w+) +(\d+)(?: +\d+){4} +(\d+) +(\d+) ", re.MULTILINE)

@@ -52,7 +52,7 @@ class Pool:
             if kwargs.pop(name, None) is not None:
                 warnings.warn(f"argument {name!r} is not supported", stacklevel=2)
         self._lock = threading.Lock()
-        self._gatherers: standard.ThreadPoolExecutor | None = None
+        self._collectors: standard.ThreadPoolExecutor | None = None
         self.executor = self.Executor(
             processes, initializer=initializer, initargs=initargs, **kwargs
         )
@@ -175,9 +175,9 @@ class Pool:
         """Wait until all is done."""
         self.executor.shutdown(wait=True)
         with self._lock:
-            gatherers, self._gatherers = self._gatherers, None
-        if gatherers is not None:
-            gatherers.shutdown()
+            collectors, self._collectors = self._collectors, None
+        if collectors is not None:
+            collectors.shutdown()
 
     def __enter__(self) -> Self:
         return self
@@ -203,10 +203,10 @@ class Pool:
     ) -> MapResult[_T]:
         """Results as a list that is not there yet: a thread puts it together."""
         with self._lock:
-            if self._gatherers is None:
+            if self._collectors is None:
                 threads = min(_GATHERING, os.cpu_count() or 1)
-                self._gatherers = standard.ThreadPoolExecutor(threads)
-            future = self._gatherers.submit(list, found)
+                self._collectors = standard.ThreadPoolExecutor(threads)
+            future = self._collectors.submit(list, found)
         return MapResult(future, callback, error_callback)
 
 

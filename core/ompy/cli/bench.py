@@ -154,7 +154,7 @@ def _measure(
     where: list[str],
 ) -> dict[str, Any]:
     """Run the loops in a job of their own. Exits with the job's code when it fails."""
-    loops = "gasnet_loops" if kind == "gasnet" else "loops"
+    loops = "gasnet_loops" if kind == "gasnet" else "benchmark_loops"
     words = (kind, json.dumps(sizes), str(rounds))
     return answer_of(["-n", str(ranks), *where], mca, f"ompy.cli.{loops}", *words)
 

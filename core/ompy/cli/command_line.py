@@ -15,7 +15,9 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
+from ompy.mca.base_parameters import DEADLOCK_DETECTION
 from ompy.mca.errors import UsageError
+from ompy.mca.performance import PVARS
 from ompy.mca.settings import LOG_FORMAT, PARAMETER_SETS, STRICT_PLUGINS, TUNE_FILES
 
 PROGRAM: Final = "ompy-run"
@@ -34,6 +36,7 @@ JOB_WIDE: Final = {
     "oversubscribe",
     "map_by",
     "npernode",
+    "all_hosts",
     "mpi4py",
     "display_map",
     "display_comm",
@@ -42,15 +45,33 @@ JOB_WIDE: Final = {
     "trace",
     "fault",
     "fault_strict",
+    "kills",
+    "spares",
     "report_rails",
     "watch_rails",
     "record_rails",
+    "view",
+    "pvars",
+    "autopsy",
+    "detect_deadlocks",
+    "check",
+    "check_report",
 }  # options that stand before the first program
 
 DISPLAY_COMM: Final = "bml_base_display_comm"  # the parameter behind --display-comm
 SAMPLE_RAILS: Final = "bml_base_sample_rails"  # behind --watch-rails and --record-rails
 TRACE_DIRECTORY: Final = "trace_base_directory"  # the parameter behind --trace
+CHECK_DIRECTORY: Final = "check_base_directory"  # where --check has the records
+CHECK_BUFFERING: Final = "check_base_buffering"  # behind --check=buffering
 
+
+# options that set a parameter to true
+_BEHIND: Final = {
+    "strict_plugins": STRICT_PLUGINS,
+    "display_comm": DISPLAY_COMM,
+    "watch_rails": SAMPLE_RAILS,
+    "record_rails": SAMPLE_RAILS,
+}
 
 RANKS_MAX: Final = 1_000_000  # of a job; arbitrary: more than any machine runs
 _DIGITS_MAX: Final = 18  # of a number that is looked at; C: int64_t has all of these
@@ -127,23 +148,29 @@ def _positive(text: str) -> int:
 # what click makes of a command line without options; a test compares the two
 _DEFAULTS: Final[dict[str, Any]] = {
     **dict.fromkeys(("count", "map_by", "npernode", "wdir", "timeout", "trace", "program")),
-    **dict.fromkeys(("report_rails", "record_rails", "log_format")),
-    **dict.fromkeys(("hosts", "hostfiles", "mca", "tune", "am", "exports", "fault"), ()),
+    **dict.fromkeys(("report_rails", "record_rails", "log_format", "pvars", "autopsy")),
+    **dict.fromkeys(("check", "check_report")),
+    **dict.fromkeys(("hosts", "hostfiles", "mca", "tune", "am", "exports", "fault", "kills"), ()),
     **dict.fromkeys(
         ("strict_plugins", "tag_output", "timestamp_output", "fault_strict", "display_map"), False
     ),
     **dict.fromkeys(
         ("watch_rails", "display_comm", "do_not_launch", "quiet", "allow_run_as_root"), False
     ),
+    "all_hosts": False,
+    "view": False,
+    "spares": 0,
     "stdin": "0",
     "oversubscribe": True,
     "mpi4py": True,
+    "detect_deadlocks": True,
 }
 _COUNT: Final = ("count", _positive)
 # options that take one word, by spelling: name, what is made of the word
 _WITH_WORD: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
     **dict.fromkeys(("-n", "--n", "-np", "--np", "-c"), _COUNT),
     "--stdin": ("stdin", str),
+    "--check-report": ("check_report", str),
     "--wdir": ("wdir", str),
 }
 # options that are switches, by spelling: name and value
@@ -151,6 +178,10 @@ _SWITCHES: Final = {
     "--oversubscribe": ("oversubscribe", True),
     "--nooversubscribe": ("oversubscribe", False),
     "--no-mpi4py": ("mpi4py", False),
+    "--all-hosts": ("all_hosts", True),
+    "--no-deadlock-detection": ("detect_deadlocks", False),
+    "--check": ("check", "all"),
+    **dict.fromkeys(("--check=buffering", "--check-buffering"), ("check", "buffering")),
     "--tag-output": ("tag_output", True),
     "--allow-run-as-root": ("allow_run_as_root", True),
     "-q": ("quiet", True),
@@ -213,16 +244,18 @@ def parameters_set(groups: Sequence[Group]) -> list[tuple[str, str]]:
         files = groups[0].options[option]
         if files:
             pairs.append((name, ",".join(files)))
-    if groups[0].options["strict_plugins"]:
-        pairs.append((STRICT_PLUGINS, "1"))
-    if groups[0].options["log_format"]:
-        pairs.append((LOG_FORMAT, groups[0].options["log_format"]))
-    if groups[0].options["display_comm"]:
-        pairs.append((DISPLAY_COMM, "1"))
-    if groups[0].options["watch_rails"] or groups[0].options["record_rails"]:
-        pairs.append((SAMPLE_RAILS, "1"))
-    if groups[0].options["trace"]:
-        pairs.append((TRACE_DIRECTORY, os.path.abspath(groups[0].options["trace"])))
+    options = groups[0].options
+    pairs += dict.fromkeys((parameter, "1") for name, parameter in _BEHIND.items() if options[name])
+    if options["log_format"]:
+        pairs.append((LOG_FORMAT, options["log_format"]))
+    if not options["detect_deadlocks"]:
+        pairs.append((DEADLOCK_DETECTION, "0"))
+    if options["check"] == "buffering":
+        pairs.append((CHECK_BUFFERING, "1"))
+    if options["pvars"]:
+        pairs.append((PVARS, options["pvars"]))
+    if options["trace"]:
+        pairs.append((TRACE_DIRECTORY, os.path.abspath(options["trace"])))
     return pairs
 
 

@@ -114,7 +114,7 @@ def complete_path_type(_context: click.Context, _option: click.Parameter, incomp
 
 def complete_file(context: click.Context, _option: click.Parameter, incomplete: str) -> Items:
     """`--tune FILE,...` and `--am NAME,...`: parameter sets by name, and files."""
-    from ompy.mca.files import SUFFIX
+    from ompy.mca.parameter_files import SUFFIX
 
     head, comma, last = incomplete.rpartition(",")
     sets = [

@@ -1,8 +1,9 @@
-"""`ompy explain`: which protocol a message takes, why, and what would change it."""
+"""`ompy explain`: which protocol or algorithm is taken, why, and what would change it."""
 
 from __future__ import annotations
 
 import json
+import os
 import textwrap
 from collections.abc import Iterable
 from typing import Any, Final
@@ -11,6 +12,7 @@ import click
 
 from ompy.cli.bytecounts import parse_bytes
 from ompy.cli.own_jobs import answer_of
+from ompy.frameworks.coll import OPERATIONS as COLLECTIVES
 from ompy.frameworks.conduit import MAX_ARGS
 from ompy.frameworks.pml import BUFFERED, READY, STANDARD, SYNCHRONOUS
 from ompy.trace.amounts import byte_count
@@ -23,12 +25,14 @@ MODES: Final = {
 }
 OPERATIONS: Final = ("short", "medium", "long", "long-async", "put", "get")
 WIDTH: Final = 96  # columns; arbitrary: fits most terminals
+RANKS_MAX: Final = 256  # arbitrary: virtual ranks are threads
 PEER_MAX: Final = 63  # arbitrary: a rank has to be started for each
 
 
 @click.command()
+@click.argument("collective", required=False, type=click.Choice(COLLECTIVES))
 @click.option(
-    "--size", metavar="BYTES", help="Of the message, as 512, 64k or 1m; needed but for a Short."
+    "--size", metavar="BYTES", help="As 512, 64k or 1m; needed but for a Short or a barrier."
 )
 @click.option(
     "--peer",
@@ -44,55 +48,112 @@ PEER_MAX: Final = 63  # arbitrary: a rank has to be started for each
 @click.option("--nonbulk", is_flag=True, help="GASNet: the put lets go of its source at once.")
 @click.option("--offset", type=click.IntRange(0), help="GASNet: in the peer's segment.")
 @click.option("--arguments", type=click.IntRange(0, MAX_ARGS), help="GASNet: of the message.")
+@click.option("--ranks", "-n", type=click.IntRange(2, RANKS_MAX), help="Collective: members.")
+@click.option("--hosts", type=click.IntRange(1), help="Collective: hosts that they are on; 1.")
+@click.option("--root", type=click.IntRange(0), help="Collective: the root's rank; 0.")
 @click.option("--mca", nargs=2, multiple=True, metavar="NAME VALUE", help="As for ompy-run.")
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 def explain(
-    size: str | None,
-    peer: int,
-    mode: str | None,
-    noncontig: bool,
-    gasnet: str | None,
-    inside: bool,
-    nonbulk: bool,
-    offset: int | None,
-    arguments: int | None,
-    mca: list[tuple[str, str]],
-    as_json: bool,
+    collective: str | None, size: str | None, mca: list[tuple[str, str]], as_json: bool, **told: Any
 ) -> None:
-    """Say which protocol a message would take, or which way an operation of GASNet.
+    """Say which protocol a message would take, or a COLLECTIVE which algorithm, and its steps.
 
-    A job of a few ranks is started on this host, and the PML or conduit of rank 0 is asked: what it
-    answers holds for the rails and parameters of just such a job.
+    For a message, or an operation of GASNet, a job of a few ranks is started on this host, and the
+    PML or conduit of rank 0 is asked: what it answers holds for the rails and parameters of just
+    such a job. For a collective operation a virtual job is asked, and makes the call: its steps
+    are drawn.
     """
-    if size is None and gasnet != "short":
+    if size is None and told["gasnet"] != "short" and collective != "barrier":
         raise click.UsageError("Missing option '--size'.")
     bytes_ = parse_bytes(size or "0")
-    told = {"inside": inside, "nonbulk": nonbulk, "offset": offset, "arguments": arguments}
-    given = [f"--{name}" for name, value in told.items() if value not in (None, False)]
-    question: dict[str, Any]
-    shown: dict[str, Any]
-    if gasnet is None:
-        if given:
-            raise click.UsageError(f"{given[0]} is of GASNet's operations: --gasnet put, ...")
-        mode = mode or "standard"
-        question = {"peer": peer, "size": bytes_, "mode": MODES[mode], "contiguous": not noncontig}
-        shown = {**question, "mode": mode}
-        layout = "not contiguous" if noncontig else "contiguous"
-        title = f"{byte_count(bytes_)}, {mode} mode, {layout}, from rank 0 to rank {peer}"
+    if collective is not None:
+        found = _collective(collective, bytes_, told, mca)
+        shown, title = found.pop("question"), found.pop("title")
+        lines = collective_text(found)
     else:
-        if mode or noncontig:
-            raise click.UsageError("--mode and --noncontig are of MPI's messages")
-        shown = _operation(gasnet, peer, bytes_, told)
-        question = {"peer": peer, "operation": shown}
-        title = f"{gasnet} of {byte_count(bytes_)}, between rank 0 and rank {peer}"
-    found = run_explaining_job(question, mca)
-    if "problem" in found:
-        raise click.ClickException(found["problem"])
+        question, shown, title = _question(bytes_, told)
+        found = run_explaining_job(question, mca)
+        if "problem" in found:
+            raise click.ClickException(found["problem"])
+        lines = explanation_text(found)
     if as_json:
         click.echo(json.dumps({**found, "question": shown}, indent=2))
         return
     click.echo(title)
-    click.echo("\n".join(explanation_text(found)))
+    click.echo("\n".join(lines))
+
+
+def _given(told: dict[str, Any], names: Iterable[str]) -> list[str]:
+    """Which of some options were given."""
+    return [name for name in names if told[name] not in (None, False)]
+
+
+def _question(size: int, told: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any], str]:
+    """What a job is asked about a message, the same as it is shown, and its title."""
+    gasnet, mode, peer = told["gasnet"], told["mode"], told["peer"]
+    for name in _given(told, ("ranks", "hosts", "root")):
+        raise click.UsageError(f"--{name} is of collective operations: ompy explain bcast, ...")
+    own = {name: told[name] for name in ("inside", "nonbulk", "offset", "arguments")}
+    if gasnet is not None:
+        if mode or told["noncontig"]:
+            raise click.UsageError("--mode and --noncontig are of MPI's messages")
+        shown = _operation(gasnet, peer, size, own)
+        title = f"{gasnet} of {byte_count(size)}, between rank 0 and rank {peer}"
+        return {"peer": peer, "operation": shown}, shown, title
+    for name in _given(told, own):
+        raise click.UsageError(f"--{name} is of GASNet's operations: --gasnet put, ...")
+    mode = mode or "standard"
+    contiguous = not told["noncontig"]
+    question = {"peer": peer, "size": size, "mode": MODES[mode], "contiguous": contiguous}
+    layout = "contiguous" if contiguous else "not contiguous"
+    title = f"{byte_count(size)}, {mode} mode, {layout}, from rank 0 to rank {peer}"
+    return question, {**question, "mode": mode}, title
+
+
+def _collective(
+    operation: str, size: int, told: dict[str, Any], mca: list[tuple[str, str]]
+) -> dict[str, Any]:
+    """The answer about a collective operation."""
+    from ompy.cli.explain_collective import ROOTED, Asked, explain_collective
+
+    names = ("mode", "noncontig", "gasnet", "inside", "nonbulk", "offset", "arguments")
+    for name in _given(told, names):
+        raise click.UsageError(f"--{name} means nothing for a collective operation")
+    ranks, hosts, root = told["ranks"] or 2, told["hosts"] or 1, told["root"] or 0
+    if hosts > ranks or root >= ranks:
+        raise click.UsageError(f"there are {ranks} ranks: -n says how many")
+    if told["root"] is not None and operation not in ROOTED:
+        raise click.UsageError(f"--root means nothing for {operation}")
+    sharing = -(-ranks // hosts) > len(os.sched_getaffinity(0))
+    return explain_collective(Asked(operation, size, ranks, hosts, root, sharing), mca)
+
+
+def collective_text(found: dict[str, Any]) -> list[str]:
+    """The answer about a collective operation as lines of text."""
+    settings = found["parameters"]
+    lines = ["", f"Served by {found['component']}: {found['algorithm']}"]
+    if found["nonblocking"] != found["component"]:
+        lines.append(f"Nonblocking: {found['nonblocking']}")
+    lines += ["", "The components, by priority"]
+    for each in found["components"]:
+        why = f": {each['reason']}" if each["reason"] else ""
+        text = f"{each['component']} ({each['priority']:g}): {each['verdict']}{why}"
+        lines.append(_wrapped("- ", text))
+    lines += ["", "The way through the rule"]
+    for number, part in enumerate(found["branches"], 1):
+        lines += [_wrapped(f"{number}. ", part["text"]), *_settings(part, settings)]
+    if found["limits"]:
+        lines += ["", "Limits"]
+        for part in found["limits"]:
+            lines += [_wrapped("- ", part["text"]), *_settings(part, settings)]
+    lines += ["", "What would change it"]
+    for part in found["changes"]:
+        text = f"{part['text']}: {part['protocol']}"
+        lines += [_wrapped("- ", text), *_settings(part, settings)]
+    if found["sizes"]:
+        lines += ["", "By size, all else being equal"]
+        lines += [f"  from {size:>12} bytes  {name}" for size, name in found["sizes"]]
+    return [*lines, "", "Its steps: " + (found["steps"] or ["none"])[0], *found["steps"][1:]]
 
 
 def _operation(name: str, peer: int, size: int, told: dict[str, Any]) -> dict[str, Any]:

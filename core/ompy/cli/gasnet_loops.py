@@ -16,7 +16,7 @@ from time import perf_counter
 from typing import Any, Final, NamedTuple
 
 from ompy import gasnet
-from ompy.cli.loops import form
+from ompy.cli.benchmark_loops import form
 from ompy.cli.own_jobs import tell_command
 
 WINDOW: Final = 64  # transfers under way; reference performance.md 1a, as the OSU loops

@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ompy.cli.command_line import (
+    CHECK_DIRECTORY,
     PROGRAM,
     TRACE_DIRECTORY,
     CommandError,
@@ -21,7 +22,9 @@ from ompy.cli.command_line import (
     write_error_line,
 )
 from ompy.cli.exports import common_exports, environment
+from ompy.cli.other_mpi4py import complaint
 from ompy.frameworks.job import App, Job
+from ompy.mca.base_parameters import DEADLOCK_PATIENCE
 from ompy.mca.errors import UsageError, did_you_mean
 from ompy.mca.reporting import FORMATS, TEXT
 from ompy.mca.settings import ENVIRONMENT_PREFIX, LOG_FORMAT
@@ -46,6 +49,21 @@ _telling: tuple[str, dict[str, object]] = (TEXT, {})
 def cores() -> int:
     """How many cores this process may use."""
     return len(os.sched_getaffinity(0))
+
+
+class Checked(NamedTuple):
+    """What the user wants to know of mistakes.
+
+    Attributes:
+        asked: they are looked for.
+        report: file for what is found, or empty.
+    """
+
+    asked: bool
+    report: str
+
+
+NOT_CHECKED: Final = Checked(asked=False, report="")
 
 
 class Plan(NamedTuple):
@@ -80,7 +98,7 @@ def make_job(groups: Sequence[Group], host: str, common: Sequence[tuple[str, str
         for app, (group, count) in enumerate(zip(groups, counts, strict=True))
     )
     limits = [cores() if there.name == host else there.slots for there in layout.hosts]
-    crowded = any(p.local_rank >= limits[p.node] for p in layout.placements)
+    oversubscribed = any(p.local_rank >= limits[p.node] for p in layout.placements)
     job = Job(
         job_id=os.urandom(8).hex(),
         apps=apps,
@@ -88,7 +106,7 @@ def make_job(groups: Sequence[Group], host: str, common: Sequence[tuple[str, str
         placements=layout.placements,
         stdin_rank=_stdin_rank(first["stdin"], len(layout.placements)),
         mpi4py=first["mpi4py"],
-        oversubscribed=crowded,
+        oversubscribed=oversubscribed,
     )
     return Plan(job, layout)
 
@@ -124,7 +142,13 @@ def _place(groups: Sequence[Group], host: str) -> tuple[list[int], Layout]:
     if not named:
         _refuse_crowd(sum(counts), allowed=oversubscribe)
         allocations = [everything, *[None] * (len(groups) - 1)]
-    return counts, place_ranks(counts, allocations, map_by, oversubscribe=oversubscribe)
+    return counts, place_ranks(
+        counts,
+        allocations,
+        map_by,
+        oversubscribe=oversubscribe,
+        all_hosts=first.options["all_hosts"],
+    )
 
 
 def _managed() -> list[tuple[str, int]] | None:
@@ -178,17 +202,21 @@ def _make_app(
         directory = os.path.abspath(directory)
         if check and not os.path.isdir(directory):
             raise CommandError(f"--wdir {group.options['wdir']}: there is no such directory")
+    argv = group.argv
+    typed = os.path.abspath(argv[0])
+    if directory and "/" in argv[0] and os.path.isfile(typed):
+        argv = (typed, *argv[1:])  # where the user typed it, not where it will run
     variables, warnings = environment(group.options["exports"], common, os.environ)
     for warning in warnings:
         tell_user(f"warning: {warning}")
     try:
         if check:
-            find_program(group.argv[0], tuple(variables.items()), directory)
+            find_program(argv[0], tuple(variables.items()), directory)
     except CommandError as problem:
         raise CommandError(f"{problem}{_swallowed(group)}", problem.exit_code) from None
     if elsewhere and not directory:
         directory = os.getcwd()
-    return App(group.argv, count, tuple(variables.items()), directory)
+    return App(argv, count, tuple(variables.items()), directory)
 
 
 def _swallowed(group: Group) -> str:
@@ -406,12 +434,26 @@ def run_command(arguments: Sequence[str]) -> int:
         _show(job_map(job, slots, layout.slots))
     if options["do_not_launch"]:
         return 0
+    for app in job.apps:
+        text = complaint(app.argv, ours=job.mpi4py)
+        if text:
+            tell_user(text)
     starts = choose_starters(registry, plms, layout.hosts)
 
     try:
-        return _launch(registry, starts, job, _launch_options(registry, options, universe))
+        launching = launch_options(registry, options, universe)
+        if options["kills"]:
+            from ompy.runtime.kills import read_kills
+
+            launching = launching._replace(kills=read_kills(options["kills"], job))
+        return launch_job(registry, starts, job, launching, _checked(options))
     finally:
         registry.close()
+
+
+def _checked(options: Mapping[str, Any]) -> Checked:
+    report = os.path.abspath(options["check_report"]) if options["check_report"] else ""
+    return Checked(bool(options["check"] or report), report)
 
 
 def _check_working_directory() -> None:
@@ -433,11 +475,20 @@ def _show(text: str) -> None:
         tell_user(f"warning: --display-map: standard output cannot be written: {problem}")
 
 
-def _launch_options(registry: Registry, options: Mapping[str, Any], universe: int) -> LaunchOptions:
+def launch_options(registry: Registry, options: Mapping[str, Any], universe: int) -> LaunchOptions:
+    """How the launcher is to behave.
+
+    Args:
+        registry: its parameters.
+        options: of the command line.
+        universe: how many ranks the hosts are meant for.
+    """
     from ompy.runtime.launcher import LaunchOptions
 
     values = registry.values("plm")
     seconds, source = job_timeout(options["timeout"], os.environ)
+    still_ms = registry.value(DEADLOCK_PATIENCE)
+    assert isinstance(still_ms, int), "by its type"
     return LaunchOptions(
         universe=universe,
         kill_grace_ms=values.kill_grace_ms,
@@ -454,19 +505,29 @@ def _launch_options(registry: Registry, options: Mapping[str, Any], universe: in
         radix=values.radix,
         concurrent=values.num_concurrent,
         fault_strict=options["fault_strict"],
+        survives=registry.values("pml").ft_enable,
+        spares=options["spares"],
         fork_ranks=values.fork_ranks,
         display_rails=registry.values("bml").display_rails,
         report_rails=os.path.abspath(options["report_rails"]) if options["report_rails"] else "",
+        autopsy=os.path.abspath(options["autopsy"]) if options["autopsy"] else "",
+        still_ms=still_ms,
         sample_interval_ms=registry.values("bml").sample_interval_ms,
         watch_rails=options["watch_rails"],
         record_rails=os.path.abspath(options["record_rails"]) if options["record_rails"] else "",
     )
 
 
-def _launch(registry: Registry, starts: Starts, job: Job, options: LaunchOptions) -> int:
+def launch_job(
+    registry: Registry,
+    starts: Starts,
+    job: Job,
+    options: LaunchOptions,
+    checked: Checked = NOT_CHECKED,
+) -> int:
     """Run the job, with all who want to know of it told. Returns the exit code."""
     from ompy.mca.hooks import hook_caller
-    from ompy.runtime.job_events import Voice
+    from ompy.runtime.job_events import Reporting
     from ompy.runtime.launcher import launch
 
     directory = str(registry.value(TRACE_DIRECTORY))
@@ -476,13 +537,24 @@ def _launch(registry: Registry, starts: Starts, job: Job, options: LaunchOptions
 
         trace = start_trace(directory, job, registry)
     hooks = hook_caller(registry)
+    check = None
+    if checked.asked:
+        from ompy.cli.checked_job import begin_check
+
+        check = begin_check(job, checked.report, registry.reporter(), hooks, quiet=options.quiet)
+        hooks = check.listener
     hooks.ompy_job_launching(job)
     _settle(registry)
     snapshot = registry.snapshot()  # with what has become of the hooks
     if directory and trace is None:  # it cannot be written, which every rank need not find out
         snapshot["values"][TRACE_DIRECTORY] = ""
+    if check is not None:
+        snapshot["settings"].append([CHECK_DIRECTORY, check.directory, "set", "--check"])
+        snapshot["values"][CHECK_DIRECTORY] = check.directory
     job = job._replace(mca=snapshot)
-    code = launch(job, starts, options, Voice(registry.reporter(), hooks))
+    code = launch(job, starts, options, Reporting(registry.reporter(), hooks))
+    if check is not None:
+        code = check.ended(code)
     hooks.ompy_job_finished(code)
     if trace is not None:
         trace.ended(code)

@@ -16,6 +16,8 @@ from ompy.cli.build import build
 from ompy.cli.completion_scripts import completion
 from ompy.cli.conformance import conformance
 from ompy.cli.explain import explain
+from ompy.cli.live import ps, top
+from ompy.cli.mpiexec import mpiexec
 from ompy.cli.sim import sim
 from ompy.cli.trace import trace
 from ompy.runtime.shortage import shortage
@@ -77,7 +79,10 @@ main.add_command(build)
 main.add_command(completion)
 main.add_command(conformance)
 main.add_command(explain)
+main.add_command(mpiexec)
+main.add_command(ps)
 main.add_command(sim)
+main.add_command(top)
 main.add_command(trace)
 
 

@@ -85,6 +85,7 @@ def place_ranks(
     map_by: MapBy,
     *,
     oversubscribe: bool,
+    all_hosts: bool = False,
 ) -> Layout:
     """Give every rank a host.
 
@@ -93,6 +94,7 @@ def place_ranks(
         allocations: hosts of each program; None for those of all the others.
         map_by: how.
         oversubscribe: whether a host may get more ranks than it has slots.
+        all_hosts: keep those that get no rank, too.
 
     Raises:
         CommandError: there is not enough room.
@@ -107,7 +109,7 @@ def place_ranks(
         names = _map(count, allowed, table.room(allowed), map_by, oversubscribe=oversubscribe)
         table.take(names)
         nodes += [(app, name) for name in names]
-    return table.layout(nodes)
+    return table.layout(nodes, all_hosts=all_hosts)
 
 
 class _Room(NamedTuple):
@@ -148,8 +150,9 @@ class _Table:
         for name in names:
             self._used[name] += 1
 
-    def layout(self, nodes: Sequence[tuple[int, str]]) -> Layout:
-        hosts = tuple(host for host in self._hosts.values() if self._used[host.name])
+    def layout(self, nodes: Sequence[tuple[int, str]], *, all_hosts: bool) -> Layout:
+        every = self._hosts.values()
+        hosts = tuple(host for host in every if all_hosts or self._used[host.name])
         index = {host.name: node for node, host in enumerate(hosts)}
         seen = [0] * len(hosts)
         placements = []

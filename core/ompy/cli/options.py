@@ -55,7 +55,8 @@ ABSENT: Final = (
     options_metavar="[options]",
     epilog="Several programs make one job: ompy-run -n 1 python a.py : -n 3 python b.py. "
     "Parameters for --mca: ompy-info --all. Exit code: that of the first rank that failed, "
-    "128 plus the signal that killed it, 110 after a timeout, 3 when --fault-strict has cause.",
+    "128 plus the signal that killed it, 110 after a timeout, 3 when --fault-strict has cause, 4 "
+    "for a deadlock.",
 )
 @click.option(
     "-n",
@@ -142,6 +143,14 @@ ABSENT: Final = (
     help="End the job after so long, with exit code 110. Also: MPIEXEC_TIMEOUT.",
 )
 @click.option(
+    "--no-deadlock-detection",
+    "detect_deadlocks",
+    flag_value=False,
+    default=True,
+    is_flag=True,
+    help="Let a job stand whose ranks wait for each other for ever; else it ends with exit code 4.",
+)
+@click.option(
     "--log-format",
     type=click.Choice(list(FORMATS)),
     help="How to write what ompy itself says: text for people, or json, a line for each event.",
@@ -159,6 +168,11 @@ ABSENT: Final = (
     "--oversubscribe/--nooversubscribe",
     default=True,
     help="Whether there may be more processes than slots. Default: only if no host is named.",
+)
+@click.option(
+    "--all-hosts",
+    is_flag=True,
+    help="Be ready on all hosts that were named, also where no process is: the program may spawn.",
 )
 @click.option(
     "--no-mpi4py",
@@ -184,13 +198,66 @@ ABSENT: Final = (
 @click.option(
     "--fault-strict", is_flag=True, help="A fault that never struck is an error, exit code 3."
 )
+@click.option(
+    "--spares",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="K",
+    help="Processes that wait on each host to be ranks that the program spawns, as in the place of "
+    "those that died. Default: 0.",
+)
+@click.option(
+    "--kill",
+    "kills",
+    multiple=True,
+    metavar="SPEC",
+    help="Kill a rank or a host on purpose, so long after all ranks have initialised MPI: "
+    "rank=3,after=2s or host=NAME,after=2s. Repeatable. "
+    "With --mca mpi_ft_enable 1 the job goes on without.",
+)
 @click.option("--display-map", is_flag=True, help="Show which rank runs where.")
 @click.option("--display-comm", is_flag=True, help="Show by which rails hosts reach each other.")
+@click.option(
+    "--autopsy",
+    metavar="FILE",
+    shell_complete=complete_file,
+    help="If ranks wait for each other for ever: write who waits for whom, as JSON, or as a "
+    "picture if FILE ends with .svg.",
+)
+@click.option(
+    "--check",
+    "check",
+    flag_value="all",
+    default=None,
+    is_flag=True,
+    help="Find what the program does wrong with MPI, and say where; exit code 5 if anything is "
+    "found. See docs/whats-wrong.md.",
+)
+@click.option(
+    "--check-buffering",
+    "check",
+    flag_value="buffering",
+    is_flag=True,
+    help="The same, with standard sends that wait for their receives. Also: --check=buffering.",
+)
+@click.option(
+    "--check-report",
+    metavar="FILE",
+    shell_complete=complete_file,
+    help="Write what --check finds, as JSON.",
+)
 @click.option(
     "--report-rails",
     metavar="FILE",
     shell_complete=complete_file,
     help="Write what became of rails that broke, as JSON. See docs/faults.md.",
+)
+@click.option(
+    "--pvars",
+    metavar="NAMES",
+    help="Show performance variables when the job ends, a sum over ranks, the least and the most: "
+    "names separated by commas, as pml_ob1_messages_sent or btl_tcp_*, or all. See ompy-info "
+    "--pvars.",
 )
 @click.option(
     "--watch-rails",
@@ -203,6 +270,12 @@ ABSENT: Final = (
     metavar="FILE",
     shell_complete=complete_file,
     help="Write what each rail carried over time, as lines of JSON. See docs/faults.md.",
+)
+@click.option(
+    "--view",
+    is_flag=True,
+    help="Show what each rank is in, and who sends to whom, while the job runs, as ompy top does; "
+    "what the job writes goes to a pane, and to the terminal in the end.",
 )
 @click.option("--do-not-launch", is_flag=True, help="Check everything and stop.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing about how the job ended.")
@@ -270,6 +343,9 @@ def _take_options(tokens: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
             break
         if token.startswith("-n") and token[2:].isdigit():
             options += ["-n", token[2:]]
+            continue
+        if token == "--check=buffering":  # noqa: S105 - no password
+            options.append("--check-buffering")
             continue
         written, equals, value = token.partition("=")
         name = usual_spelling(written, taken)

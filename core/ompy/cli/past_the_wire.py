@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ompy.net.fault_rules import RETRYING_RAILS
+from ompy.net.fault_rules import RETRYING_RAILS, STORAGE_FAULTS
 
 if TYPE_CHECKING:
     from ompy.frameworks.job import Job
@@ -34,6 +34,7 @@ def unstruck(rules: Sequence[FaultRule], job: Job, registry: Registry) -> Iterat
     if len(job.hosts) == len(job.placements):
         return
     rails = set(RETRYING_RAILS)
+    rules = [rule for rule in rules if rule.what not in STORAGE_FAULTS]
     of_sockets = any(not rails & set(rule.rails) for rule in rules)
     if of_sockets and through_memory(str(registry.value("btl"))):
         yield (

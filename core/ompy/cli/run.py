@@ -90,6 +90,12 @@ def _discard_early_agent() -> None:
 def _run(arguments: Sequence[str]) -> int:
     from ompy.cli.launching import run_command
 
+    if not {"--view", "-view"}.isdisjoint(arguments):
+        from ompy.cli.viewed_job import asks_for_view, run_viewed
+
+        if asks_for_view(arguments):
+            _discard_early_agent()
+            return run_viewed(arguments)
     return run_command(arguments)
 
 

@@ -28,9 +28,9 @@ from ompy.runtime.shortage import Short
 if TYPE_CHECKING:
     from ompy.frameworks.job import Job
     from ompy.net.fault_rules import FaultRule
-    from ompy.net.virtual import Rail
+    from ompy.net.virtual_network import Rail
     from ompy.runtime.fault_report import FaultTally
-    from ompy.runtime.simulation.world import Outcome, Scenario
+    from ompy.runtime.simulation.simulated_world import Outcome, Scenario
 
 PROGRAM: Final = "ompy sim"
 RAILS_MAX: Final = 1024  # of a world; arbitrary: more than any host has
@@ -39,7 +39,7 @@ PREPARED: Final = "OMPY_SIM_PREPARED"  # variable: the interpreter has been star
 HASH_SEED: Final = "0"  # Python: strings hash as they are, the same in every run
 IN_RANKS: Final = {"pml", "bml", "btl", "nic", "coll"}  # frameworks whose modules a rank imports
 SHARED: Final = (  # modules that import nothing of a rank's own
-    "ompy.mpi.world",
+    "ompy.mpi.predefined_comms",
     "ompy.mpi.environment",
     "ompy.mpi.communicators",
     "ompy.mpi.objects",
@@ -75,6 +75,14 @@ _reporter = Reporter()  # makes lines of what is said, as `speak` has set it las
     help="A fault script, its name, or a SPEC (docs/faults.md). Repeatable.",
 )
 @click.option("--fault-strict", is_flag=True, help="A fault that never struck is an error.")
+@click.option(
+    "--kill",
+    "kills",
+    multiple=True,
+    metavar="SPEC",
+    help="Kill a rank or a host: rank=3,after=2s or host=NAME,after=2s of virtual time. "
+    "Repeatable. With --mca mpi_ft_enable 1 the world goes on without.",
+)
 @click.option(
     "--mca",
     nargs=2,
@@ -191,7 +199,7 @@ def run_world(options: dict[str, Any]) -> int:
     """
     scenario = make_scenario(options)
     from ompy.runtime.rail_report import RailTally
-    from ompy.runtime.simulation.world import World
+    from ompy.runtime.simulation.simulated_world import World
 
     preload(scenario.job)
     outcome = World(scenario).run()
@@ -218,8 +226,8 @@ def preload(job: Job) -> None:
     Of components, ours that the selection allows; strangers' are imported in the ranks only. What
     needs a package that is not installed is left to its component, which says so when it is opened.
     """
+    from ompy.mca.component_records import ComponentRecord, State
     from ompy.mca.loading import import_ahead
-    from ompy.mca.records import ComponentRecord, State
     from ompy.runtime.simulation import stand_ins
 
     allowed = {State.FOUND, State.LOADED}
@@ -242,7 +250,8 @@ def make_scenario(options: dict[str, Any]) -> Scenario:
         ComponentError: a component that they name cannot be used.
     """
     from ompy.runtime.fault_script import duration, read_faults
-    from ompy.runtime.simulation.world import Scenario
+    from ompy.runtime.kills import read_kills
+    from ompy.runtime.simulation.simulated_world import Scenario
 
     rails = make_rails(options["rails"], options["latency"], options["bandwidth"])
     rules = read_faults(options["faults"], options["ranks"])
@@ -257,6 +266,8 @@ def make_scenario(options: dict[str, Any]) -> Scenario:
         trace_directory=directory,
         limit=duration(options["limit"], "--limit"),
         patience=options["patience"],
+        kills=read_kills(options["kills"], job) if options["kills"] else (),
+        survives=bool(job.mca["values"].get("pml_base_ft_enable")),
     )
 
 
@@ -275,7 +286,7 @@ def make_rails(count: int, latency: str | None, bandwidth: str | None) -> list[R
     Raises:
         UsageError: a text is no time, or no rate.
     """
-    from ompy.net.virtual import Rail
+    from ompy.net.virtual_network import Rail
     from ompy.runtime.fault_script import duration, rate
 
     made = Rail("", chosen=latency is not None or bandwidth is not None)
@@ -378,6 +389,9 @@ def tell_outcome(scenario: Scenario, outcome: Outcome, *, strict: bool, quiet: b
         ranks=ranks,
         turns=outcome.turns,
     )
+    for rank in outcome.dead:
+        text = f"rank {rank} was killed; the world went on without it"
+        tell_user(text, "rank lost", "warning", rank=rank)
     if outcome.messages or not outcome.conduit:
         tell_user(
             f"{outcome.messages} messages of {outcome.bytes} bytes, {resent} retransmissions",

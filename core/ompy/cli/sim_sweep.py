@@ -22,7 +22,7 @@ from ompy.runtime.simulation.sweep import Trial, attempt, attempts
 
 if TYPE_CHECKING:
     from ompy.frameworks.job import Job
-    from ompy.runtime.simulation.world import Scenario
+    from ompy.runtime.simulation.simulated_world import Scenario
 
 FAILED: Final = 1  # exit code: at least one world failed
 SHOWN: Final = 20  # failing seeds that are told of one by one; arbitrary: a screen

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import click
 
 from ompy import outputs
-from ompy.cli import trace_gasnet
+from ompy.cli import trace_calls, trace_gasnet
 from ompy.cli.terminal import one_line
+from ompy.frameworks import coll as _coll  # noqa: F401 - its tags have names
 from ompy.trace.amounts import byte_count
+from ompy.trace.calls import JointCall, joint_calls, messages_of
 from ompy.trace.chrome import chrome
 from ompy.trace.diagram import MOST_MESSAGES, Diagram
-from ompy.trace.files import JobTrace, TraceError, read_trace
 from ompy.trace.mermaid import mermaid
-from ompy.trace.messages import Message, messages
+from ompy.trace.message_events import Message, messages
 from ompy.trace.operations import Operations, operations
-from ompy.trace.sequence import arrange
+from ompy.trace.sequence_diagram import arrange
 from ompy.trace.svg import svg
+from ompy.trace.tag_names import tag_text
+from ompy.trace.trace_files import JobTrace, TraceError, read_trace
 
+T = TypeVar("T")
+MOST_DRAWN: Final = 1000  # messages; arbitrary: fifty pages
 DRAWINGS: dict[str, Callable[[Diagram], str]] = {".svg": svg, ".mmd": mermaid}
 
 
@@ -31,31 +36,32 @@ DRAWINGS: dict[str, Callable[[Diagram], str]] = {".svg": svg, ".mmd": mermaid}
     "--sequence", "sequence_file", metavar="FILE", help="Draw messages: FILE.svg or FILE.mmd."
 )
 @click.option("--text", is_flag=True, help="Print every event on a line.")
+@click.option("--calls", is_flag=True, help="List the program's calls of MPI.")
+@click.option("--call", metavar="C", help="Only call number C, or calls of this name.")
 @click.option("--rank", type=int, metavar="A", help="Only messages rank A sent, or received.")
 @click.option("--peer", type=int, metavar="B", help="Only messages between A and B.")
 @click.option("--tag", type=int, metavar="T", help="Only messages with this tag.")
 @click.option("--gasnet", is_flag=True, help="GASNet's operations, not MPI's messages.")
 @click.option("--handler", metavar="H", help="Only active messages for it: its name or index.")
 @click.option("--message", type=int, metavar="N", help="Only the Nth of those, from 1 on.")
+@click.option("--from", "first", type=click.IntRange(1), metavar="N", help="From the Nth on.")
+@click.option("--count", "most", type=click.IntRange(1), metavar="M", help="Only M of those.")
 def trace(
     directory: str,
     chrome_file: str | None,
     sequence_file: str | None,
     text: bool,
-    rank: int | None,
-    peer: int | None,
-    tag: int | None,
-    gasnet: bool,
-    handler: str | None,
-    message: int | None,
+    **options: Any,
 ) -> None:
     """Show what happened in a job that `ompy-run --trace DIR` ran.
 
-    Without an option it lists the messages. Those of collectives have negative tags, and are left
-    out unless --tag asks for them. Of a job that used GASNet it lists active messages, puts and
-    gets; the messages of barriers and memset are left out unless --handler asks for them.
+    Without an option it lists the messages and the collective calls. Messages of collectives have
+    negative tags, and are left out unless --tag asks for them, or --call for those of a call. Of a
+    job that used GASNet it lists active messages, puts and gets; the messages of barriers and
+    memset are left out unless --handler asks for them. A picture has 20 messages at most: more are
+    drawn on several pages, FILE-1.svg and so on, unless --count says how many.
     """
-    wanted = Wanted(rank, peer, tag, message, handler, gasnet)
+    wanted = Wanted(**options)
     _check(wanted, sequence_file)
     try:
         found = read_trace(directory)
@@ -72,7 +78,7 @@ def trace(
 
 
 class Wanted(NamedTuple):
-    """Which messages or operations, as the options of these names say."""
+    """Which messages, operations or calls, as the options of these names say."""
 
     rank: int | None = None
     peer: int | None = None
@@ -80,11 +86,32 @@ class Wanted(NamedTuple):
     message: int | None = None
     handler: str | None = None
     gasnet: bool = False
+    calls: bool = False
+    call: str | None = None
+    first: int | None = None
+    most: int | None = None
+
+    @property
+    def of_calls(self) -> bool:
+        """Calls are asked for."""
+        return self.calls or self.call is not None
+
+    @property
+    def of_messages(self) -> bool:
+        """Only messages of MPI are."""
+        return self.peer is not None or self.tag is not None or self.message is not None
+
+    @property
+    def of_gasnet(self) -> bool:
+        """Only operations of GASNet are."""
+        return self.gasnet or self.handler is not None
 
 
 def _check(wanted: Wanted, sequence_file: str | None) -> None:
-    if wanted.tag is not None and (wanted.gasnet or wanted.handler is not None):
+    if wanted.tag is not None and wanted.of_gasnet:
         raise click.UsageError("--tag is of MPI's messages; --gasnet and --handler are of GASNet's")
+    if wanted.of_calls and (wanted.of_gasnet or wanted.of_messages):
+        raise click.UsageError("--calls and --call take no other choice than --rank")
     if wanted.peer is not None and wanted.rank is None:
         raise click.UsageError("--peer says with whom; --rank A is needed beside it")
     if sequence_file and Path(sequence_file).suffix not in DRAWINGS:
@@ -92,24 +119,77 @@ def _check(wanted: Wanted, sequence_file: str | None) -> None:
 
 
 def _show(found: JobTrace, wanted: Wanted, sequence_file: str | None) -> None:
-    """List messages or operations, or draw them. Both are listed where both are meant."""
+    """List messages, calls or operations, or draw them. What there is of each is listed."""
     every, known = messages(found.events), operations(found.events)
+    calls = joint_calls(found.events)
     plain = wanted.tag is not None or any(message.tag >= 0 for message in every)
-    only = wanted.gasnet or wanted.handler is not None or (not plain and bool(known.all))
-    if not only:
-        chosen = choose_messages(every, *wanted[:4])
+    together = [call for call in calls if call.is_collective]
+    gasnet = wanted.of_gasnet or (not plain and not calls and bool(known.all))
+    if wanted.of_calls or (not plain and not wanted.of_gasnet and together):
+        _show_calls(found, (calls, every), wanted, sequence_file)
+    elif not gasnet:
+        chosen = _part(choose_messages(every, *wanted[:4]), wanted)
         if sequence_file:
-            _draw(sequence_file, found, [message for _, message in chosen])
+            _draw(sequence_file, found, [message for _, message in chosen], wanted)
             return
         click.echo(listing(chosen))
-    if only or (known.all and wanted.tag is None and wanted.message is None):
+        if together and not wanted.of_messages:
+            numbered = [(calls.index(call) + 1, call) for call in together]
+            click.echo("\n" + trace_calls.listing(_part(numbered, wanted)))
+    if gasnet or (known.all and not wanted.of_messages and not wanted.of_calls):
         _show_operations(found, known, wanted, sequence_file)
+
+
+def _show_calls(
+    found: JobTrace,
+    known: tuple[list[JointCall], list[Message]],
+    wanted: Wanted,
+    sequence_file: str | None,
+) -> None:
+    """Calls as a table, one in full, or the messages of some drawn."""
+    calls, every = known
+    if not calls:
+        raise click.ClickException(
+            "no such call: there are none in this trace; it is of an earlier version, or of a "
+            "program that does not call MPI"
+        )
+    chosen = trace_calls.choose_calls(calls, wanted.rank, wanted.call)
+    if sequence_file:
+        of_them = {id(m): m for _, call in chosen for m in messages_of(call, calls, every)}
+        numbered = list(enumerate(of_them.values(), 1))
+        if not numbered:
+            raise click.ClickException(
+                "these calls have no messages to draw: they were served in shared memory; "
+                "--call C without --sequence says what was done there"
+            )
+        title = f"{chosen[0][1].name}: {one_line(chosen[0][1].amount)}" if len(chosen) == 1 else ""
+        drawn = [message for _, message in _part(numbered, wanted)]
+        _draw(sequence_file, found, drawn, wanted, title)
+        return
+    chosen = _part(chosen, wanted)
+    if wanted.call is not None and len(chosen) == 1:
+        click.echo(trace_calls.call_text(*chosen[0], calls, found.events))
+    else:
+        click.echo(trace_calls.listing(chosen))
+
+
+def _part(numbered: list[tuple[int, T]], wanted: Wanted) -> list[tuple[int, T]]:
+    """What --from and --count leave of it.
+
+    Raises:
+        click.ClickException: nothing.
+    """
+    first = (wanted.first or 1) - 1
+    end = None if wanted.most is None else first + wanted.most
+    if first >= len(numbered):
+        raise click.ClickException(f"--from {first + 1}: there are {len(numbered)} of those")
+    return numbered[first:end]
 
 
 def _show_operations(
     found: JobTrace, known: Operations, wanted: Wanted, sequence_file: str | None
 ) -> None:
-    rank, peer, _, number, handler, _ = wanted
+    rank, peer, _, number, handler = wanted[:5]
     chosen = trace_gasnet.choose_operations(known, rank, peer, handler, number)
     if sequence_file:
         diagram = trace_gasnet.draw(found, known, chosen)
@@ -142,10 +222,14 @@ def choose_messages(
         tags = sorted({message.tag for message in every}, key=lambda tag: (tag < 0, tag))
         raise click.ClickException(
             f"no such message: {len(found)} of {len(every)} fit the options; "
-            f"tags there are (negative ones are of collectives): "
-            f"{', '.join(map(str, tags[:20])) or 'none'}"
+            f"tags there are: {', '.join(map(_named, tags[:20])) or 'none'}"
         )
     return numbered
+
+
+def _named(tag: int) -> str:
+    """A tag, and what messages with it are of, where that is not the program's own."""
+    return str(tag) if tag >= 0 else f"{tag} ({tag_text(tag)})"
 
 
 def listing(chosen: list[tuple[int, Message]]) -> str:
@@ -155,6 +239,8 @@ def listing(chosen: list[tuple[int, Message]]) -> str:
         protocol = message.protocol or "?"
         if message.decided and message.decided != message.protocol:
             protocol += f", became {message.decided}"
+        if message.tag < 0:
+            protocol += f"; {tag_text(message.tag)}"
         rows.append(
             f"{number:>5} {message.start_time / 1000:>12.3f}  {message.sender:>4} "
             f"{message.receiver:>4} {message.tag:>6} {byte_count(message.size):>10}  {protocol}"
@@ -162,15 +248,27 @@ def listing(chosen: list[tuple[int, Message]]) -> str:
     return "\n".join(rows)
 
 
-def _draw(path: str, trace: JobTrace, chosen: list[Message]) -> None:
-    if len(chosen) > MOST_MESSAGES:
+def _draw(
+    path: str, trace: JobTrace, chosen: list[Message], wanted: Wanted, title: str = ""
+) -> None:
+    """One picture, or so many that none has too much, unless --count says how much."""
+    size = MOST_MESSAGES if wanted.most is None else len(chosen)
+    if len(chosen) > MOST_DRAWN:
         raise click.ClickException(
-            f"{len(chosen)} messages fit, {MOST_MESSAGES} at most can be drawn: choose with "
-            "--rank, --peer, --tag and --message; without --sequence they are listed"
+            f"{len(chosen)} messages fit, {MOST_DRAWN} at most are drawn: choose with --rank, "
+            "--peer, --tag, --message, --call, --from and --count; without --sequence they are "
+            "listed"
         )
-    diagram = arrange(chosen, trace.headers)
-    _write(path, DRAWINGS[Path(path).suffix](diagram), "--sequence")
-    click.echo(f"{path}: {len(chosen)} message(s)")
+    pages = [chosen[first : first + size] for first in range(0, len(chosen), size)]
+    for number, page in enumerate(pages, 1):
+        diagram = arrange(page, trace.headers)
+        if title:
+            diagram.title = title
+        name = Path(path)
+        if len(pages) > 1:
+            name = name.with_name(f"{name.stem}-{number}{name.suffix}")
+        _write(str(name), DRAWINGS[name.suffix](diagram), "--sequence")
+        click.echo(f"{name}: {len(page)} message(s)")
 
 
 def _write(path: str, text: str, option: str) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ompy import __version__
 from ompy.cli.command_line import PROGRAM, CommandError, write_error_line
 from ompy.outputs import PlantedError
-from ompy.trace.files import prepare_directory, write_job
+from ompy.trace.trace_files import prepare_directory, write_job
 
 if TYPE_CHECKING:
     from ompy.frameworks.job import Job

@@ -17,10 +17,10 @@ from unittest.mock import patch
 
 import pytest
 
+from ompy.conformance.btl_worlds import World
 from ompy.conformance.driver import Driver
 from ompy.conformance.identity import importable
 from ompy.conformance.suite import Suite, Worlds
-from ompy.conformance.world import World
 from ompy.net.faults import Drop, Duplicate, Fault
 from ompy.runtime.environment import OWN_CODE
 
@@ -116,7 +116,7 @@ def _story(rank: int, driver: Driver, world: World) -> Iterator[str]:
         yield f"{arrival.time} {rank} from {arrival.source} {arrival.tag} {len(arrival.data)}"
     for fragment in driver.sent:
         yield f"{fragment!r} {fragment.result} {fragment.completions}"
-    yield f"{rank} refused {driver.refused}, steps {world.job.conductor.steps}"
+    yield f"{rank} refused {driver.refused}, steps {world.job.scheduler.steps}"
 
 
 def _compare(first: list[str], second: list[str], seed: int, what: str) -> None:

@@ -18,9 +18,9 @@ from ompy.conformance.fragment import (
     content,
     sample,
 )
-from ompy.conformance.wire import Wire
+from ompy.conformance.watched_network import Wire
 from ompy.data.convertor import ContiguousConvertor, Convertor, GatherConvertor
-from ompy.engine.virtual import VirtualEngine
+from ompy.engine.virtual_engine import VirtualEngine
 from ompy.frameworks.btl import (
     BTL_OWNERSHIP,
     COMPLETED,
@@ -40,7 +40,7 @@ from ompy.mca.component import NotAvailable
 from ompy.runtime.nic_selection import find_nics
 
 if TYPE_CHECKING:
-    from ompy.conformance.world import World
+    from ompy.conformance.btl_worlds import World
     from ompy.frameworks.context import RankContext
     from ompy.mca.registry import Registry
     from ompy.net.faults import Fault

@@ -11,12 +11,12 @@ from typing import ClassVar, Final
 
 import pytest
 
+from ompy.conformance.btl_worlds import World
 from ompy.conformance.driver import SECOND, Driver
 from ompy.conformance.suite import Suite, Worlds, requires
-from ompy.conformance.world import World
 from ompy.frameworks.btl import ERROR_NONFATAL
 from ompy.net.faults import Cut, Fault
-from ompy.net.virtual import Rail
+from ompy.net.virtual_network import Rail
 
 COUNT: Final = 80  # fragments; arbitrary: more than is under way at a time
 # bytes after which rank 0's interface goes down: at the very beginning, in a fragment, in the rest

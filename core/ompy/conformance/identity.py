@@ -14,9 +14,9 @@ import pytest
 from ompy.conformance.driver import Driver
 from ompy.conformance.suite import Suite, Worlds
 from ompy.frameworks.btl import API, PUT, SEND, BtlComponent, BtlModule
+from ompy.mca.component_records import ComponentRecord
 from ompy.mca.discovery import scan_entry_points
 from ompy.mca.parameter import INTEGERS, Parameter
-from ompy.mca.records import ComponentRecord
 from ompy.mca.validation import parse_value
 from ompy.runtime.environment import OWN_CODE
 

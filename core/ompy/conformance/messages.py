@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import ClassVar, Final
 
+from ompy.conformance.btl_worlds import Settings, registry
 from ompy.conformance.fragment import content
 from ompy.conformance.suite import Suite, Worlds
-from ompy.conformance.world import Settings, registry
 from ompy.data.constants import ANY_SOURCE, ANY_TAG
 from ompy.data.convertor import ContiguousConvertor, GrowingConvertor
-from ompy.engine.virtual import Deadlock, RankFailed
+from ompy.engine.virtual_engine import Deadlock, RankFailed
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.pml import STANDARD, SYNCHRONOUS
-from ompy.net.virtual import Rail
+from ompy.net.virtual_network import Rail
 from ompy.runtime.process import RankProcess
-from ompy.runtime.virtual import VirtualJob
+from ompy.runtime.virtual_job import VirtualJob
 
 SIZES: Final = (
     0,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import pytest
 
 if TYPE_CHECKING:
-    from ompy.conformance.world import Settings
+    from ompy.conformance.btl_worlds import Settings
     from ompy.frameworks.btl import BtlComponent
 
 PASSED: Final = "passed"

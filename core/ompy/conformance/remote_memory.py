@@ -6,9 +6,9 @@ from typing import ClassVar, Final
 
 import pytest
 
+from ompy.conformance.btl_worlds import Program
 from ompy.conformance.driver import SECOND, WAIT, Driver
 from ompy.conformance.suite import Suite, Worlds, requires
-from ompy.conformance.world import Program
 from ompy.frameworks.btl import (
     ACCESS_ANY,
     COMPLETED,

@@ -10,7 +10,7 @@ import pytest
 from ompy.conformance.driver import SECOND, WAIT, Driver
 from ompy.conformance.suite import Suite, Worlds
 from ompy.net.faults import BlackHole, Cut, Fault
-from ompy.net.virtual import Rail
+from ompy.net.virtual_network import Rail
 
 COUNT: Final = 60  # fragments; arbitrary: more than the narrow wire holds
 GIVES_UP: Final = 5 * SECOND  # arbitrary: Linux tries for a quarter of an hour

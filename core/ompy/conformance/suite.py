@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 import pytest
 
+from ompy.conformance.btl_worlds import Settings, World
 from ompy.conformance.driver import Driver
-from ompy.conformance.world import Settings, World
 from ompy.frameworks.btl import (
     ATOMIC_FOPS,
     ATOMIC_OPS,

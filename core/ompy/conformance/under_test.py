@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ompy.conformance import BtlConformance
+from ompy.conformance.btl_worlds import Settings
 from ompy.conformance.plugin import UNDER_TEST, Candidate
-from ompy.conformance.world import Settings
 from ompy.frameworks.btl import BtlComponent
 
 

@@ -7,9 +7,12 @@ all the rest of a small message's way into shared memory. Whoever borrows gives 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ompy import raw
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 Lent = Any  # what `borrow` made
 
@@ -53,3 +56,142 @@ def copy_in(lent: Lent, source: memoryview, start: int, count: int) -> None:
 
 def give_back(lent: Lent) -> None:
     """Unlock the buffer. Interpreted, the view does that when it goes."""
+
+
+def export_views(kind: type) -> bool:  # noqa: ARG001 - compiled it is changed
+    """Have instances of a class export the view that is their `_view`, by a function in C.
+
+    Returns:
+        Whether they do; interpreted the class has to see to it itself.
+    """
+    return False
+
+
+def gather_runs(
+    lent: Lent,
+    start: int,
+    inner: int,
+    stride: int,
+    outer_stride: int,
+    length: int,
+    table: memoryview,
+    each: int,
+    extent: int,
+    target: memoryview,
+    at: int,
+    offset: int,
+    count: int,
+) -> None:
+    """Copy packed bytes `offset` to `offset + count` of runs in it to byte `at` of `target`.
+
+    Run number k begins at byte `start + k // inner * outer_stride + k % inner * stride` and has
+    `length` bytes. If `inner` is 0 a table has the runs of an element: of each three words of 64
+    bits, its displacement, its length, and its place among the packed bytes of the element. The
+    element has `each` of them; the next one is `extent` bytes further on.
+    """
+    loops = inner, stride, outer_stride, length
+    for place, begin, part in _parts_of_runs(loops, table, each, extent, offset, count):
+        target[at + begin : at + begin + part] = lent[start + place : start + place + part]
+
+
+def scatter_runs(
+    lent: Lent,
+    start: int,
+    inner: int,
+    stride: int,
+    outer_stride: int,
+    length: int,
+    table: memoryview,
+    each: int,
+    extent: int,
+    source: memoryview,
+    at: int,
+    offset: int,
+    count: int,
+) -> None:
+    """The same the other way: `count` bytes of `source` from byte `at` on to their runs."""
+    loops = inner, stride, outer_stride, length
+    for place, begin, part in _parts_of_runs(loops, table, each, extent, offset, count):
+        lent[start + place : start + place + part] = source[at + begin : at + begin + part]
+
+
+def exchange_runs(
+    lent: Lent,
+    start: int,
+    inner: int,
+    stride: int,
+    outer_stride: int,
+    length: int,
+    table: memoryview,
+    each: int,
+    extent: int,
+    packed: Lent,
+    at: int,
+    count: int,
+    unpacks: bool,
+    pattern: bytes,
+) -> None:
+    """The first `count` bytes, one way or the other, with packed bytes that are lent, too.
+
+    Numbers among the packed bytes are turned round as `pattern` says: of each two words of 64 bits,
+    the bytes of a number, and how many of them follow each other; again and again to the end.
+    """
+    runs = inner, stride, outer_stride, length, table, each, extent
+    if not unpacks:
+        gather_runs(lent, start, *runs, packed, at, 0, count)
+        if pattern:
+            packed[at : at + count] = _turned(packed[at : at + count], pattern)
+        return
+    came = packed[at : at + count]
+    scatter_runs(lent, start, *runs, _turned(came, pattern) if pattern else came, 0, 0, count)
+
+
+def _turned(numbers: memoryview, pattern: bytes) -> memoryview:
+    """A copy in which the bytes of each number are the other way round."""
+    made = bytearray(numbers)
+    words = memoryview(pattern).cast("q")
+    at = 0
+    while at < len(made):
+        for word in range(0, len(words), 2):
+            for _ in range(words[word + 1]):
+                made[at : at + words[word]] = made[at : at + words[word]][::-1]
+                at += words[word]
+    return memoryview(made)
+
+
+def _parts_of_runs(
+    loops: tuple[int, int, int, int],
+    table: memoryview,
+    each: int,
+    extent: int,
+    offset: int,
+    count: int,
+) -> Iterator[tuple[int, int, int]]:
+    """Where in memory, where in the packed bytes, and how long; the first and last may be cut."""
+    inner, stride, outer_stride, length = loops
+    if not inner:
+        yield from _parts_of_table(table.cast("q"), each, extent, offset, count)
+        return
+    done = 0
+    while done < count:
+        run, skip = divmod(offset + done, length)
+        row, column = divmod(run, inner)
+        part = min(length - skip, count - done)
+        yield row * outer_stride + column * stride + skip, done, part
+        done += part
+
+
+def _parts_of_table(
+    table: memoryview, each: int, extent: int, offset: int, count: int
+) -> Iterator[tuple[int, int, int]]:
+    done = 0
+    while done < count:
+        element, rest = divmod(offset + done, each)
+        for word in range(0, len(table), 3):
+            place, length, begin = table[word : word + 3]
+            skip = rest - begin
+            if 0 <= skip < length and done < count:
+                part = min(length - skip, count - done)
+                yield element * extent + place + skip, done, part
+                done += part
+                rest += part

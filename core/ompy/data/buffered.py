@@ -49,6 +49,13 @@ class BufferedConvertor(Convertor):
             self._copy = self._lend(self.size - offset)
             source.pack(offset, self._copy)
 
+    def pack_at(self, target: memoryview, at: int, count: int) -> None:
+        """Copy the first `count` bytes to byte `at` of `target`."""
+        if self._source is not None:
+            self._source.pack_at(target, at, count)
+        else:
+            self.pack(0, target[at : at + count])
+
     def pack(self, offset: int, target: memoryview) -> int:
         """Copy bytes from `offset` on into `target`."""
         if self._source is not None:

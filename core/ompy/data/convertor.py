@@ -229,6 +229,17 @@ def contiguous(view: memoryview) -> ContiguousConvertor:
     return made
 
 
+@ccall
+def copied(source: Convertor) -> ContiguousConvertor:
+    """A convertor of a copy of a message."""
+    made: ContiguousConvertor = ContiguousConvertor.__new__(ContiguousConvertor)
+    view = memoryview(raw.room(source.size))
+    source.pack_at(view, 0, source.size)
+    made._view = view
+    made.size = source.size
+    return made
+
+
 @cclass
 class GrowingConvertor(LentConvertor):
     """Room for one message of any length, made when the message is known.
@@ -296,6 +307,18 @@ class GatherConvertor(Convertor):
     def tail(self) -> memoryview | None:
         """The last piece."""
         return self._pieces[-1]
+
+
+@ccall
+def export_views(kind: Any) -> bool:
+    """Have instances of a class export the view that is their `_view`, where this is compiled.
+
+    By the class's own way an exported buffer takes 3 us, by this 0.1.
+
+    Args:
+        kind: a class written in Python; what it exports belongs to its instances.
+    """
+    return borrowed.export_views(kind)
 
 
 def allocate_memory(length: int) -> memoryview:

@@ -15,7 +15,9 @@ cdef extern from * nogil:
     #else
     #define OMPY_ANYWHERE
     #endif
-    #if defined(__GNUC__) && !defined(__clang__)
+    #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__)
+    #define OMPY_LOOPS __attribute__((optimize("O3"), target_clones("avx2", "default")))
+    #elif defined(__GNUC__) && !defined(__clang__)
     #define OMPY_LOOPS __attribute__((optimize("O3")))
     #else
     #define OMPY_LOOPS

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ompy.data.convertor import ContiguousConvertor, Convertor
+from ompy.data.loops import Elements, convertor_of_runs
 from ompy.data.typemap import Block, Node, Run, loop, runs, sequence
 
 
@@ -30,6 +31,7 @@ class Layout:
     """
 
     __slots__ = (
+        "_elements",
         "contiguous",
         "displacement",
         "extent",
@@ -64,6 +66,7 @@ class Layout:
         self.lower = lower
         self.extent = extent
         self.format = kind
+        self._elements: Elements | None = None
         one_piece = isinstance(self.node, Run)
         self.single: Block | None = (self.displacement, self.size) if one_piece else None
         self.contiguous = (
@@ -99,12 +102,24 @@ class Layout:
         last = self.true_lower + self.true_extent + max(0, reach)
         return (first, last - first)
 
+    def elements(self) -> Elements:
+        """Elements of it, as the loops in C take them."""
+        found = self._elements
+        if found is None:
+            found = self._elements = Elements(self.displacement, self.node, self.extent)
+        return found
+
     def convertor(self, memory: memoryview, origin: int, count: int) -> Convertor:
         """The bytes of `count` elements in `memory` (format B), the first at byte `origin`."""
         if self.contiguous:
             return ContiguousConvertor(memory[origin : origin + count * self.size])
-        node = loop(count, self.extent, self.node)
         start = origin + self.displacement
+        runs = self.elements().runs(count)
+        if runs is not None and runs.length < runs.size:
+            made = convertor_of_runs(memory, origin, runs, False)
+            if made is not None:
+                return made
+        node = loop(count, self.extent, self.node)
         if isinstance(node, Run):  # one piece that begins elsewhere
             return ContiguousConvertor(memory[start : start + node.size])
         from ompy.data.strided import StridedConvertor

@@ -94,3 +94,35 @@ class Request(Waitable):
             self.error = error
             self.detail = detail
             self.finish()
+
+
+@cclass
+class AnyOf(Waitable):
+    """Completes when one of several may be complete.
+
+    Attributes:
+        waitables: these.
+    """
+
+    waitables: list[Waitable]
+    __slots__ = tuple(__annotations__)
+
+    def __init__(self, waitables: list[Waitable]) -> None:
+        Waitable.__init__(self)
+        self.waitables = waitables
+
+
+@cclass
+class Deferred(Request):
+    """One that goes on when something else is complete, or completes by that.
+
+    Attributes:
+        waits_on: what else, if anything.
+    """
+
+    waits_on: Shown[Waitable | None]
+    __slots__ = tuple(__annotations__)
+
+    def __init__(self) -> None:
+        Request.__init__(self)
+        self.waits_on = None

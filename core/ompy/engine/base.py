@@ -53,6 +53,25 @@ class Poller:
         """The rank is awake again."""
 
 
+class Sleepers:
+    """Is told which threads of the rank sleep for long in a wait without end, and for what."""
+
+    def sleeps(self, waitable: Waitable, since: int) -> None:
+        """The calling thread is about to sleep until news come.
+
+        Args:
+            waitable: what it waits for.
+            since: when it began to, by the engine's clock.
+        """
+
+    def wakes(self) -> None:
+        """It is awake."""
+
+    def since(self, thread: int) -> int | None:
+        """When a thread's long sleep began, by the engine's clock; None if it is in none."""
+        return None
+
+
 @cclass
 class Engine:
     """Drives one rank: polls, keeps time, waits.
@@ -260,6 +279,20 @@ class Engine:
             poller.disarm()
 
 
+class Watched(Waitable):
+    """Completes when a predicate has been true.
+
+    Attributes:
+        predicate: what is asked.
+    """
+
+    __slots__ = ("predicate",)
+
+    def __init__(self, predicate: Callable[[], bool]) -> None:
+        super().__init__()
+        self.predicate = predicate
+
+
 class _Watch(Poller):
     """Completes `holds` as soon as a predicate is true."""
 
@@ -267,7 +300,7 @@ class _Watch(Poller):
 
     def __init__(self, predicate: Callable[[], bool]) -> None:
         self._predicate = predicate
-        self.holds = Waitable()
+        self.holds = Watched(predicate)
 
     def poll(self) -> int:
         if self.holds.complete or not self._predicate():

@@ -18,7 +18,7 @@ from typing import Any
 
 import greenlet
 
-from ompy.engine.loops import new_loop
+from ompy.engine.asyncio_loops import new_loop
 
 
 class Hub:

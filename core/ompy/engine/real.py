@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING, Final
 from ompy import raw
 from ompy.compiled import U64, Shown, ccall, cclass, cfunc
 from ompy.data.request import Waitable
-from ompy.engine.base import Engine, Poller
+from ompy.engine.base import Engine, Poller, Sleepers
+from ompy.engine.placement import Placement
 from ompy.engine.wakeup import Wakeup
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ GLANCE_EVERY: Final = 64  # rounds of these; arbitrary: a system call in some 20
 GLANCE_AFTER: Final = 10_000_000  # ns; arbitrary: as long as a nap
 # looks at a word before the rank waits like for anything else, and between two rounds of polling
 SPINNING_LOOKS: Final = 64  # arbitrary: some 50 us with the rounds among them
+SHORT_LOOKS: Final = 16  # arbitrary: a microsecond, in which most words come that come soon
 YIELDING_LOOKS: Final = 64  # arbitrary: each gives all others of some ten ranks a turn
 LOOKS_A_ROUND: Final = 4  # arbitrary: a round costs a fraction of what a yield does
 TURN_EVERY: Final = 1000  # empty polls; reference performance.md 3e: no visible cost
@@ -54,6 +56,8 @@ class RealEngine(Engine):
     """Drives the one rank of this process.
 
     Attributes:
+        sleepers: who is told of threads that sleep for long, or None.
+        still_after: how long that is, ns.
         wakeup: the descriptors that wake the rank when it is parked.
     """
 
@@ -69,26 +73,38 @@ class RealEngine(Engine):
     _nap_at: int
     _owner: int
     _park_after: int
+    _placement: Placement
     _readers: Shown[LoopReaders | None]
     _rounds: int
     _sleepers: int
     _spin_for: int
+    sleepers: Shown[Sleepers | None]
+    still_after: Shown[int]
     wakeup: Wakeup
     __slots__ = (*__annotations__, "__weakref__")
 
     def __init__(
-        self, ranks_here: int = 1, *, spin_us: int = 50, park_ms: int = 1, loop: str = "auto"
+        self,
+        ranks_here: int = 1,
+        place: int = 0,
+        *,
+        spin_us: int = 50,
+        park_ms: int = 1,
+        loop: str = "auto",
     ) -> None:
         """Make an engine owned by the calling thread.
 
         Args:
             ranks_here: ranks of the job on this host; more than there are cores means that
                 waiting ranks give their core away at once.
+            place: of this rank among them: each begins on a core of its own, if there are enough.
             spin_us: how long to poll without yielding while every rank has a core.
             park_ms: how long to be idle before sleeping.
             loop: `uvloop`, `asyncio` or `auto`.
         """
         super().__init__(Random())  # noqa: S311 - for pauses and the like; secrets are entropy()
+        self.sleepers = None
+        self.still_after = 0
         self.wakeup = Wakeup()
         self._owner = threading.get_ident()
         self._loop_kind = loop
@@ -102,6 +118,9 @@ class RealEngine(Engine):
         self._glanced = 0
         self.has_core = ranks_here <= len(os.sched_getaffinity(0))
         self._nap_at = 0
+        self._placement = Placement(place)
+        if self.has_core and ranks_here > 1:
+            self._placement.move_home()
         self._spin_for = spin_us * 1000 if self.has_core else 0
         self._park_after = max(park_ms * 1_000_000, self._spin_for)
         self._made_to_spin_for, self._made_to_park_after = self._spin_for, self._park_after
@@ -163,6 +182,7 @@ class RealEngine(Engine):
     def wait(self, waitable: Waitable, timeout: int = -1) -> bool:
         """Poll, then yield, then park until `waitable` is complete."""
         deadline: int = self.now() + timeout if timeout >= 0 else -1
+        began: int = 0
         idle_since: int = 0
         misses: int = 0
         while not waitable.complete:
@@ -174,8 +194,9 @@ class RealEngine(Engine):
             misses += 1
             if misses == 1:
                 idle_since = self.now()
+                began = began or idle_since
                 self._nap_at = idle_since + self._spin_for + YIELDS_FOR
-            elif not self._idle(waitable, misses, idle_since, deadline):
+            elif not self._idle(waitable, misses, began, idle_since, deadline):
                 return waitable.complete
         return True
 
@@ -208,7 +229,7 @@ class RealEngine(Engine):
             if self.has_core:
                 if looks > SPINNING_LOOKS:
                     return False
-                raw.pause(LONG_PAUSE)
+                raw.pause(1 if looks <= SHORT_LOOKS else LONG_PAUSE)
             else:
                 if looks > YIELDING_LOOKS:
                     return False
@@ -218,7 +239,9 @@ class RealEngine(Engine):
         return True
 
     @cfunc
-    def _idle(self, waitable: Waitable, misses: int, idle_since: int, deadline: int) -> bool:
+    def _idle(
+        self, waitable: Waitable, misses: int, began: int, idle_since: int, deadline: int
+    ) -> bool:
         """Spend an empty round. False when the deadline has passed."""
         now: int = self.now()
         if 0 <= deadline <= now:
@@ -227,25 +250,30 @@ class RealEngine(Engine):
             self._hub.turn()
         idle: int = now - idle_since
         if idle >= self._park_after:
-            self._park(waitable, idle, deadline - now if deadline >= 0 else -1)
+            self._park(waitable, began, idle, deadline - now if deadline >= 0 else -1)
         elif self.has_core and now >= self._nap_at:
             raw.nap()
             self._nap_at = self.now() + YIELDS_FOR
         elif idle >= self._spin_for:
             raw.give_way()
+            if self.has_core:
+                self._placement.yielded(now, self.now())
         else:
             raw.pause(1 if misses < LONG_WAIT else LONG_PAUSE)
         return True
 
     @cfunc
-    def _park(self, waitable: Waitable, idle: int, remaining: int) -> None:
+    def _park(self, waitable: Waitable, began: int, idle: int, remaining: int) -> None:
         """Sleep until a descriptor, a timer or the safety nap ends it."""
         with self.lock:
             self._sleepers += 1
             armed = self.arm_pollers()
         try:
             if armed and not waitable.complete:
-                self._sleep(self._nap(idle, remaining), idle)
+                if remaining < 0 and self.sleepers is not None:
+                    self._sleep_long(waitable, began, idle)
+                else:
+                    self._sleep(self._nap(idle, remaining), idle)
             else:
                 # the news may be another thread's, which is to have the interpreter to see them:
                 # compiled, nothing else in this round gives it away
@@ -255,6 +283,18 @@ class RealEngine(Engine):
                 self._sleepers -= 1
                 if not self._sleepers:
                     self.disarm_pollers()
+
+    def _sleep_long(self, waitable: Waitable, began: int, idle: int) -> None:
+        """Sleep, and once that is long, say so: perhaps nothing will ever come."""
+        assert self.sleepers is not None, "who asks for it has looked"
+        if self.now() - began < self.still_after:
+            self._sleep(self._nap(idle, -1), idle)
+            return
+        self.sleepers.sleeps(waitable, began)
+        try:
+            self._sleep(self._nap(idle, -1), idle)
+        finally:
+            self.sleepers.wakes()
 
     def _nap(self, idle: int, remaining: int) -> float:
         """Seconds to sleep at most: longer the longer the rank has been idle."""
@@ -322,7 +362,7 @@ class RealEngine(Engine):
         """Await `waitable` beside any other code of the running asyncio loop."""
         import asyncio
 
-        from ompy.engine.driver import AsyncDriver
+        from ompy.engine.asyncio_progress import AsyncDriver
 
         loop = asyncio.get_running_loop()
         driver = self._driver

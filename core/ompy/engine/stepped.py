@@ -20,7 +20,7 @@ BREAKS: Final = 0.25  # arbitrary: how often others get in between two polls
 
 
 class SteppedEngine(Engine):
-    """Drives a rank that has its turn when the conductor gives it one."""
+    """Drives a rank that has its turn when the scheduler gives it one."""
 
     __slots__ = ("_breaks", "_devices", "_settle")
 

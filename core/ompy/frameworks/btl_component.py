@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from ompy.frameworks.btl_limits import COMMON
@@ -12,6 +12,7 @@ from ompy.mca.component import Component
 if TYPE_CHECKING:
     from ompy.frameworks.btl import BtlModule
     from ompy.frameworks.context import RankContext
+    from ompy.frameworks.proc import Proc
 
 
 class BtlComponent(Component):
@@ -21,6 +22,8 @@ class BtlComponent(Component):
         capabilities: what its modules promise.
         emulated: it models hardware that is not there, and is used only when asked for by name.
         on_request: it is real, and used only when asked for by name all the same.
+        grows: the modules reach processes of other worlds too (`runtime/README.md`): those of
+            `init` do if nothing in them was made for a number of ranks.
         expected_failures: tests of the conformance kit known to fail, each with the reason.
     """
 
@@ -28,6 +31,7 @@ class BtlComponent(Component):
     capabilities: ClassVar[Capabilities]
     emulated: ClassVar[bool] = False
     on_request: ClassVar[bool] = False
+    grows: ClassVar[bool] = False
     expected_failures: ClassVar[Mapping[str, str]] = {}
 
     def init(self, context: RankContext) -> list[BtlModule]:
@@ -40,6 +44,18 @@ class BtlComponent(Component):
             NotAvailable: there is nothing this component could use; the reason is kept.
         """
         raise NotImplementedError
+
+    def bridge(self, context: RankContext, others: Sequence[Proc]) -> list[BtlModule]:
+        """Make the modules that reach the processes of one other world, if they are special ones.
+
+        Both sides do, when they first have a communicator in common, in any order and without
+        waiting for each other.
+
+        Args:
+            context: the rank.
+            others: all processes of that world.
+        """
+        return []
 
 
 def apply_common(module: BtlModule, values: object) -> None:

@@ -79,6 +79,25 @@ NAMES: Final[tuple[str, ...]] = (
     # of communicators between groups
     "Create_intercomm",
     "Merge",
+    "Idup",
+    # of files; those that begin an access are the same call as those that wait for it
+    "File.Open",
+    "File.Close",
+    "File.Set_size",
+    "File.Preallocate",
+    "File.Set_view",
+    "File.Set_info",
+    "File.Set_atomicity",
+    "File.Sync",
+    "File.Seek_shared",
+    "File.Read_all",
+    "File.Write_all",
+    "File.Read_ordered",
+    "File.Write_ordered",
+    # of other worlds
+    "Spawn",
+    "Accept",
+    "Connect",
 )
 KIND_BITS: Final = 7  # of a tag; arbitrary: enough for the names
 assert len(NAMES) <= 1 << KIND_BITS, "a kind has its place in a tag"

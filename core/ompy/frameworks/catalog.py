@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ompy.frameworks import bml, btl, coll, conduit, healing, osc, paths, plm, pml, sealing
+from ompy.frameworks import bml, btl, coll, conduit, healing, io, osc, paths, plm, pml, sealing
 from ompy.frameworks.nic import base as nic
 from ompy.mca.enumerators import Enumerator
 from ompy.mca.groups import FrameworkInfo
@@ -84,9 +84,52 @@ CATALOG: Final = (
         ),
     ),
     FrameworkInfo(
+        "check",
+        "What a program does wrong, found while it runs.",
+        None,
+        (
+            Parameter(
+                "directory",
+                "string",
+                "",
+                "Directory every rank writes its calls to, for what `ompy-run --check` says of "
+                "them; empty for none. That option sets it.",
+                level=6,
+            ),
+            Parameter(
+                "limit",
+                "unsigned_long",
+                1_000_000,  # arbitrary: some 100 MB a rank
+                "Calls each rank writes down at most; later ones are checked by themselves only.",
+                level=5,
+                unit="calls",
+                minimum=1,
+            ),
+            Parameter(
+                "buffering",
+                "bool",
+                False,
+                "Have every standard send wait for its receive, so that what ends only because "
+                "messages are buffered does not. The same as --check=buffering.",
+                level=4,
+            ),
+        ),
+    ),
+    FrameworkInfo(
         "pml",
         "Point-to-point messages: matching and protocols.",
         pml.API,
+        (
+            Parameter(
+                "ft_enable",
+                "bool",
+                False,
+                "Whether a rank that dies is an error to those that need it, which the program may "
+                "survive (Revoke, Shrink, Agree), instead of the end of the job.",
+                level=2,
+                synonyms=(Synonym("mpi_ft_enable"),),
+            ),
+        ),
         contracts=(pml.PmlComponent, pml.PmlWrapperComponent),
     ),
     FrameworkInfo(
@@ -257,6 +300,12 @@ CATALOG: Final = (
             ),
         ),
         contracts=(osc.OscComponent,),
+    ),
+    FrameworkInfo(
+        "io",
+        "Files that several ranks share.",
+        io.API,
+        contracts=(io.IoComponent,),
     ),
     FrameworkInfo(
         "conduit",

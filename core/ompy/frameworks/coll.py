@@ -35,9 +35,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from ompy.data.message import Blocks, Message
 from ompy.data.operation import Operation
+from ompy.data.request import Request
 from ompy.frameworks.call_order import TAG_CALLS
 from ompy.frameworks.coll_base import neighbours as linear
 from ompy.frameworks.exchange import Exchange
+from ompy.frameworks.explanation import Branch, Choice
 from ompy.frameworks.neighbours import Neighbours
 from ompy.frameworks.patience import TAG_INQUIRY
 from ompy.frameworks.schedule import Schedule, complete_schedule
@@ -50,8 +52,9 @@ if TYPE_CHECKING:
 # 2.0: reference openmpi.md 0.6; 2.1 adds schedules, and asks nothing new of a module made for 2.0;
 # 2.2 has a component say why it has no module for a communicator, if it likes; 2.3 adds
 # neighbourhoods, which the framework has steps for where no module has; 2.4 communicators between
-# two groups, which a component is asked for that says so
-API: Final[ApiVersion] = (2, 4)
+# two groups, which a component is asked for that says so; 2.5 nonblocking calls without a schedule;
+# 2.6 words that are exchanged without messages; 2.7 names and reasons of algorithms
+API: Final[ApiVersion] = (2, 7)
 
 # internal tags, one per operation, of calls made below the API; arbitrary, all below ANY_TAG (-1)
 TAG_BARRIER: Final = -10
@@ -69,6 +72,7 @@ TAG_NEIGHBOR_ALLGATHER: Final = -21
 TAG_NEIGHBOR_ALLTOALL: Final = -22
 REDUCTIONS: Final = frozenset(range(TAG_REDUCE_SCATTER, TAG_REDUCE + 1))
 TAG_SHARED_MEMORY: Final = -41  # agreement on memory that the members share
+TAG_NONBLOCKING_MEMORY: Final = -42  # the same, in the background
 
 # nonblocking operations below the API have the tags from here downwards, in turn; below wrappers'
 TAG_NONBLOCKING: Final = -1000  # arbitrary: clear of all others
@@ -107,6 +111,7 @@ name_tags(
         TAG_NEIGHBOR_ALLGATHER: "a neighbor_allgather",
         TAG_NEIGHBOR_ALLTOALL: "a neighbor_alltoall",
         TAG_SHARED_MEMORY: "sharing memory",
+        TAG_NONBLOCKING_MEMORY: "sharing memory",
         TAG_INQUIRY: "asking for collective calls",
     }
 )
@@ -280,6 +285,45 @@ class CollModule:
         """The steps of `neighbor_alltoall`: straight along the edges, if not overridden."""
         return linear.alltoall(exchange, send, receive, neighbours)
 
+    def begin(
+        self, operation: str, arguments: tuple[Any, ...], tag: int, word: int, kept: int
+    ) -> Request | None:
+        """Begin a nonblocking call in a way of the module's own. Since API 2.5.
+
+        Args:
+            operation: one for which `offers_begin` says so.
+            arguments: as of the blocking call; the memory is in use until the request completes.
+            tag: of messages of this call.
+            word: of the call, as the communicator's order has it.
+            kept: what `keep_call` gave for a call that is started again and again; else -1.
+
+        Returns:
+            What completes with the call, `problem` being what a user's function raised, or None;
+            None, for all members alike, if the next module's schedule is to serve it.
+        """
+        raise NotImplementedError
+
+    def keep_call(self, operation: str) -> int:
+        """A call will be started again and again, by all members but in any order.
+
+        All members ask for the same calls in the same order. Since API 2.5.
+        """
+        return -1
+
+    @classmethod
+    def offers_begin(cls, operation: str) -> bool:  # noqa: ARG003 - as it is asked
+        """Whether the module begins nonblocking calls of an operation itself. Since API 2.5."""
+        return False
+
+    def exchange_words(self, said: bytes) -> list[bytes] | None:
+        """What all members say, by rank, if that takes no messages; else None. Since API 2.6.
+
+        Args:
+            said: by this member; all say equally much. All call this together, and get None
+                together.
+        """
+        return None
+
     def prompt_barrier(self) -> Callable[[], None] | None:
         """A barrier that every member leaves with an error when one has ended that has not come.
 
@@ -290,6 +334,38 @@ class CollModule:
             MPIError: a member has ended.
         """
         return None
+
+    def name_algorithm(self, operation: str, exchange: Exchange, arguments: tuple[Any, ...]) -> str:
+        """The algorithm that a call's schedule is of; by its function's name if not overridden.
+
+        Asked for traces and explanations only. Since API 2.7.
+
+        Args:
+            operation: one that the module has as a schedule.
+            exchange: of the call, or one of the same rank and size.
+            arguments: of the schedule, behind the exchange.
+        """
+        plan = getattr(type(self), f"schedule_{operation}")
+        schedule = plan(self, exchange, *arguments)
+        schedule.close()
+        return str(schedule.__name__).removeprefix("schedule_")
+
+    def name_way(self, operation: str, arguments: tuple[Any, ...]) -> str:
+        """How a blocking call goes that the module makes in a way of its own. Since API 2.7.
+
+        Asked just before the call, for traces, and for explanations.
+
+        Returns:
+            A few words; none if it goes by a schedule, which then says so itself.
+        """
+        return "in a way of its own"
+
+    def explain_choice(
+        self, operation: str, exchange: Exchange, arguments: tuple[Any, ...]
+    ) -> Choice:
+        """Why a call takes the algorithm it takes. Since API 2.7."""
+        name = self.name_algorithm(operation, exchange, arguments)
+        return Choice((Branch(f"it has {name} for {operation}"),), (), ())
 
     def close(self) -> None:
         """The communicator is freed: give back what the module has of its own."""
@@ -323,7 +399,9 @@ class CollComponent(Component):
     serves_groups: ClassVar[bool] = False
 
     def query(self, communicator: Communicator) -> CollModule | None:
-        """A module for a new communicator, or None when it has nothing to offer for it.
+        """A module for a communicator, or None when it has nothing to offer for it.
+
+        Asked when the first collective of the communicator is called, which may be never.
 
         Raises:
             NotAvailable: it has nothing to offer, too; the text says why (since API 2.2).

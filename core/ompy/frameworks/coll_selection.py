@@ -17,6 +17,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ompy.data.errors import ERR_UNSUPPORTED_OPERATION, MPIError
+from ompy.data.request import Request
 from ompy.frameworks.coll import (
     NEIGHBOURHOODS,
     OPERATIONS,
@@ -25,7 +26,7 @@ from ompy.frameworks.coll import (
     CollModule,
 )
 from ompy.frameworks.exchange import Exchange
-from ompy.frameworks.schedule import CollectiveRequest, Progression, Schedule
+from ompy.frameworks.schedule import Progression, Schedule
 
 if TYPE_CHECKING:
     from ompy.frameworks.communicator import Communicator
@@ -93,7 +94,11 @@ def row(operation: str, offers: Sequence[Offer]) -> Row:
     """Who gets an operation; `offers` come with the highest priority first."""
     modules = [(offer.component, offer.module) for offer in offers if offer.module is not None]
     having = [name for name, module in modules if module.offers(operation)]
-    in_steps = [name for name, module in modules if module.offers_schedule(operation)]
+    in_steps = [
+        name
+        for name, module in modules
+        if module.offers_begin(operation) or module.offers_schedule(operation)
+    ]
     blocking, nonblocking = (having or [""])[0], (in_steps or [""])[0]
 
     def verdict(offer: Offer) -> str:
@@ -126,6 +131,35 @@ def _servers(kinds: tuple[type[CollModule], ...]) -> list[tuple[str, str, int]]:
     ]
 
 
+@cache
+def _served(kinds: tuple[type[CollModule], ...]) -> list[tuple[str, int]]:
+    """The calls that one of the modules has, and its place."""
+    return [(name, place) for _, name, place in _servers(kinds) if place >= 0]
+
+
+@cache
+def _unserved(kinds: tuple[type[CollModule], ...]) -> list[tuple[str, str]]:
+    """Operations and their calls that none has, nor the framework for it."""
+    return [
+        (operation, name)
+        for operation, name, place in _servers(kinds)
+        if place < 0 and operation in OPERATIONS
+    ]
+
+
+@cache
+def _beginning(kinds: tuple[type[CollModule], ...]) -> list[tuple[str, int]]:
+    """Operations that a module begins itself, and its place: before it comes none with steps."""
+    found = []
+    for operation in OPERATIONS:
+        for place, kind in enumerate(kinds):
+            if kind.offers_begin(operation):
+                found.append((operation, place))
+            if kind.offers_begin(operation) or kind.offers_schedule(operation):
+                break
+    return found
+
+
 def _nobody_else(_operation: str) -> list[str]:
     return []
 
@@ -154,11 +188,25 @@ class SelectedColl(CollModule):
         self._begun = 0
         self._under_way = 0
         self._when_idle: Callable[[], object] | None = None
-        for operation, name, place in _servers(tuple(map(type, self._modules))):
-            if place >= 0:
-                setattr(self, name, getattr(self._modules[place], name))
-            elif operation in OPERATIONS:
-                setattr(self, name, partial(self._refuse, operation, name))
+        self._beginners = self._find_beginners()
+        modules = self._modules
+        kinds = tuple(map(type, modules))
+        bound = {name: getattr(modules[place], name) for name, place in _served(kinds)}
+        for operation, name in _unserved(kinds):
+            bound[name] = partial(self._refuse, operation, name)
+        self.__dict__.update(bound)
+
+    def _find_beginners(self) -> dict[str, CollModule]:
+        """Who begins nonblocking calls itself, and has a higher priority than who has steps."""
+        modules = self._modules
+        return {
+            operation: modules[place] for operation, place in _beginning(tuple(map(type, modules)))
+        }
+
+    def keep_call(self, operation: str) -> int:
+        """What `begin_operation` is told of a call that is started again and again."""
+        module = self._beginners.get(operation)
+        return -1 if module is None else module.keep_call(operation)
 
     def table(self) -> list[Row]:
         """Which component serves which operation, and why."""
@@ -192,11 +240,29 @@ class SelectedColl(CollModule):
             f"used has it ({found}); {advice}",
         )
 
+    def refuse_all(self, error: Callable[[], MPIError]) -> None:
+        """Every operation that is called from now on raises; those under way go on."""
+
+        def refuse(*_: object, **_named: object) -> Any:
+            raise error()
+
+        for operation in (*OPERATIONS, *NEIGHBOURHOODS):
+            setattr(self, operation, refuse)
+            setattr(self, f"schedule_{operation}", refuse)
+        self._beginners.clear()
+
     def prompt_barrier(self) -> Callable[[], None] | None:
         """That of the module whose barrier is the communicator's."""
         for module in self._modules:
             if module.offers("barrier"):
                 return module.prompt_barrier()
+        return None
+
+    def exchange_words(self, said: bytes) -> list[bytes] | None:
+        """That of the module whose allgather is the communicator's."""
+        for module in self._modules:
+            if module.offers("allgather"):
+                return module.exchange_words(said)
         return None
 
     def close(self) -> None:
@@ -210,8 +276,8 @@ class SelectedColl(CollModule):
         return TAG_NONBLOCKING - self._begun % TAGS_IN_TURN
 
     def begin_operation(
-        self, operation: str, tag: int, *arguments: Any, word: int = 0
-    ) -> CollectiveRequest:
+        self, operation: str, tag: int, *arguments: Any, word: int = 0, kept: int = -1
+    ) -> Request:
         """Begin an operation.
 
         Args:
@@ -219,12 +285,25 @@ class SelectedColl(CollModule):
             tag: of its messages: nobody else's while it is under way.
             arguments: as of the blocking call. The memory is in use until the request completes.
             word: of the API's call; 0 for the last one.
+            kept: of a call that is started again and again: what `keep_call` gave.
         """
+        module = self._beginners.get(operation)
+        if module is not None:
+            word = word or self.communicator.order.word
+            begun = module.begin(operation, arguments, tag, word, kept)
+            if begun is not None:
+                return self._under_way_until(begun)
         exchange = Exchange(self.communicator, tag)
         exchange.word = word or exchange.word
         exchange.whole = "reduce" in operation or "scan" in operation
         plan: Callable[..., Schedule] = getattr(self, f"schedule_{operation}")
-        request = Progression(exchange, plan(exchange, *arguments)).begin()
+        return self.begin_schedule(exchange, plan(exchange, *arguments))
+
+    def begin_schedule(self, exchange: Exchange, schedule: Schedule) -> Request:
+        """Begin any schedule; the communicator is not closed before it has ended."""
+        return self._under_way_until(Progression(exchange, schedule).begin())
+
+    def _under_way_until(self, request: Request) -> Request:
         with self.communicator.context.engine.lock:
             if not request.complete:
                 self._under_way += 1

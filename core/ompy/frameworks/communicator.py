@@ -6,10 +6,10 @@ are of the other group, those whom messages are for, and `rank` is this process'
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ompy.compiled import cclass
+from ompy.compiled import ccall, cclass
 from ompy.frameworks.call_order import CallOrder, GroupsOrder
 from ompy.frameworks.proc import Proc
 
@@ -33,13 +33,15 @@ class Communicator:
         name: for messages to people.
         context: this rank.
         pml: moves its messages.
-        coll: its collectives; set when they were selected.
+        chosen: its collectives, when they have been selected; else None.
+        selecting: selects them, told the communicator; None where somebody sets them.
         order: the collective calls that were begun in it.
         pml_state: the PML's own.
+        revoked: calls in it fail (`recovery.py`).
     """
 
     between: bool
-    coll: SelectedColl | None
+    chosen: SelectedColl | None
     context: RankContext
     context_id: int
     name: str
@@ -49,6 +51,8 @@ class Communicator:
     pml_state: object | None
     procs: list[Proc]
     rank: int
+    revoked: bool
+    selecting: Callable[[Communicator], SelectedColl] | None
     size: int
     __slots__ = (*__annotations__, "__weakref__")
 
@@ -70,6 +74,24 @@ class Communicator:
         self.own = self.procs if own is None else list(own)
         self.rank = self.own.index(context.me)
         self.name = name
-        self.coll = None
+        self.chosen = None
+        self.selecting = None
         self.order = GroupsOrder() if self.between else CallOrder()
         self.pml_state = None
+        self.revoked = False
+
+    @property
+    def coll(self) -> SelectedColl | None:
+        """Its collectives; selected when they are first asked for, as many are never used."""
+        return self.collectives()
+
+    @coll.setter
+    def coll(self, coll: SelectedColl | None) -> None:
+        self.chosen = coll
+
+    @ccall
+    def collectives(self) -> SelectedColl | None:
+        """The same as `coll`, which compiled callers find faster."""
+        if self.chosen is None and self.selecting is not None:
+            self.chosen = self.selecting(self)
+        return self.chosen

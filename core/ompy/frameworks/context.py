@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ompy.frameworks.nic.base import Nic
     from ompy.frameworks.paths import Paths
     from ompy.frameworks.rail_events import RailEvent
+    from ompy.frameworks.recovery import Recovery
 
     N = TypeVar("N", bound=Nic)
 
@@ -40,9 +41,13 @@ class RankContext:
     """One rank: everything below MPI gets the rest of the world from here, by constructor.
 
     Attributes:
-        rank: rank in the world.
-        size: processes in the world.
-        procs: all of them, by rank; `procs[rank]` is this one.
+        rank: in the job: that of COMM_WORLD, but in a process that was started later.
+        size: processes of the job when this one's world began; those of its world are the last.
+        procs: all that are known of, by rank in the job; `procs[rank]` is this one. Of those that
+            were started later, only `proc` finds any.
+        world: the processes that share this one's COMM_WORLD, by rank in that.
+        expects_others: BTLs are to be ready for processes of other worlds, which may be anywhere.
+        growing_btls: of `btls` those that reach processes of other worlds.
         engine: drives this rank.
         network: this rank's way to the others.
         wireup: addresses of the others.
@@ -72,6 +77,8 @@ class RankContext:
         tell_rail: that PML calls it with an event when a path breaks and when it is healed; set by
             who brings the rank up.
         communicators: live ones, by context id.
+        recovery: what it keeps so that the program survives the death of others (`recovery.py`);
+            None unless mpi_ft_enable is set.
         inquiries: what asks and answers which collective call the rank is in (`patience.py`), once
             one has waited for long.
     """
@@ -88,13 +95,12 @@ class RankContext:
         job_id: bytes,
         job_key: bytes,
         oversubscribed: bool = False,
+        hosts: int = 0,
     ) -> None:
         from ompy.frameworks.btl import ActiveMessages
 
         self.rank = rank
-        self.size = len(procs)
-        self.procs = list(procs)
-        self.departures = Departures(self.procs)
+        self._take_procs(procs, hosts)
         self.engine = engine
         self.network = network
         self.wireup = wireup
@@ -114,13 +120,25 @@ class RankContext:
         self._healing: HealingLimits | None = None
         self.path_lost: Callable[[Proc | None, str], object] = lambda _proc, _reason: None
         self.seal = 3  # AUTO of `sealing.py`, which only who connects imports
-        self.fails_over = False
+        self.fails_over, self.expects_others = False, False
         self.rail_events: list[RailEvent] = []
         self.tell_rail: Callable[[RailEvent], object] = lambda _event: None
         self.tell_phase: Callable[[int, str, str], object] = lambda _peer, _rail, _phase: None
         self.communicators: dict[int, Communicator] = {}
         self.inquiries: Any = None
+        self.recovery: Recovery | None = None
         self._modex: dict[int, Modex] = {}
+
+    def _take_procs(self, procs: Sequence[Proc], hosts: int) -> None:
+        """The processes of the beginning, and what is known of others."""
+        self.procs = list(procs)
+        own = self.procs[self.rank].world
+        self.world = [proc for proc in self.procs if proc.world == own]
+        self.size = own + len(self.world)
+        self._hosts = hosts or len({proc.node for proc in self.procs})
+        self.expects_others = False
+        self.growing_btls: list[BtlModule] = []
+        self.departures = Departures(self.procs)
 
     @property
     def paths(self) -> Paths:
@@ -146,6 +164,24 @@ class RankContext:
         """This process."""
         return self.procs[self.rank]
 
+    def proc(self, rank: int) -> Proc:
+        """A process by its rank in the job; of one that was started later the wire-up is asked.
+
+        Raises:
+            MPIError: ERR_RANK, there is none.
+        """
+        if rank >= len(self.procs):
+            for proc in self.wireup.procs_from(len(self.procs)):
+                if proc.rank == len(self.procs):  # not added meanwhile, by what is told of others
+                    self.procs.append(proc)
+                    self.departures.known(proc)
+        return self.procs[rank]
+
+    @property
+    def one_host(self) -> bool:
+        """The job has no other host, so that nobody will ever be elsewhere."""
+        return self._hosts == 1
+
     def modex(self, proc: Proc) -> Modex:
         """What `proc` published, once it has; asked of the wire-up once.
 
@@ -165,6 +201,6 @@ class RankContext:
         return known
 
     def local_procs(self) -> list[Proc]:
-        """The processes of this host, this one included, by local rank."""
-        here = [proc for proc in self.procs if proc.node == self.me.node]
+        """The processes of this host and world, this one included, by local rank."""
+        here = [proc for proc in self.world if proc.node == self.me.node]
         return sorted(here, key=lambda proc: proc.local_rank)

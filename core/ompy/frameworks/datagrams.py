@@ -121,7 +121,7 @@ class JobDatagrams:
                 self.refused += 1
             elif taken is Taken.NEW:
                 sender = int.from_bytes(packet[SEAL_SIZE:_FIRST], "little")
-                found.append((self._context.procs[sender], packet[_FIRST:]))
+                found.append((self._context.proc(sender), packet[_FIRST:]))
             else:
                 self.replayed += 1
         return found
@@ -169,7 +169,7 @@ def _name(rank: int) -> bytes:
 
 
 def _open(context: RankContext, host: str) -> Datagram:
-    one_host = len(context.local_procs()) == context.size
+    one_host = context.one_host
     found = sorted(context.network.interfaces(), key=lambda other: other.loopback is not one_host)
     try:
         return context.network.datagram(host or found[0].address)

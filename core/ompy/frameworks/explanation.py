@@ -43,6 +43,20 @@ class Change(NamedTuple):
     parameters: tuple[str, ...] = ()
 
 
+class Choice(NamedTuple):
+    """Why a component of coll takes an algorithm for a call.
+
+    Attributes:
+        branches: the way through its rule, in order.
+        limits: numbers that shape the algorithm.
+        changes: what would change it; `protocol` is the algorithm then.
+    """
+
+    branches: tuple[Branch, ...]
+    limits: tuple[Limit, ...]
+    changes: tuple[Change, ...]
+
+
 class OperationAsked(NamedTuple):
     """An operation of GASNet that is asked about.
 

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
+
+# context ids that no agreement takes: by one of these the leaders of two groups meet that have
+# no communicator yet (`JobWorld.bridge`). Arbitrary: a sixteenth of the 16 bits of a header
+FIRST_BRIDGE: Final = 0xF000
+LAST_BRIDGE: Final = 0xFFFF
 
 
 class App(NamedTuple):
@@ -27,16 +33,36 @@ class Placement(NamedTuple):
     """Where one rank runs.
 
     Attributes:
-        rank: in the world.
+        rank: in the job.
         app: index of its program.
         node: index of its host.
-        local_rank: among the ranks of its host.
+        local_rank: among all ranks that its host has had.
     """
 
     rank: int
     app: int
     node: int
     local_rank: int
+
+
+class JobWorld(NamedTuple):
+    """Ranks that have one COMM_WORLD: those a job begins with, or those of one `Spawn`.
+
+    Attributes:
+        first: the job's number of its rank 0; the others follow.
+        size: how many ranks.
+        app: index of its first program.
+        parents: the ranks that have spawned it, in their order; none for the first world.
+        root: the one of these that asked for it; -1 for the first world.
+        bridge: the context id by which that one and rank 0 here meet.
+    """
+
+    first: int
+    size: int
+    app: int = 0
+    parents: tuple[int, ...] = ()
+    root: int = -1
+    bridge: int = 0
 
 
 class Job(NamedTuple):
@@ -52,6 +78,7 @@ class Job(NamedTuple):
         mpi4py: put the drop-in `mpi4py` package in front.
         oversubscribed: a host has more ranks than cores.
         faults: rules of a fault script (`ompy.net.fault_rules`), as plain values.
+        later: the worlds that were started later, in the order of their ranks.
     """
 
     job_id: str
@@ -63,6 +90,40 @@ class Job(NamedTuple):
     mpi4py: bool = True
     oversubscribed: bool = False
     faults: tuple[Mapping[str, Any], ...] = ()
+    later: tuple[JobWorld, ...] = ()
+
+    @property
+    def worlds(self) -> tuple[JobWorld, ...]:
+        """All of it, the one that it began with first."""
+        size = self.later[0].first if self.later else len(self.placements)
+        return (JobWorld(0, size), *self.later)
+
+    def world_of(self, rank: int) -> JobWorld:
+        """The world that a rank of the job is in."""
+        return next(world for world in reversed(self.worlds) if world.first <= rank)
+
+    def apps_of(self, world: JobWorld) -> tuple[App, ...]:
+        """The programs of one of its worlds."""
+        after = [other.app for other in self.later if other.first > world.first]
+        return self.apps[world.app : after[0] if after else None]
+
+    def rows_from(self, rank: int) -> list[tuple[int, int, int, str, int]]:
+        """The ranks from one on, each as a `Proc` takes it."""
+        return [
+            (p.rank, p.node, p.local_rank, self.hosts[p.node], world.first)
+            for world in self.worlds
+            for p in self.placements[max(rank, world.first) : world.first + world.size]
+        ]
+
+    def grown(self, apps: Sequence[App], placements: Sequence[Placement], world: JobWorld) -> Job:
+        """The job with one world more, whose ranks and programs follow those there are."""
+        assert world.first == len(self.placements) == placements[0].rank
+        assert world.app == len(self.apps) == placements[0].app
+        return self._replace(
+            apps=(*self.apps, *apps),
+            placements=(*self.placements, *placements),
+            later=(*self.later, world),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values JSON can carry."""
@@ -70,21 +131,35 @@ class Job(NamedTuple):
         values["mca"] = dict(self.mca)
         values["apps"] = [app._asdict() for app in self.apps]
         values["placements"] = [placement._asdict() for placement in self.placements]
+        values["later"] = [world._asdict() for world in self.later]
         return values
+
+    def packed(self) -> bytes:
+        """As JSON."""
+        return json.dumps(self.to_dict(), separators=(",", ":")).encode()
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Job:
         """The inverse of `to_dict`."""
-        apps = tuple(
-            App(
-                tuple(app["argv"]),
-                app["ranks"],
-                tuple((name, value) for name, value in app["environment"]),
-                app["directory"],
-            )
-            for app in values["apps"]
-        )
+        apps = tuple(map(app_of, values["apps"]))
         placements = tuple(Placement(**placement) for placement in values["placements"])
         names = ("job_id", "mca", "stdin_rank", "mpi4py", "oversubscribed", "faults")
         rest = {key: values[key] for key in names}
-        return cls(apps=apps, hosts=tuple(values["hosts"]), placements=placements, **rest)
+        return cls(
+            apps=apps,
+            hosts=tuple(values["hosts"]),
+            placements=placements,
+            later=tuple(map(world_of, values["later"])),
+            **rest,
+        )
+
+
+def app_of(values: Mapping[str, Any]) -> App:
+    """A program, from plain values as JSON has them."""
+    variables = tuple((name, value) for name, value in values["environment"])
+    return App(tuple(values["argv"]), values["ranks"], variables, values["directory"])
+
+
+def world_of(values: Mapping[str, Any]) -> JobWorld:
+    """A world, from plain values as JSON has them."""
+    return JobWorld(**{**values, "parents": tuple(values["parents"])})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from ompy.data.constants import PROC_NULL
@@ -18,9 +19,11 @@ class Neighbours:
         sources: the member at the other end of each edge that leads here; PROC_NULL for none.
         targets: the member at the other end of each edge that leads away; PROC_NULL for none.
         sending: places in `targets`, in the order of sending; without those of PROC_NULL.
+        receiving: places in `sources` that have a member, in the order of receiving.
+        turns: of each of these, how many edges before it come from the same member.
     """
 
-    __slots__ = ("sending", "sources", "targets")
+    __slots__ = ("receiving", "sending", "sources", "targets", "turns")
 
     def __init__(
         self,
@@ -39,7 +42,12 @@ class Neighbours:
         self.sources = tuple(sources)
         self.targets = tuple(targets)
         self.sending = tuple(place for place in order if targets[place] != PROC_NULL)
-
-    def receiving(self) -> list[int]:
-        """Places in `sources` that have a member, in the order of receiving."""
-        return [place for place, rank in enumerate(self.sources) if rank != PROC_NULL]
+        self.receiving = tuple(
+            place for place, rank in enumerate(self.sources) if rank != PROC_NULL
+        )
+        seen: Counter[int] = Counter()
+        turns = []
+        for place in self.receiving:
+            turns.append(seen[self.sources[place]])
+            seen[self.sources[place]] += 1
+        self.turns = tuple(turns)

@@ -23,7 +23,7 @@ Source: MPI 4.0 chapter 12; Open MPI's framework of the same name.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from ompy.data.layout import Layout
@@ -34,8 +34,9 @@ from ompy.mca.component import ApiVersion, Component
 if TYPE_CHECKING:
     from ompy.frameworks.communicator import Communicator
     from ompy.frameworks.osc_base.word_locks import WordLocks
+    from ompy.frameworks.osc_base.word_posts import WordPosts
 
-API: Final[ApiVersion] = (3, 1)  # Open MPI 4.1: OSC 3.0.0; ours has `straight` besides
+API: Final[ApiVersion] = (3, 2)  # Open MPI 4.1: OSC 3.0.0; ours has `straight` besides
 
 # kinds of windows; Open MPI mpi.h: MPI_WIN_FLAVOR_...
 CREATED: Final = 1
@@ -83,6 +84,24 @@ class Window:
         self.flavor = flavor
         self.sizes = tuple(sizes)
         self.memory = memory
+
+
+class Straight(NamedTuple):
+    """What lets the calls of a window go without a call of its module.
+
+    Attributes:
+        parts: each member's, which all may load from and store into. A put, get or accumulate there
+            is done when the bytes are copied or combined, under the lock for that.
+        locks: of them. Who gives one back calls `wake_waiting` where somebody waits for it.
+        posts: what members tell each other by `Post` and `Complete`. Who tells one that may be
+            asleep calls `wake_sleepers`.
+        barrier: of the members, which nobody is left alone in; or None.
+    """
+
+    parts: list[memoryview]
+    locks: WordLocks
+    posts: WordPosts
+    barrier: Callable[[], None] | None
 
 
 class OscModule:
@@ -212,18 +231,22 @@ class OscModule:
         """A member's part, to load from and store into; None where it cannot be had."""
         return None
 
-    def straight(self) -> tuple[list[memoryview], WordLocks] | None:
-        """What lets operations go without a call of the module; None where they cannot.
-
-        Returns:
-            Each member's part, which all may load from and store into, and their locks. A put, get
-            or accumulate there is done when the bytes are copied or combined, under the lock for
-            that; who gives a lock back calls `wake_waiting` where somebody waits for it.
-        """
+    def straight(self) -> Straight | None:
+        """What lets calls go without a call of the module; None where they cannot."""
         return None
 
     def wake_waiting(self, target: int) -> None:
-        """A lock of `straight` was given back: have those try again who wait for it."""
+        """A lock of `straight` was given back: have those try again who wait for it.
+
+        Args:
+            target: whose; -1 for those of all.
+        """
+
+    def wake_sleepers(self, ranks: Sequence[int]) -> None:
+        """Something was told by words of `straight`: have these members look who may be asleep."""
+
+    def progress(self) -> None:
+        """Let others get on: a call of `straight` does so now and then."""
 
     def leave(self) -> None:
         """This rank finalizes with the window still there: it holds no lock any more."""

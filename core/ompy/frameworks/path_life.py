@@ -155,6 +155,7 @@ class WrongLife(AssertionError):
 _L, _K = Life, Kind
 DOWN: Final = frozenset({_L.DRAINING, _L.HOLDING, _L.ASKING, _L.WAITING, _L.PAUSING, _L.OVER})
 IN_USE: Final = frozenset({_L.WORKING, _L.DOUBTED})
+QUIET: Final = frozenset({_L.FRESH, _L.DRAINING, _L.OVER})
 TRYING: Final = frozenset({_L.OPENING, _L.AGREEING})
 SAID: Final[Mapping[Life, Stage]] = {
     _L.OPENING: Stage.OPENING,
@@ -312,7 +313,7 @@ class PathLife:
             WrongLife: it cannot happen where the path is.
         """
         self._look_up(kind)
-        before = self.life
+        before, used = self.life, self._used
         acts: list[Act] = []
         match kind:
             case Kind.BROKE | Kind.DEAD:
@@ -333,7 +334,7 @@ class PathLife:
                 self.life, acts = Life.WORKING, self._unask()
             case Kind.LEFT | Kind.ENDING:
                 acts = self._over(kind)
-        assert self.life in TABLE[before, kind], (before, kind, self.life)
+        self._check(before, kind, used)
         return acts
 
     def word(self, number: int, stage: Stage, now: int) -> list[Act]:
@@ -348,10 +349,26 @@ class PathLife:
         if kind is None or self.life is Life.OVER:
             return self._refuse()
         self._look_up(kind)
-        before = self.life
+        before, used = self.life, self._used
         acts = self._heard(kind, number, stage, now)
-        assert self.life in TABLE[before, kind], (before, kind, self.life)
+        self._check(before, kind, used)
         return acts
+
+    def _check(self, before: Life, kind: Kind, used: int) -> None:
+        """What cannot be, whatever has happened; `used` is the last generation before it."""
+        assert self.life in TABLE[before, kind], (before, kind, self.life)
+        assert self._used >= used, f"generation {self._used} is used again after {used}"
+        assert self._proposed >= self.number, f"{self.number} was never proposed"
+        if self.life in IN_USE:
+            assert self.number == self._used > 0, f"{self.number} is used and not agreed on"
+            assert not self.told_broken, "those above know that it can be used"
+            assert not self.tries, "tries are counted from a break to the next success"
+        elif self.life in TRYING:
+            assert self.number > self._used, f"{self.number} was used before"
+        elif self.life in QUIET:
+            assert self.due is None, "no moment of it is waited for"
+            assert not self._asked, "no agent is asked about it"
+        assert self.life is not Life.FRESH or not self.told_broken, "a break is never forgotten"
 
     def _heard(self, kind: Kind, number: int, stage: Stage, now: int) -> list[Act]:
         """What a word of the peer that may come here asks for."""

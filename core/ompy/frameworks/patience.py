@@ -17,7 +17,7 @@ itself. So nothing is asked, and nothing posted, while all goes well.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 from struct import Struct
@@ -45,31 +45,26 @@ ANSWER: Final = 2
 _INQUIRY: Final = Struct("<QQ")  # what it is; a word
 
 
-def wait_for_message(communicator: Communicator, request: Request, rank: int) -> None:
-    """Wait for a message of a collective call.
+def only(rank: int) -> tuple[int, ...]:
+    """One member, as `inquire` asks whom it waits for."""
+    return (rank,)
+
+
+def inquire(
+    communicator: Communicator, waitable: Waitable, awaited: Callable[[], Iterable[int]]
+) -> None:
+    """Go on waiting, and ask those it waits for which call they are in.
 
     Args:
-        communicator: whose call it is.
-        request: the message.
-        rank: the member it comes from or goes to.
-
-    Raises:
-        MPIError: the message failed; or ERR_OTHER, the member has made another call.
-    """
-    if not request.complete and not communicator.context.engine.wait(request, PATIENCE):
-        inquire(communicator, request, (rank,))
-    if request.error:
-        raise MPIError(request.error, request.detail)
-
-
-def inquire(communicator: Communicator, waitable: Waitable, peers: Iterable[int]) -> None:
-    """Go on waiting, and ask the peers which call they are in.
+        communicator: whose last call it is.
+        waitable: completes when it goes on.
+        awaited: says which members have to do something first, all of them.
 
     Raises:
         MPIError: ERR_OTHER, one of them, or one that asks here, has made another call.
     """
     engine = communicator.context.engine
-    wait = LongWait(communicator, communicator.order.word, peers)
+    wait = LongWait(communicator, communicator.order.word, awaited, waitable)
     with engine.lock:
         waitable.notify(wait.end)
         wait.begin()
@@ -144,17 +139,24 @@ class LongWait(Poller):
     Attributes:
         communicator: whose call it is.
         word: of the call.
+        served: what the call waits for.
         over: completes with what is waited for, or when another call was found.
         problem: that, or None.
     """
 
-    def __init__(self, communicator: Communicator, word: int, peers: Iterable[int]) -> None:
+    def __init__(
+        self,
+        communicator: Communicator,
+        word: int,
+        awaited: Callable[[], Iterable[int]],
+        served: Waitable,
+    ) -> None:
         self.communicator = communicator
         self.word = word
+        self.served = served
         self.over = Waitable()
         self.problem: MPIError | None = None
-        procs, me = communicator.procs, communicator.context.me
-        self._peers = [rank for rank in peers if procs[rank] is not me]
+        self._awaited = awaited
         self._inquiries = inquiries_of(communicator.context)
         self._engine = communicator.context.engine
         self._timer: Timer | None = None
@@ -164,8 +166,13 @@ class LongWait(Poller):
         if self.word and not self.over.complete:
             self._engine.add_poller(self)
             self._inquiries.enter(self)
-            for rank in self._peers:
+            for rank in self.awaited():
                 self._inquiries.tell(self.communicator, rank, ASK, self.word)
+
+    def awaited(self) -> list[int]:
+        """The other members that have to do something first."""
+        procs, me = self.communicator.procs, self.communicator.context.me
+        return [rank for rank in self._awaited() if procs[rank] is not me]
 
     def leave(self) -> None:
         """Listen no longer."""
@@ -186,13 +193,17 @@ class LongWait(Poller):
 
     def _ended(self) -> int:
         procs = self.communicator.procs
-        return next((rank for rank in self._peers if procs[rank].departed), -1)
+        return next((rank for rank in self.awaited() if procs[rank].departed), -1)
 
     def _give_up(self) -> None:
         """The message of a peer that has ended would have been here."""
         if self.over.complete:
             return
-        proc, name = self.communicator.procs[self._ended()], self.communicator.name
+        ended, name = self._ended(), self.communicator.name
+        if ended < 0:
+            self._timer = None
+            return
+        proc = self.communicator.procs[ended]
         self.problem = MPIError(
             ERR_PROC_FAILED,
             f"{proc} {proc.departed}, without taking part in {call_text(self.word)}, collective "
@@ -222,6 +233,11 @@ class CallInquiries:
         self._posted: list[Request] = []
         self._sent: list[Request] = []
         self._early: list[tuple[Communicator, int, int]] = []
+
+    @property
+    def waits(self) -> list[LongWait]:
+        """The calls that wait for long."""
+        return list(self._waits)
 
     def enter(self, wait: LongWait) -> None:
         """A call waits for long: listen from now on."""

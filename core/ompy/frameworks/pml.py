@@ -31,13 +31,15 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from ompy.compiled import DECLARING, ccall, cclass
 from ompy.data.convertor import Convertor
 from ompy.data.errors import ERR_PROC_FAILED, ERR_UNSUPPORTED_OPERATION, MPIError
-from ompy.data.request import Request
+from ompy.data.request import Request, Waitable
 from ompy.mca.component import ApiVersion, Component
 
 if TYPE_CHECKING:
     from ompy.frameworks.bml import Bml
+    from ompy.frameworks.btl import BtlModule
     from ompy.frameworks.context import RankContext
     from ompy.frameworks.explanation import Explanation
+    from ompy.frameworks.needs import Need, Traffic
 
 if DECLARING:
     from ompy.frameworks.communicator import Communicator
@@ -45,8 +47,10 @@ if DECLARING:
 # 2.0: reference openmpi.md 0.6, PML 2.0.0 (Open MPI 4.x); 2.1 adds wrappers, and asks nothing
 # new of a component made for 2.0; 2.2 has buffered sends keep what is not sent, by themselves;
 # 2.3 has a PML explain its choices and say what it waits for, if it likes; 2.4 tells it of a send
-# that its caller waits for
-API: Final[ApiVersion] = (2, 4)
+# that its caller waits for; 2.5 asks what it has counted; 2.6 what a request needs of others, and
+# has it fail what is under way in a communicator that is revoked, and what waits for anybody when a
+# member has died; 2.7 how many messages it has sent to whom
+API: Final[ApiVersion] = (2, 7)
 
 # communication modes; seed ob1: standard, buffered, synchronous and ready
 STANDARD: Final = 0
@@ -89,6 +93,13 @@ class Pml:
     def remove_communicator(self, communicator: Communicator) -> None:
         """End matching for a communicator."""
         raise NotImplementedError
+
+    def add_btl(self, module: BtlModule) -> None:
+        """Use a BTL module that was made later, for processes of another world, as those before.
+
+        Raises:
+            MPIError: it cannot be used; the text says why.
+        """
 
     @ccall
     def isend(
@@ -154,12 +165,52 @@ class Pml:
         fails with `code`, once all that was sent is taken in.
         """
 
+    def revoke(self, communicator: Communicator, spared: int) -> None:
+        """Fail what is under way in a communicator with ERR_REVOKED (since API 2.6).
+
+        Nothing more begins there, as the caller sees to it. What has come stays unreceived.
+
+        Args:
+            communicator: which.
+            spared: internal tag of messages that go on.
+        """
+
+    def resume_receives(self, communicator: Communicator) -> None:
+        """Have receives that failed with ERR_PROC_FAILED_PENDING wait again (since API 2.6).
+
+        They are from ANY_SOURCE, and the program has acknowledged more of the members that died.
+        They go behind the receives that were posted meanwhile.
+        """
+
     def unreceived(self, communicator: Communicator) -> list[tuple[int, int]]:
         """Sources and tags, internal ones too, of messages that are here and nobody has asked for.
 
         For what is said of an error. A PML that does not know them says none.
         """
         return []
+
+    def need(self, waitable: Waitable) -> Need | None:
+        """What the ranks named have to do before this can complete (since API 2.6).
+
+        Only what surely needs them is a need: None for what is under way, or not known. The caller
+        holds the rank's lock.
+        """
+        return None
+
+    def traffic(self, communicator: Communicator) -> Traffic | None:
+        """The messages sent and taken in in a communicator; None if not known (since API 2.6).
+
+        Two ranks whose numbers agree have no message from the one to the other under way. The
+        caller holds the rank's lock.
+        """
+        return None
+
+    def messages_to(self) -> dict[int, int]:
+        """How many messages it has numbered for each rank of the job (since API 2.7).
+
+        Read at any moment, by a signal handler too. Empty if it is not known.
+        """
+        return {}
 
     @ccall
     def send(
@@ -210,6 +261,13 @@ class Pml:
         """
         return []
 
+    def counted(self) -> dict[str, int]:
+        """What it has counted, by name (since API 2.5): the values of its component's `pvars`.
+
+        It changes nothing, and costs what it takes to look everywhere.
+        """
+        return {}
+
     @ccall
     def finalize(self) -> None:
         """Deliver what was accepted and end."""
@@ -245,6 +303,10 @@ class PmlWrapper(Pml):
     def remove_communicator(self, communicator: Communicator) -> None:
         """Hand on."""
         self.inner.remove_communicator(communicator)
+
+    def add_btl(self, module: BtlModule) -> None:
+        """Hand on."""
+        self.inner.add_btl(module)
 
     @ccall
     def isend(
@@ -294,9 +356,29 @@ class PmlWrapper(Pml):
         """Hand on."""
         self.inner.abandon(communicator, tag, code)
 
+    def revoke(self, communicator: Communicator, spared: int) -> None:
+        """Hand on."""
+        self.inner.revoke(communicator, spared)
+
+    def resume_receives(self, communicator: Communicator) -> None:
+        """Hand on."""
+        self.inner.resume_receives(communicator)
+
     def unreceived(self, communicator: Communicator) -> list[tuple[int, int]]:
         """Hand on."""
         return self.inner.unreceived(communicator)
+
+    def need(self, waitable: Waitable) -> Need | None:
+        """As the PML inside says."""
+        return self.inner.need(waitable)
+
+    def traffic(self, communicator: Communicator) -> Traffic | None:
+        """As the PML inside says."""
+        return self.inner.traffic(communicator)
+
+    def messages_to(self) -> dict[int, int]:
+        """As the PML inside says."""
+        return self.inner.messages_to()
 
     @ccall
     def wait(self, communicator: Communicator, request: Request) -> Request:
@@ -308,6 +390,10 @@ class PmlWrapper(Pml):
     ) -> Explanation:
         """Hand on."""
         return self.inner.explain(communicator, target, size, mode, contiguous)
+
+    def counted(self) -> dict[str, int]:
+        """Hand on."""
+        return self.inner.counted()
 
     def waiting(self) -> list[str]:
         """Hand on."""

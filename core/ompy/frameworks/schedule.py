@@ -17,12 +17,16 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
+from ompy.compiled import DECLARING, ccall, cclass, cfunc
 from ompy.data.errors import ERR_OTHER, MPIError
 from ompy.data.request import Request
 from ompy.engine.base import Poller
 from ompy.engine.timers import Timer
 from ompy.frameworks.exchange import WITHDRAWAL_TIMEOUT, Exchange
 from ompy.frameworks.patience import PATIENCE, LongWait
+
+if DECLARING:
+    from ompy.engine.base import Engine
 
 Schedule = Generator[None, None, None]
 Steps = Generator[None, None, memoryview]  # a part of a schedule that gives its result
@@ -48,6 +52,7 @@ def complete_schedule(exchange: Exchange, schedule: Schedule) -> None:
         raise
 
 
+@cclass
 class CollectiveRequest(Request):
     """A collective operation under way.
 
@@ -55,13 +60,15 @@ class CollectiveRequest(Request):
         problem: what a user's reduction function raised, or None.
     """
 
-    __slots__ = ("problem",)
+    problem: Exception | None
+    __slots__ = tuple(__annotations__)
 
     def __init__(self) -> None:
-        super().__init__()
-        self.problem: Exception | None = None
+        Request.__init__(self)
+        self.problem = None
 
 
+@cclass
 class Progression(Poller):
     """Runs a schedule by the completions of its messages.
 
@@ -69,18 +76,17 @@ class Progression(Poller):
         request: completes when the schedule has ended, or with the first failure.
     """
 
-    __slots__ = (
-        "_engine",
-        "_exchange",
-        "_failure",
-        "_long",
-        "_missing",
-        "_patience",
-        "_queued",
-        "_schedule",
-        "_timer",
-        "request",
-    )
+    _engine: Engine
+    _exchange: Exchange
+    _failure: MPIError | None
+    _long: LongWait | None
+    _missing: int
+    _patience: Timer | None
+    _queued: bool
+    _schedule: Schedule
+    _timer: Timer | None
+    request: CollectiveRequest
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, exchange: Exchange, schedule: Schedule) -> None:
         self.request = CollectiveRequest()
@@ -89,11 +95,12 @@ class Progression(Poller):
         self._schedule = schedule
         self._missing = 0
         self._queued = False
-        self._failure: MPIError | None = None
-        self._timer: Timer | None = None
-        self._patience: Timer | None = None
-        self._long: LongWait | None = None
+        self._failure = None
+        self._timer = None
+        self._patience = None
+        self._long = None
 
+    @ccall
     def begin(self) -> CollectiveRequest:
         """Take the first step, and all that follow without waiting."""
         with self._engine.lock:
@@ -108,7 +115,7 @@ class Progression(Poller):
         if self.request.complete or self._failure is not None:
             return
         exchange = self._exchange
-        self._long = LongWait(exchange.communicator, exchange.word, exchange.awaited())
+        self._long = LongWait(exchange.communicator, exchange.word, exchange.awaited, self.request)
         self._long.over.notify(self._differs)
         self._long.begin()
 
@@ -123,6 +130,7 @@ class Progression(Poller):
         if self._long is not None:
             self._long.leave()
 
+    @ccall
     def poll(self) -> int:
         """Take the next step."""
         self._engine.remove_poller(self)
@@ -132,10 +140,12 @@ class Progression(Poller):
         self._advance()
         return 1
 
+    @ccall
     def arm(self) -> bool:
         """The rank must not sleep: there is a step to take."""
         return not self._queued
 
+    @cfunc
     def _advance(self) -> None:
         try:
             while True:
@@ -151,6 +161,7 @@ class Progression(Poller):
             self.request.problem = problem
             self._withdraw(MPIError(ERR_OTHER, f"{type(problem).__name__} in a reduction"))
 
+    @cfunc
     def _await(self, requests: list[Request]) -> bool:
         """Be told when these complete; whether there are any."""
         self._missing = len(requests)
@@ -167,6 +178,7 @@ class Progression(Poller):
             self._queued = True
             self._engine.add_poller(self)
 
+    @cfunc
     def _withdraw(self, problem: MPIError) -> None:
         """Fail, when nothing is stored in the user's memory any more or after a while."""
         self._failure = self._exchange.explained(problem)
@@ -178,6 +190,7 @@ class Progression(Poller):
         if not self.request.complete:
             self._timer = self._engine.call_later(WITHDRAWAL_TIMEOUT, self._fail)
 
+    @cfunc
     def _may_fail(self) -> None:
         if not self._exchange.receiving():
             self._fail()

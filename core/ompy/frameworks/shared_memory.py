@@ -12,8 +12,14 @@ from typing import Final
 from ompy.frameworks.coll import TAG_SHARED_MEMORY
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.exchange import Exchange
-from ompy.frameworks.schedule import Schedule, complete_schedule
-from ompy.net.base import LinkError, Network, ProcessCopy, RegionLocks
+from ompy.frameworks.schedule import (
+    CollectiveRequest,
+    Progression,
+    Schedule,
+    complete_schedule,
+)
+from ompy.net.base import LinkError, Network
+from ompy.net.process_copy import ProcessCopy, RegionLocks
 
 PLACE: Final = Struct("<QQQQQ")  # process, descriptor, number, offset, proof; all 0 for none
 PAGE: Final = 4096  # bytes; x86 and most aarch64
@@ -97,15 +103,36 @@ def share(communicator: Communicator, size: int) -> SharedMemory:
 
     All members call it together. It is zero but for the proof at its beginning.
     """
+    shared, copy = _prepare(communicator)
+    exchange = Exchange(communicator, TAG_SHARED_MEMORY)
+    plan = _offer if communicator.rank == 0 else _accept
+    complete_schedule(exchange, plan(exchange, shared, copy, size))
+    return shared
+
+
+def begin_to_share(
+    communicator: Communicator, size: int, tag: int
+) -> tuple[SharedMemory, CollectiveRequest]:
+    """The same in the background; the memory is there, or is not, when the request is complete.
+
+    Args:
+        communicator: whose members share it.
+        size: bytes.
+        tag: of the messages.
+    """
+    shared, copy = _prepare(communicator)
+    exchange = Exchange(communicator, tag)
+    plan = _offer if communicator.rank == 0 else _accept
+    return shared, Progression(exchange, plan(exchange, shared, copy, size)).begin()
+
+
+def _prepare(communicator: Communicator) -> tuple[SharedMemory, ProcessCopy | None]:
     network = communicator.context.network
     with communicator.context.engine.lock:
         copy = network.process_copy()
         shared = SharedMemory(network, copy)
         network.doorbell(communicator.context.me.local_rank)  # arms it as what wakes this rank
-    exchange = Exchange(communicator, TAG_SHARED_MEMORY)
-    plan = _offer if communicator.rank == 0 else _accept
-    complete_schedule(exchange, plan(exchange, shared, copy, size))
-    return shared
+    return shared, copy
 
 
 def _offer(

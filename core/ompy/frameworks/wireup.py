@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from ompy.frameworks.proc import Modex
+from ompy.data.errors import ERR_RANK, ERR_UNSUPPORTED_OPERATION, MPIError
+from ompy.data.request import Request
+from ompy.frameworks.proc import Modex, Proc
+
+
+class Inquiry(Request):
+    """What was asked of the launcher, complete when it has answered.
+
+    Attributes:
+        answer: what it said.
+    """
+
+    __slots__ = ("answer",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answer = b""
 
 
 class WireUp:
@@ -58,6 +75,37 @@ class WireUp:
         Their names begin with its number and a colon. Whoever started it removes them then; here,
         nobody does.
         """
+
+    def found_job(self) -> None:
+        """See that there is a launcher who can be asked; of effect where nobody launched this rank.
+
+        Raises:
+            MPIError: ERR_SPAWN, there can be none.
+        """
+
+    def procs_from(self, rank: int) -> Sequence[Proc]:
+        """The processes of the job from a number on, as far as they are known of.
+
+        Args:
+            rank: in the job; of one that was started later.
+
+        Raises:
+            MPIError: ERR_RANK, there is none.
+        """
+        raise MPIError(ERR_RANK, f"there is no rank {rank} in this job")
+
+    def ask_launcher(self, what: str, header: Mapping[str, Any], body: bytes = b"") -> Inquiry:
+        """Ask the launcher something; who waits for the answer waits with the engine.
+
+        Args:
+            what: `spawn`, or one of what `runtime/machines/ports.py` knows.
+            header: small values.
+            body: more.
+
+        Raises:
+            MPIError: there is no launcher that could answer.
+        """
+        raise MPIError(ERR_UNSUPPORTED_OPERATION, f"{what}: nobody has launched this process")
 
     def abort(self, code: int, reason: str) -> None:
         """End the whole job with exit code `code`; does not return in a launched process."""

@@ -15,8 +15,8 @@ from ompy.gasnet.life import Gasnet
 from ompy.mca.errors import ComponentError, UsageError
 from ompy.runtime.conduit_selection import select_conduit
 from ompy.runtime.process import RankProcess
+from ompy.runtime.rank_start import leave, start
 from ompy.runtime.uncaught import end_job_on_exception
-from ompy.runtime.world import leave, start
 
 
 class _Ending(SystemExit):

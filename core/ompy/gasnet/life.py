@@ -36,14 +36,14 @@ from ompy.runtime.call_account import Group
 if TYPE_CHECKING:
     from ompy.frameworks.explanation import Explanation, OperationAsked
 
-FAREWELL: Final = EXTENDED_HANDLERS[3]
+EXIT_BARRIER: Final = EXTENDED_HANDLERS[3]
 PAGE_SIZE: Final = mmap.PAGESIZE
 # what the API's own handlers are called in a trace
 OWN_NAMES: Final = {
     FILL: "memset",
     FILLED: "memset done",
     ROUND: "barrier",
-    FAREWELL: "farewell",
+    EXIT_BARRIER: "exit barrier",
     ATOMIC: "atomic",
     ATOMIC_DONE: "atomic done",
     COLLECTIVE: "collective",
@@ -153,7 +153,7 @@ class Gasnet(TeamCalls):
         self._fill_table(chosen)
         self._prepare_fills()
         self._prepare_barriers()
-        self._prepare_farewell()
+        self._prepare_exit_barrier()
         self._prepare_atomics()
         self._prepare_collectives()
         try:
@@ -252,7 +252,7 @@ class Gasnet(TeamCalls):
 
         Who waits for a condition of its own, or has come to its end, may well mean to be ended.
         """
-        if not self._attached or self._farewell.entered:
+        if not self._attached or self._exit_barrier.entered:
             return
         lines = self._begun()
         if lines:
@@ -264,14 +264,14 @@ class Gasnet(TeamCalls):
 
     def _part(self) -> None:
         """Wait for the others to come here, as long as the conduit says."""
-        machine, engine = self._farewell, self._engine
+        machine, engine = self._exit_barrier, self._engine
         machine.enter(Knowledge(ANONYMOUS, 0))
         timeout = self._conduit.exit_timeout()
         end = engine.now() + timeout - timeout // _LAST
         while True:
             while (message := machine.next_round()) is not None:
                 words = [message.parity, message.number]
-                self._send_request(Category.SHORT, message.peer, FAREWELL, words)
+                self._send_request(Category.SHORT, message.peer, EXIT_BARRIER, words)
             left = end - engine.now()
             if machine.complete():
                 self._met = True
@@ -280,14 +280,14 @@ class Gasnet(TeamCalls):
                 self._conduit.exit_limit = timeout // _LAST
                 return
 
-    def _prepare_farewell(self) -> None:
+    def _prepare_exit_barrier(self) -> None:
         """Have the handler in the table."""
-        self._farewell = Dissemination(self._me, self._conduit.context.size)
-        self._add_handler(FAREWELL, self._on_farewell)
+        self._exit_barrier = Dissemination(self._me, self._conduit.context.size)
+        self._add_handler(EXIT_BARRIER, self._on_exit_barrier)
 
-    def _on_farewell(self, _token: Token, _payload: memoryview, words: Sequence[int]) -> None:
+    def _on_exit_barrier(self, _token: Token, _payload: memoryview, words: Sequence[int]) -> None:
         parity, number = words
-        self._farewell.take_round(parity, number, Knowledge(ANONYMOUS, 0))
+        self._exit_barrier.take_round(parity, number, Knowledge(ANONYMOUS, 0))
 
     # --- how it waits
 
@@ -362,7 +362,7 @@ class Gasnet(TeamCalls):
     def get_node_info(self) -> list[NodeInfo]:
         """Where all ranks run, by rank."""
         self._need_init()
-        return [NodeInfo(proc.node, proc.hostname) for proc in self._conduit.context.procs]
+        return [NodeInfo(proc.node, proc.hostname) for proc in self._conduit.context.world]
 
     def neighbours(self) -> Sequence[int]:
         """Ranks of this host, this one among them."""
@@ -381,7 +381,7 @@ class Gasnet(TeamCalls):
         lines = ["the condition of a block_until"] * self._blocked
         if not self._attached:
             return [*lines, *self._conduit.waiting()]
-        return [*lines, *self._awaited("the end of all", self._farewell), *self._begun()]
+        return [*lines, *self._awaited("the end of all", self._exit_barrier), *self._begun()]
 
     def _begun(self) -> list[str]:
         """Barriers and transfers that are not over."""

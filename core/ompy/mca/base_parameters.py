@@ -9,8 +9,9 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from ompy.mca.enumerators import VERBOSITY, VERBOSITY_WORDS
-from ompy.mca.files import parameter_set_directory
 from ompy.mca.parameter import BASE, Flag, Parameter, Scope, Synonym
+from ompy.mca.parameter_files import parameter_set_directory
+from ompy.mca.performance import PVARS
 from ompy.mca.reporting import FORMATS, TEXT
 from ompy.mca.settings import (
     DEPRECATED_PARAM_FILES,
@@ -33,6 +34,8 @@ PREFIX: Final = f"mca_{BASE}_"
 EXPORT_LIST: Final = "mca_base_env_list"
 EXPORT_DELIMITER: Final = "mca_base_env_list_delimiter"
 SHOW_LOAD_ERRORS: Final = "mca_base_component_show_load_errors"
+DEADLOCK_DETECTION: Final = "mca_base_deadlock_detection"
+DEADLOCK_PATIENCE: Final = "mca_base_deadlock_patience_ms"
 IN_TREE_ONLY: Final = "mca_base_component_disable_dlopen"
 SUPPRESS_OVERRIDE_WARNING: Final = "mca_base_suppress_override_warning"
 
@@ -46,6 +49,31 @@ def _deprecated(name: str) -> tuple[Synonym, ...]:
 
 
 MCA_PARAMETERS: Final = (
+    _own(
+        PVARS,
+        "string",
+        "",
+        "Performance variables that ranks tell when the job ends: names separated by commas, in "
+        "which * stands for anything, or all. The same as --pvars; ompy-info --pvars lists them.",
+        3,
+    ),
+    _own(
+        DEADLOCK_DETECTION,
+        "bool",
+        True,
+        "Whether a job ends when ranks can never go on: each waits in MPI for what only another of "
+        "them could do. The same as --no-deadlock-detection for false.",
+        3,
+    ),
+    _own(
+        DEADLOCK_PATIENCE,
+        "uint32_t",
+        250,  # arbitrary: longer than most waits, short for a person
+        "How long a rank sleeps in a call before it says so to the launcher, which finds out "
+        "whether it can ever go on.",
+        6,
+        unit="ms",
+    ),
     _own(
         PARAM_FILES,
         "string",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Final
 
 from ompy.mca.parameter import Parameter, Values
+from ompy.mca.performance import PerformanceVariable
 
 ApiVersion = tuple[int, int]
 
@@ -29,6 +30,7 @@ class Component:
             same major and a minor not newer than its own.
         parameters: what the user may set. `priority` is one of them in every framework
             that selects by priority.
+        pvars: its performance variables; a BTL's `counters`, a PML's `counted` have the values.
         exclusive: pairs of its parameters of which the user may set one only
             (reference openmpi.md 1.6.6).
         rank_modules: modules that a rank imports when the component is put to work. Those of
@@ -41,6 +43,7 @@ class Component:
     version: ClassVar[str]
     api: ClassVar[ApiVersion]
     parameters: ClassVar[tuple[Parameter, ...]] = ()
+    pvars: ClassVar[tuple[PerformanceVariable, ...]] = ()
     exclusive: ClassVar[tuple[tuple[str, str], ...]] = ()
     rank_modules: ClassVar[tuple[str, ...]] = ()
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ompy.mca.base_parameters import IN_TREE_ONLY, version_parameters
 from ompy.mca.component import Component
+from ompy.mca.component_records import ComponentRecord, State
 from ompy.mca.declarations import name_fault
 from ompy.mca.diversion import Diversion
 from ompy.mca.enumerators import VERBOSITY
@@ -15,7 +16,6 @@ from ompy.mca.errors import ComponentError, UsageError, did_you_mean
 from ompy.mca.groups import HOOKS
 from ompy.mca.loading import LoadFailure, load_component, load_target
 from ompy.mca.parameter import BASE, Flag, Synonym
-from ompy.mca.records import ComponentRecord, State
 from ompy.mca.reporting import TEXT, Reporter
 from ompy.mca.selection import Selection, parse_selection
 from ompy.mca.settings import LOG_FORMAT

@@ -22,8 +22,8 @@ from ompy.mca.parameter import (
 )
 
 if TYPE_CHECKING:
+    from ompy.mca.component_records import ComponentRecord
     from ompy.mca.groups import Framework
-    from ompy.mca.records import ComponentRecord
 
 NAME_LONGEST: Final = 63  # characters; reference openmpi.md 1.1
 RESERVED: Final = frozenset(parameter.name for parameter in version_parameters("0"))

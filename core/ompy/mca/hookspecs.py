@@ -32,7 +32,7 @@ from ompy.mca.hooks import HookCaller
 from ompy.mca.loading import summary, traceback_text
 
 if TYPE_CHECKING:
-    from ompy.mca.records import ComponentRecord
+    from ompy.mca.component_records import ComponentRecord
     from ompy.mca.registry import Registry
     from ompy.mca.reporting import Finding
 

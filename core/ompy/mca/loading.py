@@ -7,9 +7,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from ompy.mca.component import Component
+from ompy.mca.component_records import ComponentRecord, State
 from ompy.mca.declarations import component_fault
 from ompy.mca.parameter import Parameter
-from ompy.mca.records import ComponentRecord, State
 
 if TYPE_CHECKING:
     from types import ModuleType

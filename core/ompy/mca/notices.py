@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
+from ompy.mca.component_records import ComponentRecord, State
 from ompy.mca.errors import nearest
 from ompy.mca.parameter import WITHOUT_MEANING, Flag, Synonym, is_known_elsewhere
-from ompy.mca.records import ComponentRecord, State
 from ompy.mca.settings import IMMEDIATE
 
 if TYPE_CHECKING:

@@ -19,13 +19,13 @@ from ompy.mca.base_parameters import (
     own_parameters,
 )
 from ompy.mca.component import Component, NotAvailable
+from ompy.mca.component_records import WANTING, ComponentRecord, State
 from ompy.mca.components import ComponentTable
 from ompy.mca.diversion import Diversion
 from ompy.mca.errors import ComponentsFailed, UsageError, did_you_mean
 from ompy.mca.groups import HOOKS, MCA
 from ompy.mca.loading import summary, traceback_text
 from ompy.mca.parameter import BASE, LAYERS, Parameter, Values, is_known_elsewhere
-from ompy.mca.records import WANTING, ComponentRecord, State
 from ompy.mca.reporting import JSON, Reporter
 from ompy.mca.selection import LoadErrors, Selection
 from ompy.mca.settings import DEFAULT, STRICT_PLUGINS, Origin, Setting

@@ -73,7 +73,7 @@ def _any_format(view: memoryview) -> memoryview:
     held by what is returned here, and the collector of Python 3.11 clears a memoryview in a cycle
     while others still hold its buffers, and crashes when they let go.
     """
-    from _pickle import PickleBuffer  # the one door to such memory
+    from _pickle import PickleBuffer  # the one way to such memory
 
     owner = view.obj
     with suppress(BufferError, TypeError):  # it has gaps, where a part of it has none

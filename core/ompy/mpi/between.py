@@ -10,7 +10,7 @@ of one group. Until there is one between the groups, their leaders tell each oth
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import chain
 from struct import Struct
@@ -19,21 +19,20 @@ from typing import Any, Final
 from ompy.data.constants import UNDEFINED
 from ompy.data.convertor import ContiguousConvertor, GrowingConvertor
 from ompy.data.errors import ERR_ARG, ERR_COMM, ERR_GROUP, ERR_RANK, MPIError
-from ompy.data.request import Request
+from ompy.engine.base import Engine
 from ompy.frameworks import patience
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.pml import STANDARD
 from ompy.frameworks.proc import Proc
-from ompy.mpi.agreement import (
+from ompy.frameworks.values import pack_values, unpack_values
+from ompy.mpi.communicators import agree_on_communicator, tag_of_leaders
+from ompy.mpi.context_agreement import (
     Ask,
     agree_on_context,
     exchange_between,
     exchange_values,
-    pack_values,
     release_context,
-    unpack_values,
 )
-from ompy.mpi.communicators import agree_on_communicator, tag_of_leaders
 from ompy.mpi.group import Group
 from ompy.mpi.peers import with_size
 from ompy.mpi.state import CommState, World
@@ -60,15 +59,38 @@ def create(
     """
     if not 0 <= local_leader < state.size:
         raise state.fail(ERR_RANK, f"local leader {local_leader} is not in {with_size(state)}")
-    leaders = _Leaders(state, local_leader, peer, remote_leader, tag)
-    made: CommState = state.call(_create, state, leaders)
+    talk = _PeerTalk(state.world.engine, peer, remote_leader, tag_of_leaders(tag))
+    leaders = Leaders(state, local_leader, state.communicator.order.tag(), talk.swap)
+    made: CommState = state.call(create_by, state, leaders)
     return made
 
 
-def _create(state: CommState, leaders: _Leaders) -> CommState:
+def connect(state: CommState, leaders: Leaders, procs: Sequence[Proc], name: str) -> CommState:
+    """A communicator between this group and another that is known; all of both call this.
+
+    Args:
+        state: of this group.
+        leaders: how the two talk.
+        procs: the other one.
+        name: for messages to people; empty for the usual one.
+
+    Raises:
+        MPIError: it cannot be made.
+    """
+    made = _made(state.world, partial(_everybody, leaders.ask), state.communicator.procs, procs)
+    made.communicator.name = name or made.communicator.name
+    return made
+
+
+def create_by(state: CommState, leaders: Leaders) -> CommState:
+    """The same, told how the leaders talk.
+
+    Raises:
+        MPIError: it cannot be made.
+    """
     own, world = state.communicator.procs, state.world
     _, theirs = leaders.ask(_NUMBER.pack(world.context.rank))
-    procs = [world.context.procs[_NUMBER.unpack(value)[0]] for value in theirs]
+    procs = [world.context.proc(_NUMBER.unpack(value)[0]) for value in theirs]
     shared = set(procs) & set(own)
     if shared:  # all see that
         who = min(shared, key=lambda proc: proc.rank)
@@ -101,7 +123,7 @@ def subset(state: CommState, group: Group) -> CommState | None:
             raise state.fail(ERR_GROUP, f"{proc} is not in this group of {communicator.name}")
     said = b"".join(_NUMBER.pack(proc.rank) for proc in wanted)
     _, theirs = state.call(exchange_between, communicator, communicator.order.tag(), said)
-    there = [world.context.procs[number] for (number,) in _NUMBER.iter_unpack(theirs[0])]
+    there = [world.context.proc(number) for (number,) in _NUMBER.iter_unpack(theirs[0])]
     return _of_some(state, wanted, there)
 
 
@@ -128,7 +150,7 @@ def _of_color(world: World, values: Sequence[bytes], color: int) -> list[Proc]:
         for place, (its_color, its_key, number) in enumerate(rows)
         if its_color == color != UNDEFINED
     ]
-    return [world.context.procs[number] for _, _, number in sorted(chosen)]
+    return [world.context.proc(number) for _, _, number in sorted(chosen)]
 
 
 def _of_some(state: CommState, here: Sequence[Proc], there: Sequence[Proc]) -> CommState | None:
@@ -182,18 +204,24 @@ def _everybody(ask: Any, said: bytes) -> list[bytes]:
     return list(chain(*ask(said)))
 
 
-class _Leaders:
+class Leaders:
     """How two groups talk that have no communicator yet."""
 
     def __init__(
-        self, state: CommState, leader: int, peer: CommState | None, remote: int, tag: int
+        self, state: CommState, leader: int, tag: int, swap: Callable[[bytes], memoryview | bytes]
     ) -> None:
+        """They have said nothing.
+
+        Args:
+            state: of this group.
+            leader: rank in it.
+            tag: internal tag nobody else uses at the same time in this group.
+            swap: the leader tells the other one something, and hears the same of it.
+        """
         self._state = state
         self._leader = leader
-        self._peer = peer
-        self._remote = remote
-        self._peer_tag = tag_of_leaders(tag)
-        self._tag = state.communicator.order.tag()
+        self._swap = swap
+        self._tag = tag
 
     def ask(self, said: bytes) -> tuple[list[bytes], list[bytes]]:
         """What the members of this group and of the other one say."""
@@ -213,29 +241,48 @@ class _Leaders:
             patience.abandon(self._state.communicator, self._tag, problem)
             raise
 
-    def _swap(self, data: bytes) -> memoryview:
+
+class _PeerTalk:
+    """Two leaders talk in a communicator of theirs."""
+
+    def __init__(self, engine: Engine, peer: CommState | None, remote: int, tag: int) -> None:
+        self._engine = engine
+        self._peer = peer
+        self._remote = remote
+        self._tag = tag
+
+    def swap(self, data: bytes) -> memoryview:
         """Tell the other leader something, and hear the same of it."""
         peer = self._peer
         if peer is None:
             raise MPIError(ERR_COMM, "the leader's peer communicator is null")
-        communicator = peer.communicator
         if not 0 <= self._remote < peer.size:
             raise MPIError(ERR_RANK, f"remote leader {self._remote} is not in {with_size(peer)}")
+        communicator = peer.communicator
         if communicator.procs[self._remote] is communicator.context.me:
             raise MPIError(ERR_RANK, f"remote leader {self._remote} is the local leader itself")
-        came = GrowingConvertor()
-        pml = communicator.pml
-        received = pml.irecv(communicator, came, self._remote, self._peer_tag)
-        convertor = ContiguousConvertor(memoryview(data))
-        sent = pml.isend(communicator, convertor, self._remote, self._peer_tag, STANDARD)
-        for request in (received, sent):
-            self._wait(request)
-        assert came.view is not None, "a received message has its memory"
-        return came.view
+        return swap_messages(self._engine, communicator, self._remote, self._tag, data)
 
-    def _wait(self, request: Request) -> None:
-        """Wait for a message of the other leader, whose collective calls may be any."""
+
+def swap_messages(
+    engine: Engine, communicator: Communicator, rank: int, tag: int, data: bytes
+) -> memoryview:
+    """Tell a member of a communicator something, and hear the same of it.
+
+    It may be in any other call, so nobody asks it which.
+
+    Raises:
+        MPIError: it cannot be reached, or has left.
+    """
+    came = GrowingConvertor()
+    pml = communicator.pml
+    received = pml.irecv(communicator, came, rank, tag)
+    convertor = ContiguousConvertor(memoryview(data))
+    sent = pml.isend(communicator, convertor, rank, tag, STANDARD)
+    for request in (received, sent):
         if not request.complete:
-            self._state.world.engine.wait(request)
+            engine.wait(request)
         if request.error:
             raise MPIError(request.error, request.detail)
+    assert came.view is not None, "a received message has its memory"
+    return came.view

@@ -2,7 +2,8 @@
 
 A message takes a region of `BSEND_OVERHEAD` bytes more than its size, the first that is free and
 large enough. The PML copies into it what it could not hand to a BTL at once; the region is free
-again when the request is complete.
+again when the request is complete. A small message is copied elsewhere, and takes a region only if
+it does not leave at once.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any, Final
 
 from ompy.data.buffered import BufferedConvertor
 from ompy.data.constants import PROC_NULL
-from ompy.data.convertor import Convertor, allocate_memory
+from ompy.data.convertor import Convertor, allocate_memory, copied
 from ompy.data.errors import ERR_BUFFER
 from ompy.data.request import Request
 from ompy.frameworks.pml import BUFFERED
@@ -23,6 +24,8 @@ from ompy.mpi.markers import BUFFER_AUTOMATIC
 from ompy.mpi.state import CommState, World
 
 UNLIMITED: Final = -1
+# bytes; arbitrary: so few are copied in less time than it takes to keep account of the lent memory
+COPIED_MOST: Final = 1 << 13
 
 
 class Region:
@@ -35,10 +38,10 @@ class Region:
 
     __slots__ = ("sent", "size", "start")
 
-    def __init__(self, start: int, size: int) -> None:
+    def __init__(self, start: int, size: int, sent: Request | None = None) -> None:
         self.start = start
         self.size = size
-        self.sent: Request | None = None
+        self.sent = sent
 
 
 class SendBuffer:
@@ -74,7 +77,14 @@ class SendBuffer:
         Raises:
             MPIError: ERR_BUFFER, there is no room for it; or the peer cannot be reached.
         """
-        region = self._reserve(convertor.size)
+        size = convertor.size
+        if size <= COPIED_MOST and not self._regions and self._has_room(size):
+            sent = state.pml.isend(state.communicator, copied(convertor), target, tag, BUFFERED)
+            if not sent.complete:
+                with self._lock:
+                    self._regions.insert(0, Region(0, size + BSEND_OVERHEAD, sent))
+            return
+        region = self._reserve(size)
         # no way back from the request, through the convertor, to the region: that were a cycle
         lend = (
             allocate_memory
@@ -87,10 +97,20 @@ class SendBuffer:
             if not sent.complete:
                 buffered.keep(0)  # for a PML that does not do so itself
         except BaseException:
-            with self._lock:
-                self._regions.remove(region)
+            self._free(region)
             raise
-        region.sent = sent
+        if sent.complete:
+            self._free(region)
+        else:
+            region.sent = sent
+
+    def _has_room(self, size: int) -> bool:
+        """Whether a message fits where nothing is in use."""
+        return self.capacity == UNLIMITED or size + BSEND_OVERHEAD <= self.capacity
+
+    def _free(self, region: Region) -> None:
+        with self._lock:
+            self._regions.remove(region)
 
     def _reserve(self, size: int) -> Region:
         """Room for a message.
@@ -100,9 +120,10 @@ class SendBuffer:
         """
         need = size + BSEND_OVERHEAD
         with self._lock:
-            self._regions = [
-                used for used in self._regions if used.sent is None or not used.sent.complete
-            ]
+            if self._regions:
+                self._regions = [
+                    used for used in self._regions if used.sent is None or not used.sent.complete
+                ]
             start = place = 0
             for used in self._regions:
                 if self.capacity != UNLIMITED and used.start - start >= need:
@@ -137,12 +158,14 @@ def _part(view: memoryview, start: int, size: int) -> memoryview:
 
 
 def attached(state: CommState) -> SendBuffer:
-    """The memory for buffered sends in a communicator: its own, or else the rank's.
+    """The memory for buffered sends in a communicator: its own, its session's, or the rank's.
 
     Raises:
         MPIException: ERR_BUFFER, there is none.
     """
-    found: SendBuffer | None = state.buffers or state.world.buffers
+    base = state.world.base
+    of_rank = None if base is None else base.buffers
+    found: SendBuffer | None = state.buffers or state.world.buffers or of_rank
     if found is None:
         raise MPIException(
             ERR_BUFFER, "no buffer is attached for buffered sends: call MPI.Attach_buffer first"

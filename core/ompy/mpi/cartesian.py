@@ -14,11 +14,14 @@ from ompy.data.errors import ERR_ARG, ERR_DIMS, ERR_RANK, ERR_TOPOLOGY
 from ompy.mpi.comm import Comm
 from ompy.mpi.communicators import make_communicator
 from ompy.mpi.errors import MPIException
-from ompy.mpi.state import CommState
+from ompy.mpi.handles import made_plainly
+from ompy.mpi.integers import whole_number
+from ompy.mpi.state import CommState, state_of_comm
 from ompy.mpi.topocomm import Topocomm
 from ompy.mpi.topologies import Grid
 
 
+@made_plainly
 class Cartcomm(Topocomm):
     """A communicator whose members are the points of a grid."""
 
@@ -33,10 +36,11 @@ class Cartcomm(Topocomm):
         return isinstance(state, CommState) and isinstance(state.topology, Grid)
 
     def _grid(self) -> tuple[CommState, Grid]:
-        state = self._state()
-        if not isinstance(state.topology, Grid):
+        state = state_of_comm(self)
+        grid = state.topology
+        if grid.__class__ is not Grid:
             raise state.fail(ERR_TOPOLOGY, f"{state.communicator.name} is no grid")
-        return state, state.topology
+        return state, grid
 
     def Get_dim(self) -> int:
         """How many dimensions the grid has."""
@@ -80,18 +84,26 @@ class Cartcomm(Topocomm):
 
     def Get_cart_rank(self, coords: Sequence[int]) -> int:
         """Who is at a point."""
+        where = tuple(map(index, coords))
         state, grid = self._grid()
-        where = [index(at) for at in coords]
+        known = grid.known_ranks.get(where)
+        if known is not None:
+            return known
         if len(where) != len(grid.dims):
             raise ValueError(f"expecting {len(grid.dims)} coordinates, got {len(where)}")
         found = grid.rank(where)
         if found is None:
-            raise state.fail(ERR_ARG, f"{where} lies outside a grid of {list(grid.dims)}")
+            raise state.fail(ERR_ARG, f"{list(where)} lies outside a grid of {list(grid.dims)}")
         return found
 
     def Get_coords(self, rank: int) -> list[int]:
         """Where a rank is."""
         state, grid = self._grid()
+        if rank.__class__ is int:
+            known = grid.known_places.get(rank)
+            if known is not None:
+                return known.copy()
+        rank = whole_number(rank)
         if not 0 <= rank < state.size:
             raise state.fail(ERR_RANK, f"rank {rank} does not exist in a grid of {state.size}")
         return grid.coordinates(rank)
@@ -99,10 +111,14 @@ class Cartcomm(Topocomm):
     def Shift(self, direction: int, disp: int) -> tuple[int, int]:
         """Who sends here and who receives from here when all data move by `disp` points."""
         state, grid = self._grid()
+        if direction.__class__ is int is disp.__class__:
+            known = grid.known_shifts.get((state.communicator.rank, direction, disp))
+            if known is not None:
+                return known
+        direction, disp = whole_number(direction), whole_number(disp)
         if not 0 <= direction < len(grid.dims):
             raise state.fail(ERR_DIMS, f"dimension {direction} of a grid of {list(grid.dims)}")
-        rank = state.communicator.rank
-        return grid.shifted(rank, direction, -disp), grid.shifted(rank, direction, disp)
+        return grid.shift(state.communicator.rank, direction, disp)
 
     def Sub(self, remain_dims: Sequence[bool]) -> Any:
         """The part of the grid this process lies in when only some dimensions are kept."""

@@ -272,6 +272,40 @@ def exchanged(state: CommState, sendbuf: Any, recvbuf: Any) -> bool:
 
 
 @ccall
+def passed_along(state: CommState, sendbuf: Any, recvbuf: Any, edges: Any, same: bool) -> bool:
+    """Send contiguous buffers of numbers along edges, in a call that has begun.
+
+    Args:
+        state: of the communicator.
+        sendbuf: what is sent.
+        recvbuf: room for a part from each edge.
+        edges: of this member.
+        same: all of it is sent along each edge; else a part.
+
+    Raises:
+        MPIException: it failed.
+    """
+    receive: Blocks | None = None
+    if edges.sources and edges.targets:
+        receive = _plain_blocks(recvbuf, True, len(edges.sources))
+    if receive is None:
+        return False
+    send: Any = plain(sendbuf, False) if same else None
+    if not same:
+        send = _plain_blocks(sendbuf, False, len(edges.targets))
+    if send is None:
+        return False
+    try:
+        if same:
+            state.coll.neighbor_allgather(send, receive, edges)
+        else:
+            state.coll.neighbor_alltoall(send, receive, edges)
+    except MPIError as problem:
+        raise state.raised(problem) from problem.__cause__
+    return True
+
+
+@ccall
 def scanned(state: CommState, sendbuf: Any, recvbuf: Any, op: Op, inclusive: bool) -> bool:
     """Combine contiguous buffers of numbers by a predefined operation, up to this member.
 

@@ -6,7 +6,6 @@ from typing import Any, Final, NoReturn
 
 from ompy.data.errors import ERR_REQUEST, MPIError
 from ompy.data.request import Request as Operation
-from ompy.frameworks.schedule import CollectiveRequest
 from ompy.mpi.collective_calls import Call
 from ompy.mpi.request import Prequest, Request
 from ompy.mpi.requeststate import PersistentState, RequestState
@@ -72,7 +71,7 @@ class PersistentCollectiveState(PersistentState):
     All its starts have one tag, taken when it was made: members may start several in any order.
     """
 
-    __slots__ = ("_call", "_tag", "_word")
+    __slots__ = ("_call", "_kept", "_tag", "_word")
 
     def __init__(self, call: Call) -> None:
         super().__init__(call.comm, call.arguments, receives=False)
@@ -80,12 +79,18 @@ class PersistentCollectiveState(PersistentState):
         order = call.comm.communicator.order
         self._tag = order.tag()
         self._word = order.keep()
+        self._kept: int = call.comm.coll.keep_call(call.operation)
 
     def begin_operation(self) -> Operation:
         """Begin the operation."""
         comm, operation, arguments = self._call
         started: Operation = comm.call(
-            comm.coll.begin_operation, operation, self._tag, *arguments, word=self._word
+            comm.coll.begin_operation,
+            operation,
+            self._tag,
+            *arguments,
+            word=self._word,
+            kept=self._kept,
         )
         return started
 
@@ -110,9 +115,10 @@ def _refuse_to_cancel(state: RequestState) -> NoReturn:
 
 def _check_operation(state: RequestState) -> None:
     operation = state.operation
-    if isinstance(operation, CollectiveRequest) and operation.problem is not None:
+    problem: Exception | None = getattr(operation, "problem", None)
+    if problem is not None:
         assert state.comm is not None, "a collective operation is in a communicator"
-        _raised_in_operation(state.comm, operation.problem)
+        _raised_in_operation(state.comm, problem)
 
 
 def _raised_in_operation(comm: CommState, problem: Exception) -> NoReturn:

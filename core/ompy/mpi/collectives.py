@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from ompy.mpi import collective_calls as calls
-from ompy.mpi.base import CommBase
 from ompy.mpi.collective_calls import (
     allgathered,
     barrier,
@@ -20,6 +19,7 @@ from ompy.mpi.collective_calls import (
 from ompy.mpi.collective_requests import completed
 from ompy.mpi.operation import SUM, Op
 from ompy.mpi.spec import even_blocks, vector_blocks
+from ompy.mpi.state import CommBase
 
 
 class Collectives(CommBase):

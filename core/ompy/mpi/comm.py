@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Final, Self
 
 from ompy.mpi.collectives import Collectives
 from ompy.mpi.communicators import Communicators
+from ompy.mpi.handles import made_plainly
 from ompy.mpi.nonblocking_collectives import NonblockingCollectives
 from ompy.mpi.object_collectives import ObjectCollectives
 from ompy.mpi.object_messages import ObjectMessages
@@ -15,6 +16,7 @@ from ompy.mpi.persistent_collectives import PersistentCollectives
 from ompy.mpi.point_to_point import PointToPoint
 
 
+@made_plainly
 class Comm(
     PointToPoint,
     ObjectMessages,

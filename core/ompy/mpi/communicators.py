@@ -14,15 +14,22 @@ from ompy.data.errors import ERR_ARG, ERR_COMM, ERR_GROUP, ERR_KEYVAL
 from ompy.frameworks.call_order import TAG_CALLS_END
 from ompy.frameworks.proc import Proc
 from ompy.mpi import constants, predefined_attributes
-from ompy.mpi.agreement import Ask, agree_on_context, exchange_values, release_context
-from ompy.mpi.attributes import copied, delete_all
-from ompy.mpi.base import CommBase
+from ompy.mpi.attributes import delete_all
+from ompy.mpi.context_agreement import (
+    NO_PROPOSAL,
+    Ask,
+    agree_on_context,
+    exchange_words,
+    release_context,
+)
+from ompy.mpi.duplicates import begin_duplicate, duplicate
 from ompy.mpi.errhandler import ERRHANDLER_NULL, Errhandler
 from ompy.mpi.errors import MPIException
-from ompy.mpi.group import Group, GroupState
+from ompy.mpi.group import Group
+from ompy.mpi.handles import plain_handle
 from ompy.mpi.info import Info, InfoState
-from ompy.mpi.state import CommState, World, null_communicator
-from ompy.mpi.unsupported import not_available
+from ompy.mpi.integers import takes_integers
+from ompy.mpi.state import CommBase, CommState, World, group_of, null_communicator, state_of_comm
 from ompy.trace.tag_names import name_tags_by
 
 if TYPE_CHECKING:
@@ -33,6 +40,7 @@ if TYPE_CHECKING:
 _COLOR_KEY: Final = Struct("<qq")
 # internal tags from here down: of `Create_group`, and of the leaders in `Create_intercomm`, in turn
 TAG_GROUPS: Final = -TAG_CALLS_END - 1
+WORLD_ID: Final = 0  # context id; reference: every rank knows it without agreement
 TAG_SPACE: Final = (1 << 31) + TAG_GROUPS >> 1  # of each, so that they stay 32 bit integers
 
 name_tags_by(
@@ -65,7 +73,7 @@ def make_communicator(state: CommState, members: Sequence[int], tag: int, api: A
         MPIException: it cannot be made.
     """
     parent = state.communicator
-    ask = partial(exchange_values, parent, members, tag)
+    ask = partial(exchange_words, parent, members, tag)
     procs = [parent.procs[rank] for rank in members]
     made: CommState = state.call(agree_on_communicator, state.world, ask, api, procs)
     return made
@@ -86,11 +94,26 @@ def agree_on_communicator(
     Raises:
         MPIError: as `agree_on_context`.
     """
-    number = agree_on_context(world, ask)
+    number, line = agree_on_context(world, ask), -1
+    if own is not None and world.context.recovery is not None:
+        line = agree_on_context(world, ask)  # reserved until it is in use, as the other one
+    return _with_context(world, number, line, api, procs, own)
+
+
+def _with_context(
+    world: World,
+    number: int,
+    line: int,
+    api: Any,
+    procs: Sequence[Proc],
+    own: Sequence[Proc] | None,
+) -> CommState:
+    """A communicator with an id that was agreed on, and one for its line (`recovery.py`) or -1."""
     try:
-        made = world.process.communicator(number, procs, f"communicator {number}", own)
+        made = world.process.communicator(number, procs, f"communicator {number}", own, line)
     finally:
         release_context(world, number)
+        release_context(world, line)
     return CommState(world, made, api)
 
 
@@ -115,60 +138,21 @@ class Communicators(CommBase):
 
     # --- who is in it
 
-    def Get_size(self) -> int:
-        """How many members there are."""
-        return self._state().size
-
-    def Get_rank(self) -> int:
-        """This process's rank."""
-        return self._state().communicator.rank
-
-    @property
-    def size(self) -> int:
-        """How many members there are."""
-        return self._state().size
-
-    @property
-    def rank(self) -> int:
-        """This process's rank."""
-        return self._state().communicator.rank
-
     def Get_group(self) -> Group:
         """Its members as a group; between two groups, those of this process's own."""
-        state = self._state()
-        return Group._adopt(GroupState(state.communicator.own, state.world.context.me))
+        made: Group = plain_handle(Group, group_of(state_of_comm(self)))
+        return made
 
     @property
     def group(self) -> Group:
         """As `Get_group`."""
         return Communicators.Get_group(self)
 
-    def Compare(self, comm: Communicators) -> int:
-        """IDENT, CONGRUENT (other context), SIMILAR (other order) or UNEQUAL."""
-        mine, theirs = self._state(), comm._state()
-        if mine is theirs:
-            return constants.IDENT
-        first, second = mine.communicator, theirs.communicator
-        if first.between is not second.between:
-            return constants.UNEQUAL
-        if first.procs == second.procs and first.own == second.own:
-            return constants.CONGRUENT
-        alike = set(first.procs) == set(second.procs) and set(first.own) == set(second.own)
-        return constants.SIMILAR if alike else constants.UNEQUAL
-
     # --- making others
 
     def Dup(self, info: Info | None = None) -> Self:
         """A communicator of the same members, with attributes as their keys want it."""
-        state = self._enter("Dup")
-        attributes = copied(self)
-        made = _duplicate(state)
-        made.attributes = attributes
-        made.topology = state.topology
-        made.info = None if state.info is None else dict(state.info)
-        if info:
-            made.info = dict(info.items())
-        return type(self)._adopt(made)
+        return duplicate(self, info)
 
     def Clone(self) -> Self:
         """A communicator of the same members; the handle has the same class."""
@@ -192,6 +176,7 @@ class Communicators(CommBase):
             make_communicator(state, members, state.communicator.order.tag(), _intracomm())
         )
 
+    @takes_integers("color", "key")
     def Split(self, color: int = 0, key: int = 0) -> Any:
         """A communicator of the members with the same colour, in the order of their keys.
 
@@ -200,6 +185,7 @@ class Communicators(CommBase):
         """
         return _split(self._enter("Split"), color, key)
 
+    @takes_integers("split_type", "key")
     def Split_type(self, split_type: int, key: int = 0, info: Info | None = None) -> Any:
         """A communicator of the members that share something: memory for COMM_TYPE_SHARED."""
         state = self._enter("Split_type")
@@ -231,8 +217,11 @@ class Communicators(CommBase):
         for hidden in state.hidden or ():
             if isinstance(hidden, CommBase):
                 hidden.free()
-        # what was begun goes on to its end, as MPI wants
-        state.coll.when_idle(partial(state.world.process.release, state.communicator))
+        communicator, release = state.communicator, state.world.process.release
+        if communicator.chosen is None:
+            release(communicator)
+        else:  # what was begun goes on to its end, as MPI wants
+            communicator.chosen.when_idle(partial(release, communicator))
         state.size = 0  # other handles of it find nobody there
         self._inner = None
 
@@ -277,10 +266,6 @@ class Communicators(CommBase):
         return self._inner is not None and self._inner.topology is not None
 
     # --- names, hints, attributes
-
-    def Get_name(self) -> str:
-        """Its name."""
-        return "MPI_COMM_NULL" if self._inner is None else self._state().communicator.name
 
     def Set_name(self, name: str) -> None:
         """Name it."""
@@ -339,12 +324,14 @@ class Communicators(CommBase):
             raise state.fail(ERR_ARG, "the error handler is null")
         state.errhandler = errhandler._state()
 
+    @takes_integers("errorcode")
     def Call_errhandler(self, errorcode: int) -> None:
         """Call its error handler."""
         state = self._state()
         if errorcode != 0:
             state.raised(MPIException(errorcode))
 
+    @takes_integers("errorcode")
     def Abort(self, errorcode: int = 0) -> NoReturn:
         """End the whole job, with `errorcode` as its exit code."""
         state: CommState | None = self._inner
@@ -355,69 +342,116 @@ class Communicators(CommBase):
 
     @classmethod
     def Get_parent(cls) -> Any:
-        """The intercommunicator to the processes that spawned this one: a null one."""
-        from ompy.mpi.intercomm import Intercomm
+        """The communicator with those that have spawned this process; a null one if nobody has.
 
-        return Intercomm()
+        It is null again once this process has freed or disconnected it.
+        """
+        from ompy.mpi.intercomm import Intercomm
+        from ompy.mpi.life import current
+
+        parent = current().parent
+        return Intercomm() if parent is None or not parent.size else Intercomm._adopt(parent)
 
     def Idup(self, info: Info | None = None) -> tuple[Self, Request]:
-        """Begin what `Dup` does. Not available."""
-        raise not_available("Comm.Idup", "communicators made in the background")
+        """Begin what `Dup` does.
+
+        Returns:
+            A handle that is null until the request is complete, and the request.
+        """
+        return begin_duplicate(self, info)
 
     def Idup_with_info(self, info: Info) -> tuple[Self, Request]:
-        """Begin what `Dup_with_info` does. Not available."""
-        raise not_available("Comm.Idup_with_info", "communicators made in the background")
+        """Begin what `Dup_with_info` does; returns as `Idup`."""
+        return begin_duplicate(self, info)
 
     @classmethod
-    def Join(cls, fd: int) -> Intercomm:  # noqa: ARG003
-        """Connect with a process of another job over a socket. Not available."""
-        raise not_available("Comm.Join", "connections between jobs")
+    def Join(cls, fd: int) -> Intercomm:
+        """A communicator with the process of this job at the other end of a connected socket.
+
+        Args:
+            fd: descriptor of the socket; both ends call this.
+        """
+        from ompy.mpi.ports import join_by_socket
+
+        return join_by_socket(fd)
 
     def Revoke(self) -> None:
-        """Have all calls in this communicator fail, at all members. Not available."""
-        raise not_available("Comm.Revoke", "calls to go on after a process failed")
+        """Have all calls in this communicator fail with ERR_REVOKED, at all members."""
+        from ompy.mpi.survival import revoke_state
+
+        revoke_state(self._state())
 
     def Is_revoked(self) -> bool:
-        """Whether it has been revoked. Not available."""
-        raise not_available("Comm.Is_revoked", "calls to go on after a process failed")
+        """Whether it has been revoked."""
+        from ompy.mpi.survival import recovery_of
+
+        state = self._state()
+        recovery_of(state, "Is_revoked")
+        state.world.engine.progress()
+        return state.revoked
 
     def Get_failed(self) -> Group:
-        """The members that are known to have failed. Not available."""
-        raise not_available("Comm.Get_failed", "calls to go on after a process failed")
+        """The members that are known to have died, in the order in which that was heard."""
+        from ompy.mpi.survival import failed_group
+
+        return failed_group(self._state())
 
     def Ack_failed(self, num_to_ack: int | None = None) -> int:
-        """Take note of failed members. Not available."""
-        raise not_available("Comm.Ack_failed", "calls to go on after a process failed")
+        """Take note of the first members of `Get_failed`: receives from ANY_SOURCE go on.
+
+        Returns:
+            How many have been taken note of.
+        """
+        from ompy.mpi.survival import acknowledge_failed
+
+        return acknowledge_failed(self._state(), num_to_ack)
 
     def Agree(self, flag: int) -> int:
-        """Agree on a number among the members that live. Not available."""
-        raise not_available("Comm.Agree", "calls to go on after a process failed")
+        """The AND of the flags of all members that live, whoever dies meanwhile.
+
+        Raises:
+            MPIException: ERR_PROC_FAILED, at all of them: a member has died that some of them have
+                not taken note of.
+        """
+        from ompy.mpi.survival import agree_on_flag
+
+        return agree_on_flag(self._state(), flag)
 
     def Iagree(self, flag: Any) -> Request:
-        """Begin what `Agree` does. Not available."""
-        raise not_available("Comm.Iagree", "calls to go on after a process failed")
+        """Begin what `Agree` does.
+
+        Args:
+            flag: a buffer with one int, which has the result when the request is complete.
+        """
+        from ompy.mpi.survival import begin_to_agree
+
+        return begin_to_agree(self._state(), flag)
 
     def Shrink(self) -> Comm:
-        """A communicator of the members that live. Not available."""
-        raise not_available("Comm.Shrink", "calls to go on after a process failed")
+        """A communicator of the members that live; all of these call it, in a revoked one too."""
+        from ompy.mpi.survival import shrink_state
+
+        made: Comm = _plain(shrink_state(self._state()))
+        return made
 
     def Ishrink(self) -> tuple[Comm, Request]:
-        """Begin what `Shrink` does. Not available."""
-        raise not_available("Comm.Ishrink", "calls to go on after a process failed")
+        """Begin what `Shrink` does.
+
+        Returns:
+            A handle that is null until the request is complete, and the request.
+        """
+        from ompy.mpi.survival import begin_to_shrink
+
+        state = self._state()
+        made = _plain_null(state)
+        request = begin_to_shrink(state, partial(setattr, made, "_inner"))
+        return made, request
 
 
 def _intracomm() -> Any:
     from ompy.mpi.intracomm import Intracomm
 
     return Intracomm
-
-
-def _duplicate(state: CommState) -> CommState:
-    if state.communicator.between:
-        from ompy.mpi.between import duplicate
-
-        return duplicate(state)
-    return make_communicator(state, range(state.size), state.communicator.order.tag(), state.api)
 
 
 def _split(state: CommState, color: int, key: int) -> Any:
@@ -429,17 +463,38 @@ def _split(state: CommState, color: int, key: int) -> Any:
         return state.api() if made is None else _plain(made)
     if color < 0 and color != UNDEFINED:
         raise state.fail(ERR_ARG, f"colour {color}: a colour is not negative, or UNDEFINED")
-    said, tag = _COLOR_KEY.pack(color, key), state.communicator.order.tag()
-    answers = state.call(exchange_values, state.communicator, range(state.size), tag, said)
+    made = state.call(_split_and_agree, state, color, key)
+    return _null() if made is None else _plain(made)
+
+
+def _split_and_agree(state: CommState, color: int, key: int) -> CommState | None:
+    """The members tell their colours, keys and first proposals of an id in one exchange.
+
+    Raises:
+        MPIError: as `agree_on_context`.
+    """
+    parent, tag = state.communicator, state.communicator.order.tag()
+    members: list[int] = []
+
+    def ask(said: bytes) -> list[bytes]:
+        if members:
+            return exchange_words(parent, members, tag, said)
+        told = _COLOR_KEY.pack(color, key) + said
+        answers = exchange_words(parent, range(state.size), tag, told)
+        keys = []
+        for rank, answer in enumerate(answers):
+            its_color, its_key = _COLOR_KEY.unpack_from(answer)
+            if its_color == color:
+                keys.append((its_key, rank))
+        members.extend(rank for _, rank in sorted(keys))
+        return [answers[rank][_COLOR_KEY.size :] for rank in members]
+
     if color == UNDEFINED:
-        return _null()
-    keys = []
-    for rank, answer in enumerate(answers):
-        its_color, its_key = _COLOR_KEY.unpack(answer)
-        if its_color == color:
-            keys.append((its_key, rank))
-    members = [rank for _, rank in sorted(keys)]
-    return _plain(make_communicator(state, members, tag, _intracomm()))
+        ask(NO_PROPOSAL)
+        return None
+    number = agree_on_context(state.world, ask)
+    procs = [parent.procs[rank] for rank in members]
+    return _with_context(state.world, number, -1, _intracomm(), procs, None)
 
 
 def _plain(state: CommState) -> Any:
@@ -448,6 +503,25 @@ def _plain(state: CommState) -> Any:
 
 def _null() -> Any:
     return _intracomm()()
+
+
+def _plain_null(state: CommState) -> Any:
+    """A null handle of the kind that a subset of a communicator has."""
+    return (state.api if state.communicator.between else _intracomm())._adopt(None)
+
+
+def world_of_group(group: Group) -> CommState | None:
+    """All processes of the job, for calls of members of a group; None of one with nobody in it.
+
+    What a session made belongs to it: so what is made of this does.
+    """
+    from ompy.mpi.life import current
+
+    found = group._state()
+    if not found.procs:
+        return None
+    world = found.world or current()
+    return CommState(world, world.process.communicators[WORLD_ID], _intracomm())
 
 
 def create_group(state: CommState, group: Group, tag: int) -> Any:

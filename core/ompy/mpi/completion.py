@@ -8,16 +8,14 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ompy.compiled import DECLARING, ccall
-from ompy.data.request import Waitable
+from ompy.compiled import ccall, cfunc
+from ompy.data.request import AnyOf
+from ompy.mpi.handles import Handle
 from ompy.mpi.requeststate import RequestState
 from ompy.mpi.state import World
 
 if TYPE_CHECKING:
     from ompy.mpi.request import Request
-
-if DECLARING:
-    pass
 
 
 @ccall
@@ -35,73 +33,121 @@ def poll_operation(state: RequestState) -> bool:
     return state.operation.complete
 
 
-def _active(requests: Sequence[Request]) -> list[tuple[int, RequestState]]:
-    """Those there is something to wait for, with their places."""
-    found = []
-    for place, request in enumerate(requests):
-        state = request._inner
-        if state is not None and state.active:
-            found.append((place, state))
-    return found
+@ccall
+def is_active(state: RequestState) -> bool:
+    """Whether there is something to wait for."""
+    return type(state) is RequestState or state.active
 
 
-def _complete(active: list[tuple[int, RequestState]]) -> list[int]:
-    return [place for place, state in active if state.operation.complete]
+@cfunc
+def _any_active(requests: Sequence[Request]) -> RequestState | None:
+    """One that there is something to wait for of, or None."""
+    for request in requests:
+        handle: Handle = request
+        state: RequestState | None = handle._inner
+        if state is not None and is_active(state):
+            return state
+    return None
 
 
-def some_complete(requests: Sequence[Request]) -> list[int] | None:
-    """The places of the complete ones; None when there is nothing to wait for."""
-    active = _active(requests)
-    if not active:
-        return None
-    places = _complete(active)
-    if not places:
-        active[0][1].engine.progress()
-        places = _complete(active)
-        if not places:
-            active[0][1].engine.glance()
+@cfunc
+def _complete(requests: Sequence[Request]) -> list[int]:
+    """The places of the complete ones."""
+    places: list[int] = []
+    place: int = 0
+    for request in requests:
+        handle: Handle = request
+        state: RequestState | None = handle._inner
+        if state is not None and state.operation.complete and is_active(state):
+            places.append(place)
+        place += 1  # noqa: SIM113 - a number in C
     return places
 
 
+@cfunc
+def _all_complete(requests: Sequence[Request]) -> bool:
+    for request in requests:
+        handle: Handle = request
+        state: RequestState | None = handle._inner
+        if state is not None and not state.operation.complete and is_active(state):
+            return False
+    return True
+
+
+@ccall
+def some_complete(requests: Sequence[Request]) -> list[int] | None:
+    """The places of the complete ones; None when there is nothing to wait for."""
+    places = _complete(requests)
+    if places:
+        return places
+    one: RequestState | None = _any_active(requests)
+    if one is None:
+        return None
+    one.engine.progress()
+    places = _complete(requests)
+    if not places:
+        one.engine.glance()
+    return places
+
+
+@ccall
 def all_complete(requests: Sequence[Request]) -> bool:
     """Whether all of them are complete, after letting communication advance if they are not."""
-    active = _active(requests)
-    if all(state.operation.complete for _, state in active):
+    if _all_complete(requests):
         return True
-    active[0][1].engine.progress()
-    active[0][1].engine.glance()
-    return all(state.operation.complete for _, state in active)
+    one: RequestState | None = _any_active(requests)
+    assert one is not None, "one of them is not complete"
+    one.engine.progress()
+    one.engine.glance()
+    return _all_complete(requests)
 
 
-def wait_any(requests: Sequence[Request]) -> int | None:
-    """Progress until one is complete: its place; None when there is nothing to wait for."""
-    active = _active(requests)
-    if not active:
-        return None
-    places = _complete(active)
-    while not places:
-        _sleep(active)
-        places = _complete(active)
-    return places[0]
+@ccall
+def wait_any(requests: Sequence[Request]) -> int:
+    """Progress until one is complete: its place; -1 when there is nothing to wait for."""
+    place: int = _first_complete(requests)
+    if place < 0 and _any_active(requests) is None:
+        return -1
+    while place < 0:
+        _sleep(requests)
+        place = _first_complete(requests)
+    return place
 
 
-def _sleep(active: list[tuple[int, RequestState]]) -> None:
+@cfunc
+def _first_complete(requests: Sequence[Request]) -> int:
+    """The place of the first one that is complete, or -1."""
+    place: int = 0
+    for request in requests:
+        handle: Handle = request
+        state: RequestState | None = handle._inner
+        if state is not None and state.operation.complete and is_active(state):
+            return place
+        place += 1  # noqa: SIM113 - a number in C
+    return -1
+
+
+def _sleep(requests: Sequence[Request]) -> None:
     """Progress until one of the operations may be complete.
 
     Each operation tells the rank's waiters once; no more than one note of it is ever kept,
     however often it is waited for in vain.
     """
-    world = active[0][1].world
+    one = _any_active(requests)
+    assert one is not None, "there is something to wait for"
+    world = one.world
     assert world is not None, "a request without a rank is complete"
-    bell = Waitable()
+    states = [request._inner for request in requests]
+    bell = AnyOf([state.operation for state in states if state is not None and is_active(state)])
     with world.engine.lock:
         world.waiters.append(bell)
-        for _, state in active:
-            if not state.watched:
+        for request in requests:
+            state = request._inner
+            if state is not None and not state.watched and is_active(state):
                 state.watched = True
                 state.operation.notify(partial(_ring, world))
     try:
-        if not _complete(active):
+        if _first_complete(requests) < 0:
             world.engine.wait(bell)
     finally:
         with world.engine.lock:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from ompy.mpi import constants
 from ompy.mpi.typestate import TypeState
 
 # by combiner: parameters that are integers, and those that are addresses. `#x` is the length
@@ -31,13 +32,26 @@ _ORDER: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
 }
 
 
+# the constants that name constructors
+COMBINERS: Final[dict[str, int]] = {name: getattr(constants, f"COMBINER_{name}") for name in _ORDER}
+
+
 def contents_of(state: TypeState) -> tuple[list[int], list[int], list[TypeState]]:
     """Integers, addresses and datatypes."""
     integers, addresses = _ORDER[state.combiner]
-    parts: list[TypeState] = list(state.params.get("datatypes", ()))
+    params = state.params
+    parts: list[TypeState] = params.get("datatypes", [])
     if state.base is not None:
         parts.append(state.base)
-    return _flat(state.params, integers), _flat(state.params, addresses), parts
+    return _flat(params, integers), _flat(params, addresses), parts
+
+
+def numbers_of_contents(state: TypeState) -> tuple[int, int, int]:
+    """How many integers, addresses and datatypes there are."""
+    if not state.arguments:
+        return 0, 0, int(state.base is not None)
+    integers, addresses, datatypes = contents_of(state)
+    return len(integers), len(addresses), len(datatypes)
 
 
 def _flat(params: dict[str, Any], names: tuple[str, ...]) -> list[int]:

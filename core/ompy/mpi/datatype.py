@@ -6,16 +6,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from operator import index
-from typing import Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Final, Self, TypeVar
 
-from ompy.data.constants import UNDEFINED
+from ompy import raw
+from ompy.compiled import ccall, cfunc
 from ompy.data.errors import ERR_ARG, ERR_COUNT, ERR_TYPE
-from ompy.data.layout import Layout, resize
-from ompy.mpi import constants, typestate
+from ompy.data.loops import NOT_COMMON, pack_elements, unpack_elements
+from ompy.mpi import constants
 from ompy.mpi.attributes import Attributed, copied, delete_all
+from ompy.mpi.contents import COMBINERS, contents_of, numbers_of_contents
 from ompy.mpi.errors import MPIException
-from ompy.mpi.handles import CONSTANTS, constant
-from ompy.mpi.typestate import TypeState, consecutive, placed, vector
+from ompy.mpi.handles import CONSTANTS, Handle, constant, made_plainly, plain_handle
+from ompy.mpi.integers import whole_number
+from ompy.mpi.typestate import TypeState, derived_state, structured_state
 
 # NumPy's kind of each character
 _KINDS: Final = {
@@ -26,8 +29,11 @@ _KINDS: Final = {
     "?": "b",
 }
 _STRINGS: Final = {"c": "S1", "U": "U1"}
+EXTERNAL32: Final = "external32"
+Made = TypeVar("Made", bound="Datatype")
 
 
+@made_plainly
 class Datatype(Attributed):
     """Where the data of an element lie in memory, and what they are."""
 
@@ -43,32 +49,14 @@ class Datatype(Attributed):
         return isinstance(state, TypeState)
 
     def _state(self) -> TypeState:
-        state: TypeState | None = self._inner
-        if state is None:
-            raise MPIException(ERR_TYPE, "the datatype is null (DATATYPE_NULL, or freed)")
-        return state
+        return state_of(self)
 
     def _attributes(self) -> TypeState:
-        return self._state()
+        return state_of(self)
 
     def _release(self) -> None:
         if not self._inner.predefined:
             delete_all(self)
-
-    def _derived(
-        self,
-        combiner: str,
-        params: dict[str, Any],
-        layout: Layout,
-        *,
-        bounded: bool = False,
-    ) -> Self:
-        """A new type made of elements of this one."""
-        base = self._state()
-        made = TypeState(
-            layout, base.align, combiner, params, base, bounded=bounded or base.bounded
-        )
-        return type(self)._adopt(made)
 
     def __reduce__(self) -> Any:
         if self._name or self._inner is None or self._inner.symbol:
@@ -80,16 +68,16 @@ class Datatype(Attributed):
 
     def Get_size(self) -> int:
         """Bytes of data in an element."""
-        return self._state().layout.size
+        return state_of(self).described().size
 
     def Get_extent(self) -> tuple[int, int]:
         """Lower bound and extent, in bytes."""
-        layout = self._state().layout
+        layout = state_of(self).described()
         return layout.lower, layout.extent
 
     def Get_true_extent(self) -> tuple[int, int]:
         """Displacement of the first data byte, and bytes from it to the last."""
-        layout = self._state().layout
+        layout = state_of(self).described()
         return layout.true_lower, layout.true_extent
 
     @property
@@ -131,67 +119,48 @@ class Datatype(Attributed):
 
     def Dup(self) -> Self:
         """A duplicate, with its attributes as their keys want it."""
-        state = self._state()
-        attributes = copied(self)
-        made = self._derived("DUP", {}, state.layout, bounded=True)
-        made._inner.bounded = state.bounded
-        made._inner.committed = state.committed
-        made._inner.code = state.code
-        made._inner.attributes = attributes
+        state = state_of(self)
+        attributes = copied(self) if state.attributes else None
+        made: Self = derived(self, "DUP", (), False)
+        inner: TypeState = made._inner
+        inner.committed = state.committed
+        inner.code = state.code
+        inner.attributes = attributes
         return made
 
     Create_dup = Dup
 
     def Create_contiguous(self, count: int) -> Self:
         """`count` elements one after the other."""
-        layout = self._state().layout
-        number = _count(count)
-        return self._derived("CONTIGUOUS", {"count": number}, consecutive(layout, number))
+        return derived(self, "CONTIGUOUS", (_count(count),), False)
 
     def Create_vector(self, count: int, blocklength: int, stride: int) -> Self:
         """Equal blocks, `stride` elements apart."""
-        layout = self._state().layout
-        number, length, step = _count(count), _count(blocklength), index(stride)
-        params = {"count": number, "blocklength": length, "stride": step}
-        made = vector(layout, number, length, step * layout.extent)
-        return self._derived("VECTOR", params, made)
+        numbers = _count(count), _count(blocklength), whole_number(stride)
+        return derived(self, "VECTOR", numbers, False)
 
     def Create_hvector(self, count: int, blocklength: int, stride: int) -> Self:
         """Equal blocks, `stride` bytes apart."""
-        layout = self._state().layout
-        number, length, step = _count(count), _count(blocklength), index(stride)
-        params = {"count": number, "blocklength": length, "stride": step}
-        return self._derived("HVECTOR", params, vector(layout, number, length, step))
+        numbers = _count(count), _count(blocklength), whole_number(stride)
+        return derived(self, "HVECTOR", numbers, False)
 
     def Create_indexed(self, blocklengths: Sequence[int], displacements: Sequence[int]) -> Self:
         """Blocks at displacements given in elements."""
-        layout = self._state().layout
-        lengths, at = _blocks(blocklengths, displacements)
-        params = {"blocklengths": lengths, "displacements": at}
-        scaled = [i * layout.extent for i in at]
-        return self._derived("INDEXED", params, placed(layout, lengths, scaled))
+        return derived(self, "INDEXED", _blocks(blocklengths, displacements), False)
 
     def Create_hindexed(self, blocklengths: Sequence[int], displacements: Sequence[int]) -> Self:
         """Blocks at displacements given in bytes."""
-        layout = self._state().layout
-        lengths, at = _blocks(blocklengths, displacements)
-        params = {"blocklengths": lengths, "displacements": at}
-        return self._derived("HINDEXED", params, placed(layout, lengths, at))
+        return derived(self, "HINDEXED", _blocks(blocklengths, displacements), False)
 
     def Create_indexed_block(self, blocklength: int, displacements: Sequence[int]) -> Self:
         """Equal blocks at displacements given in elements."""
-        layout = self._state().layout
-        length, at = _count(blocklength), [index(i) for i in displacements]
-        params = {"blocklength": length, "displacements": at}
-        scaled = [i * layout.extent for i in at]
-        return self._derived("INDEXED_BLOCK", params, placed(layout, [length] * len(at), scaled))
+        arguments = _count(blocklength), _integers(displacements)
+        return derived(self, "INDEXED_BLOCK", arguments, False)
 
     def Create_hindexed_block(self, blocklength: int, displacements: Sequence[int]) -> Self:
         """Equal blocks at displacements given in bytes."""
-        layout = self._state().layout
-        length, at = _count(blocklength), [index(i) for i in displacements]
-        params = {"blocklength": length, "displacements": at}
-        return self._derived("HINDEXED_BLOCK", params, placed(layout, [length] * len(at), at))
+        arguments = _count(blocklength), _integers(displacements)
+        return derived(self, "HINDEXED_BLOCK", arguments, False)
 
     @classmethod
     def Create_struct(
@@ -205,11 +174,7 @@ class Datatype(Attributed):
         if len(datatypes) != len(lengths):
             raise ValueError(f"expecting {len(lengths)} datatypes, got {len(datatypes)}")
         parts = [datatype._state() for datatype in datatypes]
-        layout = typestate.structured(lengths, at, [part.layout for part in parts])
-        params = {"blocklengths": lengths, "displacements": at, "datatypes": parts}
-        align = max((part.align for part in parts), default=1)
-        bounded = any(part.bounded for part in parts)
-        return cls._adopt(TypeState(layout, align, "STRUCT", params, bounded=bounded))
+        return cls._adopt(structured_state(lengths, at, parts))
 
     def Create_subarray(
         self,
@@ -219,16 +184,12 @@ class Datatype(Attributed):
         order: int = constants.ORDER_C,
     ) -> Self:
         """A box in an array, with the whole array's extent."""
-        state = self._state()
-        whole, part, first = ([_count(i) for i in these] for these in (sizes, subsizes, starts))
+        whole, part, first = _counts(sizes), _counts(subsizes), _counts(starts)
         if not len(whole) == len(part) == len(first):
             raise ValueError("sizes, subsizes and starts differ in length")
-        if not whole or any(i + k > n for i, k, n in zip(first, part, whole, strict=True)):
+        if not whole or not _contains(whole, part, first):
             raise MPIException(ERR_ARG, f"no box of {part} from {first} in an array of {whole}")
-        fortran = order == constants.ORDER_FORTRAN
-        layout = typestate.subarray(state.layout, whole, part, first, fortran=fortran)
-        params = {"sizes": whole, "subsizes": part, "starts": first, "order": order}
-        return self._derived("SUBARRAY", params, layout, bounded=True)
+        return derived(self, "SUBARRAY", (whole, part, first, order), True)
 
     def Create_darray(
         self,
@@ -241,25 +202,22 @@ class Datatype(Attributed):
         order: int = constants.ORDER_C,
     ) -> Self:
         """The part of a distributed array that belongs to a process of a grid."""
-        from ompy.mpi.distributed import darray_layout
-
-        params = {
-            "size": index(size),
-            "rank": index(rank),
-            "gsizes": [_count(i) for i in gsizes],
-            "distribs": [index(i) for i in distribs],
-            "dargs": [index(i) for i in dargs],
-            "psizes": [_count(i) for i in psizes],
-            "order": order,
-        }
-        layout = darray_layout(self._state().layout, params)
-        return self._derived("DARRAY", params, layout, bounded=True)
+        arguments = (
+            index(size),
+            index(rank),
+            _counts(gsizes),
+            _integers(distribs),
+            _integers(dargs),
+            _counts(psizes),
+            order,
+        )
+        made: Self = derived(self, "DARRAY", arguments, True)
+        state_of(made).described()  # says what is wrong with the arguments
+        return made
 
     def Create_resized(self, lb: int, extent: int) -> Self:
         """The same data with other bounds."""
-        params = {"lb": index(lb), "extent": index(extent)}
-        layout = resize(self._state().layout, params["lb"], params["extent"])
-        return self._derived("RESIZED", params, layout, bounded=True)
+        return derived(self, "RESIZED", (whole_number(lb), whole_number(extent)), True)
 
     Resized = Create_resized
 
@@ -309,32 +267,25 @@ class Datatype(Attributed):
 
     def Commit(self) -> Self:
         """Make it ready for messages. Returns itself."""
-        self._state().committed = True
+        state_of(self).committed = True
         return self
 
     def Free(self) -> None:
         """Free it; types made of it and messages under way keep it as long as they need it."""
-        if self._state().predefined:
+        if not freed(self):
             raise MPIException(ERR_TYPE, f"{self.Get_name() or 'this type'} is predefined")
-        delete_all(self)
-        self._inner = None
 
     # --- how it was made
 
     def Get_envelope(self) -> tuple[int, int, int, int, int]:
         """How many integers, addresses, counts and datatypes its constructor took; the combiner."""
-        from ompy.mpi.contents import contents_of
-
-        state = self._state()
-        combiner: int = getattr(constants, f"COMBINER_{state.combiner}")
-        integers, addresses, datatypes = contents_of(state)
-        return len(integers), len(addresses), 0, len(datatypes), combiner
+        state = state_of(self)
+        integers, addresses, datatypes = numbers_of_contents(state)
+        return integers, addresses, 0, datatypes, COMBINERS[state.combiner]
 
     def Get_contents(self) -> tuple[list[int], list[int], list[int], list[Datatype]]:
         """The arguments of the constructor's call: integers, addresses, counts, datatypes."""
-        from ompy.mpi.contents import contents_of
-
-        state = self._state()
+        state = state_of(self)
         if state.combiner == "NAMED":
             raise MPIException(ERR_TYPE, f"{self.Get_name()} is predefined: it has no contents")
         integers, addresses, datatypes = contents_of(state)
@@ -370,51 +321,69 @@ class Datatype(Attributed):
     @property
     def is_named(self) -> bool:
         """It is one of the predefined constants."""
-        return self._inner is None or self._inner.combiner == "NAMED"
+        return self._inner is None or bool(self._inner.combiner == "NAMED")
 
     @property
     def is_predefined(self) -> bool:
         """It cannot be freed."""
-        return self._inner is None or self._inner.predefined
+        return self._inner is None or bool(self._inner.predefined)
 
     # --- packing
 
     def Pack(self, inbuf: Any, outbuf: Any, position: int, comm: Any) -> int:
         """Pack elements of this type into `outbuf` from byte `position`; the next position."""
-        from ompy.mpi.packing import pack_elements
+        check_communicator(comm)
+        end = packed_end(self, inbuf, outbuf, position, False)
+        if end == NOT_COMMON:
+            from ompy.mpi import packing
 
-        _check_communicator(comm)
-        return pack_elements(self, inbuf, outbuf, position)
+            end = packing.pack_buffer(self, inbuf, outbuf, position)
+        return end
 
     def Unpack(self, inbuf: Any, position: int, outbuf: Any, comm: Any) -> int:
         """Unpack elements of this type from byte `position` of `inbuf`; the next position."""
-        from ompy.mpi.packing import unpack_elements
+        check_communicator(comm)
+        end = unpacked_end(self, inbuf, position, outbuf, False)
+        if end == NOT_COMMON:
+            from ompy.mpi import packing
 
-        _check_communicator(comm)
-        return unpack_elements(self, inbuf, position, outbuf)
+            end = packing.unpack_buffer(self, inbuf, position, outbuf)
+        return end
 
     def Pack_size(self, count: int, comm: Any) -> int:
         """Bytes that `count` packed elements need."""
-        _check_communicator(comm)
-        return _count(count) * self._state().layout.size
+        check_communicator(comm)
+        size: int = _count(count) * self.Get_size()
+        return size
 
     def Pack_external(self, datarep: str, inbuf: Any, outbuf: Any, position: int) -> int:
         """Pack in the portable representation `external32`."""
-        from ompy.mpi.packing import pack_external
+        end = NOT_COMMON
+        if datarep == EXTERNAL32:
+            end = packed_end(self, inbuf, outbuf, position, True)
+        if end == NOT_COMMON:
+            from ompy.mpi import packing
 
-        return pack_external(self, datarep, inbuf, outbuf, position)
+            end = packing.pack_external(self, datarep, inbuf, outbuf, position)
+        return end
 
     def Unpack_external(self, datarep: str, inbuf: Any, position: int, outbuf: Any) -> int:
         """Unpack from the portable representation `external32`."""
-        from ompy.mpi.packing import unpack_external
+        end = NOT_COMMON
+        if datarep == EXTERNAL32:
+            end = unpacked_end(self, inbuf, position, outbuf, True)
+        if end == NOT_COMMON:
+            from ompy.mpi import packing
 
-        return unpack_external(self, datarep, inbuf, position, outbuf)
+            end = packing.unpack_external(self, datarep, inbuf, position, outbuf)
+        return end
 
     def Pack_external_size(self, datarep: str, count: int) -> int:
         """Bytes that `count` elements need in the portable representation `external32`."""
-        from ompy.mpi.packing import external_size
+        from ompy.mpi import packing
 
-        return external_size(self, datarep, _count(count))
+        number: int = _count(count)
+        return packing.external_size(self, datarep, number)
 
     # --- names and codes
 
@@ -477,24 +446,129 @@ class Datatype(Attributed):
         return f"{kind}{state.layout.size}"
 
 
-def _count(value: int) -> int:
-    number = index(value)
-    if number < 0:
-        raise MPIException(ERR_COUNT, f"{number} is negative")
-    return number
+@ccall
+def state_of(datatype: Handle) -> TypeState:
+    """What a handle refers to.
+
+    Raises:
+        MPIException: ERR_TYPE, it is null.
+    """
+    state: TypeState | None = datatype._inner
+    if state is None:
+        raise MPIException(ERR_TYPE, "the datatype is null (DATATYPE_NULL, or freed)")
+    return state
 
 
-def _blocks(lengths: Sequence[int], displacements: Sequence[int]) -> tuple[list[int], list[int]]:
+@ccall
+def derived(base: Made, combiner: str, arguments: tuple[Any, ...], bounded: bool) -> Made:
+    """A handle, of the base's class, of a new type made of elements of another one.
+
+    Args:
+        base: the other type.
+        combiner: the constructor's name.
+        arguments: of it, in the order of `typestate.ARGUMENTS`.
+        bounded: the constructor sets bounds.
+    """
+    state = derived_state(state_of(base), combiner, arguments, bounded)
+    kind = base.__class__
+    made: Made = plain_handle(Datatype, state) if kind is Datatype else kind._adopt(state)
+    return made
+
+
+@ccall
+def freed(datatype: Handle) -> bool:
+    """Make a handle null, after its attributes have gone; false for a predefined type."""
+    state = state_of(datatype)
+    if state.predefined:
+        return False
+    if state.attributes:
+        delete_all(datatype)  # type: ignore[arg-type]
+    datatype._inner = None
+    return True
+
+
+@ccall
+def packed_end(datatype: Handle, buffer: Any, packed: Any, position: Any, portable: bool) -> int:
+    """Pack what a buffer holds if that is common; the next position, or NOT_COMMON."""
+    state = state_of(datatype)
+    pattern = portable_pattern(state) if portable else b""
+    if not state.committed or pattern is None:
+        return NOT_COMMON
+    return pack_elements(state.elements(), buffer, packed, raw.small(position), pattern)
+
+
+@ccall
+def unpacked_end(datatype: Handle, packed: Any, position: Any, buffer: Any, portable: bool) -> int:
+    """Unpack what a buffer has room for if that is common; the next position, or NOT_COMMON."""
+    state = state_of(datatype)
+    pattern = portable_pattern(state) if portable else b""
+    if not state.committed or pattern is None:
+        return NOT_COMMON
+    return unpack_elements(state.elements(), packed, raw.small(position), buffer, pattern)
+
+
+@cfunc
+def portable_pattern(state: TypeState) -> bytes | None:
+    """Which numbers become external32 by turning their bytes round; None where that is not all."""
+    if state.portable is None:
+        from ompy.mpi.external32 import pattern_of
+
+        found = pattern_of(state)
+        state.portable = False if found is None else found
+    return None if state.portable is False else state.portable
+
+
+@ccall
+def check_communicator(comm: Any) -> None:
+    """See that there is one.
+
+    Raises:
+        MPIException: ERR_COMM, it is null.
+    """
+    if isinstance(comm, Handle):
+        handle: Handle = comm
+        if handle._inner is not None:
+            return
+    comm.Get_size()
+
+
+@cfunc
+def _count(value: Any) -> Any:
+    """A number of elements, which is not negative."""
+    if raw.small(value) < 0 or value.__class__ is not int:
+        value = whole_number(value)
+    if value < 0:
+        raise MPIException(ERR_COUNT, f"{value} is negative")
+    return value
+
+
+@cfunc
+def _counts(values: Sequence[int]) -> list[int]:
+    return [_count(value) for value in values]
+
+
+@cfunc
+def _integers(values: Sequence[int]) -> list[int]:
+    return [index(value) for value in values]
+
+
+@cfunc
+def _blocks(lengths: Any, displacements: Sequence[int]) -> tuple[list[int], list[int]]:
     """Block lengths and displacements, as many of one as of the other."""
     if isinstance(lengths, int):
         lengths = [lengths] * len(displacements)
     if len(lengths) != len(displacements):
         raise ValueError(f"expecting {len(lengths)} displacements, got {len(displacements)}")
-    return [_count(i) for i in lengths], [index(i) for i in displacements]
+    return _counts(lengths), _integers(displacements)
 
 
-def _check_communicator(comm: Any) -> None:
-    comm.Get_size()  # raises for a null communicator
+@cfunc
+def _contains(sizes: list[int], subsizes: list[int], starts: list[int]) -> bool:
+    """Whether a box lies in an array."""
+    for place, size in enumerate(sizes):  # noqa: SIM110 - no closures where this is compiled
+        if starts[place] + subsizes[place] > size:
+            return False
+    return True
 
 
 def handle_of(state: TypeState) -> Datatype:
@@ -514,22 +588,3 @@ def _recreate(
     made: Datatype = getattr(maker, f"Create_{combiner.lower()}")(**params)
     handle = cls._adopt(made._inner)
     return handle.Commit() if committed else handle
-
-
-def elements_in(state: TypeState, size: int) -> int:
-    """Basic elements in `size` bytes of elements of a datatype; UNDEFINED if they do not fit."""
-    whole = state.layout.size
-    if not whole:
-        return 0 if not size else UNDEFINED
-    runs, times = typestate.signature(state)
-    found = size // whole * times * sum(run.number for run in runs)
-    period = whole // times
-    found += size % whole // period * sum(run.number for run in runs)
-    rest = size % whole % period
-    for run in runs:
-        fitting = min(run.number, rest // run.length)
-        found += fitting
-        rest -= fitting * run.length
-        if fitting < run.number:
-            break
-    return found if not rest else UNDEFINED

@@ -10,9 +10,10 @@ from typing import Any, Final
 from ompy.data.errors import ERR_ARG
 from ompy.data.layout import Layout
 from ompy.mpi import constants
+from ompy.mpi.derived import darray
 from ompy.mpi.errors import MPIException
 from ompy.mpi.handles import constant
-from ompy.mpi.typestate import TypeState, darray
+from ompy.mpi.typestate import TypeState
 
 # decimal digits of the integer types; source: the ranges of 8 to 64 bit integers
 _INTEGERS: Final = ((2, "INT8_T"), (4, "INT16_T"), (9, "INT32_T"), (18, "INT64_T"))
@@ -72,7 +73,7 @@ def f90_integer(digits: int) -> TypeState:
     """
     for most, name in _INTEGERS:
         if digits <= most:
-            return _alias(name, "F90_INTEGER", {"r": digits})
+            return _alias(name, "F90_INTEGER", (digits,))
     raise MPIException(ERR_ARG, f"no integer type has {digits} decimal digits")
 
 
@@ -85,13 +86,13 @@ def f90_float(combiner: str, digits: int, exponent: int) -> TypeState:
     for most, range_, name in _REALS:
         if digits <= most and exponent <= range_:
             symbol = name if combiner == "F90_REAL" else f"C_{name}_COMPLEX"
-            return _alias(symbol, combiner, {"p": digits, "r": exponent})
+            return _alias(symbol, combiner, (digits, exponent))
     raise MPIException(ERR_ARG, f"no type has {digits} digits and an exponent up to {exponent}")
 
 
-def _alias(symbol: str, combiner: str, params: dict[str, int]) -> TypeState:
+def _alias(symbol: str, combiner: str, arguments: tuple[int, ...]) -> TypeState:
     known: TypeState = constant(symbol)._inner
-    made = TypeState(known.layout, known.align, combiner, dict(params))
+    made = TypeState(known.layout, known.align, combiner, arguments)
     made.code = known.code
     made.committed = True
     return made

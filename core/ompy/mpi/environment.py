@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from typing import Any
 
 import ompy
@@ -13,7 +13,7 @@ from ompy.mpi import buffering, constants
 from ompy.mpi.comm import Comm
 from ompy.mpi.datatype import Datatype
 from ompy.mpi.handles import Handle
-from ompy.mpi.info import INFO_NULL, Info
+from ompy.mpi.info import Info
 from ompy.mpi.intercomm import Intercomm
 from ompy.mpi.intracomm import Intracomm
 from ompy.mpi.life import current
@@ -42,7 +42,9 @@ def Get_version() -> tuple[int, int]:
 
 def Get_library_version() -> str:
     """Name and version of this library."""
-    return f"ompy {ompy.__version__}, MPI {constants.VERSION}.{constants.SUBVERSION}"
+    # tools look for a name they know, to choose between launch options: ours are Open MPI's
+    standard = f"MPI {constants.VERSION}.{constants.SUBVERSION}"
+    return f"ompy {ompy.__version__}, {standard}, parts and options as in Open MPI"
 
 
 def get_vendor() -> tuple[str, tuple[int, int, int]]:
@@ -109,41 +111,6 @@ def Get_abi_info() -> Info:
 def Get_abi_fortran_info() -> Info:
     """What is known of the Fortran side of the binary interface. Not available."""
     raise not_available("Get_abi_fortran_info", "MPI 5's ABI queries")
-
-
-def Open_port(info: Info = INFO_NULL) -> str:
-    """A name under which other jobs find this one. Not available."""
-    raise not_available("Open_port", "connections between jobs")
-
-
-def Close_port(port_name: str) -> None:
-    """Give such a name back. Not available."""
-    raise not_available("Close_port", "connections between jobs")
-
-
-def Publish_name(service_name: str, port_name: str, info: Info = INFO_NULL) -> None:
-    """Tell other jobs the name. Not available."""
-    raise not_available("Publish_name", "connections between jobs")
-
-
-def Unpublish_name(service_name: str, port_name: str, info: Info = INFO_NULL) -> None:
-    """Tell other jobs the name no longer. Not available."""
-    raise not_available("Unpublish_name", "connections between jobs")
-
-
-def Lookup_name(service_name: str, info: Info = INFO_NULL) -> str:
-    """The name another job has told. Not available."""
-    raise not_available("Lookup_name", "connections between jobs")
-
-
-def Register_datarep(
-    datarep: str,
-    read_fn: Callable[[Any, Datatype, int, Any, int], None],
-    write_fn: Callable[[Any, Datatype, int, Any, int], None],
-    extent_fn: Callable[[Datatype], int],
-) -> None:
-    """A way of one's own to store data in files. Not available."""
-    raise not_available("Register_datarep", "files")
 
 
 # --- what mpi4py's own Python packages use
@@ -221,9 +188,17 @@ def _sizeof(arg: Any) -> int:
 
 
 def _addressof(arg: Any) -> int:
-    """An address of an MPI object."""
+    """Where C would find the handle of an MPI object: nowhere, as there is no C library.
+
+    Raises:
+        NotImplementedError: always, for an MPI object. C code would take what it found for a
+            handle of the MPI library that it is linked with, and crash in there.
+    """
     _sizeof(arg)
-    return id(arg)
+    raise NotImplementedError(
+        "MPI._addressof: ompy is not a C library, so no C code can use the handle of a "
+        f"{type(arg).__name__}; code that is linked with an MPI library needs an mpi4py of that"
+    )
 
 
 def _handleof(arg: Any) -> int:

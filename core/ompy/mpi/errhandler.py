@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final, Self
 
 from ompy.data.errors import ERR_ERRHANDLER
 from ompy.mpi.errors import MPIException
-from ompy.mpi.handles import Handle, State
+from ompy.mpi.handles import Handle, State, made_plainly
 from ompy.mpi.limits import Limited
 
 
@@ -40,6 +40,7 @@ ARE_FATAL: Final = ErrhandlerState("", None, ends_job=True)
 _users: Final[dict[str, Limited]] = {}
 
 
+@made_plainly
 class Errhandler(Handle):
     """What happens when a call fails."""
 

@@ -17,6 +17,7 @@ from ompy.data.errors import (
     SUCCESS,
     MPIError,
 )
+from ompy.mpi.integers import takes_integers
 
 
 class MPIException(MPIError):
@@ -132,6 +133,7 @@ def last_used_code() -> int:
     return _added.last
 
 
+@takes_integers("errorcode")
 def Get_error_class(errorcode: int) -> int:
     """The class of an error code."""
     if errorcode in CLASS_TEXT:
@@ -139,6 +141,7 @@ def Get_error_class(errorcode: int) -> int:
     return _added.classes.get(errorcode, ERR_UNKNOWN)
 
 
+@takes_integers("errorcode")
 def Get_error_string(errorcode: int) -> str:
     """The text of an error code; empty for one that was added and got none."""
     known = CLASS_TEXT.get(errorcode)

@@ -11,13 +11,15 @@ Source: MPI standard, chapter on I/O, table of external32 sizes.
 from __future__ import annotations
 
 import sys
+from array import array
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from ompy.data.errors import ERR_TYPE, ERR_VALUE_TOO_LARGE
 from ompy.mpi.datatype import Datatype
 from ompy.mpi.errors import MPIException
-from ompy.mpi.typestate import Basics, Signature, TypeState, signature
+from ompy.mpi.signatures import Basics, Signature, signature
+from ompy.mpi.typestate import TypeState
 
 Memory = bytes | bytearray | memoryview
 Columns = list[bytes]  # the bytes of many elements: first bytes, second bytes, and so on
@@ -81,9 +83,37 @@ class _Place(NamedTuple):
 
 def _signature(state: TypeState) -> Signature:
     runs, times = signature(state)
+    runs = tuple(_PARTS.get(run.kind, _itself)(run) for run in runs)
     if any(run.kind == "extended" for run in runs) and sys.byteorder != "little":
         raise MPIException(ERR_TYPE, f"{state.name} has no external32 form on this machine")
     return runs, times
+
+
+def _itself(run: Basics) -> Basics:
+    return run
+
+
+def _numbers(run: Basics) -> Basics:
+    return Basics("plain", run.length // 2, run.number * 2)
+
+
+def _extended_numbers(run: Basics) -> Basics:
+    return Basics("extended", run.length // 2, run.number * 2)
+
+
+_PARTS: Final = {"complex": _numbers, "long complex": _extended_numbers}
+
+
+def pattern_of(state: TypeState) -> bytes | None:
+    """How an element becomes portable by turning numbers round: words of 64 bits, in pairs.
+
+    Each pair is the bytes of a number, and how many of them follow each other. The pairs are of a
+    period; elements are whole ones. None if there are other changes, or nothing to turn round.
+    """
+    runs, _ = _signature(state)
+    if sys.byteorder != "little" or not runs or any(run.kind != "plain" for run in runs):
+        return None
+    return array("q", [number for run in runs for number in run[1:]]).tobytes()
 
 
 def _portable(basics: Basics) -> int:

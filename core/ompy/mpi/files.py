@@ -1,37 +1,63 @@
-"""`MPI.File`: the names are there, files are not."""
+"""`MPI.File`: files that several processes read and write together.
 
-# ruff: noqa: SLF001, ARG003 - states are private to users only; arguments are for who reads them
+What is below is imported when the first file is opened.
+"""
+
+# ruff: noqa: SLF001, ARG003 - states are private to users only; no hint is of use to `Delete`
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import index
 from os import PathLike
 from typing import TYPE_CHECKING, Any, AnyStr, ClassVar, Final, Self
 
-from ompy.mpi.constants import MODE_RDONLY, SEEK_SET
+from ompy.data.errors import ERR_ARG, ERR_FILE, MPIError
+from ompy.mpi.constants import DISPLACEMENT_CURRENT, MODE_RDONLY, SEEK_CUR, SEEK_END, SEEK_SET
+from ompy.mpi.datatype import Datatype, handle_of
+from ompy.mpi.errhandler import ERRHANDLER_NULL, Errhandler
+from ompy.mpi.errors import MPIException
+from ompy.mpi.file_access import FileAccess
+from ompy.mpi.group import Group
 from ompy.mpi.handles import Handle
-from ompy.mpi.info import INFO_NULL, Info
+from ompy.mpi.info import INFO_NULL, Info, InfoState
+from ompy.mpi.life import current
 from ompy.mpi.predefined import BYTE
-from ompy.mpi.unsupported import not_available
+from ompy.mpi.state import GroupState
 
 if TYPE_CHECKING:
-    from ompy.mpi.datatype import Datatype
-    from ompy.mpi.errhandler import Errhandler
-    from ompy.mpi.group import Group
+    from ompy.mpi.file_state import FileState
+    from ompy.mpi.file_view import TypedView
     from ompy.mpi.intracomm import Intracomm
-    from ompy.mpi.request import Request
-    from ompy.mpi.status import Status
+    from ompy.mpi.state import World
 
 
-class File(Handle):
-    """A file that several processes share. Not available: only null handles exist."""
+class File(FileAccess, Handle):  # type: ignore[misc, unused-ignore]
+    """A file that several processes have opened together."""
 
     __slots__ = ()
     _kind: ClassVar[str] = "File"
 
     def __new__(cls, file: File | None = None) -> Self:
-        """A null handle."""
+        """A null handle, or another one for the same file."""
         return cls._make(file)
+
+    @classmethod
+    def _takes(cls, state: Any) -> bool:
+        return hasattr(state, "split")
+
+    def _state(self) -> FileState:
+        """What the handle refers to.
+
+        Raises:
+            MPIException: ERR_FILE, it is null.
+        """
+        state: FileState | None = self._inner
+        if state is None:
+            raise MPIException(ERR_FILE, "the file is null (FILE_NULL, or closed)")
+        return state
+
+    # --- opening and closing
 
     @classmethod
     def Open(
@@ -41,45 +67,92 @@ class File(Handle):
         amode: int = MODE_RDONLY,
         info: Info = INFO_NULL,
     ) -> Self:
-        """Open a file; all members of the communicator call this. Not available."""
-        raise not_available("File.Open", "files")
+        """Open a file; all members of the communicator call this.
+
+        Args:
+            comm: who shares it.
+            filename: its path, the same file at all of them.
+            amode: one of MODE_RDONLY, MODE_WRONLY and MODE_RDWR, and other MODE constants.
+            info: hints: `cb_nodes`, `cb_buffer_size`, `romio_cb_write`, `romio_cb_read`,
+                `file_perm`.
+
+        Raises:
+            MPIException: it cannot be opened at some member; then it is open at none.
+        """
+        from ompy.mpi.file_state import open_file
+
+        parent = comm._enter("File.Open")
+        try:
+            state = open_file(parent, filename, index(amode), dict(info.items()))
+        except MPIError as problem:
+            raise _raised_without_file(problem, parent.world) from problem.__cause__
+        state.api = cls
+        return cls._adopt(state)
 
     def Close(self) -> None:
-        """Close it; all members call this. Not available."""
-        raise not_available("File.Close", "files")
+        """Close it; all members call this."""
+        state = self._state()
+        if state.split is None:
+            self._inner = None
+        state.call(state.close)
+
+    def _release(self) -> None:
+        self.Close()
 
     @classmethod
     def Delete(cls, filename: PathLike[AnyStr] | str | bytes, info: Info = INFO_NULL) -> None:
-        """Remove a file. Not available."""
-        raise not_available("File.Delete", "files")
+        """Remove a file.
+
+        Raises:
+            MPIException: ERR_NO_SUCH_FILE and others, it cannot be removed.
+        """
+        from ompy.mpi.file_state import path_text
+        from ompy.net.storage import remove_file
+
+        try:
+            remove_file(path_text(filename))
+        except MPIError as problem:
+            raise _raised_without_file(problem) from problem.__cause__
+
+    # --- what it is
 
     def Set_size(self, size: int) -> None:
-        """Cut the file off, or make it longer. Not available."""
-        raise not_available("File.Set_size", "files")
+        """Cut the file off, or make it longer; all members call this."""
+        state = self._state()
+        state.call(state.resize, index(size))
 
     def Preallocate(self, size: int) -> None:
-        """Have room for so many bytes. Not available."""
-        raise not_available("File.Preallocate", "files")
+        """Have room for its first `size` bytes; all members call this."""
+        state = self._state()
+        state.call(state.allocate, index(size))
 
     def Get_size(self) -> int:
-        """How many bytes it has. Not available."""
-        raise not_available("File.Get_size", "files")
+        """How many bytes it has."""
+        state = self._state()
+        size: int = state.call(state.module.size)
+        return size
 
     def Get_amode(self) -> int:
-        """How it was opened. Not available."""
-        raise not_available("File.Get_amode", "files")
+        """How it was opened."""
+        return self._state().amode
 
     def Get_group(self) -> Group:
-        """The processes that have opened it. Not available."""
-        raise not_available("File.Get_group", "files")
+        """The processes that have opened it."""
+        state = self._state()
+        return Group._adopt(GroupState(state.comm.communicator.procs, state.world.context.me))
 
     def Set_info(self, info: Info) -> None:
-        """Set its hints. Not available."""
-        raise not_available("File.Set_info", "files")
+        """Set hints; all members call this. What is said at `Open` has an effect."""
+        state = self._state()
+        state.call(state.agree_on, "Set_info", 0)
+        state.info.update(info.items())
 
     def Get_info(self) -> Info:
-        """Its hints. Not available."""
-        raise not_available("File.Get_info", "files")
+        """The hints in use."""
+        state = self._state()
+        return Info._adopt(InfoState({**state.info, **state.module.hints()}))
+
+    # --- views
 
     def Set_view(
         self,
@@ -89,201 +162,161 @@ class File(Handle):
         datarep: str = "native",
         info: Info = INFO_NULL,
     ) -> None:
-        """Say which part of the file this process sees. Not available."""
-        raise not_available("File.Set_view", "files")
+        """Say which part of the file this process sees; all members call this.
+
+        Args:
+            disp: byte where the view begins, or DISPLACEMENT_CURRENT.
+            etype: what offsets count; data are read and written in whole ones.
+            filetype: made of etypes; its data bytes are what is seen, over and over. The etype
+                itself when it is left out.
+            datarep: `native`, `internal`, `external32`, or one of `Register_datarep`.
+            info: more hints.
+        """
+        from ompy.mpi.file_view import TypedView
+
+        state = self._state()
+
+        def make() -> TypedView:
+            elementary = etype._state()
+            repeated = elementary if filetype is None else filetype._state()
+            at = index(disp)
+            if at == DISPLACEMENT_CURRENT:
+                at = state.view.byte_at(state.shared.value())
+            return TypedView(at, elementary, repeated, datarep)
+
+        state.call(state.set_view, make)
+        state.info.update(info.items())
 
     def Get_view(self) -> tuple[int, Datatype, Datatype, str]:
-        """Which part of the file this process sees. Not available."""
-        raise not_available("File.Get_view", "files")
-
-    def Read(self, buf: Any, status: Status | None = None) -> None:
-        """Read at this process's pointer. Not available."""
-        raise not_available("File.Read", "files")
-
-    def Iread(self, buf: Any) -> Request:
-        """Begin what `Read` does. Not available."""
-        raise not_available("File.Iread", "files")
-
-    def Read_at(self, offset: int, buf: Any, status: Status | None = None) -> None:
-        """Read at an offset. Not available."""
-        raise not_available("File.Read_at", "files")
-
-    def Iread_at(self, offset: int, buf: Any) -> Request:
-        """Begin what `Read_at` does. Not available."""
-        raise not_available("File.Iread_at", "files")
-
-    def Read_at_all(self, offset: int, buf: Any, status: Status | None = None) -> None:
-        """Read at an offset, all processes together. Not available."""
-        raise not_available("File.Read_at_all", "files")
-
-    def Iread_at_all(self, offset: int, buf: Any) -> Request:
-        """Begin what `Read_at_all` does. Not available."""
-        raise not_available("File.Iread_at_all", "files")
-
-    def Read_all(self, buf: Any, status: Status | None = None) -> None:
-        """Read at each process's pointer, all together. Not available."""
-        raise not_available("File.Read_all", "files")
-
-    def Iread_all(self, buf: Any) -> Request:
-        """Begin what `Read_all` does. Not available."""
-        raise not_available("File.Iread_all", "files")
-
-    def Read_shared(self, buf: Any, status: Status | None = None) -> None:
-        """Read at the pointer all processes share. Not available."""
-        raise not_available("File.Read_shared", "files")
-
-    def Iread_shared(self, buf: Any) -> Request:
-        """Begin what `Read_shared` does. Not available."""
-        raise not_available("File.Iread_shared", "files")
-
-    def Read_ordered(self, buf: Any, status: Status | None = None) -> None:
-        """Read at the shared pointer, in the order of the ranks. Not available."""
-        raise not_available("File.Read_ordered", "files")
-
-    def Read_at_all_begin(self, offset: int, buf: Any) -> None:
-        """Begin what `Read_at_all` does; one such a file at a time. Not available."""
-        raise not_available("File.Read_at_all_begin", "files")
-
-    def Read_at_all_end(self, buf: Any, status: Status | None = None) -> None:
-        """End what `Read_at_all_begin` has begun. Not available."""
-        raise not_available("File.Read_at_all_end", "files")
-
-    def Read_all_begin(self, buf: Any) -> None:
-        """Begin what `Read_all` does; one such a file at a time. Not available."""
-        raise not_available("File.Read_all_begin", "files")
-
-    def Read_all_end(self, buf: Any, status: Status | None = None) -> None:
-        """End what `Read_all_begin` has begun. Not available."""
-        raise not_available("File.Read_all_end", "files")
-
-    def Read_ordered_begin(self, buf: Any) -> None:
-        """Begin what `Read_ordered` does; one such a file at a time. Not available."""
-        raise not_available("File.Read_ordered_begin", "files")
-
-    def Read_ordered_end(self, buf: Any, status: Status | None = None) -> None:
-        """End what `Read_ordered_begin` has begun. Not available."""
-        raise not_available("File.Read_ordered_end", "files")
-
-    def Write(self, buf: Any, status: Status | None = None) -> None:
-        """Write at this process's pointer. Not available."""
-        raise not_available("File.Write", "files")
-
-    def Iwrite(self, buf: Any) -> Request:
-        """Begin what `Write` does. Not available."""
-        raise not_available("File.Iwrite", "files")
-
-    def Write_at(self, offset: int, buf: Any, status: Status | None = None) -> None:
-        """Write at an offset. Not available."""
-        raise not_available("File.Write_at", "files")
-
-    def Iwrite_at(self, offset: int, buf: Any) -> Request:
-        """Begin what `Write_at` does. Not available."""
-        raise not_available("File.Iwrite_at", "files")
-
-    def Write_at_all(self, offset: int, buf: Any, status: Status | None = None) -> None:
-        """Write at an offset, all processes together. Not available."""
-        raise not_available("File.Write_at_all", "files")
-
-    def Iwrite_at_all(self, offset: int, buf: Any) -> Request:
-        """Begin what `Write_at_all` does. Not available."""
-        raise not_available("File.Iwrite_at_all", "files")
-
-    def Write_all(self, buf: Any, status: Status | None = None) -> None:
-        """Write at each process's pointer, all together. Not available."""
-        raise not_available("File.Write_all", "files")
-
-    def Iwrite_all(self, buf: Any) -> Request:
-        """Begin what `Write_all` does. Not available."""
-        raise not_available("File.Iwrite_all", "files")
-
-    def Write_shared(self, buf: Any, status: Status | None = None) -> None:
-        """Write at the pointer all processes share. Not available."""
-        raise not_available("File.Write_shared", "files")
-
-    def Iwrite_shared(self, buf: Any) -> Request:
-        """Begin what `Write_shared` does. Not available."""
-        raise not_available("File.Iwrite_shared", "files")
-
-    def Write_ordered(self, buf: Any, status: Status | None = None) -> None:
-        """Write at the shared pointer, in the order of the ranks. Not available."""
-        raise not_available("File.Write_ordered", "files")
-
-    def Write_at_all_begin(self, offset: int, buf: Any) -> None:
-        """Begin what `Write_at_all` does; one such a file at a time. Not available."""
-        raise not_available("File.Write_at_all_begin", "files")
-
-    def Write_at_all_end(self, buf: Any, status: Status | None = None) -> None:
-        """End what `Write_at_all_begin` has begun. Not available."""
-        raise not_available("File.Write_at_all_end", "files")
-
-    def Write_all_begin(self, buf: Any) -> None:
-        """Begin what `Write_all` does; one such a file at a time. Not available."""
-        raise not_available("File.Write_all_begin", "files")
-
-    def Write_all_end(self, buf: Any, status: Status | None = None) -> None:
-        """End what `Write_all_begin` has begun. Not available."""
-        raise not_available("File.Write_all_end", "files")
-
-    def Write_ordered_begin(self, buf: Any) -> None:
-        """Begin what `Write_ordered` does; one such a file at a time. Not available."""
-        raise not_available("File.Write_ordered_begin", "files")
-
-    def Write_ordered_end(self, buf: Any, status: Status | None = None) -> None:
-        """End what `Write_ordered_begin` has begun. Not available."""
-        raise not_available("File.Write_ordered_end", "files")
-
-    def Seek(self, offset: int, whence: int = SEEK_SET) -> None:
-        """Move this process's pointer. Not available."""
-        raise not_available("File.Seek", "files")
-
-    def Get_position(self) -> int:
-        """Where this process's pointer is. Not available."""
-        raise not_available("File.Get_position", "files")
+        """Displacement, etype, filetype and representation of the view."""
+        view = self._state().view
+        return view.displacement, handle_of(view.etype), handle_of(view.filetype), view.datarep
 
     def Get_byte_offset(self, offset: int) -> int:
-        """Where an offset of the view is in the file. Not available."""
-        raise not_available("File.Get_byte_offset", "files")
-
-    def Seek_shared(self, offset: int, whence: int = SEEK_SET) -> None:
-        """Move the pointer all processes share. Not available."""
-        raise not_available("File.Seek_shared", "files")
-
-    def Get_position_shared(self) -> int:
-        """Where the pointer all processes share is. Not available."""
-        raise not_available("File.Get_position_shared", "files")
+        """Where an offset of the view is in the file."""
+        return self._state().view.byte_at(self._offset(offset))
 
     def Get_type_extent(self, datatype: Datatype) -> int:
-        """How far apart elements of a type are in the file. Not available."""
-        raise not_available("File.Get_type_extent", "files")
+        """How far apart elements of a type are in the file."""
+        state = self._state()
+        form = state.view.representation
+        inner = datatype._state()
+        if form is None:
+            return inner.layout.extent
+        extent: int = state.call(form.layout, inner).extent
+        return extent
+
+    # --- pointers
+
+    def Seek(self, offset: int, whence: int = SEEK_SET) -> None:
+        """Move this process's pointer.
+
+        Args:
+            offset: etypes.
+            whence: from the beginning (SEEK_SET), from where it is, or from the file's end.
+        """
+        state = self._state()
+        state.call(state.check_seekable)
+        here = state.position // state.view.unit
+        state.position = self._target(offset, whence, lambda: here) * state.view.unit
+
+    def Get_position(self) -> int:
+        """Where this process's pointer is, in etypes."""
+        state = self._state()
+        return state.position // state.view.unit
+
+    def Seek_shared(self, offset: int, whence: int = SEEK_SET) -> None:
+        """Move the pointer all processes share; all of them say the same."""
+        state = self._state()
+
+        def move() -> None:
+            state.agree_on("Seek_shared", index(offset), state.check_seekable)
+            if state.comm.communicator.rank == 0:
+                try:
+                    state.shared.assign(self._target(offset, whence, state.shared.value))
+                finally:
+                    state.agree_on("Seek_shared", 0)
+            else:
+                state.agree_on("Seek_shared", 0)
+
+        state.call(move)
+
+    def Get_position_shared(self) -> int:
+        """Where the pointer all processes share is, in etypes."""
+        state = self._state()
+        value: int = state.call(state.shared.value)
+        return value
+
+    def _target(self, offset: int, whence: int, here: Callable[[], int]) -> int:
+        """Where a pointer is moved to.
+
+        Raises:
+            MPIException: ERR_ARG, there is no such place.
+        """
+        state = self._state()
+        if whence == SEEK_SET:
+            base = 0
+        elif whence == SEEK_CUR:
+            base = here()
+        elif whence == SEEK_END:
+            base = state.call(state.end_of_view)
+        else:
+            raise state.raised(MPIError(ERR_ARG, f"whence is {whence}, none of the SEEK constants"))
+        found = base + index(offset)
+        if found < 0:
+            raise state.raised(MPIError(ERR_ARG, f"a pointer at {found}"))
+        return found
+
+    # --- consistency
 
     def Set_atomicity(self, flag: bool) -> None:
-        """Say whether accesses are atomic. Not available."""
-        raise not_available("File.Set_atomicity", "files")
+        """Say whether accesses are atomic; all members say the same."""
+        state = self._state()
+        state.call(state.agree_on, "Set_atomicity", int(bool(flag)))
+        state.module.atomic = bool(flag)
 
     def Get_atomicity(self) -> bool:
-        """Whether accesses are atomic. Not available."""
-        raise not_available("File.Get_atomicity", "files")
+        """Whether accesses are atomic."""
+        return self._state().module.atomic
 
     def Sync(self) -> None:
-        """Have what was written on the device. Not available."""
-        raise not_available("File.Sync", "files")
+        """Have what was written on the device, and see what others wrote; all members call this."""
+        state = self._state()
+        state.call(state.flush)
+
+    # --- errors
 
     @classmethod
     def Create_errhandler(cls, errhandler_fn: Callable[[File, int], None]) -> Errhandler:
-        """An error handler that calls a function. Not available."""
-        raise not_available("File.Create_errhandler", "files")
+        """A new error handler that calls `f(file, errorcode)`."""
+        return Errhandler._create(cls._kind, errhandler_fn)
 
     def Get_errhandler(self) -> Errhandler:
-        """Its error handler. Not available."""
-        raise not_available("File.Get_errhandler", "files")
+        """Its error handler; FILE_NULL has that of files opened from now on."""
+        state = self._inner
+        return Errhandler._adopt(current().file_errors if state is None else state.errhandler)
 
     def Set_errhandler(self, errhandler: Errhandler) -> None:
-        """Set its error handler. Not available."""
-        raise not_available("File.Set_errhandler", "files")
+        """Set its error handler; FILE_NULL's is that of files opened from now on."""
+        if errhandler == ERRHANDLER_NULL:
+            problem = MPIError(ERR_ARG, "the error handler is null")
+            raise self._raised(problem)
+        if self._inner is None:
+            current().file_errors = errhandler._state()
+        else:
+            self._state().errhandler = errhandler._state()
 
     def Call_errhandler(self, errorcode: int) -> None:
-        """Call its error handler. Not available."""
-        raise not_available("File.Call_errhandler", "files")
+        """Call its error handler."""
+        if errorcode != 0:
+            self._raised(MPIException(errorcode))
+
+    def _raised(self, problem: MPIError) -> MPIException:
+        if self._inner is None:
+            return _raised_without_file(problem)
+        return self._state().raised(problem)
+
+    # --- properties
 
     @property
     def size(self) -> int:
@@ -303,22 +336,38 @@ class File(Handle):
     @property
     def group_size(self) -> int:
         """How many processes have opened it."""
-        return self.Get_group().size
+        return self._state().comm.size
 
     @property
     def group_rank(self) -> int:
         """Which of these this process is."""
-        return self.Get_group().rank
+        return self._state().comm.communicator.rank
 
     @property
     def info(self) -> Info:
         """Its hints."""
         return self.Get_info()
 
+    @info.setter
+    def info(self, value: Info) -> None:
+        self.Set_info(value)
+
     @property
     def atomicity(self) -> bool:
         """Whether accesses are atomic."""
         return self.Get_atomicity()
+
+    @atomicity.setter
+    def atomicity(self, value: bool) -> None:
+        self.Set_atomicity(value)
+
+
+def _raised_without_file(problem: MPIError, world: World | None = None) -> MPIException:
+    """The exception for a call that has no file, after FILE_NULL's error handler had its say."""
+    from ompy.mpi.file_state import raised_for
+
+    world = current() if world is None else world
+    return raised_for(world, world.file_errors, lambda: FILE_NULL, problem)
 
 
 FILE_NULL: Final = File()._constant("FILE_NULL")

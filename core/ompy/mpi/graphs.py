@@ -11,10 +11,12 @@ from typing import Any, Final, NamedTuple, Self
 
 from ompy.data.constants import UNDEFINED
 from ompy.data.errors import ERR_ARG, ERR_RANK, ERR_TOPOLOGY
-from ompy.mpi.agreement import exchange_values
 from ompy.mpi.comm import Comm
 from ompy.mpi.communicators import make_communicator
 from ompy.mpi.constants import UNWEIGHTED, WEIGHTS_EMPTY
+from ompy.mpi.context_agreement import exchange_values
+from ompy.mpi.handles import made_plainly
+from ompy.mpi.integers import takes_integers
 from ompy.mpi.state import CommState
 from ompy.mpi.topocomm import Topocomm
 from ompy.mpi.topologies import Edges, Graph
@@ -22,6 +24,7 @@ from ompy.mpi.topologies import Edges, Graph
 _EDGE: Final = Struct("<qqq")  # from, to, weight
 
 
+@made_plainly
 class Graphcomm(Topocomm):
     """A communicator with a graph that every member knows whole."""
 
@@ -58,10 +61,12 @@ class Graphcomm(Topocomm):
         graph = self._graph()[1]
         return list(graph.index), list(graph.edges)
 
+    @takes_integers("rank")
     def Get_neighbors_count(self, rank: int) -> int:
         """How many neighbours a member has."""
         return len(self._adjacent(rank))
 
+    @takes_integers("rank")
     def Get_neighbors(self, rank: int) -> list[int]:
         """The neighbours of a member."""
         return self._adjacent(rank)
@@ -107,6 +112,7 @@ class Graphcomm(Topocomm):
         return self.Get_neighbors(self.rank)
 
 
+@made_plainly
 class Distgraphcomm(Topocomm):
     """A communicator with a graph of which each member knows its own edges."""
 

@@ -8,9 +8,10 @@ refer to one state; they are equal then. Freeing makes one handle null.
 from __future__ import annotations
 
 import _thread
-from typing import Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Final, Self, TypeVar
 
-from ompy.compiled import Shown, cclass
+from ompy import raw
+from ompy.compiled import Shown, ccall, cclass
 from ompy.data.errors import ERR_ARG
 from ompy.mpi.errors import MPIException
 
@@ -100,6 +101,9 @@ class Handle:
     @classmethod
     def _adopt(cls, state: Any) -> Self:
         """A new handle of this class, or of the user's subclass, for a state."""
+        if cls in _PLAIN:
+            found: Self = plain_handle(cls, state)
+            return found
         self = cls.__new__(cls)
         self._inner = state
         return self
@@ -175,6 +179,33 @@ class Handle:
 
     def _release(self) -> None:
         """Give back the state, if it is not predefined."""
+
+
+_PLAIN: Final[set[type]] = set()
+Kind = TypeVar("Kind", bound=type)
+
+
+def made_plainly(kind: Kind) -> Kind:
+    """Mark a class of handles of which the constructor does no more than `_make`."""
+    _PLAIN.add(kind)
+    return kind
+
+
+@ccall
+def plain_handle(kind: Any, state: Any) -> Any:
+    """A handle of such a class, without its constructor's cost."""
+    found: Any = raw.instance(Handle, kind)
+    made: Handle = found
+    made._name = ""
+    made._inner = state
+    return found
+
+
+@ccall
+def handle_like(known: Handle, state: Any) -> Any:
+    """A new handle of the class of another one."""
+    kind = known.__class__
+    return plain_handle(kind, state) if kind in _PLAIN else kind._adopt(state)
 
 
 def constant(name: str) -> Handle:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final, Self
 from ompy.data.errors import ERR_ARG, ERR_INFO, ERR_INFO_KEY, ERR_INFO_NOKEY, ERR_INFO_VALUE
 from ompy.mpi.constants import MAX_INFO_KEY, MAX_INFO_VAL
 from ompy.mpi.errors import MPIException
-from ompy.mpi.handles import Handle, State
+from ompy.mpi.handles import Handle, State, made_plainly
 
 Pairs = Mapping[str, str] | Iterable[tuple[str, str]]
 
@@ -31,6 +31,7 @@ class InfoState(State):
         self.pairs = {} if pairs is None else pairs
 
 
+@made_plainly
 class Info(Handle):
     """An ordered dictionary of strings."""
 

@@ -15,15 +15,18 @@ from ompy.mpi import collective_calls as calls
 from ompy.mpi.collective_requests import completed
 from ompy.mpi.comm import Comm
 from ompy.mpi.errhandler import Errhandler
-from ompy.mpi.group import Group, GroupState
+from ompy.mpi.group import Group
+from ompy.mpi.handles import made_plainly
 from ompy.mpi.info import INFO_NULL, Info
 from ompy.mpi.intercomm_objects import InterObjectCollectives
 from ompy.mpi.intracomm import Intracomm
 from ompy.mpi.operation import SUM, Op
 from ompy.mpi.peers import own_size
 from ompy.mpi.spec import even_blocks
+from ompy.mpi.state import GroupState
 
 
+@made_plainly
 class Intercomm(InterObjectCollectives, Comm):
     """A communicator between two groups: ranks name processes of the other one."""
 
@@ -51,7 +54,9 @@ class Intercomm(InterObjectCollectives, Comm):
     def Get_remote_group(self) -> Group:
         """The other group."""
         state = self._state()
-        return Group._adopt(GroupState(state.communicator.procs, state.world.context.me))
+        return Group._adopt(
+            GroupState(state.communicator.procs, state.world.context.me, state.world)
+        )
 
     @property
     def remote_group(self) -> Group:
@@ -117,15 +122,18 @@ class Intercomm(InterObjectCollectives, Comm):
         """
         from zlib import crc32
 
-        from ompy.mpi.communicators import ranks_of
-        from ompy.mpi.life import COMM_WORLD
+        from ompy.mpi.communicators import ranks_of, world_of_group
 
-        there = ranks_of(COMM_WORLD._state(), remote_group)
+        everybody = world_of_group(local_group)
+        if everybody is None:
+            return Intercomm()
+        there = ranks_of(everybody, remote_group)
         if not 0 <= remote_leader < len(there):
-            raise COMM_WORLD._state().fail(ERR_COMM, f"no remote leader {remote_leader}")
+            raise everybody.fail(ERR_COMM, f"no remote leader {remote_leader}")
         local = Intracomm.Create_from_group(local_group, stringtag)
         tag = crc32(stringtag.encode())
-        made = local.Create_intercomm(local_leader, COMM_WORLD, there[remote_leader], tag)
+        peer = Intracomm._adopt(everybody)
+        made = local.Create_intercomm(local_leader, peer, there[remote_leader], tag)
         local.Free()
         if info:
             made.Set_info(info)

@@ -11,7 +11,6 @@ from functools import reduce
 from typing import Any
 
 from ompy.data.constants import PROC_NULL, ROOT
-from ompy.mpi.base import CommBase
 from ompy.mpi.object_collectives import (
     items_of,
     received_object,
@@ -22,7 +21,7 @@ from ompy.mpi.object_collectives import (
 from ompy.mpi.objects import pickle
 from ompy.mpi.operation import SUM, Op
 from ompy.mpi.peers import check_root
-from ompy.mpi.state import CommState
+from ompy.mpi.state import CommBase, CommState
 
 
 class InterObjectCollectives(CommBase):

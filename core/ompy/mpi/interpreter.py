@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, Self
 import greenlet
 
 from ompy.mpi.life import COMM_SELF, COMM_WORLD, _life
-from ompy.mpi.world import self_of, world_of
+from ompy.mpi.predefined_comms import self_of, world_of
 from ompy.runtime.process import RankProcess
 
 _SWITCHES: Final = frozenset(("switch", "throw"))
@@ -73,8 +73,9 @@ class SharedInterpreter:
     def join(self, process: RankProcess) -> None:
         """The running greenlet is this rank: from now on MPI is initialised in it."""
         assert self._outside is not None, "it was entered"
-        world, own = world_of(process)._inner, self_of(process)._inner
-        life = {**self._outside.life, "world": world.world, "finalized": False, "exit_status": 0}
+        world, own = both = world_of(process)._inner, self_of(process)._inner
+        rank = {"states": both, "world": world.world, "finalized": False, "exit_status": 0}
+        life = {**self._outside.life, **rank, "sessions": False}
         identity = _Identity(life, world, own)
         self._ranks[greenlet.getcurrent()] = identity
         identity.assume()

@@ -5,28 +5,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, AnyStr, Self
 
+from ompy.data.errors import SUCCESS
 from ompy.mpi import collective_calls as calls
 from ompy.mpi import object_collectives
 from ompy.mpi.collective_calls import scanned
 from ompy.mpi.collective_requests import begun, completed, prepared
 from ompy.mpi.comm import Comm
-from ompy.mpi.communicators import create_group
+from ompy.mpi.communicators import create_group, world_of_group
 from ompy.mpi.errhandler import Errhandler
 from ompy.mpi.group import Group
+from ompy.mpi.handles import made_plainly
 from ompy.mpi.info import INFO_NULL, Info
+from ompy.mpi.integers import takes_integers
 from ompy.mpi.object_collectives import together
 from ompy.mpi.operation import SUM, Op
 from ompy.mpi.request import Prequest, Request
-from ompy.mpi.unsupported import not_available
 
 if TYPE_CHECKING:
     from ompy.mpi.graphs import Distgraphcomm, Graphcomm
     from ompy.mpi.intercomm import Intercomm
+    from ompy.mpi.state import CommState
 
 
+@made_plainly
 class Intracomm(Comm):
     """A communicator of one group."""
 
@@ -40,6 +45,7 @@ class Intracomm(Comm):
     def _takes(cls, state: Any) -> bool:
         return super()._takes(state) and not state.communicator.between
 
+    @takes_integers("tag")
     def Create_group(self, group: Group, tag: int = 0) -> Intracomm:
         """A communicator of some members; only they call this."""
         made: Intracomm = create_group(self._state(), group, tag)
@@ -53,7 +59,7 @@ class Intracomm(Comm):
         info: Info | None = None,
         errhandler: Errhandler | None = None,
     ) -> Intracomm:
-        """A communicator of a group of COMM_WORLD's processes; only they call this.
+        """A communicator of a group of the job's processes; only they call this.
 
         Args:
             group: the members.
@@ -63,9 +69,10 @@ class Intracomm(Comm):
         """
         from zlib import crc32
 
-        from ompy.mpi.life import COMM_WORLD
-
-        made: Intracomm = create_group(COMM_WORLD._state(), group, crc32(stringtag.encode()))
+        everybody = world_of_group(group)
+        if everybody is None:
+            return Intracomm()
+        made: Intracomm = create_group(everybody, group, crc32(stringtag.encode()))
         if made:
             if info:
                 made.Set_info(info)
@@ -216,6 +223,7 @@ class Intracomm(Comm):
 
         return graph_map(self._state(), index, edges)
 
+    @takes_integers("local_leader", "remote_leader", "tag")
     def Create_intercomm(
         self, local_leader: int, peer_comm: Intracomm, remote_leader: int, tag: int = 0
     ) -> Intercomm:
@@ -244,8 +252,28 @@ class Intracomm(Comm):
         root: int = 0,
         errcodes: list[int] | None = None,
     ) -> Intercomm:
-        """Start processes of one program. Not available."""
-        raise not_available("Intracomm.Spawn", "processes started later")
+        """Start processes of one program; all members call this.
+
+        Args:
+            command: name or path of the program; this and the next three are the root's to say.
+            args: its arguments.
+            maxprocs: how many processes; all of them are started, or none.
+            info: `host` names hosts of this job, separated by commas, `wdir` the working directory,
+                `path` directories where the program is looked for, `env` variables, a line each.
+            root: whose arguments count.
+            errcodes: gets an error code for each process.
+
+        Returns:
+            A communicator with the new processes, who have it by `Get_parent`.
+        """
+        from ompy.mpi.spawning import programs_of, spawn
+
+        state = self._enter("Spawn", root)
+        programs = partial(programs_of, [command], [args or ()], [maxprocs], info)
+        made = spawn(state, root, programs)
+        if errcodes is not None:
+            errcodes[:] = [SUCCESS] * made.size
+        return self._between(made)
 
     def Spawn_multiple(
         self,
@@ -256,13 +284,50 @@ class Intracomm(Comm):
         root: int = 0,
         errcodes: list[list[int]] | None = None,
     ) -> Intercomm:
-        """Start processes of several programs. Not available."""
-        raise not_available("Intracomm.Spawn_multiple", "processes started later")
+        """Start processes of several programs, which have one COMM_WORLD; all members call this.
+
+        Args:
+            command: each program, as for `Spawn`.
+            args: the arguments of each.
+            maxprocs: how many processes of each.
+            info: hints of each, or of all.
+            root: whose arguments count.
+            errcodes: gets a list for each program, with an error code for each process.
+        """
+        from ompy.mpi.spawning import counts_of, programs_of, spawn
+
+        state = self._enter("Spawn", root)
+        made = spawn(state, root, partial(programs_of, command, args, maxprocs, info))
+        if errcodes is not None:
+            errcodes[:] = [[SUCCESS] * count for count in counts_of(command, maxprocs)]
+        return self._between(made)
 
     def Accept(self, port_name: str, info: Info = INFO_NULL, root: int = 0) -> Intercomm:
-        """Take a connection of another job. Not available."""
-        raise not_available("Intracomm.Accept", "processes started later")
+        """Wait for a group that connects to a port of the root; all members call this.
+
+        Args:
+            port_name: of the port; the root's to say.
+            info: of no effect.
+            root: who leads this group.
+        """
+        from ompy.mpi.ports import meet_at_port
+
+        return self._between(meet_at_port(self._enter("Accept", root), "accept", port_name, root))
 
     def Connect(self, port_name: str, info: Info = INFO_NULL, root: int = 0) -> Intercomm:
-        """Connect with another job. Not available."""
-        raise not_available("Intracomm.Connect", "processes started later")
+        """Meet the group that accepts at a port; all members call this, and wait for that.
+
+        Args:
+            port_name: of the port; the root's to say.
+            info: of no effect.
+            root: who leads this group.
+        """
+        from ompy.mpi.ports import meet_at_port
+
+        return self._between(meet_at_port(self._enter("Connect", root), "connect", port_name, root))
+
+    def _between(self, made: CommState) -> Intercomm:
+        from ompy.mpi.intercomm import Intercomm
+
+        made.errhandler = self._state().errhandler
+        return Intercomm._adopt(made)

@@ -1,5 +1,9 @@
 """The life of MPI in this interpreter: its one real rank, from Init to Finalize.
 
+Sessions (`sessions.py`) bring the rank up as `Init` does, and then keep it until the interpreter
+ends, as another session may begin at any time. COMM_WORLD and COMM_SELF are there from the first of
+both, for agreements; their handles are null before `Init`.
+
 Only here are there handles of COMM_WORLD and COMM_SELF that belong to the interpreter; all else
 works for any rank.
 """
@@ -11,18 +15,21 @@ from __future__ import annotations
 import _thread
 import os
 import sys
-from functools import partial
+from collections.abc import Callable
 from typing import Any, Final
 
-from ompy.data.errors import ERR_OTHER, MPIError
+from ompy.data.errors import ERR_OTHER
+from ompy.frameworks.coll_selection import SelectedColl
+from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.pml import Pml
 from ompy.mpi.attributes import delete_all
 from ompy.mpi.constants import THREAD_MULTIPLE, THREAD_SINGLE
-from ompy.mpi.errhandler import ABORT, ARE_FATAL, RETURN
+from ompy.mpi.errhandler import ABORT, ARE_FATAL, RETURN, ErrhandlerState
 from ompy.mpi.errors import MPIException
 from ompy.mpi.intracomm import Intracomm
 from ompy.mpi.options import ERROR_KINDS, THREAD_LEVELS, rc, settle_options
-from ompy.mpi.state import World
+from ompy.mpi.state import CommState, World
+from ompy.runtime.process import RankProcess
 
 COMM_WORLD: Final = Intracomm()._constant("COMM_WORLD")
 COMM_SELF: Final = Intracomm()._constant("COMM_SELF")
@@ -32,33 +39,63 @@ _HANDLERS: Final = dict(zip(ERROR_KINDS, (ARE_FATAL, RETURN, ABORT, ARE_FATAL), 
 
 
 class FinishedPml(Pml):
-    """What a communicator has after Finalize: every call says that MPI is over."""
+    """What a communicator has after Finalize: every call says that MPI is over.
+
+    But for what follows from that: nobody is told of the failure, and nothing has come.
+    """
 
     __slots__ = ()
 
     def __getattribute__(self, name: str) -> Any:
-        raise MPIError(ERR_OTHER, "MPI has been finalised: no messages any more")
+        if name in {"abandon", "unreceived"}:
+            return _nothing
+        raise _over()
+
+
+class FinishedColl(SelectedColl):
+    """The same for collective calls."""
+
+    def __getattribute__(self, name: str) -> Any:
+        raise _over()
+
+
+def _nothing(*_: object) -> tuple[()]:
+    return ()
+
+
+def _over() -> MPIException:
+    return MPIException(ERR_OTHER, "MPI has been finalised: no messages any more")
 
 
 class _Life:
     """What there is of MPI here.
 
     Attributes:
+        states: what COMM_WORLD and COMM_SELF refer to, once the rank is up.
         world: the rank, once initialised.
-        finalized: MPI is over.
+        finalized: MPI was initialised and is over; sessions may go on.
+        sessions: there has been one: the rank is up until the interpreter ends.
+        finalizes: MPI is finalised at the end of the interpreter.
+        left: so it has been, at the end of the interpreter.
         level: thread level.
         process: id of the process that was initialised; a forked child is another.
         thread: that was initialised.
         exit_status: of an abort at the end of the interpreter; 0 for none.
+        when_up: called once with the rank, before the program makes its first call.
     """
 
     def __init__(self) -> None:
+        self.states: tuple[CommState, CommState] | None = None
         self.world: World | None = None
         self.finalized = False
+        self.sessions = False
+        self.finalizes = False
+        self.left = False
         self.level = THREAD_SINGLE
         self.process = 0
         self.thread = 0
         self.exit_status = 0
+        self.when_up: Callable[[RankProcess], object] | None = None
 
 
 _life: Final = _Life()
@@ -70,9 +107,54 @@ def current() -> World:
     Raises:
         MPIException: ERR_OTHER, MPI is not initialised or over.
     """
-    if _life.world is None or _life.finalized:
+    if not is_up():
         raise MPIException(ERR_OTHER, "MPI is not initialised, or finalised already")
-    return _life.world
+    assert _life.states is not None, "it is up"
+    return _life.states[0].world
+
+
+def is_up() -> bool:
+    """Whether there is a rank: MPI is initialised and not over, or there has been a session."""
+    return _life.sessions or (_life.world is not None and not _life.finalized)
+
+
+def _bring_up() -> tuple[CommState, CommState]:
+    """Bring the rank up, or use the one there is: for `Init`, and for the first session."""
+    from ompy.runtime.rank_start import bring_up
+
+    errors, fast_reduce = _HANDLERS[rc.errors], bool(rc.fast_reduce)
+
+    def make(process: RankProcess) -> tuple[CommState, CommState]:
+        return _life.states or _begin(process, errors, fast_reduce=fast_reduce)
+
+    fresh = _life.states is None
+    _life.states = bring_up(make)
+    _life.process = os.getpid()
+    _life.thread = _thread.get_ident()
+    if fresh and _life.when_up is not None:
+        _life.when_up(_life.states[0].world.process)
+    return _life.states
+
+
+def open_session() -> World:
+    """The rank, for a new session. It is brought up for the first one, if MPI has not been.
+
+    Raises:
+        MPIException: ERR_OTHER, MPI was initialised and is over: this process has left the job.
+    """
+    if not _life.sessions:
+        if _life.finalized:
+            raise MPIException(
+                ERR_OTHER,
+                "this process has left its job with MPI_Finalize: begin a session before that",
+            )
+        import atexit
+
+        _bring_up()
+        _life.sessions = True
+        atexit.register(_at_exit)
+        _guard()
+    return current()
 
 
 def Init() -> None:
@@ -84,17 +166,11 @@ def Init_thread(required: int = THREAD_MULTIPLE) -> int:
     """Initialise MPI. Returns the thread level provided: the one asked for."""
     if _life.world is not None:
         raise MPIException(ERR_OTHER, "MPI has been initialised already")
-    from ompy.mpi.world import communicators
-    from ompy.runtime.world import bring_up
-
-    errors, fast_reduce = _HANDLERS[rc.errors], bool(rc.fast_reduce)
-    world, own = bring_up(partial(communicators, errors=errors, fast_reduce=fast_reduce))
+    world, own = _bring_up()
     COMM_WORLD._inner = world
     COMM_SELF._inner = own
     _life.world = world.world
     _life.level = max(THREAD_SINGLE, min(required, THREAD_MULTIPLE))
-    _life.process = os.getpid()
-    _life.thread = _thread.get_ident()
     if world.world.process.registry.value(DISPLAY_COMM):
         from ompy.mpi.display_comm import display
 
@@ -102,10 +178,29 @@ def Init_thread(required: int = THREAD_MULTIPLE) -> int:
     return _life.level
 
 
+def _begin(
+    process: RankProcess, errors: ErrhandlerState, *, fast_reduce: bool
+) -> tuple[CommState, CommState]:
+    """COMM_WORLD and COMM_SELF; in a process that was spawned, the parents too."""
+    from ompy.mpi.predefined_comms import communicators
+
+    world, own = communicators(process, errors, fast_reduce=fast_reduce)
+    if process.context.me.world:
+        from ompy.mpi.spawning import meet_parents
+
+        meet_parents(world)
+    return world, own
+
+
 def _wanted_level() -> int:
     if not rc.threads:
         return THREAD_SINGLE
     return THREAD_LEVELS.index(rc.thread_level)
+
+
+def tell_when_up(what: Callable[[RankProcess], object]) -> None:
+    """Have a function called with the rank, before the program makes its first call."""
+    _life.when_up = what
 
 
 def start_up() -> None:
@@ -118,6 +213,7 @@ def start_up() -> None:
         Init()
         if finalize is None:
             finalize = True
+    _life.finalizes = bool(finalize)
     if finalize:
         atexit.register(_at_exit)
     _guard()
@@ -128,35 +224,49 @@ def _guard() -> None:
 
     After the exit hook was registered: see `install_excepthook`.
     """
-    if _life.world is not None:
+    if _life.states is not None:
         from ompy.runtime.uncaught import end_job_on_exception
 
-        end_job_on_exception(_life.world.process)
+        end_job_on_exception(_life.states[0].world.process)
 
 
 def _at_exit() -> None:
     """The interpreter ends: finalise, unless it was an error that ended it."""
-    if _life.world is None or _life.finalized or _life.process != os.getpid():
+    if not is_up() or _life.left or _life.process != os.getpid():
         return
+    _life.left = True
+    world = current()
     if _life.exit_status:
-        _life.world.abort(_life.exit_status, "the program ended with an error")
+        world.abort(_life.exit_status, "the program ended with an error")
     uncaught = getattr(sys, "last_value", None) is not None and not hasattr(sys, "ps1")
     if not uncaught:
         from ompy.runtime import ending
 
         # a rank that fails does not leave: whoever waits for it is ended with the job, and what
         # failed first has to be what the job ends with
-        context = _life.world.process.context
+        context = world.process.context
         context.leaves = ending.code == 0
         context.fails = bool(ending.code)
-        Finalize()
+        if _life.finalizes and _life.world is not None and not _life.finalized:
+            Finalize()
+        if _life.sessions:
+            _leave_sessions(world)
+
+
+def _leave_sessions(world: World) -> None:
+    from ompy.runtime.rank_start import leave
+
+    leave(world.process)
+    _life.sessions = False
 
 
 def Finalize() -> None:
     """Finalise MPI: what was sent is delivered, then nothing works any more."""
-    from ompy.runtime.world import leave
+    from ompy.runtime.rank_start import leave
 
-    world = current()
+    if _life.world is None or _life.finalized:
+        raise MPIException(ERR_OTHER, "MPI is not initialised, or finalised already")
+    world = _life.world
     delete_all(COMM_SELF)
     leave(world.process)
     _life.finalized = True
@@ -164,11 +274,29 @@ def Finalize() -> None:
 
 
 def _close_communicators(world: World) -> None:
-    """Ranks and sizes can still be asked for; messages are errors."""
+    """Ranks and sizes can still be asked for; messages are errors.
+
+    What sessions have goes on, and COMM_WORLD under them: then its handle gets another one.
+    """
     over = FinishedPml()
+    if _life.sessions:
+        for handle in (COMM_WORLD, COMM_SELF):
+            handle._inner = _finished(handle._inner, over)
+        return
     for communicator in world.process.communicators.values():
         communicator.pml = over
-    COMM_WORLD._inner.pml = COMM_SELF._inner.pml = over
+    for handle in (COMM_WORLD, COMM_SELF):
+        handle._inner.pml = over
+        handle._inner.communicator.coll = FinishedColl.__new__(FinishedColl)
+
+
+def _finished(state: CommState, over: FinishedPml) -> CommState:
+    was = state.communicator
+    communicator = Communicator(was.context, over, was.context_id, was.procs, was.name)
+    communicator.coll = FinishedColl.__new__(FinishedColl)
+    made = CommState(state.world, communicator, state.api)
+    made.predefined, made.errhandler = True, state.errhandler
+    return made
 
 
 def Is_initialized() -> bool:
@@ -196,7 +324,9 @@ def Is_thread_main() -> bool:
 def _set_expendable(on: bool) -> None:
     """Whether the job goes on if this rank dies; who waits for it then gets ERR_PROC_FAILED."""
     assert _life.world is not None, "MPI is in use"
-    _life.world.context.wireup.set_expendable(on)
+    context = _life.world.context
+    if context.recovery is None:  # else it does so with every rank
+        context.wireup.set_expendable(on)
 
 
 def _set_abort_status(status: object) -> None:

@@ -28,14 +28,12 @@ class Limited:
         Raises:
             RuntimeError: there are enough.
         """
-        from ompy.mpi.life import Is_initialized
-
         with self._lock:
             if self._states is None:
                 from weakref import WeakSet
 
                 self._states = WeakSet()
-            if len(self._states) >= MOST and Is_initialized():
+            if len(self._states) >= MOST and _is_initialized():
                 raise RuntimeError(f"there are {MOST} user-defined {self._what} already")
             self._states.add(state)
 
@@ -44,3 +42,9 @@ class Limited:
         with self._lock:
             if self._states is not None:
                 self._states.discard(state)
+
+
+def _is_initialized() -> bool:
+    from ompy.mpi.life import Is_initialized
+
+    return Is_initialized()

@@ -7,15 +7,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from ompy.data.constants import ANY_SOURCE, ANY_TAG
-from ompy.data.convertor import Convertor, GrowingConvertor
+from ompy.data.convertor import GrowingConvertor
 from ompy.data.errors import ERR_REQUEST
-from ompy.data.request import Request as Operation
 from ompy.frameworks.pml import MatchedMessage
 from ompy.mpi.errors import MPIException
-from ompy.mpi.handles import Handle, State
+from ompy.mpi.handles import Handle, made_plainly, plain_handle
 from ompy.mpi.objectrequest import ObjectState
-from ompy.mpi.request import Request
-from ompy.mpi.requeststate import RequestState, nothing
+from ompy.mpi.request import Request, receive_message, request_of
+from ompy.mpi.requeststate import MessageState, RequestState, message_state
 from ompy.mpi.spec import recv_convertor
 from ompy.mpi.state import CommState
 from ompy.mpi.status import Status
@@ -24,29 +23,7 @@ if TYPE_CHECKING:
     from ompy.mpi.comm import Comm
 
 
-class MessageState(State):
-    """A message that was taken.
-
-    Attributes:
-        comm: its communicator; None for MESSAGE_NO_PROC.
-        matched: what the PML took.
-    """
-
-    __slots__ = ("comm", "matched")
-
-    def __init__(self, comm: CommState | None, matched: MatchedMessage | None) -> None:
-        super().__init__()
-        self.comm = comm
-        self.matched = matched
-
-    def receive(self, convertor: Convertor) -> Operation:
-        """Begin to receive it."""
-        if self.comm is None:
-            return nothing()
-        started: Operation = self.comm.call(self.comm.pml.imrecv, self.matched, convertor)
-        return started
-
-
+@made_plainly
 class Message(Handle):
     """A message taken by a matched probe; null when it has been received."""
 
@@ -60,12 +37,6 @@ class Message(Handle):
     @classmethod
     def _takes(cls, state: Any) -> bool:
         return isinstance(state, MessageState)
-
-    @classmethod
-    def _taken(cls, comm: CommState, matched: MatchedMessage, status: Status | None) -> Self:
-        if status is not None:
-            status._set(matched.source, matched.tag, 0, matched.length, False)
-        return cls._adopt(MessageState(comm, matched))
 
     def _consume(self) -> MessageState:
         """What is to be received; the handle becomes null."""
@@ -104,7 +75,8 @@ class Message(Handle):
 
     def Recv(self, buf: Any, status: Status | None = None) -> None:
         """Receive it."""
-        Message.Irecv(self, buf)._wait(status)
+        if not receive_message(self, buf, status):
+            Message.Irecv(self, buf)._wait(status)
 
     def Irecv(self, buf: Any) -> Request:
         """Begin to receive it."""
@@ -112,6 +84,8 @@ class Message(Handle):
         convertor = GrowingConvertor() if none or self._inner is None else recv_convertor(buf)
         state = self._consume()
         operation = state.receive(convertor)
+        if state.comm is not None:
+            return request_of(state.comm, operation, buf, True)
         return Request._adopt(RequestState(state.comm, operation, buf, receives=True))
 
     def recv(self, status: Status | None = None) -> Any:
@@ -127,6 +101,14 @@ class Message(Handle):
 
 MESSAGE_NULL: Final = Message()._constant("MESSAGE_NULL")
 MESSAGE_NO_PROC: Final = Message._adopt(MessageState(None, None))._constant("MESSAGE_NO_PROC")
+
+
+def taken_message(comm: CommState, matched: MatchedMessage, status: Status | None) -> Message:
+    """What a matched probe has taken."""
+    if status is not None:
+        status._set(matched.source, matched.tag, 0, matched.length, False)
+    made: Message = plain_handle(Message, message_state(comm, matched))
+    return made
 
 
 def no_process_message(status: Status | None) -> Message:

@@ -9,14 +9,16 @@ from __future__ import annotations
 from operator import index
 from typing import Any, Final, Self
 
-from ompy.data.convertor import allocate_memory
+from ompy.data.convertor import allocate_memory, export_views
 from ompy.mpi.access import acquire
 from ompy.mpi.addresses import address_of, view_at
 from ompy.mpi.exporter import Exporter
+from ompy.mpi.integers import whole_number
 from ompy.mpi.markers import Marker
 from ompy.net.base import LinkError, Network
 
 SHARED_LEAST: Final = 1 << 14  # bytes; arbitrary: what is sent eagerly is copied in and out anyway
+_NO_BYTES: Final = memoryview(bytearray())
 PAGE: Final = 4096  # bytes; x86 and most aarch64
 
 
@@ -176,10 +178,13 @@ class buffer(Exporter):  # type: ignore[misc, unused-ignore]
 
     def release(self) -> None:
         """Let go of the memory; the buffer is empty afterwards."""
-        self._view = memoryview(bytearray())
+        self._view = _NO_BYTES
         self._obj = None
         self._device = False
         self._address = 0
+
+
+export_views(buffer)
 
 
 def Get_address(location: Any) -> int:
@@ -199,9 +204,21 @@ def Alloc_mem(size: int, info: Any = None) -> buffer:  # noqa: ARG001 - hints ar
     With other ranks on this host it is memory that they can map: large messages from and to it
     are copied without the kernel.
     """
-    wanted = index(size)
-    view = _shared(wanted) if wanted >= SHARED_LEAST else None
-    return buffer.allocate(wanted) if view is None else buffer._of(view, view.obj)
+    if type(size) is int and 0 <= size < SHARED_LEAST:
+        view = allocate_memory(size)
+        small: buffer = object.__new__(buffer)
+        small._view = view
+        small._obj = view.obj
+        small._device = False
+        small._address = -1
+        return small
+    wanted = whole_number(size)
+    shared = _shared(wanted) if wanted >= SHARED_LEAST else None
+    if shared is None:
+        return buffer.allocate(wanted)
+    made = buffer._of(shared, shared.obj)
+    made._address = address_of(shared)  # what `Free_mem` knows shared memory by
+    return made
 
 
 def _shared(size: int) -> memoryview | None:
@@ -219,7 +236,7 @@ def _network() -> Network | None:
     """This rank's, if there are other ranks on its host."""
     from ompy.mpi import life
 
-    if not life.Is_initialized() or life.Is_finalized():
+    if not life.is_up():
         return None
     context = life.current().context
     return context.network if len(context.local_procs()) > 1 else None
@@ -229,7 +246,8 @@ def Free_mem(mem: buffer) -> None:
     """Let go of memory from `Alloc_mem`; what still has a view of it keeps it alive."""
     if not isinstance(mem, buffer):
         raise TypeError(f"expecting memory from Alloc_mem, not {type(mem).__name__}")
-    address, network = mem.address, _network()
+    address = mem._address
     mem.release()
-    if network is not None and address:
+    network = _network() if address > 0 else None  # of other memory nobody knows
+    if network is not None:
         network.release_region(address)

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from ompy.mpi import collective_calls as calls
-from ompy.mpi.base import CommBase
 from ompy.mpi.collective_requests import begun
 from ompy.mpi.operation import SUM, Op
 from ompy.mpi.request import Request
 from ompy.mpi.spec import even_blocks, vector_blocks
+from ompy.mpi.state import CommBase
 
 
 class NonblockingCollectives(CommBase):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import _thread
 from collections.abc import Callable, Hashable, Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 from ompy.compiled import DECLARING, cfunc
@@ -18,14 +18,13 @@ from ompy.data.request import Request as Operation
 from ompy.frameworks.call_kinds import KINDS
 from ompy.frameworks.call_order import detail_of
 from ompy.frameworks.neighbours import Neighbours
-from ompy.frameworks.patience import PATIENCE, abandon, explained, inquire
+from ompy.frameworks.patience import PATIENCE, abandon, explained, inquire, only
 from ompy.frameworks.pml import STANDARD
-from ompy.mpi.base import CommBase
 from ompy.mpi.collective_calls import barrier
 from ompy.mpi.objects import Pieces, convertor_of, pickle
 from ompy.mpi.operation import SUM, Op
 from ompy.mpi.peers import check_root
-from ompy.mpi.state import CommState
+from ompy.mpi.state import CommBase, CommState
 
 if DECLARING:
     from ompy.data.convertor import Convertor
@@ -141,7 +140,7 @@ def _wait_for(state: CommState, operation: Operation, rank: int) -> None:
         communicator: Communicator = state.communicator
         engine: Engine = communicator.context.engine
         if not engine.wait(operation, PATIENCE):
-            inquire(communicator, operation, (rank,))
+            inquire(communicator, operation, partial(only, rank))
     if operation.error:
         raise MPIError(operation.error, operation.detail)
 
@@ -280,7 +279,7 @@ def along_edges(state: CommState, objects: Sequence[Any], neighbours: Neighbours
     """Object i to target i; the objects of the sources, None in place of nobody's."""
     posted: list[Any] = [None] * len(neighbours.sources)
     messages = [pickle.pieces(each) for each in objects]  # all of them, before any is sent
-    for place in neighbours.receiving():
+    for place in neighbours.receiving:
         posted[place] = _post(state, neighbours.sources[place])
     sent = [
         _begin(state, messages[place], neighbours.targets[place]) for place in neighbours.sending

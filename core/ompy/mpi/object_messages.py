@@ -14,12 +14,12 @@ from ompy.data.convertor import ContiguousConvertor, Convertor, GrowingConvertor
 from ompy.data.errors import MPIError
 from ompy.frameworks.pml import BUFFERED, STANDARD, SYNCHRONOUS
 from ompy.mpi.access import acquire
-from ompy.mpi.base import CommBase
 from ompy.mpi.handles import Handle
+from ompy.mpi.integers import whole_number
 from ompy.mpi.matched import Message
 from ompy.mpi.objectrequest import ObjectState
 from ompy.mpi.objects import convertor_of, pickle
-from ompy.mpi.peers import whole_number, wrong_source, wrong_target
+from ompy.mpi.peers import wrong_source, wrong_target
 from ompy.mpi.point_to_point import (
     PointToPoint,
     begin_receive,
@@ -30,7 +30,7 @@ from ompy.mpi.point_to_point import (
 )
 from ompy.mpi.request import Request
 from ompy.mpi.requeststate import RequestState, nothing
-from ompy.mpi.state import CommState, null_communicator
+from ompy.mpi.state import CommBase, CommState, null_communicator
 from ompy.mpi.status import Status
 
 if DECLARING:
@@ -59,7 +59,9 @@ def send_object(comm: Handle, obj: Any, dest: Any, tag: Any) -> None:
             raise state.raised(problem) from problem.__cause__
     elif not both_ints(dest, tag):
         send_object(comm, obj, int(whole_number(dest)), int(whole_number(tag)))
-    elif target != PROC_NULL:
+    elif target == PROC_NULL:
+        state.check_not_revoked()
+    else:
         raise wrong_target(state, dest, tag)
 
 
@@ -89,6 +91,7 @@ def receive_object(comm: Handle, source: Any, tag: Any, status: Status | None) -
         return receive_object(comm, int(whole_number(source)), int(whole_number(tag)), status)
     if origin != PROC_NULL:
         raise wrong_source(state, source, tag)
+    state.check_not_revoked()
     if status is not None:
         status._no_process()
     return None

@@ -12,11 +12,13 @@ from ompy.data.errors import ERR_OP, ERR_TYPE, MPIError
 from ompy.data.layout import Layout
 from ompy.data.message import Message
 from ompy.data.operation import Operation
+from ompy.data.packed import in_place, to_send
 from ompy.mpi.datatype import Datatype
 from ompy.mpi.errors import MPIException
 from ompy.mpi.handles import Handle, State
 from ompy.mpi.limits import Limited
 from ompy.mpi.spec import message
+from ompy.mpi.typestate import TypeState
 
 Function = Callable[[Any, Any, Any], Any]
 
@@ -29,10 +31,11 @@ class OpState(State):
         commutes: the order of operands may be changed.
         objects: combines two Python objects.
         buffers: the user's `f(inbuf, inoutbuf, datatype)`, or None.
+        known: the datatype that a user's was asked for last, and the operation on buffers of it.
         operation: the predefined one on buffers, once it was asked for, or None.
     """
 
-    __slots__ = ("buffers", "commutes", "name", "objects", "operation")
+    __slots__ = ("buffers", "commutes", "known", "name", "objects", "operation")
 
     def __init__(
         self,
@@ -42,11 +45,12 @@ class OpState(State):
         *,
         commutes: bool = True,
     ) -> None:
-        super().__init__()
+        self.number = 0
         self.name = name
         self.objects = objects
         self.buffers = buffers
         self.commutes = commutes
+        self.known: tuple[TypeState, Operation] | None = None
         self.operation: Operation | None = None
 
 
@@ -132,15 +136,17 @@ class Op(Handle):
         right, other = message(inoutbuf, True)
         check_match(left, datatype, right, other)
         operation = self._operation(datatype)
-        result = right.packed()
+        place = in_place(right)
+        result = memoryview(right.packed()) if place is None else place
         try:
             operation.check_layout(left.layout)
-            operation.kernel(memoryview(left.packed()), memoryview(result), left.layout, left.count)
+            operation.kernel(to_send(left), result, left.layout, left.count)
         except MPIError as problem:
             if isinstance(problem, MPIException):
                 raise
             raise MPIException(problem.code, problem.detail) from problem
-        right.store(result)
+        if place is None:
+            right.store(result)
 
     def _operation(self, datatype: Datatype) -> Operation:
         """The operation on buffers of a datatype, as the collectives want it."""
@@ -153,11 +159,12 @@ class Op(Handle):
                     raise MPIException(ERR_OP, f"{state.name} is for windows, not for reductions")
                 state.operation = PREDEFINED[state.name]
             return state.operation
-        return Operation(
-            "a user-defined operation",
-            _kernel(state.buffers, datatype),
-            commutative=state.commutes,
-        )
+        known = state.known
+        if known is None or known[0] is not datatype._inner:
+            kernel = _kernel(state.buffers, datatype)
+            made = Operation("a user-defined operation", kernel, commutative=state.commutes)
+            known = state.known = datatype._state(), made
+        return known[1]
 
 
 def check_match(left: Message, datatype: Datatype, right: Message, other: Datatype) -> None:
@@ -181,15 +188,15 @@ def _kernel(function: Function, datatype: Datatype) -> Callable[..., None]:
 
     The user may free the datatype meanwhile, so the function gets a handle of its own.
     """
+    from ompy.mpi.memory import buffer
+
     own = Datatype(datatype)
 
     def kernel(left: memoryview, right: memoryview, layout: Layout, count: int) -> None:
-        from ompy.mpi.memory import buffer
-
         if not count or not layout.size:
             return
         if layout.contiguous:
-            function(buffer(left), buffer(right), own)
+            function(buffer._of(left, left), buffer._of(right, right), own)
             return
         first, size = layout.span(count)
         if first < 0:

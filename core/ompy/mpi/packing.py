@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ompy.data.errors import ERR_ARG, ERR_TRUNCATE, ERR_UNSUPPORTED_DATAREP
+from ompy.data.message import Message
 from ompy.mpi import external32
 from ompy.mpi.access import acquire
 from ompy.mpi.datatype import Datatype
@@ -12,14 +13,21 @@ from ompy.mpi.errors import MPIException
 from ompy.mpi.spec import message
 
 
-def pack_elements(datatype: Datatype, inbuf: Any, outbuf: Any, position: int) -> int:
+def _elements(datatype: Datatype, buffer: Any, writable: bool) -> Message:
+    """As many whole elements as a buffer holds; what is left over at its end is left alone."""
+    extent = datatype.Get_extent()[1]
+    count = len(acquire(buffer, writable).view) // extent if extent > 0 else 0
+    return message([buffer, count, datatype], writable).message
+
+
+def pack_buffer(datatype: Datatype, inbuf: Any, outbuf: Any, position: int) -> int:
     """Pack as many elements as `inbuf` holds into `outbuf`; the next position."""
-    return _store(message([inbuf, datatype], False).message.packed(), outbuf, position)
+    return _store(_elements(datatype, inbuf, False).packed(), outbuf, position)
 
 
-def unpack_elements(datatype: Datatype, inbuf: Any, position: int, outbuf: Any) -> int:
+def unpack_buffer(datatype: Datatype, inbuf: Any, position: int, outbuf: Any) -> int:
     """Unpack as many elements as `outbuf` has room for; the next position."""
-    target = message([outbuf, datatype], True).message
+    target = _elements(datatype, outbuf, True)
     packed = _load(inbuf, position, target.size)
     target.store(packed)
     return position + target.size
@@ -28,7 +36,7 @@ def unpack_elements(datatype: Datatype, inbuf: Any, position: int, outbuf: Any) 
 def pack_external(datatype: Datatype, datarep: str, inbuf: Any, outbuf: Any, position: int) -> int:
     """As `pack`, portable."""
     _check_representation(datarep)
-    packed = message([inbuf, datatype], False).message.packed()
+    packed = _elements(datatype, inbuf, False).packed()
     return _store(external32.encode(datatype, packed), outbuf, position)
 
 
@@ -37,7 +45,7 @@ def unpack_external(
 ) -> int:
     """As `unpack`, portable."""
     _check_representation(datarep)
-    target = message([outbuf, datatype], True).message
+    target = _elements(datatype, outbuf, True)
     size = external32.external32_size(datatype, target.count)
     target.store(external32.decode(datatype, _load(inbuf, position, size)))
     return position + size

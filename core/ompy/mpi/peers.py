@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-from operator import index
 from typing import Final
 
 from ompy.data.constants import ANY_SOURCE, PROC_NULL, ROOT, TAG_UB
 from ompy.data.errors import ERR_RANK, ERR_ROOT, ERR_TAG
 from ompy.mpi.errors import MPIException
+from ompy.mpi.integers import whole_number
 from ompy.mpi.state import CommState
 
 _OWN_GROUPS: Final = (ROOT, PROC_NULL)
-
-
-def whole_number(number: object) -> int:
-    """A rank or tag as an int. Programs divide with `/` and pass 1.0, and mpi4py lets them.
-
-    Raises:
-        TypeError: it is no number, or not a whole one.
-    """
-    if isinstance(number, float) and number.is_integer():
-        return int(number)
-    return index(number)  # type: ignore[arg-type]
 
 
 def with_size(state: CommState) -> str:
@@ -33,20 +22,20 @@ def with_size(state: CommState) -> str:
 
 def wrong_target(state: CommState, target: int, tag: int) -> MPIException:
     """The exception for a send to `target` with `tag`, one of which cannot be."""
-    if not 0 <= index(target) < state.size:
+    if not 0 <= whole_number(target) < state.size:
         return state.fail(ERR_RANK, f"rank {target} does not exist in {with_size(state)}")
-    return state.fail(ERR_TAG, f"tag {index(tag)}: a tag is a number from 0 to {TAG_UB}")
+    return state.fail(ERR_TAG, f"tag {whole_number(tag)}: a tag is a number from 0 to {TAG_UB}")
 
 
 def wrong_source(state: CommState, source: int, tag: int) -> MPIException:
     """The exception for a receive from `source` with `tag`, one of which cannot be."""
-    if not ANY_SOURCE <= index(source) < state.size:
+    if not ANY_SOURCE <= whole_number(source) < state.size:
         return state.fail(
             ERR_RANK,
             f"rank {source} does not exist in {with_size(state)} (and is not ANY_SOURCE)",
         )
     return state.fail(
-        ERR_TAG, f"tag {index(tag)}: a tag is a number from 0 to {TAG_UB}, or ANY_TAG"
+        ERR_TAG, f"tag {whole_number(tag)}: a tag is a number from 0 to {TAG_UB}, or ANY_TAG"
     )
 
 
@@ -62,7 +51,9 @@ def check_root(state: CommState, root: int) -> None:
         MPIException: ERR_ROOT, it does not.
     """
     if not 0 <= root < state.size and not (state.communicator.between and root in _OWN_GROUPS):
-        raise state.fail(ERR_ROOT, f"root {index(root)} does not exist in {with_size(state)}")
+        raise state.fail(
+            ERR_ROOT, f"root {whole_number(root)} does not exist in {with_size(state)}"
+        )
 
 
 def is_root(state: CommState, root: int) -> bool:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from ompy.mpi import collective_calls as calls
-from ompy.mpi.base import CommBase
 from ompy.mpi.collective_requests import prepared
 from ompy.mpi.info import INFO_NULL, Info
 from ompy.mpi.operation import SUM, Op
 from ompy.mpi.request import Prequest
 from ompy.mpi.spec import even_blocks, vector_blocks
+from ompy.mpi.state import CommBase
 
 
 class PersistentCollectives(CommBase):

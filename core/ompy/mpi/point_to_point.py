@@ -7,24 +7,23 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from ompy import raw
-from ompy.compiled import DECLARING, ccall
+from ompy.compiled import DECLARING, ccall, cfunc
 from ompy.data.constants import ANY_SOURCE, ANY_TAG, PROC_NULL, TAG_UB
-from ompy.data.convertor import ContiguousConvertor, Convertor
+from ompy.data.convertor import ContiguousConvertor, Convertor, copied
 from ompy.data.errors import MPIError
 from ompy.data.request import Request as Operation
-from ompy.frameworks.pml import BUFFERED, READY, STANDARD, SYNCHRONOUS
+from ompy.frameworks.pml import BUFFERED, READY, STANDARD, SYNCHRONOUS, MatchedMessage
 from ompy.mpi import buffering
-from ompy.mpi.base import CommBase
 from ompy.mpi.handles import Handle
-from ompy.mpi.info import INFO_NULL, Info
-from ompy.mpi.matched import Message, no_process_message
-from ompy.mpi.peers import whole_number, wrong_source, wrong_target
+from ompy.mpi.integers import whole_number
+from ompy.mpi.matched import Message, no_process_message, taken_message
+from ompy.mpi.peers import wrong_source, wrong_target
+from ompy.mpi.prepared_calls import PreparedCalls
 from ompy.mpi.request import Prequest, Request, request_of
-from ompy.mpi.requeststate import PersistentMessageState, RequestState, nothing
-from ompy.mpi.spec import message, recv_convertor, send_convertor
+from ompy.mpi.requeststate import PersistentMessageState, nothing
+from ompy.mpi.spec import recv_convertor, send_convertor
 from ompy.mpi.state import CommState, null_communicator
 from ompy.mpi.status import Status
-from ompy.mpi.unsupported import not_available
 
 if DECLARING:
     from ompy.data.request import Request as Operation
@@ -43,8 +42,9 @@ def begin_send(
         if mode == BUFFERED:
             buffering.attached(state).send(state, convertor, target, tag)
             return nothing()
-        rank = target if type(target) is int else whole_number(target)
-        return state.pml.isend(state.communicator, convertor, rank, tag, mode)
+        if type(target) is not int or type(tag) is not int:
+            target, tag = whole_number(target), whole_number(tag)
+        return state.pml.isend(state.communicator, convertor, target, tag, mode)
     except MPIError as problem:
         raise state.raised(problem) from problem.__cause__
 
@@ -57,8 +57,9 @@ def begin_receive(state: CommState, convertor: Convertor, source: Any, tag: Any)
         MPIException: it failed.
     """
     try:
-        rank = source if type(source) is int else whole_number(source)
-        return state.pml.irecv(state.communicator, convertor, rank, tag)
+        if type(source) is not int or type(tag) is not int:
+            source, tag = whole_number(source), whole_number(tag)
+        return state.pml.irecv(state.communicator, convertor, source, tag)
     except MPIError as problem:
         raise state.raised(problem) from problem.__cause__
 
@@ -72,9 +73,10 @@ def has_target(state: CommState, target: Any, tag: Any) -> bool:
     """
     if 0 <= raw.small(target) < state.size and 0 <= raw.small(tag) <= TAG_UB:
         return True
-    if 0 <= target < state.size and 0 <= tag <= TAG_UB:  # whole numbers of other classes
-        return True
+    if not both_ints(target, tag):
+        return has_target(state, whole_number(target), whole_number(tag))
     if target == PROC_NULL:
+        state.check_not_revoked()
         return False
     raise wrong_target(state, target, tag)
 
@@ -88,9 +90,10 @@ def has_source(state: CommState, source: Any, tag: Any) -> bool:
     """
     if ANY_SOURCE <= raw.small(source) < state.size and ANY_TAG <= raw.small(tag) <= TAG_UB:
         return True
-    if ANY_SOURCE <= source < state.size and ANY_TAG <= tag <= TAG_UB:
-        return True
+    if not both_ints(source, tag):
+        return has_source(state, whole_number(source), whole_number(tag))
     if source == PROC_NULL:
+        state.check_not_revoked()
         return False
     raise wrong_source(state, source, tag)
 
@@ -114,8 +117,34 @@ def send_buffer(comm: Handle, buf: Any, dest: Any, tag: Any) -> None:
             raise state.raised(problem) from problem.__cause__
     elif not both_ints(dest, tag):
         send_buffer(comm, buf, int(whole_number(dest)), int(whole_number(tag)))
-    elif target != PROC_NULL:
+    elif target == PROC_NULL:
+        state.check_not_revoked()
+    else:
         raise wrong_target(state, dest, tag)
+
+
+@ccall
+def send_in_mode(comm: Handle, buf: Any, dest: Any, tag: Any, mode: int) -> None:
+    """Send a buffer and wait: `Comm.Ssend` and its like.
+
+    Raises:
+        MPIException: it failed, or there is no such rank or tag.
+    """
+    state: CommState | None = comm._inner
+    if state is None:
+        raise null_communicator()
+    if has_target(state, dest, tag):
+        done: Operation = begin_send(state, send_convertor(buf), dest, tag, mode)
+        if not done.complete or done.error:
+            _wait_for(state, done)
+
+
+@cfunc
+def _wait_for(state: CommState, done: Operation) -> None:
+    try:
+        state.pml.wait(state.communicator, done)
+    except MPIError as problem:
+        raise state.raised(problem) from problem.__cause__
 
 
 @ccall
@@ -146,6 +175,7 @@ def receive_buffer(comm: Handle, buf: Any, source: Any, tag: Any, status: Status
     elif not both_ints(source, tag):
         receive_buffer(comm, buf, int(whole_number(source)), int(whole_number(tag)), status)
     elif origin == PROC_NULL:
+        state.check_not_revoked()
         if status is not None:
             status._no_process()
     else:
@@ -183,7 +213,69 @@ def begin_receive_buffer(comm: Handle, buf: Any, source: Any, tag: Any) -> Reque
     return request_of(state, done, buf, True)
 
 
-class PointToPoint(CommBase):
+@ccall
+def look_for(comm: Handle, source: Any, tag: Any, status: Status | None, waits: bool) -> bool:
+    """Look for a message that stays to be received: `Comm.Probe` and `Comm.Iprobe`.
+
+    Raises:
+        MPIException: it failed, or there is no such rank or tag.
+    """
+    state: CommState | None = comm._inner
+    if state is None:
+        raise null_communicator()
+    if not both_ints(source, tag):
+        source, tag = whole_number(source), whole_number(tag)
+    if not has_source(state, source, tag):
+        if status is not None:
+            status._no_process()
+        return True
+    found: Operation | None = None
+    try:
+        if waits:
+            found = state.pml.probe(state.communicator, source, tag)
+        else:
+            found = state.pml.iprobe(state.communicator, source, tag)
+    except MPIError as problem:
+        raise state.raised(problem) from problem.__cause__
+    if found is None:
+        if status is not None:
+            status._clear()
+        return False
+    if status is not None:
+        status._fill(found)
+    return True
+
+
+@ccall
+def take_message(comm: Handle, source: Any, tag: Any, status: Status | None, waits: bool) -> Any:
+    """Take a message: `Comm.Mprobe`, or `Comm.Improbe`, which is None if there is none.
+
+    Raises:
+        MPIException: it failed, or there is no such rank or tag.
+    """
+    state: CommState | None = comm._inner
+    if state is None:
+        raise null_communicator()
+    if not both_ints(source, tag):
+        source, tag = whole_number(source), whole_number(tag)
+    if not has_source(state, source, tag):
+        return no_process_message(status)
+    found: MatchedMessage | None = None
+    try:
+        if waits:
+            found = state.pml.mprobe(state.communicator, source, tag)
+        else:
+            found = state.pml.improbe(state.communicator, source, tag)
+    except MPIError as problem:
+        raise state.raised(problem) from problem.__cause__
+    if found is not None:
+        return taken_message(state, found, status)
+    if status is not None:
+        status._clear()
+    return None
+
+
+class PointToPoint(PreparedCalls):
     """Sends and receives of buffers."""
 
     __slots__ = ()
@@ -208,23 +300,17 @@ class PointToPoint(CommBase):
         """
         receive_buffer(self, buf, source, tag, status)
 
-    def _send(self, buf: Any, dest: int, tag: int, mode: int) -> None:
-        state = self._state()
-        if has_target(state, dest, tag):
-            done = begin_send(state, send_convertor(buf), dest, tag, mode)
-            state.call(state.pml.wait, state.communicator, done)
-
     def Bsend(self, buf: Any, dest: int, tag: int = 0) -> None:
         """Send a copy, for which there must be room in the attached buffer."""
-        self._send(buf, dest, tag, BUFFERED)
+        send_in_mode(self, buf, dest, tag, BUFFERED)
 
     def Ssend(self, buf: Any, dest: int, tag: int = 0) -> None:
         """Send, and return when the receive has begun."""
-        self._send(buf, dest, tag, SYNCHRONOUS)
+        send_in_mode(self, buf, dest, tag, SYNCHRONOUS)
 
     def Rsend(self, buf: Any, dest: int, tag: int = 0) -> None:
         """Send to a receive that has been posted."""
-        self._send(buf, dest, tag, READY)
+        send_in_mode(self, buf, dest, tag, READY)
 
     # --- not blocking
 
@@ -261,8 +347,11 @@ class PointToPoint(CommBase):
         status: Status | None = None,
     ) -> None:
         """Send one message and receive another."""
-        both = PointToPoint.Isendrecv(self, sendbuf, dest, sendtag, recvbuf, source, recvtag)
-        both._wait(status)
+        state = self._state()
+        sends, receives = has_target(state, dest, sendtag), has_source(state, source, recvtag)
+        outgoing = send_convertor(sendbuf) if sends else None
+        incoming = recv_convertor(recvbuf) if receives else None
+        exchange_waited(state, outgoing, dest, sendtag, incoming, source, recvtag, status)
 
     def Sendrecv_replace(
         self,
@@ -274,8 +363,11 @@ class PointToPoint(CommBase):
         status: Status | None = None,
     ) -> None:
         """Send what is in a buffer and receive into it."""
-        both = PointToPoint.Isendrecv_replace(self, buf, dest, sendtag, source, recvtag)
-        both._wait(status)
+        state = self._state()
+        sends, receives = has_target(state, dest, sendtag), has_source(state, source, recvtag)
+        incoming = recv_convertor(buf) if receives else None
+        outgoing = copy_of(buf, incoming) if sends else None
+        exchange_waited(state, outgoing, dest, sendtag, incoming, source, recvtag, status)
 
     def Isendrecv(
         self,
@@ -292,7 +384,7 @@ class PointToPoint(CommBase):
         outgoing = send_convertor(sendbuf) if sends else None
         incoming = recv_convertor(recvbuf) if receives else None
         done = _exchange(state, outgoing, dest, sendtag, incoming, source, recvtag)
-        return Request._adopt(RequestState(state, done, (sendbuf, recvbuf), receives=True))
+        return request_of(state, done, (sendbuf, recvbuf), True)
 
     def Isendrecv_replace(
         self,
@@ -305,17 +397,15 @@ class PointToPoint(CommBase):
         """Begin to send what is in a buffer and to receive into it."""
         state = self._state()
         sends, receives = has_target(state, dest, sendtag), has_source(state, source, recvtag)
-        outgoing = incoming = None
-        if sends or receives:
-            both = message(buf, receives).message
-            outgoing = ContiguousConvertor(memoryview(both.packed())) if sends else None
-            incoming = both.convertor() if receives else None
+        incoming = recv_convertor(buf) if receives else None
+        outgoing = copy_of(buf, incoming) if sends else None
         done = _exchange(state, outgoing, dest, sendtag, incoming, source, recvtag)
-        return Request._adopt(RequestState(state, done, buf, receives=True))
+        return request_of(state, done, buf, True)
 
     # --- persistent
 
     def _send_init(self, buf: Any, dest: int, tag: int, mode: int) -> Prequest:
+        dest, tag = whole_number(dest), whole_number(tag)
         state = self._state()
         convertor = (
             send_convertor(buf) if has_target(state, dest, tag) else ContiguousConvertor(NONE)
@@ -341,6 +431,7 @@ class PointToPoint(CommBase):
 
     def Recv_init(self, buf: Any, source: int = ANY_SOURCE, tag: int = ANY_TAG) -> Prequest:
         """A receive to be started again and again."""
+        source, tag = whole_number(source), whole_number(tag)
         state = self._state()
         there = has_source(state, source, tag)
         convertor = recv_convertor(buf) if there else ContiguousConvertor(NONE)
@@ -353,93 +444,28 @@ class PointToPoint(CommBase):
         self, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
     ) -> Literal[True]:
         """Wait for a message; it stays to be received."""
-        state = self._state()
-        if has_source(state, source, tag):
-            found = state.call(state.pml.probe, state.communicator, source, tag)
-            if status is not None:
-                status._fill(found)
-        elif status is not None:
-            status._no_process()
+        look_for(self, source, tag, status, True)
         return True
 
     def Iprobe(
         self, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
     ) -> bool:
         """Whether there is a message; it stays to be received."""
-        state = self._state()
-        if not has_source(state, source, tag):
-            if status is not None:
-                status._no_process()
-            return True
-        found = state.call(state.pml.iprobe, state.communicator, source, tag)
-        if status is not None:
-            if found is None:
-                status._clear()
-            else:
-                status._fill(found)
-        return found is not None
+        return look_for(self, source, tag, status, False)
 
     def Mprobe(
         self, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
     ) -> Message:
         """Wait for a message and take it; only `Message.Recv` receives it."""
-        state = self._state()
-        if not has_source(state, source, tag):
-            return no_process_message(status)
-        found = state.call(state.pml.mprobe, state.communicator, source, tag)
-        return Message._taken(state, found, status)
+        taken: Message = take_message(self, source, tag, status, True)
+        return taken
 
     def Improbe(
         self, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
     ) -> Message | None:
         """A message, taken so that only `Message.Recv` receives it; or None."""
-        state = self._state()
-        if not has_source(state, source, tag):
-            return no_process_message(status)
-        found = state.call(state.pml.improbe, state.communicator, source, tag)
-        if found is None:
-            if status is not None:
-                status._clear()
-            return None
-        return Message._taken(state, found, status)
-
-    # --- memory for buffered sends
-
-    def Attach_buffer(self, buf: Any) -> None:
-        """Lend memory for buffered sends in this communicator."""
-        buffering.attach_buffer(self._state(), buf)
-
-    def Detach_buffer(self) -> Any:
-        """Take back the memory when the messages in it have been sent."""
-        state = self._state()
-        return buffering.detach_buffer(state, state.world)
-
-    def Flush_buffer(self) -> None:
-        """Return when the buffered messages have been sent."""
-        state = self._state()
-        buffering.flush_buffer(state, state.world)
-
-    def Iflush_buffer(self) -> Request:
-        """Begin `Flush_buffer`: complete when the messages buffered so far have been sent."""
-        state = self._state()
-        return Request._adopt(RequestState(state, buffering.begin_flush(state, state.world), None))
-
-    def Psend_init(
-        self, buf: Any, partitions: int, dest: int, tag: int = 0, info: Info = INFO_NULL
-    ) -> Prequest:
-        """A request for a send in parts. Not available."""
-        raise not_available("Comm.Psend_init", "partitioned messages")
-
-    def Precv_init(
-        self,
-        buf: Any,
-        partitions: int,
-        source: int = ANY_SOURCE,
-        tag: int = ANY_TAG,
-        info: Info = INFO_NULL,
-    ) -> Prequest:
-        """A request for a receive in parts. Not available."""
-        raise not_available("Comm.Precv_init", "partitioned messages")
+        taken: Message | None = take_message(self, source, tag, status, False)
+        return taken
 
 
 NONE = memoryview(bytearray())
@@ -453,6 +479,66 @@ class BufferedState(PersistentMessageState):
     def _send(self) -> Operation:
         state = self.communicator_state
         return begin_send(state, self.convertor, self.target, self.tag, BUFFERED)
+
+
+@ccall
+def copy_of(buf: Any, incoming: Convertor | None) -> Convertor:
+    """A copy of a message that is to be sent, of which the buffer is received into.
+
+    Args:
+        buf: the message.
+        incoming: the room that it is; None where nothing is received.
+    """
+    source: Convertor = incoming if incoming is not None else send_convertor(buf)
+    return copied(source)
+
+
+@ccall
+def exchange_waited(
+    state: CommState,
+    outgoing: Convertor | None,
+    dest: Any,
+    sendtag: Any,
+    incoming: Convertor | None,
+    source: Any,
+    recvtag: Any,
+    status: Status | None,
+) -> None:
+    """Receive and send, and wait for both; either may be None for PROC_NULL.
+
+    Raises:
+        MPIException: one of them failed; both are over.
+    """
+    received: Operation = nothing()
+    sent: Operation | None = None
+    if incoming is not None:
+        received = begin_receive(state, incoming, source, recvtag)
+    if outgoing is not None:
+        sent = _begin_other(state, outgoing, dest, sendtag, received)
+    if not received.complete:
+        state.world.engine.wait(received)
+    if sent is not None and not sent.complete:
+        state.world.engine.wait(sent)
+    if status is not None and incoming is not None:
+        status._fill(received)
+    elif status is not None:
+        status._no_process()
+    if received.error:
+        raise state.raised(MPIError(received.error, received.detail))
+    if sent is not None and sent.error:
+        raise state.raised(MPIError(sent.error, sent.detail))
+
+
+@cfunc
+def _begin_other(
+    state: CommState, outgoing: Convertor, dest: Any, tag: Any, received: Operation
+) -> Operation:
+    """Begin to send; if that fails nothing is received either."""
+    try:
+        return begin_send(state, outgoing, dest, tag, STANDARD)
+    except MPIError:
+        state.pml.cancel(received)
+        raise
 
 
 def _exchange(
@@ -470,11 +556,7 @@ def _exchange(
         received = begin_receive(state, incoming, source, recvtag)
     if outgoing is None:
         return received
-    try:
-        sent = begin_send(state, outgoing, dest, sendtag, STANDARD)
-    except MPIError:
-        state.pml.cancel(received)
-        raise
+    sent = _begin_other(state, outgoing, dest, sendtag, received)
     return received if sent.complete and not sent.error else _joint(state, sent, received)
 
 

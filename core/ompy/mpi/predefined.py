@@ -120,7 +120,7 @@ _ALIGNMENTS: Final = {**_SIZES, "F": 4, "D": 8, "G": 16}
 
 
 def _define(symbol: str, layout: Layout, align: int, code: str) -> Datatype:
-    state = TypeState(layout, align, "NAMED", {})
+    state = TypeState(layout, align, "NAMED", ())
     state.committed = True
     state.symbol = symbol
     state.name = "MPI_2INT" if symbol == "INT_INT" else f"MPI_{symbol}"

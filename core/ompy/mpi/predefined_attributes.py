@@ -24,12 +24,15 @@ def attribute_value(world: World, keyval: int) -> Any:
 def _application(world: World) -> int:
     """Number of the program among those of the command line."""
     job = getattr(world.context.wireup, "job", None)
-    return 0 if job is None else int(job.placements[world.context.rank].app)
+    if job is None:
+        return 0
+    rank = world.context.rank
+    return int(job.placements[rank].app) - int(job.world_of(rank).app)
 
 
 def _universe(world: World) -> int:
     text = os.environ.get("OMPI_UNIVERSE_SIZE", "")
-    return int(text) if text.isdigit() else world.context.size
+    return int(text) if text.isdigit() else len(world.context.world)
 
 
 _VALUES: Final[dict[int, Callable[[World], Any]]] = {

@@ -19,14 +19,14 @@ import ompy.mpi.life
 import ompy.mpi.matched
 import ompy.mpi.operation
 import ompy.mpi.predefined
+import ompy.mpi.predefined_comms
 import ompy.mpi.request
-import ompy.mpi.world
 import ompy.net.carrier
 import ompy.net.sockets
 import ompy.runtime.client
 import ompy.runtime.rank_report
-import ompy.runtime.uncaught
-import ompy.runtime.world  # noqa: F401 - all of these are imported for those who come later
+import ompy.runtime.rank_start
+import ompy.runtime.uncaught  # noqa: F401 - all of these are imported for those who come later
 from ompy.frameworks.catalog import CATALOG
 from ompy.mca.discovery import scan_entry_points
 from ompy.mca.loading import import_ahead

@@ -11,23 +11,29 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Sequence
 from typing import Any, ClassVar, Final, Literal, Self
 
-from ompy import raw
 from ompy.compiled import DECLARING, ccall
 from ompy.data.constants import UNDEFINED
-from ompy.data.errors import ERR_IN_STATUS, ERR_REQUEST, MPIError
+from ompy.data.errors import ERR_IN_STATUS, ERR_PROC_FAILED_PENDING, ERR_REQUEST, MPIError
 from ompy.data.request import Request as Operation
 from ompy.mpi.completion import all_complete, poll_operation, some_complete, wait_any, wait_for
 from ompy.mpi.errors import MPIException
-from ompy.mpi.handles import Handle
-from ompy.mpi.requeststate import PersistentState, RequestState, request_state
+from ompy.mpi.handles import Handle, made_plainly, plain_handle
+from ompy.mpi.requeststate import (
+    MessageState,
+    PersistentState,
+    RequestState,
+    complete_state,
+    request_state,
+)
+from ompy.mpi.spec import recv_convertor
 from ompy.mpi.state import CommState
 from ompy.mpi.status import Status
-from ompy.mpi.unsupported import not_available
 
 if DECLARING:
     from ompy.data.request import Request as Operation
 
 
+@made_plainly
 class Request(Handle):
     """An operation under way; null when it has been waited for.
 
@@ -61,11 +67,7 @@ class Request(Handle):
         Raises:
             MPIException: it failed.
         """
-        state: RequestState = self._inner
-        try:
-            return state.result(status)
-        finally:
-            self._inner = state.successor()
+        return end_request(self, status)
 
     def __await__(self) -> Generator[Any, None, Any]:
         return self._awaited().__await__()
@@ -154,7 +156,7 @@ class Request(Handle):
     def waitany(cls, requests: Sequence[Request], status: Status | None = None) -> tuple[int, Any]:
         """Wait until one is complete: its place and the object it received."""
         place = wait_any(requests)
-        if place is None:
+        if place < 0:
             _empty(status)
             return UNDEFINED, None
         return place, requests[place]._end(status)
@@ -253,7 +255,7 @@ class Request(Handle):
         cls, requests: Sequence[Request], statuses: list[Status] | None = None
     ) -> tuple[list[int] | None, list[Any] | None]:
         """Wait until some are complete: their places, and the objects they received."""
-        if wait_any(requests) is None:
+        if wait_any(requests) < 0:
             return None, None
         return _end_some(requests, some_complete(requests) or [], statuses)
 
@@ -305,11 +307,54 @@ def request_of(comm: CommState, operation: Operation, keep: object, receives: bo
         keep: what must stay alive until then.
         receives: its status describes a message.
     """
-    found: Request = raw.instance(Handle, Request)
-    made: Handle = found
-    made._name = ""
-    made._inner = request_state(comm, operation, keep, receives)
+    found: Request = plain_handle(Request, request_state(comm, operation, keep, receives))
     return found
+
+
+@ccall
+def complete_request() -> Request:
+    """A handle of an operation that is complete and has no status."""
+    found: Request = plain_handle(Request, complete_state())
+    return found
+
+
+@ccall
+def end_request(request: Handle, status: Status | None) -> Any:
+    """The operation is complete: what it received; the handle becomes null, if it does not last.
+
+    Raises:
+        MPIException: it failed.
+    """
+    state: RequestState = request._inner
+    try:
+        found = state.result(status)
+    except BaseException as problem:
+        request._inner = _after_failure(state, problem)
+        raise
+    request._inner = None if type(state) is RequestState else state.successor()
+    return found
+
+
+@ccall
+def receive_message(message: Handle, buf: Any, status: Status | None) -> bool:
+    """Receive a message that was taken; false for one of no process, or a null handle.
+
+    Raises:
+        MPIException: it failed.
+    """
+    state: MessageState | None = message._inner
+    if state is None or state.comm is None:
+        return False
+    convertor = recv_convertor(buf)
+    message._inner = None
+    done: Operation = state.receive(convertor)
+    if not done.complete:
+        state.comm.world.engine.wait(done)
+    if status is not None:
+        status._fill(done)
+    if done.error:
+        raise state.comm.raised(MPIError(done.error, done.detail))
+    return True
 
 
 @ccall
@@ -334,6 +379,7 @@ def wait_plain_requests(requests: Iterable[Request]) -> bool:
     return True
 
 
+@made_plainly
 class Prequest(Request):
     """An operation that can be started again and again."""
 
@@ -360,20 +406,40 @@ class Prequest(Request):
             request.Start()
 
     def Pready(self, partition: int) -> None:
-        """Say that a part may be sent. Not available."""
-        raise not_available("Prequest.Pready", "partitioned messages")
+        """Say that a partition of the message may be sent, which was started."""
+        self._partitioned("Pready").make_ready((partition,))
 
     def Pready_range(self, partition_low: int, partition_high: int) -> None:
-        """Say that several parts, one after the other, may be sent. Not available."""
-        raise not_available("Prequest.Pready_range", "partitioned messages")
+        """Say that the partitions from one to another, this included, may be sent."""
+        self._partitioned("Pready_range").make_ready(range(partition_low, partition_high + 1))
 
     def Pready_list(self, partitions: Sequence[int]) -> None:
-        """Say that several parts may be sent. Not available."""
-        raise not_available("Prequest.Pready_list", "partitioned messages")
+        """Say that several partitions may be sent."""
+        self._partitioned("Pready_list").make_ready(partitions)
 
     def Parrived(self, partition: int) -> bool:
-        """Whether a part has come. Not available."""
-        raise not_available("Prequest.Parrived", "partitioned messages")
+        """Whether a partition has come; true for a request that is not started."""
+        arrived: bool = self._partitioned("Parrived").has_arrived(partition)
+        return arrived
+
+    def _partitioned(self, call: str) -> PersistentState:
+        """What the handle refers to, which may be of a partitioned message.
+
+        Raises:
+            MPIException: ERR_REQUEST, it is null.
+        """
+        state: PersistentState | None = self._inner
+        if state is None:
+            raise MPIException(ERR_REQUEST, f"the request is null: there is nothing for {call}")
+        return state
+
+
+def _after_failure(state: RequestState, problem: BaseException) -> RequestState | None:
+    """What a handle refers to: a receive that is only in doubt may still be completed."""
+    if isinstance(problem, MPIException) and problem.code == ERR_PROC_FAILED_PENDING:
+        state.watched = False
+        return state
+    return state.successor()
 
 
 def _empty(status: Status | None) -> None:
@@ -399,15 +465,15 @@ def _end_all(requests: Sequence[Request], statuses: list[Status] | None) -> list
     """
     results: list[Any] = []
     failures = []
-    for place, (request, status) in enumerate(
-        zip(requests, _room(statuses, len(requests)), strict=True)
-    ):
+    room = None if statuses is None else _room(statuses, len(requests))
+    for place, request in enumerate(requests):
+        status = None if room is None else room[place]
         if request._inner is None:
             _empty(status)
             results.append(None)
             continue
         try:
-            results.append(request._end(status))
+            results.append(end_request(request, status))
         except MPIError as problem:
             failures.append((place, problem))
             results.append(None)

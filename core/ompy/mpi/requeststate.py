@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Final
 
 from ompy.compiled import ccall, cclass
 from ompy.data.constants import ANY_TAG, PROC_NULL
@@ -10,6 +11,7 @@ from ompy.data.convertor import Convertor
 from ompy.data.errors import ERR_REQUEST, MPIError
 from ompy.data.request import Request
 from ompy.engine.base import Engine
+from ompy.frameworks.pml import MatchedMessage
 from ompy.mpi.errors import MPIException
 from ompy.mpi.handles import State
 from ompy.mpi.state import CommState, World
@@ -133,6 +135,64 @@ def request_state(
     return made
 
 
+@ccall
+def complete_state() -> RequestState:
+    """A state of an operation that was complete from the beginning, and has no message."""
+    made: RequestState = RequestState.__new__(RequestState)
+    made.number = 0
+    made.comm = None
+    made.world = None
+    made.operation = _COMPLETE
+    made.keep = None
+    made.receives = False
+    made.watched = False
+    return made
+
+
+@cclass
+class MessageState(State):
+    """A message that was taken and is still to be received.
+
+    Attributes:
+        comm: its communicator; None for MESSAGE_NO_PROC.
+        matched: what the PML took.
+    """
+
+    comm: CommState | None
+    matched: MatchedMessage | None
+    __slots__ = tuple(__annotations__)
+
+    def __init__(self, comm: CommState | None, matched: MatchedMessage | None) -> None:
+        self.number = 0
+        self.comm = comm
+        self.matched = matched
+
+    @ccall
+    def receive(self, convertor: Convertor) -> Request:
+        """Begin to receive it.
+
+        Raises:
+            MPIException: it failed.
+        """
+        comm = self.comm
+        if comm is None or self.matched is None:
+            return nothing()
+        try:
+            return comm.pml.imrecv(self.matched, convertor)
+        except MPIError as problem:
+            raise comm.raised(problem) from problem.__cause__
+
+
+@ccall
+def message_state(comm: CommState, matched: MatchedMessage) -> MessageState:
+    """What a matched probe has taken. Made without `__init__`."""
+    made: MessageState = MessageState.__new__(MessageState)
+    made.number = 0
+    made.comm = comm
+    made.matched = matched
+    return made
+
+
 class PersistentState(RequestState):
     """An operation that can be started again and again.
 
@@ -172,6 +232,22 @@ class PersistentState(RequestState):
             MPIException: it cannot begin.
         """
         raise NotImplementedError
+
+    def make_ready(self, partitions: Iterable[int]) -> None:
+        """Say that partitions of the message may be sent.
+
+        Raises:
+            MPIException: ERR_REQUEST, it is no partitioned send.
+        """
+        raise self.communicator_state.fail(ERR_REQUEST, "the request is of no partitioned send")
+
+    def has_arrived(self, partition: int) -> bool:
+        """Whether a partition of the message has come.
+
+        Raises:
+            MPIException: ERR_REQUEST, it is no partitioned receive.
+        """
+        raise self.communicator_state.fail(ERR_REQUEST, "the request is of no partitioned receive")
 
     @property
     def communicator_state(self) -> CommState:
@@ -257,3 +333,6 @@ def nothing() -> Request:
     done.tag = ANY_TAG
     done.complete = True
     return done
+
+
+_COMPLETE: Final = nothing()  # of all such states: nobody changes what is complete

@@ -17,16 +17,19 @@ from ompy.compiled import ccall, cfunc
 from ompy.data.convertor import Convertor, contiguous, lent
 from ompy.data.errors import ERR_TYPE
 from ompy.data.layout import Layout
+from ompy.data.loops import Elements, Runs, convertor_of_runs
 from ompy.data.message import Blocks, Message, message_of
 from ompy.mpi.access import acquire
 from ompy.mpi.datatype import Datatype
 from ompy.mpi.errors import MPIException
 from ompy.mpi.markers import Marker
 from ompy.mpi.predefined import BYTE, FORMATS, of_format, typedict
+from ompy.mpi.typestate import TypeState
 
 # of buffers of one kind of numbers, by its character
 _DATATYPES: Final[dict[str, Any]] = {k: known for k, known in FORMATS.items() if len(k) == 1}
 _LAYOUTS: Final[dict[str, Any]] = {k: known._inner.layout for k, known in _DATATYPES.items()}
+_BEYOND: Final = 1 << 40  # arbitrary, as `raw.small` has it
 
 
 class Typed(NamedTuple):
@@ -51,7 +54,7 @@ def send_convertor(spec: Any) -> Convertor:
     """The bytes of a message to send."""
     if isinstance(spec, (list, tuple)):
         view = _plain_message(spec)
-        return contiguous(view) if view is not None else _convertor(spec, False)
+        return contiguous(view) if view is not None else _with_gaps(spec, False)
     taken = lent(spec, False)
     return taken if taken is not None else _convertor(spec, False)
 
@@ -63,7 +66,7 @@ def recv_convertor(spec: Any) -> Convertor:
         view = _plain_message(spec)
         if view is not None and raw.is_writable(view):
             return contiguous(view)
-        return _convertor(spec, True)
+        return _with_gaps(spec, True)
     taken = lent(spec, True)
     return taken if taken is not None else _convertor(spec, True)
 
@@ -94,17 +97,42 @@ def _plain_message(spec: Sequence[Any]) -> memoryview | None:
         kind = typedict.get(kind)
     if not isinstance(kind, Datatype):
         return None
-    state = kind._inner
-    if state is None or not state.committed or not state.layout.contiguous:
+    state: TypeState | None = kind._inner
+    if state is None or not state.committed:
         return None
-    view = raw.numbers(spec[0])
-    item = state.layout.size
-    if view is None or not item:
+    layout = state.described()
+    item: int = layout.size
+    view = raw.numbers(spec[0]) if layout.contiguous and item else None
+    if view is None:
         return None
     if size == 2:
         return view if len(view) % item == 0 else None
     end = spec[1] * item
     return view[:end] if 0 <= end <= len(view) else None
+
+
+@cfunc
+def _with_gaps(spec: Sequence[Any], writable: bool) -> Convertor:
+    """The bytes of [buffer, datatype] or [buffer, count, datatype]; of others the longer way."""
+    size: int = len(spec)
+    kind = spec[-1]
+    if isinstance(kind, str) or not isinstance(kind, Datatype) or not 2 <= size <= 3:
+        return _convertor(spec, writable)
+    state: TypeState | None = kind._inner
+    if state is None or not state.committed:
+        return _convertor(spec, writable)
+    elements: Elements = state.elements()
+    buffer = spec[0]
+    count: int = raw.small(spec[1])
+    if size == 2 and elements.extent > 0:
+        buffer = raw.numbers(buffer)
+        total: int = 0 if buffer is None else raw.size(buffer)
+        count = total // elements.extent if total % elements.extent == 0 else 0
+    runs: Runs | None = elements.runs(count) if 0 < count < _BEYOND else None
+    made: Convertor | None = None
+    if runs is not None and runs.length < runs.size:
+        made = convertor_of_runs(buffer, 0, runs, writable)
+    return made if made is not None else _convertor(spec, writable)
 
 
 def _convertor(spec: Any, writable: bool) -> Convertor:
@@ -141,6 +169,61 @@ def _straight(spec: Any, writable: bool, blocks: int) -> Typed | None:
     if items % blocks:
         return None
     return Typed(message_of(memory, 0, items // blocks, layout), datatype)
+
+
+@cfunc
+def _straight_vector(spec: Any, writable: bool, ranks: int) -> TypedBlocks | None:
+    """Blocks of a plain datatype, with lists of integers; None for whatever else it may be."""
+    if not isinstance(spec, (list, tuple)) or len(spec) < 3:
+        return None
+    counts, displacements, kind = spec[1], None, spec[-1]
+    if len(spec) == 4:
+        displacements = spec[2]
+    elif isinstance(counts, tuple) and len(counts) == 2:
+        counts, displacements = counts
+    if isinstance(kind, str):
+        kind = typedict.get(kind)
+    if not isinstance(kind, Datatype) or kind._inner is None or not kind._inner.committed:
+        return None
+    layout = kind._inner.layout
+    view = raw.numbers(spec[0]) if layout.contiguous else None
+    if view is None or (writable and not raw.is_writable(view)):
+        return None
+    origins = _straight_origins(counts, displacements, ranks, layout.size, len(view))
+    if origins is None:
+        return None
+    regular = displacements is None and counts.count(counts[0]) == ranks
+    blocks = Blocks(view, counts, origins, [layout] * ranks, regular=regular)
+    return TypedBlocks(blocks, kind)
+
+
+@cfunc
+def _straight_origins(
+    counts: Any, displacements: Any, ranks: int, item: int, size: int
+) -> list[int] | None:
+    """Where blocks begin, in bytes; None if there is anything unusual about their numbers."""
+    if not isinstance(counts, list) or len(counts) != ranks or not ranks:
+        return None
+    if displacements is not None and (
+        not isinstance(displacements, list) or len(displacements) != ranks
+    ):
+        return None
+    origins: list[int] = []
+    at: int = 0
+    place: int
+    for place in range(ranks):
+        if type(counts[place]) is not int:
+            return None
+        count: int = counts[place]
+        if displacements is not None:
+            if type(displacements[place]) is not int:
+                return None
+            at = displacements[place] * item
+        if count < 0 or at < 0 or at + count * item > size:
+            return None
+        origins.append(at)
+        at += count * item
+    return origins
 
 
 # --- the whole grammar
@@ -190,6 +273,9 @@ def even_blocks(spec: Any, writable: bool, ranks: int) -> TypedBlocks:
 
 def vector_blocks(spec: Any, writable: bool, ranks: int) -> TypedBlocks:
     """A message per rank, with counts and displacements."""
+    straight = _straight_vector(spec, writable, ranks)
+    if straight is not None:
+        return straight
     buffer, counts, displacements, kind = _parts(spec)
     view, datatype = _resolve(buffer, kind, writable)
     layout = _layout(datatype)

@@ -1,54 +1,95 @@
-"""What MPI keeps for one rank, and for each of its communicators.
+"""What MPI keeps for one rank, for each of its communicators, and for groups.
 
-A `World` belongs to a RankProcess, never to the interpreter: the virtual world has many.
+A `World` belongs to a RankProcess, never to the interpreter: the virtual world has many. A session
+has a branch of the rank's one.
 """
+
+# ruff: noqa: SLF001 - states are private to users, not to this package
 
 from __future__ import annotations
 
 import sys
-from typing import Any, NoReturn
+from collections.abc import Iterable, Sequence
+from itertools import count
+from operator import index
+from typing import Any, ClassVar, Final, NoReturn
 
 from ompy import outputs
 from ompy.compiled import ccall, cclass
-from ompy.data.errors import CLASS_TEXT, ERR_COMM, MPIError
+from ompy.data.constants import PROC_NULL, UNDEFINED
+from ompy.data.errors import (
+    CLASS_TEXT,
+    ERR_COMM,
+    ERR_GROUP,
+    ERR_PROC_FAILED,
+    ERR_RANK,
+    ERR_REVOKED,
+    MPIError,
+)
 from ompy.data.request import Waitable
 from ompy.engine.base import Engine
+from ompy.frameworks.call_kinds import KINDS
+from ompy.frameworks.call_order import detail_of
 from ompy.frameworks.coll_selection import SelectedColl
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.pml import Pml
+from ompy.frameworks.proc import Proc
+from ompy.mpi import constants
+from ompy.mpi.attributes import Attributed
 from ompy.mpi.callbacks import guarded
 from ompy.mpi.errhandler import ARE_FATAL, RETURN, ErrhandlerState
 from ompy.mpi.errors import MPIException
-from ompy.mpi.handles import State
+from ompy.mpi.handles import Handle, State, handle_like
 from ompy.runtime.process import RankProcess
 
 
+class ContextIds:
+    """The context ids of one rank, whatever session its communicators are of.
+
+    Attributes:
+        agreements: numbers of those on ids.
+        reserved: those that are being agreed on.
+        following: where the search for a free one begins.
+    """
+
+    __slots__ = ("agreements", "following", "reserved")
+
+    def __init__(self) -> None:
+        self.agreements = count(1)
+        self.reserved: set[int] = set()
+        self.following: int = 2  # reference: 0 is COMM_WORLD, 1 is COMM_SELF
+
+
 class World:
-    """What MPI keeps for one rank.
+    """What MPI keeps for one rank, or for one session of it.
 
     Attributes:
         process: the rank.
         context: of the rank.
         engine: of the rank.
         errors: error handler of new communicators.
-        reserved: context ids that are being agreed on.
-        next_context: where the search for a free context id begins.
+        ids: context ids.
+        base: the rank's one, where this is a session's; else None.
+        file_errors: error handler of new files, and of what fails without one.
         buffers: attached for buffered sends, or None.
+        parent: the communicator with those that have spawned this process, or None.
         waiters: threads of the rank that wait for any of several requests.
         fast_reduce: objects are reduced along a tree.
     """
 
     __slots__ = (
         "__weakref__",
+        "base",
         "buffers",
         "context",
         "engine",
         "errors",
         "fast_reduce",
-        "next_context",
+        "file_errors",
+        "ids",
+        "parent",
         "process",
-        "reserved",
         "waiters",
     )
 
@@ -63,11 +104,19 @@ class World:
         self.context: RankContext = process.context
         self.engine: Engine = process.context.engine
         self.errors = errors
-        self.reserved: set[int] = set()
-        self.next_context: int = 2  # reference: 0 is COMM_WORLD, 1 is COMM_SELF
+        self.ids = ContextIds()
+        self.base: World | None = None
+        self.file_errors = RETURN  # MPI 4.1, 14.7: not as communicators have it
         self.buffers: Any = None
+        self.parent: CommState | None = None
         self.waiters: list[Waitable] = []
         self.fast_reduce = fast_reduce
+
+    def branch(self) -> World:
+        """What is kept for a session: only what is attached to it is its own."""
+        made = World(self.process, self.errors, fast_reduce=self.fast_reduce)
+        made.base, made.ids, made.waiters = self, self.ids, self.waiters
+        return made
 
     def abort(self, code: int, reason: str) -> NoReturn:
         """End the job; what was printed is seen first."""
@@ -91,7 +140,9 @@ class CommState(State):
         pml: moves its messages.
         size: members.
         predefined: it is COMM_WORLD or COMM_SELF.
+        revoked: calls in it fail.
         errhandler: what happens when a call fails.
+        group: what handles of its group refer to, or None when nobody has asked.
         attributes: by key, or None.
         info: hints, or None.
         topology: or None.
@@ -99,6 +150,7 @@ class CommState(State):
         locks: for calls that take several messages, by name.
         hidden: a duplicate for messages of Python packages on top, its last tag, and between groups
             a communicator of the own one and whether that is the first; or None.
+        partitions: what its partitioned messages share (`partition_channels.py`), or None.
     """
 
     api: Any
@@ -106,11 +158,14 @@ class CommState(State):
     buffers: Any
     communicator: Communicator
     errhandler: ErrhandlerState
+    group: Any
     hidden: Any
     info: dict[str, str] | None
     locks: dict[Any, Any] | None
+    partitions: Any
     pml: Pml
     predefined: bool
+    revoked: bool
     size: int
     topology: Any
     world: World
@@ -124,18 +179,54 @@ class CommState(State):
         self.pml = communicator.pml
         self.size = communicator.size
         self.predefined = False
+        self.revoked = False
         self.errhandler = world.errors
         self.attributes = None
+        self.group = None
         self.info = None
         self.topology = None
         self.buffers = None
         self.locks = None
         self.hidden = None
+        self.partitions = None
+        recovery = world.context.recovery
+        if recovery is not None:
+            recovery.on_revoke(communicator, self._revoked)
+
+    def _revoked(self) -> None:
+        """Calls in it fail from now on."""
+        self.revoked = True
+        self.pml = self.communicator.pml
+
+    @ccall
+    def check_not_revoked(self) -> None:
+        """For calls that no message follows from: they fail in a revoked communicator, too.
+
+        Raises:
+            MPIException: ERR_REVOKED.
+        """
+        if self.revoked:
+            raise self.fail(ERR_REVOKED, f"{self.communicator.name} has been revoked")
+
+    def share_fate_of(self, parent: CommState) -> None:
+        """It belongs to a window or a file, and is revoked with the communicator of that."""
+        recovery = self.world.context.recovery
+        if recovery is not None:
+            recovery.share_fate(parent.communicator, self.communicator)
+
+    def give_up_after(self, problem: MPIError) -> None:
+        """Of a window or file: after the death of a member the others get an error there, too.
+
+        There is nothing by which a program could revoke these.
+        """
+        recovery = self.world.context.recovery
+        if recovery is not None and problem.code == ERR_PROC_FAILED and self.size:
+            recovery.revoke(self.communicator)
 
     @property
     def coll(self) -> SelectedColl:
         """Its collectives."""
-        found = self.communicator.coll
+        found = self.communicator.collectives()
         assert found is not None, "a communicator is made with its collectives"
         return found
 
@@ -146,7 +237,7 @@ class CommState(State):
         if handler.ends_job:
             self._fatal(problem, "this communicator" if handler is ARE_FATAL else "this process")
         if handler.function is not None:
-            guarded(handler.function, self.api._adopt(self), problem.code)  # noqa: SLF001
+            guarded(handler.function, self.api._adopt(self), problem.code)
         if isinstance(problem, MPIException):
             return problem
         made = MPIException(problem.code, problem.detail)
@@ -183,3 +274,250 @@ def null_communicator() -> MPIException:
         ERR_COMM,
         "the communicator is null: COMM_NULL, freed, or MPI is not initialised or finalised",
     )
+
+
+@ccall
+def state_of_comm(comm: Handle) -> CommState:
+    """What a handle of a communicator refers to.
+
+    Raises:
+        MPIException: ERR_COMM, it is null.
+    """
+    state: CommState | None = comm._inner
+    if state is None:
+        raise null_communicator()
+    return state
+
+
+@ccall
+def begin_call(comm: Handle, name: str, root: Any) -> CommState:
+    """The same, for a call that all members make together; `CommBase._enter` says more."""
+    state = state_of_comm(comm)
+    state.communicator.order.begin(KINDS[name], detail_of(root))
+    return state
+
+
+class CommBase(Attributed):
+    """A handle of a communicator."""
+
+    __slots__ = ()
+    _kind: ClassVar[str] = "Comm"
+
+    @classmethod
+    def _takes(cls, state: Any) -> bool:
+        return isinstance(state, CommState)
+
+    def _state(self) -> CommState:
+        """What the handle refers to.
+
+        Raises:
+            MPIException: ERR_COMM, it is null.
+        """
+        return state_of_comm(self)
+
+    def _enter(self, name: str, root: Any = 0) -> CommState:
+        """What the handle refers to, for a call that all members make together.
+
+        Args:
+            name: of the call, as `call_kinds.py` has it.
+            root: as the user gave it.
+
+        Raises:
+            MPIException: ERR_COMM, it is null.
+        """
+        return begin_call(self, name, root)
+
+    def _attributes(self) -> CommState:
+        return state_of_comm(self)
+
+    def Get_size(self) -> int:
+        """How many members there are."""
+        return state_of_comm(self).size
+
+    def Get_rank(self) -> int:
+        """This process's rank."""
+        return state_of_comm(self).communicator.rank
+
+    def Get_name(self) -> str:
+        """Its name."""
+        return "MPI_COMM_NULL" if self._inner is None else state_of_comm(self).communicator.name
+
+    def Compare(self, comm: CommBase) -> int:
+        """IDENT, CONGRUENT (other context), SIMILAR (other order) or UNEQUAL."""
+        mine, theirs = state_of_comm(self), state_of_comm(comm)
+        return constants.IDENT if mine is theirs else _likeness(mine, theirs)
+
+    @property
+    def size(self) -> int:
+        """How many members there are."""
+        return state_of_comm(self).size
+
+    @property
+    def rank(self) -> int:
+        """This process's rank."""
+        return state_of_comm(self).communicator.rank
+
+
+def _likeness(mine: CommState, theirs: CommState) -> int:
+    """How two communicators compare that are not the same."""
+    first, second = mine.communicator, theirs.communicator
+    if first.between is not second.between:
+        return constants.UNEQUAL
+    if first.procs == second.procs and first.own == second.own:
+        return constants.CONGRUENT
+    alike = set(first.procs) == set(second.procs) and set(first.own) == set(second.own)
+    return constants.SIMILAR if alike else constants.UNEQUAL
+
+
+# --- groups
+
+
+@cclass
+class GroupState(State):
+    """Processes in an order.
+
+    Attributes:
+        me: the one that asks, or None in the empty group.
+        procs: the processes.
+        world: what it comes from: the rank's or a session's; None where that is not known.
+    """
+
+    _places: dict[Proc, int] | None
+    me: Any
+    procs: tuple[Proc, ...]
+    world: Any
+    __slots__ = tuple(__annotations__)
+
+    def __init__(self, procs: Iterable[Proc], me: Proc | None, world: World | None = None) -> None:
+        self.number = 0
+        self._places = None
+        self.me = me
+        self.procs = tuple(procs)
+        self.world = world
+
+    @ccall
+    def places(self) -> dict[Proc, int]:
+        """The rank of each process. Not to be changed."""
+        if self._places is None:
+            self._places = {proc: rank for rank, proc in enumerate(self.procs)}
+        return self._places
+
+
+EMPTY_GROUP: Final = GroupState((), None)
+
+
+@ccall
+def group_of(comm: CommState) -> GroupState:
+    """The members of a communicator; between two groups, those of this process's own."""
+    found: GroupState | None = comm.group
+    if found is None:
+        world = comm.world
+        found = GroupState(comm.communicator.own, world.context.me, world)
+        comm.group = found
+    return found
+
+
+@ccall
+def state_of_group(group: Handle) -> GroupState:
+    """What a handle of a group refers to.
+
+    Raises:
+        MPIException: ERR_GROUP, it is null.
+    """
+    state: GroupState | None = group._inner
+    if state is None:
+        raise MPIException(ERR_GROUP, "the group is null (GROUP_NULL, or freed)")
+    return state
+
+
+@ccall
+def group_with(group: Handle, procs: list[Proc], other: GroupState | None) -> GroupState:
+    """A group of processes that this process knows, from one group and maybe another."""
+    if not procs:
+        return EMPTY_GROUP
+    source = state_of_group(group)
+    if source.me is None and other is not None:
+        source = other
+    made: GroupState = GroupState.__new__(GroupState)
+    made.number = 0
+    made._places = None
+    made.me = source.me
+    made.procs = tuple(procs)
+    made.world = source.world
+    return made
+
+
+@ccall
+def procs_of_ranks(group: Handle, ranks: Sequence[int]) -> list[Proc]:
+    """Some of a group's processes.
+
+    Raises:
+        MPIException: ERR_RANK, there is no such rank, or one is named twice.
+    """
+    procs = state_of_group(group).procs
+    size: int = len(procs)
+    found: list[Proc] = []
+    for each in ranks:
+        rank: int = index(each)
+        if not 0 <= rank < size:
+            raise no_such_rank(size, each)
+        found.append(procs[rank])
+    if len(found) > 1 and len(set(found)) != len(found):
+        raise MPIException(ERR_RANK, f"a rank is named twice in {list(ranks)}")
+    return found
+
+
+@ccall
+def translated_ranks(group: Handle, ranks: Sequence[int] | None, other: Handle | None) -> list[int]:
+    """The ranks in another group of processes given by their ranks in this one.
+
+    Raises:
+        MPIException: ERR_RANK, there is no such rank.
+    """
+    procs = state_of_group(group).procs
+    size: int = len(procs)
+    places = None if other is None else state_of_group(other).places()
+    found: list[int] = []
+    for each in range(size) if ranks is None else ranks:
+        if each == PROC_NULL:
+            found.append(PROC_NULL)
+            continue
+        rank: int = index(each)
+        if not 0 <= rank < size:
+            raise no_such_rank(size, each)
+        proc = procs[rank]
+        found.append(proc.rank if places is None else places.get(proc, UNDEFINED))
+    return found
+
+
+@ccall
+def group_of_ranks(group: Handle, ranks: Sequence[int]) -> Any:
+    """A handle, of the group's class, of some of a group's processes.
+
+    Raises:
+        MPIException: as `procs_of_ranks`.
+    """
+    return handle_like(group, group_with(group, procs_of_ranks(group, ranks), None))
+
+
+@ccall
+def union_of_groups(group: Handle, other: Handle) -> GroupState:
+    """A group's processes, then those only another one has."""
+    first = state_of_group(group)
+    second = state_of_group(other)
+    known = first.places()
+    procs = [*first.procs, *[proc for proc in second.procs if proc not in known]]
+    return group_with(group, procs, second)
+
+
+@ccall
+def free_group(group: Handle) -> None:
+    """Make a handle null, unless it is predefined."""
+    state_of_group(group)
+    if not group._name:
+        group._inner = None
+
+
+def no_such_rank(size: int, rank: int) -> MPIException:
+    """The exception for a rank that a group does not have."""
+    return MPIException(ERR_RANK, f"rank {rank} does not exist in a group of {size}")

@@ -10,7 +10,7 @@ from ompy.data.constants import ANY_SOURCE, ANY_TAG, PROC_NULL, UNDEFINED
 from ompy.data.errors import ERR_TYPE, SUCCESS
 from ompy.data.request import Request
 from ompy.mpi.constants import F_ERROR, F_SOURCE, F_STATUS_SIZE, F_TAG
-from ompy.mpi.datatype import Datatype, elements_in
+from ompy.mpi.datatype import Datatype, state_of
 from ompy.mpi.errors import MPIException
 from ompy.mpi.predefined import BYTE
 
@@ -113,13 +113,16 @@ class Status:
 
     def Get_count(self, datatype: Datatype = BYTE) -> int:
         """Elements of a datatype in the message; UNDEFINED if they are not whole."""
-        size = datatype._state().layout.size
+        size = state_of(datatype).described().size
+        length = self._bytes
         if not size:
-            return 0 if not self._bytes else UNDEFINED
-        return self._bytes // size if self._bytes % size == 0 else UNDEFINED
+            return 0 if not length else UNDEFINED
+        return length // size if length % size == 0 else UNDEFINED
 
     def Get_elements(self, datatype: Datatype) -> int:
         """Basic elements of a datatype in the message; UNDEFINED if they are not whole."""
+        from ompy.mpi.signatures import elements_in
+
         return elements_in(datatype._state(), self._bytes)
 
     def Set_elements(self, datatype: Datatype, count: int) -> None:

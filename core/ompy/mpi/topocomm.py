@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any, Self
 
 from ompy.mpi import neighbour_calls as calls
+from ompy.mpi.collective_calls import passed_along
 from ompy.mpi.collective_requests import begun, completed, prepared
 from ompy.mpi.comm import Comm
+from ompy.mpi.handles import made_plainly
 from ompy.mpi.info import INFO_NULL, Info
 from ompy.mpi.intracomm import Intracomm
 from ompy.mpi.object_collectives import along_edges, together
@@ -15,6 +17,7 @@ from ompy.mpi.spec import even_blocks, vector_blocks
 from ompy.mpi.state import CommState
 
 
+@made_plainly
 class Topocomm(Intracomm):
     """A communicator with a topology.
 
@@ -66,7 +69,8 @@ class Topocomm(Intracomm):
     def Neighbor_allgather(self, sendbuf: Any, recvbuf: Any) -> None:
         """Send one block to every target, and receive one from every source."""
         state = self._enter("Neighbor_allgather")
-        completed(calls.allgather(state, sendbuf, recvbuf, even_blocks))
+        if not passed_along(state, sendbuf, recvbuf, calls.neighbours(state), True):
+            completed(calls.allgather(state, sendbuf, recvbuf, even_blocks))
 
     def Neighbor_allgatherv(self, sendbuf: Any, recvbuf: Any) -> None:
         """As `Neighbor_allgather`, with blocks of any size to receive."""
@@ -76,7 +80,8 @@ class Topocomm(Intracomm):
     def Neighbor_alltoall(self, sendbuf: Any, recvbuf: Any) -> None:
         """Send a block of its own to every target, and receive one from every source."""
         state = self._enter("Neighbor_alltoall")
-        completed(calls.alltoall(state, sendbuf, recvbuf, even_blocks))
+        if not passed_along(state, sendbuf, recvbuf, calls.neighbours(state), False):
+            completed(calls.alltoall(state, sendbuf, recvbuf, even_blocks))
 
     def Neighbor_alltoallv(self, sendbuf: Any, recvbuf: Any) -> None:
         """As `Neighbor_alltoall`, with blocks of any size."""

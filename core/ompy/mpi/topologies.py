@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
-from ompy.data.constants import PROC_NULL
+from ompy.data.constants import PROC_NULL, UNDEFINED
 from ompy.frameworks.neighbours import Neighbours
 from ompy.mpi.constants import CART, DIST_GRAPH, GRAPH
+
+_KEPT_MOST: Final = 1024  # arbitrary: answers; a program asks for few, again and again
 
 
 class Grid:
@@ -19,26 +21,47 @@ class Grid:
         kind: of topology.
         dims: points in each dimension.
         periods: whether each dimension is a ring.
+        known_places, known_ranks, known_shifts: what was asked for before.
     """
 
     kind: Final = CART
 
-    __slots__ = ("dims", "periods")
+    __slots__ = ("_neighbours", "dims", "known_places", "known_ranks", "known_shifts", "periods")
 
     def __init__(self, dims: Sequence[int], periods: Sequence[bool]) -> None:
         self.dims = tuple(dims)
         self.periods = tuple(periods)
+        self._neighbours: dict[int, Neighbours] = {}
+        self.known_places: dict[int, list[int]] = {}
+        self.known_ranks: dict[tuple[int, ...], int | None] = {}
+        self.known_shifts: dict[tuple[int, int, int], tuple[int, int]] = {}
 
     def coordinates(self, rank: int) -> list[int]:
         """Where a rank is."""
-        found: list[int] = []
-        for width in reversed(self.dims):
-            rank, at = divmod(rank, width)
-            found.insert(0, at)
-        return found
+        known = self.known_places.get(rank)
+        if known is not None:
+            return known.copy()
+        asked, found = rank, list[int]()
+        for width in self.dims[::-1]:
+            found.append(rank % width)
+            rank //= width
+        found.reverse()
+        if len(self.known_places) < _KEPT_MOST:
+            self.known_places[asked] = found
+        return found.copy()
 
     def rank(self, coordinates: Sequence[int]) -> int | None:
         """Who is at a point; None when it lies outside. Rings wrap around."""
+        asked = tuple(coordinates)
+        found = self.known_ranks.get(asked, UNDEFINED)
+        if found != UNDEFINED:
+            return found
+        made = self._rank_at(asked)
+        if len(self.known_ranks) < _KEPT_MOST:
+            self.known_ranks[asked] = made
+        return made
+
+    def _rank_at(self, coordinates: Sequence[int]) -> int | None:
         found = 0
         for at, width, ring in zip(coordinates, self.dims, self.periods, strict=True):
             if not 0 <= at < width and not ring:
@@ -53,6 +76,16 @@ class Grid:
         found = self.rank(coordinates)
         return PROC_NULL if found is None else found
 
+    def shift(self, rank: int, direction: int, steps: int) -> tuple[int, int]:
+        """Who reaches a rank by so many steps, and whom it reaches; PROC_NULL for nobody."""
+        asked = rank, direction, steps
+        found = self.known_shifts.get(asked)
+        if found is None:
+            found = self.shifted(rank, direction, -steps), self.shifted(rank, direction, steps)
+            if len(self.known_shifts) < _KEPT_MOST:
+                self.known_shifts[asked] = found
+        return found
+
     def neighbours(self, rank: int) -> Neighbours:
         """The two neighbours in each dimension, PROC_NULL where there is none.
 
@@ -60,9 +93,14 @@ class Grid:
         sent in one direction is received from the other one (MPI 4.0, 8.6). So the second edge of
         each dimension is sent along first.
         """
+        found = self._neighbours.get(rank)
+        if found is not None:
+            return found
         directions = range(len(self.dims))
         ranks = [self.shifted(rank, d, step) for d in directions for step in (-1, 1)]
-        return Neighbours(ranks, ranks, [place ^ 1 for place in range(len(ranks))])
+        found = Neighbours(ranks, ranks, [place ^ 1 for place in range(len(ranks))])
+        self._neighbours[rank] = found
+        return found
 
 
 class Graph:
@@ -77,11 +115,12 @@ class Graph:
 
     kind: Final = GRAPH
 
-    __slots__ = ("edges", "index", "one_way")
+    __slots__ = ("_neighbours", "edges", "index", "one_way")
 
     def __init__(self, index: Sequence[int], edges: Sequence[int]) -> None:
         self.index = tuple(index)
         self.edges = tuple(edges)
+        self._neighbours: dict[int, Neighbours] = {}
         self.one_way = self._one_way()
 
     def adjacent(self, rank: int) -> list[int]:
@@ -91,8 +130,11 @@ class Graph:
 
     def neighbours(self, rank: int) -> Neighbours:
         """An edge leads both ways."""
-        ranks = self.adjacent(rank)
-        return Neighbours(ranks, ranks)
+        found = self._neighbours.get(rank)
+        if found is None:
+            ranks = self.adjacent(rank)
+            found = self._neighbours[rank] = Neighbours(ranks, ranks)
+        return found
 
     def _one_way(self) -> tuple[int, int] | None:
         starts = (0, *self.index)
@@ -122,7 +164,7 @@ class Edges:
 
     kind: Final = DIST_GRAPH
 
-    __slots__ = ("sources", "targets", "weights")
+    __slots__ = ("_neighbours", "sources", "targets", "weights")
 
     def __init__(
         self, sources: Sequence[int], targets: Sequence[int], weights: Weights | None
@@ -130,10 +172,11 @@ class Edges:
         self.sources = tuple(sources)
         self.targets = tuple(targets)
         self.weights = weights
+        self._neighbours = Neighbours(self.sources, self.targets)
 
     def neighbours(self, rank: int) -> Neighbours:
         """The edges of this member."""
-        return Neighbours(self.sources, self.targets)
+        return self._neighbours
 
 
 Topology = Grid | Graph | Edges

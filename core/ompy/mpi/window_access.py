@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from ompy import raw
 from ompy.data.constants import PROC_NULL
 from ompy.frameworks.call_kinds import KINDS
 from ompy.mpi.constants import LOCK_EXCLUSIVE
 from ompy.mpi.group import Group
 from ompy.mpi.operation import SUM, Op
-from ompy.mpi.request import Request
+from ompy.mpi.request import Request, complete_request
 from ompy.mpi.window_straight import StraightWindow, straight_of
 
 if TYPE_CHECKING:
@@ -62,6 +63,9 @@ class WindowAccess:
         self, origin: Any, result: Any, target_rank: int, target: Any = None, op: Op = SUM
     ) -> None:
         """Combine a buffer into a member's memory, and get what was there before."""
+        way: StraightWindow | None = straight_of(self)
+        if way is not None and way.fetch_numbers(origin, result, target_rank, target, op, False):
+            return
         state = self._state()
         state.operations.get_accumulate(state, origin, result, target_rank, target, op)
 
@@ -70,7 +74,9 @@ class WindowAccess:
     ) -> None:
         """The same for one element."""
         way: StraightWindow | None = straight_of(self)
-        if way is not None and way.fetch_number(origin, result, target_rank, target_disp, op):
+        if way is not None and way.fetch_numbers(
+            origin, result, target_rank, target_disp, op, True
+        ):
             return
         state = self._state()
         state.operations.fetch(state, origin, result, target_rank, target_disp, op)
@@ -87,12 +93,18 @@ class WindowAccess:
 
     def Rput(self, origin: Any, target_rank: int, target: Any = None) -> Request:
         """Begin what `Put` does; complete when the buffer may be used again."""
+        way: StraightWindow | None = straight_of(self)
+        if way is not None and way.put_numbers(origin, target_rank, target):
+            return complete_request()
         state = self._state()
         begun = state.operations.put(state, origin, target_rank, target)
         return _request(state, begun, origin)
 
     def Rget(self, origin: Any, target_rank: int, target: Any = None) -> Request:
         """Begin what `Get` does."""
+        way: StraightWindow | None = straight_of(self)
+        if way is not None and way.get_numbers(origin, target_rank, target):
+            return complete_request()
         state = self._state()
         begun = state.operations.get(state, origin, target_rank, target)
         return _request(state, begun, origin)
@@ -101,6 +113,9 @@ class WindowAccess:
         self, origin: Any, target_rank: int, target: Any = None, op: Op = SUM
     ) -> Request:
         """Begin what `Accumulate` does; complete when the buffer may be used again."""
+        way: StraightWindow | None = straight_of(self)
+        if way is not None and way.accumulate_numbers(origin, target_rank, target, op):
+            return complete_request()
         state = self._state()
         begun = state.operations.accumulate(state, origin, target_rank, target, op)
         return _request(state, begun, origin)
@@ -109,6 +124,9 @@ class WindowAccess:
         self, origin: Any, result: Any, target_rank: int, target: Any = None, op: Op = SUM
     ) -> Request:
         """Begin what `Get_accumulate` does."""
+        way: StraightWindow | None = straight_of(self)
+        if way is not None and way.fetch_numbers(origin, result, target_rank, target, op, False):
+            return complete_request()
         state = self._state()
         begun = state.operations.get_accumulate(state, origin, result, target_rank, target, op)
         return _request(state, begun, (origin, result))
@@ -119,11 +137,20 @@ class WindowAccess:
         """Collective: all operations since the last one are complete; a new epoch begins."""
         state = self._state()
         state.comm.communicator.order.begin(_FENCE, 0)
+        way: StraightWindow | None = state.straight
+        barrier = None if way is None else way.begin_fence(assertion)
+        if barrier is not None:
+            state.call(barrier)
+            raw.load_fence()
+            return
         state.call(state.epochs.fence, assertion)
         state.call(state.module.fence)
 
     def Start(self, group: Group, assertion: int = 0) -> None:
         """Begin to access the members of a group, who call `Post`."""
+        way: StraightWindow | None = straight_of(self)
+        if way is not None and way.start_members(group, assertion):
+            return
         state = self._state()
         targets = state.call(_ranks, state, group)
         state.call(state.epochs.start, targets, assertion)
@@ -131,12 +158,18 @@ class WindowAccess:
 
     def Complete(self) -> None:
         """End what `Start` has begun."""
+        way: StraightWindow | None = straight_of(self)
+        if way is not None and way.complete_members():
+            return
         state = self._state()
         targets = state.call(state.epochs.complete)
         state.call(state.module.complete, targets)
 
     def Post(self, group: Group, assertion: int = 0) -> None:
         """Expose the window to the members of a group, who call `Start`."""
+        way: StraightWindow | None = straight_of(self)
+        if way is not None and way.post_members(group, assertion):
+            return
         state = self._state()
         origins = state.call(_ranks, state, group)
         state.call(state.epochs.post, origins, assertion)
@@ -144,6 +177,9 @@ class WindowAccess:
 
     def Wait(self) -> Literal[True]:
         """Return when all to whom the window is exposed have called `Complete`."""
+        way: StraightWindow | None = straight_of(self)
+        if way is not None and way.wait_for_members():
+            return True
         state = self._state()
         origins = state.call(lambda: state.epochs.posted)
         state.epochs.waited()
@@ -189,12 +225,18 @@ class WindowAccess:
 
     def Lock_all(self, assertion: int = 0) -> None:
         """Have the shared lock of every member's memory, when it is accessed."""
+        way: StraightWindow | None = straight_of(self)
+        if way is not None and way.lock_members(assertion):
+            return
         state = self._state()
         state.call(state.epochs.lock_all, assertion)
         state.call(state.module.lock_all)
 
     def Unlock_all(self) -> None:
         """Complete all operations and give the locks back."""
+        way: StraightWindow | None = straight_of(self)
+        if way is not None and way.unlock_members():
+            return
         state = self._state()
         state.call(state.epochs.unlock_all)
         state.call(state.module.unlock_all)
@@ -208,6 +250,9 @@ class WindowAccess:
 
     def Flush_all(self) -> None:
         """Complete all operations on all members, here and there."""
+        way: StraightWindow | None = straight_of(self)
+        if way is not None and way.flush_members():
+            return
         _flush(self._state(), None, "flush")
 
     def Flush_local(self, rank: int) -> None:
@@ -219,10 +264,17 @@ class WindowAccess:
 
     def Flush_local_all(self) -> None:
         """Complete all operations here: buffers may be used again."""
+        way: StraightWindow | None = straight_of(self)
+        if way is not None and way.flush_members():
+            return
         _flush(self._state(), None, "flush_local")
 
     def Sync(self) -> None:
         """See what others stored, and have them see what was stored here."""
+        way: StraightWindow | None = straight_of(self)
+        if way is not None:
+            way.sync_memory()
+            return
         state = self._state()
         state.call(state.module.sync)
         state.world.engine.progress()
@@ -236,7 +288,11 @@ def _request(state: WindowState, begun: object, keep: object) -> Request:
 def _ranks(state: WindowState, group: Group) -> list[int]:
     from ompy.mpi.communicators import ranks_of
 
-    return ranks_of(state.comm, group)
+    found = ranks_of(state.comm, group)
+    way: StraightWindow | None = state.straight
+    if way is not None:
+        way.know_group(group, found)
+    return found
 
 
 def _flush(state: WindowState, rank: int | None, how: str) -> None:

@@ -48,6 +48,7 @@ class Epochs:
     _locked_all: bool
     _posted: Any
     _started: Any
+    _targets: Any
     _used: bool
     __slots__ = tuple(__annotations__)
 
@@ -55,6 +56,7 @@ class Epochs:
         self._fenced = False
         self._used = False
         self._started = None  # or a frozenset of targets
+        self._targets = None  # or these in order
         self._posted = None  # or a tuple of origins
         self._locked = {}
         self._locked_all = False
@@ -70,6 +72,62 @@ class Epochs:
         return True
 
     @ccall
+    def is_target(self, target: int) -> bool:
+        """Whether a target is one of `Start`."""
+        return self._started is not None and target in self._started
+
+    @ccall
+    def may_begin(self) -> bool:
+        """Whether `start` and `lock_all` would allow it."""
+        return not (self._locked_all or self._locked or self._started is not None or self._used)
+
+    @ccall
+    def begin_start(self, targets: Any, members: Any) -> None:
+        """What `start` does where it is allowed; the targets in order, and as a frozenset."""
+        self._fenced = False
+        self._targets = targets
+        self._started = members
+
+    @ccall
+    def started(self) -> Any:
+        """The targets of `Start` in order, or None."""
+        return self._targets
+
+    @ccall
+    def end_start(self) -> None:
+        """What `complete` does where it is allowed."""
+        self._started = self._targets = None
+
+    @ccall
+    def may_post(self) -> bool:
+        """Whether `post` would allow it."""
+        return self._posted is None and not (self._fenced and self._used)
+
+    @ccall
+    def begin_post(self, origins: Any) -> None:
+        """What `post` does where it is allowed."""
+        self._fenced = False
+        self._posted = origins
+
+    @ccall
+    def exposed(self) -> Any:
+        """The origins of `Post`, or None."""
+        return self._posted
+
+    @ccall
+    def may_fence(self) -> bool:
+        """Whether `fence` would allow it."""
+        if self._locked_all or self._locked:
+            return False
+        return self._started is None and self._posted is None
+
+    @ccall
+    def begin_fence(self, assertion: int) -> None:
+        """What `fence` does where it is allowed."""
+        self._fenced = not assertion & MODE_NOSUCCEED
+        self._used = False
+
+    @ccall
     def may_lock(self, target: int) -> bool:
         """Whether `lock` would allow it, for a kind of lock that there is."""
         if self._locked_all or self._started is not None or self._used:
@@ -82,9 +140,26 @@ class Epochs:
         self._locked[target] = kind
 
     @ccall
+    def hold_all(self, held: bool) -> None:
+        """What `lock_all` and `unlock_all` do where they are allowed."""
+        self._locked_all = held
+
+    @ccall
     def holds_lock(self, target: int) -> bool:
         """Whether a lock of one target is held, by `lock`."""
         return target in self._locked
+
+    @ccall
+    def holds_all(self) -> bool:
+        """Whether all locks are held, by `lock_all`."""
+        return self._locked_all
+
+    @ccall
+    def is_passive(self, target: int) -> bool:
+        """Whether `passive` would allow it for one target; for -1, for all."""
+        if self._locked_all:
+            return True
+        return target in self._locked if target >= 0 else len(self._locked) > 0
 
     @ccall
     def release_lock(self, target: int) -> None:
@@ -118,21 +193,20 @@ class Epochs:
         """A fence."""
         check_assertion("Fence", assertion, FENCE)
         self._none_but_fence("Fence", exposed=True)
-        self._fenced = not assertion & MODE_NOSUCCEED
-        self._used = False
+        self.begin_fence(assertion)
 
     def start(self, targets: Sequence[int], assertion: int) -> None:
         """Start."""
         check_assertion("Start", assertion, START)
         self._may_begin("Start")
-        self._fenced = False
-        self._started = frozenset(targets)
+        self.begin_start(tuple(sorted(targets)), frozenset(targets))
 
     def complete(self) -> Sequence[int]:
         """Complete; the targets of Start."""
         if self._started is None:
             raise _wrong("Complete without Start")
-        targets, self._started = sorted(self._started), None
+        targets: Sequence[int] = self._targets
+        self.end_start()
         return targets
 
     def post(self, origins: Sequence[int], assertion: int) -> None:
@@ -142,8 +216,7 @@ class Epochs:
             raise _wrong("Post while the window is exposed by an earlier one: call Wait before")
         if self._fenced and self._used:
             raise _wrong("Post in an epoch of Fence")
-        self._fenced = False
-        self._posted = tuple(origins)
+        self.begin_post(tuple(origins))
 
     @property
     def posted(self) -> Sequence[int]:
@@ -153,6 +226,7 @@ class Epochs:
         origins: Sequence[int] = self._posted
         return origins
 
+    @ccall
     def waited(self) -> None:
         """The epoch of Post has ended."""
         self._posted = None

@@ -27,8 +27,8 @@ from ompy.data.kernels import PREDEFINED
 from ompy.data.layout import Layout
 from ompy.data.message import Message
 from ompy.frameworks.osc import DYNAMIC, Place
+from ompy.mpi.integers import whole_number
 from ompy.mpi.operation import Op
-from ompy.mpi.peers import whole_number
 from ompy.mpi.spec import Typed, _layout, _named, message, plain
 
 NO_OP: Final = "MPI_NO_OP"

@@ -20,9 +20,9 @@ from ompy.data.errors import (
 )
 from ompy.data.request import Request as Operation
 from ompy.frameworks.osc import SHARED, OscModule, Window
-from ompy.mpi.agreement import exchange_values
 from ompy.mpi.callbacks import guarded
 from ompy.mpi.communicators import make_communicator
+from ompy.mpi.context_agreement import exchange_values
 from ompy.mpi.errors import MPIException
 from ompy.mpi.handles import State
 from ompy.mpi.requeststate import RequestState
@@ -94,8 +94,7 @@ class WindowState(State):
         found = module.straight()
         self.straight = None
         if found is not None:
-            parts, locks = found
-            self.straight = StraightWindow(parts, list(reach.units), locks, self.epochs, module)
+            self.straight = StraightWindow(found, list(reach.units), self.epochs, module)
         self._progress = _begin_progress(comm)
         comm.world.process.before_finalize.append(module.leave)
 
@@ -118,6 +117,7 @@ class WindowState(State):
     def raised(self, problem: MPIError) -> MPIException:
         """The exception for a call that failed, after the error handler had its say."""
         handler = self.errhandler
+        self.comm.give_up_after(problem)
         if handler.ends_job:
             self._fatal(problem)
         if handler.function is not None:
@@ -202,6 +202,7 @@ def make_window(
     order = parent.communicator.order
     comm = make_communicator(parent, range(parent.size), order.tag(), parent.api)
     comm.communicator.name = f"window {comm.communicator.context_id}"
+    comm.share_fate_of(parent)
     try:
         members = range(comm.size)
         said = exchange_values(comm.communicator, members, order.tag(), _SAID.pack(size, unit))

@@ -19,12 +19,14 @@ from ompy.mpi.attributes import Attributed, delete_all
 from ompy.mpi.errhandler import ERRHANDLER_NULL, Errhandler
 from ompy.mpi.errors import MPIException
 from ompy.mpi.exporter import Exporter
-from ompy.mpi.group import Group, GroupState
+from ompy.mpi.group import Group
 from ompy.mpi.info import INFO_NULL, Info, InfoState
+from ompy.mpi.integers import takes_integers
 from ompy.mpi.intracomm import Intracomm
 from ompy.mpi.life import COMM_SELF
 from ompy.mpi.markers import Marker
 from ompy.mpi.memory import buffer
+from ompy.mpi.state import GroupState
 from ompy.mpi.window_access import WindowAccess
 
 if TYPE_CHECKING:
@@ -91,6 +93,7 @@ class Win(WindowAccess, Attributed, Exporter):  # type: ignore[misc, unused-igno
         return cls._adopt(state)
 
     @classmethod
+    @takes_integers("disp_unit")
     def Create(
         cls,
         memory: Any,
@@ -115,6 +118,7 @@ class Win(WindowAccess, Attributed, Exporter):  # type: ignore[misc, unused-igno
         return cls._made(constants.WIN_FLAVOR_CREATE, size, disp_unit, info, comm, view, memory)
 
     @classmethod
+    @takes_integers("size", "disp_unit")
     def Allocate(
         cls, size: int, disp_unit: int = 1, info: Info = INFO_NULL, comm: Intracomm = COMM_SELF
     ) -> Self:

@@ -8,9 +8,13 @@ that is where faults are injected, counted and traced.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ompy.net.totals import NOTHING, Totals
 from ompy.net.work import UNTOUCHED, Work
+
+if TYPE_CHECKING:
+    from ompy.net.process_copy import ProcessCopy
 
 WOULD_BLOCK: Final = -1
 RUN_MAX: Final = 65_536  # Linux: more bytes than the kernel merges into one read
@@ -130,22 +134,19 @@ class Stream(Source):
         """
 
     def sends_again(self) -> bool:
-        """Whether the other host acknowledges nothing now, so that the kernel repeats itself.
-
-        It is the other host's kernel that acknowledges: what the process does there, or how
-        little it reads, has no part in it.
-        """
+        """Whether the other host's kernel, whatever the process does, acknowledges nothing now."""
         return False
 
     def unacknowledged(self) -> int:
         """Bytes taken that the other host's kernel has not acknowledged; 0 where nobody knows."""
         return 0
 
-    def hold_unsent(self, most: int) -> None:
-        """Have `send` take nothing while the kernel has `most` bytes that it has not sent yet.
+    def totals(self) -> Totals:
+        """What it has carried."""
+        return NOTHING
 
-        Whoever sends last waits for all of them. The virtual world has no such kernel.
-        """
+    def hold_unsent(self, most: int) -> None:
+        """Have `send` take nothing while the kernel has `most` bytes that it has not sent yet."""
 
     def ask_when_idle(self) -> bool:
         """Have the kernel find out by itself when the other host has gone, though nothing is sent.
@@ -292,89 +293,6 @@ class Doorbell:
         self.ring()
 
 
-class RegionLocks:
-    """Locks between the ranks of a host that have mapped a region: shared, or held by one.
-
-    A process that ends, however it does, has none of them any more. Each rank has an object of its
-    own, and has a lock once, however often it took it.
-    """
-
-    __slots__ = ()
-
-    def try_lock(self, number: int, *, exclusive: bool) -> bool:
-        """Have a lock if it is free for that now, whatever this rank had of it."""
-        raise NotImplementedError
-
-    def unlock(self, number: int) -> None:
-        """Give it back."""
-        raise NotImplementedError
-
-    def close(self) -> None:
-        """Give all back."""
-        raise NotImplementedError
-
-
-class ProcessCopy:
-    """Copies between this process's memory and another's on the same host.
-
-    Attributes:
-        identity: what a peer must know to name this process.
-    """
-
-    __slots__ = ("identity",)
-
-    identity: int
-
-    def address_of(self, view: memoryview) -> int:
-        """A number by which a peer names the first byte of `view`, until `forget`.
-
-        The caller keeps the memory alive.
-        """
-        raise NotImplementedError
-
-    def region_of(self, view: memoryview) -> tuple[int, int, int] | None:
-        """Where `view` lies in memory from `Network.region`, for peers to map; None if it does not.
-
-        Returns:
-            Two numbers that a peer gives to `map`, and the offset in what it gets.
-        """
-        return None
-
-    def map(self, process: int, descriptor: int, number: int) -> memoryview:
-        """Memory of another process's `Network.region`. Numbers are of its `region_of`.
-
-        Raises:
-            LinkError: it is not there any more, or cannot be mapped.
-        """
-        raise LinkError("there are no regions here")
-
-    def locks(self, process: int, descriptor: int, number: int) -> RegionLocks:
-        """Locks of a region, one's own or another's; numbers are of its `region_of`.
-
-        Raises:
-            LinkError: it is not there any more, or there are no such locks.
-        """
-        raise LinkError("there are no regions here")
-
-    def unmap(self, process: int, number: int) -> None:
-        """What `map` gave is not needed any more; views of it keep it."""
-
-    def forget(self, address: int) -> None:
-        """No peer will name `address` again. Only the virtual world can hold them to it."""
-
-    def read(self, process: int, address: int, view: memoryview) -> None:
-        """Copy `len(view)` bytes at `address` of `process` into `view`.
-
-        Raises:
-            LinkError: the kernel refuses, the process is gone, or the address is not its own.
-        """
-        raise NotImplementedError
-
-    def write(self, process: int, address: int, view: memoryview) -> None:
-        """Copy `view` to `address` of `process`. Raises as `read` does."""
-        raise NotImplementedError
-
-
 class Middleware:
     """Wraps what a network makes. The base class passes everything through."""
 
@@ -463,11 +381,9 @@ class Network:
         known = self._rails.get(host)
         if known is None:
             known = ""
-            for interface in self.interfaces():
-                if interface.address == host or self.in_network(
-                    host, f"{interface.address}/{interface.prefix}"
-                ):
-                    known = interface.name
+            for one in self.interfaces():
+                if one.address == host or self.in_network(host, f"{one.address}/{one.prefix}"):
+                    known = one.name
                     break
             self._rails[host] = known
         return known
@@ -521,7 +437,6 @@ class Network:
 
         In the virtual world a link that goes down resets its connections itself.
         """
-        return None
 
     def watch(self, descriptor: int) -> None:
         """Wake a parked rank when a library's descriptor becomes readable, too.
@@ -576,6 +491,9 @@ class Network:
     def doorbell(self, local_rank: int) -> Doorbell:
         """The doorbell of a rank of this host."""
         raise NotImplementedError
+
+    def release_segment(self, segment: str, local_ranks: Iterable[int]) -> None:
+        """A segment and ranks' doorbells are not needed: their ranks have gone."""
 
     def process_copy(self) -> ProcessCopy | None:
         """Cross-process copy, or None where the system has no such thing."""

@@ -14,11 +14,13 @@ PACING_FAULTS: Final = ("rate_limit", "slow_receiver")
 NIC_FAULTS: Final = ("link_down", "nic_gone")
 LASTING_FAULTS: Final = ("black_hole", *NIC_FAULTS)
 WORK_FAULTS: Final = ("work_error",)  # of what is posted to a NIC, before there is a packet of it
+# of what is asked of a file; a write that is short is done in more pieces
+STORAGE_FAULTS: Final = ("io_error", "short_write", "enospc")
 # NICs whose links find errors and send again by themselves, and the faults that are seen there
 RETRYING_RAILS: Final = ("gemini_0", "aries_0")
 HOLDING_FAULTS: Final = ("delay", "reorder")
 SEEN_FAULTS: Final = (*HOLDING_FAULTS, *NIC_FAULTS, *WORK_FAULTS)
-FAULTS: Final = (*PACKET_FAULTS, *PACING_FAULTS, *LASTING_FAULTS, *WORK_FAULTS)
+FAULTS: Final = (*PACKET_FAULTS, *PACING_FAULTS, *LASTING_FAULTS, *WORK_FAULTS, *STORAGE_FAULTS)
 NEVER: Final = -1  # no such moment
 FORGED: Final = "forged"  # eight bits, and the checksums are right: connections deliver them
 

@@ -30,6 +30,7 @@ MAGIC_SIZE: Final = 8  # bytes; arbitrary: of the word a connection begins with
 NONCE_SIZE: Final = 16  # arbitrary: 128 bits never repeat
 PROOF_SIZE: Final = 32  # HMAC-SHA256
 HELLO: Final = Struct(f"<8s8sIIB{NONCE_SIZE}s")
+ANY_RANK: Final = 1 << 32  # for an acceptor of a job that may have grown: beyond what HELLO can say
 assert len(MAGIC) == MAGIC_SIZE
 assert HELLO.size == 41
 CHALLENGE_SIZE: Final = NONCE_SIZE + PROOF_SIZE
@@ -154,7 +155,17 @@ class Acceptor:
         magic: bytes = MAGIC,
         seal_of: Callable[[int], SealLevel] = _no_seal,
     ) -> None:
-        """Wait for an initiator; `seal_of` says how what comes from a rank has to be sealed."""
+        """Wait for an initiator.
+
+        Args:
+            key: of the job.
+            job_id: of the job.
+            rank: of this process in it.
+            size: initiators have lower ranks.
+            nonce: this side's.
+            magic: what the connection begins with.
+            seal_of: says how what comes from a rank has to be sealed.
+        """
         self._key = key
         self._magic = magic
         self._seal_of = seal_of

@@ -20,10 +20,10 @@ from ompy.net.base import (
     LinkNews,
     Listener,
     Network,
-    ProcessCopy,
     Readiness,
     Stream,
 )
+from ompy.net.process_copy import ProcessCopy
 
 if TYPE_CHECKING:
     from ompy.net.regions import Regions
@@ -46,12 +46,20 @@ class DescriptorSource(Protocol):
 
 
 class EventDoorbell(Doorbell):
-    """An eventfd."""
+    """An eventfd; it is closed with its last user."""
 
     __slots__ = ("_descriptor",)
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
+
+    def close(self) -> None:
+        """Close it; harmless when it is."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    __del__ = close
 
     def ring(self) -> None:
         """Add one to the counter."""
@@ -69,7 +77,6 @@ class RealNetwork(Network):
         self._source = source
         self._segments: dict[str, mmap.mmap] = {}
         self._bells: dict[int, EventDoorbell] = {}
-        self._descriptors: list[int] = []
         self._local_rank = local_rank
         self._own_bell: int | None = None
         self._regions: Regions | None = None
@@ -116,7 +123,7 @@ class RealNetwork(Network):
         self, host: str, ports: Iterable[int] = (0,), *, link: Link | None = None
     ) -> Listener:
         """Listen for TCP connections."""
-        from ompy.net import sockets  # late: a rank that only uses shared memory needs none
+        from ompy.net import sockets
 
         return sockets.listen_tcp(host, ports, self._wrap_stream)
 
@@ -167,6 +174,12 @@ class RealNetwork(Network):
                 os.close(descriptor)
         return memoryview(self._segments[name])
 
+    def release_segment(self, segment: str, local_ranks: Iterable[int]) -> None:
+        """Each goes with its last user."""
+        self._segments.pop(segment, None)
+        for local_rank in local_ranks:
+            self._bells.pop(local_rank, None)
+
     def region(self, size: int) -> memoryview:
         """An anonymous memory file."""
         return self._of_regions().allocate(size)
@@ -191,16 +204,22 @@ class RealNetwork(Network):
         """The eventfd of a rank here; asking for one's own arms it as a wake-up."""
         if local_rank not in self._bells:
             descriptor = self._source.doorbell(local_rank)
-            self._descriptors.append(descriptor)
             self._bells[local_rank] = EventDoorbell(descriptor)
             if local_rank == self._local_rank:
                 self._own_bell = descriptor
                 self._engine.wakeup.watch_descriptor(descriptor, self._silence)
         return self._bells[local_rank]
 
+    def forget_doorbells(self) -> None:
+        """Who gives them is another now: those from before ring for nobody."""
+        if self._own_bell is not None:
+            self._engine.wakeup.remove(self._own_bell)
+            self._own_bell = None
+        self._bells.clear()
+
     def process_copy(self) -> ProcessCopy | None:
         """The kernel's copy, or None where it has none."""
-        from ompy.net.memory import KernelCopy
+        from ompy.net.kernel_copy import KernelCopy
 
         try:
             return KernelCopy(self._of_regions())
@@ -216,9 +235,8 @@ class RealNetwork(Network):
         if self._own_bell is not None:
             self._engine.wakeup.remove(self._own_bell)
             self._own_bell = None
-        for descriptor in self._descriptors:
-            os.close(descriptor)
-        self._descriptors.clear()
+        for bell in self._bells.values():
+            bell.close()
         self._bells.clear()
         self._segments.clear()
         if self._regions is not None:

@@ -12,7 +12,8 @@ import fcntl
 import os
 from struct import Struct
 
-from ompy.net.base import LinkError, RegionLocks
+from ompy.net.base import LinkError
+from ompy.net.process_copy import RegionLocks
 from ompy.net.regions import opened_region
 
 _FLOCK = Struct("@hhqqi")  # Linux fcntl(2): struct flock with 64 bit offsets

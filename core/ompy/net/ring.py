@@ -86,6 +86,11 @@ class RingWriter:
         self._tail += 1
         self._words[self._base + _TAIL] = self._tail
 
+    @ccall
+    def slots_written(self) -> int:
+        """Slots that were filled so far."""
+        return self._tail
+
 
 @cclass
 class RingReader:
@@ -145,3 +150,8 @@ class RingReader:
         """Give the slot back to the producer; its bytes may change at once."""
         self._head += 1
         self._words[self._base + _HEAD] = self._head
+
+    @ccall
+    def slots_read(self) -> int:
+        """Slots that were emptied so far."""
+        return self._head

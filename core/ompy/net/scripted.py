@@ -16,6 +16,9 @@ overtaken makes the others wait; a duplicate is thrown away by the receiver, so 
 fault. A black hole stops the bytes until it closes, or until the connection times out. A link that
 goes down resets the connection.
 
+**At a file** calls are struck: each rank counts those to all its files, for `short_write` and
+`enospc` those that write.
+
 **At a NIC whose links send again by themselves** it is work that is struck, not packets: it is held
 up, or ends with an error.
 """
@@ -34,13 +37,14 @@ from ompy.net.fault_rules import (
     LASTING_FAULTS,
     NEVER,
     NIC_FAULTS,
+    STORAGE_FAULTS,
     WORK_FAULTS,
     FaultRule,
 )
 from ompy.net.flows import PASSED, UNKNOWN, Flow, Injection, Outcome
 from ompy.net.outages import Outages
 from ompy.net.scripted_sockets import ScriptedDatagram, ScriptedStream
-from ompy.net.work import UNTOUCHED, Work
+from ompy.net.work import SHORT, STORAGE_RAILS, UNTOUCHED, WRITE, Work
 
 if TYPE_CHECKING:
     from ompy.engine.base import Engine
@@ -48,7 +52,8 @@ if TYPE_CHECKING:
 
 RETRANSMISSION: Final = 200_000_000  # ns; Linux: TCP_RTO_MIN, until a lost segment comes again
 SECOND: Final = 1_000_000_000  # ns; Linux counts so
-NO_PACKET_FAULTS: Final = frozenset({*NIC_FAULTS, *WORK_FAULTS})
+NO_PACKET_FAULTS: Final = frozenset({*NIC_FAULTS, *WORK_FAULTS, *STORAGE_FAULTS})
+DISK: Final = "disk"  # the rail of what is asked of files
 
 
 class ScriptedFaults(Middleware):
@@ -99,6 +104,7 @@ class ScriptedFaults(Middleware):
         self._began = engine.now()
         self.outages = Outages(rules, rank, self._began)
         self._here = [index for index, rule in enumerate(rules) if rule.sits_at(rank)]
+        self._first = {rules[index].what: index for index in reversed(self._here)}
         self._names = _names(rules, seed)
         self._random: dict[tuple[int, Flow, str], Random] = {}
         self._flows: dict[tuple[int, str], Flow] = {}
@@ -218,6 +224,8 @@ class ScriptedFaults(Middleware):
 
     def work_outcome(self, receiver: int, rail: str, *, retries: bool) -> Work:
         """What becomes of the next work for a rank over a rail; it is counted as a packet is."""
+        if rail in STORAGE_RAILS:
+            return self._storage_outcome(rail)
         flow = self._works.setdefault((receiver, rail), Flow(receiver, rail))
         flow.count += 1
         error = hold = 0
@@ -238,6 +246,21 @@ class ScriptedFaults(Middleware):
                 error, hold = (error, hold + detail) if holds else (detail, hold)
                 self.count(index, flow, 0, detail)
         return Work(error, hold) if error or hold else UNTOUCHED
+
+    def _storage_outcome(self, kind: str) -> Work:
+        """What becomes of the next call to a file: rules count those that they are about."""
+        struck = 0
+        with self.engine.lock:  # a program's thread calls as it is
+            for index in self._here:
+                rule = self.rules[index]
+                if rule.what not in STORAGE_FAULTS or (rule.what != "io_error" and kind != WRITE):
+                    continue
+                flow = self._works.setdefault((UNKNOWN, rule.what), Flow(UNKNOWN, DISK))
+                flow.count += index == self._first[rule.what]
+                if self._strikes(index, rule, flow, 0) and not struck:
+                    struck = SHORT if rule.what == "short_write" else rule.error
+                    self.count(index, flow, 0, struck)
+        return Work(struck) if struck else UNTOUCHED
 
     def count(self, index: int, flow: Flow, size: int, detail: int = 0) -> None:
         """Say that a rule has struck a packet of a flow."""

@@ -26,6 +26,7 @@ from ompy.net.base import (
     Source,
     Stream,
 )
+from ompy.net.totals import NOTHING, Totals
 
 BACKLOG: Final = 128  # arbitrary: seldom do more ranks connect to one at the same moment
 PIECES_MAX: Final = 64  # arbitrary, far below IOV_MAX
@@ -39,6 +40,13 @@ _INT: Final = struct.Struct("@i")
 _INFO_SIZE: Final = 8  # Linux struct tcp_info: its first fields are bytes
 _RETRANSMITS: Final = 2  # Linux struct tcp_info: repetitions since the last acknowledgement
 _PROBES: Final = 3  # Linux struct tcp_info: the same for questions whether there is room again
+# Linux struct tcp_info: places of total_retrans, bytes_received, bytes_sent and bytes_retrans
+_RESENT: Final = 100
+_RECEIVED: Final = 128
+_SENT: Final = 200
+_INFO_LONG: Final = struct.Struct("@Q")
+_INFO_PAIR: Final = struct.Struct("@QQ")
+_INFO_WHOLE: Final = _SENT + _INFO_PAIR.size  # bytes; Linux 4.19 has so many
 # seconds to the first question, between two, and how many go unanswered
 _KEEPALIVE: Final = ((4, 1), (5, 1), (6, 2))  # arbitrary: known in 3 s; Linux TCP_KEEP*
 _LOOPBACK: Final = b"lo\0"  # Linux: it has no neighbours, and drops what is for nobody here
@@ -127,6 +135,19 @@ class SocketStream(SocketSource, Stream):
         except (OSError, ValueError):  # closed, or another system
             return 0
         return int(_INT.unpack(answer)[0])
+
+    def totals(self) -> Totals:
+        """As the kernel counts (Linux)."""
+        try:
+            info = self.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _INFO_WHOLE)
+        except OSError:  # closed, or no TCP
+            return NOTHING
+        if len(info) < _INFO_WHOLE:  # an older kernel
+            return NOTHING
+        (received,) = _INFO_LONG.unpack_from(info, _RECEIVED)
+        sent, again = _INFO_PAIR.unpack_from(info, _SENT)
+        (segments,) = _INT.unpack_from(info, _RESENT)
+        return Totals(sent - again, received, segments)
 
     def hold_unsent(self, most: int) -> None:
         """By an option of Linux; elsewhere the kernel holds what it likes."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ompy.net import vm
-from ompy.net.base import LinkError, ProcessCopy
+from ompy.net.base import LinkError
+from ompy.net.process_copy import ProcessCopy
 from ompy.net.virtual_locks import VirtualLocks
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ompy.engine.virtual import Conductor
+    from ompy.engine.virtual_engine import Scheduler
     from ompy.net.virtual_rail import Rail
 
 
@@ -37,14 +37,14 @@ class Port:
         self._free = now + waits
         return self._free
 
-    def takes(self, conductor: Conductor, size: int, effect: Callable[[], None]) -> bool:
+    def takes(self, scheduler: Scheduler, size: int, effect: Callable[[], None]) -> bool:
         """Have a packet that arrives now take effect when it has passed. False: it is lost."""
-        now = conductor.time
+        now = scheduler.time
         passed = self.passed(now, size)
         if passed is None:
             return False
         if passed > now:
-            conductor.after(passed - now, effect)
+            scheduler.after(passed - now, effect)
         else:
             effect()
         return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ompy.net.base import Stream
+from ompy.net.totals import Totals
 
 
 class WrappedStream(Stream):
@@ -46,6 +47,10 @@ class WrappedStream(Stream):
     def unacknowledged(self) -> int:
         """As the stream below."""
         return self.inner.unacknowledged()
+
+    def totals(self) -> Totals:
+        """As the stream below."""
+        return self.inner.totals()
 
     def hold_unsent(self, most: int) -> None:
         """As the stream below."""

@@ -9,14 +9,13 @@ from __future__ import annotations
 import json
 import os
 import select
-from collections.abc import Mapping
+import socket
 from typing import TYPE_CHECKING, Final
 
 from ompy import outputs
-from ompy.frameworks.job import App, Job
+from ompy.frameworks.job import Job
 from ompy.runtime.control import (
     AGENT_NAME,
-    ATTACH_MS,
     KEY_SIZE,
     ControlError,
     Decoder,
@@ -27,17 +26,16 @@ from ompy.runtime.control import (
     send_all,
 )
 from ompy.runtime.descendants import become_subreaper, control_process, kill_descendants
-from ompy.runtime.environment import rank_environment
+from ompy.runtime.environment import ranks_variables
 from ompy.runtime.pipes import Connection
-from ompy.runtime.ranks import LocalRank
+from ompy.runtime.ranks import LocalRank, adopted_rank
 from ompy.runtime.shortage import shortage, tell_of
 from ompy.runtime.spawn import Spawned, raise_open_files, spawn
-from ompy.runtime.warm import ExecInstead, WarmStart
+from ompy.runtime.warm import WarmStart, program_to_fork
 
 if TYPE_CHECKING:
     from ompy.runtime.agent_proof import AgentProof
     from ompy.runtime.forked import ForkedRank
-    from ompy.runtime.warm import Program
 
 OPEN_FILES: Final = 8192  # arbitrary: six per rank, so more ranks than a host will run
 START_PATIENCE: Final = 600.0  # s; arbitrary: agents of other hosts may take long to be ready
@@ -132,11 +130,15 @@ def _run(
     for placement in job.placements:
         if placement.node != start.header["node"]:
             continue
-        environment = rank_environment(job, placement, os.environ, start.header["universe"])
-        environment[ATTACH_MS] = str(start.header["attach_timeout_ms"])
+        environment = ranks_variables(job, placement, start.header)
+        if "adopted" in start.header:
+            registration = socket.socket(fileno=start.descriptors[0])
+            ranks.append(adopted_rank(start.header["adopted"], registration))
+            _tell_started(connection, placement.rank, ranks[-1].process)
+            continue
         with_stdin = placement.rank == job.stdin_rank
         app = job.apps[placement.app]
-        program = _to_fork(warm, app, environment) if start.header["fork_ranks"] else None
+        program = program_to_fork(warm, app, environment, start.header)
         try:
             process = spawn(
                 app, environment, with_stdin=with_stdin, open_files=open_files, program=program
@@ -149,21 +151,17 @@ def _run(
         _tell_started(connection, placement.rank, process)
         ranks.append(LocalRank(placement.rank, placement.local_rank, process))
 
+    from ompy.runtime.forked import BecomeRank
     from ompy.runtime.supervisor import Supervisor
 
-    supervisor = Supervisor(connection, decoder, job, ranks, start)
-    code = supervisor.run()
+    supervisor = Supervisor(connection, decoder, job, ranks, start, open_files, warm)
+    try:
+        code = supervisor.run()
+    except BecomeRank as fork:
+        return fork.rank
     kill_descendants(PATIENCE)
     supervisor.clean_up()
     return code
-
-
-def _to_fork(warm: WarmStart | None, app: App, environment: Mapping[str, str]) -> Program | None:
-    """What a fork of this agent is to run, or None: it is to execute its program."""
-    try:
-        return warm.program(app, environment) if warm is not None else None
-    except ExecInstead:
-        return None
 
 
 def _tell_started(connection: Connection, rank: int, process: Spawned) -> None:

@@ -16,11 +16,11 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NoReturn
 
-from ompy.data.errors import ERR_OTHER, MPIError
+from ompy.data.errors import ERR_OTHER, ERR_RANK, MPIError
 from ompy.frameworks.departures import ranges_of
 from ompy.frameworks.job import Job
-from ompy.frameworks.proc import Modex
-from ompy.frameworks.wireup import WireUp
+from ompy.frameworks.proc import Modex, Proc
+from ompy.frameworks.wireup import Inquiry, WireUp
 from ompy.runtime.control import (
     AGENT_FD,
     AGENT_NAME,
@@ -61,7 +61,7 @@ def attach() -> AgentClient | None:
         return None
     ours, theirs = socket.socketpair()
     try:
-        _knock(number, theirs)
+        _send_registration(number, theirs)
         theirs.close()
         ours.settimeout(patience)
         decoder = Decoder()
@@ -77,7 +77,7 @@ def attach() -> AgentClient | None:
             "under ompy-run; a program in between must pass on its open descriptors"
         )
         raise MPIError(ERR_OTHER, text) from None
-    if answer.kind is not Kind.WELCOME:
+    if answer.kind is not Kind.ADMITTED:
         ours.close()
         raise MPIError(ERR_OTHER, answer.body.decode())
     os.close(int(number))
@@ -97,8 +97,8 @@ def _leave_word(number: int, patience: float) -> bool:
     Returns:
         False where there is no agent that would hear it.
     """
-    with socket.socket(fileno=os.dup(number)) as door:
-        credentials = door.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 3 * _INT)
+    with socket.socket(fileno=os.dup(number)) as registration:
+        credentials = registration.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 3 * _INT)
         agent = int.from_bytes(credentials[:_INT], sys.byteorder)
         try:
             with open(f"/proc/{agent}/comm") as file:
@@ -109,18 +109,20 @@ def _leave_word(number: int, patience: float) -> bool:
                 "all ranks of its host before it answers any, and the machine is too busy for so "
                 "many. Start fewer, or raise plm_base_attach_timeout_ms"
             )
-            send_all(door, encode(Kind.UNEXECUTABLE, {"code": UNANSWERED}, reason.encode()))
+            send_all(registration, encode(Kind.UNEXECUTABLE, {"code": UNANSWERED}, reason.encode()))
         except OSError:
             return False
     return True
 
 
-def _knock(number: str, connection: socket.socket) -> None:
+def _send_registration(number: str, connection: socket.socket) -> None:
     """Send the agent the other end of our connection through the inherited socket."""
-    with socket.socket(fileno=os.dup(int(number))) as door:  # not ours until it has proved so
-        if door.family != socket.AF_UNIX or door.type != socket.SOCK_STREAM:
+    with socket.socket(
+        fileno=os.dup(int(number))
+    ) as registration:  # not ours until it has proved so
+        if registration.family != socket.AF_UNIX or registration.type != socket.SOCK_STREAM:
             raise ValueError("it is another kind of socket")
-        send_all(door, encode(Kind.HELLO, descriptors=1), (connection.fileno(),))
+        send_all(registration, encode(Kind.HELLO, descriptors=1), (connection.fileno(),))
 
 
 def _first_frame(connection: socket.socket, decoder: Decoder) -> Frame:
@@ -141,36 +143,46 @@ class AgentClient(WireUp):
         job_key: 32 secret bytes only processes of the job know.
         on_departure: told rank and reason when another rank has ended after finalizing.
             Called from within `on_readable`, or at the end of another call.
+        on_death: told the same of one that has died while the job goes on without it; where there
+            is none, `on_departure` is told.
         on_left: told a rank that finalizes, whether it is done with that, and whether it is known
             never to have sent this one anything; called as `on_departure` is.
         on_path: told watch, verdict and questions without an answer, as `watch_path` asked for;
             called as `on_departure` is.
+        on_stand: called with the number of the question when the launcher asks how this rank
+            stands; called as `on_departure` is.
         agent_port: where agents of other hosts ask this rank's about paths; 0 if they do not.
         on_abort: called when this rank ends the job, before it does.
         before_end: called when this rank has finalized or ends the job: the last chance to tell.
     """
 
-    def __init__(self, connection: socket.socket, decoder: Decoder, welcome: Frame) -> None:
-        self.job = Job.from_dict(json.loads(welcome.body[KEY_SIZE:]))
-        self.rank: int = welcome.header["rank"]
-        self.job_key = welcome.body[:KEY_SIZE]
+    def __init__(self, connection: socket.socket, decoder: Decoder, admission: Frame) -> None:
+        self.job = Job.from_dict(json.loads(admission.body[KEY_SIZE:]))
+        self.rank: int = admission.header["rank"]
+        self.job_key = admission.body[:KEY_SIZE]
         self.on_departure: Callable[[int, str], None] | None = None
+        self.on_death: Callable[[int, str], None] | None = None
         self.on_left: Callable[[int, bool, bool], object] | None = None
         self.on_path: Callable[[int, str, int], None] | None = None
-        self.agent_port: int = welcome.header.get("probes", 0)
+        self.on_stand: Callable[[int], object] | None = None
+        self.agent_port: int = admission.header.get("probes", 0)
         self.on_abort: Callable[[], object] | None = None
         self.before_end: Callable[[], object] | None = None
         self._connection = connection
         self._decoder = decoder
-        self._departures: list[tuple[int, str]] = []
+        self._departures: list[tuple[int, str, bool]] = []
         self._leavers: list[tuple[int, bool, bool]] = []
         self._paths: list[tuple[int, str, int]] = []
+        self._questions: list[int] = []
+        self._asked: dict[int, Inquiry] = {}
+        self._answers: list[Frame] = []
         self._published: dict[str, bytes] = {}
         self._calls = 0
+        self._asks = 0
         self._sending = _thread.allocate_lock()
         self._reading = _thread.allocate_lock()  # by a call it is held until it has its answer
         self._why_closed = ""
-        (self._lifeline,) = welcome.descriptors
+        (self._lifeline,) = admission.descriptors
         _die_with_writer(self._lifeline)
         os.register_at_fork(after_in_child=self._forked)
 
@@ -265,23 +277,57 @@ class AgentClient(WireUp):
         body = json.dumps(rows, separators=(",", ":")).encode()
         self._tell(Kind.CARRIED, {"before": before, "at": at}, body)
 
+    def procs_from(self, rank: int) -> list[Proc]:
+        """Those that the agent knows of; a rank hears of no other before its agent does."""
+        rows = json.loads(self._call(Kind.PLACED, {"rank": rank}).body)
+        if not rows:
+            raise MPIError(ERR_RANK, f"there is no rank {rank} in this job")
+        return [Proc(*row) for row in rows]
+
+    def ask_launcher(self, what: str, header: Mapping[str, Any], body: bytes = b"") -> Inquiry:
+        """Ask the launcher; the answer is taken in as news are."""
+        self._check_open()
+        inquiry = Inquiry()
+        self._asks += 1
+        self._asked[self._asks] = inquiry
+        try:
+            self._send(encode(Kind.ASK, {**header, "what": what, "ask": self._asks}, body))
+        except ControlError as problem:
+            raise MPIError(ERR_OTHER, str(problem)) from None
+        except ConnectionError:
+            os._exit(AGENT_GONE)
+        return inquiry
+
+    def tell_standing(self, question: int, said: bytes) -> None:
+        """Say how this rank stands, which sleeps for long (`standing.py`); waits for nothing."""
+        self._tell(Kind.STILL, {"question": question}, said)
+
+    def tell_counted(self, values: Mapping[str, int]) -> None:
+        """Say what performance variables are at the end; waits for nothing."""
+        self._tell(Kind.COUNTED, {"values": dict(values)})
+
     def set_expendable(self, on: bool) -> None:
         """Whether the job goes on if this rank ends before it has finalized; waits for nothing."""
         self._tell(Kind.EXPENDABLE, {"on": on})
+
+    def tell_unreachable(self, rank: int) -> None:
+        """Say that no path leads to a rank any more; waits for nothing."""
+        self._tell(Kind.UNREACHABLE, {"peer": rank})
 
     def leaves_shared_memory(self) -> None:
         """Have the agent remove it if this rank is killed (`leftovers.py`); waits for nothing."""
         self._tell(Kind.LEAVES, {})
 
-    def tell_where(self, line: str, waits: str) -> None:
-        """Say which line this rank is at, and for what it waits there.
+    def tell_where(self, line: str, waits: str, more: bytes = b"") -> None:
+        """Say which line this rank is at, for what it waits there, and more for who watches.
 
         For signal handlers: who was interrupted while it spoke to the agent says nothing.
         """
         if self._sending.acquire(blocking=False):
             try:
                 if not self._why_closed:
-                    send_all(self._connection, encode(Kind.WHERE, {"line": line, "waits": waits}))
+                    said = encode(Kind.WHERE, {"line": line, "waits": waits}, more)
+                    send_all(self._connection, said)
             except OSError:
                 pass
             finally:
@@ -415,12 +461,17 @@ class AgentClient(WireUp):
 
     def _notice(self, frame: Frame) -> None:
         if frame.kind is Kind.DEPARTED:
-            self._departures.append((frame.header["rank"], frame.body.decode()))
+            dead = frame.header.get("dead", False)
+            self._departures.append((frame.header["rank"], frame.body.decode(), dead))
         elif frame.kind is Kind.LEFT:
             self._leavers += frame.header["ranks"]
+        elif frame.kind is Kind.ANSWER:
+            self._answers.append(frame)
         elif frame.kind is Kind.PATH:
             said = frame.header
             self._paths.append((said["watch"], said["verdict"], said["unanswered"]))
+        elif frame.kind is Kind.STAND:
+            self._questions.append(frame.header["question"])
         for descriptor in frame.descriptors:
             os.close(descriptor)
 
@@ -428,9 +479,23 @@ class AgentClient(WireUp):
         while self._leavers and self.on_left is not None:
             self.on_left(*self._leavers.pop(0))
         while self._departures and self.on_departure is not None:
-            self.on_departure(*self._departures.pop(0))
+            rank, reason, dead = self._departures.pop(0)
+            told = self.on_death if dead and self.on_death is not None else self.on_departure
+            told(rank, reason)
         while self._paths and self.on_path is not None:
             self.on_path(*self._paths.pop(0))
+        while self._questions and self.on_stand is not None:
+            self.on_stand(self._questions.pop(0))
+        while self._answers:
+            answer = self._answers.pop(0)
+            inquiry = self._asked.pop(answer.header["ask"], None)
+            if inquiry is None:  # who asked was interrupted
+                continue
+            if answer.header["code"]:
+                inquiry.fail(answer.header["code"], answer.body.decode())
+            else:
+                inquiry.answer = answer.body
+                inquiry.finish()
 
 
 def _die_with_writer(lifeline: int) -> None:

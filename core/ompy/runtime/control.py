@@ -13,7 +13,7 @@ import socket
 import struct
 from collections import deque
 from collections.abc import Mapping, Sequence
-from enum import IntEnum
+from enum import IntEnum, unique
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ DESCRIPTOR_LIMIT: Final = 4  # arbitrary: no message needs more
 READ_SIZE: Final = 64 * 1024  # bytes; what a Linux pipe holds
 
 
+@unique
 class Kind(IntEnum):
     """What a frame says. Launcher is L, agent is A, rank is R."""
 
@@ -46,6 +47,11 @@ class Kind(IntEnum):
     SIGNAL = 5  # send this signal to all ranks
     END = 6  # end all ranks
     REPORT = 7  # have all MPI processes say where they are; `short`: by WHERE, in a line
+    GROW = 9  # the job has one world more: ranks of it are yours to start; body: which
+    DISCARD = 10  # end these ranks without a word: their world has not come about
+    STAND = 12  # have these ranks say how they stand (`standing.py`); to R the same
+    KILL = 13  # kill this rank; -1: all, and yourself, as if the host went down
+    ANSWER = 11  # what a rank has asked; to R the same; body: what it is told
     BRANCH = 8  # start the agents below you, and pass on what comes for them; body: which
     # A to L
     STARTED = 16
@@ -66,7 +72,7 @@ class Kind(IntEnum):
     MODEX = 32  # what a rank elsewhere committed
     FENCED = 33  # all ranks there, or everywhere, have come to the fence
     DEPARTED = 34  # a rank elsewhere has gone; to R: a rank has gone; body: reason
-    LEFT = 35  # ranks elsewhere finalize (`machines/leaving.py`); to R: ranks finalize
+    LEFT = 35  # ranks elsewhere finalize (`machines/leave_news.py`); to R: ranks finalize
     # R to A
     HELLO = 48  # over the inherited socket, with the socket to talk over
     COMMIT = 49
@@ -84,12 +90,17 @@ class Kind(IntEnum):
     PATHS = 61  # a path is lost; body: which rails there were; passed on to L
     RAIL = 62  # what became of a rail; passed on to L
     CARRIED = 63  # what rails have carried, where somebody watches; body: rows; passed on to L
-    WHERE = 73  # where this process is and what it waits for, when asked in short; passed on to L
+    STILL = 79  # how this rank stands, which sleeps for long; body: that; passed on to L
+    COUNTED = 78  # what performance variables say, where the job asks for them; passed on to L
+    UNREACHABLE = 80  # where ranks may die: no path leads to this one any more; passed on to L
+    WHERE = 73  # where this process is, when asked in short; body: more of it; passed on to L
     LEAVING = 74  # this rank has begun to finalize, and has told these ranks what it sent them
+    ASK = 76  # asks the launcher something; passed on to L
+    PLACED = 77  # where the ranks from this one on are, of worlds that were started later
     EXPENDABLE = 75  # whether the job goes on if this rank ends before it has finalized
     LEAVES = 72  # if this process is killed, files of shared memory with its number stay behind
     # A to R
-    WELCOME = 64  # body: key and job
+    ADMITTED = 64  # body: key and job
     REPLY = 65
     REFUSED = 66  # body: reason
     PATH = 67  # what is known of a path that was to be watched

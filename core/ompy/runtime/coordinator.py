@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import signal
+from collections import deque
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,15 +15,17 @@ from ompy.engine.reactor import Reactor
 from ompy.frameworks.bml import DISPLAY_RAILS
 from ompy.frameworks.job import Job
 from ompy.frameworks.plm import AgentLink
+from ompy.runtime.agent_tree import Tree
 from ompy.runtime.control import Kind
 from ompy.runtime.descendants import kill_descendants
 from ompy.runtime.driver import ENDING, Driver
-from ompy.runtime.job_events import SILENT, JobEvents, Voice
+from ompy.runtime.job_events import SILENT, JobEvents, Reporting
 from ompy.runtime.launcher import PATIENCE, LaunchOptions
 from ompy.runtime.machines.acts import (
     Act,
     CloseView,
     Find,
+    Inform,
     ReportRails,
     ResumeInput,
     Show,
@@ -29,20 +34,25 @@ from ompy.runtime.machines.acts import (
     TakeInput,
     TellRail,
     Watched,
+    Widen,
 )
 from ompy.runtime.machines.children import Child
-from ompy.runtime.machines.events import Seen
-from ompy.runtime.machines.job import JobMachine, JobRules
+from ompy.runtime.machines.events import Event, Seen
+from ompy.runtime.machines.job import JobMachine
 from ompy.runtime.machines.job_news import said
+from ompy.runtime.machines.job_rules import JobRules
 from ompy.runtime.printer import Printer
 from ompy.runtime.shortage import shortage
 from ompy.runtime.standard_input import StandardInput
-from ompy.runtime.tree import Tree
 
 if TYPE_CHECKING:
-    from ompy.runtime.greeting import Greeting
+    from ompy.mca.reporting import Finding
+    from ompy.runtime.agent_start import ReadyAgent
+    from ompy.runtime.live_socket import LiveSocket
     from ompy.runtime.rail_view import RailView
 
+LIVE_AFTER: Final = 0.2  # s; arbitrary: nobody watches a job that is over by then
+FINDINGS: Final = 64  # that a watcher is told; arbitrary: more than a screen has lines for
 FORWARDED: Final = (signal.SIGUSR1, signal.SIGUSR2)  # reference openmpi.md 2.4.2
 
 
@@ -55,8 +65,8 @@ class Coordinator(Driver):
         links: Mapping[int, AgentLink],
         options: LaunchOptions,
         tree: Tree,
-        greetings: Mapping[int, Greeting] = MappingProxyType({}),
-        voice: Voice = SILENT,
+        ready_agents: Mapping[int, ReadyAgent] = MappingProxyType({}),
+        reporting: Reporting = SILENT,
     ) -> None:
         """Prepare; `run` runs.
 
@@ -65,21 +75,18 @@ class Coordinator(Driver):
             links: the agents that the launcher has started, by node; they were told their job.
             options: how to go about it.
             tree: which agents have started which others.
-            greetings: what the remote ones said before.
-            voice: how what is said is written, and who else is told.
+            ready_agents: what the remote ones said before.
+            reporting: how what is said is written, and who else is told.
         """
         self._reactor = Reactor()
         super().__init__(self._reactor)
         self._reactor.set_exception_handler(self._failed)
         self._options = options
         self._links = links
-        self._greetings = greetings
+        self._ready_agents = ready_agents
         self._broken = False
         self._reported = False
-        children = [
-            Child(node, greetings[node].pid if node in greetings else link.pid, remote=link.remote)
-            for node, link in links.items()
-        ]
+        children = _children(links, ready_agents)
         self._job_machine = self.machine = JobMachine(job, tree, children, rules_of(options))
         self._input: StandardInput | None = None
         if job.stdin_rank >= 0:
@@ -93,10 +100,13 @@ class Coordinator(Driver):
         )
         self._events = JobEvents(
             self._printer.say,
-            voice.reporter,
-            voice.packages,
+            reporting.reporter,
+            reporting.packages,
             live_rails=options.display_rails >= DISPLAY_RAILS["live"],
         )
+        self._job_id = job.job_id
+        self._live: LiveSocket | None = None  # once a job has run for a little while
+        self._findings: deque[Finding] = deque(maxlen=FINDINGS)
         self._view: RailView | None = None  # where somebody watches rails
         if options.watch_rails or options.record_rails:
             self._view = self._watch_rails(job)  # it may have something to say at once
@@ -118,14 +128,17 @@ class Coordinator(Driver):
         """Run until every process of the job is gone and its output written."""
         self._take_signals()
         for node, link in self._links.items():
-            greeting = self._greetings.get(node)
-            self.connect_agent(node, link, greeting.decoder if greeting else None)
+            ready = self._ready_agents.get(node)
+            self.connect_agent(node, link, ready.decoder if ready else None)
         if self._input is not None:
             self._input.resume()
         self.see(Seen.BEGUN)
+        self._reactor.call_later(LIVE_AFTER, self._let_watch)
         try:
             self._reactor.run_forever()
         finally:
+            if self._live is not None:
+                self._live.close()
             self._reactor.close()
         job = self._job_machine
         return job.verdict.exit_code or int(self._broken) or job.exit_code
@@ -152,8 +165,11 @@ class Coordinator(Driver):
                 if self._input is not None:
                     self._input.resume()
             case Find():
+                self._findings.append(act.finding)
                 self._events.found(act.finding)
-            case TellRail() | Watched() | CloseView() | ReportRails():
+            case Inform():
+                self._inform(act)
+            case TellRail() | Watched() | CloseView() | ReportRails() | Widen():
                 self._show_rails(act)
             case Sweep():
                 kill_descendants(PATIENCE)
@@ -180,10 +196,32 @@ class Coordinator(Driver):
         if self._reported and self._printer.idle:
             self.see(Seen.IDLE)
 
+    # who watches
+
+    def _let_watch(self) -> None:
+        """Make the socket; a job that nobody can watch goes on all the same."""
+        with suppress(OSError, ImportError):
+            from ompy.runtime.live_socket import LiveSocket
+
+            self._live = LiveSocket(self._reactor, self._job_id, self._inquired)
+
+    def _inquired(self, watcher: int, question: Mapping[str, Any]) -> None:
+        self.tell(Event(Seen.INQUIRED, watcher, header=question))
+
+    def _inform(self, act: Inform) -> None:
+        """What the launcher has told its user is in each answer about ranks."""
+        told = [[one.level, one.text.rstrip()] for one in self._findings if one.text]
+        if self._live is not None:
+            self._live.inform(act.watcher, {**act.answer, "findings": told})
+
     # rails
 
-    def _show_rails(self, act: TellRail | Watched | CloseView | ReportRails) -> None:
+    def _show_rails(self, act: TellRail | Watched | CloseView | ReportRails | Widen) -> None:
         match act:
+            case Widen():
+                self._printer.add_world(act.job.worlds[-1].first)
+                if self._view is not None:
+                    self._view.set_hosts([act.job.hosts[p.node] for p in act.job.placements])
             case TellRail():
                 tell = self._events.rail_healed if act.healed else self._events.rail_lost
                 tell(act.event)
@@ -199,6 +237,7 @@ class Coordinator(Driver):
 
     def _report_rails(self, lines: list[str]) -> None:
         """What became of rails: a line each, and the file that was asked for. It is the end."""
+        lines += self._write_autopsy()
         name, rails = self._options.report_rails, self._job_machine.news.rails
         if name:
             try:
@@ -209,6 +248,24 @@ class Coordinator(Driver):
         self._find("rails", lines, rails=rails.events)
         self._reported = True
         self._see_idle()
+
+    def _write_autopsy(self) -> list[str]:
+        """Who waits for whom, if ranks do for ever and a file was asked for."""
+        name, proof = self._options.autopsy, self._job_machine.proof
+        if not name or proof is None:
+            return []
+        from ompy.runtime.autopsy import as_json
+        from ompy.runtime.wait_graph import wait_graph
+
+        if name.endswith(".svg"):
+            text = wait_graph(proof.found)
+        else:
+            text = json.dumps(as_json(proof.found, proof.said), indent=1) + "\n"
+        try:
+            outputs.write_text(name, text)
+        except OSError as problem:
+            return [f"warning: --autopsy {name}: {problem.strerror}; it is lost"]
+        return []
 
     def _find(
         self, name: str, sentences: Sequence[str], level: str = "info", **fields: Any
@@ -236,6 +293,15 @@ class Coordinator(Driver):
         self._reactor.add_signal_handler(number, self.see, Seen.STOPPED, number)
 
 
+def _children(
+    links: Mapping[int, AgentLink], ready_agents: Mapping[int, ReadyAgent]
+) -> list[Child]:
+    """The agents that the launcher is connected to; a remote one has said what it is there."""
+    pids = {node: link.pid for node, link in links.items()}
+    pids |= {node: ready.pid for node, ready in ready_agents.items() if node in links}
+    return [Child(node, pids[node], remote=link.remote) for node, link in links.items()]
+
+
 def rules_of(options: LaunchOptions) -> JobRules:
     """What the machine has to know of them."""
     return JobRules(
@@ -248,4 +314,7 @@ def rules_of(options: LaunchOptions) -> JobRules:
         start_s=options.start_timeout_ms / 1000,
         display_rails=bool(options.display_rails),
         fault_strict=options.fault_strict,
+        still_s=options.still_ms / 1000,
+        survives=options.survives,
+        kills=options.kills,
     )

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 import ompy
 from ompy.frameworks.job import Job, Placement
+from ompy.runtime.control import ATTACH_MS
 
 # options of each Python that runs our own code: it imports nothing from the directory it is in
 OWN_CODE: Final = ("-P",)
@@ -38,21 +39,31 @@ def rank_environment(
     return found
 
 
+def ranks_variables(job: Job, placement: Placement, start: Mapping[str, Any]) -> dict[str, str]:
+    """The variables that an agent gives a rank, from its own and what START has said."""
+    found = rank_environment(job, placement, os.environ, start["universe"])
+    found[ATTACH_MS] = str(start["attach_timeout_ms"])
+    return found
+
+
 def identity(job: Job, placement: Placement, universe: int) -> dict[str, str]:
     """Who a rank is, under the names Open MPI's users know and under ours."""
-    app = job.apps[placement.app]
-    counts = [entry.ranks for entry in job.apps]
+    app, world = job.apps[placement.app], job.world_of(placement.rank)
+    apps = job.apps_of(world)
+    counts = [entry.ranks for entry in apps]
     firsts = [sum(counts[:index]) for index in range(len(counts))]
-    here = sum(other.node == placement.node for other in job.placements)
-    rank, size = str(placement.rank), str(len(job.placements))
+    members = job.placements[world.first : world.first + world.size]
+    here = [other.rank for other in members if other.node == placement.node]
+    local_rank = str(here.index(placement.rank))
+    rank, size = str(placement.rank - world.first), str(world.size)
     return {
         "OMPI_COMM_WORLD_RANK": rank,
         "OMPI_COMM_WORLD_SIZE": size,
-        "OMPI_COMM_WORLD_LOCAL_RANK": str(placement.local_rank),
-        "OMPI_COMM_WORLD_LOCAL_SIZE": str(here),
+        "OMPI_COMM_WORLD_LOCAL_RANK": local_rank,
+        "OMPI_COMM_WORLD_LOCAL_SIZE": str(len(here)),
         "OMPI_COMM_WORLD_NODE_RANK": str(placement.local_rank),
         "OMPI_UNIVERSE_SIZE": str(universe),
-        "OMPI_NUM_APP_CTX": str(len(job.apps)),
+        "OMPI_NUM_APP_CTX": str(len(apps)),
         "OMPI_FIRST_RANKS": " ".join(map(str, firsts)),
         "OMPI_APP_CTX_NUM_PROCS": " ".join(map(str, counts)),
         "OMPI_COMMAND": app.argv[0],

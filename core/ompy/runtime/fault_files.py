@@ -75,7 +75,7 @@ def _own(rule: FaultRule) -> dict[str, Any]:
             return {"gives_up": f"{rule.gives_up}ns"}
         case "reorder":
             return {"delay": f"{rule.delay}ns"}
-        case "work_error":
+        case "work_error" | "io_error":
             return {"error": errno.errorcode[rule.error]}
     return {}
 

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from ompy.mca.errors import UsageError, did_you_mean
-from ompy.mca.files import parameter_set_directory
+from ompy.mca.parameter_files import parameter_set_directory
 from ompy.net.fault_rules import (
     FAULTS,
     LASTING_FAULTS,
@@ -24,6 +24,7 @@ from ompy.net.fault_rules import (
     PACKET_FAULTS,
     RETRYING_RAILS,
     SEEN_FAULTS,
+    STORAGE_FAULTS,
     WORK_FAULTS,
     FaultRule,
 )
@@ -43,6 +44,7 @@ NO_WIRE: Final = {"sm", "self"}  # rails people may name that are none
 
 _WHERE: Final = {"what", "rank", "rail", "from", "until"}
 _FLOW: Final = _WHERE | {"peer", "direction"}
+_STORED: Final = _WHERE - {"rail"} | {"nth", "probability", "seed", "times"}
 _WHICH: Final = {"nth", "message", "byte"}
 _CHANCE: Final = _FLOW | _WHICH | {"probability", "seed", "times", "above"}
 KEYS: Final[Mapping[str, set[str]]] = {
@@ -57,6 +59,9 @@ KEYS: Final[Mapping[str, set[str]]] = {
     "link_down": _WHERE | _WHICH | {"lasts"},
     "nic_gone": _WHERE | _WHICH,
     "work_error": _WHERE | {"peer", "nth", "probability", "seed", "times", "error"},
+    "io_error": _STORED | {"error"},
+    "short_write": _STORED,
+    "enospc": _STORED,
 }
 assert set(KEYS) == set(FAULTS)
 
@@ -159,6 +164,10 @@ def _check_together(entry: Entry, given: set[str]) -> str:
             what in WORK_FAULTS and not always,
             f"{what} strikes single pieces of work: say which, by probability or nth",
         ),
+        (
+            what in STORAGE_FAULTS and not always,
+            f"{what} strikes single calls to files: say which, by probability or nth",
+        ),
         (what == "delay" and not (entry.delay or entry.jitter), "delay needs a delay or a jitter"),
         (what in PACING_FAULTS and entry.rate is None, f"{what} needs a rate, as 10Mbit/s"),
         (what == "slow_receiver" and not entry.rank, "slow_receiver needs a rank: who is slow"),
@@ -219,10 +228,17 @@ def _rule(entry: Entry, origin: str, text: str) -> FaultRule:
         bit=NEVER if entry.bit is None else entry.bit,
         above=entry.above,
         gives_up=entry.gives_up,
-        error=entry.error if entry.what in WORK_FAULTS else 0,
+        error=_error_of(entry),
         origin=origin,
         text=text,
     )
+
+
+def _error_of(entry: Entry) -> int:
+    """The number of the error that what is struck ends with; 0 where there is none."""
+    if entry.what == "enospc":
+        return errno.ENOSPC
+    return entry.error if entry.what in {*WORK_FAULTS, "io_error"} else 0
 
 
 def _parse(values: Mapping[str, Any], origins: Mapping[str, str], place: str) -> FaultRule:

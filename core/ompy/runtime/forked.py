@@ -32,6 +32,21 @@ _kept.append(_kept)
 _kept_names: Final[list[str]] = []
 
 
+class BecomeRank(BaseException):
+    """Raised in a fork that the agent's loop has made, to leave it.
+
+    Attributes:
+        rank: what to run then.
+    """
+
+    def __init__(self, rank: ForkedRank, agent: object) -> None:
+        """Have all that the agent was outlive the rank: its descriptors are closed by number."""
+        super().__init__("a fork of the agent becomes a rank")
+        self.rank = rank
+        _kept.append(agent)
+        keep_modules()
+
+
 class ForkedRank:
     """A rank's process before its program begins: the agent in it is to be unwound first."""
 
@@ -117,10 +132,11 @@ def base_executable(executable: str) -> str:
 def keep_modules() -> None:
     """Let the modules that an agent has imported outlive its ranks.
 
-    Called in the agent, before its objects are frozen.
+    Called in the agent, before its objects are frozen; and in a fork of its loop.
     """
-    _kept_names.extend(sys.modules.keys() - _NEEDED_AT_END)
-    _kept.extend(sys.modules[name] for name in _kept_names)
+    new = sys.modules.keys() - _NEEDED_AT_END - set(_kept_names)
+    _kept_names.extend(new)
+    _kept.extend(sys.modules[name] for name in new)
 
 
 def _spare_what_is_kept() -> None:

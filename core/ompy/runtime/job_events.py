@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pluggy
 
 
-class Voice(NamedTuple):
+class Reporting(NamedTuple):
     """How the launcher speaks of a job.
 
     Attributes:
@@ -28,7 +28,7 @@ class Voice(NamedTuple):
     packages: HookCaller
 
 
-SILENT: Final = Voice(Reporter(), HookCaller())  # text, and nobody else to tell
+SILENT: Final = Reporting(Reporter(), HookCaller())  # text, and nobody else to tell
 
 
 class JobEvents:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -10,16 +9,17 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from ompy.frameworks.job import Job
 from ompy.frameworks.plm import AgentLink, CommandPlm, PlmComponent, Target
 from ompy.mca.component import NotAvailable
+from ompy.runtime.agent_tree import Branch, Tree, parents
 from ompy.runtime.control import KEY_SIZE, Kind, encode, send_all
 from ompy.runtime.descendants import become_subreaper, kill_descendants
 from ompy.runtime.early_agent import discard
-from ompy.runtime.job_events import SILENT, Voice
+from ompy.runtime.job_events import SILENT, Reporting
 from ompy.runtime.pipes import connection_of
-from ompy.runtime.tree import Branch, Tree, parents
 
 if TYPE_CHECKING:
     from ompy.runtime.agent_proof import AgentProof
-    from ompy.runtime.greeting import Greeting
+    from ompy.runtime.agent_start import ReadyAgent
+    from ompy.runtime.kills import Kill
 
 PATIENCE: Final = 5.0  # s; arbitrary: killed processes go at once unless the kernel holds them
 
@@ -43,12 +43,19 @@ class LaunchOptions(NamedTuple):
         radix: how many agents the launcher or an agent starts on other hosts; 0 for any number.
         concurrent: how many of them at the same time.
         fault_strict: a fault of the script that never struck is an error.
+        survives: a rank that dies does not end the job (mpi_ft_enable).
+        kills: who is killed on purpose.
+        spares: processes on each host that wait to be ranks which are spawned.
         fork_ranks: agents may run programs in forks of themselves.
         display_rails: what is shown of rails that break, one of `DISPLAY_RAILS`.
         report_rails: the file for the report of them; empty for none.
+        autopsy: the file for who waits for whom, if ranks do for ever; empty for none.
+        still_ms: how long a rank sleeps before it says so.
         watch_rails: show what rails carry while the job runs.
         record_rails: the file for what they carried; empty for none.
         sample_interval_ms: how often ranks say so.
+        adopted: the process that is rank 0 and was not started, and the descriptor of its
+            registration socket.
     """
 
     universe: int
@@ -66,18 +73,24 @@ class LaunchOptions(NamedTuple):
     radix: int = 0
     concurrent: int = 128  # Open MPI 4.1: plm_rsh_num_concurrent
     fault_strict: bool = False
+    survives: bool = False
+    kills: tuple[Kill, ...] = ()
+    spares: int = 0
     fork_ranks: bool = False
     display_rails: int = 0
     report_rails: str = ""
+    autopsy: str = ""
+    still_ms: int = 250
     watch_rails: bool = False
     record_rails: str = ""
     sample_interval_ms: int = 100
+    adopted: tuple[int, int] | None = None
 
 
 Starts = Sequence[tuple[PlmComponent, Target]]
 
 
-def launch(job: Job, starts: Starts, options: LaunchOptions, voice: Voice = SILENT) -> int:
+def launch(job: Job, starts: Starts, options: LaunchOptions, reporting: Reporting = SILENT) -> int:
     """Run a job to its end. Returns the exit code (reference openmpi.md 2.6).
 
     For a process of its own: it takes over signals and the standard streams, becomes the
@@ -87,7 +100,7 @@ def launch(job: Job, starts: Starts, options: LaunchOptions, voice: Voice = SILE
         job: what runs.
         starts: what starts the agent of each of its hosts.
         options: how to go about it.
-        voice: how what is said is written, and who else is told.
+        reporting: how what is said is written, and who else is told.
 
     Raises:
         NotAvailable: an agent could not be started on one of the hosts; none is left.
@@ -102,18 +115,18 @@ def launch(job: Job, starts: Starts, options: LaunchOptions, voice: Voice = SILE
                 links[node] = plm.start_agent(target)
         discard()
         proof = _proof(starts)
-        greetings: Mapping[int, Greeting] = {}
+        ready_agents: Mapping[int, ReadyAgent] = {}
         if len(links) < len(starts) or any(link.remote for link in links.values()):
-            from ompy.runtime.greeting import Gathering
+            from ompy.runtime.agent_start import AgentStart
 
-            gathering = Gathering(tree, links, options.concurrent, proof=proof)
-            greetings = gathering.run(options.start_timeout_ms / 1000)
-            job = _with_cores(job, greetings)
+            start = AgentStart(tree, links, options.concurrent, proof=proof)
+            ready_agents = start.run(options.start_timeout_ms / 1000)
+            job = _with_cores(job, ready_agents)
         _tell(job, links, options, proof.key if proof is not None else os.urandom(KEY_SIZE))
 
         from ompy.runtime.coordinator import Coordinator  # imported while the ranks start
 
-        return Coordinator(job, links, options, tree, greetings, voice).run()
+        return Coordinator(job, links, options, tree, ready_agents, reporting).run()
     finally:
         for link in links.values():
             link.channel.close()
@@ -167,14 +180,14 @@ def _proof(starts: Starts) -> AgentProof | None:
         ) from None
 
 
-def _with_cores(job: Job, greetings: Mapping[int, Greeting]) -> Job:
+def _with_cores(job: Job, ready_agents: Mapping[int, ReadyAgent]) -> Job:
     """The job, now that the other hosts have said how many cores they have."""
-    crowded = any(
-        placement.local_rank >= greetings[placement.node].cores
+    oversubscribed = any(
+        placement.local_rank >= ready_agents[placement.node].cores
         for placement in job.placements
-        if placement.node in greetings
+        if placement.node in ready_agents
     )
-    return job._replace(oversubscribed=job.oversubscribed or crowded)
+    return job._replace(oversubscribed=job.oversubscribed or oversubscribed)
 
 
 def _tell(job: Job, links: Mapping[int, AgentLink], options: LaunchOptions, key: bytes) -> None:
@@ -185,12 +198,13 @@ def _tell(job: Job, links: Mapping[int, AgentLink], options: LaunchOptions, key:
     Raises:
         NotAvailable: a remote one does not read it.
     """
-    body = json.dumps(job.to_dict(), separators=(",", ":")).encode()
+    body = job.packed()
     for node, link in links.items():
         header = {
             "node": node,
             "universe": options.universe,
             "interactive": os.isatty(0),
+            "spares": options.spares,
             "heartbeat_ms": options.heartbeat_ms if link.remote else 0,
             "heartbeat_misses": options.launcher_misses,
             "fork_ranks": options.fork_ranks,
@@ -198,11 +212,15 @@ def _tell(job: Job, links: Mapping[int, AgentLink], options: LaunchOptions, key:
             "start_timeout_ms": options.start_timeout_ms,
             "attach_timeout_ms": options.attach_timeout_ms,
         }
-        frame = encode(Kind.START, header, body if link.sealed is not None else key + body)
+        registrations: list[int] = []
+        if options.adopted is not None:
+            header["adopted"], *registrations = options.adopted
+        told = body if link.sealed is not None else key + body
+        frame = encode(Kind.START, header, told, len(registrations))
         if link.remote:
             link.channel.settimeout(options.start_timeout_ms / 1000)
         try:
-            send_all(connection_of(link), frame)
+            send_all(connection_of(link), frame, registrations)
         except TimeoutError:
             raise NotAvailable(f"the agent on host {link.host} does not take its job") from None
         except OSError:  # it has ended already: its channel will say so

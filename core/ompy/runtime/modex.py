@@ -21,7 +21,14 @@ class ModexStore:
         departed: why a rank can no longer be reached, by rank.
     """
 
-    def __init__(self, local_ranks: frozenset[int]) -> None:
+    def __init__(self, local_ranks: frozenset[int], size: int) -> None:
+        """Nothing is committed.
+
+        Args:
+            local_ranks: of this host, of those that the job begins with.
+            size: how many it begins with: a fence is theirs.
+        """
+        self._size = size
         self._local = local_ranks
         self._committed: dict[int, bytes] = {}
         self._waiting: dict[int, list[Answer]] = {}
@@ -45,7 +52,10 @@ class ModexStore:
 
     def fence(self, rank: int, answer: Answer) -> bool:
         """A rank of this host has come to the fence. True when all of this host now have."""
-        if self.departed:
+        if rank >= self._size:
+            answer(None, "it is for the processes that a job begins with")
+            return False
+        if self._first_departed():
             answer(None, self._first_departed())
             return False
         self._fence[rank] = answer
@@ -60,11 +70,13 @@ class ModexStore:
         self.departed[rank] = reason
         for answer in self._waiting.pop(rank, ()):
             answer(None, reason)
-        self._answer_fence(None, self._first_departed())
+        if rank < self._size:
+            self._answer_fence(None, self._first_departed())
 
     def _first_departed(self) -> str:
-        rank, reason = next(iter(self.departed.items()))
-        return f"rank {rank} {reason}"
+        """Of those a fence is for; empty if all are there."""
+        gone = (item for item in self.departed.items() if item[0] < self._size)
+        return next((f"rank {rank} {reason}" for rank, reason in gone), "")
 
     def _answer_fence(self, committed: bytes | None, why: str) -> None:
         waiting, self._fence = self._fence, {}

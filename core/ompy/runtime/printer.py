@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import select
 import time
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable
 from typing import Final
@@ -117,7 +118,8 @@ class Printer:
 
         Args:
             loop: watches them.
-            tag: put `[1,rank]<stdout>:` before each line.
+            tag: put `[job,rank]<stdout>:` before each line; the job is 1, that of ranks which were
+                started later a higher one.
             timestamp: put the time before each line.
             on_written: told node and number of bytes received that need no more memory.
             on_change: told the number of a stream that has caught up (with None), or that
@@ -127,9 +129,14 @@ class Printer:
         self._loop = loop
         self._tag = tag
         self._timestamp = timestamp
+        self._firsts = [0]  # of each world the rank that is its first
         self._below = b""
         self._drawn = 0  # lines of it that stand there now
         self._drawn_at = 0.0
+
+    def add_world(self, first: int) -> None:
+        """There is one world more: its ranks are tagged as a job of their own, as in Open MPI."""
+        self._firsts.append(first)
 
     @property
     def idle(self) -> bool:
@@ -190,7 +197,8 @@ class Printer:
 
     def _tagged(self, data: bytes, rank: int, stream: int, continues: bool) -> bytes:
         """Each line with its prefix (reference openmpi.md 2.5.1 and 2.5.2)."""
-        who = f"[{JOB_NUMBER},{rank}]" if self._tag else ""
+        world = bisect_right(self._firsts, rank) - 1
+        who = f"[{JOB_NUMBER + world},{rank - self._firsts[world]}]" if self._tag else ""
         when = time.ctime() if self._timestamp else ""
         prefix = f"{when}{who}<{NAMES[stream]}>:".encode()
         lines = data.split(b"\n")

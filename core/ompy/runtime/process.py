@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ompy.data.errors import ERR_OTHER, MPIError
 from ompy.frameworks.bml import Bml, BmlComponent
-from ompy.frameworks.btl import BtlComponent, BtlModule
+from ompy.frameworks.btl import BtlComponent
 from ompy.frameworks.coll import CollComponent
 from ompy.frameworks.coll_selection import Offer, SelectedColl
 from ompy.frameworks.communicator import Communicator
@@ -24,6 +24,7 @@ from ompy.mca.hooks import hook_caller
 from ompy.runtime.call_account import Group, balance
 from ompy.runtime.isolation import expect, isolated
 from ompy.runtime.nic_selection import find_nics
+from ompy.runtime.other_worlds import OtherWorlds, btl_modules
 from ompy.runtime.pml_selection import select_pml
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ class RankProcess:
         before_finalize: called when `finalize` begins, the last one first.
         others_waiting: as `Pml.waiting`, of what else the rank does.
         conduit: GASNet's, once it was selected.
+        unexpected_most: unexpected messages at a time, where somebody looks (`performance.py`).
     """
 
     def __init__(
@@ -78,15 +80,19 @@ class RankProcess:
         self.before_finalize: list[Callable[[], object]] = []
         self.others_waiting: Callable[[], list[str]] = list
         self.conduit: Conduit | None = None
+        self.unexpected_most = 0
         context.find_healing = partial(_healing, registry)
         insist_on_seal(registry)
         context.seal = registry.values("btl").seal
+        self._btls: list[tuple[BtlComponent, bool]] = []  # in use, and whether they have modules
         self._open_btls()
         self._bml = context.bml = self._select_bml()
         self.pml = select_pml(registry, context, self._bml)
+        self._worlds = OtherWorlds(self, self._btls)
         for module in context.btls:
             context.engine.add_poller(module)
         self._colls: list[CollComponent] = []
+        self._priorities: dict[str, float] = {}  # of those; they stay what they are
         for component in registry.open("coll"):
             assert isinstance(component, CollComponent)
             registry.select(component)
@@ -94,10 +100,19 @@ class RankProcess:
         context.wireup.publish("pml", context.pml_name.encode())
         self._hooks = hook_caller(registry, tell=context.rank == 0)
         context.wireup.commit()
+        if registry.values("pml").ft_enable:
+            self._expect_deaths()
         self._hooks.ompy_rank_started(context.rank, context.size)
         registry.insist()
         self._warn = warn
         self._tell()
+
+    def _expect_deaths(self) -> None:
+        """The job goes on when a rank dies, and the program is told."""
+        from ompy.frameworks.recovery import Recovery
+
+        self.context.recovery = Recovery(self.context)
+        self.context.wireup.set_expendable(True)
 
     def _tell(self) -> None:
         if self._warn is not None:
@@ -114,12 +129,19 @@ class RankProcess:
                 self.registry.pass_over(component, f"{what} when asked for by name")
                 continue
             modules = isolated(
-                self.registry, component, "init", partial(_btl_modules, component, self.context)
+                self.registry,
+                component,
+                "init",
+                partial(btl_modules, component.init, component, self.context),
             )
+            if modules is None:
+                continue
+            self._btls.append((component, bool(modules)))
             if modules:
                 self.registry.select(component)
                 self.context.btls += modules
-            elif modules is not None:
+                self.context.growing_btls += modules if component.grows else ()
+            else:
                 self.registry.pass_over(component, "there is nobody it could reach")
         if not self.context.btls:
             raise MPIError(ERR_OTHER, "no BTL can be used: see ompy-info --plugins for the reasons")
@@ -136,7 +158,12 @@ class RankProcess:
         raise MPIError(ERR_OTHER, "no BML can be used: see ompy-info --plugins for the reasons")
 
     def communicator(
-        self, context_id: int, procs: Sequence[Proc], name: str, own: Sequence[Proc] | None = None
+        self,
+        context_id: int,
+        procs: Sequence[Proc],
+        name: str,
+        own: Sequence[Proc] | None = None,
+        line_id: int = -1,
     ) -> Communicator:
         """Make a communicator with a context id its members have agreed on.
 
@@ -145,13 +172,31 @@ class RankProcess:
             procs: its members, or those of the other group.
             name: for messages to people.
             own: this process's group, where that is another one.
+            line_id: an id for the messages that survive a revocation, where there are two groups
+                and ranks may die; -1 for none.
         """
+        self._worlds.meet_worlds_of((*procs, *(own or ())))
         made = Communicator(self.context, self.pml, context_id, procs, name, own)
         self.pml.add_communicator(made)
         self.communicators[context_id] = made
-        offers = [self._offer(component, made) for component in list(self._colls)]
-        made.coll = SelectedColl(made, offers, partial(_excluded_with, self.registry, made))
+        made.selecting = self._select_colls
+        if self.context.recovery is not None:
+            line = made if line_id < 0 else self._line(line_id, made)
+            self.context.recovery.add_communicator(made, line)
         return made
+
+    def _select_colls(self, communicator: Communicator) -> SelectedColl:
+        offers = [self._offer(component, communicator) for component in list(self._colls)]
+        excluded = partial(_excluded_with, self.registry, communicator)
+        return SelectedColl(communicator, offers, excluded)
+
+    def _line(self, context_id: int, between: Communicator) -> Communicator:
+        """A communicator of both groups of another one, for messages of the PML alone."""
+        procs = sorted((*between.procs, *between.own), key=lambda proc: proc.rank)
+        line = Communicator(self.context, self.pml, context_id, procs, between.name)
+        self.pml.add_communicator(line)
+        self.communicators[context_id] = line
+        return line
 
     def _offer(self, component: CollComponent, communicator: Communicator) -> Offer:
         """A component's coll module; one that fails once is not asked again."""
@@ -170,8 +215,31 @@ class RankProcess:
             self.registry.insist()
             self._tell()
             reason = f"its query raised {type(error).__name__}"
-        priority = self.registry.priority("coll", component.name)
+        priority = self._priorities.get(component.name)
+        if priority is None:
+            priority = self.registry.priority("coll", component.name)
+            self._priorities[component.name] = priority
         return Offer(component.name, priority, module, "" if module is not None else reason)
+
+    def expect_others(self) -> None:
+        """Be ready for processes of other worlds: they may look up what this one publishes now.
+
+        Raises:
+            MPIError: nothing here reaches them.
+        """
+        self._worlds.expect_others()
+
+    def bridge(self, context_id: int, procs: Sequence[Proc]) -> Communicator:
+        """A communicator for messages of the PML alone, between the leaders of two groups.
+
+        Args:
+            context_id: as the launcher has given it to both.
+            procs: the two, the same at both.
+        """
+        self._worlds.meet_worlds_of(procs)
+        made = Communicator(self.context, self.pml, context_id, procs, f"bridge {context_id}")
+        self.pml.add_communicator(made)
+        return made
 
     def rails(self, proc: Proc) -> list[str]:
         """The rails to a process in a few words each, the best first.
@@ -182,11 +250,20 @@ class RankProcess:
         return [rail.endpoint.describe() for rail in self._bml.endpoint(proc).send.rails]
 
     def release(self, communicator: Communicator) -> None:
-        """Forget a communicator; its context id may be used again."""
+        """Forget a communicator; its context id may be used again.
+
+        Where ranks may die that is later: others may still have something to ask in it.
+        """
+        if self.context.recovery is None:
+            self._release_now(communicator)
+        else:
+            self.context.recovery.release(communicator, self._release_now)
+
+    def _release_now(self, communicator: Communicator) -> None:
         self.communicators.pop(communicator.context_id, None)
         self.calls_ended += balance(communicator)
-        if communicator.coll is not None:
-            communicator.coll.close()
+        if communicator.chosen is not None:
+            communicator.chosen.close()
         self.pml.remove_communicator(communicator)
 
     def finalize(self) -> None:
@@ -196,6 +273,8 @@ class RankProcess:
         """
         if self.finalized:
             return
+        if self.context.recovery is not None and not self.context.fails:
+            self.context.recovery.finalize()
         self._hooks.ompy_rank_finalizing(self.context.rank)
         self.finalized = True
         while self.before_finalize:
@@ -218,11 +297,6 @@ def _healing(registry: Registry) -> HealingLimits:
     from ompy.runtime.probes.parameters import healing_of
 
     return healing_of(registry)
-
-
-def _btl_modules(component: BtlComponent, context: RankContext) -> list[BtlModule]:
-    modules: list[BtlModule] = expect(component.init(context), list, component)
-    return [expect(module, BtlModule, component) for module in modules]
 
 
 def _bml(component: BmlComponent, context: RankContext) -> Bml:

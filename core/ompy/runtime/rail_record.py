@@ -1,6 +1,7 @@
 """The record of a job's rails: what the ranks told, when, in lines of JSON.
 
     {"what": "job", "version": 1, "interval_ms": 100, "hosts": ["h1", "h2"]}     host of each rank
+    {"what": "hosts", "time": 0.5, "hosts": ["h1", "h2", "h1"]}     of more ranks
     {"what": "carried", "time": 0.512, "rank": 0, "before": ..., "at": ..., "rails": [[...], ...]}
     {"what": "rail", "time": 1.204, ...}                 as in the report (`rail_report.py`)
     {"what": "end", "time": 6.001}
@@ -99,3 +100,5 @@ def feed(watch: RailWatch, line: Mapping[str, Any]) -> None:
         watch.carried(line["time"], line)
     elif line["what"] == "rail":
         watch.event(line["time"], line)
+    elif line["what"] == "hosts":
+        watch.set_hosts(line["hosts"])

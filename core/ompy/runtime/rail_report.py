@@ -121,14 +121,19 @@ class RailTally:
         """All of them, by rank and in the order they happened there."""
         return [self._events[key] for key in sorted(self._events)]
 
-    def lines(self) -> list[str]:
-        """The report; empty when no rail has broken."""
-        if not self._events:
+    def lines(self, dead: frozenset[int] = frozenset()) -> list[str]:
+        """The report; empty when no rail has broken.
+
+        Args:
+            dead: ranks that have died while the job went on: their ends of rails broke with them.
+        """
+        events = [event for event in self.events if event["peer"] not in dead]
+        if not events:
             return []
-        broken, healed = len(self._events), sum(bool(e["healed_ns"]) for e in self.events)
+        broken, healed = len(events), sum(bool(e["healed_ns"]) for e in events)
         times = f"{broken} time{'' if broken == 1 else 's'}"
         head = f"rails broke {times}, {healed} healed (each rank counts its end of a rail):"
-        return [head, *(f"  {line(event)}" for event in self.events)]
+        return [head, *(f"  {line(event)}" for event in events)]
 
     def document(self) -> str:
         """The report as JSON."""

@@ -84,6 +84,10 @@ class RailView:
         if self._show and not self._terminal:
             self._say_changes()
 
+    def set_hosts(self, hosts: Sequence[str]) -> None:
+        """The job has more ranks now; `hosts` is of all of them."""
+        self._take("hosts", {"hosts": list(hosts)})
+
     def leave(self) -> None:
         """Something else has the terminal now: what stands there stays, the next goes below."""
         if self._terminal:

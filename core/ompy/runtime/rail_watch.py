@@ -113,6 +113,10 @@ class RailWatch:
         self._waiting: dict[PathKey, list[tuple[float, Mapping[str, Any]]]] = {}
         self._resent: dict[tuple[int, int], int] = {}  # by rank and number of the event
 
+    def set_hosts(self, hosts: Sequence[str]) -> None:
+        """The job has more ranks now; `hosts` is of all of them."""
+        self._hosts = list(hosts)
+
     def carried(self, time: float, sample: Mapping[str, Any]) -> None:
         """A rank has told what its rails carried.
 

@@ -17,6 +17,7 @@ from ompy.data.errors import ERR_INTERN, ERR_OTHER, ERR_PROC_FAILED, ERR_TRUNCAT
 from ompy.trace.tag_names import tag_text
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from types import FrameType
 
     from ompy.runtime.process import RankProcess
@@ -29,6 +30,8 @@ SHOWN: Final = 24  # entries of the flight recorder; arbitrary: with the rest th
 AT_ERRORS: Final = 8  # entries; arbitrary: those behind an error are mostly the last few
 # errors of messages, behind which there is a story; others have it in their own text
 _WITH_STORY: Final = frozenset({ERR_OTHER, ERR_INTERN, ERR_PROC_FAILED, ERR_TRUNCATE})
+FRAMES: Final = 32  # of a thread; arbitrary: the innermost say where it is
+THREADS: Final = 16  # arbitrary: who has more is told of these
 _OURS: Final = ("ompy", "ompy_components")  # packages whose lines are not the program's
 
 
@@ -41,7 +44,7 @@ def report_when_asked(process: RankProcess) -> None:
 
     def answer_in_short(_number: int, frame: FrameType | None) -> None:
         if os.getpid() == own and tell is not None:
-            tell(*in_short(process, frame))
+            tell(*in_short(process, frame), more_of(process, frame))
 
     if tell is not None and signal.getsignal(SHORT_SIGNAL) is signal.SIG_DFL:
         signal.signal(SHORT_SIGNAL, answer_in_short)
@@ -103,6 +106,68 @@ def in_short(process: RankProcess, frame: FrameType | None) -> tuple[str, str]:
     return line_of_program(frame), f"{waiting[0]}{more}" if waiting else ""
 
 
+def more_of(process: RankProcess, frame: FrameType | None) -> bytes:
+    """What who watches the job is shown beside that, as JSON; nothing if it cannot be told.
+
+    For a signal handler: what was interrupted may be in the middle of changing any of it.
+
+    Its fields: `asleep`, s since the program's main thread sleeps in a call, if that is long;
+    `queues`, what the PML has counted; `messages` and `bytes`, pairs of a rank and how many it was
+    sent; `threads`, pairs of a name and frames (file, line, function), the innermost first.
+    """
+    import json
+
+    try:
+        found = {
+            "asleep": _asleep(process),
+            "queues": process.pml.counted(),
+            "messages": list(process.pml.messages_to().items()),
+            "bytes": _bytes_to(process),
+            "threads": _threads(frame),
+        }
+        return json.dumps(found, separators=(",", ":")).encode()
+    except Exception:  # it changes while it is read: the next time it is there
+        return b""
+
+
+def _asleep(process: RankProcess) -> float:
+    sleepers = getattr(process.context.engine, "sleepers", None)
+    since = sleepers.since(threading.get_ident()) if sleepers is not None else None
+    return 0.0 if since is None else (process.context.engine.now() - since) / 1e9
+
+
+def _bytes_to(process: RankProcess) -> list[tuple[int, int]]:
+    from ompy.frameworks.byte_counts import CountsBytes
+
+    sent: dict[int, int] = {}
+    for module in list(process.context.btls):
+        if isinstance(module, CountsBytes):
+            for rank, count in module.bytes_to().items():
+                sent[rank] = sent.get(rank, 0) + count
+    return list(sent.items())
+
+
+def _threads(interrupted: FrameType | None) -> list[tuple[str, list[tuple[str, int, str]]]]:
+    """Where each thread is; the one that asks is where it was interrupted."""
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    frames: dict[int, Any] = dict(sys._current_frames())  # noqa: SLF001 - its only name
+    parked = _parked_frame()  # the loop in which it sleeps says nothing
+    frames[threading.get_ident()] = interrupted if parked is None else parked
+    found = []
+    for thread, frame in sorted(frames.items(), key=lambda each: each[0] != threading.get_ident()):
+        found.append((names.get(thread, f"thread {thread}"), _frames(frame)))
+    return found[:THREADS]
+
+
+def _frames(frame: FrameType | None) -> list[tuple[str, int, str]]:
+    found: list[tuple[str, int, str]] = []
+    while frame is not None and len(found) < FRAMES:
+        code = frame.f_code
+        found.append((code.co_filename, frame.f_lineno, code.co_name))
+        frame = frame.f_back
+    return found
+
+
 def _told(process: RankProcess, entry: Recent) -> str:
     way = "to" if entry.what.startswith(">") else "from"
     text = f"{entry.what:<8} {way} rank {entry.peer}"
@@ -115,15 +180,32 @@ def _told(process: RankProcess, entry: Recent) -> str:
 
 def line_of_program(frame: FrameType | None) -> str:
     """The innermost line that is not ours, with its text; empty when there is none."""
+    return place_text(place_of_program(frame))
+
+
+def place_text(place: Mapping[str, Any]) -> str:
+    """What `place_of_program` has found, in words; empty when that is nothing."""
+    if not place:
+        return ""
+    text = f": {place['text']}" if place["text"] else ""
+    return f"{place['file']}:{place['line']} in {place['function']}{text}"
+
+
+def place_of_program(frame: FrameType | None) -> dict[str, Any]:
+    """The innermost line that is not ours: file, line, function, text; empty when there is none."""
+    import linecache
+
     for start in (frame, _parked_frame()):
         place = start
         while place is not None:
             package = str(place.f_globals.get("__name__", "")).partition(".")[0]
             path = place.f_code.co_filename
             if package not in _OURS and not path.startswith("<frozen"):
-                return _described(path, place.f_lineno, place.f_code.co_name)
+                text = linecache.getline(path, place.f_lineno).strip()
+                function = place.f_code.co_name
+                return {"file": path, "line": place.f_lineno, "function": function, "text": text}
             place = place.f_back
-    return ""
+    return {}
 
 
 def _parked_frame() -> Any:
@@ -135,10 +217,3 @@ def _parked_frame() -> Any:
     while program.parent is not None:
         program = program.parent
     return program.gr_frame
-
-
-def _described(path: str, line: int, function: str) -> str:
-    import linecache
-
-    text = linecache.getline(path, line).strip()
-    return f"{path}:{line} in {function}" + (f": {text}" if text else "")

@@ -1,8 +1,8 @@
 """How the MPI processes of one host make themselves known, and what they ask of their agent.
 
-A rank inherits one end of a socket pair, its *door*, which may have passed through wrappers. An
-MPI process sends the agent a socket of its own through it and never reads from it, so two
-processes of one rank cannot take each other's answers. The first is welcomed, others refused.
+A rank inherits one end of a socket pair, its *registration socket*, which may have passed through
+wrappers. An MPI process sends the agent a socket of its own through it and never reads from it, so
+two processes of one rank cannot take each other's answers. The first is admitted, others refused.
 """
 
 from __future__ import annotations
@@ -25,37 +25,42 @@ from ompy.runtime.ranks import AttachedRank, LocalRank
 from ompy.runtime.segments import SharedDescriptors
 
 if TYPE_CHECKING:
+    from ompy.frameworks.job import Job
     from ompy.runtime.probes.prober import Prober
 
 _CREDENTIALS: Final = struct.Struct("3i")  # Linux struct ucred
 
 
 class RankServer:
-    """Serves the doors and connections of the ranks of one host."""
+    """Serves the registration sockets and connections of the ranks of one host."""
 
     def __init__(
         self,
         loop: Loop,
         tell: Callable[[Event], object],
-        welcome: bytes,
+        job_data: bytes,
         several_hosts: bool = False,
+        job: Job | None = None,
     ) -> None:
         """Serve.
 
         Args:
             loop: watches the sockets.
             tell: gets what the agent's machine has to know.
-            welcome: the job's key and the job.
+            job_data: the job's key and the job.
             several_hosts: agents of other hosts may want to ask about paths.
+            job: what runs, where it may grow.
         """
+        self._job = job
         self._loop = loop
         self._tell = tell
-        self._welcome = welcome
+        self._job_data = job_data
         self._several_hosts = several_hosts
         self._prober: Prober | None = None
         self._shared = SharedDescriptors()
         self._ranks: dict[int, AttachedRank] = {}
-        self._doors: dict[int, Channel] = {}
+        self._registrations: dict[int, Channel] = {}
+        self._users: dict[str, set[int]] = {}  # ranks that have asked for a memory, by its name
         self._handlers: dict[Kind, Callable[[_Call], None]] = {
             Kind.MEMORY: self._memory,
             Kind.DOORBELL: self._doorbell,
@@ -63,21 +68,45 @@ class RankServer:
             Kind.UNWATCH: self._unwatch,
             Kind.OUTAGES: self._outages,
             Kind.LEAVES: self._leaves,
+            Kind.PLACED: self._placed,
         }
 
     def add(self, rank: LocalRank) -> None:
-        """Open the door of a rank that was started."""
+        """Open the registration socket of a rank that was started."""
         self._ranks[rank.rank] = rank
-        self._doors[rank.rank] = Channel(
+        self._registrations[rank.rank] = Channel(
             self._loop,
-            rank.process.door,
-            lambda frame: self._knock(rank, frame),
+            rank.process.registration,
+            lambda frame: self._register(rank, frame),
             lambda _reason: None,  # nobody holds the other end any more, or nonsense came in
         )
 
+    def widen_job(self, job: Job, job_data: bytes) -> None:
+        """The job has one world more; those who come hear so."""
+        self._job, self._job_data = job, job_data
+
+    def forget_rank(self, rank: LocalRank) -> None:
+        """Nothing is left of a rank of a world that came later, of which there may be many."""
+        if self._job is None or rank.rank < self._job.worlds[0].size:
+            return
+        self._registrations.pop(rank.rank).close()
+        self.hang_up(rank.rank)
+        if rank.lifeline >= 0:
+            os.close(rank.lifeline)
+            rank.lifeline = -1
+        self._shared.forget_doorbell(rank.local_rank)
+        world = self._job.world_of(rank.rank)
+        members = range(world.first, world.first + world.size)
+        for name in [name for name, users in self._users.items() if rank.rank in users]:
+            users = self._users[name]
+            users.remove(rank.rank)
+            if not users.intersection(members):  # what is between two worlds is for both or none
+                self._shared.forget_memory(name)
+                del self._users[name]
+
     def hear_out(self, rank: LocalRank) -> None:
         """Handle all a rank has said until now."""
-        while self._doors[rank.rank].read():
+        while self._registrations[rank.rank].read():
             pass
         while rank.client is not None and rank.client.read():
             pass
@@ -94,7 +123,7 @@ class RankServer:
         if client is not None:
             client.close()
 
-    def _knock(self, rank: LocalRank, frame: Frame) -> None:
+    def _register(self, rank: LocalRank, frame: Frame) -> None:
         if frame.kind is Kind.HELLO and len(frame.descriptors) == 1:
             connection = socket.socket(fileno=frame.descriptors[0])
             if rank.client_pid:
@@ -120,7 +149,7 @@ class RankServer:
         )
         self._tell(Event(Seen.ATTACHED, rank.rank, None, {"pid": rank.client_pid}))
 
-    def welcome(self, number: int) -> None:
+    def admit_rank(self, number: int) -> None:
         """Make it a rank: the key, the job, and a lifeline."""
         rank = self._ranks[number]
         assert rank.client is not None, "it has just come"
@@ -128,7 +157,7 @@ class RankServer:
         header = {"rank": number}
         if self._several_hosts:
             header["probes"] = self._paths.port()
-        rank.client.send(Kind.WELCOME, header, self._welcome, (lifeline,))
+        rank.client.send(Kind.ADMITTED, header, self._job_data, (lifeline,))
         os.close(lifeline)
 
     @property
@@ -138,11 +167,11 @@ class RankServer:
             from ompy.runtime.probes.prober import Prober
 
             def rules() -> list[dict[str, Any]]:
-                found: list[dict[str, Any]] = json.loads(self._welcome[KEY_SIZE:])["faults"]
+                found: list[dict[str, Any]] = json.loads(self._job_data[KEY_SIZE:])["faults"]
                 return found
 
             self._prober = Prober(
-                self._loop, self._welcome[:KEY_SIZE], rules, one_host=not self._several_hosts
+                self._loop, self._job_data[:KEY_SIZE], rules, one_host=not self._several_hosts
             )
         return self._prober
 
@@ -172,6 +201,7 @@ class RankServer:
         except (OSError, OverflowError) as problem:
             call.refuse(ERR_NO_MEM, f"shared memory of {size} bytes: {problem}")
         else:
+            self._users.setdefault(name, set()).add(call.rank.rank)
             call.reply(descriptors=(descriptor,))
 
     def _doorbell(self, call: _Call) -> None:
@@ -197,6 +227,10 @@ class RankServer:
 
     def _leaves(self, call: _Call) -> None:
         call.rank.leaves = True
+
+    def _placed(self, call: _Call) -> None:
+        rows = self._job.rows_from(call.header["rank"]) if self._job is not None else []
+        call.reply(json.dumps(rows).encode())
 
 
 class _Call:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from ompy.runtime.descendants import is_ending
 
 if TYPE_CHECKING:
+    import socket
+
     from ompy.runtime.channel import Channel
     from ompy.runtime.spawn import Spawned
 
@@ -48,12 +51,22 @@ class LocalRank(AttachedRank):
     Attributes:
         process: what was started; it may be a wrapper of the MPI process.
         exited: it has ended.
+        adopted: it was not started by the agent, but runs already.
     """
 
     def __init__(self, rank: int, local_rank: int, process: Spawned) -> None:
         super().__init__(rank, local_rank)
         self.process = process
         self.exited = False
+        self.adopted = False
+
+    def send_signal(self, number: int) -> None:
+        """To its process group; an adopted process is in another's.
+
+        Raises:
+            ProcessLookupError: there is none any more.
+        """
+        (os.kill if self.adopted else os.killpg)(self.process.pid, number)
 
     def is_ending(self, *, client: bool) -> bool:
         """Whether it is about to be reaped: others may notice before its agent does.
@@ -67,3 +80,18 @@ class LocalRank(AttachedRank):
         if self.client_pid and client:
             watched.add(self.client_pid)
         return any(is_ending(process) for process in watched)
+
+
+def adopted_rank(pid: int, registration: socket.socket) -> LocalRank:
+    """Rank 0 of a job that begins with a process which nobody has launched.
+
+    Args:
+        pid: of the process.
+        registration: over which it makes itself known.
+    """
+    from ompy.runtime.spawn import Spawned
+
+    registration.setblocking(False)
+    made = LocalRank(0, 0, Spawned(pid, registration, -1, -1, -1))
+    made.adopted = True
+    return made

@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from ompy.engine.reactor import Reactor
 from ompy.frameworks.plm import AgentLink
 from ompy.mca.component import NotAvailable
+from ompy.runtime.agent_start import AgentStart, ParentGone, ReadyAgent
+from ompy.runtime.agent_tree import Tree, from_plain
 from ompy.runtime.control import Decoder, Frame, Kind, encode, send_all
 from ompy.runtime.descendants import control_process, signal_descendants
 from ompy.runtime.driver import ENDING, Driver
-from ompy.runtime.greeting import Gathering, Greeting, ParentGone
 from ompy.runtime.machines.acts import PARENT, Act, Sweep
 from ompy.runtime.machines.children import Child
 from ompy.runtime.machines.events import Seen
 from ompy.runtime.machines.relaying import RelayMachine
 from ompy.runtime.pipes import Connection
-from ompy.runtime.tree import Tree, from_plain
 
 if TYPE_CHECKING:
     from ompy.runtime.agent_proof import AgentProof
@@ -52,9 +52,9 @@ def relay(
     def tell(ready: int, facts: Mapping[str, Any]) -> None:
         send_all(connection, encode(Kind.READY, {**facts, "node": ready}))
 
-    gathering = Gathering(tree, links, branch.header["concurrent"], tell, connection, proof)
+    start = AgentStart(tree, links, branch.header["concurrent"], tell, connection, proof)
     try:
-        greetings = gathering.run(branch.header["timeout_s"])
+        ready_agents = start.run(branch.header["timeout_s"])
     except NotAvailable as problem:
         text = f"{problem}; host {os.uname().nodename} was to start it, as plm_base_radix has it"
         send_all(connection, encode(Kind.UNREADY, None, text.encode()))
@@ -62,7 +62,7 @@ def relay(
     except ParentGone:
         return 1
     key = proof.key if proof is not None else b""
-    return Relay(connection, decoder, node, tree, links, greetings, key).run()
+    return Relay(connection, decoder, node, tree, links, ready_agents, key).run()
 
 
 def _fork_agent(connection: Connection) -> AgentLink:
@@ -100,7 +100,7 @@ class Relay(Driver):
         node: int,
         tree: Tree,
         links: Mapping[int, AgentLink],
-        greetings: Mapping[int, Greeting],
+        ready_agents: Mapping[int, ReadyAgent],
         key: bytes,
     ) -> None:
         """Take over; `run` runs.
@@ -111,7 +111,7 @@ class Relay(Driver):
             node: index of this host.
             tree: the agents below.
             links: to this host's agent and to those that were started from here, by node.
-            greetings: what these have said.
+            ready_agents: what these have said.
             key: of the job, where it does not come with START.
         """
         self._reactor = Reactor()
@@ -120,15 +120,17 @@ class Relay(Driver):
         self._node = node
         children = [
             Child(
-                child, greetings[child].pid if child in greetings else link.pid, remote=link.remote
+                child,
+                ready_agents[child].pid if child in ready_agents else link.pid,
+                remote=link.remote,
             )
             for child, link in links.items()
         ]
         self.machine = RelayMachine(node, tree, children, key)
         self.connect(PARENT, connection, decoder)
         for child, link in links.items():
-            greeting = greetings.get(child)
-            self.connect_agent(child, link, greeting.decoder if greeting else None)
+            ready = ready_agents.get(child)
+            self.connect_agent(child, link, ready.decoder if ready else None)
 
     def run(self) -> int:
         """Run until the parent has gone. Who called kills what is left."""

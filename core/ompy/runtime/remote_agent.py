@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from ompy import __version__, outputs
 from ompy.runtime.agent import LAUNCHER_GONE, PATIENCE, serve
+from ompy.runtime.agent_start import BANNER
 from ompy.runtime.control import Kind, encode, send_all
 from ompy.runtime.descendants import become_subreaper, control_process, kill_descendants
-from ompy.runtime.greeting import BANNER
 from ompy.runtime.pipes import Connection, PipePair
 from ompy.runtime.warm import WarmStart
 

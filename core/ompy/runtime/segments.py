@@ -35,6 +35,16 @@ class SharedDescriptors:
             self._bells[local_rank] = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         return self._bells[local_rank]
 
+    def forget_memory(self, name: str) -> None:
+        """Nobody will ask for it any more; it goes with the last who has mapped it."""
+        if name in self._memory:
+            os.close(self._memory.pop(name)[0])
+
+    def forget_doorbell(self, local_rank: int) -> None:
+        """A rank has ended: those that ring it have descriptors of their own."""
+        if local_rank in self._bells:
+            os.close(self._bells.pop(local_rank))
+
     def descriptors(self) -> list[int]:
         """All of them."""
         return [*(descriptor for descriptor, _ in self._memory.values()), *self._bells.values()]

@@ -27,14 +27,14 @@ class Spawned(NamedTuple):
 
     Attributes:
         pid: also the number of its process group.
-        door: over which an MPI process of the rank makes itself known.
+        registration: over which an MPI process of the rank makes itself known.
         stdout: read end.
         stderr: read end.
         stdin: write end, or -1 when it reads the null device.
     """
 
     pid: int
-    door: socket.socket
+    registration: socket.socket
     stdout: int
     stderr: int
     stdin: int
@@ -46,6 +46,7 @@ class _Origin(NamedTuple):
     agent: int
     open_files: tuple[int, int]
     blocked: set[int]
+    ignored: frozenset[int]
 
 
 def spawn(
@@ -55,8 +56,10 @@ def spawn(
     with_stdin: bool,
     open_files: tuple[int, int],
     program: Program | None = None,
+    ignored: frozenset[int] = frozenset(),
+    orders: int = -1,
 ) -> Spawned | ForkedRank:
-    """Start a rank. That it cannot be executed is told over the door, before it exits.
+    """Start a rank. That it cannot be executed is told over its registration socket.
 
     Args:
         app: its program.
@@ -64,6 +67,8 @@ def spawn(
         with_stdin: give it a pipe to read from instead of the null device.
         open_files: its limits of open files.
         program: the same, if the fork itself is to run it.
+        ignored: signals that were ignored before this process took them over.
+        orders: where a spare is told all that (`spares.py`); -1: it is not one.
 
     Returns:
         In the agent the process. In a fork that is to run the program, that: its caller returns
@@ -74,9 +79,9 @@ def spawn(
     """
     agent = os.getpid()
     with ExitStack() as theirs, ExitStack() as ours:
-        door, inherited = socket.socketpair()
+        registration, inherited = socket.socketpair()
         theirs.callback(inherited.close)
-        ours.callback(door.close)
+        ours.callback(registration.close)
         stdout, their_stdout = _pipe(ours, theirs)
         stderr, their_stderr = _pipe(ours, theirs)
         if with_stdin:
@@ -89,7 +94,10 @@ def spawn(
             pid = os.fork()
             if pid == 0:
                 standard = (their_stdin, their_stdout, their_stderr)
-                origin = _Origin(agent, open_files, blocked)
+                origin = _Origin(agent, open_files, blocked, ignored)
+                if orders >= 0:
+                    ends = (registration.fileno(), stdout, stderr, *standard, inherited.fileno())
+                    return _spare(orders, origin, inherited, standard, ends)
                 if program is not None:
                     return _fork_of(app, environment, origin, inherited, standard, program)
                 _become(app, environment, origin, inherited, standard)
@@ -101,7 +109,7 @@ def spawn(
     for end in (stdout, stderr, stdin):
         if end >= 0:
             os.set_blocking(end, False)
-    return Spawned(pid, door, stdout, stderr, stdin)
+    return Spawned(pid, registration, stdout, stderr, stdin)
 
 
 def _pipe(reader: ExitStack, writer: ExitStack) -> tuple[int, int]:
@@ -138,12 +146,15 @@ def _become(
     except BaseException as problem:
         if isinstance(problem, FileNotFoundError):
             code = NOT_FOUND
-        reason = f"{getattr(problem, 'strerror', None) or problem}: {app.argv[0]}"
-        if app.directory:
-            reason += f" (in {app.directory})"
-        send_all(inherited, encode(Kind.UNEXECUTABLE, {"code": code}, reason.encode()))
+        send_all(inherited, encode(Kind.UNEXECUTABLE, {"code": code}, _reason(problem, app)))
     finally:
         os._exit(code)
+
+
+def _reason(problem: BaseException, app: App) -> bytes:
+    """Why a program cannot be run, and where."""
+    reason = f"{getattr(problem, 'strerror', None) or problem}: {app.argv[0]}"
+    return (f"{reason} (in {app.directory})" if app.directory else reason).encode()
 
 
 def _prepare(
@@ -156,6 +167,9 @@ def _prepare(
     """What every rank has of its agent. Returns its variables."""
     os.setpgid(0, 0)
     die_with_parent(origin.agent)
+    signal.set_wakeup_fd(-1)
+    for number in origin.ignored:
+        signal.signal(number, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_NOFILE, origin.open_files)
     for number, end in enumerate(standard):
         os.dup2(end, number)
@@ -163,6 +177,22 @@ def _prepare(
         os.chdir(app.directory)
     os.set_inheritable(inherited.fileno(), True)
     return {**environment, AGENT_FD: str(inherited.fileno())}
+
+
+def _spare(
+    orders: int,
+    origin: _Origin,
+    inherited: socket.socket,
+    standard: tuple[int, int, int],
+    kept: tuple[int, ...],
+) -> ForkedRank:
+    """The child that waits to be told what it is; its signals stay blocked until it runs that."""
+    from ompy.runtime.spares import await_order
+
+    os.setpgid(0, 0)
+    die_with_parent(origin.agent)
+    app, environment, program = await_order(orders, kept)
+    return _fork_of(app, environment, origin, inherited, standard, program)
 
 
 def _fork_of(
@@ -185,8 +215,8 @@ def _fork_of(
         inherited.detach()
         return ForkedRank(program, variables, origin.blocked)
     except BaseException as problem:
-        reason = f"{getattr(problem, 'strerror', None) or problem}: {app.argv[0]}"
-        send_all(inherited, encode(Kind.UNEXECUTABLE, {"code": NOT_EXECUTABLE}, reason.encode()))
+        said = encode(Kind.UNEXECUTABLE, {"code": NOT_EXECUTABLE}, _reason(problem, app))
+        send_all(inherited, said)
         os._exit(NOT_EXECUTABLE)
 
 

@@ -4,31 +4,36 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ompy.engine.reactor import Reactor
-from ompy.frameworks.job import Job
-from ompy.runtime.control import Decoder, Frame
+from ompy.frameworks.job import App, Job, Placement
+from ompy.runtime.control import KEY_SIZE, Decoder, Frame
 from ompy.runtime.descendants import catches, reap_all, signal_descendants
 from ompy.runtime.driver import ENDING, Driver
+from ompy.runtime.environment import ranks_variables
 from ompy.runtime.forwarding import InputForwarder, OutputForwarder
 from ompy.runtime.machines.acts import (
     PARENT,
     Act,
+    Admit,
     AskRanks,
     CloseStreams,
     Credit,
     Feed,
+    Grow,
     Kill,
+    KillRank,
     Look,
     Reap,
     SignalRanks,
     Terminate,
     ToRank,
-    Welcome,
 )
 from ompy.runtime.machines.agent import Beat, HostMachine
+from ompy.runtime.machines.asking import widened
 from ompy.runtime.machines.events import Seen
 from ompy.runtime.machines.local_ranks import RankLife
 from ompy.runtime.pipes import Connection
@@ -36,6 +41,12 @@ from ompy.runtime.rank_report import REPORT_SIGNAL, SHORT_SIGNAL
 from ompy.runtime.rank_server import RankServer, clean_up_after
 from ompy.runtime.ranks import LocalRank
 from ompy.runtime.shortage import shortage, tell_of
+from ompy.runtime.spares import NOBODY, Spare
+from ompy.runtime.spawn import Spawned, spawn
+from ompy.runtime.warm import WarmStart, program_to_fork
+
+if TYPE_CHECKING:
+    from ompy.runtime.forked import ForkedRank
 
 
 class Supervisor(Driver):
@@ -48,6 +59,8 @@ class Supervisor(Driver):
         job: Job,
         ranks: list[LocalRank],
         start: Frame,
+        open_files: tuple[int, int],
+        warm: WarmStart | None = None,
     ) -> None:
         """Take over started ranks.
 
@@ -57,11 +70,18 @@ class Supervisor(Driver):
             job: what runs.
             ranks: of this host.
             start: the message that began it; its body is the job's key and the job.
+            open_files: limits of what ranks may open.
+            warm: what this process has to be for ranks to be forks of it; None if it is not.
         """
         self._reactor = Reactor()
         super().__init__(self._reactor)
         self._reactor.set_exception_handler(self._failed)
         self._job = job
+        self._start = start
+        self._open_files = open_files
+        self._warm = warm
+        self._spares: list[Spare] = []
+        self._ignored = frozenset(n for n in ENDING if signal.getsignal(n) == signal.SIG_IGN)
         self._ranks = {rank.process.pid: rank for rank in ranks}
         self._interactive: bool = start.header["interactive"]
         several = len(job.hosts) > 1
@@ -75,16 +95,32 @@ class Supervisor(Driver):
         self._launcher = self.connect(PARENT, connection, decoder)
         self._output = OutputForwarder(self._loop, self._launcher)
         self._input: InputForwarder | None = None
-        self._server = RankServer(self._loop, self.tell, start.body, several)
+        self._reaping = False
+        self._server = RankServer(self._loop, self.tell, start.body, several, job)
         for rank in ranks:
             self._adopt(rank)
 
     def _adopt(self, rank: LocalRank) -> None:
         stdout, stderr = rank.process.stdout, rank.process.stderr
-        self._output.add(rank.rank, stdout, stderr, prompts=self._prompts(rank))
+        if rank.adopted:
+            self._watch_adopted(rank)
+        else:
+            self._output.add(rank.rank, stdout, stderr, prompts=self._prompts(rank))
         self._server.add(rank)
         if rank.process.stdin >= 0:
             self._input = InputForwarder(self._loop, self._launcher, rank.process.stdin)
+
+    def _watch_adopted(self, rank: LocalRank) -> None:
+        """It is no child of ours: how it ends nobody here is told, only that it does."""
+
+        def ended() -> None:
+            self._reactor.remove_reader(watched)
+            os.close(watched)
+            self._exited(rank, 0)
+            self._reap()
+
+        watched = os.pidfd_open(rank.process.pid)
+        self._reactor.add_reader(watched, ended)
 
     def _prompts(self, rank: LocalRank) -> bool:
         """Whether a person waits for what this rank writes, be it a line or not."""
@@ -98,6 +134,8 @@ class Supervisor(Driver):
             self._reactor.add_signal_handler(number, self.see, Seen.TOLD_TO_END)
         self.see(Seen.BEGUN)
         self._loop.call_soon(self._reap)  # those that ended before there was a handler
+        if self._warm is not None and self._start.header.get("spares"):
+            self._loop.call_soon(self._fork_spares)
         self._reactor.run_forever()
         return 0
 
@@ -121,8 +159,8 @@ class Supervisor(Driver):
         match act:
             case ToRank():
                 self._server.say(act.rank, act.kind, act.header, act.body)
-            case Welcome():
-                self._server.welcome(act.rank)
+            case Admit():
+                self._server.admit_rank(act.rank)
             case SignalRanks():
                 self._signal_groups(act.number)
             case Terminate():
@@ -136,6 +174,8 @@ class Supervisor(Driver):
                 self._ask_for_reports(SHORT_SIGNAL if act.short else REPORT_SIGNAL)
             case Reap():
                 self._reap()
+            case Grow() | KillRank():
+                self._change(act)
             case Look():
                 self._look(act.finalized)
             case _:
@@ -162,15 +202,110 @@ class Supervisor(Driver):
         else:
             forwarder.end()
 
+    # worlds that come later
+
+    def _change(self, act: Grow | KillRank) -> None:
+        """Note where ranks are, and start some; or end one."""
+        if isinstance(act, KillRank):
+            self._kill_rank(act.rank)
+            return
+        body, start = act
+        self._job = widened(self._job, body)
+        key = self._start.body[:KEY_SIZE]
+        self._server.widen_job(self._job, key + self._job.packed())
+        for rank in start:
+            self._fork(self._job.placements[rank])
+        if start:
+            self._reactor.add_signal_handler(signal.SIGCHLD, self._reap)
+            self._loop.call_soon(self._reap)
+
+    def _fork_spares(self) -> None:
+        """Have processes wait that may be ranks of worlds which come later."""
+        for _ in range(self._start.header["spares"]):
+            told, orders = os.pipe()
+            try:
+                made = spawn(
+                    NOBODY,
+                    {},
+                    with_stdin=False,
+                    open_files=self._open_files,
+                    ignored=self._ignored,
+                    orders=told,
+                )
+            except OSError:  # then it is started when it is needed
+                os.close(orders)
+                return
+            finally:
+                os.close(told)
+            if not isinstance(made, Spawned):
+                from ompy.runtime.forked import BecomeRank
+
+                raise BecomeRank(made, self)
+            self._spares.append(Spare(made, orders))
+
+    def _dismiss_spares(self) -> None:
+        spares, self._spares = self._spares, []
+        for spare in spares:
+            spare.dismiss()
+
+    def _begin_rank(self, app: App, environment: Mapping[str, str]) -> Spawned | ForkedRank:
+        """The process of a rank: a spare, or a new one."""
+        program = program_to_fork(self._warm, app, environment, self._start.header)
+        while program is not None and self._spares:
+            with suppress(OSError):  # it has been killed
+                return self._spares.pop(0).become_rank(app, environment, program)
+        return spawn(
+            app,
+            environment,
+            with_stdin=False,
+            open_files=self._open_files,
+            program=program,
+            ignored=self._ignored,
+        )
+
+    def _fork(self, placement: Placement) -> None:
+        job, header = self._job, self._start.header
+        app, environment = job.apps[placement.app], ranks_variables(job, placement, header)
+        try:
+            process = self._begin_rank(app, environment)
+        except OSError as problem:
+            reason = f"no process could be started: {problem.strerror}"
+            self.see(Seen.UNFORKED, placement.rank, reason.encode())
+            return
+        if not isinstance(process, Spawned):
+            from ompy.runtime.forked import BecomeRank
+
+            raise BecomeRank(process, self)
+        rank = LocalRank(placement.rank, placement.local_rank, process)
+        self._ranks[process.pid] = rank
+        self.see(Seen.FORKED, rank.rank, pid=process.pid)
+        self._adopt(rank)
+
+    def _kill_rank(self, number: int) -> None:
+        for rank in self._ranks.values():
+            if rank.rank == number and not rank.exited:
+                with suppress(ProcessLookupError):
+                    rank.send_signal(signal.SIGKILL)
+
     # processes
 
     def _reap(self) -> None:
-        """Note what has exited."""
+        """Note what has exited, unless it is being noted: a rank's last word may ask for it."""
+        if self._reaping:
+            return
+        self._reaping = True
+        try:
+            self._note_ends()
+        finally:
+            self._reaping = False
+
+    def _note_ends(self) -> None:
         ended, left = reap_all()
         statuses = [(os.waitstatus_to_exitcode(status), process) for process, status in ended]
         for status, process in sorted(statuses, key=lambda entry: entry[0] >= 0):
             if process in self._ranks:  # a crash before an exit code: it is rather the cause
                 self._exited(self._ranks[process], status)
+        left = left or any(rank.adopted and not rank.exited for rank in self._ranks.values())
         self.see(Seen.REAPED, ended=bool(ended), left=left)
 
     def _exited(self, rank: LocalRank, status: int) -> None:
@@ -178,6 +313,9 @@ class Supervisor(Driver):
         self._server.hear_out(rank)
         self._output.drain(rank.rank)
         clean_up_after(rank)  # again: it may have closed its connection before it was killed
+        self._server.forget_rank(rank)
+        if all(other.exited for other in self._ranks.values()):
+            self._dismiss_spares()
         self.see(Seen.EXITED, rank.rank, status=status)
 
     def _look(self, finalized: frozenset[int]) -> None:
@@ -187,10 +325,10 @@ class Supervisor(Driver):
 
     def _signal_groups(self, number: int) -> frozenset[int]:
         """Signal the process groups of the ranks that run. Returns their leaders."""
-        running = [pid for pid, rank in self._ranks.items() if not rank.exited]
-        for group in running:
+        running = {pid: rank for pid, rank in self._ranks.items() if not rank.exited}
+        for rank in running.values():
             with suppress(ProcessLookupError):
-                os.killpg(group, number)
+                rank.send_signal(number)
         return frozenset(running)
 
     def _ask_for_reports(self, number: int) -> None:

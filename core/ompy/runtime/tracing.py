@@ -19,7 +19,7 @@ from ompy.trace.sink import Trace
 if TYPE_CHECKING:
     from ompy.frameworks.proc import Proc
     from ompy.mca.registry import Registry
-    from ompy.trace.files import TraceWriter
+    from ompy.trace.trace_files import TraceWriter
 
 
 def open_trace(registry: Registry, me: Proc) -> Trace:
@@ -34,7 +34,7 @@ def open_trace(registry: Registry, me: Proc) -> Trace:
 def _write_to(trace: Trace, directory: str, limit: int, me: Proc) -> None:
     import atexit
 
-    from ompy.trace.files import RankHeader, TraceWriter
+    from ompy.trace.trace_files import RankHeader, TraceWriter
 
     monotonic, wall = wire_up_times()
     try:

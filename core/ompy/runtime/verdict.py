@@ -8,7 +8,7 @@ import signal
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from ompy.frameworks.job import Job
+from ompy.frameworks.job import Job, JobWorld
 from ompy.runtime.call_account import ADVICE, complaint
 from ompy.runtime.rank_spans import ranks_in_words
 from ompy.runtime.ranks import Stage
@@ -56,10 +56,17 @@ class _Rank:
         self.pid = 0
         self.stage = Stage.STARTED
         self.exited = False
+        self.dead = False  # it had not finalized, and the job went on without it
+        self.world: JobWorld | None = None  # of those that came later
+        self.discarded = False  # with it: what is told of it was under way
 
     def facts(self) -> tuple[tuple[str, str], ...]:
+        name = str(self.number)
+        if self.world is not None:
+            place, root = self.number - self.world.first, self.world.root
+            name += f" (rank {place} of {self.world.size} that rank {root} spawned)"
         return (
-            ("rank", str(self.number)),
+            ("rank", name),
             ("host", self.host),
             ("process", str(self.pid or "none")),
             ("program", self.program),
@@ -88,11 +95,49 @@ class Verdict:
             _Rank(p.rank, job.hosts[p.node], _shown(job.apps[p.app].argv)) for p in job.placements
         ]
 
+    def add_world_of(self, job: Job) -> None:
+        """The job has one world more."""
+        for p in job.placements[len(self._ranks) :]:
+            made = _Rank(p.rank, job.hosts[p.node], _shown(job.apps[p.app].argv))
+            made.world = job.world_of(p.rank)
+            self._ranks.append(made)
+
+    def discarded(self, world: JobWorld) -> None:
+        """A world has not come about: the end of its ranks means nothing."""
+        for rank in self._ranks[world.first : world.first + world.size]:
+            rank.exited, rank.stage = True, Stage.FINALIZED
+            rank.discarded = True
+
     @property
     def in_mpi(self) -> frozenset[int]:
         """The ranks that run and are between MPI_Init and MPI_Finalize."""
         running = (rank for rank in self._ranks if not rank.exited)
         return frozenset(rank.number for rank in running if rank.stage is Stage.INITIALIZED)
+
+    @property
+    def dead(self) -> frozenset[int]:
+        """The ranks without which the job has gone on."""
+        return frozenset(rank.number for rank in self._ranks if rank.dead)
+
+    def has_ended(self, rank: int) -> bool:
+        """Whether a rank has, as far as is known here."""
+        return self._ranks[rank].exited
+
+    def is_in_mpi(self, rank: int) -> bool:
+        """Whether a rank has initialised MPI; it may have finalized it."""
+        return self._ranks[rank].stage in {Stage.INITIALIZED, Stage.FINALIZED}
+
+    def state_of(self, rank: int) -> dict[str, Any]:
+        """What is known of a rank without asking it: number, host, pid, state, program."""
+        known = self._ranks[rank]
+        state = known.stage.value if not known.exited else "dead" if known.dead else "ended"
+        return {
+            "rank": rank,
+            "host": known.host,
+            "pid": known.pid,
+            "state": state,
+            "program": known.program,
+        }
 
     @property
     def exit_code(self) -> int:
@@ -121,24 +166,34 @@ class Verdict:
             stage: what it has reached.
             calls: the account of its collective calls, when it has finalized.
         """
+        if self._ranks[rank].discarded:
+            return
         self._ranks[rank].stage = stage
         if stage is Stage.FINALIZED and calls:
             self._accounts[rank] = calls
             self._compare_calls()
         self._look_for_improper_end()
 
-    def exited(self, rank: int, status: int, *, expendable: bool = False) -> None:
+    def exited(self, rank: int, status: int, *, expendable: bool = False) -> bool:
         """A rank has ended.
 
         Args:
             rank: which.
             status: its exit code, or minus the number of a signal.
             expendable: the others can do without it: however it ended, it counts as finalized.
+
+        Returns:
+            Whether it is one that had not finalized, and the job goes on without.
         """
+        if self._ranks[rank].discarded:
+            return False
+        done = self._ranks[rank].stage is Stage.FINALIZED
         self._ranks[rank].exited = True
         if expendable:
             self._ranks[rank].stage = Stage.FINALIZED
+            self._ranks[rank].dead = not done
             self._look_for_improper_end()
+            self._look_for_survivors(rank, status)
         elif status < 0:
             self._killed(rank, -status)
         elif status > 0:
@@ -147,6 +202,13 @@ class Verdict:
             self._fail(status, headline, rank, advice)
         else:
             self._look_for_improper_end()
+        return expendable and not done
+
+    def _look_for_survivors(self, rank: int, status: int) -> None:
+        """Where ranks may die the others say how the job went; if there are none, the last does."""
+        if all(other.dead for other in self._ranks):
+            code = BY_SIGNAL - status if status < 0 else status or IMPROPER
+            self._fail(code, f"No rank has survived; the last was rank {rank}.", rank)
 
     def _killed(self, rank: int, number: int) -> None:
         try:
@@ -195,6 +257,8 @@ class Verdict:
 
     def lost(self, rank: int, pid: int) -> None:
         """The MPI process of a rank went without finalizing; the wrapper around it lives."""
+        if self._ranks[rank].discarded:
+            return
         headline = (
             f"The MPI process {pid} of rank {rank} went without MPI_Finalize, while the program "
             "that started it goes on. The whole job was ended."
@@ -214,6 +278,8 @@ class Verdict:
 
     def aborted(self, rank: int, pid: int, code: int, reason: str) -> None:
         """A rank has ended the job."""
+        if self._ranks[rank].discarded:
+            return
         self._ranks[rank].pid = pid
         headline = f"Rank {rank} aborted the job with code {code}: {reason}"
         facts = (*self._ranks[rank].facts(), ("call", "MPI_Abort"))  # tools look for this word
@@ -223,6 +289,10 @@ class Verdict:
         """The job has taken longer than it may."""
         headline = f"The job was ended because it ran longer than {seconds:g} s ({source})."
         self._set(Failure(TIMED_OUT, headline, self._whereabouts()))
+
+    def deadlocked(self, failure: Failure) -> None:
+        """It is proven that ranks can never go on."""
+        self._set(failure)
 
     def _whereabouts(self) -> tuple[tuple[str, str], ...]:
         """How far the ranks that still run have come, by stage."""

@@ -13,7 +13,7 @@ import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
     from ompy.frameworks.job import App
@@ -223,3 +223,13 @@ def _refuse_shadows(directory: str) -> None:
     hidden = sorted(loaded & beside)
     if hidden:
         raise ExecInstead(f"{directory} has a {hidden[0]} of its own")
+
+
+def program_to_fork(
+    warm: WarmStart | None, app: App, environment: Mapping[str, str], start: Mapping[str, Any]
+) -> Program | None:
+    """What a fork of this agent is to run, or None: it is to execute its program."""
+    try:
+        return warm.program(app, environment) if warm is not None and start["fork_ranks"] else None
+    except ExecInstead:
+        return None

@@ -2,7 +2,7 @@
 
 A process per rank; in it a track for each layer and each rail; a span for each send and receive,
 from its beginning (posting) to its completion, and for each operation of GASNet; an arrow for each
-fragment, control message and active message.
+fragment, control message and active message; above them the calls of the API.
 
 Source: the Trace Event Format (Google), as Perfetto reads it.
 """
@@ -13,12 +13,14 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from ompy.trace.calls import joint_calls
+from ompy.trace.chrome_calls import LAYERS, TRACK, call_slices
 from ompy.trace.chrome_operations import flows, handler_durations, spans
-from ompy.trace.files import JobTrace
-from ompy.trace.messages import Arrow, Kind, Message, messages
+from ompy.trace.message_events import Arrow, Kind, Message, messages
 from ompy.trace.operations import operations
 from ompy.trace.sink import Event
 from ompy.trace.tag_names import tag_text
+from ompy.trace.trace_files import JobTrace
 
 LEAST: Final = 1000  # ns; arbitrary: what happens at a moment has to be seen, and hold an arrow
 
@@ -31,6 +33,7 @@ def chrome(trace: JobTrace) -> str:
     arrows = list(_flows(found, tracks))
     events = [
         *_names(trace, tracks),
+        *_calls(trace.events, tracks),
         *_slices(trace.events, tracks, _durations(found) | handler_durations(of_gasnet)),
         *_spans(found),
         *spans(of_gasnet),
@@ -47,7 +50,8 @@ class _Tracks:
 
     def __init__(self, events: Sequence[Event]) -> None:
         self.used = sorted({(event.rank, _track(event)) for event in events})
-        names = sorted({name for _, name in self.used}, key=lambda name: (" " in name, name))
+        used = {name for _, name in self.used}
+        names = sorted(used, key=lambda name: (name != TRACK, " " in name, name))
         self._numbers = {name: number for number, name in enumerate(names, 1)}
 
     def __getitem__(self, name: str) -> int:
@@ -57,7 +61,14 @@ class _Tracks:
         return self._numbers[_track(event)]
 
 
+def _calls(events: Sequence[Event], tracks: _Tracks) -> Iterator[dict[str, Any]]:
+    found = joint_calls(events)
+    return call_slices(found, tracks[TRACK], events[-1].time) if found else iter(())
+
+
 def _track(event: Event) -> str:
+    if event.layer in LAYERS:
+        return TRACK
     rail = dict(event.fields).get("rail")
     return event.layer if rail is None or event.name == "PROTOCOL" else f"rail {rail}"
 
@@ -93,7 +104,11 @@ def _durations(found: Sequence[Message]) -> dict[int, int]:
 def _slices(
     events: Sequence[Event], tracks: _Tracks, durations: dict[int, int]
 ) -> Iterator[dict[str, Any]]:
-    """Every event; one that takes no time lasts to the next on its track, a moment at most."""
+    """Every event but those of calls.
+
+    One that takes no time lasts to the next on its track, a moment at most.
+    """
+    events = [event for event in events if event.layer not in LAYERS]
     following: dict[tuple[int, int], int] = {}
     lengths: list[int] = []
     for event in reversed(events):

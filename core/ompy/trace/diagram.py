@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from ompy.trace.messages import Kind
+from ompy.trace.message_events import Kind
 from ompy.trace.reading import RankHeader
 
 MOST_MESSAGES: Final = 20  # arbitrary: beyond, nobody finds anything in one picture

@@ -38,6 +38,22 @@ _NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
     "POST": ("context", "posted"),
     "RAIL": (),
 }
+# of calls: layers, what is a text, what an event has at least
+CALL_LAYERS: Final = ("api", "coll", "coll.sm")
+_CALL_TEXTS: Final = frozenset(
+    {"call", "comm", "type", "op", "file", "function", "error"}
+    | {"operation", "component", "algorithm"}
+)
+_CALL_NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
+    "CALL": ("number", "call", "file", "line", "function"),
+    "RETURN": ("number",),
+    "SERVED": ("operation", "component", "algorithm", "context", "collective", "tag"),
+    "STEP": ("context", "tag", "step"),
+    "SHOW": ("context", "collective", "number", "bytes"),
+    "RESULT": ("context", "collective", "number", "bytes"),
+    "READ": ("context", "collective", "number", "bytes", "owner"),
+    "DONE": ("context", "collective", "number"),
+}
 
 
 class DamageError(ValueError):
@@ -205,7 +221,9 @@ def event_of(value: Any, rank: int) -> Event:
     read_text(name, "name")
     if type(fields) is not dict:
         raise DamageError("its fields are none")
-    if is_gasnet(layer):
+    if layer in CALL_LAYERS:
+        _check_call(name, fields)
+    elif is_gasnet(layer):
         _check_operation(name, fields)
     elif "side" in fields or name in ("POST", "RAIL"):
         _check_message(name, fields)
@@ -223,6 +241,23 @@ def _check_operation(name: str, fields: dict[str, Any]) -> None:
             read_number(value, key, RANK_MAX if key in _RANKS else NUMBER_MAX)
         elif key in texts:
             read_text(value, key)
+
+
+def _check_call(name: str, fields: dict[str, Any]) -> None:
+    """An event that calls are made of, or their steps."""
+    for key, value in fields.items():
+        if key in _CALL_TEXTS:
+            read_text(value, key)
+        else:
+            read_number(value, key)
+    if fields.get("requests", 0) < 0:
+        raise DamageError("requests is less than 0")
+    needed = _CALL_NEEDED.get(name, ())
+    if name == "CALL" and ("collective" in fields or "internal" in fields):
+        needed += ("context", "collective")
+    missing = [key for key in needed if key not in fields]
+    if missing:
+        raise DamageError(f"a {name} has no {missing[0]}")
 
 
 def _check_message(name: str, fields: dict[str, Any]) -> None:

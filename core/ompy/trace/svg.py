@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 from ompy.trace.amounts import duration
 from ompy.trace.diagram import Diagram, Line, Point
 from ompy.trace.labels import CLEAR, Box, Layout, width_of
-from ompy.trace.messages import Kind
+from ompy.trace.message_events import Kind
 
 # all in pixels; arbitrary: what looked right
 ROW: Final = 30

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 from ompy.data.errors import MPIError
-from ompy.engine.virtual import RankFailed
+from ompy.engine.virtual_engine import RankFailed
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.datagrams import RANK_SIZE, SEAL_SIZE
 from ompy.net.base import Address, Datagram, Middleware
@@ -67,7 +67,7 @@ def test_parting_over_a_lossy_wire(seed: int) -> None:
 
     made = job(3, seed=seed, faults=faults)
     last = max(made.run(program))
-    assert made.conductor.time - last < 3 * SECOND
+    assert made.scheduler.time - last < 3 * SECOND
     counter.require("drop", "duplicate", "reorder")
 
 
@@ -95,7 +95,7 @@ def test_what_was_sent_last_is_delivered_to_a_peer_that_computes() -> None:
     counter.require("drop")
 
 
-def test_a_farewell_acknowledges_everything() -> None:
+def test_a_bye_acknowledges_everything() -> None:
     """Not one acknowledgement of rank 0 arrives; rank 1 can leave when it is told good-bye."""
     counter = FaultCounter()
 
@@ -110,11 +110,11 @@ def test_a_farewell_acknowledges_everything() -> None:
 
     made = job(2, faults=faults)
     made.run([receiver, sender])
-    assert made.conductor.time < 2 * SECOND
+    assert made.scheduler.time < 2 * SECOND
     counter.require("lose")
 
 
-def test_a_rank_whose_farewell_is_not_answered_lingers_and_leaves() -> None:
+def test_a_rank_whose_bye_is_not_answered_lingers_and_leaves() -> None:
     """Rank 1 has what it was sent and computes: rank 0 does not wait for it."""
 
     def sender(process: RankProcess) -> None:
@@ -133,7 +133,7 @@ def test_a_rank_whose_farewell_is_not_answered_lingers_and_leaves() -> None:
 
     made = job(2)
     made.run([sender, busy])
-    assert made.conductor.time < 61 * SECOND
+    assert made.scheduler.time < 61 * SECOND
 
 
 def test_the_wire_up_has_the_last_word() -> None:
@@ -159,7 +159,7 @@ def test_the_wire_up_has_the_last_word() -> None:
     made = job(2, faults=faults)
     made.run([receiver, sender])
     assert left[0] < 2 * SECOND
-    assert made.conductor.time < 22 * SECOND
+    assert made.scheduler.time < 22 * SECOND
     counter.require("lose")
 
 
@@ -213,7 +213,7 @@ def test_nothing_is_left_behind() -> None:
         process.finalize()
         (peer,) = module.peers.values()
         assert not peer.early
-        assert {tag for tag, _ in peer.kept.values()} <= {BYE}, "all but the farewell is answered"
+        assert {tag for tag, _ in peer.kept.values()} <= {BYE}, "all but BYE is answered"
         assert not module.timer.pending
         assert module.poll() == 0
         assert module.arm()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 from ompy.data.errors import MPIError
-from ompy.engine.virtual import Deadlock, RankFailed
+from ompy.engine.virtual_engine import Deadlock, RankFailed
 from ompy.frameworks.context import RankContext
 from ompy.net.base import Middleware
 from ompy.net.faults import BlackHole, Corrupt, Drop, Duplicate, FaultCounter, Reorder
@@ -118,13 +118,13 @@ def test_an_outage_in_the_middle() -> None:
 
     def faults(context: RankContext) -> Sequence[Middleware]:
         hole = BlackHole(context.engine, counter, gives_up=SECOND)
-        context.engine.conductor.after(MS // 10, hole.open)
-        context.engine.conductor.after(3 * SECOND, hole.close)
+        context.engine.scheduler.after(MS // 10, hole.open)
+        context.engine.scheduler.after(3 * SECOND, hole.close)
         return [hole]
 
     made = job(2, faults=faults)
     assert made.run(everybody_to_everybody) == [2 * len(SIZES)] * 2
-    assert made.conductor.time > 3 * SECOND
+    assert made.scheduler.time > 3 * SECOND
     counter.require("black hole")
 
 

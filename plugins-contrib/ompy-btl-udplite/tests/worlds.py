@@ -10,13 +10,13 @@ from ompy.data.request import Request
 from ompy.frameworks.catalog import CATALOG
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.pml import STANDARD
+from ompy.mca.component_records import ComponentRecord
 from ompy.mca.discovery import scan_entry_points
-from ompy.mca.records import ComponentRecord
 from ompy.mca.registry import Registry
 from ompy.mca.settings import gather_settings
 from ompy.net.base import Middleware
 from ompy.runtime.process import RankProcess
-from ompy.runtime.virtual import VirtualJob
+from ompy.runtime.virtual_job import VirtualJob
 
 from ompy_btl_udplite.component import COMPONENT
 
@@ -58,7 +58,7 @@ def job(
     using = registry(**{"btl": "self,udplite", **settings})
     made = VirtualJob(ranks, using, seed=seed, hosts=hosts, bring_up=bring_up)
     if bounded:
-        made.conductor.after(TIME_MAX, _too_long)
+        made.scheduler.after(TIME_MAX, _too_long)
     return made
 
 

@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 import pytest
 from ompy.data.convertor import ContiguousConvertor
-from ompy.engine.virtual import RankFailed
+from ompy.engine.virtual_engine import RankFailed
 from ompy.frameworks.pml import STANDARD, PmlWrapper
-from ompy.mpi.world import world_of
+from ompy.mpi.predefined_comms import world_of
 from ompy.runtime.process import RankProcess
-from ompy.runtime.virtual import VirtualJob
+from ompy.runtime.virtual_job import VirtualJob
 from worlds import monitored, registry, run
 
 from ompy_pml_monitoring import output

@@ -11,7 +11,7 @@ from ompy.frameworks.catalog import CATALOG
 from ompy.mca.registry import Registry
 from ompy.mca.settings import gather_settings
 from ompy.runtime.process import RankProcess
-from ompy.runtime.virtual import VirtualJob
+from ompy.runtime.virtual_job import VirtualJob
 
 Program = Callable[[RankProcess], Any]
 

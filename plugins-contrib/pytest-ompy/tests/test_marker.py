@@ -8,7 +8,7 @@ import pytest
 
 BAD = {
     "": "the number of ranks is missing, as in n=4",
-    "4": "write n=4; the arguments are n, timeout, world, seeds, mca and unreceived",
+    "4": "write n=4; the arguments are n, timeout, world, seeds, mca, unreceived and check",
     "n=4, ranks=3": "has no argument ranks; the arguments are n, timeout",
     "n=0": "a number of ranks from 1 to 512, or a list of such, is needed",
     "n='4'": "a number of ranks from 1 to 512",
@@ -25,6 +25,8 @@ BAD = {
     "n=2, mca='btl self'": 'as in mca={"btl": "self,tcp"}',
     "n=2, mca={'btl_tcp_eager_limt': 1}": "did you mean btl_tcp_eager_limit?",
     "n=2, unreceived='maybe'": "'error' or 'ignore' is needed",
+    "n=2, check=1": "True or False is needed",
+    "n=2, check=True, world='virtual'": "check is of the real world",
 }
 
 

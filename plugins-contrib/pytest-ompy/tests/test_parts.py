@@ -163,12 +163,12 @@ def test_a_channel_says_that_nobody_is_there() -> None:
 
 
 def test_several_ranks_at_one_door(monkeypatch) -> None:
-    door, theirs = channels.make_door()
+    registration_socket, theirs = channels.make_registration_sockets()
     for rank in (1, 0):
-        monkeypatch.setenv(channels.DOOR, str(os.dup(theirs.fileno())))
-        mine = channels.knock(rank, os.memfd_create("stacks"))
-        assert channels.DOOR not in os.environ
-        known = channels.answer(door)
+        monkeypatch.setenv(channels.REGISTRATION, str(os.dup(theirs.fileno())))
+        mine = channels.register_rank(rank, os.memfd_create("stacks"))
+        assert channels.REGISTRATION not in os.environ
+        known = channels.receive_registration(registration_socket)
         assert (known.rank, known.pid) == (rank, os.getpid())
         known.channel.send("hello")
         assert mine.receive() == {"what": "hello"}
@@ -177,10 +177,10 @@ def test_several_ranks_at_one_door(monkeypatch) -> None:
         os.close(known.stacks)
     theirs.close()
     with pytest.raises(channels.GoneError):
-        channels.answer(door)
-    door.close()
+        channels.receive_registration(registration_socket)
+    registration_socket.close()
     with pytest.raises(RuntimeError, match="the plugin starts this program"):
-        channels.knock(0, 0)
+        channels.register_rank(0, 0)
 
 
 def test_time_limits() -> None:

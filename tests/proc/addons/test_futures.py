@@ -9,9 +9,10 @@ import time
 import zipfile
 from pathlib import Path
 
+import ompy
 import pytest
 
-from tests.support.effort import effort
+from tests.support.effort import THOROUGH, effort
 
 pytestmark = pytest.mark.proc
 
@@ -216,11 +217,92 @@ print("on", MPI.COMM_WORLD.allreduce(1))
     assert sorted(done.stdout.splitlines()) == sorted(expected)
 
 
-def test_workers_that_would_have_to_be_started(tmp_path: Path) -> None:
-    done = job(1, script(tmp_path, "MPIPoolExecutor(2)"))
-    assert done.returncode == 1
-    assert "dynamic processes" in done.stderr
-    assert "ompy-run -n N python -m mpi4py.futures script.py" in done.stderr
+STARTED = """
+with MPIPoolExecutor(3, initializer=note) as pool:
+    print(pool.num_workers, *pool.map(square, range(4)), pool.submit(noted_here).result())
+with ProcessPoolExecutor() as pool:
+    print(pool.num_workers, type(pool.submit(noted_here).exception()).__name__)
+pool = MPIPoolExecutor(2)
+print(type(pool.submit(os._exit, 3).exception()).__name__)
+pool.shutdown()
+with MPIPoolExecutor(2, python_exe="/there/is/none") as pool:
+    print(type(pool.submit(square, 1).exception()).__name__)
+"""
+
+
+@pytest.mark.parametrize("launched", [True, False])
+def test_workers_that_are_started(launched: bool, tmp_path: Path) -> None:
+    """By a rank of a job, and by a program that nobody launched."""
+    path = script(tmp_path, STARTED)
+    if launched:
+        done = job(1, path)
+    else:
+        path.write_text(path.read_text().replace("from mpi4py", "from ompy", 1))
+        dropin = Path(ompy.__file__).parent / "dropin"
+        variables = {**os.environ, "PYTHONPATH": str(dropin)}
+        done = subprocess.run(
+            [sys.executable, path],
+            env=variables,
+            capture_output=True,
+            text=True,
+            timeout=BOUND,
+            check=False,
+        )
+    assert done.returncode == 0, done
+    lines = ["3 0 1 4 9 3", "1 NameError", "BrokenExecutor", "BrokenExecutor"]
+    assert done.stdout.splitlines() == lines
+    assert "the job goes on without it" in done.stderr
+
+
+UNGUARDED = """
+from mpi4py.futures import MPIPoolExecutor
+try:
+    print(MPIPoolExecutor(2).submit(abs, -1).result())
+except Exception as problem:
+    print(type(problem).__name__, problem)
+"""
+
+
+def test_a_program_that_starts_workers_wherever_it_is_imported(tmp_path: Path) -> None:
+    path = tmp_path / "unguarded.py"
+    path.write_text(UNGUARDED)
+    done = job(1, path)
+    assert "RuntimeError" in done.stdout + done.stderr
+    assert "if __name__ == '__main__':" in done.stdout + done.stderr
+
+
+SERVED = """
+import sys, time
+from mpi4py import MPI
+from mpi4py.futures import MPIPoolExecutor
+from ompy.addons.futures.spawned import serve_service
+
+def wait_for_service():
+    for _ in range(1000):
+        try:
+            return MPI.Lookup_name("numbers")
+        except MPI.Exception:
+            time.sleep(0.01)
+
+if __name__ == "__main__":
+    parent = MPI.Comm.Get_parent()
+    if parent == MPI.COMM_NULL:
+        group = MPI.COMM_SELF.Spawn(sys.executable, [__file__], maxprocs=2)
+        wait_for_service()
+        with MPIPoolExecutor(service="numbers") as pool:
+            print(pool.num_workers, *pool.map(abs, range(-3, 0)))
+        group.Disconnect()
+    else:
+        serve_service("numbers")
+        parent.Disconnect()
+"""
+
+
+def test_workers_that_wait_for_a_client(tmp_path: Path) -> None:
+    path = tmp_path / "served.py"
+    path.write_text(SERVED)
+    done = job(1, path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "2 3 2 1\n", ""), done
 
 
 KILLED = """
@@ -244,7 +326,10 @@ except BrokenExecutor as problem:
 ENDED_MAX = 20  # s; arbitrary: a death is believed after 5 s where messages may be on their way
 
 
-@pytest.mark.parametrize("options", [(), ("--mca", "btl", "self,tcp"), ("--mca", "pml", "bfo")])
+WAYS = [(), ("--mca", "btl", "self,tcp"), ("--mca", "pml", "bfo")]
+
+
+@pytest.mark.parametrize("options", WAYS if THOROUGH else WAYS[2:])
 @pytest.mark.parametrize("seed", range(effort(1)))
 def test_workers_that_are_killed_break_the_pool_and_not_the_job(
     options: tuple[str, ...], seed: int, tmp_path: Path

@@ -19,7 +19,7 @@ from .conftest import assert_gone
 pytestmark = pytest.mark.proc
 
 ROOT = Path(__file__).parents[3]
-TRIALS = int(os.environ.get("OMPY_EXIT_TRIALS", "4"))
+TRIALS = int(os.environ.get("OMPY_EXIT_TRIALS", "2"))
 WAYS = [
     ("gemini", "smsg", 0),
     ("aries", "mailboxes", 0),

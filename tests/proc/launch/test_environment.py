@@ -99,7 +99,7 @@ def test_python_is_ours_when_no_environment_is_active(launch):
 
 
 def test_descriptors_of_ranks(launch):
-    """Standard streams and the door; nothing of the agent or of other ranks."""
+    """Standard streams and the registration socket; nothing of the agent or of other ranks."""
     code = (
         "import os\n"
         "print(sorted(os.readlink(f'/proc/self/fd/{n}').split(':')[0] for n in range(30)\n"

@@ -82,7 +82,7 @@ HALF_WAY = """
 import time
 from mpi4py import MPI
 comm = MPI.COMM_WORLD
-room = bytearray(2_000_000)
+room = bytearray(10_000_000)  # takes longer than the first looks at it
 if comm.rank == 0:
     comm.Send(room, dest=1)
 else:

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.effort import THOROUGH
+
 pytestmark = pytest.mark.proc
 
 EXECUTED = ("--mca", "plm_base_fork_ranks", "0")
@@ -153,7 +155,7 @@ def normal(text):
     return re.sub(r"0x[0-9a-f]+", "0x", text)
 
 
-@pytest.mark.parametrize("name", ENDS)
+@pytest.mark.parametrize("name", ENDS if THOROUGH else [*ENDS][::2])
 def test_the_end_is_the_same(launch, tmp_path, name):
     (tmp_path / "program.py").write_text(f"import os, sys\n{ENDS[name]}\n")
     forked, executed = both_ways(launch, "python", "program.py")

@@ -15,20 +15,24 @@ pytestmark = pytest.mark.proc
 CASES = ["lock", "flush", "fence", "post", "complete"]
 ERROR_AFTER = 60  # s; arbitrary: the news come in milliseconds, and are believed after 5 s
 
-PROGRAM = f"""
+CREATED = 'MPI.Win.Create(array("i", [0] * 4096), 4, comm=comm)'
+ALLOCATED = "MPI.Win.Allocate(4096 * 4, 4, comm=comm)"
+IN_SHARED_MEMORY = ["fence", "post", "complete"]  # others succeed: a target has no part in them
+
+PROGRAM = """
 import json, os, signal, time
 from array import array
 from mpi4py import MPI
 
 signal.signal(signal.SIGTERM, lambda *_: None)
-comm, cases = MPI.COMM_WORLD, {CASES!r}
+comm, cases = MPI.COMM_WORLD, CASES
 case, dies = (cases + ["dies"])[comm.rank], len(cases)
-windows = {{name: MPI.Win.Create(array("i", [0] * 4096), 4, comm=comm) for name in cases}}
+windows = {name: MADE for name in cases}
 for win in windows.values():  # they have all met
     win.Fence()
     win.Put(array("i", [1]), (comm.rank + 1) % comm.size)
     win.Fence()
-if case == "dies":
+if case == "dies" and "lock" in windows:
     windows["lock"].Lock(0)
     windows["flush"].Lock(dies)
     windows["flush"].Unlock(dies)
@@ -69,16 +73,17 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def errors(launch, osc, **settings):
+def errors(launch, osc, cases=CASES, made=CREATED, **settings):
     """What each survivor saw."""
+    program = PROGRAM.replace("CASES", repr(cases)).replace("MADE", made)
     options = [*PATIENT, "--mca", "osc", osc]
     for name, value in settings.items():
         options += ["--mca", name, value]
-    done = launch.python(len(CASES) + 1, PROGRAM, *options)
+    done = launch.python(len(cases) + 1, program, *options)
     assert done.code == 128 + 9, done
-    assert f"Rank {len(CASES)} was killed by signal 9" in done.err
+    assert f"Rank {len(cases)} was killed by signal 9" in done.err
     said = [json.loads(line) for line in done.out.splitlines()]
-    assert sorted(case for case, *_ in said) == sorted(CASES), done
+    assert sorted(case for case, *_ in said) == sorted(cases), done
     assert all(failed and took < ERROR_AFTER for _, failed, _, took in said), said
     return said
 
@@ -90,6 +95,20 @@ def test_over_messages(launch, btl) -> None:
 
 def test_over_copies(launch) -> None:
     errors(launch, "rdma,pt2pt", btl="self,sm")
+
+
+@pytest.mark.parametrize("words", ["0", "1"])
+def test_in_shared_memory(launch, words) -> None:
+    """By words of the memory: what will not come is not waited for."""
+    said = errors(
+        launch,
+        "sm",
+        IN_SHARED_MEMORY,
+        ALLOCATED,
+        btl="self,sm",
+        osc_sm_word_locks=words,
+    )
+    assert len(said) == 3
 
 
 def over(provider):

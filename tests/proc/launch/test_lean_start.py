@@ -32,3 +32,10 @@ def test_a_relay_and_an_agent_of_another_host() -> None:
     found = imported("-c", "import ompy.runtime.relay, ompy.runtime.remote_agent")
     assert "ompy.runtime.machines.relaying" in found
     assert not found & HEAVY
+
+
+def test_a_passive_agent_with_its_coordinator() -> None:
+    found = imported("-c", "import ompy.runtime.passive.agent")
+    assert "ompy.runtime.machines.joining" in found
+    assert "ompy.runtime.machines.assembly" in found
+    assert not found & HEAVY

@@ -91,7 +91,9 @@ def test_what_ranks_warn_of() -> None:
 def test_where_ranks_are_when_a_job_takes_too_long() -> None:
     """They have half a second to say so; loading what makes JSON takes as long."""
     stuck = "c.recv(source=1 - c.rank)\n"
-    code, events = told("--timeout", "3", sys.executable, "-c", PROGRAM + stuck)
+    code, events = told(
+        "--no-deadlock-detection", "--timeout", "3", sys.executable, "-c", PROGRAM + stuck
+    )
     assert code == 110
     found = {(event["event"], event.get("rank")) for event in events}
     assert {("rank report", 0), ("rank report", 1)} <= found, events

@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 import pytest
-from ompy.trace.files import read_trace
+from ompy.trace.trace_files import read_trace
 
 from tests.support.effort import THOROUGH
 

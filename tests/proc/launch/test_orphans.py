@@ -18,7 +18,7 @@ from .conftest import PATIENCE, assert_gone, wait_until_asleep
 
 pytestmark = pytest.mark.proc
 
-TRIALS = int(os.environ.get("OMPY_KILL_TRIALS", "24"))
+TRIALS = int(os.environ.get("OMPY_KILL_TRIALS", "10"))
 FIRST_SEED = int(os.environ.get("OMPY_KILL_SEED", "0"))
 
 UP = "os.write(1, b'up\\n')\n"

@@ -103,6 +103,15 @@ def test_abort_ends_with_its_own_code():
     ranks.assert_no_agent()
 
 
+def test_ranks_that_wait_for_each_other_for_ever():
+    program = "from ompy import MPI; c = MPI.COMM_WORLD; c.recv(source=(c.rank + 1) % 3)"
+    ranks = Ranks(3, "stuck", "-c", program)
+    codes, _, err = ranks.wait()
+    assert codes == [-signal.SIGTERM] * 3, err
+    assert "ompy: deadlock: ranks 0-2 can never go on; each waits for the next: 0 -> 1" in err
+    ranks.assert_no_agent()
+
+
 def test_the_end_of_the_agent_is_the_end_of_its_ranks():
     program = "from ompy import MPI\nMPI.COMM_WORLD.Barrier(); print('up', flush=True)\nwhile 1: 0"
     ranks = Ranks(2, "agent", "-c", program)

@@ -88,7 +88,7 @@ def test_the_key_is_neither_on_a_command_line_nor_in_an_environment(hosts, proce
 
 @nightly
 def test_login_scripts_may_print(hosts):
-    noisy = 'echo "Welcome, nothing to see"\n' + HERE
+    noisy = 'echo "Admit, nothing to see"\n' + HERE
     assert hosts(MPI + "print(c.size)", last=noisy).out == "4\n" * 4
 
 
@@ -99,14 +99,14 @@ REFUSALS = [
     ("exec sleep 1000\n", "it was not ready within 0.3 s"),
     ("exec yes\n", "no agent was started, only this was said"),
     (
-        "exec " + sys.executable + ' -c "import os; from ompy.runtime import greeting as g;'
+        "exec " + sys.executable + ' -c "import os; from ompy.runtime import agent_start as g;'
         " from ompy.runtime.control import Kind, encode;"
         " f = dict(version='0.0.1', pid=1, cores=1);"
         ' os.write(1, g.BANNER + encode(Kind.READY, f))"\n',
         "ompy is 0.0.1 on host a and",
     ),
     (
-        f"exec {sys.executable} -c 'import os; from ompy.runtime.greeting import BANNER;"
+        f"exec {sys.executable} -c 'import os; from ompy.runtime.agent_start import BANNER;"
         ' os.write(1, BANNER + b"x" * 100)\'\n',
         "its agent talks nonsense",
     ),
@@ -244,7 +244,8 @@ def test_an_agent_that_says_nothing_is_lost_in_two_seconds(hosts, processes):
 def test_an_agent_that_was_ready_and_never_begins(hosts):
     mute = (
         f"exec {sys.executable} -c 'import os, time; from ompy import __version__ as v;"
-        " from ompy.runtime.greeting import BANNER; from ompy.runtime.control import Kind, encode;"
+        " from ompy.runtime.agent_start import BANNER;"
+        " from ompy.runtime.control import Kind, encode;"
         " facts = dict(version=v, pid=1, cores=1);"
         " os.write(1, BANNER + encode(Kind.READY, facts)); time.sleep(1000)'\n"
     )

@@ -24,10 +24,15 @@ while words[0].startswith("-"):
 os.environ["OMPY_TEST_HOST"] = host
 whom, way, place = (os.environ.get("OMPY_TEST_TAMPER") or "::-1").split(":")
 agent = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+def read(reading):
+    try:
+        return os.read(reading, 65536)
+    except ConnectionResetError:  # who wrote is gone: the end, as any other
+        return b""
 def pump(reading, writing, direction):
     done = 0
     with open(os.path.join({folder!r}, host + "." + direction), "wb", 0) as record:
-        while data := os.read(reading, 65536):
+        while data := read(reading):
             record.write(data)
             at = int(place) - done
             if (whom, way) == (host, direction) and 0 <= at < len(data):

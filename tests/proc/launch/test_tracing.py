@@ -56,7 +56,12 @@ def test_from_the_job_to_the_picture(launch, tmp_path) -> None:
     }
     listed = ompy("trace", folder)
     assert (listed.returncode, listed.stderr) == (0, "")
-    rows = [line.split(maxsplit=7) for line in listed.stdout.splitlines()[1:]]
+    table, calls = listed.stdout.split("\n\n")
+    (row,) = calls.splitlines()[1:]
+    assert " ".join(row.split()[3:]) == (
+        "Barrier MPI_COMM_WORLD #1 sm: a fragment without data <string>:13"
+    )
+    rows = [line.split(maxsplit=7) for line in table.splitlines()[1:]]
     assert [row[2:] for row in rows] == [
         ["0", "1", "7", "10", "B", "Eager Send (Immediate)"],
         ["0", "1", "7", "5000", "B", "Eager Send (Immediate)"],
@@ -116,8 +121,132 @@ def test_what_cannot_be_traced_or_shown(launch, tmp_path) -> None:
     assert "--rank A" in ompy("trace", tmp_path, "--peer", 1).stderr
 
 
+COLLECTIVES = """
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+buffer = bytearray(8000)
+for _ in range(3):
+    comm.Allreduce(MPI.IN_PLACE, [buffer, MPI.DOUBLE], op=MPI.MAX)
+comm.Bcast(buffer, root=1)
+comm.allgather(comm.rank)
+half = comm.Split(comm.rank % 2)
+half.Ibarrier().Wait()
+half.Free()
+try:
+    comm.Bcast(buffer, root=9)
+except MPI.Exception:
+    pass
+"""
+
+
+@pytest.mark.parametrize("coll", ["tuned,basic", "sm,tuned,basic"])
+def test_a_program_of_collectives(launch, tmp_path, coll) -> None:
+    """It is never answered that there is no such message: the calls are there."""
+    folder = tmp_path / "t"
+    result = launch.python(4, COLLECTIVES, "--trace", folder, "--mca", "coll", coll)
+    assert (result.code, result.err) == (0, "")
+    listed = ompy("trace", folder)
+    assert (listed.returncode, listed.stderr) == (0, "")
+    rows = listed.stdout.splitlines()[1:]
+    names = [row.split()[3] for row in rows]
+    assert names[:6] == ["Allreduce"] * 3 + ["Bcast", "allgather", "Split"]
+    assert names.count("Ibarrier") == 2
+    assert "8000 B, MAX" in rows[0]
+    assert rows[0].endswith("<string>:6")
+    assert "objects, as messages" in rows[4]
+    (wrong,) = [row for row in rows if "root 9" in row]
+    assert "MPI_ERR_ROOT at ranks 0-3" in wrong
+    only = ompy("trace", folder, "--call", "allreduce", "--from", 2, "--count", 1).stdout
+    assert only.startswith("call 2: Allreduce of 8000 B, MAX, MPI_COMM_WORLD #2\nserved by ")
+    assert ("in shared memory" in only) == ("sm" in coll)
+    assert ("  round 1      8000 B" in only) == ("sm" not in coll)
+    _drawn(folder, tmp_path, "sm" in coll)
+
+
+def _drawn(folder, tmp_path, memory: bool) -> None:
+    """More than twenty messages take several pages; what has none says why."""
+    one = ompy("trace", folder, "--sequence", tmp_path / "p.svg", "--call", "Allreduce")
+    if memory:
+        assert "they were served in shared memory" in one.stderr
+        return
+    assert one.returncode == 0, one.stderr
+    all_pages = ompy("trace", folder, "--sequence", tmp_path / "a.svg")
+    assert [line.split(":")[1] for line in all_pages.stdout.splitlines()][:1] == [" 20 message(s)"]
+    assert (tmp_path / "a-2.svg").exists()
+    part = ompy(
+        "trace", folder, "--calls", "--sequence", tmp_path / "b.mmd", "--from", 3, "--count", 25
+    )
+    assert part.stdout.split(": ")[1] == "25 message(s)\n"
+    assert ompy("trace", folder, "--tag", -5).stderr.count("the tag of Allreduce") == 3
+
+
+def test_calls_that_are_no_collectives(launch, tmp_path) -> None:
+    result = launch.python(2, MESSAGES, "--trace", tmp_path / "t")
+    assert result.code == 0
+    rows = ompy("trace", tmp_path / "t", "--calls", "--rank", 0).stdout.splitlines()[1:]
+    assert ["to 1, tag 8" in row for row in rows] == [False, False, False, True, False]
+    assert "Ssend (rank 0)" in rows[3]
+    number = rows[2].split()[0]
+    told = ompy("trace", tmp_path / "t", "--call", number).stdout
+    assert "Send of 200000 B, to 1, tag 7" in told
+    assert "rank 0 at <string>:6 in <module>" in told
+    drawn = ompy("trace", tmp_path / "t", "--call", number, "--sequence", tmp_path / "m.svg")
+    assert drawn.stdout.endswith("1 message(s)\n")
+    for wrong in (("--call", 99), ("--call", "Gather"), ("--call", 1, "--tag", 7), ("--from", 99)):
+        assert ompy("trace", tmp_path / "t", *wrong).returncode
+
+
+OTHERS = """
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+window = MPI.Win.Allocate(64, comm=comm)
+window.Fence()
+window.Put(bytearray(8), 1 - comm.rank)
+window.Fence()
+window.Free()
+again = comm.Allreduce_init(MPI.IN_PLACE, [bytearray(8), MPI.DOUBLE])
+for _ in range(2):
+    again.Start()
+    again.Wait()
+again.Free()
+between = MPI.Intracomm.Create_intercomm(MPI.COMM_SELF, 0, comm, 1 - comm.rank)
+between.Barrier()
+comm.barrier()
+"""
+
+
+def test_windows_persistent_calls_and_two_groups(launch, tmp_path) -> None:
+    """Each of them is one call of both ranks, or a rank's own."""
+    result = launch.python(2, OTHERS, "--trace", tmp_path / "t")
+    assert (result.code, result.err) == (0, "")
+    rows = ompy("trace", tmp_path / "t", "--calls").stdout.splitlines()[1:]
+    names = [row.split()[3] for row in rows]
+    for name in ("Win.Allocate", "Win.Free", "Allreduce_init", "barrier"):
+        assert names.count(name) == 1, rows
+    assert (names.count("Win.Fence"), names.count("Win.Put")) == (2, 2)
+    assert (names.count("Request.Start"), names.count("Request.Wait")) == (4, 4)
+    assert sum("inter: straight to the other group" in row for row in rows) == 1
+
+
+def test_nothing_stands_in_front_of_an_untraced_program(launch, tmp_path) -> None:
+    code = "from mpi4py import MPI; c = MPI.COMM_WORLD; c.Barrier()\n"
+    code += "import sys; print('ompy.calls' in sys.modules, 'ompy.check' in sys.modules)\n"
+    code += "print(hasattr(MPI.Intracomm.Barrier, 'ompy_call_traced'))\n"
+    plain = launch.python(1, code)
+    assert plain.out.split() == ["False", "False", "False"]
+    traced = launch.python(1, code, "--trace", tmp_path / "t")
+    assert traced.out.split() == ["True", "True", "True"]
+
+
+def test_a_traced_job_may_be_checked(launch, tmp_path) -> None:
+    result = launch.python(2, MESSAGES, "--trace", tmp_path / "t", "--check")
+    assert result.code == 0, result.err
+    rows = ompy("trace", tmp_path / "t", "--calls").stdout.splitlines()
+    assert len(rows) == 10
+
+
 def test_a_timeout_says_where_every_rank_is(launch) -> None:
-    result = launch.python(2, STUCK, "--timeout", 3)
+    result = launch.python(2, STUCK, "--no-deadlock-detection", "--timeout", 3)
     assert result.code == 110
     for rank in (0, 1):
         said = result.err[result.err.index(f"ompy: rank {rank} ") :]

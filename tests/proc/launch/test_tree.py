@@ -191,7 +191,7 @@ def test_ctrl_z_is_no_silence_in_a_tree(tree, processes):
 @nightly
 @pytest.mark.parametrize("where", ["launcher", "relay"])
 def test_an_agent_killed_while_others_start_is_known_at_once(tree, processes, where):
-    """The launcher's own, or one that has greeted: nobody waits for the last host then."""
+    """The launcher's own, or one that is ready: nobody waits for the last host then."""
     host = os.uname().nodename if where == "launcher" else "b"
     last = f'if [ "$OMPY_TEST_HOST" = e ]; then exec sleep 1000; fi\n{HERE}'
     hosts = ("--host", f"{os.uname().nodename}:1") if where == "launcher" else ()
@@ -201,7 +201,7 @@ def test_an_agent_killed_while_others_start_is_known_at_once(tree, processes, wh
     while len(found := remote_processes(processes).get(name, ())) < count:
         assert time.monotonic() < deadline
         time.sleep(0.01)
-    time.sleep(0.5)  # they have greeted
+    time.sleep(0.5)  # they are ready
     began = time.monotonic()
     os.kill(min(found) if where == "launcher" else sorted(found)[1], signal.SIGKILL)
     result = running.end()

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from ompy import MPI
 from ompy.frameworks import exchange
 from ompy.frameworks.pml import STANDARD, SYNCHRONOUS
-from ompy.mpi.world import world_of
+from ompy.mpi.predefined_comms import world_of
 from ompy.runtime.process import RankProcess
 
 from tests.support.effort import effort
@@ -257,7 +257,9 @@ def test_every_form_is_as_the_model(kind: Any, sending: int) -> None:
             comm.Free()
 
         btl = data.draw(st.sampled_from(("self,sm", "self,tcp", "self,usnic")))
-        virtual(size, program, seed=seed, btl=btl)
+        # with the least of it, blocks have room beside each other, or go as messages
+        slot = data.draw(st.sampled_from((64, 256, 65536)))
+        virtual(size, program, seed=seed, btl=btl, coll_sm_fragment_size=slot)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(exchange, "STANDARD", sending)

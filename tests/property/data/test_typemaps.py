@@ -14,9 +14,11 @@ from types import ModuleType
 import pytest
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
-from ompy.data import slabs_numpy, slabs_plain
+from ompy.data import loops, slabs_numpy, slabs_plain
+from ompy.data.convertor import Convertor
+from ompy.data.loops import convertor_of_runs, shape_of
 from ompy.data.strided import StridedConvertor
-from ompy.data.typemap import Loop, Piece, loop
+from ompy.data.typemap import Loop, Piece, Run, loop
 from ompy.mpi import constants
 from ompy.mpi.datatype import Datatype
 from ompy.mpi.predefined import DATATYPES
@@ -241,8 +243,24 @@ def examine(pair: Pair, count: int, cuts: list[int], order: list[int], copying: 
     memory = bytearray((index * 7 + index // 256) % 256 for index in range(high - low + 11))
     expected = bytes(memory[place + shift] for place in places)
     node = loop(count, layout.extent, layout.node)
-    convertor = StridedConvertor(memoryview(memory), shift + layout.displacement, node)
-    convertor._copying = copying
+    convertor: Convertor | None
+    if copying is loops:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(loops, "TABLE_MOST", 1 << 16)  # interpreted too
+            runs = loops.Elements(layout.displacement, layout.node, layout.extent).runs(count)
+        assert (runs is None) == (not expected)
+        assume(runs is not None)
+        assert runs is not None
+        assert runs.size == len(expected)
+        assert (runs.first, runs.last) == (low, high + 1)
+        assert convertor_of_runs(memory, shift, runs, True) is not None
+        assert convertor_of_runs(memory[: high + shift], shift, runs, True) is None
+        assert convertor_of_runs(memory[6:], shift - 6, runs, True) is None
+        convertor = convertor_of_runs(memoryview(memory), shift, runs, True)
+        assert convertor is not None
+    else:
+        convertor = StridedConvertor(memoryview(memory), shift + layout.displacement, node)
+        convertor._copying = copying
     assert convertor.size == len(expected)
     edges = sorted({0, len(expected), *(cut % (len(expected) + 1) for cut in cuts)})
     ranges = list(pairwise(edges))
@@ -266,7 +284,7 @@ every = given(
     st.integers(0, 4),
     st.lists(st.integers(0, 10_000), max_size=6),
     st.permutations(range(7)),
-    st.sampled_from(MODULES),
+    st.sampled_from((*MODULES, loops)),
 )
 test_any_range_of_any_type = PROFILE(every(examine))
 
@@ -323,3 +341,46 @@ def test_runs_of_many_lengths(copying: ModuleType, lengths: list[int], data: st.
     size = pair[0].size
     cuts = data.draw(st.lists(st.integers(0, 3 * size), max_size=4))
     examine(pair, data.draw(st.integers(1, 3)), cuts, [2, 0, 1], copying)
+
+
+@PROFILE
+@given(
+    st.integers(1, 5),
+    st.integers(1, 9),
+    st.sampled_from([1, 2, 4, 7, 8, 16]),
+    st.integers(0, 9),
+    st.integers(0, 40),
+    st.lists(st.integers(0, 1 << 16), max_size=4),
+)
+def test_loops_in_loops(
+    outer: int, inner: int, length: int, gap: int, more: int, cuts: list[int]
+) -> None:
+    """Every range of runs in two loops, with and without gaps, is copied right both ways."""
+    stride = length + gap
+    node = Loop(outer, inner * stride + more + 1, Loop(inner, stride, Run(length)))
+    assert shape_of(node) == (inner, stride, node.stride, length)
+    memory = bytearray(index * 7 % 251 for index in range(node.high + 6))
+    expected = b"".join(memory[3 + at : 3 + at + size] for at, size in node.blocks(0))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loops, "TABLE_MOST", 1 << 16)  # interpreted too
+        runs = loops.Elements(0, node, 0).runs(1)
+    assert runs is not None
+    convertor = convertor_of_runs(memory, 3, runs, True)
+    assert convertor is not None
+    edges = sorted({0, node.size, *(cut % (node.size + 1) for cut in cuts)})
+    for begin, end in pairwise(edges):
+        target = bytearray(end - begin + 2)
+        assert convertor.pack(begin, memoryview(target)[1:-1]) == end - begin
+        assert bytes(target) == b"\0" + expected[begin:end] + b"\0"
+    whole = bytearray(node.size + 2)
+    convertor.pack_at(memoryview(whole), 2, node.size)
+    assert bytes(whole[2:]) == expected
+    fresh = bytes((index * 31 + 1) % 256 for index in range(node.size))
+    model = bytearray(memory)
+    for at, (place, size) in zip(range(0, node.size, length), node.blocks(3), strict=True):
+        model[place : place + size] = fresh[at : at + size]
+    for begin, end in reversed(list(pairwise(edges))):
+        assert convertor.unpack(begin, memoryview(fresh)[begin:end]) == end - begin
+    assert memory == model
+    assert convertor.unpack_from(memoryview(b"xx" + fresh), 2, node.size) == node.size
+    assert memory == model

@@ -24,10 +24,10 @@ from ompy.data.constants import ANY_SOURCE, ANY_TAG
 from ompy.data.convertor import ContiguousConvertor, Convertor, GrowingConvertor
 from ompy.data.errors import ERR_TRUNCATE
 from ompy.data.request import Request
-from ompy.engine.virtual import Deadlock
+from ompy.engine.virtual_engine import Deadlock
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.pml import BUFFERED, READY, STANDARD, SYNCHRONOUS
-from ompy.net.virtual import Rail
+from ompy.net.virtual_network import Rail
 from ompy.runtime.process import RankProcess
 
 from tests.sim.p2p.programs import pattern, send, wind_on, world

@@ -66,10 +66,10 @@ def _calls(
             patch.setattr(FailingModule, name, counting)
         job = failing_world(programs, [rail, rail], process=kind)
     log = [name for name, _, _ in job.net.log]
-    farewells = log.count("FAREWELL")
+    barrier_rounds = log.count("FINAL_BARRIER")
     for name in ("alloc", "send"):
-        counted[name] -= farewells
-    return counted, sum(job.net.moved.values()), [name for name in log if name != "FAREWELL"]
+        counted[name] -= barrier_rounds
+    return counted, sum(job.net.moved.values()), [name for name in log if name != "FINAL_BARRIER"]
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

@@ -6,8 +6,8 @@ from collections import Counter
 from typing import Any
 
 from ompy.frameworks.pml import STANDARD
-from ompy.trace.messages import messages
-from ompy.trace.sequence import arrange
+from ompy.trace.message_events import messages
+from ompy.trace.sequence_diagram import arrange
 
 from tests.sim.p2p.programs import buffer, pattern, send, world
 from tests.support.failing_rails import US, FailingRail, Fault, failing_world
@@ -44,7 +44,7 @@ def test_the_dance_is_seen_and_nothing_is_sent_again_blindly() -> None:
     told = [
         (event.name, event.rank, dict(event.fields))
         for event in job.events()
-        if event.layer == "pml.bfo" and event.name not in ("FAREWELL", "DROPPED", "RAIL")
+        if event.layer == "pml.bfo" and event.name not in ("FINAL_BARRIER", "DROPPED", "RAIL")
     ]
     steps = [(name, rank, about["what"]) for name, rank, about in told if name != "DANCE"]
     assert steps == [

@@ -11,7 +11,7 @@ from ompy.frameworks.btl import GET, PUT
 from tests.sim.ob1.programs import one_message
 from tests.support.failing_rails import READ, WRITE, FailingRail, failing_world
 
-OURS = {"LEAVE", "FAREWELL", "CREDIT"}  # pml/ob1/README.md, pml/bfo/README.md
+OURS = {"LEAVE", "FINAL_BARRIER", "CREDIT"}  # pml/ob1/README.md, pml/bfo/README.md
 RIGHT, LEFT = 0, 1  # from the sender, to it
 STREAM = FailingRail(flags=0, eager_limit=1024, rndv_eager_limit=500, max_send_size=2048)
 # rail, bytes of the message, and what the drawing has from top to bottom

@@ -28,7 +28,7 @@ FOUND = {
     930: "a put that waited for room kept its registration when its rail died",
     1365: "a refused RNDV was blamed on the rail of a registration",
     13604: "a PUT had answered the RNDV that failed, and its FRAGs were under way at the restart",
-    16740: "a message of sendi came back when its sender had said farewell",
+    16740: "a message of sendi came back when its sender had said BYE",
     84072: "a receive took a queued RGET when its sender was lost already",
     109721: "an ACK for the rest of a message overtook the PUT that acknowledges its RNDV",
 }

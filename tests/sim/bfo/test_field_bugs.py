@@ -28,9 +28,9 @@ from ompy.frameworks.context import RankContext
 from ompy.frameworks.nic.verbs import Completion, Opcode, Status
 from ompy.frameworks.pml import STANDARD
 from ompy.net.fault_rules import FaultRule
-from ompy.net.virtual import Rail
+from ompy.net.virtual_network import Rail
 from ompy.runtime.process import RankProcess
-from ompy.runtime.virtual import VirtualJob
+from ompy.runtime.virtual_job import VirtualJob
 from ompy_components.btl.openib.completions import CompletionRoom
 
 from tests.sim.ob1.programs import exchange, one_message
@@ -125,7 +125,7 @@ def in_mid_transfer(size: int, seconds: float) -> Any:
 def test_false_positive_a_peer_that_computes_in_mid_transfer(btl: str) -> None:
     job, processes = job_on_rails(in_mid_transfer(5_000_000, 5), btl)
     assert not rail_events(processes)
-    assert job.conductor.time > 5 * SECOND
+    assert job.scheduler.time > 5 * SECOND
 
 
 @pytest.mark.parametrize("btl", BTLS)

@@ -13,12 +13,12 @@ import pytest
 from ompy.data.constants import ANY_SOURCE
 from ompy.data.convertor import ContiguousConvertor
 from ompy.data.errors import ERR_PROC_FAILED, MPIError
-from ompy.engine.virtual import Deadlock, RankFailed
+from ompy.engine.virtual_engine import Deadlock, RankFailed
 from ompy.frameworks.btl import GET, PUT
 from ompy.frameworks.pml import STANDARD, SYNCHRONOUS
 from ompy_components.pml.bfo import headers
-from ompy_components.pml.bfo.messages import SendMessage
-from ompy_components.pml.bfo.rails import Rails
+from ompy_components.pml.bfo.failed_message import SendMessage
+from ompy_components.pml.bfo.rail_events import Rails
 from ompy_components.pml.bfo.receiving import BfoReceiving
 from ompy_components.pml.bfo.sending import BfoSending
 from ompy_components.pml.ob1 import headers as ob1_headers
@@ -340,7 +340,7 @@ def test_all_rails_gone_is_a_clean_error(begin: Any) -> None:
     faults = [Fault("lost", "MATCH", 1), Fault("lost", "MATCH", 2)]
     job = failing_world([_lost(begin)] * 2, [STREAM] * 2, faults, lossy=True)
     assert job.results == [ERR_PROC_FAILED] * 2
-    assert job.conductor.time < 10_000 * US
+    assert job.scheduler.time < 10_000 * US
     last = [event for event in job.processes[0].context.rail_events if event.last]
     assert [(event.messages, event.bytes, event.pause) for event in last] == [(0, 0, 0)]
 

@@ -1,7 +1,7 @@
 """A rail goes while a rank leaves: over the other one all hear of it, and nobody waits in vain.
 
 The world is run once without a fault to know when the rank begins to finalize, and then with one
-near that time: LEAVE, farewells and whatever is under way then are lost with the rail.
+near that time: LEAVE, barrier_rounds and whatever is under way then are lost with the rail.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from random import Random
 import pytest
 from ompy.data.constants import ANY_SOURCE
 from ompy.data.convertor import ContiguousConvertor
-from ompy.engine.virtual import Deadlock
+from ompy.engine.virtual_engine import Deadlock
 from ompy.frameworks.pml import STANDARD
 from ompy.net.fault_rules import NEVER, FaultRule
 from ompy.runtime.process import RankProcess
-from ompy.runtime.virtual import VirtualJob
+from ompy.runtime.virtual_job import VirtualJob
 
 from tests.sim.bfo.test_mixtures import RAILS, settings_of
 from tests.sim.p2p.programs import world

@@ -9,8 +9,8 @@ import pytest
 from ompy.frameworks.pml import STANDARD
 from ompy.frameworks.rail_events import RailEvent
 from ompy.net.fault_rules import NEVER, FaultRule
-from ompy.net.virtual import Rail
-from ompy.runtime.virtual import VirtualJob
+from ompy.net.virtual_network import Rail
+from ompy.runtime.virtual_job import VirtualJob
 
 from tests.sim.p2p import programs
 from tests.support.effort import THOROUGH

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 from ompy.frameworks.bml import Rail
 from ompy.frameworks.btl import PUT, Endpoint
-from ompy.runtime.virtual import VirtualJob
+from ompy.runtime.virtual_job import VirtualJob
 from ompy_components.pml.bfo.headers import RESTART_NAMES
-from ompy_components.pml.bfo.pieces import LATE_MAX, Paces
+from ompy_components.pml.bfo.put_pieces import LATE_MAX, Paces
 
 from tests.sim.ob1.programs import one_message
 from tests.support.effort import effort
@@ -26,7 +26,7 @@ RAIL = FailingRail(
     pipeline_frag_size=PIECE,
     pipeline_send_length=0,  # no FRAGs, which would dance
 )
-DANCE = set(RESTART_NAMES.values()) - {"FAREWELL"}
+DANCE = set(RESTART_NAMES.values()) - {"FINAL_BARRIER"}
 
 
 def names(job: VirtualJob) -> Counter[str]:

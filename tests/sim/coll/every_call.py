@@ -15,7 +15,10 @@ from ompy.frameworks.call_kinds import KINDS
 
 COUNT = 4
 Call = Callable[[Any], Any]
-BETWEEN_GROUPS = frozenset({"Create_intercomm", "Merge"})  # see tests/sim/coll/test_between.py
+# see tests/sim/coll/test_between.py, tests/sim/io, tests/proc/launch/test_spawn.py
+BETWEEN_GROUPS = frozenset({"Create_intercomm", "Merge", "Spawn", "Accept", "Connect"}) | {
+    name for name in KINDS if name.lower().startswith("file.")
+}
 
 
 def _mine(comm: Any, count: int = COUNT) -> np.ndarray:
@@ -124,6 +127,7 @@ def _made(name: str, comm: Any) -> Any:
         "Create_dist_graph_adjacent": lambda: comm.Create_dist_graph_adjacent(other, other),
         "Create_dist_graph": lambda: comm.Create_dist_graph([comm.rank], [1], other),
         "Dup": comm.Dup,
+        "Idup": lambda: _waited(comm.Idup()),
         "Create": lambda: comm.Create(comm.group),
         "Split": lambda: comm.Split(0, -comm.rank),
         "Split_type": lambda: comm.Split_type(MPI.COMM_TYPE_SHARED),
@@ -134,6 +138,12 @@ def _made(name: str, comm: Any) -> Any:
     found = made.size, made.rank
     made.Free()
     return found
+
+
+def _waited(begun: tuple[Any, Any]) -> Any:
+    made, request = begun
+    request.Wait()
+    return made
 
 
 def _window(name: str, comm: Any) -> Any:
@@ -162,7 +172,7 @@ def every_call() -> dict[str, Call]:
         if name.startswith("Win."):
             way = _in_window if name in {"Win.Fence", "Win.Free"} else _window
             made[name] = partial(way, name.removeprefix("Win.") if way is _in_window else name)
-        elif name in {"Dup", "Sub"} or name.startswith(("Create", "Split")):
+        elif name in {"Dup", "Idup", "Sub"} or name.startswith(("Create", "Split")):
             made[name] = partial(_made, name)
         elif name[0].islower():
             _both_roots(made, name, partial(_objects, name))

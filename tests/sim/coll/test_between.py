@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from ompy import MPI
 from ompy.frameworks.call_kinds import KINDS
-from ompy.mpi.world import world_of
+from ompy.mpi.predefined_comms import world_of
 from ompy.runtime.call_account import account, complaint
 from ompy.runtime.process import RankProcess
 

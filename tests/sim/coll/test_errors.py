@@ -14,7 +14,7 @@ from ompy.frameworks.coll import TAG_GATHER
 from ompy.frameworks.coll_base.blocks import Subtree
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.pml import STANDARD
-from ompy.mpi.world import world_of
+from ompy.mpi.predefined_comms import world_of
 from ompy.runtime.process import RankProcess
 
 from tests.sim.coll.shapes import PLAIN, Board, noise, single

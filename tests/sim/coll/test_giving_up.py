@@ -7,16 +7,17 @@ with an error that says so or with the right result, and the communicator serves
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import pytest
 from ompy import MPI
 from ompy.frameworks.call_order import TAG_NUMBER
-from ompy.mpi.world import world_of
+from ompy.mpi.predefined_comms import world_of
 from ompy.runtime.process import RankProcess
 from ompy_components.pml.ob1.abandoning import STALE
 
-from tests.support.effort import effort
+from tests.support.effort import THOROUGH, effort
 from tests.support.worlds import virtual
 
 
@@ -81,6 +82,9 @@ MATRIX = [
 ]
 
 
+CELLS = [*product((2, 5), ("sm", "tcp"))]
+
+
 def attempt(comm: Any, call: Call, fails: bool) -> tuple[str, Any]:
     """What comes of a call: a result, the user's own exception, or MPI's."""
     try:
@@ -92,8 +96,7 @@ def attempt(comm: Any, call: Call, fails: bool) -> tuple[str, Any]:
 
 
 @pytest.mark.parametrize("seed", range(effort(1)))
-@pytest.mark.parametrize("btl", ["sm", "tcp"])
-@pytest.mark.parametrize("ranks", [2, 5])
+@pytest.mark.parametrize(("ranks", "btl"), CELLS if THOROUGH else CELLS[1:3])
 @pytest.mark.parametrize(("name", "failing"), MATRIX)
 def test_others_are_told(name: str, failing: int, ranks: int, btl: str, seed: int) -> None:
     call, _ = CALLS[name]

@@ -8,16 +8,17 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable
 from functools import partial
+from itertools import product
 from typing import Any
 
 import pytest
 from ompy.data.convertor import ContiguousConvertor
 from ompy.data.errors import ERR_PROC_FAILED, MPIError
 from ompy.mpi.errors import MPIException
-from ompy.mpi.world import world_of
+from ompy.mpi.predefined_comms import world_of
 from ompy.runtime.process import RankProcess
 
-from tests.support.effort import effort
+from tests.support.effort import THOROUGH, effort
 from tests.support.worlds import virtual
 
 PATIENCE = 50  # ms of virtual time
@@ -25,6 +26,7 @@ PATIENCE = 50  # ms of virtual time
 BOUND = 3 * PATIENCE * 1_000_000 + 2_000_000_000
 LARGE = 200_000
 SEEDS = effort(1)
+CELLS = [*product((3, 5), ("tcp", "sm"))]  # ranks and BTL
 
 
 def numbers(count: int = 1) -> array[int]:
@@ -89,8 +91,7 @@ def program(
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
-@pytest.mark.parametrize("btl", ["tcp", "sm"])
-@pytest.mark.parametrize("ranks", [3, 5])
+@pytest.mark.parametrize(("ranks", "btl"), CELLS if THOROUGH else CELLS[1:3])
 @pytest.mark.parametrize("call", [*CALLS, *RING_CALLS])
 def test_nobody_waits_for_ever(call: str, ranks: int, btl: str, seed: int) -> None:
     pml = ("ob1", "bfo")[(ranks + seed) % 2]
@@ -114,7 +115,7 @@ def test_a_context_that_is_used_again_is_abandoned_like_any_other() -> None:
         number = old._state().communicator.context_id
         abandoned.ranks.add(1)  # as after an ABANDON: from then on what goes is remembered
         old.Free()
-        world._state().world.next_context = number
+        world._state().world.ids.following = number
         comm = world.Dup()._state().communicator
         assert comm.context_id == number
         if world.rank == 1:

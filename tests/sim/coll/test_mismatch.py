@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from ompy import MPI
-from ompy.mpi.world import world_of
+from ompy.mpi.predefined_comms import world_of
 from ompy.runtime.call_account import account, complaint
 from ompy.runtime.process import RankProcess
 
@@ -28,7 +28,8 @@ WAYS = {
     "tuned": {"btl": "self,sm", "coll": "tuned,basic"},
     "basic-tcp": {"btl": "self,tcp", "coll": "basic"},
 }
-SHARES = 40  # a world each: all pairs in one would keep thousands of communicators
+# a world each: all pairs in one would keep thousands of communicators
+SHARES = 40 if THOROUGH else 80
 TAKEN = range(SHARES) if THOROUGH else range(1)  # the nightly run has all pairs
 LATE = 2_000_000  # ns; arbitrary: long after the other has made its call
 

@@ -34,10 +34,20 @@ SETTINGS = {"default": {}, "narrow": NARROW, "window": WINDOW, "sent": SENT}
 SUM = PREDEFINED["MPI_SUM"]
 
 
-@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
-@pytest.mark.parametrize("size", range(2, 10) if THOROUGH else (2, 3, 5))
-@pytest.mark.parametrize("name", [*programs.PROGRAMS])
-def test_operation_does_what_mpi_says(name: str, size: int, settings: dict[str, int]) -> None:
+# in CI each operation meets each setting and each size, but not each pair of the two
+CELLS = [
+    (name, size, setting)
+    for number, name in enumerate(programs.PROGRAMS)
+    for size in (range(2, 10) if THOROUGH else (2, 3, 5))
+    for place, setting in enumerate(SETTINGS)
+    if THOROUGH or size == (2, 3, 5)[(number + place) % 3]
+]
+
+
+@pytest.mark.parametrize(("name", "size", "setting"), CELLS)
+def test_operation_does_what_mpi_says(name: str, size: int, setting: str) -> None:
+    settings = SETTINGS[setting]
+
     def program(comm: Communicator) -> None:
         assert isinstance(getattr(comm.coll, name).__self__, SmColl)
         programs.PROGRAMS[name](comm)

@@ -9,7 +9,7 @@ from ompy_components.coll.tuned.decision import ALGORITHMS
 
 from tests.sim.coll import programs
 from tests.sim.coll.test_reference import WAYS, run
-from tests.support.effort import THOROUGH
+from tests.support.effort import THOROUGH, effort
 
 # test_reference has these run by basic; the nightly sweep runs them by tuned too
 BY_BASIC = {
@@ -54,7 +54,7 @@ def test_forced_algorithm_does_what_mpi_says(name: str, word: str, size: int) ->
 @pytest.mark.parametrize("size", range(1, 10) if THOROUGH else (2, 3, 6))
 @pytest.mark.parametrize("word", ALGORITHMS["barrier"])
 def test_nobody_leaves_a_barrier_before_all_have_come(word: str, size: int) -> None:
-    for seed in range(5):
+    for seed in range(effort(5)):
         done = [-1] * size
         program = partial(programs.barrier, done)
         run(program, size, seed=seed, coll="tuned,basic", coll_tuned_barrier_algorithm=word)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from ompy.engine.virtual import RankFailed
+from ompy.engine.virtual_engine import RankFailed
 from ompy.frameworks.conduit import Category, Token
 
 from tests.support.conduit_worlds import SEGMENT, ConduitRank, conduit_world
@@ -177,7 +177,7 @@ def test_who_waits_for_a_flag_does_not_spin(name: str) -> None:
             rank.medium(1 - rank.rank, REQUEST, b"x" * number, number)
         rank.wait(lambda: len(asked) == rounds)
         engine: Any = rank.context.engine
-        steps.append(engine.conductor.steps)
+        steps.append(engine.scheduler.steps)
         return len(asked)
 
     made = conduit_world(program, name=name, messages="mailboxes", nic={"late": 60})

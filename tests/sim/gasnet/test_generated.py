@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ompy.engine.virtual import RankFailed
+from ompy.engine.virtual_engine import RankFailed
 from ompy_components.conduit.gni import headers
 from ompy_components.conduit.gni.rdma.engine import RdmaEngine
 from ompy_components.conduit.gni.smsg import SmsgTransport
@@ -42,7 +42,7 @@ NICS_GONE = (628, 978, 1031)  # NICs of which ranks never slept again, or hardly
 
 @pytest.mark.parametrize("number", NICS_GONE)
 def test_a_rank_whose_nic_has_gone_sleeps(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ompy.engine.virtual.STEPS_MAX", 100_000)
+    monkeypatch.setattr("ompy.engine.virtual_engine.STEPS_MAX", 100_000)
     gasnet_random.once(gasnet_random.draw(number))
 
 

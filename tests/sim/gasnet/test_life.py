@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from ompy.engine.virtual import RankFailed
+from ompy.engine.virtual_engine import RankFailed
 from ompy.frameworks.conduit import CLIENT_HANDLERS
 from ompy.gasnet import PAGE_SIZE, BadArgument, NotInitialised
 

@@ -11,7 +11,7 @@ from ompy.mpi.errors import MPIException
 from ompy.mpi.markers import IN_PLACE
 from ompy.mpi.operation import OP_NULL, OPERATIONS, Op
 from ompy.mpi.predefined import DATATYPES
-from ompy.mpi.world import world_of
+from ompy.mpi.predefined_comms import world_of
 from ompy.runtime.process import RankProcess
 
 INT = DATATYPES["INT"]

@@ -12,9 +12,9 @@ from ompy.mpi.errors import MPIException
 from ompy.mpi.markers import IN_PLACE
 from ompy.mpi.operation import OPERATIONS, Op
 from ompy.mpi.predefined import DATATYPES
+from ompy.mpi.predefined_comms import world_of
 from ompy.mpi.request import Prequest, Request
 from ompy.mpi.status import Status
-from ompy.mpi.world import world_of
 from ompy.runtime.process import RankProcess
 
 INT = DATATYPES["INT"]

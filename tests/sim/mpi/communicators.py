@@ -15,7 +15,7 @@ from ompy.mpi.errors import MPIException
 from ompy.mpi.group import GROUP_EMPTY, Group
 from ompy.mpi.info import Info
 from ompy.mpi.intracomm import Intracomm
-from ompy.mpi.world import self_of, world_of
+from ompy.mpi.predefined_comms import self_of, world_of
 from ompy.runtime.process import RankProcess
 
 
@@ -89,6 +89,30 @@ def splits(process: RankProcess) -> None:
     with pytest.raises(MPIException):
         comm.Split(-1)
     assert type(turned) is Intracomm
+
+
+def made_again_and_again(process: RankProcess) -> None:
+    """With memory for the agreement and before there is any, whatever ids are free."""
+    comm, own = world_of(process).Dup(), self_of(process)
+    rank, size = comm.rank, comm.size
+    kept = []
+    for turn in range(14):
+        if turn % 5 == rank % 5:
+            kept.append(own.Dup())  # ids that are free elsewhere are not here
+        copy = comm.Dup()
+        part = comm.Split(rank % 3, -rank)
+        last = comm.Split(0 if rank == size - 1 else UNDEFINED)
+        turned = comm.Create(comm.Get_group().Incl(range(size - 1, -1, -1)))
+        assert (last == COMM_NULL) == (rank < size - 1)
+        assert turned.rank == size - 1 - rank
+        assert part.allgather(rank) == [r for r in range(size - 1, -1, -1) if r % 3 == rank % 3]
+        ids = comm.allgather((number(copy), number(turned), number(part)))
+        assert {pair[:2] for pair in ids} == {ids[0][:2]}
+        assert len({ids[r][2] for r in range(rank % 3, size, 3)}) == 1
+        for made in (copy, part, turned, *([last] if last else [])):
+            made.Free()
+    for made in (*kept, comm):
+        made.Free()
 
 
 def groups(process: RankProcess) -> None:
@@ -234,6 +258,7 @@ PROGRAMS = (
     "duplicates",
     "ids_differ_between_members",
     "splits",
+    "made_again_and_again",
     "groups",
     "attributes",
     "error_handlers",

@@ -14,10 +14,10 @@ from ompy.mpi.errors import MPIException
 from ompy.mpi.markers import BUFFER_AUTOMATIC
 from ompy.mpi.matched import MESSAGE_NO_PROC
 from ompy.mpi.predefined import DATATYPES
+from ompy.mpi.predefined_comms import self_of, world_of
 from ompy.mpi.request import Prequest, Request
 from ompy.mpi.requeststate import RequestState
 from ompy.mpi.status import Status
-from ompy.mpi.world import self_of, world_of
 from ompy.runtime.process import RankProcess
 
 from tests.support.effort import effort

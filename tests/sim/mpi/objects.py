@@ -11,9 +11,9 @@ from ompy.data.constants import ANY_SOURCE, PROC_NULL
 from ompy.data.errors import ERR_ROOT, ERR_TRUNCATE
 from ompy.mpi.errors import MPIException
 from ompy.mpi.operation import OPERATIONS, Op
+from ompy.mpi.predefined_comms import world_of
 from ompy.mpi.request import Request
 from ompy.mpi.status import Status
-from ompy.mpi.world import world_of
 from ompy.runtime.process import RankProcess
 
 MESSAGES: tuple[Any, ...] = (

@@ -13,9 +13,9 @@ from ompy.mpi.datatype import Datatype
 from ompy.mpi.errors import MPIException
 from ompy.mpi.matched import Message
 from ompy.mpi.predefined import BYTE, DATATYPES
+from ompy.mpi.predefined_comms import self_of, world_of
 from ompy.mpi.request import REQUEST_NULL, Prequest, Request
 from ompy.mpi.status import Status
-from ompy.mpi.world import self_of, world_of
 from ompy.runtime.process import RankProcess
 
 DOUBLE = DATATYPES["DOUBLE"]

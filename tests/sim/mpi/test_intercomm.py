@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from ompy import MPI
 from ompy.data.errors import MPIError
-from ompy.mpi.between import _create
-from ompy.mpi.world import world_of
+from ompy.mpi.between import create_by
+from ompy.mpi.predefined_comms import world_of
 from ompy.runtime.process import RankProcess
 
 from tests.sim.coll.test_between import Side, between
@@ -204,7 +204,7 @@ def test_groups_that_share_a_process() -> None:
     def program(process: RankProcess) -> int:
         world = world_of(process)
         with pytest.raises(MPIError, match="rank 0 .* is in both groups"):
-            _create(world._state(), Leaders())
+            create_by(world._state(), Leaders())
         return world.allreduce(1)
 
     assert virtual(2, program, btl=BTL).results == [2, 2]

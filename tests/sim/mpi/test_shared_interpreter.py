@@ -7,7 +7,7 @@ from typing import Any
 import greenlet
 import pytest
 from ompy import MPI
-from ompy.engine.virtual import RankFailed
+from ompy.engine.virtual_engine import RankFailed
 from ompy.mpi.interpreter import SharedInterpreter
 from ompy.runtime.process import RankProcess
 

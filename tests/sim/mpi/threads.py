@@ -10,9 +10,9 @@ from collections.abc import Callable
 from ompy.data.constants import ANY_SOURCE, PROC_NULL
 from ompy.mpi.buffering import attach_buffer, detach_buffer
 from ompy.mpi.markers import BUFFER_AUTOMATIC
+from ompy.mpi.predefined_comms import world_of
 from ompy.mpi.request import Request
 from ompy.mpi.status import Status
-from ompy.mpi.world import world_of
 from ompy.runtime.process import RankProcess
 
 from tests.support.effort import effort

@@ -15,8 +15,8 @@ from ompy.mpi.graphs import Distgraphcomm, Graphcomm
 from ompy.mpi.intracomm import Intracomm
 from ompy.mpi.markers import IN_PLACE
 from ompy.mpi.predefined import DATATYPES
+from ompy.mpi.predefined_comms import world_of
 from ompy.mpi.topocomm import Topocomm
-from ompy.mpi.world import world_of
 from ompy.runtime.process import RankProcess
 
 LARGE = 5000  # numbers: more than a fragment

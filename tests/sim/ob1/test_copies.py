@@ -15,7 +15,7 @@ from tests.support import copy_counting
 
 RAW, CONVERTOR = "ompy.raw", "ompy.data.convertor"
 KERNEL = "ompy.net.virtual_copy"
-WIRE = "ompy.net.virtual"
+WIRE = "ompy.net.virtual_network"
 NONE = {"btl_sm_single_copy_mechanism": "none"}
 PIPELINE = {
     "mpi_leave_pinned": 0, "btl_sm_flags": "send,put", "btl_sm_min_rdma_pipeline_size": 100_000,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from ompy.frameworks.btl import GET, PUT, SEND_ALWAYS_CALLBACK, UNHURRIED
-from ompy.net.virtual import Rail
+from ompy.net.virtual_network import Rail
 
 from tests.sim.ob1.programs import one_message, steps
 from tests.support.rdma_btl import RdmaModule, RdmaRail, rdma_world
@@ -29,7 +29,7 @@ def test_ten_to_one(kind: str, pinned: int) -> None:
     assert carried[1] * 9.9 < carried[0] < carried[1] * 10.1
     assert sum(carried) > 0.99 * SIZE
     alone = rdma_world(2, one_message(SIZE), rails[:1], pml_ob1_leave_pinned=pinned)
-    assert job.conductor.time < 0.95 * alone.conductor.time
+    assert job.scheduler.time < 0.95 * alone.scheduler.time
 
 
 @pytest.mark.parametrize("flags", [PUT, GET])
@@ -134,14 +134,14 @@ def test_tcp_over_two_networks() -> None:
     assert sum(carried.values()) == size
     assert carried["tcp[1]"] * 9.9 < carried["tcp[0]"] < carried["tcp[1]"] * 10.1
     alone = virtual(2, one_message(size, gather=True), rails=rails[:1], **settings)
-    assert job.conductor.time < 0.95 * alone.conductor.time
+    assert job.scheduler.time < 0.95 * alone.scheduler.time
 
 
 def test_the_world_keeps_to_a_rate() -> None:
     """However many chunks are sent at once: 1.1 MB take 8.8 ms at 1000 Mbit/s."""
     rails = (Rail("only", bandwidth=1000, jitter=0, latency=0, window=1_000_000),)
     job = virtual(2, one_message(SIZE), rails=rails, btl="self,tcp")
-    assert 8_800_000 < job.conductor.time < 9_500_000
+    assert 8_800_000 < job.scheduler.time < 9_500_000
 
 
 @pytest.mark.parametrize("kind", ["put", "get"])

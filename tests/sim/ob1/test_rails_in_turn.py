@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from ompy.mpi.world import world_of
-from ompy.net.virtual import Rail
+from ompy.mpi.predefined_comms import world_of
+from ompy.net.virtual_network import Rail
 from ompy.runtime.process import RankProcess
 from ompy_components.btl.usnic.module import UsnicModule
 

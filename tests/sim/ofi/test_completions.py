@@ -7,7 +7,7 @@ from ompy.conformance.remote_memory import Transfer
 from ompy.frameworks.atomics import AtomicOp, AtomicOperation, AtomicType
 from ompy.frameworks.btl import QUEUED
 from ompy.frameworks.nic.fabric import Completion
-from ompy_components.btl.ofi.records import Operation
+from ompy_components.btl.ofi.work_records import Operation
 
 from tests.support.ofi_worlds import SECOND, Between, Driver, Reading, expose, ofi, world
 

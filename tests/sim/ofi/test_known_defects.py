@@ -18,7 +18,7 @@ from ompy.frameworks.btl import (
     UNREACHABLE,
 )
 from ompy_components.btl.ofi.contexts import READ_MAX
-from ompy_components.btl.ofi.records import OfiFragment
+from ompy_components.btl.ofi.work_records import OfiFragment
 
 from tests.support.ofi_worlds import SECOND, Between, Driver, Hand, expose, ofi, world
 

@@ -6,7 +6,7 @@ import errno
 
 import pytest
 from ompy.conformance.fragment import Arrival
-from ompy.engine.virtual import VirtualEngine
+from ompy.engine.virtual_engine import VirtualEngine
 from ompy.frameworks.btl import (
     BAD_PARAM,
     ERROR_FATAL,
@@ -17,7 +17,7 @@ from ompy.frameworks.btl import (
 from ompy.frameworks.nic.fabric import Completion, MrMode
 from ompy.net.fault_rules import FaultRule
 from ompy_components.btl.ofi.headers import HEADER_SIZE, Header, Kind, Seal
-from ompy_components.btl.ofi.records import OfiFragment, Operation
+from ompy_components.btl.ofi.work_records import OfiFragment, Operation
 from ompy_components.nic.ofi_emulated.providers import PROVIDERS, UNUSABLE
 
 from tests.support.effort import effort

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ompy.net.virtual import Rail
-from ompy.runtime.virtual import VirtualJob
+from ompy.net.virtual_network import Rail
+from ompy.runtime.virtual_job import VirtualJob
 from ompy_components.btl.ofi.module import OfiModule
 
 from tests.sim.p2p import programs

@@ -46,7 +46,7 @@ def record(module: OfiModule) -> list[bytes]:
 def as_then(endpoint: OfiEndpoint, header: Header) -> None:
     """Have everything that wraps where it was before this message came."""
     window = endpoint.window
-    endpoint.farewell = 0
+    endpoint.bye_number = 0
     endpoint.generation = endpoint.path.life.number = header.generation
     if header.kind in (Kind.FRAGMENT, Kind.BYE):
         window.taken = window.told = header.number - 1
@@ -62,7 +62,12 @@ def state(driver: Driver, endpoint: OfiEndpoint) -> dict[str, object]:
     window, module = endpoint.window, ofi(driver)
     return {
         "heard": endpoint.heard,
-        "path": (endpoint.generation, endpoint.broken, endpoint.path.life.life, endpoint.farewell),
+        "path": (
+            endpoint.generation,
+            endpoint.broken,
+            endpoint.path.life.life,
+            endpoint.bye_number,
+        ),
         "window": (window.sent, window.acknowledged, window.taken, window.told),
         "told": (len(driver.inbox), len(driver.errors), len(driver.healed)),
         "paths": dict(module.failover.counted),
@@ -146,7 +151,7 @@ def test_a_recorded_message_is_not_heard_again(
         header = Header(message)
         module, window = ofi(driver), endpoint.window
         kept = (endpoint.generation, window.sent, window.acknowledged, window.taken)
-        farewell, number = endpoint.farewell, endpoint.path.life.number
+        bye_number, number = endpoint.bye_number, endpoint.path.life.number
         if driver.rank != header.rank:
             as_then(endpoint, header)
         before, counted = state(driver, endpoint), module.counters().get("replayed", 0)
@@ -163,7 +168,7 @@ def test_a_recorded_message_is_not_heard_again(
             assert module.counters()["replayed"] == counted + 2
             replays.append(header.kind)
         endpoint.generation, window.sent, window.acknowledged, window.taken = kept
-        window.told, endpoint.farewell = window.taken, farewell
+        window.told, endpoint.bye_number = window.taken, bye_number
         endpoint.path.life.number = number
         driver.world.meet(driver)
 

@@ -6,11 +6,11 @@ The provider makes another one and goes on, so nobody would ever hear of them.
 from __future__ import annotations
 
 import pytest
-from ompy.mpi.world import world_of
-from ompy.net.virtual import Rail
+from ompy.mpi.predefined_comms import world_of
+from ompy.net.virtual_network import Rail
 from ompy.runtime.fault_script import parse_spec
 from ompy.runtime.process import RankProcess
-from ompy.runtime.virtual import VirtualJob
+from ompy.runtime.virtual_job import VirtualJob
 
 from tests.support.effort import effort
 from tests.support.scripted_world import install
@@ -43,5 +43,5 @@ def test_what_was_taken_along_goes_again(btl: str, seed: int) -> None:
     results = job.run(program)
     for rank, found in enumerate(results):
         assert found == [(1 - rank, turn, 1000) for turn in range(5)]
-    assert job.conductor.time < LIMIT
+    assert job.scheduler.time < LIMIT
     assert any(sum(script.delivered) for script in scripts)

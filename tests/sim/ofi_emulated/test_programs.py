@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from ompy.frameworks.nic.fabric import Caps, MrMode
 from ompy.net.fault_rules import FaultRule
-from ompy.net.virtual import Rail
+from ompy.net.virtual_network import Rail
 
 from tests.support.effort import effort
 from tests.support.fabric_job import Rank, both, run
@@ -95,7 +95,7 @@ def test_one_seed_one_trace() -> None:
             trace=True,
             again_every=5,
         )
-        return [job.conductor.time, *job.events()]
+        return [job.scheduler.time, *job.events()]
 
     first = events(3)
     assert first == events(3)

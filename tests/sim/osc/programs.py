@@ -30,9 +30,11 @@ from ompy.mpi.errors import MPIException
 from ompy.mpi.memory import Get_address
 from ompy.mpi.operation import OPERATIONS, Op
 from ompy.mpi.predefined import DATATYPES
+from ompy.mpi.predefined_comms import self_of, world_of
 from ompy.mpi.windows import WIN_NULL, Win
-from ompy.mpi.world import self_of, world_of
 from ompy.runtime.process import RankProcess
+
+from tests.sim.osc.kinds import kinds  # noqa: F401 - a program, found by its name
 
 INT, DOUBLE = DATATYPES["INT"], DATATYPES["DOUBLE"]
 SUM, REPLACE, NO_OP, MAXLOC = (OPERATIONS[name] for name in ("SUM", "REPLACE", "NO_OP", "MAXLOC"))
@@ -244,9 +246,33 @@ def _missing(win: Win, target: int, address: int) -> None:
 def wrong_calls(process: RankProcess) -> None:
     """What the origin can know it says before anything is sent."""
     comm = world_of(process)
-    other = (comm.rank + 1) % comm.size
-    win = Win.Create(ints(0, 0, 0, 0), 4, comm=comm)
-    one = ints(1)
+    for allocate in (False, True):
+        win = _made(comm, 4, allocate)
+        _wrong_without_epochs(comm, win)
+        _wrong_under_a_lock(comm, win)
+        win.Fence(constants.MODE_NOSUCCEED)
+        fails(ERR_RMA_SYNC, win.Put, ints(1), comm.rank)
+        win.Free()
+        fails(ERR_WIN, win.Fence)
+    fails(ERR_WIN, WIN_NULL.Free)
+    fails(ERR_SIZE, Win.Allocate, -1, comm=self_of(process))
+    fails(ERR_DISP, Win.Allocate, 8, 0, comm=self_of(process))
+
+
+def _made(comm: Any, count: int, allocate: bool) -> Win:
+    """A window of so many integers, which are 0."""
+    if allocate:
+        return Win.Allocate(4 * count, 4, comm=comm)
+    return Win.Create(ints(*[0] * count), 4, comm=comm)
+
+
+def _wrong_without_epochs(comm: Any, win: Win) -> None:
+    one, other = ints(1), (comm.rank + 1) % comm.size
+    for call in (win.Put, win.Get, win.Accumulate, win.Rput, win.Rget, win.Raccumulate):
+        fails(ERR_RMA_SYNC, call, one, other)
+    fails(ERR_RMA_SYNC, win.Get_accumulate, one, ints(0), other)
+    fails(ERR_RMA_SYNC, win.Flush_local, other)
+    fails(ERR_RMA_SYNC, win.Flush_local_all)
     fails(ERR_RMA_SYNC, win.Put, one, other)
     fails(ERR_RMA_SYNC, win.Flush, other)
     fails(ERR_RMA_SYNC, win.Flush_all)
@@ -259,9 +285,19 @@ def wrong_calls(process: RankProcess) -> None:
     fails(ERR_RANK, win.Lock, comm.size)
     fails(ERR_ASSERT, win.Fence, 1 << 20)
     fails(ERR_ASSERT, win.Lock, other, constants.LOCK_SHARED, constants.MODE_NOSUCCEED)
+    fails(ERR_ASSERT, win.Lock_all, constants.MODE_NOSUCCEED)
+    fails(ERR_ASSERT, win.Start, win.group, constants.MODE_NOSUCCEED)
+    fails(ERR_ASSERT, win.Post, win.group, constants.MODE_NOSUCCEED)
     fails(ERR_RMA_FLAVOR, win.Attach, one)
-    fails(ERR_RMA_SHARED, win.Shared_query, other)
+    if win.flavor == constants.WIN_FLAVOR_CREATE:
+        fails(ERR_RMA_SHARED, win.Shared_query, other)
+
+
+def _wrong_under_a_lock(comm: Any, win: Win) -> None:
+    one, other = ints(1), (comm.rank + 1) % comm.size
     win.Lock(other)
+    fails(ERR_RMA_SYNC, win.Lock_all)
+    fails(ERR_RMA_SYNC, win.Unlock_all)
     fails(ERR_RMA_SYNC, win.Lock, other)
     fails(ERR_RMA_SYNC, win.Fence)
     fails(ERR_RMA_SYNC, win.Free)
@@ -286,19 +322,18 @@ def wrong_calls(process: RankProcess) -> None:
     win.Lock(comm.rank)
     win.Get_accumulate(none, none, comm.rank)
     win.Unlock(comm.rank)
-    win.Fence(constants.MODE_NOSUCCEED)
-    fails(ERR_RMA_SYNC, win.Put, one, other)
-    win.Free()
-    fails(ERR_WIN, win.Fence)
-    fails(ERR_WIN, WIN_NULL.Free)
-    fails(ERR_SIZE, Win.Allocate, -1, comm=self_of(process))
-    fails(ERR_DISP, Win.Allocate, 8, 0, comm=self_of(process))
 
 
 def tested_after_a_barrier(process: RankProcess) -> None:
     """What an origin has completed before both met, the target's Test finds at once."""
     comm = world_of(process)
-    win = Win.Create(ints(0), 4, comm=comm)
+    for allocate in (False, True):
+        win = _made(comm, 1, allocate)
+        _tested_after_a_barrier(comm, win)
+        win.Free()
+
+
+def _tested_after_a_barrier(comm: Any, win: Win) -> None:
     others = win.group.Excl([0])
     for _ in range(3):
         if comm.rank == 0:
@@ -312,15 +347,20 @@ def tested_after_a_barrier(process: RankProcess) -> None:
             comm.Barrier()
             comm.Barrier()
             assert win.Test()
-    win.Free()
 
 
 def active_targets(process: RankProcess) -> None:
     """Post and Start in any order, of parts of the ranks, several epochs one after the other."""
     comm = world_of(process)
+    for allocate in (False, True):
+        win = _made(comm, comm.size, allocate)
+        with memoryview(win).cast("i") as memory:
+            _active_targets(comm, win, memory)
+        win.Free()
+
+
+def _active_targets(comm: Any, win: Win, memory: Any) -> None:
     rank, size = comm.rank, comm.size
-    memory = ints(*[0] * size)
-    win = Win.Create(memory, 4, comm=comm)
     group = win.Get_group()
     after, before = group.Incl([(rank + 1) % size]), group.Incl([(rank - 1) % size])
     for turn in range(5):
@@ -340,7 +380,6 @@ def active_targets(process: RankProcess) -> None:
             while not win.Test():
                 comm.Iprobe()
         assert memory[(rank - 1) % size] == 100 * turn + (rank - 1) % size
-    win.Free()
 
 
 def busy_lock(process: RankProcess) -> None:
@@ -504,7 +543,10 @@ PROGRAMS = (
     "identity",
     "shared",
     "several_windows",
+    "kinds",
 )
+# of memory that is shared, if it can be
+IN_MEMORY = ("shared", "wrong_calls", "active_targets", "tested_after_a_barrier", "kinds")
 
 
 def everything(process: RankProcess) -> None:

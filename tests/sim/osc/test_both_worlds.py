@@ -16,8 +16,9 @@ SOURCE = "tests.sim.osc.programs"
 @pytest.mark.parametrize("program", programs.PROGRAMS)
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_virtual(program: str, ranks: int, seed: int) -> None:
-    rest = {"osc": "sm,pt2pt"} if program == "shared" else {}
-    btl = "self,tcp" if ranks == 3 and program != "shared" else "self,sm"
+    in_memory = program in programs.IN_MEMORY
+    rest = {"osc": "sm,pt2pt"} if in_memory else {}
+    btl = "self,tcp" if ranks == 3 and not in_memory else "self,sm"
     both("virtual", ranks, f"{SOURCE}:{program}", seed=seed, btl=btl, **rest)
 
 

@@ -11,10 +11,10 @@ from ompy.data.errors import ERR_PROC_FAILED
 from ompy.frameworks.osc_base.module import GRACE
 from ompy.mpi import constants
 from ompy.mpi.errors import MPIException
+from ompy.mpi.predefined_comms import world_of
 from ompy.mpi.windows import Win
-from ompy.mpi.world import world_of
 from ompy.runtime.process import RankProcess
-from ompy.runtime.virtual import NEWS
+from ompy.runtime.virtual_job import NEWS
 
 from tests.support.effort import THOROUGH, effort
 from tests.support.worlds import virtual

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 
 import pytest
-from ompy.net.virtual import Rail
+from ompy.net.virtual_network import Rail
 from ompy.runtime.fault_script import read_faults
-from ompy.runtime.virtual import VirtualJob
+from ompy.runtime.virtual_job import VirtualJob
 
 from tests.support import window_programs
 from tests.support.effort import THOROUGH, effort
@@ -41,7 +41,9 @@ OVER: dict[str, dict[str, object]] = {
 
 
 # what has few packets is cut earlier, and ofi's rail only
-CELLS = [("tcp", cut, seed) for cut in range(len(CUTS)) for seed in range(SEEDS)]
+# CI begins with 1: a link that is down in world 0 takes thirty times as long
+FIRST = 0 if THOROUGH else 1
+CELLS = [("tcp", cut, FIRST + seed) for cut in range(len(CUTS)) for seed in range(SEEDS)]
 CELLS += [("ofi and tcp", 0, seed) for seed in range(effort(1))]
 CELLS += [("openib", 2, 0), ("usnic", 1, 1)]
 if THOROUGH:

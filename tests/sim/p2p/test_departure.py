@@ -11,7 +11,7 @@ import pytest
 from ompy.data.convertor import ContiguousConvertor
 from ompy.frameworks.pml import STANDARD
 from ompy.runtime.process import RankProcess
-from ompy.runtime.virtual import NEWS
+from ompy.runtime.virtual_job import NEWS
 
 from tests.sim.p2p.programs import pattern, world
 from tests.support.worlds import virtual

@@ -15,8 +15,8 @@ import pytest
 from ompy.data.errors import ERR_IN_STATUS, ERR_PROC_FAILED
 from ompy.frameworks.btl import ERROR_FATAL
 from ompy.mpi.errors import MPIException
-from ompy.mpi.world import world_of
-from ompy.net.virtual import Rail
+from ompy.mpi.predefined_comms import world_of
+from ompy.net.virtual_network import Rail
 from ompy.runtime.process import RankProcess
 
 from tests.sim.p2p.test_leaving import PMLS

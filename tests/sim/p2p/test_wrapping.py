@@ -5,15 +5,15 @@ from __future__ import annotations
 import sys
 
 import pytest
-from ompy.engine.virtual import RankFailed
+from ompy.engine.virtual_engine import RankFailed
 from ompy.frameworks.catalog import CATALOG
 from ompy.frameworks.pml import STANDARD
+from ompy.mca.component_records import ComponentRecord
 from ompy.mca.discovery import scan_entry_points
 from ompy.mca.errors import ComponentError
-from ompy.mca.records import ComponentRecord
 from ompy.mca.registry import Registry
 from ompy.mca.settings import gather_settings
-from ompy.runtime.virtual import VirtualJob
+from ompy.runtime.virtual_job import VirtualJob
 
 from tests.sim.p2p import programs, wrappers
 from tests.sim.p2p.test_both_worlds import ALL
@@ -88,6 +88,8 @@ def test_every_call_of_the_contract_passes_every_wrapper() -> None:
             process.pml.waiting()
             process.pml.abandon(world, NOBODYS)
             process.pml.unreceived(world)
+            process.pml.resume_receives(world)
+            process.pml.revoke(world, NOBODYS)
             process.release(world)
 
         job = run(registry("one", "two"), body, 3)
@@ -95,7 +97,10 @@ def test_every_call_of_the_contract_passes_every_wrapper() -> None:
             outer = process.pml
             assert outer.calls == outer.inner.calls, program
             heard |= set(outer.calls)
-    assert heard == set(wrappers.CONTRACT) - wrappers.MADE_OF_OTHERS
+        # of worlds that come later, of who reads variables, of who asks whether ranks ever go on,
+        # of who watches the job
+        unheard = {"add_btl", "counted", "messages_to", "need", "traffic"}
+    assert heard == set(wrappers.CONTRACT) - wrappers.MADE_OF_OTHERS - unheard
 
 
 @pytest.mark.parametrize(

@@ -25,8 +25,8 @@ from ompy.frameworks.btl import (
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.proc import Proc
 from ompy.mca.registry import Registry
-from ompy.net.virtual import Rail
-from ompy.runtime.virtual import VirtualJob
+from ompy.net.virtual_network import Rail
+from ompy.runtime.virtual_job import VirtualJob
 
 from tests.support.worlds import registry
 

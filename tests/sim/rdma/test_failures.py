@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from ompy.frameworks.btl import BAD_PARAM, QUEUED, UNREACHABLE
 from ompy.net.base import LinkError
-from ompy.net.virtual import Rail
 from ompy.net.virtual_copy import VirtualCopy
+from ompy.net.virtual_network import Rail
 from ompy_components.btl.sm.component import SINGLE_COPY
 from ompy_components.btl.sm.layout import TABLE_SLOTS
 from ompy_components.btl.sm.module import SmModule
@@ -262,7 +262,7 @@ def test_nothing_is_left(way: str) -> None:
 def test_same_seed_same_trace() -> None:
     def lines(name: str, seed: int) -> list[str]:
         job = run(name, programs.many_at_once, seed=seed, trace=True, rails=NARROW)
-        return [event.line() for event in job.events()] + [str(job.conductor.time)]
+        return [event.line() for event in job.events()] + [str(job.scheduler.time)]
 
     for name in ("sm", "tcp"):
         assert lines(name, 5) == lines(name, 5)

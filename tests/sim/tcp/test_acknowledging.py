@@ -22,8 +22,8 @@ from ompy.frameworks.pml import STANDARD
 from ompy.frameworks.proc import Proc
 from ompy.net.base import Stream
 from ompy.net.scripted_sockets import ScriptedStream
-from ompy.net.virtual import Rail, VirtualStream
-from ompy.runtime.virtual import VirtualJob
+from ompy.net.virtual_network import Rail, VirtualStream
+from ompy.runtime.virtual_job import VirtualJob
 from ompy_components.btl.tcp.framing import ASKS, FRAME, FRAME_SIZE, JOIN_MAX
 from ompy_components.btl.tcp.link import Link
 
@@ -79,7 +79,7 @@ def test_a_ping_pong_has_as_many_frames_as_without(
 ) -> None:
     plain, acknowledged = frames(monkeypatch, "ob1", size), frames(monkeypatch, "bfo", size)
     assert plain >= 2 * TURNS
-    # ranks end one turn apart, so that a few belong to the last message or to the farewell
+    # ranks end one turn apart, so that a few belong to the last message or to BYE
     assert abs(acknowledged - plain) <= 4
 
 

@@ -8,10 +8,10 @@ from functools import partial
 from typing import Any
 
 import pytest
+from ompy.conformance.btl_worlds import World
 from ompy.conformance.driver import Driver
 from ompy.conformance.fragment import Fragment
 from ompy.conformance.suite import Worlds
-from ompy.conformance.world import World
 from ompy.frameworks.bml import RailArray
 from ompy.frameworks.btl import (
     ERROR_NONFATAL,
@@ -33,7 +33,7 @@ from ompy.net.faults import Cut
 from ompy.net.scripted import ScriptedFaults
 from ompy.net.scripted_sockets import ScriptedStream
 from ompy.net.sealed import SealedStream
-from ompy.net.virtual import Rail as Wire
+from ompy.net.virtual_network import Rail as Wire
 from ompy_components.btl.tcp.acknowledging import FailoverEndpoint
 from ompy_components.btl.tcp.component import COMPONENT
 from ompy_components.btl.tcp.connecting import Attempt

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 from ompy.data.errors import ERR_PROC_FAILED, MPIError
-from ompy.engine.virtual import RankFailed
+from ompy.engine.virtual_engine import RankFailed
 from ompy.frameworks.pml import STANDARD
 from ompy.frameworks.sealing import POLICIES
 from ompy.net.scripted import ScriptedFaults
 from ompy.net.sealed import SealedStream
-from ompy.net.virtual import Rail
+from ompy.net.virtual_network import Rail
 from ompy.runtime.fault_script import read_faults
-from ompy.runtime.virtual import VirtualJob
+from ompy.runtime.virtual_job import VirtualJob
 
 from tests.sim.p2p import programs
 from tests.support.effort import effort

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 from ompy.frameworks.btl import PUT
 from ompy.trace.chrome import chrome
-from ompy.trace.files import read_trace
 from ompy.trace.mermaid import mermaid
-from ompy.trace.messages import messages
-from ompy.trace.sequence import arrange
+from ompy.trace.message_events import messages
+from ompy.trace.sequence_diagram import arrange
 from ompy.trace.svg import svg
+from ompy.trace.trace_files import read_trace
 
 from tests.sim.ob1.programs import exchange, one_message
 from tests.sim.ob1.test_protocols import EXPECTED

@@ -12,12 +12,12 @@ import pytest
 from ompy.cli import trace_gasnet
 from ompy.gasnet import Gasnet
 from ompy.trace.chrome import chrome
-from ompy.trace.files import JobTrace, RankHeader
 from ompy.trace.mermaid import mermaid
 from ompy.trace.operation_sequence import arrange
 from ompy.trace.operations import Operation, Operations, is_of_program, operations
 from ompy.trace.sink import Event
 from ompy.trace.svg import svg
+from ompy.trace.trace_files import JobTrace, RankHeader
 
 from tests.support.gasnet_worlds import CONDUITS, run, traced
 
@@ -172,7 +172,7 @@ def test_what_needs_nobody_else() -> None:
     assert {each.way for each in own} == {"own rank", "own memory"}
     assert {each.way for each in found.all if each.name == "put"} == {"PSHM", "own memory"}
     names = {found.handler_name(each) for each in found.all if each.is_message}
-    assert names == {"ask", "answer", "barrier", "memset", "memset done", "farewell"}
+    assert names == {"ask", "answer", "barrier", "memset", "memset done", "exit barrier"}
 
 
 def test_a_trace_changes_nothing_and_is_the_same_for_the_same_seed() -> None:

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from ompy.conformance.btl_worlds import World
 from ompy.conformance.driver import Driver
 from ompy.conformance.suite import Worlds
-from ompy.conformance.wire import Wire
-from ompy.conformance.world import World
+from ompy.conformance.watched_network import Wire
 from ompy.frameworks.btl import BTL_OWNERSHIP, PRIORITY, UNREACHABLE
 from ompy.net.base import Address
 from ompy.net.faults import BlackHole, Corrupt, Drop, Duplicate, Fault, Reorder

@@ -24,7 +24,7 @@ from ompy_components.pml.bfo.dance import (
     SenderEvent,
     SenderState,
 )
-from ompy_components.pml.bfo.messages import Unreceived, row
+from ompy_components.pml.bfo.failed_message import Unreceived, row
 from ompy_components.pml.ob1 import states
 from ompy_components.pml.ob1.states import ReceiveState, SendState
 

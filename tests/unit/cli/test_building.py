@@ -26,10 +26,12 @@ from ompy.cli.building.preparing import write_sources
 from ompy.cli.building.processes import Forks, WorkFailed
 from ompy.cli.hot import BUSIEST, HOT, OFTEN, SHARED
 
+from tests.support.effort import THOROUGH
+
 ROOT = Path(__file__).resolve().parents[3]
 NEEDS_COMPILER = pytest.mark.skipif(not shutil.which("cc"), reason="there is no C compiler")
 # a typed memoryview; many declarations, without any
-COMPARED = ("ompy/net/ring", "ompy_components/pml/ob1/rails")
+COMPARED = ("ompy/net/ring", "ompy_components/pml/ob1/striping")
 ONE = """
 import sys
 from pathlib import Path
@@ -59,7 +61,7 @@ def prepared(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("name", COMPARED)
+@pytest.mark.parametrize("name", COMPARED if THOROUGH else COMPARED[1:])
 def test_it_is_what_cython_makes_of_the_module_alone(
     name: str, tree: Path, prepared: Path, tmp_path: Path
 ) -> None:

@@ -14,6 +14,10 @@ from ompy.frameworks.patience import PATIENCE
 from ompy.frameworks.pml import STANDARD
 from ompy.frameworks.schedule import Schedule, complete_schedule
 
+from tests.support.forms import interpreted_only
+
+pytestmark = interpreted_only  # what is below is played
+
 MATCHED = 99  # source of a request that can no longer be cancelled
 
 

@@ -12,7 +12,10 @@ from ompy.engine.timers import Timer
 from ompy.frameworks.exchange import WITHDRAWAL_TIMEOUT, Exchange
 from ompy.frameworks.schedule import CollectiveRequest, Progression, Schedule
 
+from tests.support.forms import interpreted_only
 from tests.unit.coll.test_exchange import MATCHED, FakeCommunicator, view
+
+pytestmark = interpreted_only  # what is below is played
 
 
 class FakeEngine:

@@ -13,6 +13,7 @@ from ompy.frameworks.coll_selection import Offer, SelectedColl
 from ompy.frameworks.exchange import Exchange
 from ompy.frameworks.schedule import Schedule
 
+from tests.support.forms import interpreted_only
 from tests.unit.coll.test_exchange import FakePml
 
 
@@ -40,6 +41,7 @@ def communicator() -> Any:
     )
 
 
+@interpreted_only
 def test_a_module_without_schedules_wins_blocking_calls_only() -> None:
     coll = selected(BlockingOnly, Scheduled)
     with pytest.raises(KeyError):
@@ -48,11 +50,13 @@ def test_a_module_without_schedules_wins_blocking_calls_only() -> None:
         next(coll.schedule_barrier(Exchange(coll.communicator, -1)))
 
 
+@interpreted_only
 def test_a_schedule_serves_blocking_calls_too() -> None:
     with pytest.raises(IndexError):
         selected(Scheduled, BlockingOnly).barrier()
 
 
+@interpreted_only
 def test_what_nobody_offers_is_not_there() -> None:
     assert not Scheduled.offers("bcast")
     with pytest.raises(MPIError) as caught:

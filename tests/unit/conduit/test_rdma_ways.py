@@ -6,8 +6,8 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from ompy_components.conduit.gni.rdma.pieces import get_pieces
-from ompy_components.conduit.gni.rdma.ways import BUFFERED, Place, Ways
+from ompy_components.conduit.gni.rdma.get_alignment import get_pieces
+from ompy_components.conduit.gni.rdma.transfer_choice import BUFFERED, Place, Ways
 from ompy_components.nic.gni.generations import GENERATIONS
 
 from tests.support.conduit_parameters import NAMES, values

@@ -12,7 +12,7 @@ import pytest
 from ompy.frameworks.conduit import ThreadMode
 from ompy.frameworks.nic.gni import Event, EventKind, ReturnCode
 from ompy.net.base import LinkError
-from ompy_components.conduit.gni import headers, joining, segment
+from ompy_components.conduit.gni import attaching, headers, segment
 from ompy_components.conduit.gni.locking import NoLock, SpinLock, nic_lock, queue_lock
 from ompy_components.conduit.gni.rdma.descriptors import DescriptorPool
 from ompy_components.conduit.gni.smsg import SmsgTransport, WorkQueue
@@ -194,7 +194,7 @@ def test_all_checks_of_the_segment_can_be_passed_by(noprobe: bool, asked: list[i
     chosen = values(physmem_pinnable_ratio=1.0, physmem_max=2000 << 12, physmem_noprobe=noprobe)
     context = SimpleNamespace(network=host)
     resources = cast("Any", SimpleNamespace(parameters=chosen, context=context))
-    assert joining._limit(resources, 1, 0) == 2000 << 12
+    assert attaching._limit(resources, 1, 0) == 2000 << 12
     assert host.asked == asked
 
 

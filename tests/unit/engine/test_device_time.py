@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from ompy.data.request import Waitable
-from ompy.engine.virtual import Conductor, VirtualEngine
+from ompy.engine.virtual_engine import Scheduler, VirtualEngine
 
 
-def alone() -> tuple[Conductor, VirtualEngine]:
-    conductor = Conductor(1)
-    return conductor, conductor.engine()
+def alone() -> tuple[Scheduler, VirtualEngine]:
+    scheduler = Scheduler(1)
+    return scheduler, scheduler.engine()
 
 
 def test_a_device_works_while_its_rank_computes() -> None:
-    conductor, engine = alone()
+    scheduler, engine = alone()
     seen: list[tuple[str, int]] = []
 
     def program() -> None:
@@ -24,12 +24,12 @@ def test_a_device_works_while_its_rank_computes() -> None:
         assert seen == [("first", 300), ("second", 700)]  # and no timer: nothing has been polled
         engine.progress()
 
-    conductor.run_engines([program])
+    scheduler.run_engines([program])
     assert seen[2][0] == "a poll's"
 
 
 def test_a_device_ends_a_wait() -> None:
-    conductor, engine = alone()
+    scheduler, engine = alone()
     done = Waitable()
 
     def program() -> int:
@@ -37,13 +37,13 @@ def test_a_device_ends_a_wait() -> None:
         assert engine.wait(done)
         return engine.now()
 
-    (ended,) = conductor.run_engines([program])
+    (ended,) = scheduler.run_engines([program])
     assert isinstance(ended, int)
     assert ended == 5_000
 
 
 def test_an_effect_may_lead_to_the_next() -> None:
-    conductor, engine = alone()
+    scheduler, engine = alone()
     times: list[int] = []
 
     def again() -> None:
@@ -57,17 +57,17 @@ def test_an_effect_may_lead_to_the_next() -> None:
         assert times == [10, 20, 30]
         engine.spend(35)
 
-    conductor.run_engines([program])
+    scheduler.run_engines([program])
     assert times == [10, 20, 30, 40]
 
 
 def test_a_cancelled_effect_does_not_happen() -> None:
-    conductor, engine = alone()
+    scheduler, engine = alone()
     seen: list[int] = []
 
     def program() -> None:
         engine.device_later(10, lambda: seen.append(1)).cancel()
         engine.spend(20)
 
-    conductor.run_engines([program])
+    scheduler.run_engines([program])
     assert seen == []

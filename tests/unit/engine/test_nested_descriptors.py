@@ -14,8 +14,8 @@ from ompy.engine.real import RealEngine
 from ompy.engine.wakeup import Wakeup
 from ompy.net.base import LinkError
 from ompy.net.real import RealNetwork
-from ompy.net.virtual import VirtualNetwork
-from ompy.runtime.world import LonelyWireUp
+from ompy.net.virtual_network import VirtualNetwork
+from ompy.runtime.singleton import SingletonWireUp
 
 from tests.support.nesting import LIMIT, deepest, depth
 
@@ -147,7 +147,7 @@ def test_a_library_may_close_what_the_loop_was_about_to_watch(loop: str) -> None
 @pytest.mark.parametrize("factory", ["uvloop", "asyncio"])
 def test_awaiting_beside_a_library(levels: int, factory: str) -> None:
     """The user's loop is woken by it, too, with no set of ours between."""
-    from ompy.engine.loops import new_loop
+    from ompy.engine.asyncio_loops import new_loop
 
     library = Library(levels)
     engine = RealEngine(1)
@@ -176,7 +176,7 @@ def test_awaiting_beside_a_library(levels: int, factory: str) -> None:
 @pytest.mark.parametrize("factory", ["uvloop", "asyncio"])
 def test_awaiting_beside_one_that_fills_the_limit(factory: str) -> None:
     """Then the rank looks every so often, and says so once."""
-    from ompy.engine.loops import new_loop
+    from ompy.engine.asyncio_loops import new_loop
 
     library = Library(LIMIT)
     engine = RealEngine(1)
@@ -220,7 +220,7 @@ def test_what_is_ready_among_both_kinds(use_epoll: bool) -> None:
 
 def test_networks_hand_libraries_descriptors_on() -> None:
     engine = RealEngine(1)
-    network = RealNetwork(engine, 0, LonelyWireUp())
+    network = RealNetwork(engine, 0, SingletonWireUp())
     library = Library(1)
     network.watch(library.descriptor)
     library.ring()

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 import pytest
 from ompy.data.errors import MPIError
 from ompy.data.request import Waitable
+from ompy.engine.asyncio_loops import new_loop
 from ompy.engine.base import Poller
-from ompy.engine.loops import new_loop
 from ompy.engine.real import RealEngine
 from ompy.engine.wakeup import Wakeup
 

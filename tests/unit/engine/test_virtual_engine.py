@@ -6,12 +6,12 @@ import pickle
 
 import pytest
 from ompy.data.request import Waitable
-from ompy.engine.virtual import POLL_COST, Conductor, Deadlock, RankFailed
+from ompy.engine.virtual_engine import POLL_COST, Deadlock, RankFailed, Scheduler
 
 
 def test_time_jumps_to_the_next_event() -> None:
-    conductor = Conductor(1)
-    engine = conductor.engine()
+    scheduler = Scheduler(1)
+    engine = scheduler.engine()
 
     def program() -> list[int]:
         times = [engine.now()]
@@ -25,7 +25,7 @@ def test_time_jumps_to_the_next_event() -> None:
         times.append(engine.now())
         return times
 
-    (times,) = conductor.run_engines([program])
+    (times,) = scheduler.run_engines([program])
     steps = [later - earlier for earlier, later in zip(times, times[1:], strict=False)]
     assert steps[0] == 10**12
     assert steps[1] in (500, 500 + POLL_COST)  # the engine may let others in between
@@ -33,10 +33,10 @@ def test_time_jumps_to_the_next_event() -> None:
 
 
 def test_spinning_on_progress_advances() -> None:
-    conductor = Conductor(1)
-    engine = conductor.engine()
+    scheduler = Scheduler(1)
+    engine = scheduler.engine()
     said: list[int] = []
-    conductor.after(100 * POLL_COST, lambda: said.append(1))
+    scheduler.after(100 * POLL_COST, lambda: said.append(1))
 
     def program() -> int:
         polls = 0
@@ -45,13 +45,13 @@ def test_spinning_on_progress_advances() -> None:
             polls += 1
         return polls
 
-    assert conductor.run_engines([program]) == [100]
+    assert scheduler.run_engines([program]) == [100]
 
 
 def test_the_seed_decides_who_goes_first() -> None:
     def order(seed: int) -> str:
-        conductor = Conductor(seed)
-        engines = [conductor.engine() for _ in range(5)]
+        scheduler = Scheduler(seed)
+        engines = [scheduler.engine() for _ in range(5)]
         said: list[str] = []
 
         def program(number: int) -> None:
@@ -59,7 +59,7 @@ def test_the_seed_decides_who_goes_first() -> None:
                 said.append(str(number))
                 engines[number].progress()
 
-        conductor.run_engines([lambda n=n: program(n) for n in range(5)])
+        scheduler.run_engines([lambda n=n: program(n) for n in range(5)])
         return "".join(said)
 
     orders = {order(seed) for seed in range(20)}
@@ -70,24 +70,24 @@ def test_the_seed_decides_who_goes_first() -> None:
 def test_deadlock_and_failure_end_every_rank() -> None:
     cleaned: list[int] = []
 
-    def stuck(conductor: Conductor, number: int) -> None:
+    def stuck(scheduler: Scheduler, number: int) -> None:
         try:
-            conductor._engines[number].wait(Waitable())
+            scheduler._engines[number].wait(Waitable())
         finally:
             cleaned.append(number)
 
-    conductor = Conductor(7)
-    conductor.engine()
-    conductor.engine()
+    scheduler = Scheduler(7)
+    scheduler.engine()
+    scheduler.engine()
     with pytest.raises(Deadlock, match="rank 0 waits for .*rank 1 waits for .*seed 7"):
-        conductor.run_engines([lambda: stuck(conductor, 0), lambda: stuck(conductor, 1)])
+        scheduler.run_engines([lambda: stuck(scheduler, 0), lambda: stuck(scheduler, 1)])
     assert sorted(cleaned) == [0, 1]
 
-    conductor = Conductor(7)
-    conductor.engine()
-    conductor.engine()
+    scheduler = Scheduler(7)
+    scheduler.engine()
+    scheduler.engine()
     with pytest.raises(RankFailed, match="rank 1: ZeroDivisionError") as caught:
-        conductor.run_engines([lambda: stuck(conductor, 0), lambda: 1 // 0])
+        scheduler.run_engines([lambda: stuck(scheduler, 0), lambda: 1 // 0])
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
 
 

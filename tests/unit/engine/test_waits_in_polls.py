@@ -9,7 +9,7 @@ import pytest
 from ompy.data.request import Waitable
 from ompy.engine.base import Engine, Poller
 from ompy.engine.real import RealEngine
-from ompy.engine.virtual import Conductor
+from ompy.engine.virtual_engine import Scheduler
 
 MOMENT = 1_000_000  # ns
 
@@ -36,9 +36,9 @@ class Waits(Poller):
 
 def in_both(program: Callable[[Engine], object], world: str) -> Any:
     if world == "virtual":
-        conductor = Conductor(3)
-        engine = conductor.engine()
-        return conductor.run_engines([lambda: program(engine)])[0]
+        scheduler = Scheduler(3)
+        engine = scheduler.engine()
+        return scheduler.run_engines([lambda: program(engine)])[0]
     real = RealEngine(3, loop="asyncio")
     try:
         return program(real)

@@ -13,6 +13,7 @@ from ompy.frameworks.healing import HealingLimits
 from ompy.frameworks.path_life import (
     DOWN,
     IN_USE,
+    QUIET,
     TABLE,
     TRYING,
     Act,
@@ -45,6 +46,19 @@ def end_of(opening: Opening, *, senior: bool, number: int) -> PathLife:
     return PathLife(LIMITS, opening, Still(), senior=senior, number=number)
 
 
+def end_in(life: Life) -> PathLife:
+    """An end in some life, which has worked before."""
+    path = end_of(WORDS, senior=True, number=1)
+    path.life = life
+    if life in TRYING:
+        path.number = path._proposed = 2
+    elif life in DOWN:
+        path.told_broken = True
+    if life not in QUIET | IN_USE:
+        path.due = 0
+    return path
+
+
 def key(path: PathLife) -> object:
     """What of an end decides what it does; moments do not."""
     left_out = ("_limits", "_opening", "_damping", "due")
@@ -56,9 +70,7 @@ def test_all_pairs_of_life_and_kind() -> None:
     """What cannot happen is an error that says so; all that can leads where the table says."""
     words = {Kind.NEWER, Kind.ASKED, Kind.ANSWERED}
     for life, kind in product(Life, set(Kind) - words):
-        path = end_of(WORDS, senior=True, number=1)
-        path.life = life
-        path.due = 0
+        path = end_in(life)
         if (life, kind) in TABLE:
             path.handle(kind, 0, "a reason")
             assert path.life in TABLE[life, kind], (life, kind)

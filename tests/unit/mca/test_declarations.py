@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 from ompy.mca.component import Component
+from ompy.mca.component_records import ComponentRecord
 from ompy.mca.declarations import component_fault, name_fault
 from ompy.mca.enumerators import VERBOSITY_WORDS, Enumerator
 from ompy.mca.parameter import Parameter, Synonym
-from ompy.mca.records import ComponentRecord
 
 RECORD = ComponentRecord("wire", "tcp", "ompy-wire-tcp", "1.0", "m:C")
 WORDS = Enumerator({"low": 1, "high": 9})

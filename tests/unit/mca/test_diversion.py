@@ -6,8 +6,8 @@ import sys
 import threading
 
 import pytest
+from ompy.mca.component_records import ComponentRecord
 from ompy.mca.diversion import Diversion
-from ompy.mca.records import ComponentRecord
 
 CHATTY = """
 import sys, fake_events

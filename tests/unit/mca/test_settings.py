@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from ompy.mca.errors import UsageError
-from ompy.mca.files import read_text
+from ompy.mca.parameter_files import read_text
 from ompy.mca.settings import Origin, Setting, default_files, gather_settings
 
 

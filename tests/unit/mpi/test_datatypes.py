@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ompy.data.errors import ERR_COUNT, ERR_TYPE, ERR_VALUE_TOO_LARGE
 from ompy.mpi import constants, external32
-from ompy.mpi.datatype import Datatype, elements_in
+from ompy.mpi.datatype import Datatype
 from ompy.mpi.errors import MPIException
 from ompy.mpi.predefined import DATATYPE_NULL, DATATYPES
+from ompy.mpi.signatures import elements_in
 from ompy.mpi.spec import message
 
 BYTE, CHAR, SHORT, INT, LONG, DOUBLE = (
@@ -324,3 +325,14 @@ def test_long_doubles_are_quadruples_there(value: float) -> None:
     # sign and exponent of 2.5 as IEEE 754 quadruple: 0x4000, fraction 0x4...
     DATATYPES["LONG_DOUBLE"].Pack_external("external32", np.array([2.5], "g"), packed, 0)
     assert packed[:4].hex() == "40004000"
+
+
+def test_packing_takes_whole_elements_and_leaves_the_rest_of_the_buffer() -> None:
+    column = INT.Create_vector(2, 1, 2).Commit()  # 12 bytes from first to last
+    words, packed = array("i", [1, 2, 3, 4]), bytearray(16)
+    assert column.Pack(words, packed, 0, Room()) == 8, "one element is whole in 16 bytes"
+    assert array("i", packed[:8]).tolist() == [1, 3]
+    back = array("i", [0] * 4)
+    assert column.Unpack(packed, 0, back, Room()) == 8
+    assert back.tolist() == [1, 0, 3, 0]
+    assert column.Pack(words[:2], packed, 0, Room()) == 0, "none is whole"

@@ -278,8 +278,19 @@ PAIRS = [
 ]
 
 
+@pytest.fixture(scope="module")
+def frozen() -> Iterator[None]:
+    """What is there before these tests, a gigabyte after thousands of others, is looked at once."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()  # as `tests/conftest.py` does
+
+
 @pytest.fixture(autouse=True)
-def uncollected() -> Iterator[None]:
+def uncollected(frozen: None) -> Iterator[None]:
     """What is let go is let go by the call.
 
     Python's collector would run a `__del__` in the middle of any call, and one that waits there for

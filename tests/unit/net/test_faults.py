@@ -58,8 +58,8 @@ def arrivals(world: World, sender: Datagram, packets: Sequence[bytes]) -> list[b
     world.engines[0].call_later(
         SECOND // 5, lambda: bare(sender).send(memoryview(end), plain.address)
     )
-    if hasattr(world.engines[0], "conductor"):
-        world.engines[0].conductor.after(SECOND, lambda: None)
+    if hasattr(world.engines[0], "scheduler"):
+        world.engines[0].scheduler.after(SECOND, lambda: None)
     world.until(ended)
     plain.close()
     return got

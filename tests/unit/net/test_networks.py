@@ -16,10 +16,10 @@ from ompy.net.base import (
     Stream,
 )
 from ompy.net.real import RealNetwork
-from ompy.net.virtual import VirtualNetwork
+from ompy.net.virtual_network import VirtualNetwork
 from ompy.net.wrapped import WrappedStream
 from ompy.runtime.simulation.remote import RemoteNetwork
-from ompy.runtime.world import LonelyWireUp
+from ompy.runtime.singleton import SingletonWireUp
 
 from tests.support.networks import World, pump, two_networks
 
@@ -274,7 +274,7 @@ def test_middleware_sees_every_stream_and_datagram(world: World) -> None:
 def test_anonymous_memory_leaves_no_file() -> None:
     before = set(os.listdir("/dev/shm"))
     engine = RealEngine(1)
-    network = RealNetwork(engine, 0, LonelyWireUp())
+    network = RealNetwork(engine, 0, SingletonWireUp())
     network.segment("x", 1 << 20)[7] = 1
     assert set(os.listdir("/dev/shm")) == before
     network.close()

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 from ompy.net.base import LinkError
-from ompy.net.memory import KernelCopy
+from ompy.net.kernel_copy import KernelCopy
 
 SET_PTRACER = 0x59616D61
 ANY = (1 << 64) - 1
@@ -42,7 +42,7 @@ def test_peers_are_allowed_to_copy_whatever_the_kernel_says(monkeypatch, answer:
 def test_the_real_call_is_harmless() -> None:
     """In a process of its own, as it stays in force."""
     program = (
-        "import os; from ompy.net.memory import KernelCopy\n"
+        "import os; from ompy.net.kernel_copy import KernelCopy\n"
         "copy, a, b = KernelCopy(), memoryview(bytearray(b'x' * 9)), memoryview(bytearray(9))\n"
         "copy.write(os.getpid(), copy.address_of(b), a); print(bytes(b).decode())"
     )

@@ -10,7 +10,7 @@ import pytest
 from ompy.net.base import DeviceGone, LinkError, Stream
 from ompy.net.fault_rules import NEVER, FaultRule
 from ompy.net.scripted import RETRANSMISSION, ScriptedFaults
-from ompy.net.work import UNTOUCHED, Work
+from ompy.net.work import OTHER, READ, SHORT, UNTOUCHED, WRITE, Work
 from ompy.trace.sink import Trace
 
 from tests.support.networks import World, pump, two_networks
@@ -39,8 +39,8 @@ def faults(world: World, *rules: FaultRule, rank: int = 0, size: int = 2) -> Scr
 def pause(world: World, duration: int) -> None:
     over: list[bool] = []
     world.engines[0].call_later(duration, lambda: over.append(True))
-    if hasattr(world.engines[0], "conductor"):
-        world.engines[0].conductor.after(duration, lambda: None)
+    if hasattr(world.engines[0], "scheduler"):
+        world.engines[0].scheduler.after(duration, lambda: None)
     world.until(lambda: bool(over))
 
 
@@ -277,7 +277,7 @@ def test_the_link_resets_connections(world: World, since: int) -> None:
         except LinkError:
             return True
 
-    if not hasattr(world.engines[0], "conductor"):
+    if not hasattr(world.engines[0], "scheduler"):
         world.until(ended)
 
 
@@ -345,3 +345,20 @@ def test_work_at_a_nic_whose_links_send_again(world: World) -> None:
     assert seen == [Work(0, 7), Work(0, 12), Work(11, 0), UNTOUCHED, down, down]
     assert made.delivered == [2, 1, 1, 0, 0, 0, 2]
     assert world.left.work(1, "rail0") is UNTOUCHED, "where packets are struck work is not held up"
+
+
+def test_calls_to_files_are_counted_by_those_that_are_about_them(world: World) -> None:
+    rules = (
+        FaultRule("io_error", nth=(2,), error=5),
+        FaultRule("enospc", ranks=(0,), nth=(2,), error=28),
+        FaultRule("short_write", nth=(3,)),
+        FaultRule("short_write", ranks=(1,), nth=(1,)),
+        FaultRule("drop", nth=(1,)),
+    )
+    made = faults(world, *rules)
+    calls = (WRITE, READ, WRITE, OTHER, WRITE)
+    assert [world.left.work(-1, kind).error for kind in calls] == [0, 5, 28, 0, SHORT]
+    assert made.delivered == [1, 1, 1, 0, 0]
+    assert [one.nth for one in made.injections] == [2, 2, 3]
+    arrivals(world, PACKETS[:1])
+    assert made.delivered[4] == 1, "packets and calls are counted apart"

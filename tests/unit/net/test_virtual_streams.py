@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ompy.net.virtual import Rail, beginning
+from ompy.net.virtual_network import Rail, beginning
 from ompy.net.virtual_rail import WINDOW
 from ompy.runtime.simulation.remote import RemoteStream
 
@@ -16,7 +16,7 @@ def test_the_beginning_of_pieces(most: int, taken: bytes) -> None:
     assert beginning(pieces, most) == taken
 
 
-def test_a_rank_hands_no_more_to_the_conductor() -> None:
+def test_a_rank_hands_no_more_to_the_scheduler() -> None:
     """All that was left went there with each try, and what is large took the square of its size."""
     offered = []
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from ompy.engine.virtual import Conductor
+from ompy.engine.virtual_engine import Scheduler
 from ompy.frameworks.nic.clock import Cost, DeviceClock, Stage
 from ompy.frameworks.nic.clock_parameters import Timing, clock_parameters, timed
 from ompy.net.base import Link, LinkError
-from ompy.net.virtual import Fabric, Rail, VirtualNetwork
+from ompy.net.virtual_network import Fabric, Rail, VirtualNetwork
 
 from tests.support.networks import two_networks
 
@@ -58,16 +58,16 @@ def test_parameters_say_what_work_takes() -> None:
     assert all("(a source)" in one.help for one in declared if one.name.startswith("put"))
 
 
-def world(*, chosen: bool) -> tuple[Conductor, list[VirtualNetwork]]:
-    conductor = Conductor(1)
-    engines = [conductor.engine(), conductor.engine()]
-    fabric = Fabric(conductor, [Rail("rail0", 10_000, 0, 10_000, chosen=chosen)], [0, 1])
-    return conductor, [VirtualNetwork(fabric, n, engine) for n, engine in enumerate(engines)]
+def world(*, chosen: bool) -> tuple[Scheduler, list[VirtualNetwork]]:
+    scheduler = Scheduler(1)
+    engines = [scheduler.engine(), scheduler.engine()]
+    fabric = Fabric(scheduler, [Rail("rail0", 10_000, 0, 10_000, chosen=chosen)], [0, 1])
+    return scheduler, [VirtualNetwork(fabric, n, engine) for n, engine in enumerate(engines)]
 
 
 @pytest.mark.parametrize(("chosen", "took"), [(False, 1_000 + 200), (True, 10_000 + 800)])
 def test_a_device_has_a_link_of_its_own(chosen: bool, took: int) -> None:
-    conductor, (left, right) = world(chosen=chosen)
+    scheduler, (left, right) = world(chosen=chosen)
     link = Link(1_000, 40_000)
     sender = left.datagram("rail0/0", link=link)
     receiver = right.datagram("rail0/1", link=link)
@@ -84,13 +84,13 @@ def test_a_device_has_a_link_of_its_own(chosen: bool, took: int) -> None:
 
     readiness = right.readiness()
     readiness.add(receiver, receiver)
-    conductor.run_engines([send, receive])
+    scheduler.run_engines([send, receive])
     assert times[0] - took in range(500)  # and the polls
 
 
 @pytest.mark.parametrize("chosen", [False, True])
 def test_streams_take_a_link_too(chosen: bool) -> None:
-    conductor, (left, right) = world(chosen=chosen)
+    scheduler, (left, right) = world(chosen=chosen)
     link = Link(1_000, 40_000)
     listener = right.listen("rail0/1", link=link)
     times: list[int] = []
@@ -108,12 +108,12 @@ def test_streams_take_a_link_too(chosen: bool) -> None:
         engine.wait_until(up)
         times.append(engine.now())
 
-    conductor.run_engines([call, lambda: None])
+    scheduler.run_engines([call, lambda: None])
     assert times[0] // 1_000 == (20 if chosen else 2)  # there and back
 
 
 def test_simulated_ranks_have_links_of_devices_too() -> None:
-    """What they ask for goes over a line to the conductor's process."""
+    """What they ask for goes over a line to the scheduler's process."""
     link = Link(1_000, 40_000)
     with two_networks("simulated") as made:
         sender = made.left.datagram(made.hosts[0], link=link)
@@ -126,7 +126,7 @@ def test_simulated_ranks_have_links_of_devices_too() -> None:
 
 
 def test_effects_happen_when_the_clock_says() -> None:
-    conductor, (left, _) = world(chosen=True)
+    scheduler, (left, _) = world(chosen=True)
     engine = left._engine
     seen: list[int] = []
 
@@ -138,5 +138,5 @@ def test_effects_happen_when_the_clock_says() -> None:
         still.at(10_000, lambda: seen.append(engine.now()))
         engine.spend(1_000)
 
-    conductor.run_engines([program, lambda: None])
+    scheduler.run_engines([program, lambda: None])
     assert seen == [0, 0, 500]

@@ -26,7 +26,7 @@ from ompy.frameworks.nic.fabric import (
 from ompy.mca.component import NotAvailable
 from ompy.net.real import RealNetwork
 from ompy.runtime.nic_selection import find_nics
-from ompy.runtime.world import LonelyWireUp
+from ompy.runtime.singleton import SingletonWireUp
 from ompy_components.nic.libfabric import library as binding
 from ompy_components.nic.libfabric.declared import ffi
 from ompy_components.nic.libfabric.domain import LibfabricDomain
@@ -195,7 +195,7 @@ class End:
 @pytest.fixture(params=["shm", "tcp;ofi_rxm"])
 def end(request: pytest.FixtureRequest) -> Iterator[End]:
     engine = RealEngine(1)
-    network = RealNetwork(engine, 0, LonelyWireUp())
+    network = RealNetwork(engine, 0, SingletonWireUp())
     made = End(network, request.param)
     yield made
     made.nic.close()
@@ -281,7 +281,7 @@ def test_closing_the_device_closes_all(end: End) -> None:
 def test_a_scalable_endpoint_has_contexts_of_its_own() -> None:
     """Each context's work ends in its own queue; a message goes to the peer's first context."""
     engine = RealEngine(1)
-    network = RealNetwork(engine, 0, LonelyWireUp())
+    network = RealNetwork(engine, 0, SingletonWireUp())
     nic = fabric_nic(network)
     info = best(nic, "sockets")
     assert info.tx_contexts_max >= 2
@@ -326,7 +326,7 @@ def test_a_scalable_endpoint_has_contexts_of_its_own() -> None:
 def test_a_sleeping_rank_is_woken_by_tcp() -> None:
     """Its descriptor is among those the engine sleeps on, and it is armed only when all is read."""
     engine = RealEngine(1)
-    network = RealNetwork(engine, 0, LonelyWireUp())
+    network = RealNetwork(engine, 0, SingletonWireUp())
     ends = [End(network, "tcp;ofi_rxm") for _ in range(2)]
     here, there = ends
     to = here.vector.insert(there.endpoint.name())
@@ -366,7 +366,7 @@ def test_who_needs_no_device_loads_nothing() -> None:
 def test_what_a_provider_has_no_function_for_is_an_error() -> None:
     """The datagram provider has neither RMA nor atomics."""
     engine = RealEngine(1)
-    network = RealNetwork(engine, 0, LonelyWireUp())
+    network = RealNetwork(engine, 0, SingletonWireUp())
     nic = fabric_nic(network)
     (info, *_) = nic.infos(Hints(Caps.MSG, provider="udp", datagram=True))
     domain = nic.domain(info)
@@ -400,11 +400,11 @@ import gc, sys
 from ompy.engine.real import RealEngine
 from ompy.frameworks.nic.fabric import Caps, Datatype, FabricError, Hints, Op
 from ompy.net.real import RealNetwork
-from ompy.runtime.world import LonelyWireUp
+from ompy.runtime.singleton import SingletonWireUp
 from tests.support.libfabric_devices import fabric_nic
 
 engine = RealEngine(1)
-nic = fabric_nic(RealNetwork(engine, 0, LonelyWireUp()))
+nic = fabric_nic(RealNetwork(engine, 0, SingletonWireUp()))
 domain = nic.domain(nic.infos(Hints(Caps.MSG, provider="udp", datagram=True))[0])
 endpoint = domain.endpoint(domain.address_vector(), domain.completion_queue(16))
 endpoint.enable()
@@ -443,7 +443,7 @@ def test_an_error_in_a_cycle_does_not_crash_python() -> None:
 @needs_libfabric
 def test_which_providers_strangers_can_crash() -> None:
     engine = RealEngine()
-    nic = fabric_nic(RealNetwork(engine, 0, LonelyWireUp()))
+    nic = fabric_nic(RealNetwork(engine, 0, SingletonWireUp()))
     nic.open()
     found = {info.provider: info.exposed for info in nic.infos(Hints(Caps.MSG))}
     nic.close()
@@ -463,7 +463,7 @@ def test_a_provider_the_user_calls_exposed_is() -> None:
 def test_infos_are_of_the_endpoints_that_were_asked_for() -> None:
     """Reliable and without connection, or datagrams; never those that have to be connected."""
     engine = RealEngine()
-    nic = fabric_nic(RealNetwork(engine, 0, LonelyWireUp()))
+    nic = fabric_nic(RealNetwork(engine, 0, SingletonWireUp()))
     nic.open()
     for datagram, kind in ((False, EP_RDM), (True, EP_DGRAM)):
         found = nic.infos(Hints(Caps.MSG, datagram=datagram))

@@ -14,7 +14,7 @@ from ompy.cli.building.compiling import compile_extension, suffix
 from ompy.engine.real import RealEngine
 from ompy.frameworks.nic.fabric import AtomicCall, Datatype, Op
 from ompy.net.real import RealNetwork
-from ompy.runtime.world import LonelyWireUp
+from ompy.runtime.singleton import SingletonWireUp
 from ompy_components.nic.libfabric import declarations
 from ompy_components.nic.libfabric import library as binding
 from ompy_components.nic.libfabric.calls_source import MODULE, OFTEN, function, write_calls
@@ -54,7 +54,7 @@ def end(
     monkeypatch.setitem(sys.modules, MODULE, extension)
     binding.load_library.cache_clear()
     engine = RealEngine(1)
-    network = RealNetwork(engine, 0, LonelyWireUp())
+    network = RealNetwork(engine, 0, SingletonWireUp())
     made = End(network, request.param)
     assert made.endpoint._library.compiled is extension.lib
     yield made

@@ -12,7 +12,7 @@ from ompy.frameworks.nic.datagram import Completion, Status, Work
 from ompy.frameworks.nic.fabric import FabricError
 from ompy.net.base import Address
 from ompy.net.real import RealNetwork
-from ompy.runtime.world import LonelyWireUp
+from ompy.runtime.singleton import SingletonWireUp
 from ompy_components.nic.libfabric.names import pack_name, unpack_name
 
 from tests.support.libfabric_devices import datagram_nic, needs_libfabric
@@ -67,7 +67,7 @@ class Two:
 @pytest.fixture
 def two() -> Iterator[Two]:
     engine = RealEngine(1)
-    network = RealNetwork(engine, 0, LonelyWireUp())
+    network = RealNetwork(engine, 0, SingletonWireUp())
     made = Two(network, engine)
     yield made
     made.left.nic.close()

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ompy.engine.virtual import Conductor
+from ompy.engine.virtual_engine import Scheduler
 from ompy.frameworks.nic.clock import Cost, DeviceClock
 from ompy.frameworks.nic.clock_parameters import Timing
 from ompy.frameworks.nic.stations import NAMES, Stations
 from ompy.net.base import Link
-from ompy.net.virtual import Fabric, Rail, VirtualNetwork
+from ompy.net.virtual_network import Fabric, Rail, VirtualNetwork
 from ompy_components.nic.hca import timings as hca
 from ompy_components.nic.ofi_emulated import timings as ofi_emulated
 
@@ -29,10 +29,10 @@ COSTS: dict[str, Cost | Link] = {
 
 
 def stations(costs: Any = COSTS, *, wanted: bool = True) -> Stations:
-    conductor = Conductor(1)
-    engine = conductor.engine()
-    conductor.time = BEGIN
-    network = VirtualNetwork(Fabric(conductor, [Rail("rail0")], [0]), 0, engine)
+    scheduler = Scheduler(1)
+    engine = scheduler.engine()
+    scheduler.time = BEGIN
+    network = VirtualNetwork(Fabric(scheduler, [Rail("rail0")], [0]), 0, engine)
     return Stations(DeviceClock(engine, network, wanted=wanted), costs)
 
 

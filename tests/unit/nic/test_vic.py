@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 from ompy.engine.base import Engine
-from ompy.engine.virtual import Conductor
+from ompy.engine.virtual_engine import Scheduler
 from ompy.frameworks.nic.base import EventKind, LinkState, NicError, NicEvent
 from ompy.frameworks.nic.datagram import Completion, CompletionQueue, QueuePair, Status, Work
 from ompy.mca.parameter import Values
 from ompy.net.base import Network
 from ompy.net.faults import Corrupt, Cut, Drop, Fault, FaultCounter
-from ompy.net.virtual import Fabric, Rail, VirtualNetwork
+from ompy.net.virtual_network import Fabric, Rail, VirtualNetwork
 from ompy_components.nic.vic.component import COMPONENT
 from ompy_components.nic.vic.device import Vic
 from ompy_components.nic.vic.timings import DEVICE, READ, SWITCH, WHOLE, WRITE
@@ -292,9 +292,9 @@ def test_corruption_is_not_the_devices_to_notice(world: World) -> None:
 
 def timed_run(packets: int, size: int, *, inline: bool, chosen: bool = False) -> list[int]:
     """When packets that are rung together are there, on a device's own link without jitter."""
-    conductor = Conductor(1)
-    engines = [conductor.engine(), conductor.engine()]
-    fabric = Fabric(conductor, [Rail("rail0", 10_000, 0, 10_000, chosen=chosen)], [0, 1])
+    scheduler = Scheduler(1)
+    engines = [scheduler.engine(), scheduler.engine()]
+    fabric = Fabric(scheduler, [Rail("rail0", 10_000, 0, 10_000, chosen=chosen)], [0, 1])
     networks = [VirtualNetwork(fabric, rank, engine) for rank, engine in enumerate(engines)]
     near, far = (Card(network, clock=1) for network in networks)
     times: list[int] = []
@@ -317,7 +317,7 @@ def timed_run(packets: int, size: int, *, inline: bool, chosen: bool = False) ->
 
         engines[1].wait_until(looked)
 
-    conductor.run_engines([send, receive])
+    scheduler.run_engines([send, receive])
     return times
 
 
@@ -344,9 +344,9 @@ def test_a_rail_that_was_chosen_keeps_its_times() -> None:
 
 
 def test_closing_sends_what_was_rung() -> None:
-    conductor = Conductor(1)
-    engines = [conductor.engine(), conductor.engine()]
-    fabric = Fabric(conductor, [Rail("rail0", chosen=False)], [0, 1])
+    scheduler = Scheduler(1)
+    engines = [scheduler.engine(), scheduler.engine()]
+    fabric = Fabric(scheduler, [Rail("rail0", chosen=False)], [0, 1])
     networks = [VirtualNetwork(fabric, rank, engine) for rank, engine in enumerate(engines)]
     near, far = (Card(network, clock=1) for network in networks)
 
@@ -358,15 +358,15 @@ def test_closing_sends_what_was_rung() -> None:
         far.buffers(1, 9)
         engines[1].wait_until(lambda: far.read() > 0)
 
-    conductor.run_engines([send, receive])
+    scheduler.run_engines([send, receive])
 
 
 @pytest.mark.parametrize("computes", [True, False])
 def test_a_device_keeps_what_its_buffers_hold_while_its_rank_computes(computes: bool) -> None:
     """More than a socket of the virtual world holds."""
-    conductor = Conductor(1)
-    engines = [conductor.engine(), conductor.engine()]
-    fabric = Fabric(conductor, [Rail("rail0", chosen=False)], [0, 1])
+    scheduler = Scheduler(1)
+    engines = [scheduler.engine(), scheduler.engine()]
+    fabric = Fabric(scheduler, [Rail("rail0", chosen=False)], [0, 1])
     networks = [VirtualNetwork(fabric, rank, engine) for rank, engine in enumerate(engines)]
     near, far = (Card(network, depth=500, clock=1) for network in networks)
 
@@ -382,5 +382,5 @@ def test_a_device_keeps_what_its_buffers_hold_while_its_rank_computes(computes: 
             engines[1].spend(1_000_000)
         engines[1].wait_until(lambda: far.read() >= 0 and len(far.done) + far.pair.dropped == 500)
 
-    conductor.run_engines([send, receive])
+    scheduler.run_engines([send, receive])
     assert (len(far.done), far.pair.dropped) == (400, 100)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import pytest
-from ompy.engine.virtual import Conductor
+from ompy.engine.virtual_engine import Scheduler
 from ompy.net.base import Link
-from ompy.net.virtual import Fabric, Rail, VirtualNetwork
+from ompy.net.virtual_network import Fabric, Rail, VirtualNetwork
 from ompy.net.virtual_port import Port
 from ompy_components.nic.vic.timings import BUFFER, DEVICE, RATE
 
@@ -34,10 +34,10 @@ class Come:
 
 def fan_in(senders: int, size: int, *, chosen: bool = False, **settings: int) -> Come:
     """Some send to one as fast as they can, over a device's own link without jitter."""
-    conductor = Conductor(1)
-    engines = [conductor.engine() for _ in range(senders + 1)]
+    scheduler = Scheduler(1)
+    engines = [scheduler.engine() for _ in range(senders + 1)]
     rail = Rail("rail0", 10_000, 0, 10_000, chosen=chosen)
-    fabric = Fabric(conductor, [rail], list(range(senders + 1)))
+    fabric = Fabric(scheduler, [rail], list(range(senders + 1)))
     cards = [
         Card(VirtualNetwork(fabric, rank, engine), depth=512, **settings)
         for rank, engine in enumerate(engines)
@@ -67,7 +67,7 @@ def fan_in(senders: int, size: int, *, chosen: bool = False, **settings: int) ->
         engines[0].wait_until(looked)
         come.dropped = far.pair.dropped
 
-    conductor.run_engines(
+    scheduler.run_engines(
         [receive, *(lambda rank=rank: send(rank) for rank in range(1, senders + 1))]
     )
     return come
@@ -116,18 +116,18 @@ def test_a_packet_passes_while_it_arrives() -> None:
 
 def test_a_rank_in_a_process_of_its_own_is_told() -> None:
     """With the next packet that it takes."""
-    conductor = Conductor(1)
-    fabric = Fabric(conductor, [Rail("rail0", chosen=False)], [0, 1, 2])
-    engines = [conductor.engine() for _ in range(3)]
+    scheduler = Scheduler(1)
+    fabric = Fabric(scheduler, [Rail("rail0", chosen=False)], [0, 1, 2])
+    engines = [scheduler.engine() for _ in range(3)]
     link = Link(1_000, RATE, buffer=FULL, per_packet=DEVICE)
     far = simulated(fabric, 0, engines[0]).datagram("rail0/0", link=link)
     for rank in (1, 2):
         near = VirtualNetwork(fabric, rank, engines[rank]).datagram(f"rail0/{rank}", link=link)
         for _ in range(PACKETS):
             near.send(memoryview(bytes(FULL)), far.address)
-    while (deadline := conductor._events.next_deadline()) is not None:
-        conductor.time = deadline
-        conductor._events.run_due(deadline)
+    while (deadline := scheduler._events.next_deadline()) is not None:
+        scheduler.time = deadline
+        scheduler._events.run_due(deadline)
     assert far.overrun() == 0, "nothing has been taken yet"
     came = 0
     while far.receive_into(memoryview(bytearray(FULL))) is not None:

@@ -6,12 +6,16 @@ import signal
 from collections.abc import Callable
 
 import pytest
+from ompy.data.errors import ERR_UNSUPPORTED_OPERATION
+from ompy.runtime.agent_tree import Branch, Tree
 from ompy.runtime.control import Kind
 from ompy.runtime.machines.acts import (
     PARENT,
     Act,
     CancelStep,
+    Grow,
     Kill,
+    KillRank,
     Look,
     Reap,
     Say,
@@ -34,10 +38,10 @@ from ompy.runtime.machines.agent_table import PASSIVE, RELAY, STARTED_RANKS, Age
 from ompy.runtime.machines.children import Child
 from ompy.runtime.machines.events import Event, Seen, WrongPhase
 from ompy.runtime.machines.joining import JoiningMachine, Step
-from ompy.runtime.machines.leaving import COLLECTING
+from ompy.runtime.machines.leave_news import COLLECTING
 from ompy.runtime.machines.local_ranks import RankLife
 from ompy.runtime.machines.relaying import RelayMachine
-from ompy.runtime.tree import Branch, Tree
+from ompy.runtime.ranks import Stage
 
 P = AgentPhase
 START = {
@@ -147,6 +151,13 @@ HEADERS: dict[Kind, dict[str, object]] = {
     Kind.LEFT: {"ranks": [(3, True, None)]},
     Kind.DEPARTED: {"rank": 3, "finalized": False},
     Kind.START: {**START, "node": 1},
+    Kind.GROW: {"first": 4, "nodes": [[0, 1], [1, 2]]},
+    Kind.DISCARD: {"first": 4, "size": 3},
+    Kind.KILL: {"rank": -1, "to": 2},
+    Kind.ANSWER: {"rank": 1, "ask": 1, "code": 0, "to": 2},
+    Kind.STAND: {"question": 1, "ranks": [0, 3]},
+    Kind.STILL: {"question": 1},
+    Kind.ASK: {"ask": 1, "what": "open"},
     Kind.EXITED: {
         "rank": 3,
         "status": 0,
@@ -164,6 +175,7 @@ FACTS: dict[Seen, dict[str, object]] = {
     Seen.REAPED: {"ended": True, "left": True},
     Seen.OUTLOOK: {"ending": []},
     Seen.ATTACHED: {"pid": 20},
+    Seen.FORKED: {"pid": 20},
     Seen.UNEXECUTABLE: {"code": 126},
     Seen.CAME: hello(0),
     Seen.MET: {"leads": False},
@@ -194,6 +206,8 @@ def test_all_pairs(table: Table, make: Callable[[AgentPhase], AgentMachine], who
     for phase in phases:
         for event in every_event(who):
             made = make(phase)
+            if isinstance(made, HostMachine):
+                begun(made, event)
             pair = phase, event.what, event.kind
             if pair in table:
                 made.handle(event, 50.0)
@@ -201,6 +215,33 @@ def test_all_pairs(table: Table, make: Callable[[AgentPhase], AgentMachine], who
             else:
                 with pytest.raises(WrongPhase, match=f"that is {phase.value} cannot be told"):
                     made.handle(event, 50.0)
+
+
+@pytest.mark.parametrize(
+    ("make", "before", "after", "what"),
+    [
+        (host_in, P.RUNNING, P.ENDING, "those that are to end are killed"),
+        (relay_in, P.PASSING, P.SWEEPING, "what an agent has left is ended"),
+        (joining_in, P.WAITING, P.GATHERING, "all are here"),
+        (joining_in, P.MEETING, P.RELEASED, "who has come is served or turned away"),
+    ],
+)
+def test_what_cannot_be_is_noticed(
+    make: Callable[[AgentPhase], AgentMachine], before: AgentPhase, after: AgentPhase, what: str
+) -> None:
+    """A machine that is where it does not belong says so after the next event."""
+    made = make(before)
+    made.phase = after
+    with pytest.raises(AssertionError, match=what):
+        made._check()
+
+
+def begun(made: HostMachine, event: Event) -> None:
+    """What has begun already begins once more: it is another rank, or the same from its start."""
+    if event.what is Seen.ATTACHED:
+        made._ranks[event.who].stage = Stage.STARTED
+    elif event.what is Seen.FORKED:
+        del made._ranks._ranks[event.who]
 
 
 def kinds(acts: list[Act]) -> list[Kind]:
@@ -270,10 +311,29 @@ def test_a_rank_that_others_can_do_without_is_told_of_at_once() -> None:
     told = {act.kind: act.header for act in acts if isinstance(act, Send | ToRank)}
     assert told[Kind.EXITED]["expendable"]
     assert [(act.rank, act.kind) for act in acts if isinstance(act, ToRank)] == [(1, Kind.DEPARTED)]
+    assert told[Kind.DEPARTED] == {"rank": 0, "dead": True}
     made = host_machine()
     for on in (True, False):
         made.handle(said(0, Kind.EXPENDABLE, on=on), 1.0)
     assert kinds(made.handle(seen(Seen.EXITED, 0, status=-9), 1.0)) == [Kind.EXITED]
+
+
+def test_who_comes_later_hears_of_the_dead() -> None:
+    made = host_machine()
+    made.handle(above(Kind.GROW, first=4, nodes=[[0, 1]]), 1.0)
+    made.handle(seen(Seen.FORKED, 4, pid=14), 1.0)
+    for dead in (False, True):
+        made.handle(above(Kind.DEPARTED, b"was", rank=2 + dead, finalized=True, dead=dead), 1.0)
+    acts = made.handle(seen(Seen.ATTACHED, 4, pid=24), 1.0)
+    told = [act.header for act in acts if isinstance(act, ToRank)]
+    assert told == [{"rank": 2, "dead": False}, {"rank": 3, "dead": True}]
+
+
+def test_a_rank_or_the_host_is_killed_on_purpose() -> None:
+    made = host_machine()
+    assert made.handle(above(Kind.KILL, rank=1), 1.0) == [KillRank(1)]
+    assert made.handle(above(Kind.KILL, rank=-1), 1.0) == [KillRank(0), KillRank(1), Stop()]
+    assert made.phase is P.OVER
 
 
 def test_turns_are_counted_not_time() -> None:
@@ -348,3 +408,84 @@ def test_tasks_that_never_came_end_the_step() -> None:
     made = joining_in(P.GATHERING)
     acts = made.handle(Event(Seen.MISSING, body=b"a task ended"), 1.0)
     assert [type(act) for act in acts] == [Say, CancelStep, TurnAway, Terminate]
+
+
+def grown(**more: object) -> Event:
+    return above(Kind.GROW, b"{}", first=4, nodes=[[0, 2], [1, 1]], **more)
+
+
+def starts_of(acts: list[Act]) -> list[tuple[int, ...]]:
+    return [act.start for act in acts if isinstance(act, Grow)]
+
+
+def told_up(acts: list[Act]) -> list[tuple[Kind, object]]:
+    return [
+        (act.kind, act.header.get("rank")) for act in acts if isinstance(act, Send) and act.to < 0
+    ]
+
+
+def test_ranks_of_a_later_world_are_started_and_are_ranks_like_others() -> None:
+    made = host_in(P.RUNNING)
+    assert starts_of(made.handle(grown(), 1.0)) == [(4, 5)]
+    assert told_up(made.handle(seen(Seen.FORKED, 4, pid=40), 1.0)) == [(Kind.STARTED, 4)]
+    acts = made.handle(Event(Seen.UNFORKED, 5, body=b"no process"), 1.0)
+    assert told_up(acts) == [(Kind.UNSTARTED, 5)]
+    made.handle(seen(Seen.ATTACHED, 4, pid=50), 1.0)
+    acts = made.handle(Event(Seen.RANK, 4, Kind.LOOKUP, {"call": 1, "rank": 0}), 1.0)
+    assert [(act.rank, act.kind) for act in acts if isinstance(act, ToRank)] == [(4, Kind.REPLY)]
+    acts = made.handle(Event(Seen.RANK, 4, Kind.LOOKUP, {"call": 1, "rank": 7}), 1.0)
+    assert [(act.rank, act.kind) for act in acts if isinstance(act, ToRank)] == [(4, Kind.REFUSED)]
+    (told,) = [act for act in made.handle(seen(Seen.EXITED, 4, status=3), 1.0) if send_up(act)]
+    assert isinstance(told, Send)
+    assert (told.header["status"], told.header["expendable"]) == (3, False)
+
+
+def send_up(act: Act) -> bool:
+    return isinstance(act, Send) and act.to == PARENT and act.kind is Kind.EXITED
+
+
+def test_an_agent_that_has_finished_begins_anew() -> None:
+    made = host_in(P.FINISHED)
+    assert starts_of(made.handle(above(Kind.GROW, b"{}", first=4, nodes=[[1, 2]]), 1.0)) == []
+    assert made.phase is P.FINISHED
+    assert starts_of(made.handle(above(Kind.GROW, b"{}", first=6, nodes=[[0, 1]]), 1.0)) == [(6,)]
+    assert made.phase is P.RUNNING
+    made.handle(seen(Seen.FORKED, 6, pid=40), 1.0)
+    made.handle(seen(Seen.EXITED, 6, status=0), 1.0)
+    acts = made.handle(seen(Seen.REAPED, ended=True, left=False), 1.0)
+    (finished,) = [act for act in acts if isinstance(act, Send) and act.kind is Kind.FINISHED]
+    assert finished.header == {"node": 0, "known": 7}
+
+
+@pytest.mark.parametrize("phase", [P.ENDING, P.KILLING])
+def test_where_all_is_being_ended_nothing_begins(phase: AgentPhase) -> None:
+    made = host_in(phase)
+    acts = made.handle(grown(), 1.0)
+    assert starts_of(acts) == []
+    assert told_up(acts) == [(Kind.UNSTARTED, 4), (Kind.UNSTARTED, 5)]
+
+
+def test_a_world_that_does_not_come_about_ends_without_a_word() -> None:
+    made = host_in(P.RUNNING)
+    made.handle(grown(), 1.0)
+    for rank in (4, 5):
+        made.handle(seen(Seen.FORKED, rank, pid=40 + rank), 1.0)
+    acts = made.handle(seen(Seen.UNEXECUTABLE, 4, code=127), 1.0)
+    assert told_up(acts) == [(Kind.UNSTARTED, 4)]
+    (told,) = [act for act in made.handle(seen(Seen.EXITED, 4, status=127), 1.0) if send_up(act)]
+    assert isinstance(told, Send)
+    assert told.header["expendable"]
+    assert told.header["stage"] == "finalized"
+    acts = made.handle(above(Kind.DISCARD, first=4, size=3), 1.0)
+    assert [act.rank for act in acts if isinstance(act, KillRank)] == [5]
+    acts = made.handle(above(Kind.DISCARD, first=0, size=2), 1.0)
+    assert acts == [], "those that the job begins with are never discarded"
+
+
+def test_under_another_launcher_nothing_is_asked() -> None:
+    made = joining_in(P.RUNNING)
+    (answer,) = made.handle(said(0, Kind.ASK, ask=3, what="spawn"), 1.0)
+    assert isinstance(answer, ToRank)
+    assert (answer.kind, answer.header["ask"]) == (Kind.ANSWER, 3)
+    assert answer.header["code"] == ERR_UNSUPPORTED_OPERATION
+    assert b"srun has started this job" in answer.body

@@ -29,7 +29,7 @@ def agent(monkeypatch):
     body = bytes(KEY_SIZE) + json.dumps(job.to_dict()).encode()
     ours, theirs = socket.socketpair()
     theirs.settimeout(5)
-    made = client.AgentClient(ours, Decoder(), Frame(Kind.WELCOME, {"rank": 0}, body, (-1,)))
+    made = client.AgentClient(ours, Decoder(), Frame(Kind.ADMITTED, {"rank": 0}, body, (-1,)))
     yield made, theirs
     made.close()
     theirs.close()

@@ -23,6 +23,9 @@ SPECS = (
     "nic_gone:rank=0,rail=rail1,message=2",
     "drop:probability=0.5,seed=9,above=1200",
     "work_error:rank=0,peer=1,nth=2+5,error=EREMOTEIO",
+    "io_error:rank=0,nth=3,error=EDQUOT",
+    "short_write:probability=0.25,times=2",
+    "enospc:rank=1,nth=2,from=10ms",
 )
 
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from itertools import product
 from random import Random
 
 import pytest
+from ompy.data.errors import ERR_SPAWN
 from ompy.frameworks.job import App, Job, Placement
+from ompy.runtime.agent_tree import Branch, Tree
+from ompy.runtime.autopsy import DEADLOCK
 from ompy.runtime.control import Kind
+from ompy.runtime.kills import Kill
 from ompy.runtime.machines.acts import (
     Act,
     Drop,
@@ -21,10 +26,10 @@ from ompy.runtime.machines.acts import (
 )
 from ompy.runtime.machines.children import Child
 from ompy.runtime.machines.events import Event, Seen, WrongPhase
-from ompy.runtime.machines.job import PATIENCE, WHERE_PATIENCE, JobMachine, JobRules
+from ompy.runtime.machines.job import CUT_PATIENCE, PATIENCE, WHERE_PATIENCE, JobMachine
+from ompy.runtime.machines.job_rules import JobRules
 from ompy.runtime.machines.job_table import LAUNCHED, JobPhase
 from ompy.runtime.rail_report import FIELDS
-from ompy.runtime.tree import Branch, Tree
 
 RULES = JobRules(grace_ms=1000, heartbeat_s=0.1, misses=3, start_s=10.0, timeout_s=60.0)
 SIZE = 4  # ranks, two on each of two hosts
@@ -70,7 +75,11 @@ WORDS = {
     Kind.AGENT_GONE: {"node": 1, "pid": 200, "alone": True},
     Kind.FINISHED: {"node": 0},
     Kind.WHERE: {"rank": 0, "line": "", "waits": ""},
+    Kind.STILL: {"rank": 0, "question": 0},
     Kind.CARRIED: {"rank": 0},
+    Kind.ASK: {"rank": 0, "ask": 1, "what": "open"},
+    Kind.COUNTED: {"rank": 0, "values": {}},
+    Kind.UNREACHABLE: {"rank": 0, "peer": 1},
     Kind.RAIL: {**dict.fromkeys(FIELDS, 0), "number": 0},
 }
 
@@ -101,7 +110,7 @@ def test_all_pairs(phase: JobPhase) -> None:
     events = [Event(what, 1) for what in set(Seen) - words - {Seen.WRITTEN}]
     events.append(Event(Seen.WRITTEN, -1, None, {"node": 0, "bytes": 1}))
     for kind in Kind:
-        body = b"[]" if kind is Kind.PATHS else b""
+        body = {Kind.PATHS: b"[]", Kind.STILL: b'{"live": "so"}'}.get(kind, b"")
         events.append(Event(Seen.BELOW, 1, kind, WORDS.get(kind, {}), body))
         events.append(Event(Seen.RANK, 1, kind))
     for event in events:
@@ -288,7 +297,7 @@ def test_other_hosts_hear_of_an_end() -> None:
     (act,) = machine().handle(ended(3, 1, 0), 1.0)
     assert isinstance(act, Send)
     assert (act.to, act.kind, act.body) == (0, Kind.DEPARTED, b"ended")
-    assert act.header == {"rank": 3, "finalized": True}
+    assert act.header == {"rank": 3, "finalized": True, "dead": False}
 
 
 @pytest.mark.parametrize("status", [0, 3, -9])
@@ -310,3 +319,193 @@ def test_a_rank_that_others_can_do_without_ends_nothing(status: int) -> None:
         }
         assert all(act.header["finalized"] for act in news)
         assert not any(isinstance(act, Send) and act.kind is Kind.END for act in acts)
+
+
+SURVIVES = RULES._replace(survives=True)
+
+
+def lost_host(rules: JobRules, *, after: int) -> tuple[JobMachine, list[Act]]:
+    """A job whose second host goes after so many words of its agent, and the other ends well."""
+    made = machine(rules)
+    gone = [*host(1)[:after], Event(Seen.CHILD_GONE, 1)]
+    return made, run(made, [*host(0)[:8], *gone, *host(0)[8:]])
+
+
+def test_a_host_that_is_lost_takes_its_ranks_along_and_the_others_are_told() -> None:
+    reached = [event.kind for event in host(1)].index(Kind.MODEX)
+    made, acts = lost_host(SURVIVES, after=reached)
+    assert made.exit_code == 0
+    told = [act.header for act in acts if isinstance(act, Send) and act.kind is Kind.DEPARTED]
+    assert [h for h in told if h["dead"]] == [
+        {"rank": rank, "finalized": True, "dead": True} for rank in (2, 3)
+    ]
+    found = [act.finding.name for act in acts if isinstance(act, Find)]
+    assert "host lost" in found
+    assert not any(isinstance(act, Send) and act.kind is Kind.END for act in acts)
+    for rules, after in ((RULES, reached), (SURVIVES, reached - 1)):  # one is not in MPI yet
+        made, acts = lost_host(rules, after=after)
+        assert made.exit_code == 1
+        assert any(isinstance(act, Send) and act.kind is Kind.END for act in acts)
+
+
+def test_without_a_survivor_the_job_fails() -> None:
+    made = machine(SURVIVES)
+    for rank in range(SIZE):
+        started = life(rank, rank // 2)[:4]
+        died = ended(rank, rank // 2, -9, stage="initialized", expendable=True)
+        for event in (*started, died):
+            made.handle(event, 1.0)
+    assert made.exit_code == 128 + 9
+
+
+@pytest.mark.parametrize(
+    ("cuts", "ended_ranks"),
+    [
+        ([(0, 1)], [1]),
+        ([(0, 3), (3, 0), (1, 3), (3, 2)], [3]),
+        ([(2, 0), (2, 1), (2, 3)], [2]),
+        ([(0, 1), (2, 3)], [3, 1]),
+    ],
+)
+def test_of_ranks_that_do_not_reach_each_other_few_are_ended(
+    cuts: list[tuple[int, int]], ended_ranks: list[int]
+) -> None:
+    for survives in (True, False):
+        made = machine(RULES._replace(survives=survives))
+        for rank in range(SIZE):
+            for event in life(rank, rank // 2)[:4]:
+                made.handle(event, 1.0)
+        for rank, peer in cuts:
+            made.handle(word(rank // 2, Kind.UNREACHABLE, rank=rank, peer=peer), 1.0)
+        acts = made.handle(Event(Seen.TIME), 1.0 + CUT_PATIENCE)
+        kills = [act for act in acts if isinstance(act, Send) and act.kind is Kind.KILL]
+        assert [act.header["rank"] for act in kills] == (ended_ranks if survives else [])
+
+
+def test_who_has_died_is_cut_off_from_nobody() -> None:
+    made = machine(SURVIVES)
+    for rank in range(SIZE):
+        for event in life(rank, rank // 2)[:4]:
+            made.handle(event, 1.0)
+    made.handle(word(0, Kind.UNREACHABLE, rank=0, peer=1), 1.0)
+    made.handle(ended(1, 0, -9, stage="initialized", expendable=True), 1.1)
+    acts = made.handle(Event(Seen.TIME), 1.0 + CUT_PATIENCE)
+    assert not any(isinstance(act, Send) and act.kind is Kind.KILL for act in acts)
+
+
+def test_somebody_is_killed_when_it_is_time() -> None:
+    made = machine(RULES._replace(kills=(Kill(1.0, 0, 1), Kill(2.0, 1, -1))))
+    made.handle(Event(Seen.TIME), 4.0)
+    for rank in range(SIZE):
+        for event in life(rank, rank // 2)[:4]:
+            made.handle(event, 5.0)
+    kills = []
+    for now in (5.9, 6.0, 6.9, 7.0, 8.0):
+        for act in made.handle(Event(Seen.TIME), now):
+            if isinstance(act, Send) and act.kind is Kind.KILL:
+                kills.append((now, act.to, act.header))
+    assert kills == [(6.0, 0, {"rank": 1, "to": 0}), (7.0, 1, {"rank": -1, "to": 1})]
+
+
+def spawned(made: JobMachine, count: int = 2, host: str = "h1") -> list[Act]:
+    app = {**App(("b",), count)._asdict(), "hosts": [host]}
+    body = json.dumps({"apps": [app], "parents": [0]}).encode()
+    return made.handle(word(0, Kind.ASK, body, rank=0, ask=1, what="spawn"), 1.0)
+
+
+def test_a_later_world_is_told_to_all_and_its_root_is_answered() -> None:
+    made = machine()
+    acts = spawned(made)
+    grow = [act for act in acts if isinstance(act, Send) and act.kind is Kind.GROW]
+    assert [act.to for act in grow] == [0, 1]
+    assert grow[0].header == {"first": 4, "nodes": [(1, 2)]}
+    made.handle(word(1, Kind.STAGE, rank=4, stage="attached"), 1.0)
+    (answer,) = made.handle(word(1, Kind.STAGE, rank=5, stage="attached"), 1.0)
+    assert isinstance(answer, Send)
+    assert (answer.to, answer.kind, answer.header["rank"]) == (0, Kind.ANSWER, 0)
+    assert not answer.header["code"]
+    made.handle(word(1, Kind.EXITED, **{**WORDS[Kind.EXITED], "rank": 5, "status": 3}), 1.0)
+    assert made.exit_code == 3
+    assert made.verdict.failure is not None
+    assert ("rank", "5 (rank 1 of 2 that rank 0 spawned)") in made.verdict.failure.facts
+
+
+def test_a_host_that_has_finished_is_waited_for_again() -> None:
+    made = machine()
+    made.handle(word(1, Kind.FINISHED, node=1, known=4), 0.0)
+    spawned(made)
+    made.handle(word(0, Kind.FINISHED, node=0, known=4), 1.0)
+    assert made.phase is JobPhase.RUNNING, "h1 has ranks to start"
+    made.handle(word(1, Kind.FINISHED, node=1, known=4), 1.0)
+    assert made.phase is JobPhase.RUNNING, "that was said before it knew of them"
+    made.handle(word(1, Kind.FINISHED, node=1, known=6), 1.0)
+    assert made.phase is JobPhase.CLOSING
+
+
+def test_a_world_that_cannot_be_started_is_no_end_of_the_job() -> None:
+    made = machine()
+    spawned(made)
+    made.handle(word(1, Kind.STAGE, rank=4, stage="attached"), 1.0)
+    acts = made.handle(word(1, Kind.UNSTARTED, b"no such program", rank=5, code=127), 1.0)
+    discards = [act for act in acts if isinstance(act, Send) and act.kind is Kind.DISCARD]
+    assert [act.header for act in discards] == [{"first": 4, "size": 2}] * 2
+    (answer,) = [act for act in acts if isinstance(act, Send) and act.kind is Kind.ANSWER]
+    assert answer.header["code"] == ERR_SPAWN
+    for kind, header in (
+        (Kind.STAGE, {"rank": 4, "stage": "initialized"}),  # were under way
+        (Kind.ABORTED, {"rank": 4, "pid": 7, "code": 4}),
+        (Kind.LOST, {"rank": 4, "pid": 7}),
+        (Kind.EXITED, {**WORDS[Kind.EXITED], "rank": 4, "status": -9}),
+    ):
+        made.handle(word(1, kind, **header), 1.0)
+    assert made.phase is JobPhase.RUNNING
+    assert not made.exit_code
+
+
+def test_a_job_that_ends_answers_nothing() -> None:
+    made = brought_to(JobPhase.ENDING)
+    assert spawned(made) == []
+
+
+def standing(rank: int, other: int, question: int) -> Event:
+    """A rank sleeps in a receive from another one."""
+    need = {"what": "receive", "comm": 0, "name": "W", "ranks": [other], "every": True}
+    need |= {"tag": 1, "sequence": 0, "size": 0, "number": 0, "text": f"rank {other}"}
+    place = {"file": "a.py", "line": rank, "function": "f", "text": "comm.recv()"}
+    wait = {"since": 1, "at": place, "needs": [need]}
+    told = {"live": "", "waits": [wait], "tasks": [], "begun": {"0": 0}, "unmatched": []}
+    told |= {"sent": {"0": []}, "received": {"0": []}}
+    return word(0, Kind.STILL, json.dumps(told).encode(), rank=rank, question=question)
+
+
+def test_ranks_that_never_go_on_end_the_job():
+    """What they say by themselves makes the launcher ask, twice; then it is proven."""
+    made = machine()
+    assert made.handle(standing(0, 1, 0), 1.0) == []
+    assert made.handle(standing(1, 0, 0), 1.0) == []
+    made.handle(Event(Seen.TIME), 1.1)
+    acts = made.handle(Event(Seen.TIME), 1.2)
+    for question in (1, 2):
+        asked = [act for act in acts if isinstance(act, Send) and act.kind is Kind.STAND]
+        assert [act.header for act in asked] == [{"question": question, "ranks": [0, 1]}] * 2
+        made.handle(standing(0, 1, question), 1.2)
+        acts = made.handle(standing(1, 0, question), 1.2)
+    assert made.phase is JobPhase.ENDING
+    assert made.exit_code == DEADLOCK
+    (found,) = [act.finding for act in acts if isinstance(act, Find)]
+    assert found.name == "deadlock"
+    assert found.fields["ranks"] == [0, 1]
+    assert "a.py:1 in f: comm.recv()" in found.text
+
+
+def test_a_rank_that_runs_is_waited_for():
+    """It answers nothing, and is not accused."""
+    made = machine(JobRules(grace_ms=1000))
+    made.handle(standing(0, 1, 0), 1.0)
+    made.handle(standing(1, 0, 0), 1.0)
+    made.handle(Event(Seen.TIME), 1.1)
+    made.handle(Event(Seen.TIME), 1.2)
+    made.handle(standing(0, 1, 1), 1.2)
+    for moment in (2.0, 4.0, 20.0):
+        made.handle(Event(Seen.TIME), moment)
+    assert made.phase is JobPhase.RUNNING

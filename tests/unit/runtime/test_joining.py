@@ -8,7 +8,7 @@ import pytest
 from ompy.data.errors import MPIError
 from ompy.runtime.control import Kind, encode
 from ompy.runtime.launchers import Membership
-from ompy.runtime.passive.joining import door_name, join
+from ompy.runtime.passive.rank_joining import agent_socket_name, join
 
 MEMBER = Membership("srun", f"test.{os.getpid()}", 0, 2, 0, 2, "", True, "")
 
@@ -27,7 +27,7 @@ def answering(listener, closed):
 def test_an_agent_that_ends_before_it_takes_us_is_tried_again(closed):
     """Its last rank may have gone just now, or its first taken too long to come."""
     with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(door_name(MEMBER))
+        listener.bind(agent_socket_name(MEMBER))
         listener.listen(8)
         listener.settimeout(10)
         agent = threading.Thread(target=answering, args=(listener, closed), daemon=True)

@@ -1,20 +1,22 @@
 """Agents and coordinator prove themselves to each other; nobody else gets anywhere."""
 
-import asyncio
 import os
 import socket
 
 import pytest
 from ompy.runtime.credentials import CredentialError, Munge, SecretFile
+from ompy.runtime.passive.coordinator_address import listen_for_agents, ports
 from ompy.runtime.passive.meeting import (
+    MAGIC,
+    Apply,
+    Joined,
     MeetingError,
-    connect,
-    listen,
-    ports,
+    Met,
+    Receive,
+    Transmit,
     prove_as_agent,
     prove_as_coordinator,
 )
-from ompy.runtime.sealed_connection import SealedConnection
 
 PART = {"host": "a", "ranks": [[1, 0, 42, ["python"]]], "cores": 2}
 SALT = bytes(range(32))
@@ -27,28 +29,57 @@ def secret_file(folder, name="secret", content=b"sixteen bytes ok", mode=0o600):
     return str(path)
 
 
-def meet(agent, coordinator, job="j", wire=None):
+class Side:
+    """One side of a handshake without a wire: what it sends is kept for the other."""
+
+    def __init__(self, steps):
+        self.steps, self.step, self.sent, self.outcome = steps, None, b"", None
+        self.go_on(None)
+
+    def go_on(self, found):
+        """Do all steps but those that wait for the other side."""
+        try:
+            self.step = self.steps.send(found)
+            while not isinstance(self.step, Receive):
+                found = b""
+                if isinstance(self.step, Transmit):
+                    self.sent += self.step.data
+                else:
+                    found = self.apply(self.step)
+                self.step = self.steps.send(found)
+        except StopIteration as end:
+            self.outcome = end.value
+        except (MeetingError, CredentialError) as problem:
+            self.outcome = problem
+
+    def apply(self, step):
+        assert isinstance(step, Apply)
+        try:
+            return step.function(step.text)
+        except CredentialError as problem:
+            self.step = self.steps.throw(problem)
+            raise AssertionError("it goes on after a wrong seal") from problem
+
+    def hear(self, other):
+        """Take what the other has sent for this step. Whether there was as much."""
+        if self.outcome is not None or len(other.sent) < self.step.size:
+            return False
+        said, other.sent = other.sent[: self.step.size], other.sent[self.step.size :]
+        self.go_on(said)
+        return True
+
+
+def meet(agent, coordinator, job="j", nonces=None):
     """What both sides come to: values or exceptions."""
-
-    async def both():
-        ends = socket.socketpair() if wire is None else wire
-        for end in ends:
-            end.setblocking(False)
-        tasks = (
-            prove_as_agent(ends[0], agent, "j", PART),
-            prove_as_coordinator(ends[1], coordinator, job, SALT),
-        )
-
-        async def closing(task, end):
-            try:
-                return await task
-            finally:
-                end.close()
-
-        made = [closing(task, end) for task, end in zip(tasks, ends, strict=True)]
-        return await asyncio.wait_for(asyncio.gather(*made, return_exceptions=True), 10)
-
-    return asyncio.run(both())
+    mine, theirs = nonces or (os.urandom(16), os.urandom(16))
+    sides = (
+        Side(prove_as_agent(agent, "j", PART, mine)),
+        Side(prove_as_coordinator(coordinator, job, SALT, theirs)),
+    )
+    while sides[0].hear(sides[1]) or sides[1].hear(sides[0]):
+        pass
+    ended = MeetingError("the connection ended")  # as the one that fails closes it
+    return [ended if side.outcome is None else side.outcome for side in sides]
 
 
 def test_both_get_the_key_and_the_part(tmp_path):
@@ -56,9 +87,16 @@ def test_both_get_the_key_and_the_part(tmp_path):
     (key, agents), (hello, coordinators) = meet(proof, proof)
     assert key == proof.key(SALT)
     assert len(key) == 32
-    assert isinstance(agents, SealedConnection)
-    assert isinstance(coordinators, SealedConnection)
+    assert agents == coordinators[::-1], "what one sends with, the other opens with"
+    assert len({*agents, key}) == 3
     assert hello["part"] == PART
+
+
+def test_each_connection_has_keys_of_its_own(tmp_path):
+    proof = SecretFile(secret_file(tmp_path))
+    first, second = meet(proof, proof)[0], meet(proof, proof)[0]
+    assert first.key == second.key
+    assert not set(first.keys) & set(second.keys)
 
 
 def test_another_secret_and_another_job_get_nowhere(tmp_path):
@@ -85,10 +123,10 @@ def test_what_was_said_to_one_is_worthless_to_another(tmp_path):
     """A hello or an answer that is replayed does not have the nonces of this connection."""
     path = secret_file(tmp_path)
     honest, replaying = SecretFile(path), Recording(path)
-    assert isinstance(meet(replaying, honest)[1], tuple)
+    assert isinstance(meet(replaying, honest)[1], Joined)
     assert isinstance(meet(replaying, honest)[1], MeetingError)
     replaying.last = b""
-    assert isinstance(meet(honest, replaying)[0], tuple)
+    assert isinstance(meet(honest, replaying)[0], Met)
     assert isinstance(meet(honest, replaying)[0], MeetingError)
 
 
@@ -108,32 +146,26 @@ def test_a_reflection_is_no_answer(tmp_path):
     assert isinstance(meet(SecretFile(path), Reflecting(path))[0], MeetingError)
 
 
-@pytest.mark.parametrize("said", [b"GET / HTTP/1.0\r\n\r\n" * 9, b"\xff" * 500, b""])
+@pytest.mark.parametrize("said", [b"GET / HTTP/1.0\r\n\r\n" * 9, b"\xff" * 500])
 def test_strangers_are_dropped(tmp_path, said):
-    proof = SecretFile(secret_file(tmp_path))
+    side = Side(prove_as_coordinator(SecretFile(secret_file(tmp_path)), "j", SALT, bytes(16)))
+    side.go_on(said[: side.step.size])
+    assert isinstance(side.outcome, MeetingError)
 
-    async def stranger():
-        ours, theirs = socket.socketpair()
-        theirs.setblocking(False)
-        with ours, theirs:
-            ours.send(said)
-            ours.shutdown(socket.SHUT_WR)
-            await asyncio.wait_for(prove_as_coordinator(theirs, proof, "j", SALT), 5)
 
-    with pytest.raises(MeetingError):
-        asyncio.run(stranger())
+def test_another_program_is_no_coordinator(tmp_path):
+    side = Side(prove_as_agent(SecretFile(secret_file(tmp_path)), "j", PART, bytes(16)))
+    assert side.step == Receive(len(MAGIC) + 16)
+    side.go_on(b"220 a mail server, at your service"[: side.step.size])
+    assert "another program" in str(side.outcome)
 
 
 def test_all_hosts_know_where_and_a_taken_port_is_passed_over():
     job = f"test.{os.getpid()}"
     assert len(set(ports(job))) == 4
     assert ports(job) != ports("another")
-    with socket.create_server(("", ports(job)[0])), listen(job) as coordinator:
+    with socket.create_server(("", ports(job)[0])), listen_for_agents(job) as coordinator:
         assert coordinator.getsockname()[1] == ports(job)[1]
-        found = asyncio.run(connect("127.0.0.1", job))
-        assert [end.getpeername()[1] for end in found] == ports(job)[:2]
-        for end in found:
-            end.close()
 
 
 def test_the_secret_file_has_to_be_one(tmp_path):

@@ -4,6 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ompy.runtime.modex import ModexStore, pack, unpack
 
+SIZE = 8  # ranks that the job begins with
+
 
 class Asker:
     def __init__(self):
@@ -14,7 +16,7 @@ class Asker:
 
 
 def store(*ranks):
-    return ModexStore(frozenset(ranks))
+    return ModexStore(frozenset(ranks), SIZE)
 
 
 def test_lookup_waits_for_the_commit():
@@ -71,3 +73,15 @@ def test_fence_cannot_complete_without_a_departed_rank():
 @given(st.dictionaries(st.text(max_size=20), st.binary(max_size=100)))
 def test_published_survives_packing(published):
     assert unpack(pack(published)) == published
+
+
+def test_a_fence_is_for_the_ranks_that_a_job_begins_with():
+    modex, first, second, later = store(0, 1), Asker(), Asker(), Asker()
+    modex.depart(SIZE, "ended with exit code 0")
+    assert not modex.fence(0, first)
+    assert not modex.fence(SIZE + 1, later)
+    assert modex.fence(1, second)
+    modex.depart(SIZE + 1, "ended with exit code 0")
+    modex.fenced()
+    assert first.answers == second.answers == [(b"", "")]
+    assert later.answers == [(None, "it is for the processes that a job begins with")]

@@ -16,10 +16,10 @@ from ompy.net import datagram_seal
 from ompy.net.carrier import has_no_carrier
 from ompy.net.fault_rules import FaultRule
 from ompy.net.replay import WINDOW
-from ompy.runtime.probes import wire
+from ompy.runtime.probes import probe_datagrams
 from ompy.runtime.probes.machine import RELAXED, PathProbe, because
+from ompy.runtime.probes.probe_datagrams import ANSWER, QUESTION, SIZE, BadProbe, Message, ProbeSeal
 from ompy.runtime.probes.prober import Prober
-from ompy.runtime.probes.wire import ANSWER, QUESTION, SIZE, BadProbe, Message, ProbeSeal
 
 KEY = b"the job's secret".ljust(32)
 QUICK = 2 * MS  # arbitrary: between two questions here
@@ -80,7 +80,7 @@ def test_datagrams_as_they_are() -> None:
     seal = ProbeSeal(KEY, NONCE, first=255)
     data = seal.pack(MESSAGE, PLACE)
     assert len(data) == SIZE == 61
-    assert wire.SEAL_SIZE == datagram_seal.SEAL_SIZE
+    assert probe_datagrams.SEAL_SIZE == datagram_seal.SEAL_SIZE
     assert data[16:32] == bytes.fromhex("0001000000000000") + NONCE
     assert data[32:] == bytes.fromhex(
         "01 03000000 70110100 3132333435363738 09000000 00286bee00000000"

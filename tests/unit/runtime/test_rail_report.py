@@ -30,9 +30,9 @@ def told(tally: RailTally, *events: RailEvent) -> list[str]:
         became, known = tally.told(header)
         said.append(SENTENCES[became](known))
 
-    teller = RailTeller(events, BEGAN, take)
+    reporter = RailTeller(events, BEGAN, take)
     for event in events:
-        teller.tell(event)
+        reporter.tell(event)
     return said
 
 
@@ -83,9 +83,9 @@ def test_nothing_broke_nothing_is_said() -> None:
 
 def test_what_is_told_at_the_end_replaces_what_was_told_before() -> None:
     tally, event = RailTally(), RailEvent(**vars(EVENT))
-    teller = RailTeller([event], BEGAN, tally.told)
-    teller.tell(event)
+    reporter = RailTeller([event], BEGAN, tally.told)
+    reporter.tell(event)
     event.messages = 7
-    teller.tell_all()
+    reporter.tell_all()
     assert [one["messages"] for one in tally.events] == [7]
     assert plain(event, BEGAN)["messages"] == 7

@@ -7,12 +7,12 @@ import signal
 from contextlib import suppress
 
 import pytest
-from ompy.runtime.simulation.world import _Conductor
+from ompy.runtime.simulation.simulated_world import _Scheduler
 
 
 def test_an_interrupt_that_somebody_swallowed_ends_the_world_at_its_next_turn() -> None:
-    conductor = _Conductor(0, 10**18)
-    engine = conductor.engine()
+    scheduler = _Scheduler(0, 10**18)
+    engine = scheduler.engine()
     turns = 0
 
     def goes_on_for_ever() -> None:
@@ -25,10 +25,10 @@ def test_an_interrupt_that_somebody_swallowed_ends_the_world_at_its_next_turn() 
             assert turns < 1000, "nobody heeds the interrupt"
             engine.spend(1000)
 
-    before = signal.signal(signal.SIGINT, conductor.interrupt)
+    before = signal.signal(signal.SIGINT, scheduler.interrupt)
     try:
         with pytest.raises(KeyboardInterrupt):
-            conductor.run_engines([goes_on_for_ever])
+            scheduler.run_engines([goes_on_for_ever])
     finally:
         signal.signal(signal.SIGINT, before)
     assert turns == 5

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from ompy.trace.chrome import chrome
-from ompy.trace.files import JobTrace, RankHeader
 from ompy.trace.sink import Event
+from ompy.trace.trace_files import JobTrace, RankHeader
 
 from tests.sim.ob1.programs import exchange
 from tests.support.worlds import virtual

@@ -8,7 +8,8 @@ import os
 from pathlib import Path
 
 import pytest
-from ompy.trace.files import (
+from ompy.trace.sink import CHUNK, Event, Trace
+from ompy.trace.trace_files import (
     RankHeader,
     TraceError,
     TraceWriter,
@@ -16,7 +17,6 @@ from ompy.trace.files import (
     prepare_directory,
     read_trace,
 )
-from ompy.trace.sink import CHUNK, Event, Trace
 
 
 def counting():

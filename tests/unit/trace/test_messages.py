@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ompy.trace.messages import Kind, messages
+from ompy.trace.message_events import Kind, messages
 from ompy.trace.sink import Event
 
 

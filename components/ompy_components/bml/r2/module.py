@@ -49,7 +49,9 @@ class R2(Bml):
         One that cannot send takes nobody's place: it is a rail for put and get beside the others.
         """
         rails: list[Rail] = []
-        modules = [module for module in self._context.btls if module.exclusivity < below]
+        context = self._context
+        able = context.btls if proc.world == context.me.world else context.growing_btls
+        modules = [module for module in able if module.exclusivity < below]
         modules.sort(key=lambda module: -module.exclusivity)
         highest = -1  # of those that send
         for module in modules:

@@ -21,8 +21,8 @@ from ompy.net.base import Interface
 from ompy_components.btl.ofi import interfaces, modex, providers, receiving
 from ompy_components.btl.ofi.contexts import Contexts
 from ompy_components.btl.ofi.module import OfiModule
+from ompy_components.btl.ofi.module_pairs import Ways
 from ompy_components.btl.ofi.providers import BtlMode
-from ompy_components.btl.ofi.ways import Ways
 
 if TYPE_CHECKING:
     from ompy.mca.parameter import Values
@@ -97,7 +97,7 @@ def modules(context: RankContext, values: Values) -> list[OfiModule]:
                 continue
             undo.callback(one.finalize)
             made.append(one)
-        several_hosts = len(context.local_procs()) < context.size
+        several_hosts = not context.one_host
         asked = len(made) > 1 and several_hosts and not context.network.virtual
         ports = [ways.listen(one.interface) if asked else 0 for one in made]
         window = _window(context, values)
@@ -133,7 +133,7 @@ def _module(
         contexts = _contexts(context, values, domain, receives, quiet=bool(place.position))
         undo.callback(contexts.close)
         seal = values.seal
-        one_host = len(context.local_procs()) == context.size
+        one_host = context.one_host
         shared_wire = seal == "mac" or (seal == "auto" and not one_host)
         interface = interfaces.behind(context, info)
         opened = Opened(
@@ -173,7 +173,7 @@ def choose(context: RankContext, values: Values) -> tuple[FabricNic, list[Fabric
     wished = providers.wishes(
         values.provider_include, values.provider_exclude, values.domain_include
     )
-    one_host = len(context.local_procs()) == context.size
+    one_host = context.one_host
     reasons: list[str] = []
     chosen: tuple[FabricNic, list[FabricInfo]] | None = None
     for nic in nics:

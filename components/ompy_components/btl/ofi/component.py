@@ -23,6 +23,7 @@ from ompy.frameworks.interface_words import check_words
 from ompy.mca.component import NotAvailable
 from ompy.mca.enumerators import Enumerator
 from ompy.mca.parameter import Parameter
+from ompy.mca.performance import PerformanceVariable
 from ompy.net.replay import WINDOW
 
 EXCLUDED: Final = "127.0.0.1/8,sppp"  # as btl/tcp's: reference openmpi.md 3.13
@@ -224,6 +225,20 @@ class OfiComponent(BtlComponent):
     )
     capabilities: ClassVar[Capabilities] = Capabilities(
         reach="network", wire="stream", ordered=False, heals=True
+    )
+    pvars: ClassVar[tuple[PerformanceVariable, ...]] = (
+        PerformanceVariable("fragments", "Fragments sent.", "fragments"),
+        PerformanceVariable(
+            "injected", "Fragments that the provider took a copy of at once.", "fragments"
+        ),
+        PerformanceVariable(
+            "acknowledgements", "Acknowledgements sent, where a PML fails over.", "messages"
+        ),
+        PerformanceVariable("puts", "RDMA writes begun.", "operations"),
+        PerformanceVariable("gets", "RDMA reads begun.", "operations"),
+        PerformanceVariable("atomics", "Atomic operations begun.", "operations"),
+        PerformanceVariable("paths_broken", "Paths to peers that broke.", "paths"),
+        PerformanceVariable("paths_healed", "Paths to peers that were taken back.", "paths"),
     )
     parameters: ClassVar[tuple[Parameter, ...]] = (
         *common_parameters(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ompy.frameworks.path_keeper import KeptPath
 
     from ompy_components.btl.ofi.modex import PeerRecord
-    from ompy_components.btl.ofi.records import OfiFragment, Operation
+    from ompy_components.btl.ofi.work_records import OfiFragment, Operation
 
 
 @cclass
@@ -32,7 +32,7 @@ class OfiEndpoint(Endpoint):
         generation: of the path, as the wire has it.
         path: where it is in its life.
         broken: why nothing can be sent now; empty while it can.
-        farewell: number of the peer's BYE, 0 while it has not said it.
+        bye_number: number of the peer's BYE, 0 while it has not said it.
         parted: we have said ours.
         posted: messages the device has, in the order they were posted.
         kept: fragments the peer has not acknowledged, in order; empty where nobody wants to know.
@@ -48,7 +48,7 @@ class OfiEndpoint(Endpoint):
     abandon_at: int
     address: U64
     broken: str
-    farewell: int
+    bye_number: int
     generation: int
     heard: int
     kept: deque[OfiFragment]
@@ -77,7 +77,7 @@ class OfiEndpoint(Endpoint):
         self.generation = 1
         self.path: KeptPath  # of the module, which makes both
         self.broken = ""
-        self.farewell = 0
+        self.bye_number = 0
         self.parted = self.reached = self.refused = False
         self.posted = {}
         self.kept = deque()
@@ -99,7 +99,7 @@ class OfiEndpoint(Endpoint):
     @ccall
     def left(self) -> bool:
         """The peer has said BYE, and everything it sent before that is here."""
-        return bool(self.farewell) and self.window.taken == self.farewell
+        return bool(self.bye_number) and self.window.taken == self.bye_number
 
     def talked(self) -> bool:
         """A connection that closes without BYE would be a broken path to the peer."""

@@ -42,7 +42,7 @@ def wanted(
     """
     if include:
         return _included(context, infos, words_of(include))
-    one_host = all(proc.node == context.me.node for proc in context.procs)
+    one_host = context.one_host
     if exclude == EXCLUDED and one_host:
         return list(infos)  # loopback alone is offered there
     words = words_of(exclude)

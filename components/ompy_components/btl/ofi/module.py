@@ -48,7 +48,12 @@ from ompy_components.btl.ofi.path import FIRST, MS, OPENING, OfiPath, Words
 from ompy_components.btl.ofi.peers import Peers
 from ompy_components.btl.ofi.providers import BtlMode, abilities, owner_makes_atomics
 from ompy_components.btl.ofi.receiving import ReceiveEngine
-from ompy_components.btl.ofi.records import (
+from ompy_components.btl.ofi.registered import HANDLE_SIZE, MemoryTable
+from ompy_components.btl.ofi.sending import SendEngine
+from ompy_components.btl.ofi.transfers import TransferEngine
+from ompy_components.btl.ofi.waking import WakeUp
+from ompy_components.btl.ofi.window import Window
+from ompy_components.btl.ofi.work_records import (
     MessagePool,
     OfiFragment,
     Operation,
@@ -56,11 +61,6 @@ from ompy_components.btl.ofi.records import (
     fragment_in,
     operation_on,
 )
-from ompy_components.btl.ofi.registered import HANDLE_SIZE, MemoryTable
-from ompy_components.btl.ofi.sending import SendEngine
-from ompy_components.btl.ofi.transfers import TransferEngine
-from ompy_components.btl.ofi.waking import WakeUp
-from ompy_components.btl.ofi.window import Window
 
 if TYPE_CHECKING:
     from collections import deque
@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     from ompy.net.base import Interface
 
     from ompy_components.btl.ofi.bring_up import Opened
-    from ompy_components.btl.ofi.ways import Ways
+    from ompy_components.btl.ofi.module_pairs import Ways
 
 DEPARTURES: Final = 16  # arbitrary: rounds of polling from one look for them to the next
 
@@ -499,7 +499,7 @@ class OfiModule(BtlModule):
         endpoint: OfiEndpoint
         for endpoint in list(sending.owing):
             window: Window = endpoint.window
-            pressing: bool = bool(endpoint.farewell) or 2 * window.owed() >= window.size
+            pressing: bool = bool(endpoint.bye_number) or 2 * window.owed() >= window.size
             if (soon or pressing) and not sending.acknowledge(endpoint):
                 sending.pressed = True
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ompy_components.btl.ofi.endpoint import OfiEndpoint
     from ompy_components.btl.ofi.sending import SendEngine
 
-LINGER: Final = 1_000_000_000  # ns; arbitrary: how long the end waits for farewells
+LINGER: Final = 1_000_000_000  # ns; arbitrary: how long the end waits for BYEs
 
 
 def part_from_peers(

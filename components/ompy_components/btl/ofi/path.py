@@ -60,7 +60,7 @@ class OfiPath(PathUser):
         return interface.name, interface.address, self._endpoint.record.address
 
     def waits(self) -> bool:
-        """Injected fragments may wait in the provider, and farewells for an answer."""
+        """Injected fragments may wait in the provider, and BYEs for an answer."""
         endpoint = self._endpoint
         window = endpoint.window
         unsure = window.full() or (endpoint.parted and window.open())
@@ -195,7 +195,7 @@ class Words:
 
         Where there is one path only, and that in order until now, it is known.
         """
-        idle = [one for one in peers if one.usable() and not one.farewell and not one.busy()]
+        idle = [one for one in peers if one.usable() and not one.bye_number and not one.busy()]
         if len(peers) == len(idle) == 1:
             idle[0].path.broke(reason)
             return

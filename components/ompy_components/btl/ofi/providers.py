@@ -43,7 +43,7 @@ STOCK_REFUSED: Final = "ofi_rxm"
 SLOW: Final = ("udp;ofi_rxd", "sockets")  # reference ofi.md C2: by factors
 SHARED_MEMORY: Final = "shm"
 # 1.17 crashes the target of an atomic that comes between puts and gets of more than a packet
-FRAIL_ATOMICS: Final = "udp;ofi_rxd"
+UNRELIABLE_ATOMICS: Final = "udp;ofi_rxd"
 
 
 class Wishes(NamedTuple):
@@ -113,8 +113,8 @@ def owner_makes_atomics(info: FabricInfo) -> bool:
 
     A thread of the provider's own would make them beside the rank's.
     """
-    frail = info.provider.lower().startswith(FRAIL_ATOMICS)
-    return info.progress is Progress.MANUAL and not frail
+    unreliable = info.provider.lower().startswith(UNRELIABLE_ATOMICS)
+    return info.progress is Progress.MANUAL and not unreliable
 
 
 def ordered(infos: Iterable[FabricInfo], *, one_host: bool) -> list[FabricInfo]:

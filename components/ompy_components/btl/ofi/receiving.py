@@ -17,7 +17,7 @@ from ompy.frameworks.btl import TAGS
 from ompy.frameworks.nic.fabric import Completion
 
 from ompy_components.btl.ofi.headers import HEADER_SIZE, BadMessage, Header, Kind, Seal
-from ompy_components.btl.ofi.records import ReceiveBuffer
+from ompy_components.btl.ofi.work_records import ReceiveBuffer
 
 if DECLARING:
     from ompy.engine.base import Engine
@@ -211,11 +211,15 @@ class ReceiveEngine:
             self._stale += 1
             return
         pressing: bool = False
-        if kind == _BYE or endpoint.farewell or 2 * endpoint.window.owed() >= endpoint.window.size:
+        if (
+            kind == _BYE
+            or endpoint.bye_number
+            or 2 * endpoint.window.owed() >= endpoint.window.size
+        ):
             pressing = True
         self._sending.owes(endpoint, pressing)
         if kind == _BYE:
-            endpoint.farewell = header.number
+            endpoint.bye_number = header.number
             endpoint.path.left()
         elif kind == _FRAGMENT and header.tag < TAGS:
             self._module.dispatch(endpoint, header.tag, fragment)

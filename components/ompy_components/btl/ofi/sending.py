@@ -19,7 +19,7 @@ from ompy.frameworks.nic.fabric import Completion, FabricError
 
 from ompy_components.btl.ofi.blame import blame
 from ompy_components.btl.ofi.headers import Header, Kind, Seal
-from ompy_components.btl.ofi.records import MessagePool, OfiFragment, own_message
+from ompy_components.btl.ofi.work_records import MessagePool, OfiFragment, own_message
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -30,8 +30,8 @@ from ompy.frameworks.nic.fabric import Completion, FabricEndpoint, FabricError, 
 
 from ompy_components.btl.ofi import atomic_words
 from ompy_components.btl.ofi.blame import Blame, blame
-from ompy_components.btl.ofi.records import Operation, operation_on
 from ompy_components.btl.ofi.registered import BASE, KEY, allows, remote_of
+from ompy_components.btl.ofi.work_records import Operation, operation_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -21,6 +21,7 @@ from ompy.frameworks.context import RankContext
 from ompy.frameworks.interface_words import check_words
 from ompy.mca.component import NotAvailable
 from ompy.mca.parameter import Parameter
+from ompy.mca.performance import PerformanceVariable
 
 # reference openmpi.md 3.13 and 5.6
 EAGER: Final = 12_288
@@ -248,6 +249,19 @@ class OpenibComponent(BtlComponent):
     )
     capabilities: ClassVar[Capabilities] = Capabilities(
         reach="network", wire="datagram", ordered=False, checksum=True, heals=True
+    )
+    pvars: ClassVar[tuple[PerformanceVariable, ...]] = (
+        PerformanceVariable("sends", "Work requests for sends.", "work requests"),
+        PerformanceVariable("puts", "Work requests for RDMA writes.", "work requests"),
+        PerformanceVariable("gets", "Work requests for RDMA reads.", "work requests"),
+        PerformanceVariable(
+            "eager_rdma", "Fragments written straight into a peer's ring.", "fragments"
+        ),
+        PerformanceVariable("coalesced", "Fragments sent along with another one.", "fragments"),
+        PerformanceVariable("credit_messages", "Messages that tell of credits alone.", "messages"),
+        PerformanceVariable(
+            "pending", "Fragments that had to wait for credits or room.", "fragments"
+        ),
     )
     parameters: ClassVar[tuple[Parameter, ...]] = (
         *common_parameters(

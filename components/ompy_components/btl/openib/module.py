@@ -71,7 +71,7 @@ from ompy_components.btl.openib.timing import Limits, RingLimits, ring_limits
 ABILITIES: Final = SEND | PUT | GET | RDMA_COMPLETION | FAILOVER_SUPPORT
 DEPARTURES: Final = 16  # arbitrary: rounds of polling from one look for them to the next
 US: Final = 1_000  # ns; Linux counts so
-LINGER: Final = 1_000_000_000  # ns; arbitrary: how long the end waits for farewells
+LINGER: Final = 1_000_000_000  # ns; arbitrary: how long the end waits for BYEs
 
 
 class OpenibModule(BtlModule):

@@ -19,6 +19,7 @@ from ompy.frameworks.btl_parameters import common_parameters
 from ompy.frameworks.capabilities import Capabilities
 from ompy.frameworks.context import RankContext
 from ompy.mca.parameter import Parameter
+from ompy.mca.performance import LEVEL, PerformanceVariable
 
 INT_MAX: Final = (1 << 31) - 1  # reference openmpi.md 3.13: a length nothing reaches
 
@@ -31,6 +32,11 @@ class SelfComponent(BtlComponent):
     api: ClassVar[tuple[int, int]] = API
     rank_modules: ClassVar[tuple[str, ...]] = ("ompy_components.btl.self.module",)
     capabilities: ClassVar[Capabilities] = Capabilities(reach="self", wire="memory")
+    pvars: ClassVar[tuple[PerformanceVariable, ...]] = (
+        PerformanceVariable(
+            "registrations", "Pieces of memory that are registered.", "registrations", LEVEL
+        ),
+    )
     parameters: ClassVar[tuple[Parameter, ...]] = common_parameters(
         exclusivity=EXCLUSIVITY_HIGH,  # reference openmpi.md 3.13, self (4.1), as the rest
         eager_limit=1024,

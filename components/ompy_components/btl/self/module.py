@@ -60,6 +60,11 @@ class SelfModule(RdmaModule):
         self.registered = RegistrationTable(context.rank)
 
     @ccall
+    def counters(self) -> dict[str, int]:
+        """What is registered."""
+        return {"registrations": len(self.registered)}
+
+    @ccall
     def begin_failover(self) -> bool:
         """A path to oneself does not break."""
         self.flags |= FAILOVER_SUPPORT

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from ompy.frameworks.btl import (
@@ -17,9 +18,11 @@ from ompy.frameworks.btl import (
 from ompy.frameworks.btl_parameters import common_parameters
 from ompy.frameworks.capabilities import Capabilities
 from ompy.frameworks.context import RankContext
+from ompy.frameworks.proc import Proc
 from ompy.mca.component import NotAvailable
 from ompy.mca.enumerators import Enumerator
 from ompy.mca.parameter import Parameter
+from ompy.mca.performance import LEVEL, PerformanceVariable
 from ompy.net.base import LinkError
 
 INLINE_MAX: Final = 4096  # reference openmpi.md 3.13: Open MPI's eager limit
@@ -46,6 +49,18 @@ class SmComponent(BtlComponent):
         "ompy_components.btl.sm.remote",
     )
     capabilities: ClassVar[Capabilities] = Capabilities(reach="host", wire="memory")
+    grows: ClassVar[bool] = True
+    pvars: ClassVar[tuple[PerformanceVariable, ...]] = (
+        PerformanceVariable(
+            "fragments_sent", "Fragments that were put into the rings of other ranks.", "fragments"
+        ),
+        PerformanceVariable(
+            "fragments_received", "Fragments that were taken out of this rank's rings.", "fragments"
+        ),
+        PerformanceVariable(
+            "fragments_waiting", "Fragments that wait for room in a ring.", "fragments", LEVEL
+        ),
+    )
     parameters: ClassVar[tuple[Parameter, ...]] = (
         *common_parameters(
             exclusivity=65536,
@@ -117,16 +132,35 @@ class SmComponent(BtlComponent):
 
     def init(self, context: RankContext) -> list[BtlModule]:
         """One module, when the rank is not alone on its host."""
-        from ompy_components.btl.sm.module import SmModule
-
-        if len(context.local_procs()) < 2:
+        here = context.local_procs()
+        if context.expects_others:  # it may have company later
+            context.wireup.publish("btl.sm", b"1")
+        if len(here) < 2:
             return []  # no other rank of the job is on this host
-        try:
-            module = SmModule(context, self.values)
-        except LinkError as problem:
-            raise NotAvailable(str(problem)) from problem
+        module = self._module(context, f"btl_sm_{here[0].world}", here, here)
         context.wireup.publish("btl.sm", b"1")
         return [module]
+
+    def bridge(self, context: RankContext, others: Sequence[Proc]) -> list[BtlModule]:
+        """One module for the ranks of this host in two worlds."""
+        here = context.local_procs()
+        there = [proc for proc in others if proc.node == context.me.node]
+        if not there:
+            return []
+        there.sort(key=lambda proc: proc.local_rank)
+        both = [*here, *there] if here[0].world < there[0].world else [*there, *here]
+        name = f"btl_sm_{both[0].world}_{both[-1].world}"
+        return [self._module(context, name, both, there)]
+
+    def _module(
+        self, context: RankContext, name: str, members: Sequence[Proc], peers: Sequence[Proc]
+    ) -> BtlModule:
+        from ompy_components.btl.sm.module import SmModule
+
+        try:
+            return SmModule(context, self.values, name, members, peers)
+        except LinkError as problem:
+            raise NotAvailable(str(problem)) from problem
 
 
 COMPONENT = SmComponent()

@@ -22,7 +22,7 @@ from ompy.net.ring import CACHE_LINE, SLOT_HEADER, ring_size
 # values of a parked word
 AWAKE: Final = 0
 PARKED: Final = 1  # wake me when there is a message
-HUNGRY: Final = 2  # wake me also when a slot or block of mine became free
+WAITS_FOR_ROOM: Final = 2  # wake me also when a slot or block of mine became free
 
 # values of a block's state word
 FREE: Final = 0

@@ -10,6 +10,7 @@ Puts and gets are in `remote.py`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from ompy import raw
@@ -40,7 +41,7 @@ from ompy.net.ring import CACHE_LINE, RingReader, RingWriter
 
 from ompy_components.btl.sm.component import SINGLE_COPY
 from ompy_components.btl.sm.endpoint import SmDescriptor, SmEndpoint, descriptor_of
-from ompy_components.btl.sm.layout import AWAKE, FREE, HUNGRY, PARKED, TAKEN, SharedLayout
+from ompy_components.btl.sm.layout import AWAKE, FREE, PARKED, TAKEN, WAITS_FOR_ROOM, SharedLayout
 from ompy_components.btl.sm.remote import RemoteMemory
 
 if DECLARING:
@@ -103,9 +104,10 @@ class SmModule(RdmaModule):
     _in_flight: list[SmDescriptor]
     _inboxes: list[Inbox]
     _layout: SharedLayout
-    _local_rank: int
     _memory: memoryview[int]
+    _name: str
     _own_parked: int
+    _place: int
     _pool: int
     _spares: dict[int, SmDescriptor]
     _starved: bool
@@ -115,25 +117,45 @@ class SmModule(RdmaModule):
     remote: RemoteMemory
     __slots__ = tuple(__annotations__)
 
-    def __init__(self, context: RankContext, values: Values) -> None:
+    def __init__(
+        self,
+        context: RankContext,
+        values: Values,
+        name: str,
+        members: Sequence[Proc],
+        peers: Sequence[Proc],
+    ) -> None:
+        """Map the segment; whoever comes first finds it zeroed.
+
+        Args:
+            context: the rank.
+            values: of the parameters.
+            name: of the segment.
+            members: whom it is for, this rank among them: the same in each.
+            peers: those that are reached through it.
+
+        Raises:
+            LinkError: there is no such memory.
+        """
         mechanism = values.single_copy_mechanism
         rdma = PUT | GET | RDMA_COMPLETION if mechanism != SINGLE_COPY["none"] else 0
         super().__init__("sm", context, values, SEND | rdma)
         self.registration_handle_size = HANDLE_SIZE
         self.local_registration_threshold = SIZE_MAX
         self.split_least = values.split_least
-        peers = context.local_procs()
         slots, blocks = values.ring_slots, values.free_list_max
         self._block_room = max(self.eager_limit, self.max_send_size)
         inline_max = min(values.inline_max, self._block_room)
-        self._layout = SharedLayout(len(peers), slots, inline_max, blocks, self._block_room)
-        self._memory = context.network.segment("btl_sm", self._layout.size)
+        self._layout = SharedLayout(len(members), slots, inline_max, blocks, self._block_room)
+        self._memory = context.network.segment(name, self._layout.size)
         self._words = self._memory.cast("Q")
-        self._local_rank = context.me.local_rank
-        self._own_parked = self._layout.parked_word(self._local_rank)
+        places = {proc.rank: place for place, proc in enumerate(members)}
+        self._place = places[context.rank]
+        self._name = name
+        self._own_parked = self._layout.parked_word(self._place)
         self._handlers = context.active_messages.handlers
         self._block_size = self._layout.block_size
-        self._pool = self._layout.block(self._local_rank, 0)
+        self._pool = self._layout.block(self._place, 0)
         self._free = list(range(blocks))
         self._unread = []
         self._in_flight = []
@@ -144,19 +166,18 @@ class SmModule(RdmaModule):
         self._inboxes = []
         for proc in peers:
             if proc is not context.me:
-                self._connect(proc, slots)
+                self._connect(proc, places[proc.rank], slots)
         single_copy = mechanism == SINGLE_COPY["cma"]
         if not single_copy:  # fragments are copied by both ranks as it is
             self.split_least = 0
         self.remote = RemoteMemory(
-            self, self._layout, self._memory.cast("Q"), single_copy=single_copy
+            self, self._layout, self._memory.cast("Q"), self._place, single_copy=single_copy
         )
-        context.network.doorbell(self._local_rank)  # arms it as what wakes this rank
+        context.network.doorbell(context.me.local_rank)  # arms it as what wakes this rank
 
     @cfunc
-    def _connect(self, proc: Proc, slots: int) -> None:
-        layout, size = self._layout, self._layout.slot_size
-        there, here = proc.local_rank, self._local_rank
+    def _connect(self, proc: Proc, there: int, slots: int) -> None:
+        layout, size, here = self._layout, self._layout.slot_size, self._place
         writer = RingWriter(self._memory, layout.ring(there, here), slots, size)
         endpoint = SmEndpoint(self, proc, writer, layout.parked_word(there), layout.table(there))
         self._endpoints[proc.rank] = endpoint
@@ -168,6 +189,22 @@ class SmModule(RdmaModule):
         """What is complete lies in memory of this host: the peer has it, or the peer has ended."""
         self.flags |= FAILOVER_SUPPORT
         return True
+
+    @ccall
+    def counters(self) -> dict[str, int]:
+        """What the rings have carried, and what waits for them."""
+        endpoint: SmEndpoint
+        inbox: Inbox
+        sent = received = 0
+        for endpoint in self._endpoints.values():
+            sent += endpoint.writer.slots_written()
+        for inbox in self._inboxes:
+            received += inbox.reader.slots_read()
+        return {
+            "fragments_sent": sent,
+            "fragments_received": received,
+            "fragments_waiting": self._waiting,
+        }
 
     @ccall
     def reach(self, proc: Proc) -> SmEndpoint | None:
@@ -416,7 +453,7 @@ class SmModule(RdmaModule):
                     self._words[block] = FREE
                 reader.release()
             count += 1
-        if self._words[inbox.peer.parked] == HUNGRY:
+        if self._words[inbox.peer.parked] == WAITS_FOR_ROOM:
             self._ring(inbox.peer)
         return count
 
@@ -459,8 +496,8 @@ class SmModule(RdmaModule):
     @ccall
     def arm(self) -> bool:
         """Say that we sleep, then look once more."""
-        hungry = self._waiting or self._in_flight or self._starved
-        self._words[self._own_parked] = HUNGRY if hungry else PARKED
+        wants_room = self._waiting or self._in_flight or self._starved
+        self._words[self._own_parked] = WAITS_FOR_ROOM if wants_room else PARKED
         inbox: Inbox
         for inbox in self._inboxes:
             if inbox.reader.pending():
@@ -510,6 +547,12 @@ class SmModule(RdmaModule):
         for endpoint in self._endpoints.values():
             if self._words[endpoint.parked]:
                 self._ring(endpoint)  # it may be waiting for an answer that will not come
+        ended: list[int] = []
+        for endpoint in self._endpoints.values():
+            if endpoint.proc.departed:
+                ended.append(endpoint.proc.local_rank)
+        if len(ended) == len(self._endpoints):
+            self.context.network.release_segment(self._name, ended)
 
     @cfunc
     def _end(self, endpoint: SmEndpoint, descriptor: SmDescriptor, status: int) -> None:

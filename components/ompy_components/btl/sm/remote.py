@@ -23,7 +23,8 @@ from ompy.frameworks.btl import (
 )
 from ompy.frameworks.emulation import GET_PIECE, PUT_PIECE, EmulatedTransfers
 from ompy.frameworks.registration import Registration, RegistrationTable
-from ompy.net.base import LinkError, ProcessCopy
+from ompy.net.base import LinkError
+from ompy.net.process_copy import ProcessCopy
 
 from ompy_components.btl.sm.endpoint import SmEndpoint
 from ompy_components.btl.sm.layout import (
@@ -80,7 +81,13 @@ class RemoteMemory:
     __slots__ = tuple(__annotations__)
 
     def __init__(
-        self, module: SmModule, layout: SharedLayout, words: memoryview, *, single_copy: bool
+        self,
+        module: SmModule,
+        layout: SharedLayout,
+        words: memoryview,
+        place: int,
+        *,
+        single_copy: bool,
     ) -> None:
         self._module = module
         self._context = module.context
@@ -94,8 +101,8 @@ class RemoteMemory:
         self._copy = None
         self._forgets = False
         self._probe = memoryview(bytearray(8))
-        self._own_line = layout.parked_word(module.context.me.local_rank)
-        self._own_table = layout.table(module.context.me.local_rank)
+        self._own_line = layout.parked_word(place)
+        self._own_table = layout.table(place)
         self._free_slots = list(range(NO_SLOT))
 
     @property
@@ -240,7 +247,8 @@ class RemoteMemory:
 
     def _try(self, endpoint: SmEndpoint) -> bool:
         copy = self._open()
-        line = endpoint.parked
+        assert isinstance(endpoint, SmEndpoint)
+        line: int = endpoint.parked
         process, address = self._words[line + PROCESS], self._words[line + PROBE_ADDRESS]
         value = self._words[line + PROBE]
         if copy is None or not value:
@@ -260,7 +268,8 @@ class RemoteMemory:
 
     def _gone(self, endpoint: Endpoint) -> bool:
         """Whether a peer has ended, or its use of sm: it answers nothing then."""
-        line = self._layout.parked_word(endpoint.proc.local_rank)
+        assert isinstance(endpoint, SmEndpoint)
+        line: int = endpoint.parked
         return bool(endpoint.proc.departed or self._words[line + LEFT])
 
     def _refuse(self, endpoint: SmEndpoint | None, why: str) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ompy.frameworks.sealing import seal_level
 from ompy.net.base import LinkError, Stream
 from ompy.net.handshake import (
+    ANY_RANK,
     NONCE_SIZE,
     REFUSED,
     TAKEN,
@@ -110,9 +111,9 @@ class PeerListener:
             context.job_key,
             context.job_id,
             context.rank,
-            context.size,
+            ANY_RANK if context.expects_others else context.size,
             nonce,
-            seal_of=lambda rank: seal_level(context, context.procs[rank]),
+            seal_of=lambda rank: seal_level(context, context.proc(rank)),
         )
         incoming = HalfOpen(self, stream, acceptor)
         self.half_open.append(incoming)

@@ -22,6 +22,7 @@ from ompy.frameworks.context import RankContext
 from ompy.frameworks.interface_words import check_words
 from ompy.mca.component import NotAvailable
 from ompy.mca.parameter import Parameter
+from ompy.mca.performance import LEVEL, PerformanceVariable
 
 TRANSFER_MAX: Final = (1 << 31) - 1024  # bytes; reference openmpi.md 3.13, tcp (4.1)
 # reference openmpi.md 3.13: no GET unless asked for
@@ -43,8 +44,27 @@ class TcpComponent(BtlComponent):
         "ompy_components.btl.tcp.interfaces",
         "ompy_components.btl.tcp.remote",
     )
+    grows: ClassVar[bool] = True
     exclusive: ClassVar[tuple[tuple[str, str], ...]] = (("if_include", "if_exclude"),)
     capabilities: ClassVar[Capabilities] = Capabilities(reach="network", wire="stream", heals=True)
+    pvars: ClassVar[tuple[PerformanceVariable, ...]] = (
+        PerformanceVariable(
+            "bytes_sent",
+            "Bytes that the kernel has sent, without those sent again.",
+            "bytes",
+        ),
+        PerformanceVariable(
+            "bytes_received",
+            "Bytes that the kernel has received.",
+            "bytes",
+        ),
+        PerformanceVariable(
+            "retransmissions",
+            "Segments that the kernel has sent again.",
+            "segments",
+        ),
+        PerformanceVariable("connections", "Connections that are open.", "connections", LEVEL),
+    )
     parameters: ClassVar[tuple[Parameter, ...]] = (
         *common_parameters(
             exclusivity=100,
@@ -241,7 +261,7 @@ class TcpComponent(BtlComponent):
         from ompy_components.btl.tcp.interfaces import Probes, choose, publish
         from ompy_components.btl.tcp.module import TcpModule
 
-        if context.size < 2:
+        if context.size < 2 and not context.expects_others:
             return []  # nobody to reach
         values = self.values
         chosen = choose(context, values.if_include, values.if_exclude, EXCLUDED)

@@ -22,6 +22,7 @@ from ompy.frameworks.path_life import IN_USE, TRYING
 from ompy.frameworks.proc import Proc
 from ompy.net.base import WOULD_BLOCK, Address, LinkError, Stream
 from ompy.net.pieces import without
+from ompy.net.totals import NOTHING, Totals
 
 from ompy_components.btl.tcp.framing import BYE, DATA, FRAME_SIZE, JOIN_MAX, FrameReader, frame_word
 from ompy_components.btl.tcp.kept import Kept
@@ -87,6 +88,7 @@ class TcpEndpoint(Endpoint):
         remote: its puts and gets, and the peer's.
     """
 
+    _closed: Totals
     _handlers: list[ReceiveCallback | None]
     _interface: Interface
     _reader: Shown[FrameReader | None]
@@ -118,6 +120,7 @@ class TcpEndpoint(Endpoint):
         self._handlers = resources.handlers
         self._silence = resources.silence
         self._stream = None
+        self._closed = NOTHING
         self._reader = None
         self._silent_since = 0  # ns; 0 while all is acknowledged
         self.path: KeptPath
@@ -143,6 +146,18 @@ class TcpEndpoint(Endpoint):
     def ask_when_idle(self) -> bool:
         """Have the kernel ask whether the peer's host is there while nothing is sent."""
         return self._stream is not None and self._stream.ask_when_idle()
+
+    def totals(self) -> Totals:
+        """What its connections have carried, the open one and those before."""
+        past = self._closed
+        if self._stream is None:
+            return past
+        now = self._stream.totals()
+        return Totals(past.sent + now.sent, past.received + now.received, past.again + now.again)
+
+    def is_open(self) -> bool:
+        """There is a connection."""
+        return self._stream is not None
 
     def look(self, now: int) -> bool:
         """Give the path up when nothing has been acknowledged for long. Whether it is watched."""
@@ -488,6 +503,7 @@ class TcpEndpoint(Endpoint):
         self._traffic.closed(self)
         if self._stream is not None:
             self._sockets.unwatch(self._stream)
+            self._closed = self.totals()
             self._stream.close()
             self._stream = None
 

@@ -27,7 +27,7 @@ def choose(context: RankContext, include: str, exclude: str, standard: str) -> l
     found = context.network.interfaces()
     if include:
         return _included(context.network, found, include)
-    if exclude == standard and all(proc.node == context.me.node for proc in context.procs):
+    if exclude == standard and context.one_host:
         loopbacks = [interface for interface in found if interface.loopback]
         if loopbacks:
             return loopbacks[:1]

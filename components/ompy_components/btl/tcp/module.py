@@ -225,7 +225,7 @@ class TcpModule(RdmaModule):
 
     def _path_to(self, rank: int) -> TcpPath:
         """What makes the connections to a rank that has proven itself."""
-        return connections(self._endpoint(self.context.procs[rank]).path)
+        return connections(self._endpoint(self.context.proc(rank)).path)
 
     @ccall
     def has_room(self, endpoint: Endpoint) -> bool:
@@ -337,6 +337,28 @@ class TcpModule(RdmaModule):
     def arm(self) -> bool:
         """Sleep only when no socket is ready."""
         return not self._readiness.poll()
+
+    def bytes_to(self) -> dict[int, int]:
+        """What the kernel has counted."""
+        return {rank: one.totals().sent for rank, one in list(self._endpoints.items())}
+
+    @ccall
+    def counters(self) -> dict[str, int]:
+        """What the kernel has counted, and which connections there are."""
+        endpoint: TcpEndpoint
+        sent = received = again = opened = 0
+        for endpoint in list(self._endpoints.values()):
+            totals = endpoint.totals()
+            sent += totals.sent
+            received += totals.received
+            again += totals.again
+            opened += endpoint.is_open()
+        return {
+            "bytes_sent": sent,
+            "bytes_received": received,
+            "retransmissions": again,
+            "connections": opened,
+        }
 
     def is_up(self, endpoint: Endpoint) -> bool:
         """Its path can be used."""

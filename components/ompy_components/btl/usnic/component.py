@@ -20,6 +20,7 @@ from ompy.frameworks.context import RankContext
 from ompy.frameworks.interface_words import check_words
 from ompy.mca.component import NotAvailable
 from ompy.mca.parameter import Flag, Parameter
+from ompy.mca.performance import PerformanceVariable
 
 CHANCE_LOSS: Final = 0.02  # as in congestion_window.py, which is imported later
 EAGER_ALONE: Final = 150 * 1024  # reference usnic.md 3: with exactly one module
@@ -65,8 +66,46 @@ class UsnicComponent(BtlComponent):
     api: ClassVar[tuple[int, int]] = API
     emulated: ClassVar[bool] = True
     exclusive: ClassVar[tuple[tuple[str, str], ...]] = (("if_include", "if_exclude"),)
+    grows: ClassVar[bool] = True
     capabilities: ClassVar[Capabilities] = Capabilities(
         reach="network", wire="datagram", ordered=False, checksum=True, heals=True
+    )
+    pvars: ClassVar[tuple[PerformanceVariable, ...]] = (
+        PerformanceVariable("retransmissions", "Packets that were sent again.", "packets"),
+        PerformanceVariable(
+            "num_timeout_retrans",
+            "Packets that were sent again as their time had run out.",
+            "packets",
+        ),
+        PerformanceVariable(
+            "num_fast_retrans",
+            "Packets that were sent again as acknowledgements told of a gap.",
+            "packets",
+        ),
+        PerformanceVariable(
+            "num_total_sends",
+            "Packets sent, acknowledgements and those sent again among them.",
+            "packets",
+        ),
+        PerformanceVariable("num_total_recvs", "Packets received, of whatever kind.", "packets"),
+        PerformanceVariable(
+            "num_frag_sends",
+            "Fragments sent in one packet each, without those sent again.",
+            "packets",
+        ),
+        PerformanceVariable(
+            "num_chunk_sends",
+            "Pieces of longer fragments sent, without those sent again.",
+            "packets",
+        ),
+        PerformanceVariable("num_ack_sends", "Acknowledgements sent.", "packets"),
+        PerformanceVariable("num_ack_recvs", "Acknowledgements received.", "packets"),
+        PerformanceVariable("num_dup_recvs", "Packets received that were here already.", "packets"),
+        PerformanceVariable("num_crc_errors", "Packets received that were damaged.", "packets"),
+        PerformanceVariable(
+            "num_overruns", "Packets lost as no receive buffer was posted.", "packets"
+        ),
+        PerformanceVariable("num_window_full", "Sends that found the window used up.", "sends"),
     )
     parameters: ClassVar[tuple[Parameter, ...]] = (
         *common_parameters(
@@ -340,7 +379,7 @@ class UsnicComponent(BtlComponent):
 
     def init(self, context: RankContext) -> list[BtlModule]:
         """One module per NIC chosen."""
-        if context.size < 2:
+        if context.size < 2 and not context.expects_others:
             return []  # nobody to reach
         from ompy.frameworks.nic.base import NicError
         from ompy.frameworks.nic.datagram import DatagramNic

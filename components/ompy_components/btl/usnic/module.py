@@ -61,8 +61,8 @@ if TYPE_CHECKING:
 EAGER_SEVERAL: Final = 25 * 1024  # reference usnic.md 3: with several
 # what a module can do, of which the parameter takes some
 ABILITIES: Final = SEND | SEND_INPLACE | PUT | RDMA_COMPLETION | FAILOVER_SUPPORT
-LINGER: Final = 1_000_000_000  # ns; arbitrary: how long the end waits for answers to its farewells
-# ns; arbitrary: where packets were lost; 50 farewells of which one gets through even at 70 % loss
+LINGER: Final = 1_000_000_000  # ns; arbitrary: how long the end waits for answers to its BYEs
+# ns; arbitrary: where packets were lost; 50 BYEs of which one gets through even at 70 % loss
 LINGER_LOSSY: Final = 5 * LINGER
 
 
@@ -471,7 +471,7 @@ class UsnicModule(BtlModule):
         engine.wait_until(lambda: all(self._is_idle(endpoint) for endpoint in every))
         for endpoint in every:
             if endpoint.usable:
-                self._say_goodbye(endpoint)
+                self._send_bye(endpoint)
         linger = LINGER_LOSSY if self.statistics.lossy else LINGER
         engine.wait_until(lambda: all(self._is_idle(endpoint) for endpoint in every), linger)
         for endpoint in list(self.sending.owing):
@@ -480,7 +480,7 @@ class UsnicModule(BtlModule):
         self._finalized = True
         self.paths.close()
         for endpoint in every:
-            self.sending.abandon(endpoint)  # farewells nobody answered
+            self.sending.abandon(endpoint)  # BYEs nobody answered
         self._cancel_timer()
         if self._report is not None:
             self._report.write_report(engine.now())
@@ -510,11 +510,11 @@ class UsnicModule(BtlModule):
             endpoint.path.broke(endpoint.proc.departed, told=True)
         return endpoint.idle
 
-    def _say_goodbye(self, endpoint: UsnicEndpoint) -> None:
+    def _send_bye(self, endpoint: UsnicEndpoint) -> None:
         endpoint.reliability.leaving = True
-        farewell = self.alloc(endpoint, NO_ORDER, 0, BTL_OWNERSHIP)
-        if farewell is not None:
-            self.send(endpoint, farewell, BYE)
+        bye = self.alloc(endpoint, NO_ORDER, 0, BTL_OWNERSHIP)
+        if bye is not None:
+            self.send(endpoint, bye, BYE)
 
 
 def _nothing() -> None:

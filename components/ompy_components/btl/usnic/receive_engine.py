@@ -64,7 +64,7 @@ class ReceiveEngine:
         self._statistics = statistics
         self._fast_allowed = True
         self._deferred: tuple[UsnicEndpoint, Header] | None = None
-        self._procs = module.context.procs
+        self._proc = module.context.proc
         self._dropped = [0, 0]  # packets that found no buffer, by channel
         self._shorts_told = shorts_told  # packets too short for a header before that is said
 
@@ -163,7 +163,7 @@ class ReceiveEngine:
         except BadPacket:
             self._statistics.num_crc_errors += 1
             return None
-        endpoint = self._module.reach(self._procs[header.sender])
+        endpoint = self._module.reach(self._proc(header.sender))
         if endpoint is None:
             self._statistics.num_unk_recvs += 1
             return None

@@ -6,6 +6,9 @@ the size of the communicator, the parameters.
 
 from __future__ import annotations
 
+from copy import copy
+from typing import Any, Final
+
 from ompy.data.message import Blocks, Message
 from ompy.data.operation import Operation
 from ompy.frameworks.coll import CollModule
@@ -22,8 +25,19 @@ from ompy.frameworks.coll_base import (
 )
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.exchange import Exchange
+from ompy.frameworks.explanation import Branch, Change, Choice, Limit
 from ompy.frameworks.schedule import Schedule
 from ompy.mca.parameter import Values
+from ompy.trace.amounts import byte_count
+
+MOST: Final = 1 << 62  # bytes; arbitrary: more than any message has
+# what decides between two algorithms of an operation: a parameter, its unit as people say it
+LIMITS: Final = {
+    "allgather": ("allgather_small_max", "all blocks together"),
+    "alltoall": ("alltoall_small_max", "a block"),
+    "allreduce": ("allreduce_small_max", "the data"),
+    "reduce_scatter": ("reduce_scatter_small_max", "all data"),
+}
 
 
 class Basic(CollModule):
@@ -37,6 +51,36 @@ class Basic(CollModule):
         self._alltoall_window: int = values.alltoall_window
         self._allreduce_small_max: int = values.allreduce_small_max
         self._reduce_scatter_small_max: int = values.reduce_scatter_small_max
+
+    def name_algorithm(self, operation: str, exchange: Exchange, arguments: tuple[Any, ...]) -> str:
+        """The name of the schedule; the root and the others have one each in scatter and gather."""
+        if operation in ("scatter", "gather"):
+            return "binomial"
+        return super().name_algorithm(operation, exchange, arguments)
+
+    def explain_choice(
+        self, operation: str, exchange: Exchange, arguments: tuple[Any, ...]
+    ) -> Choice:
+        """The limit that decided, if there is one; the call is asked about with another."""
+        now = self.name_algorithm(operation, exchange, arguments)
+        if operation not in LIMITS:
+            limits: tuple[Limit, ...] = ()
+            if now == "binomial" and operation != "bcast":
+                text = f"blocks of more than {byte_count(self._tree_block_max)} go straight"
+                limits = (Limit(text, ("coll_basic_tree_block_max",)),)
+            return Choice((Branch(f"it has {now} alone for {operation}"),), limits, ())
+        name, what = LIMITS[operation]
+        full, changes = f"coll_basic_{name}", []
+        for value, text in ((0, "less than this"), (MOST, "this or more")):
+            probe = copy(self)
+            setattr(probe, f"_{name}", value)
+            then = probe.name_algorithm(operation, exchange, arguments)
+            if then != now:
+                changes.append(Change(f"a limit of {text}", then, (full,)))
+        small = any("less" in change.text for change in changes)
+        compared = "has no more than" if small else "has more than, or may not be up to,"
+        branch = Branch(f"{what} {compared} the limit: {now}", (full,))
+        return Choice((branch,), (), tuple(changes))
 
     def schedule_barrier(self, exchange: Exchange) -> Schedule:
         """Dissemination."""

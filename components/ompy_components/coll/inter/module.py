@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ompy.data.constants import PROC_NULL, ROOT
 from ompy.data.convertor import allocate_memory
 from ompy.data.message import Blocks, Message
@@ -25,6 +27,10 @@ class Inter(CollModule):
         super().__init__(communicator)
         everybody = range(communicator.size)
         self._others = Neighbours(everybody, everybody)
+
+    def name_algorithm(self, operation: str, exchange: Exchange, arguments: tuple[Any, ...]) -> str:
+        """All operations have one way."""
+        return "straight to the other group"
 
     def schedule_barrier(self, exchange: Exchange) -> Schedule:
         """A word to each of the other group, and one from each."""

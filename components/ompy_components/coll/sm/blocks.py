@@ -5,6 +5,8 @@ A member's slot has its block, or a table of its blocks for the others:
     gather, allgather     the block; or, of one that is too large, the word of where it is
     scatter, alltoall     way, then for each member the place and the bytes of its block, then the
                           blocks themselves, if they have room behind the table
+    along edges           way, number of edges, then for each the target, and place and bytes of its
+                          block, then the blocks; what has no room goes as messages
 
 Blocks that have no room are lent (`lending.py`): their place is an address, and their owner returns
 when the readers are done. Where nothing can be lent they go as messages under the call's tag, which
@@ -20,11 +22,12 @@ from typing import Final
 from ompy import raw
 from ompy.compiled import U64, ccall, cclass, cfunc
 from ompy.data.convertor import allocate_memory
-from ompy.data.errors import ERR_PROC_FAILED, MPIError
+from ompy.data.errors import ERR_PROC_FAILED, ERR_TOPOLOGY, MPIError
 from ompy.data.message import Blocks, Message
 from ompy.data.packed import to_send, too_large
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.exchange import Exchange
+from ompy.frameworks.neighbours import Neighbours
 from ompy.net.base import LinkError
 
 from ompy_components.coll.sm.board import Board
@@ -36,6 +39,8 @@ LENT: Final = 1  # the places are addresses
 SENT: Final = 2  # as messages
 WORD: Final = calcsize("Q")
 ENTRY: Final = 2 * WORD  # bytes of a block's place and size
+EDGES: Final = 2 * WORD  # bytes before the rows of edges: the way, and how many there are
+EDGE: Final = 3 * WORD  # bytes of a row: target, the block's place and size
 
 
 @ccall
@@ -384,6 +389,120 @@ class BlockOperations:
             return None
         return self._read(rank, place, target, size)
 
+    # --- along edges
+
+    @ccall
+    def pass_along(
+        self,
+        send: Message | None,
+        blocks: Blocks | None,
+        receive: Blocks,
+        edges: Neighbours,
+        tag: int,
+    ) -> None:
+        """A block along each edge: `send` along all, or one of `blocks` each; and one from each."""
+        board: Board = self._board
+        board.last += 1
+        number: int = board.last
+        board.wait_for_room(number)
+        exchange: Exchange | None = None
+        if not self._show_edges(number, send, blocks, edges):
+            exchange = self._send_along(send, blocks, edges, tag)
+        if board.join(number):
+            board.wake()
+        problem: MPIError | None = None
+        for turn, each in zip(edges.turns, edges.receiving):  # noqa: B905 - alike as they are made
+            rank: int = edges.sources[each]
+            board.wait_for_members(rank, rank + 1, number)
+            if board.word(board.slot(rank, number)) == SENT:
+                if exchange is None:
+                    exchange = Exchange(self._communicator, tag)
+                exchange.receive_message(receive.block(each), rank)
+                continue
+            found = self._take_edge(number, rank, turn, receive.block(each))
+            problem = problem or found
+        board.finish(number)
+        if exchange is not None:
+            _finish(exchange)
+        if problem is not None:
+            raise problem
+
+    @cfunc
+    def _send_along(
+        self, send: Message | None, blocks: Blocks | None, edges: Neighbours, tag: int
+    ) -> Exchange:
+        """Begin to send what has no room."""
+        exchange = Exchange(self._communicator, tag)
+        if blocks is not None:
+            exchange.send_blocks(blocks, edges.targets, edges.sending)
+        elif send is not None:
+            for each in edges.sending:
+                exchange.send_message(send, edges.targets[each])
+        return exchange
+
+    @cfunc
+    def _show_edges(
+        self, number: int, send: Message | None, blocks: Blocks | None, edges: Neighbours
+    ) -> bool:
+        """Show a table of blocks with their targets, and the blocks; false if there is no room."""
+        board: Board = self._board
+        slot: int = board.slot(board.rank, number)
+        count: int = len(edges.sending)
+        place: int = EDGES + count * EDGE
+        total: int = place
+        if send is not None:
+            total += send.count * send.layout.size
+        elif blocks is not None:
+            for each in edges.sending:
+                total += blocks.counts[each] * blocks.layouts[each].size
+        if total > self._most:
+            board.set_word(slot, SENT)
+            board.show(number, total)
+            return False
+        row: int = slot + EDGES
+        block: Message | None = send
+        for each in edges.sending:
+            if blocks is not None:
+                block = blocks.block(each)
+            assert block is not None, "there is one for each edge"
+            size: int = block.count * block.layout.size
+            board.set_word(row, edges.targets[each])
+            board.set_word(row + WORD, place)
+            board.set_word(row + 2 * WORD, size)
+            row += EDGE
+            if blocks is not None:
+                self._put(slot + place, block, size)
+                place += size
+        if send is not None:
+            self._put(slot + place, send, total - place)
+        board.set_word(slot, SHOWN)
+        board.set_word(slot + WORD, count)
+        board.show(number, total)
+        return True
+
+    @cfunc
+    def _take_edge(self, number: int, rank: int, turn: int, target: Message) -> MPIError | None:
+        """What a member has shown for this one, for its edge of that number."""
+        board: Board = self._board
+        slot: int = board.slot(rank, number)
+        row: int = slot + EDGES
+        end: int = row + board.word(slot + WORD) * EDGE
+        passed: int = 0
+        while row < end:
+            if board.word(row) == board.rank:
+                if passed == turn:
+                    size: int = board.word(row + 2 * WORD)
+                    if size > target.count * target.layout.size:
+                        return too_large(size, target, rank)
+                    self._get(slot + board.word(row + WORD), target, size)
+                    return None
+                passed += 1
+            row += EDGE
+        return MPIError(
+            ERR_TOPOLOGY,
+            f"rank {rank} has {passed} edges to rank {board.rank}, where one more is received from",
+        )
+
     # --- blocks of others
 
     @cfunc
@@ -444,14 +563,23 @@ class BlockOperations:
         exchange = Exchange(self._communicator, tag)
         exchange.receive_message(target, rank)
         try:
-            exchange.finish()
+            _finish(exchange)
         except MPIError as problem:
-            exchange.withdraw(patient=True)
             return problem
         return None
 
 
 _NOTHING: Final = memoryview(b"")
+
+
+@cfunc
+def _finish(exchange: Exchange) -> None:
+    """Wait for messages; if that fails nothing is stored in a user's memory afterwards."""
+    try:
+        exchange.finish()
+    except MPIError:
+        exchange.withdraw(patient=True)
+        raise
 
 
 @cfunc

@@ -53,7 +53,7 @@ PARKED: Final = LINE_WORDS  # the word of member 0 among all words
 # values of a parked word
 AWAKE: Final = 0
 ASLEEP: Final = 1  # wake me when something was shown, or a result is there
-HUNGRY: Final = 2  # wake me when somebody is done
+WAITS_FOR_DONE: Final = 2  # wake me when somebody is done
 # words of a result's header
 NUMBER: Final = 0
 TOTAL: Final = 1
@@ -292,7 +292,7 @@ class Board(Poller):
     def finish(self, number: int) -> None:
         """Say that this member is done with all slots of a fragment."""
         self._words[self._own + DONE] = number
-        self._wake(HUNGRY)
+        self._wake(WAITS_FOR_DONE)
 
     @ccall
     def has_result(self, number: U64) -> bool:
@@ -445,7 +445,7 @@ class Board(Poller):
             if not engine.wait(waits, PATIENCE):
                 if goal != DONE_BY:  # who has shown a fragment is not behind: it is not asked
                     self.join(number)
-                inquire(self._communicator, waits, self._behind())
+                inquire(self._communicator, waits, self._members_behind)
         finally:
             self._idle = True
             with engine.lock:
@@ -474,7 +474,7 @@ class Board(Poller):
     @ccall
     def arm(self) -> bool:
         """Say that this member sleeps, then look once more, also for those that have ended."""
-        self._words[PARKED + self.rank] = HUNGRY if self._goal == DONE_BY else ASLEEP
+        self._words[PARKED + self.rank] = WAITS_FOR_DONE if self._goal == DONE_BY else ASLEEP
         if self._idle or self._waits.complete:
             return True  # who waits has been told, and another thread of the rank may sleep
         if self._holds():
@@ -500,6 +500,9 @@ class Board(Poller):
             if procs[rank].left:
                 return rank
         return -1
+
+    def _members_behind(self) -> list[int]:
+        return self._behind()
 
     @cfunc
     def _behind(self) -> list[int]:

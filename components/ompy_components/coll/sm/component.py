@@ -48,6 +48,16 @@ class SmCollComponent(CollComponent):
             minimum=2,
         ),
         Parameter(
+            "nonblocking_size",
+            "size_t",
+            16 * 1024,  # arbitrary: what takes longer to copy than to send is a message
+            "Bytes that a rank shows the others in a nonblocking or persistent call; what is more "
+            "goes as messages.",
+            level=6,
+            unit="bytes",
+            minimum=64,
+        ),
+        Parameter(
             "single_copy",
             "bool",
             True,
@@ -78,6 +88,10 @@ class SmCollComponent(CollComponent):
         """
         if communicator.size < 2:
             raise NotAvailable("it has one member only")
+        if communicator.context.recovery is not None:
+            raise NotAvailable(
+                "members may die, and those that wait in memory would not hear of it"
+            )
         hosts = len({proc.node for proc in communicator.procs})
         if hosts > 1:
             raise NotAvailable(f"its members are on {hosts} hosts")

@@ -7,10 +7,14 @@ it. Where one of them cannot, all go on with the module of the next priority.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, Final
 
+from ompy.data.layout import BYTES
 from ompy.data.message import Blocks, Message
 from ompy.data.operation import Operation
+from ompy.data.request import Request
 from ompy.frameworks.coll import (
+    OPERATIONS,
     TAG_ALLGATHER,
     TAG_ALLREDUCE,
     TAG_ALLTOALL,
@@ -18,6 +22,8 @@ from ompy.frameworks.coll import (
     TAG_BCAST,
     TAG_EXSCAN,
     TAG_GATHER,
+    TAG_NEIGHBOR_ALLGATHER,
+    TAG_NEIGHBOR_ALLTOALL,
     TAG_REDUCE,
     TAG_REDUCE_SCATTER,
     TAG_SCAN,
@@ -25,18 +31,26 @@ from ompy.frameworks.coll import (
     CollModule,
 )
 from ompy.frameworks.communicator import Communicator
+from ompy.frameworks.exchange import Exchange
+from ompy.frameworks.explanation import Choice
+from ompy.frameworks.neighbours import Neighbours
 from ompy.frameworks.shared_memory import SharedMemory, share
 from ompy.mca.parameter import Values
 
 from ompy_components.coll.sm.blocks import BlockOperations, table_size
 from ompy_components.coll.sm.board import Board, board_size
+from ompy_components.coll.sm.choosing import Asked, asked, reasons, way
 from ompy_components.coll.sm.lending import Lending
+from ompy_components.coll.sm.nonblocking import NonblockingCalls
 from ompy_components.coll.sm.operations import Operations
 from ompy_components.coll.sm.parts import PartOperations
 
+# arbitrary: so many exchanges of words take as long as to make memory
+WITHOUT_MEMORY: Final = 8
+
 
 class SmColl(CollModule):
-    """Blocking operations of one communicator; others are the next module's."""
+    """Operations of one communicator."""
 
     def __init__(self, communicator: Communicator, values: Values) -> None:
         super().__init__(communicator)
@@ -45,11 +59,28 @@ class SmColl(CollModule):
         self._window: int = values.window_size
         self._single_copy: bool = values.single_copy
         self._tables = table_size(communicator.size) <= self._fragment  # they fit into a slot
+        self._exchanged = 0
         self._shared: SharedMemory | None = None
         self._lending: Lending | None = None
         self._operations: Operations | None = None
         self._blocks: BlockOperations | None = None
         self._parts: PartOperations | None = None
+        self._nonblocking = NonblockingCalls(communicator, self._depth, values.nonblocking_size)
+
+    @classmethod
+    def offers_begin(cls, operation: str) -> bool:
+        """All of them."""
+        return operation in OPERATIONS
+
+    def begin(
+        self, operation: str, arguments: tuple[Any, ...], tag: int, word: int, kept: int
+    ) -> Request | None:
+        """Begin a nonblocking call on memory of its own; None where there is none."""
+        return self._nonblocking.begin_call(operation, arguments, tag, word, kept)
+
+    def keep_call(self, operation: str) -> int:
+        """The number of a persistent request, of which the first few have slots."""
+        return self._nonblocking.keep_call()
 
     def _ready(self) -> Operations | None:
         """The operations on the memory, made with the first; None where there is none."""
@@ -72,16 +103,42 @@ class SmColl(CollModule):
         return self._parts
 
     def _make(self, view: memoryview, shared: SharedMemory) -> None:
-        board = Board(self.communicator, view, self._depth, self._fragment)
-        lending = Lending(board, shared.copy if self._single_copy else None)
+        kind, lender = Board, Lending
+        if self.communicator.context.trace.active:
+            from ompy_components.coll.sm.traced_board import TracedBoard, TracedLending
+
+            kind, lender = TracedBoard, TracedLending
+        board = kind(self.communicator, view, self._depth, self._fragment)
+        lending = lender(board, shared.copy if self._single_copy else None)
         self._lending = lending
         self._blocks = BlockOperations(self.communicator, board, lending, self._fragment)
         self._parts = PartOperations(board, self._fragment, self._window)
         self._operations = Operations(board, self._fragment, self._window)
 
+    def name_way(self, operation: str, arguments: tuple[Any, ...]) -> str:
+        """The way through memory; all members ask for it together, as the call that follows."""
+        if self._ready() is None:
+            return ""
+        return way(self._asked(operation, arguments), self._fragment, self._single_copy)
+
+    def explain_choice(
+        self, operation: str, exchange: Exchange, arguments: tuple[Any, ...]
+    ) -> Choice:
+        """Why the call goes through memory, or does not."""
+
+        def otherwise() -> str:
+            return "messages, as the component of the next priority has them"
+
+        about = self._asked(operation, arguments)
+        return reasons(about, self._fragment, self._window, self._single_copy, otherwise)
+
+    def _asked(self, operation: str, arguments: tuple[Any, ...]) -> Asked:
+        return asked(operation, arguments, self._tables)
+
     def close(self) -> None:
         """Give the memory back."""
         self._operations = self._blocks = self._parts = None
+        self._nonblocking.close()
         if self._lending is not None:
             self._lending.close()
             self._lending = None
@@ -161,6 +218,20 @@ class SmColl(CollModule):
         else:
             blocks.allgather(send, receive, self._tag(TAG_ALLGATHER))
 
+    def exchange_words(self, said: bytes) -> list[bytes] | None:
+        """What all members say; made for this alone, the memory costs as much as a few messages."""
+        self._exchanged += 1
+        blocks, size = self._blocks, len(said)
+        if blocks is None and self._exchanged > WITHOUT_MEMORY:
+            blocks = self._ready_blocks()
+        if blocks is None or size > self._fragment:
+            return None
+        room = memoryview(bytearray(size * self.communicator.size))
+        heard = Blocks.even(room, 0, size, BYTES, self.communicator.size)
+        given = Message(memoryview(said), 0, size, BYTES)
+        blocks.allgather(given, heard, self._tag(TAG_ALLGATHER))
+        return [bytes(room[at : at + size]) for at in heard.origins]
+
     def alltoall(self, send: Blocks | None, receive: Blocks) -> None:
         """Each member's blocks to their members."""
         blocks = self._blocks or self._ready_blocks()
@@ -168,6 +239,28 @@ class SmColl(CollModule):
             self._complete(TAG_ALLTOALL, self._next.schedule_alltoall, send, receive)
         else:
             blocks.alltoall(send, receive, self._tag(TAG_ALLTOALL))
+
+    # --- along the edges of a topology
+
+    def neighbor_allgather(self, send: Message, receive: Blocks, neighbours: Neighbours) -> None:
+        """A member's block to all its targets."""
+        blocks = self._blocks or self._ready_blocks()
+        if blocks is None:
+            plan = self.schedule_neighbor_allgather
+            self._complete(TAG_NEIGHBOR_ALLGATHER, plan, send, receive, neighbours)
+        else:
+            tag = self._tag(TAG_NEIGHBOR_ALLGATHER)
+            blocks.pass_along(send, None, receive, neighbours, tag)
+
+    def neighbor_alltoall(self, send: Blocks, receive: Blocks, neighbours: Neighbours) -> None:
+        """A block of its own to each target."""
+        blocks = self._blocks or self._ready_blocks()
+        if blocks is None:
+            plan = self.schedule_neighbor_alltoall
+            self._complete(TAG_NEIGHBOR_ALLTOALL, plan, send, receive, neighbours)
+        else:
+            tag = self._tag(TAG_NEIGHBOR_ALLTOALL)
+            blocks.pass_along(None, send, receive, neighbours, tag)
 
     # --- results that differ from member to member
 

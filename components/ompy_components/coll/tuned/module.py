@@ -6,6 +6,9 @@ size of the communicator, the parameters.
 
 from __future__ import annotations
 
+from copy import copy
+from typing import Any
+
 from ompy.data.message import Blocks, Message
 from ompy.data.operation import Operation
 from ompy.frameworks.coll import CollModule
@@ -23,9 +26,12 @@ from ompy.frameworks.coll_base import (
 )
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.exchange import Exchange
+from ompy.frameworks.explanation import Choice, Limit
 from ompy.frameworks.schedule import Schedule
 from ompy.mca.parameter import Values
+from ompy.trace.amounts import byte_count
 
+from ompy_components.coll.tuned.choosing import Asked, reasons
 from ompy_components.coll.tuned.decision import ALGORITHMS, decide, possible
 
 BARRIERS = {
@@ -70,11 +76,8 @@ class Tuned(CollModule):
         self._segment: int = values.bcast_algorithm_segmentsize
         self._window: int = values.alltoall_max_requests
         self._tree_block_max: int = values.tree_block_max
-        self._forced: dict[str, str] = {}
-        for operation, words in ALGORITHMS.items():
-            number = getattr(values, f"{operation}_algorithm")
-            if number and values.use_dynamic_rules:
-                self._forced[operation] = next(word for word in words if words[word] == number)
+        self._values = values
+        self._forced: dict[str, str] | None = None
 
     def algorithm(
         self, operation: str, size: int, *, commutative: bool = True, regular: bool = True
@@ -88,10 +91,56 @@ class Tuned(CollModule):
             regular: whether all blocks are equal.
         """
         ranks = self.communicator.size
+        if self._forced is None:
+            self._forced = _forced_by(self._values)
         word = self._forced.get(operation)
         if word is None:
             word = decide(operation, size, ranks, sharing=self._sharing)
         return possible(operation, word, ranks, commutative=commutative, regular=regular)
+
+    def name_algorithm(self, operation: str, exchange: Exchange, arguments: tuple[Any, ...]) -> str:
+        """The word of the algorithm."""
+        if operation not in ALGORITHMS:
+            return super().name_algorithm(operation, exchange, arguments)
+        return self._asked(operation, exchange, arguments).word
+
+    def explain_choice(
+        self, operation: str, exchange: Exchange, arguments: tuple[Any, ...]
+    ) -> Choice:
+        """The rule that decided, and what other rules there are."""
+        if operation not in ALGORITHMS:
+            return super().explain_choice(operation, exchange, arguments)
+        about = self._asked(operation, exchange, arguments)
+        found = reasons(about, self.communicator.size, self._sharing, self._forced or {})
+        return found._replace(limits=self._limits(operation, about.word))
+
+    def _limits(self, operation: str, word: str) -> tuple[Limit, ...]:
+        """Numbers that shape an algorithm."""
+        if operation in ("scatter", "gather") and word == "binomial":
+            text = f"blocks of more than {byte_count(self._tree_block_max)} go straight"
+            return (Limit(text, ("coll_tuned_tree_block_max",)),)
+        if operation == "bcast" and word == "pipeline":
+            text = f"{byte_count(self._segment)} are passed on at a time"
+            return (Limit(text, ("coll_tuned_bcast_algorithm_segmentsize",)),)
+        if operation == "alltoall" and word == "linear_sync":
+            text = f"a rank exchanges blocks with {self._window} others at a time"
+            return (Limit(text, ("coll_tuned_alltoall_max_requests",)),)
+        return ()
+
+    def _asked(self, operation: str, exchange: Exchange, arguments: tuple[Any, ...]) -> Asked:
+        """What a schedule asks `algorithm`, and the answer."""
+        probe, found = copy(self), []
+
+        def note(
+            operation: str, size: int, *, commutative: bool = True, regular: bool = True
+        ) -> str:
+            word = self.algorithm(operation, size, commutative=commutative, regular=regular)
+            found.append(Asked(operation, size, commutative, regular, word))
+            return word
+
+        vars(probe)["algorithm"] = note
+        getattr(type(self), f"schedule_{operation}")(probe, exchange, *arguments).close()
+        return found[0]
 
     def schedule_barrier(self, exchange: Exchange) -> Schedule:
         """The steps of `barrier`."""
@@ -204,3 +253,15 @@ class Tuned(CollModule):
         size = sum(counts) * receive.layout.size
         word = self.algorithm("reduce_scatter", size, commutative=operation.commutative)
         return REDUCE_SCATTERS[word](exchange, send, receive, counts, operation)
+
+
+def _forced_by(values: Values) -> dict[str, str]:
+    """The algorithms that parameters name, by operation."""
+    if not values.use_dynamic_rules:
+        return {}
+    found = {}
+    for operation, words in ALGORITHMS.items():
+        number = getattr(values, f"{operation}_algorithm")
+        if number:
+            found[operation] = next(word for word in words if words[word] == number)
+    return found

@@ -23,8 +23,8 @@ class _GniConduitComponent(ConduitComponent):
         problem = contradiction(self.values)
         if problem:
             raise NotAvailable(problem)
+        from ompy_components.conduit.gni.attaching import find_nic
         from ompy_components.conduit.gni.conduit import GniConduit
-        from ompy_components.conduit.gni.joining import find_nic
 
         nic = find_nic(context, self.name)
         return GniConduit(self.name, context, mode, nic, self.values)

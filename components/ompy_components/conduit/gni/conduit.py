@@ -27,11 +27,11 @@ from ompy.frameworks.nic.gni import Endpoint, GniNic, MemoryHandle, ReturnCode
 from ompy.mca.parameter import Values
 
 from ompy_components.conduit.gni import headers, segment
+from ompy_components.conduit.gni.attaching import join_all, neighbourhood
 from ompy_components.conduit.gni.bootstrap import Bootstrap
 from ompy_components.conduit.gni.dispatch import NO_BYTES, Messages
 from ompy_components.conduit.gni.exit import UNANSWERED, Exit, exit_timeout
 from ompy_components.conduit.gni.headers import Command
-from ompy_components.conduit.gni.joining import join_all, neighbourhood
 from ompy_components.conduit.gni.locking import nic_lock
 from ompy_components.conduit.gni.losses import Losses
 from ompy_components.conduit.gni.rdma.atomics import computed_by

@@ -1,8 +1,8 @@
 """Why an operation takes the way it takes: asks the conduit's rules, changed one thing at a time.
 
-Nothing here decides. The ways come from `rdma/ways.py` and `rdma/pieces.py`, room in a message from
-the peer's transport. What would change them is found by asking again with another size, place
-or value. The words are those of `ompy trace`.
+Nothing here decides. The ways come from `rdma/transfer_choice.py` and `rdma/get_alignment.py`, room
+in a message from the peer's transport. What would change them is found by asking again with another
+size, place or value. The words are those of `ompy trace`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from ompy.trace.operations import PLACES, way_of_posts
 
 from ompy_components.conduit.gni import headers
 from ompy_components.conduit.gni.rdma.engine import TRANSFER_MAX
-from ompy_components.conduit.gni.rdma.pieces import get_pieces
-from ompy_components.conduit.gni.rdma.ways import IMMEDIATE_SIZE, Ways
+from ompy_components.conduit.gni.rdma.get_alignment import get_pieces
+from ompy_components.conduit.gni.rdma.transfer_choice import IMMEDIATE_SIZE, Ways
 
 if TYPE_CHECKING:
     from ompy_components.conduit.gni.conduit import GniConduit

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ompy.trace.sink import Trace
 
     from ompy_components.conduit.gni.rdma.descriptors import Descriptor
-    from ompy_components.conduit.gni.rdma.ways import Place
+    from ompy_components.conduit.gni.rdma.transfer_choice import Place
 
 # reference gasnet.md 1: GASNet's own names of the calls
 NAMES: Final = {

@@ -4,14 +4,41 @@ from __future__ import annotations
 
 from collections import deque
 from itertools import compress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from ompy.frameworks.nic.base import EventKind, NicError
 from ompy.frameworks.nic.verbs import Completion, CompletionQueue
 
 if TYPE_CHECKING:
-    from ompy_components.nic.hca.device import Hca
-    from ompy_components.nic.hca.queue_pair import HcaQueuePair
+    from collections.abc import Callable
+
+    from ompy_components.nic.hca.resources import Resources
+
+
+class Reporting(Protocol):
+    """A queue pair, as far as what it reports goes.
+
+    Attributes:
+        number: of it, on the device.
+    """
+
+    number: int
+
+    def released(self, count: int) -> None:
+        """A completion has been polled: so many entries of the send queue are free again."""
+
+    def fail(self) -> None:
+        """What it reports is lost."""
+
+
+class Progressing(Protocol):
+    """The device, as far as its work goes."""
+
+    def progress(self) -> None:
+        """Take in what has arrived, send what can be sent, look at the timers."""
+
+    def pressing(self) -> bool:
+        """Whether `progress` would find something to do."""
 
 
 class HcaCompletionQueue(CompletionQueue):
@@ -23,17 +50,35 @@ class HcaCompletionQueue(CompletionQueue):
         lost: it has overflowed.
     """
 
-    def __init__(self, device: Hca, depth: int) -> None:
+    def __init__(
+        self,
+        resources: Resources,
+        device: Progressing,
+        depth: int,
+        closed: Callable[[HcaCompletionQueue], None],
+    ) -> None:
+        """Empty.
+
+        Args:
+            resources: of the device.
+            device: works when the queue is polled.
+            depth: completions it has room for.
+            closed: hears that it is.
+        """
         self.depth = depth
-        self.pairs: set[HcaQueuePair] = set()
+        self.pairs: set[Reporting] = set()
         self.lost = False
         self._device = device
-        self._schedule = device.schedule
-        self._stations = device.stations
-        self._done: deque[tuple[Completion, HcaQueuePair, int]] = deque()
+        self._closed = closed
+        self._name = resources.name
+        self._usable = resources.usable
+        self._report = resources.report
+        self._schedule = resources.schedule
+        self._stations = resources.stations
+        self._done: deque[tuple[Completion, Reporting, int]] = deque()
         self._due: deque[int] = deque()  # when each of them can be read; empty without a clock
 
-    def add(self, completion: Completion, pair: HcaQueuePair, released: int) -> None:
+    def add(self, completion: Completion, pair: Reporting, released: int) -> None:
         """Report.
 
         Args:
@@ -53,20 +98,19 @@ class HcaCompletionQueue(CompletionQueue):
 
     def _overflow(self) -> None:
         self.lost = True
-        name = self._device.identity.name
-        reason = f"{name}: a completion queue of {self.depth} entries has overflowed"
-        self._device.report(EventKind.CQ_ERROR, reason, self)
+        reason = f"{self._name}: a completion queue of {self.depth} entries has overflowed"
+        self._report(EventKind.CQ_ERROR, reason, self)
         for pair in sorted(self.pairs, key=lambda pair: pair.number):
             pair.fail()
 
     def poll(self, most: int) -> list[Completion]:
         """Let the device work, then hand out what is done."""
-        self._device.usable()
+        self._usable()
         if self._ripe(most) < most:
             self._device.progress()
-            self._device.usable()
+            self._usable()
         if self.lost:
-            raise NicError(f"{self._device.identity.name}: the completion queue has overflowed")
+            raise NicError(f"{self._name}: the completion queue has overflowed")
         found = []
         for _ in range(self._ripe(most)):
             completion, pair, released = self._done.popleft()
@@ -98,7 +142,7 @@ class HcaCompletionQueue(CompletionQueue):
             self._schedule.awake_at(self._due[0])
         return self._device.pressing()
 
-    def forget(self, pair: HcaQueuePair) -> None:
+    def forget(self, pair: Reporting) -> None:
         """A queue pair is closed: nothing of it completes any more."""
         kept = [entry[1] is not pair for entry in self._done]
         self._due = deque(compress(self._due, kept))
@@ -109,4 +153,4 @@ class HcaCompletionQueue(CompletionQueue):
         """Forget the completions."""
         self._done.clear()
         self._due.clear()
-        self._device.forget_queue(self)
+        self._closed(self)

@@ -30,6 +30,7 @@ from ompy_components.nic.hca.doubts import Doubts
 from ompy_components.nic.hca.headers import OVERHEAD, BadPacket
 from ompy_components.nic.hca.memory import Regions
 from ompy_components.nic.hca.names import lid_of, rank_of, subnet_of
+from ompy_components.nic.hca.pairs import QueuePairs
 from ompy_components.nic.hca.port import Port
 from ompy_components.nic.hca.resources import Resources
 from ompy_components.nic.hca.schedule import Schedule
@@ -40,8 +41,6 @@ from ompy_components.nic.hca.timings import TIMINGS
 if TYPE_CHECKING:
     from ompy.frameworks.context import RankContext
     from ompy.mca.parameter import Values
-
-    from ompy_components.nic.hca.queue_pair import HcaQueuePair
 
 NAME: Final = b"nic.hca"
 _LID: Final = Struct("<H")  # names a device in seals
@@ -55,8 +54,6 @@ WINDOW_LEAST: Final = 4  # packets; arbitrary: there has to be something behind 
 WINDOW_MOST: Final = 64  # packets; arbitrary: going back sends all of them again
 LOOK: Final = 100 * MS  # ns; arbitrary: between two looks whether the link is up again
 COMPLETIONS_MAX: Final = (1 << 22) - 1  # entries; arbitrary: as a ConnectX-3 has
-FIRST_NUMBER: Final = 2  # InfiniBand specification 1, 3.5.3: the first two are management's
-LAST_NUMBER: Final = 0xFFFFFE  # reference openmpi.md 5: 24 bits, of which the last is multicast
 
 
 class Hca(VerbsNic):
@@ -71,7 +68,7 @@ class Hca(VerbsNic):
         schedule: when there is something to do.
         regions: its memory regions.
         doubts: peers that do not answer.
-        pairs: queue pairs by number.
+        pairs: its queue pairs.
         queues: completion queues that are open.
         stations: what its work takes in simulated worlds.
     """
@@ -106,11 +103,13 @@ class Hca(VerbsNic):
             values.window or _window(self.mtu),
             values.max_reads,
             values.reordering * US,
+            self.depth_max,
+            self.inline_max,
         )
         self.schedule = Schedule(context.engine)
         self.doubts = Doubts(self.departed, self.ask, self.suspect)
-        self.pairs: dict[int, HcaQueuePair] = {}
-        self.queues: set[HcaCompletionQueue] = set()
+        self.pairs = QueuePairs(self.identity.name, self.queue_pairs_max)
+        self.queues: set[CompletionQueue] = set()
         self._context = context
         self._engine = context.engine
         self._seal = DatagramSeal(context.job_key, NAME, headers.SENDER, context.engine.now())
@@ -118,7 +117,6 @@ class Hca(VerbsNic):
         self.stations = Stations(clock, timed(vars(values), TIMINGS))
         self.regions = Regions(index, self.stations.deregistered)
         self._is_open = False
-        self._number = FIRST_NUMBER - 1
         self._look_at = 0
 
     # -- life
@@ -145,15 +143,16 @@ class Hca(VerbsNic):
             self.stations,
             *self._limits,
             self.usable,
+            self.report,
             self._introduce,
         )
         self._is_open = True
 
     def close(self) -> None:
-        """Say goodbye to the peers, and give everything back."""
+        """Send BYE to the peers, and give everything back."""
         if not self._is_open:
             return
-        for pair in list(self.pairs.values()):
+        for pair in self.pairs:
             if pair.receiving and not self.gone:
                 pair.send(headers.SILENT, 0, 0, None, (), asks=True)
             pair.close()
@@ -183,7 +182,7 @@ class Hca(VerbsNic):
     def domain(self) -> ProtectionDomain:
         """A protection domain."""
         self.usable()
-        return HcaDomain(self)
+        return HcaDomain(self.resources, self.pairs, self.queues)
 
     def completion_queue(self, depth: int) -> CompletionQueue:
         """A completion queue."""
@@ -192,29 +191,9 @@ class Hca(VerbsNic):
             raise NicError(
                 f"{self.identity.name}: a completion queue has 1 to {COMPLETIONS_MAX} entries"
             )
-        made = HcaCompletionQueue(self, depth)
+        made = HcaCompletionQueue(self.resources, self, depth, self.queues.discard)
         self.queues.add(made)
         return made
-
-    def forget_queue(self, queue: HcaCompletionQueue) -> None:
-        """A completion queue is closed."""
-        self.queues.discard(queue)
-
-    def next_number(self) -> int:
-        """A number for a queue pair. Raises NicError when there are too many."""
-        if len(self.pairs) >= self.queue_pairs_max:
-            raise NicError(
-                f"{self.identity.name}: it has {self.queue_pairs_max} queue pairs, none is left"
-            )
-        self._number += 1
-        while self._number in self.pairs or self._number > LAST_NUMBER:
-            self._number = self._number + 1 if self._number < LAST_NUMBER else FIRST_NUMBER
-        return self._number
-
-    def forget_pair(self, pair: HcaQueuePair) -> None:
-        """A queue pair is closed."""
-        del self.pairs[pair.number]
-        self.schedule.forget(pair)
 
     # -- peers
 
@@ -224,16 +203,16 @@ class Hca(VerbsNic):
         self.network.introduce(rank, [Address(there.host, there.port)])
         return rank
 
-    def departed(self, pair: HcaQueuePair) -> str:
-        """Why the peer of a queue pair can no longer be reached; empty while it can."""
-        return self._context.procs[pair.peer].departed
+    def departed(self, rank: int) -> str:
+        """Why a rank can no longer be reached; empty while it can."""
+        return self._context.procs[rank].departed
 
-    def ask(self, pair: HcaQueuePair) -> PathWatch:
-        """Have the path to the peer of a queue pair watched."""
+    def ask(self, rank: int, host: str) -> PathWatch:
+        """Have the path to a rank watched, to the address of its device."""
         return self._context.paths.watch(
-            self._context.procs[pair.peer],
+            self._context.procs[rank],
             self.identity.address,
-            pair.address.host,
+            host,
             self.identity.interface,
             lambda: self.schedule.awake_at(0),
             failover=self.failover,
@@ -251,7 +230,7 @@ class Hca(VerbsNic):
             return
         if packet.to_lid != self.lid:
             return
-        pair = self.pairs.get(packet.to)
+        pair = self.pairs.find(packet.to)
         if pair is not None:
             pair.take(packet, sender)
         elif packet.opcode in headers.REQUESTS:

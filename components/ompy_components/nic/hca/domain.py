@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import TYPE_CHECKING
 
 from ompy.frameworks.nic.base import NicError
@@ -19,32 +20,44 @@ from ompy_components.nic.hca.queue_pair import HcaQueuePair
 from ompy_components.nic.hca.receives import HcaSharedQueue, ReceiveQueue
 
 if TYPE_CHECKING:
-    from ompy_components.nic.hca.device import Hca
+    from ompy_components.nic.hca.pairs import QueuePairs
+    from ompy_components.nic.hca.resources import Resources
 
 
 class HcaDomain(ProtectionDomain):
     """One domain of a device.
 
     Attributes:
-        device: of it.
         shared_queues: that are open.
     """
 
-    def __init__(self, device: Hca) -> None:
-        self.device = device
+    def __init__(
+        self, resources: Resources, pairs: QueuePairs, queues: Container[CompletionQueue]
+    ) -> None:
+        """Empty.
+
+        Args:
+            resources: of the device.
+            pairs: its queue pairs, of this domain and others.
+            queues: its completion queues that are open, at any time.
+        """
         self.shared_queues: set[HcaSharedQueue] = set()
+        self._resources = resources
+        self._pairs = pairs
+        self._queues = queues
 
     def register(self, memory: memoryview, access: Access) -> MemoryRegion:
         """Let the device use `memory`."""
-        self.device.usable()
-        self.device.stations.registered(memory.nbytes)
-        return self.device.regions.register(self, memory, access)
+        resources = self._resources
+        resources.usable()
+        resources.stations.registered(memory.nbytes)
+        return resources.regions.register(self, memory, access)
 
     def shared_queue(self, depth: int) -> SharedReceiveQueue:
         """A shared receive queue."""
-        self.device.usable()
+        self._resources.usable()
         self._check_depth(depth)
-        made = HcaSharedQueue(self.device, depth, self.shared_queues.discard)
+        made = HcaSharedQueue(self._resources, depth, self.shared_queues.discard)
         self.shared_queues.add(made)
         return made
 
@@ -59,17 +72,17 @@ class HcaDomain(ProtectionDomain):
         inline_max: int = 0,
     ) -> QueuePair:
         """A queue pair in RESET."""
-        device = self.device
-        device.usable()
-        name = device.identity.name
+        resources = self._resources
+        resources.usable()
+        name = resources.name
         for queue in (send_queue, receive_queue):
-            if not isinstance(queue, HcaCompletionQueue) or queue not in device.queues:
+            if not isinstance(queue, HcaCompletionQueue) or queue not in self._queues:
                 raise NicError(f"{name}: {queue!r} is no open completion queue of this device")
         assert isinstance(send_queue, HcaCompletionQueue)
         assert isinstance(receive_queue, HcaCompletionQueue)
         self._check_depth(send_depth)
-        if inline_max > device.inline_max:
-            raise NicError(f"{name}: {device.inline_max} bytes can be inline at most")
+        if inline_max > resources.inline_max:
+            raise NicError(f"{name}: {resources.inline_max} bytes can be inline at most")
         receives: ReceiveQueue | HcaSharedQueue
         if shared is None:
             self._check_depth(receive_depth)
@@ -81,19 +94,24 @@ class HcaDomain(ProtectionDomain):
         else:
             receives = shared
         pair = HcaQueuePair(
-            device.resources,
+            resources,
             self,
-            device.forget_pair,
-            device.next_number(),
+            self._forget_pair,
+            self._pairs.free_number(),
             (send_queue, receive_queue),
             receives,
             send_depth,
             inline_max,
         )
-        device.pairs[pair.number] = pair
+        self._pairs.add_pair(pair)
         return pair
 
+    def _forget_pair(self, pair: HcaQueuePair) -> None:
+        """It is closed."""
+        self._pairs.forget_pair(pair)
+        self._resources.schedule.forget(pair)
+
     def _check_depth(self, depth: int) -> None:
-        most = self.device.depth_max
+        most = self._resources.depth_max
         if not 0 <= depth <= most:
-            raise NicError(f"{self.device.identity.name}: a queue has at most {most} entries")
+            raise NicError(f"{self._resources.name}: a queue has at most {most} entries")

@@ -7,14 +7,23 @@ together.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import Protocol
 
+from ompy.frameworks.nic.verbs import Destination
 from ompy.frameworks.paths import PathVerdict, PathWatch
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
-    from ompy_components.nic.hca.queue_pair import HcaQueuePair
+class Connected(Protocol):
+    """One end of a connection, of which answers are due.
+
+    Attributes:
+        peer: rank of the peer.
+        there: the peer's end, once it is known.
+    """
+
+    peer: int
+    there: Destination | None
 
 
 class Doubt:
@@ -24,7 +33,7 @@ class Doubt:
 
     def __init__(self, watch: PathWatch) -> None:
         self.watch = watch
-        self.pairs: set[HcaQueuePair] = set()
+        self.pairs: set[Connected] = set()
 
 
 class Doubts:
@@ -32,15 +41,15 @@ class Doubts:
 
     def __init__(
         self,
-        departed: Callable[[HcaQueuePair], str],
-        ask: Callable[[HcaQueuePair], PathWatch],
+        departed: Callable[[int], str],
+        ask: Callable[[int, str], PathWatch],
         suspect: Callable[[], None],
     ) -> None:
         """Begin without a doubt.
 
         Args:
-            departed: says why the peer of a queue pair can no longer be reached; empty: it can.
-            ask: has the path to the peer of one watched.
+            departed: says why a rank can no longer be reached; empty: it can.
+            ask: has the path to a rank watched, to its host's address.
             suspect: looks whether the own cable is out.
         """
         self._departed = departed
@@ -52,32 +61,32 @@ class Doubts:
         """A packet was not answered: that may be the own cable."""
         self._suspect()
 
-    def departed(self, pair: HcaQueuePair) -> str:
+    def departed(self, pair: Connected) -> str:
         """Why the peer of a queue pair can no longer be reached; empty while it can."""
-        return self._departed(pair)
+        return self._departed(pair.peer)
 
-    def verdict(self, pair: HcaQueuePair) -> PathVerdict:
+    def verdict(self, pair: Connected) -> PathVerdict:
         """What is known of the path to the peer of a queue pair; begins to ask."""
         if self.departed(pair):
             return PathVerdict.DEAD
-        assert pair.there is not None
+        assert pair.there is not None, "who waits for an answer is connected"
         doubt = self._open.get(pair.there.lid)
         if doubt is None:
-            doubt = self._open[pair.there.lid] = Doubt(self._ask(pair))
+            doubt = self._open[pair.there.lid] = Doubt(self._ask(pair.peer, pair.there.host))
         doubt.pairs.add(pair)
         return doubt.watch.verdict
 
-    def asked(self, pair: HcaQueuePair) -> bool:
+    def asked(self, pair: Connected) -> bool:
         """Whether there will be a verdict."""
         doubt = self._doubt(pair)
         return doubt is not None and doubt.watch.asked
 
-    def why(self, pair: HcaQueuePair) -> str:
+    def why(self, pair: Connected) -> str:
         """What the verdict rests on, in words."""
         doubt = self._doubt(pair)
         return doubt.watch.why if doubt is not None else ""
 
-    def settle(self, pair: HcaQueuePair) -> None:
+    def settle(self, pair: Connected) -> None:
         """A queue pair has no doubt any more, or no interest."""
         doubt = self._doubt(pair) if self._open else None
         if doubt is None:
@@ -94,5 +103,5 @@ class Doubts:
             doubt.watch.end()
         self._open.clear()
 
-    def _doubt(self, pair: HcaQueuePair) -> Doubt | None:
+    def _doubt(self, pair: Connected) -> Doubt | None:
         return None if pair.there is None else self._open.get(pair.there.lid)

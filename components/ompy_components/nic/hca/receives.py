@@ -11,7 +11,7 @@ from ompy.frameworks.nic.verbs import SharedReceiveQueue, Span
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ompy_components.nic.hca.device import Hca
+    from ompy_components.nic.hca.resources import Resources
 
 
 class Buffer(NamedTuple):
@@ -52,9 +52,13 @@ class ReceiveQueue:
 class HcaSharedQueue(SharedReceiveQueue):
     """The buffers of several queue pairs."""
 
-    def __init__(self, device: Hca, depth: int, closed: Callable[[HcaSharedQueue], None]) -> None:
+    def __init__(
+        self, resources: Resources, depth: int, closed: Callable[[HcaSharedQueue], None]
+    ) -> None:
         """Of a device's domain, which `closed` tells that it has been closed."""
-        self._device = device
+        self._name = resources.name
+        self._usable = resources.usable
+        self._report = resources.report
         self._closed = closed
         self.depth = depth
         self._buffers = ReceiveQueue(depth)
@@ -64,7 +68,7 @@ class HcaSharedQueue(SharedReceiveQueue):
 
     def post_receive(self, span: Span, context: object) -> None:
         """Put a buffer into it."""
-        self._device.usable()
+        self._usable()
         if not self._open:
             raise NicError("the shared receive queue is closed")
         self._buffers.add(span, context)
@@ -89,10 +93,9 @@ class HcaSharedQueue(SharedReceiveQueue):
     def _look(self) -> None:
         if self.posted >= self._limit:
             return
-        device = self._device
-        reason = f"{device.identity.name}: {self.posted} buffers are left, {self._limit} wanted"
+        reason = f"{self._name}: {self.posted} buffers are left, {self._limit} wanted"
         self._limit = 0
-        device.report(EventKind.SRQ_LIMIT_REACHED, reason, self)
+        self._report(EventKind.SRQ_LIMIT_REACHED, reason, self)
 
     def close(self) -> None:
         """Forget the buffers."""

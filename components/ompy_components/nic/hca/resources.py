@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from ompy.frameworks.nic.base import EventKind
     from ompy.frameworks.nic.stations import Stations
     from ompy.frameworks.nic.verbs import Destination
     from ompy.net.base import Network
@@ -36,7 +37,10 @@ class Resources(NamedTuple):
         window: packets of one queue pair under way at most.
         reads_max: reads and atomics of one under way at most.
         reordering: ns that an early packet waits for those before it.
+        depth_max: entries of a queue at most.
+        inline_max: bytes that are posted with an entry at most.
         usable: raises NicError unless the device is open and there.
+        report: tells whoever uses the device of an event: what it is, a sentence, what it is of.
         introduce: makes the other end of a connection known to the network; whose it is.
     """
 
@@ -54,5 +58,8 @@ class Resources(NamedTuple):
     window: int
     reads_max: int
     reordering: int
+    depth_max: int
+    inline_max: int
     usable: Callable[[], None]
+    report: Callable[[EventKind, str, object], None]
     introduce: Callable[[Destination], int]

@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
     from ompy.engine.base import Engine
     from ompy.engine.timers import Timer
 
-    from ompy_components.nic.hca.queue_pair import HcaQueuePair
-
 NEVER: Final = 1 << 63  # ns; arbitrary: later than anything
+
+
+class Scheduled(Protocol):
+    """A queue pair, as far as its moments go."""
+
+    @property
+    def deadline(self) -> int | None:
+        """When `expire` has something to do, ns; None: never."""
+
+    def expire(self, now: int) -> None:
+        """Look at the timers."""
+
+    def go_on(self) -> None:
+        """The socket takes something again."""
+
+    def acknowledge(self) -> None:
+        """It is the end of a round: say what has arrived."""
 
 
 class Schedule:
@@ -20,9 +35,9 @@ class Schedule:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._owing: dict[HcaQueuePair, None] = {}
-        self._stalled: dict[HcaQueuePair, None] = {}
-        self._timed: dict[HcaQueuePair, None] = {}
+        self._owing: dict[Scheduled, None] = {}
+        self._stalled: dict[Scheduled, None] = {}
+        self._timed: dict[Scheduled, None] = {}
         self._due = NEVER
         self._timer: Timer | None = None
 
@@ -32,15 +47,15 @@ class Schedule:
 
     # -- what queue pairs say
 
-    def owe(self, pair: HcaQueuePair) -> None:
+    def owe(self, pair: Scheduled) -> None:
         """An ACK is to be sent at the end of this round."""
         self._owing[pair] = None
 
-    def stall(self, pair: HcaQueuePair) -> None:
+    def stall(self, pair: Scheduled) -> None:
         """It goes on when the socket takes something again."""
         self._stalled[pair] = None
 
-    def watch(self, pair: HcaQueuePair) -> None:
+    def watch(self, pair: Scheduled) -> None:
         """The deadline of a queue pair is another one."""
         deadline = pair.deadline
         if deadline is None:
@@ -55,7 +70,7 @@ class Schedule:
             self._due = when
             self.arm()
 
-    def forget(self, pair: HcaQueuePair) -> None:
+    def forget(self, pair: Scheduled) -> None:
         """A queue pair is closed."""
         for those in (self._owing, self._timed, self._stalled):
             those.pop(pair, None)

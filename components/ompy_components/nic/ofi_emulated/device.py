@@ -18,7 +18,7 @@ from ompy.frameworks.nic.fabric import (
 )
 from ompy.net.base import Interface
 
-from ompy_components.nic.ofi_emulated.domain import EmulatedDomain, listening
+from ompy_components.nic.ofi_emulated.domain import listening
 from ompy_components.nic.ofi_emulated.errors import ENOSYS, EOPBADSTATE, refusal
 from ompy_components.nic.ofi_emulated.providers import (
     UNUSABLE,
@@ -27,6 +27,7 @@ from ompy_components.nic.ofi_emulated.providers import (
     caps_of,
     meets,
 )
+from ompy_components.nic.ofi_emulated.resources import DeviceServices
 
 if TYPE_CHECKING:
     from ompy.frameworks.context import RankContext
@@ -63,7 +64,7 @@ class EmulatedFabric(FabricNic):
         self.values = values
         self.counts: Counter[str] = Counter()
         self.failover = False
-        self.domains: dict[EmulatedDomain, None] = {}
+        self.domains: dict[FabricDomain, None] = {}
         self._interfaces = interfaces
         self._providers = providers
         self._is_open = False
@@ -78,7 +79,7 @@ class EmulatedFabric(FabricNic):
         for domain in list(self.domains):
             domain.close()
 
-    def forget_domain(self, domain: EmulatedDomain) -> None:
+    def _forget_domain(self, domain: FabricDomain) -> None:
         """It is closed."""
         self.domains.pop(domain, None)
 
@@ -128,9 +129,22 @@ class EmulatedFabric(FabricNic):
             local=bool(info.mr_mode & MrMode.LOCAL),
             completion_delay=self.values.completion_delay_us * US,
         )
-        made = listening(self, info, interface, traits)
+        made = listening(self._services(), info, interface, traits)
         self.domains[made] = None
         return made
+
+    def _services(self) -> DeviceServices:
+        """What a domain has of it."""
+        return DeviceServices(
+            self.context,
+            self.values,
+            self.counts,
+            self.clocked,
+            self.carries,
+            lambda: self.failover,
+            self.report,
+            self._forget_domain,
+        )
 
     def _usable(self) -> None:
         if self.gone or not self._is_open:

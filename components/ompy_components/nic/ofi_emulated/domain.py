@@ -32,15 +32,15 @@ from ompy_components.nic.ofi_emulated.memory import Regions
 from ompy_components.nic.ofi_emulated.peers import Peers
 from ompy_components.nic.ofi_emulated.providers import Traits, virtual
 from ompy_components.nic.ofi_emulated.refusals import Refusals
-from ompy_components.nic.ofi_emulated.resources import Resources
+from ompy_components.nic.ofi_emulated.resources import DeviceServices, Resources
 from ompy_components.nic.ofi_emulated.timings import TIMINGS
 from ompy_components.nic.ofi_emulated.vector import EmulatedVector, Name
 
 if TYPE_CHECKING:
     from ompy.engine.timers import Timer
 
-    from ompy_components.nic.ofi_emulated.device import EmulatedFabric
     from ompy_components.nic.ofi_emulated.memory import EmulatedRegion
+    from ompy_components.nic.ofi_emulated.receives import Receives
 
 MS: Final = 1_000_000  # ns; Linux counts so
 LINGER: Final = 1_000 * MS  # ns; arbitrary: long enough for a peer that polls
@@ -51,9 +51,6 @@ class EmulatedDomain(FabricDomain):
     """One domain.
 
     Attributes:
-        counts: what the device has counted, all its domains together.
-        engine: of the rank.
-        traits: how the provider behaves.
         regions: its memory.
         peers: links to them, and what they have connected.
         queues: completion queues that are open.
@@ -62,22 +59,26 @@ class EmulatedDomain(FabricDomain):
     """
 
     def __init__(
-        self, library: EmulatedFabric, info: FabricInfo, interface: Interface, traits: Traits
+        self, device: DeviceServices, info: FabricInfo, interface: Interface, traits: Traits
     ) -> None:
         """Listen.
+
+        Args:
+            device: what it has of its device.
+            info: of a provider at an interface.
+            interface: that one.
+            traits: how the provider behaves.
 
         Raises:
             LinkError: no port could be had.
         """
-        self.counts = library.counts
         self.info = info
-        self.traits = traits
-        self.engine = library.context.engine
-        self.queues: set[EmulatedQueue] = set()
+        self.queues: set[CompletionQueue] = set()
         self.gone = ""
-        self._library = library
+        self._device = device
+        self._engine = device.context.engine
         self._interface = interface
-        self._readiness = library.context.network.readiness()
+        self._readiness = device.context.network.readiness()
         self._vectors: set[EmulatedVector] = set()
         self._endpoints: dict[int, dict[int, EmulatedEndpoint]] = {}
         self._made = 0
@@ -85,31 +86,31 @@ class EmulatedDomain(FabricDomain):
         self._closed = False
         draw = self._draw if info.mr_mode & (MrMode.PROV_KEY | MrMode.BASIC) else None
         self.regions = Regions(draw, virtual(info.mr_mode), self._given_back)
-        resources = self._shared()
+        resources = self._shared(traits)
         self.stations = resources.stations
         self._resources = resources
-        patience = library.values.ack_timeout_ms * MS
-        self.peers = Peers(resources, patience, lambda: library.failover, self._context_of)
+        patience = device.values.ack_timeout_ms * MS
+        self.peers = Peers(resources, patience, device.fails_over, self._receives_of)
         self._accepting = PeerListener(resources, self.peers.respond_to)
 
-    def _shared(self) -> Resources:
+    def _shared(self, traits: Traits) -> Resources:
         """What its parts share."""
-        library = self._library
-        context, values, carries = library.context, library.values, library.carries
-        clocked = library.clocked and carries is None
+        device = self._device
+        context, values, carries = device.context, device.values, device.carries
+        clocked = device.clocked and carries is None
         clock = DeviceClock(context.engine, context.network, wanted=values.clock and clocked)
         stations = Stations(clock, timed(vars(values), TIMINGS))
         return Resources(
             context=context,
             info=self.info,
             interface=self._interface,
-            traits=self.traits,
+            traits=traits,
             wire=stations.link if clocked else carries,
             handshake_timeout=values.handshake_timeout_ms * MS,
             readiness=self._readiness,
             regions=self.regions,
             stations=stations,
-            counts=library.counts,
+            counts=device.counts,
             refusals=Refusals(values.again_every),
             usable=self.usable,
             lost=self._lost,
@@ -137,8 +138,8 @@ class EmulatedDomain(FabricDomain):
     def completion_queue(self, depth: int = 0) -> CompletionQueue:
         """One for `depth` completions, or as many as a queue has at most."""
         self.usable()
-        most: int = self._library.values.cq_depth
-        made = EmulatedQueue(self, min(depth or most, most))
+        most: int = self._device.values.cq_depth
+        made = EmulatedQueue(self._resources, self, min(depth or most, most), self.queues.discard)
         self.queues.add(made)
         return made
 
@@ -191,7 +192,7 @@ class EmulatedDomain(FabricDomain):
         """A context is closed."""
         contexts = self._endpoints.get(context.number, {})
         if contexts.pop(context.index, None) is not None:
-            self.peers.forget_context(context)
+            self.peers.forget_context(context, context.receives)
 
     def _forget_endpoint(self, number: int) -> None:
         """An endpoint is closed."""
@@ -201,16 +202,16 @@ class EmulatedDomain(FabricDomain):
     def _name_of(self, number: int) -> bytes:
         return Name(self._resources.context.rank, self._accepting.address, number).packed()
 
-    def _context_of(self, number: int, index: int) -> EmulatedEndpoint | None:
-        """Which context a request is for; None: it is not there, or not enabled."""
+    def _receives_of(self, number: int, index: int) -> Receives | None:
+        """Of the context a request is for; None: it is not there, or not enabled."""
         contexts = self._endpoints.get(number)
         if not contexts:
             return None
         context = contexts.get(index % len(contexts))
-        return context if context is not None and context.enabled else None
+        return context.receives if context is not None and context.enabled else None
 
     def _draw(self) -> int:
-        return int.from_bytes(self._library.context.network.entropy(KEY_SIZE), "little")
+        return int.from_bytes(self._device.context.network.entropy(KEY_SIZE), "little")
 
     def _given_back(self, region: EmulatedRegion) -> None:
         self.stations.deregistered()
@@ -254,10 +255,10 @@ class EmulatedDomain(FabricDomain):
 
     def wake_in(self, delay: int) -> None:
         """See that the rank is awake then."""
-        due = self.engine.now() + delay
+        due = self._engine.now() + delay
         if not self._timers or self._timers[-1].deadline != due:
             self._timers = [timer for timer in self._timers if timer.pending]
-            self._timers.append(self.engine.call_later(delay, _nothing))
+            self._timers.append(self._engine.call_later(delay, _nothing))
 
     # -- ends
 
@@ -266,7 +267,7 @@ class EmulatedDomain(FabricDomain):
         if self.gone:
             return
         self.gone = f"{self._interface.name}: {why}"
-        self._library.report(EventKind.DEVICE_FATAL, self.gone, self)
+        self._device.report(EventKind.DEVICE_FATAL, self.gone, self)
         self.peers.lost(why)
 
     def _said(self) -> bool:
@@ -280,7 +281,7 @@ class EmulatedDomain(FabricDomain):
             return
         self.peers.say_bye()
         if not self._said():
-            self.engine.wait_until(self._said, LINGER)
+            self._engine.wait_until(self._said, LINGER)
         for number in list(self._endpoints):
             self._forget_endpoint(number)
         self._closed = True
@@ -292,15 +293,15 @@ class EmulatedDomain(FabricDomain):
         for timer in self._timers:
             timer.cancel()
         self._readiness.close()
-        self._library.forget_domain(self)
+        self._device.closed(self)
 
 
 def listening(
-    library: EmulatedFabric, info: FabricInfo, interface: Interface, traits: Traits
+    device: DeviceServices, info: FabricInfo, interface: Interface, traits: Traits
 ) -> EmulatedDomain:
     """A domain. Raises FabricError when it cannot listen."""
     try:
-        return EmulatedDomain(library, info, interface, traits)
+        return EmulatedDomain(device, info, interface, traits)
     except LinkError as problem:
         raise refusal(errno.EADDRNOTAVAIL, str(problem)) from problem
 

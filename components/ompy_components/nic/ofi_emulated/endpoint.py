@@ -85,7 +85,7 @@ class EmulatedEndpoint(FabricEndpoint):
         self.counts = resources.counts
         self.number = place.number
         self.index = place.context
-        self.receives = Receives(self, resources.info.rx_size)
+        self.receives = Receives(resources.counts, self.received, resources.info.rx_size)
         self.outstanding = 0
         self.enabled = False
         self._resources = resources

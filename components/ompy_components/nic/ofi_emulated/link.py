@@ -12,7 +12,7 @@ import errno
 from collections.abc import Sequence
 from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from ompy.frameworks.nic.fabric import Completion
 from ompy.frameworks.sealing import seal_level
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from ompy.engine.timers import Timer
 
     from ompy_components.nic.ofi_emulated.doubts import Doubts
-    from ompy_components.nic.ofi_emulated.endpoint import EmulatedEndpoint
     from ompy_components.nic.ofi_emulated.epochs import Epochs
     from ompy_components.nic.ofi_emulated.resources import Resources
 
@@ -52,6 +51,13 @@ class State(Enum):
     CLOSED = "closed"
     CONNECTING = "connecting"
     CONNECTED = "connected"
+
+
+class Completing(Protocol):
+    """An endpoint, as far as the end of what was posted to it goes."""
+
+    def completed(self, completion: Completion) -> None:
+        """A transmit is done."""
 
 
 class Operation:
@@ -70,7 +76,7 @@ class Operation:
 
     def __init__(
         self,
-        endpoint: EmulatedEndpoint,
+        endpoint: Completing,
         context: object,
         memory: Sequence[object],
         result: memoryview | None = None,
@@ -401,7 +407,7 @@ class Link:
         self._operations.clear()
         self.state = State.CLOSED
 
-    def forget(self, endpoint: EmulatedEndpoint) -> None:
+    def forget(self, endpoint: Completing) -> None:
         """An endpoint is closed: nothing of it completes, and its memory is its own again."""
         for number, operation in list(self._operations.items()):
             if operation.endpoint is endpoint:

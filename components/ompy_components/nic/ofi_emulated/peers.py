@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 from ompy_components.nic.ofi_emulated.doubts import Doubts
 from ompy_components.nic.ofi_emulated.epochs import Epochs
 from ompy_components.nic.ofi_emulated.errors import words
-from ompy_components.nic.ofi_emulated.link import Link
+from ompy_components.nic.ofi_emulated.link import Completing, Link
 from ompy_components.nic.ofi_emulated.responder import Responder
 
 if TYPE_CHECKING:
     from ompy.net.base import Address, Stream
 
-    from ompy_components.nic.ofi_emulated.endpoint import EmulatedEndpoint
     from ompy_components.nic.ofi_emulated.memory import EmulatedRegion
     from ompy_components.nic.ofi_emulated.receives import Receives
     from ompy_components.nic.ofi_emulated.resources import Resources
@@ -35,7 +34,7 @@ class Peers:
         resources: Resources,
         patience: int,
         failover: Callable[[], bool],
-        context_of: Callable[[int, int], EmulatedEndpoint | None],
+        receives_of: Callable[[int, int], Receives | None],
     ) -> None:
         """None yet.
 
@@ -43,10 +42,11 @@ class Peers:
             resources: that the links share.
             patience: ns without a word before the agents are asked; 0: they never are.
             failover: whether the device's user goes on over another rail when a path is dead.
-            context_of: which context a request is for, by its endpoint's number and its own.
+            receives_of: of the context a request is for, by its endpoint's number and its own;
+                None: it is not there, or not enabled.
         """
         self._resources = resources
-        self._context_of = context_of
+        self._receives_of = receives_of
         self.epochs = Epochs()
         self._links: dict[Address, Link] = {}
         self._responders: dict[Responder, None] = {}
@@ -79,7 +79,7 @@ class Peers:
         """A peer's connection is proven."""
         if epoch > self.epochs.number_of(rank):
             self._end_epoch(rank, epoch - 1, "the peer has found the path broken")
-        made = Responder(self._resources, stream, rank, epoch, self._context_of, self._closed_by)
+        made = Responder(self._resources, stream, rank, epoch, self._receives_of, self._closed_by)
         self._responders[made] = None
 
     def _closed_by(self, responder: Responder, why: str) -> None:
@@ -102,11 +102,11 @@ class Peers:
 
     # -- what is given back
 
-    def forget_context(self, context: EmulatedEndpoint) -> None:
+    def forget_context(self, context: Completing, receives: Receives) -> None:
         """A context is closed: nothing of it completes, and no message finds a place there."""
         for link in self.links:
             link.forget(context)
-        self.withdraw(context.receives)
+        self.withdraw(receives)
 
     def withdraw(self, subject: EmulatedRegion | Receives) -> None:
         """The memory of a region or a context is touched no more."""

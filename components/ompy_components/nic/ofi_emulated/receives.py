@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 from ompy.frameworks.nic.fabric import Completion
 
 from ompy_components.nic.ofi_emulated.errors import ETRUNC, words
 
-if TYPE_CHECKING:
-    from ompy_components.nic.ofi_emulated.endpoint import EmulatedEndpoint
-    from ompy_components.nic.ofi_emulated.responder import Responder
+
+class Stalled(Protocol):
+    """Who has a message that had no place."""
+
+    def go_on(self) -> None:
+        """There may be one now."""
 
 
 class Posted(NamedTuple):
@@ -65,20 +68,33 @@ class Receives:
         unexpected_max: messages that may wait for a receive.
     """
 
-    def __init__(self, endpoint: EmulatedEndpoint, unexpected_max: int) -> None:
+    def __init__(
+        self,
+        counts: Counter[str],
+        received: Callable[[Completion], object],
+        unexpected_max: int,
+    ) -> None:
+        """None is posted.
+
+        Args:
+            counts: of the device.
+            received: hears of each message that is in the memory of a receive.
+            unexpected_max: messages that may wait for a receive.
+        """
         self.unexpected_max = unexpected_max
-        self._endpoint = endpoint
+        self._counts = counts
+        self._received = received
         self._posted: deque[Posted] = deque()
         # messages in the order in which they began to come; None while one is on its way
         self._waiting: dict[Arrival, tuple[Callable[[], object] | None] | None] = {}
-        self._stalled: deque[Responder] = deque()
+        self._stalled: deque[Stalled] = deque()
 
     def __len__(self) -> int:
         """Receives that are posted."""
         return len(self._posted)
 
-    def place(self, size: int, responder: Responder) -> Arrival | None:
-        """Where the next message goes; None: nowhere now, the responder is told when to go on.
+    def place(self, size: int, sender: Stalled) -> Arrival | None:
+        """Where the next message goes; None: nowhere now, its sender is told when to go on.
 
         A sender's messages come one at a time over its connection. So whoever is on its way
         without a receive may be overtaken by another sender's message, and by no other.
@@ -86,8 +102,8 @@ class Receives:
         if self._posted:
             return Arrival(self, size, self._posted.popleft())
         if len(self._waiting) >= self.unexpected_max:
-            self._endpoint.counts["stalled"] += 1
-            self._stalled.append(responder)
+            self._counts["stalled"] += 1
+            self._stalled.append(sender)
             return None
         arrival = Arrival(self, size, None)
         self._waiting[arrival] = None
@@ -124,9 +140,7 @@ class Receives:
         room = len(posted.memory)
         cut = size > room
         detail = f"{words(ETRUNC)}: a message of {size} bytes, room for {room}" if cut else ""
-        self._endpoint.received(
-            Completion(posted.context, min(size, room), ETRUNC if cut else 0, detail)
-        )
+        self._received(Completion(posted.context, min(size, room), ETRUNC if cut else 0, detail))
         if received is not None:
             received()
 

@@ -9,13 +9,39 @@ if TYPE_CHECKING:
     from collections import Counter
 
     from ompy.frameworks.context import RankContext
-    from ompy.frameworks.nic.fabric import FabricInfo
+    from ompy.frameworks.nic.base import EventKind
+    from ompy.frameworks.nic.fabric import FabricDomain, FabricInfo
     from ompy.frameworks.nic.stations import Stations
+    from ompy.mca.parameter import Values
     from ompy.net.base import Interface, Link, Readiness
 
     from ompy_components.nic.ofi_emulated.memory import Regions
     from ompy_components.nic.ofi_emulated.providers import Traits
     from ompy_components.nic.ofi_emulated.refusals import Refusals
+
+
+class DeviceServices(NamedTuple):
+    """What a domain has of its device.
+
+    Attributes:
+        context: of the rank.
+        values: of the component's parameters.
+        counts: what the device has counted, all its domains together.
+        clocked: the device has a clock of its own in simulated worlds.
+        carries: the link of the NIC that is built on this one; None: none is.
+        fails_over: whether the device's user goes on over another rail when a path is dead.
+        report: tells whoever uses the device of an event: what it is, a sentence, what it is of.
+        closed: hears of a domain that it is closed.
+    """
+
+    context: RankContext
+    values: Values
+    counts: Counter[str]
+    clocked: bool
+    carries: Link | None
+    fails_over: Callable[[], bool]
+    report: Callable[[EventKind, str, object], None]
+    closed: Callable[[FabricDomain], None]
 
 
 class Resources(NamedTuple):

@@ -34,7 +34,6 @@ from ompy_components.nic.ofi_emulated.outgoing import Outgoing, OutgoingQueue
 from ompy_components.nic.ofi_emulated.receives import Arrival, Receives
 
 if TYPE_CHECKING:
-    from ompy_components.nic.ofi_emulated.endpoint import EmulatedEndpoint
     from ompy_components.nic.ofi_emulated.resources import Resources
 
 _WRITES: Final = int(Caps.REMOTE_WRITE)
@@ -61,7 +60,7 @@ class Responder:
         stream: Stream,
         rank: int,
         epoch: int,
-        context_of: Callable[[int, int], EmulatedEndpoint | None],
+        receives_of: Callable[[int, int], Receives | None],
         closed: Callable[[Responder, str], None],
     ) -> None:
         """Answer what comes.
@@ -71,7 +70,8 @@ class Responder:
             stream: the connection.
             rank: whose.
             epoch: of the path, as the peer had it.
-            context_of: which context a request is for, by its endpoint's number and its own.
+            receives_of: of the context a request is for, by its endpoint's number and its own;
+                None: it is not there, or not enabled.
             closed: hears that the connection is, and why when it broke without a word.
         """
         self.rank = rank
@@ -81,7 +81,7 @@ class Responder:
         self._readiness = resources.readiness
         self._regions = resources.regions
         self._stations = resources.stations
-        self._context_of = context_of
+        self._receives_of = receives_of
         self._tell_closed = closed
         self._stream = stream
         self._intake = Intake(REQUEST.size)
@@ -135,14 +135,14 @@ class Responder:
             self._stations.arrived(REQUEST.size)
         self._status = 0
         self._into = None
-        context = self._context_of(request.endpoint, request.context)
+        receives = self._receives_of(request.endpoint, request.context)
         if request.kind == BYE:
             self._left = True
             self._intake.next_header()
-        elif context is None:
+        elif receives is None:
             self._refuse(request, errno.ENOTCONN)
         elif request.kind == SEND:
-            self._asked_to_take(request, context.receives)
+            self._asked_to_take(request, receives)
         elif request.kind in ATOMICS:
             self._into = bytearray(request.follows)
             self._land(request.follows, memoryview(self._into))

@@ -27,7 +27,7 @@ from ompy.frameworks.btl import (
 from ompy.frameworks.osc import Place
 from ompy.frameworks.osc_base.pending import Peer, Pending
 
-from ompy_components.osc.rdma.ways import Way
+from ompy_components.osc.rdma.reachable_btls import Way
 
 OPS: Final = {
     "MPI_SUM": AtomicOp.ADD,

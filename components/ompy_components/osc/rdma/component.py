@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from ompy.frameworks.osc import ALLOCATED, API, CREATED, OscComponent, OscModule, Window
-from ompy.frameworks.osc_base.agreement import all_say
 from ompy.frameworks.osc_base.parameters import INLINE_MAX
+from ompy.frameworks.osc_base.window_agreement import all_say
 from ompy.mca.parameter import Parameter
 from ompy.mca.selection import parse_selection
 
@@ -42,7 +42,7 @@ class RdmaComponent(OscComponent):
         communicator = window.communicator
         if window.flavor not in {CREATED, ALLOCATED} or communicator.size < 2:
             return None
-        from ompy_components.osc.rdma.ways import able_modules
+        from ompy_components.osc.rdma.reachable_btls import able_modules
 
         able = able_modules(communicator, parse_selection(self.values.btls))
         if all_say(communicator, not able):

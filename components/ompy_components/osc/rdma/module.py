@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Final
 
 from ompy.data.convertor import allocate_memory
 from ompy.data.errors import MPIError
@@ -15,8 +16,12 @@ from ompy.frameworks.osc_base.module import MessageOsc
 from ompy.frameworks.osc_base.pending import Pending
 
 from ompy_components.osc.rdma.changes import Changing, change_of
+from ompy_components.osc.rdma.reachable_btls import Ways
 from ompy_components.osc.rdma.transfers import Transfer, Transfers
-from ompy_components.osc.rdma.ways import Ways
+
+# until it polls: who only copies would never hear that the target has left; arbitrary: a poll costs
+# little beside so many
+COPIES: Final = 16
 
 
 class RdmaOsc(MessageOsc):
@@ -34,6 +39,7 @@ class RdmaOsc(MessageOsc):
             window.memory = allocate_memory(window.sizes[communicator.rank])
         self.transfers = Transfers(communicator.context.engine, self._again)
         self._changing: dict[int, Request] = {}  # the last atomic, by target
+        self._copies = 0  # since the last poll
         self.ways = Ways(communicator, window.memory, able)
         super().__init__(window, inline_max)
 
@@ -71,10 +77,17 @@ class RdmaOsc(MessageOsc):
             if way is None:
                 return None
             self.transfers.begin_move(transfer, way)
-            if transfer.whole.complete:  # it was a copy; what fails is never known so early
-                return transfer.whole
-            pending.follow(transfer.whole)
-            return peer.opened(pending)
+            if not transfer.whole.complete:
+                pending.follow(transfer.whole)
+                return peer.opened(pending)
+        # it was a copy; what fails is never known so early
+        self._copies += 1
+        if self._copies >= COPIES:
+            self._copies = 0
+            self._engine.progress()
+            if self._communicator.procs[target].left:
+                raise self._has_ended(target)
+        return transfer.whole
 
     def accumulate(self, source: Message, target: int, place: Place, operation: str) -> Request:
         """As an atomic of a BTL, or else as an ACCUMULATE."""

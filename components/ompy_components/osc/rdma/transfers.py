@@ -32,7 +32,7 @@ from ompy.frameworks.btl import (
 from ompy.frameworks.osc import Place
 from ompy.frameworks.osc_base.pending import Peer, Pending
 
-from ompy_components.osc.rdma.ways import PUTS, Way
+from ompy_components.osc.rdma.reachable_btls import PUTS, Way
 
 REFUSED_NOW: Final = (OUT_OF_RESOURCE, RESOURCE_BUSY)
 # what local memory is registered for, where a module wants that: as ob1 does for its pieces

@@ -42,6 +42,8 @@ class SmOscComponent(OscComponent):
         communicator = window.communicator
         if window.flavor not in {ALLOCATED, SHARED} or communicator.size < 2:
             return None
+        if window.flavor != SHARED and communicator.context.recovery is not None:
+            return None  # who waits in memory for one that dies would not hear of it
         if len({proc.node for proc in communicator.procs}) > 1:
             return None
         by_memory = any(module.name == "sm" for module in communicator.context.btls)

@@ -4,6 +4,7 @@
     waiting   a word per member: the rank whose lock it waits for, and 1; 0 for none. Who finalizes
               with that lock adds its own rank and 1, in the upper half: the wait is in vain
     locks     words behind these, as `osc_base/word_locks.py` has them
+    posts     words behind these, as `osc_base/word_posts.py` has them
     parts     the members' parts, one after the other, from a page's beginning on
 
 Of each rank there is a lock for epochs, and one that is held for as long as an accumulate takes.
@@ -12,7 +13,7 @@ They are those words where all members run compiled, and else the region's, whic
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import accumulate
 from typing import Final
@@ -22,13 +23,15 @@ from ompy.data.errors import ERR_PROC_FAILED, MPIError
 from ompy.data.message import Message
 from ompy.data.packed import in_place, to_send
 from ompy.data.request import Request
-from ompy.frameworks.osc import Place, Window
-from ompy.frameworks.osc_base.agreement import all_say
+from ompy.frameworks.osc import Place, Straight, Window
 from ompy.frameworks.osc_base.exposed import Exposed, combine_elements, swap_element
 from ompy.frameworks.osc_base.module import MessageOsc
+from ompy.frameworks.osc_base.window_agreement import all_say
 from ompy.frameworks.osc_base.word_locks import WordLocks, can_lock, room
+from ompy.frameworks.osc_base.word_posts import WordPosts, room_for_posts
 from ompy.frameworks.shared_memory import PAGE, PROOF_SIZE, SharedMemory, share
-from ompy.net.base import LinkError, RegionLocks
+from ompy.net.base import LinkError
+from ompy.net.process_copy import RegionLocks
 
 WORD: Final = 8  # bytes; 64 bits, which x86 and aarch64 store at once
 FIRST: Final = PROOF_SIZE // WORD  # of the words
@@ -65,11 +68,16 @@ def shared_window(window: Window, *, by_words: bool) -> SmOsc | None:
 
 def _first(ranks: int) -> int:
     """Where the first part begins."""
-    return -(-(PROOF_SIZE + room(ranks)) // PAGE) * PAGE
+    return -(-(_posts(ranks) + room_for_posts(ranks)) // PAGE) * PAGE
+
+
+def _posts(ranks: int) -> int:
+    """Where the words of posts begin."""
+    return PROOF_SIZE + room(ranks)
 
 
 class SmOsc(MessageOsc):
-    """Operations are done when they are called; messages are for `Post` and `Complete` only."""
+    """Operations are done when they are called, and what members tell each other are words."""
 
     def __init__(
         self, window: Window, shared: SharedMemory, locks: RegionLocks | WordLocks
@@ -88,6 +96,9 @@ class SmOsc(MessageOsc):
         self._memory_locks = locks
         self._members = [Exposed(part) for part in self._parts]
         self._held: set[int] = set()  # ranks whose lock this one has
+        first = _posts(communicator.size)
+        self._posts = WordPosts(view, first, communicator.size, self.rank, self._engine)
+        self._sleepers = 0  # threads that wait for what members tell
         network = communicator.context.network
         with self._engine.lock:
             self._bells = [network.doorbell(proc.local_rank) for proc in communicator.procs]
@@ -112,20 +123,31 @@ class SmOsc(MessageOsc):
         """Give the memory back; it goes when nobody looks at it any more."""
         super().close()
         self._memory_locks.close()
+        self._posts.close()
         self._words.release()
         self._parts.clear()
         self._members.clear()
         self._shared.close()
 
-    def straight(self) -> tuple[list[memoryview], WordLocks] | None:
-        """The parts, where the locks are words."""
-        return (
-            (self._parts, self._memory_locks) if isinstance(self._memory_locks, WordLocks) else None
-        )
+    def straight(self) -> Straight | None:
+        """The parts and the words, where the locks are words."""
+        if not isinstance(self._memory_locks, WordLocks):
+            return None
+        return Straight(self._parts, self._memory_locks, self._posts, self._prompt_barrier)
 
     def wake_waiting(self, target: int) -> None:
         """Ring those who wait for a lock, and let others get on."""
-        self._ring(self._waiting_for(target))
+        for number in range(len(self._parts)) if target < 0 else (target,):
+            self._ring(self._waiting_for(number))
+        self._engine.progress()
+
+    def wake_sleepers(self, ranks: Sequence[int]) -> None:
+        """Ring those that may be asleep."""
+        raw.fence()
+        self._ring([rank for rank in ranks if self._posts.sleeps(rank)])
+
+    def progress(self) -> None:
+        """Let others get on."""
         self._engine.progress()
 
     def shared(self, rank: int) -> memoryview | None:
@@ -208,6 +230,82 @@ class SmOsc(MessageOsc):
     def sync(self) -> None:
         """Order this rank's stores before its loads."""
         raw.fence()
+
+    # --- epochs of targets and origins
+
+    def start(self, targets: Sequence[int]) -> None:
+        """Note that each has to post."""
+        for target in targets:
+            self._posts.expect_post(target)
+
+    def _reach(self, target: int) -> None:
+        posts = self._posts
+        if posts.take_post(target):
+            return
+        self._sleep_until(lambda: posts.has_post(target) or self._has_left(target))
+        if not posts.take_post(target):
+            posts.give_up_post(target)
+            raise self._has_ended(target)
+
+    def complete(self, targets: Sequence[int]) -> None:
+        """Wait for all to have posted, then tell them."""
+        failure = None
+        for target in targets:
+            try:
+                self._reach(target)
+            except MPIError as problem:
+                failure = failure or problem
+            self._posts.tell_complete(target)
+        self.wake_sleepers(targets)
+        self._engine.progress()
+        if failure is not None:
+            raise failure
+
+    def post(self, origins: Sequence[int]) -> None:
+        """Tell each."""
+        for origin in origins:
+            self._posts.tell_post(origin)
+        self.wake_sleepers(origins)
+
+    def wait(self, origins: Sequence[int]) -> None:
+        """Wait for each to complete."""
+        posts = self._posts
+
+        def ended() -> bool:
+            return all(posts.has_completed(each) or self._has_left(each) for each in origins)
+
+        if not all(posts.await_complete(origin) for origin in origins):
+            self._sleep_until(ended)
+        gone = [origin for origin in origins if not posts.has_completed(origin)]
+        for origin in origins:
+            if origin not in gone:
+                posts.take_complete(origin)
+        if gone:
+            raise self._has_ended(gone[0])
+
+    def test(self, origins: Sequence[int]) -> bool:
+        """Look whether each has."""
+        self._engine.progress()
+        if not all(self._posts.has_completed(each) or self._has_left(each) for each in origins):
+            return False
+        self.wait(origins)
+        return True
+
+    def _has_left(self, rank: int) -> bool:
+        """Whether a member has ended; what it told before is in its words by then."""
+        return bool(self._communicator.procs[rank].left)
+
+    def _sleep_until(self, predicate: Callable[[], bool]) -> None:
+        """Wait for what others tell."""
+        with self._engine.lock:
+            self._sleepers += 1
+            self._posts.set_sleepers(self._sleepers)
+        try:
+            self._engine.wait_until(predicate)
+        finally:
+            with self._engine.lock:
+                self._sleepers -= 1
+                self._posts.set_sleepers(self._sleepers)
 
     # --- locks
 

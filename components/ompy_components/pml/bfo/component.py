@@ -9,6 +9,7 @@ from ompy.frameworks.bml import Bml
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.pml import API, Pml, PmlComponent
 from ompy.mca.parameter import Parameter
+from ompy.mca.performance import PerformanceVariable
 
 from ompy_components.pml.ob1.component import COMPONENT as OB1
 
@@ -28,6 +29,7 @@ class BfoComponent(PmlComponent):
     version: ClassVar[str] = "0.1.0"
     api: ClassVar[tuple[int, int]] = API
     rank_modules: ClassVar[tuple[str, ...]] = ("ompy_components.pml.bfo.module",)
+    pvars: ClassVar[tuple[PerformanceVariable, ...]] = OB1.pvars
     parameters: ClassVar[tuple[Parameter, ...]] = (
         *(_as_ob1(parameter) for parameter in OB1.parameters),
         Parameter(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ompy_components.pml.bfo.module import Bfo
 
 if DECLARING:
-    from ompy_components.pml.bfo.rails import Rails
+    from ompy_components.pml.bfo.rail_events import Rails
 
 
 @cclass

@@ -2,8 +2,9 @@
 
 Both tables have ob1's rows (`ob1/states.py`) and those for failures. A message is in one of ob1's
 states while its bytes flow, and in one of these while it dances. A pair that is absent is an error
-that carries the message's story: it cannot be, as `messages.py` drops what is stale by its ids and
-restart sequence numbers. What may come twice, or late, has a row that does nothing and says why.
+that carries the message's story: it cannot be, as `failed_message.py` drops what is stale by its
+ids and restart sequence numbers. What may come twice, or late, has a row that does nothing and says
+why.
 
     sender:    ob1's --FAILED--> DRAINING --DRAINED--> NOTIFIED --ACK--> STARTED (a restart)
                AWAIT_ACK, AWAIT_GET --FIRST_LOST--> STARTED

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ompy_components.pml.bfo.receiving import BfoReceiving
 
 if DECLARING:
-    from ompy_components.pml.bfo.rails import Rails
+    from ompy_components.pml.bfo.rail_events import Rails
 
 
 @cclass

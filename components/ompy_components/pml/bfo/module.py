@@ -22,8 +22,9 @@ from ompy.mca.parameter import Values
 
 from ompy_components.pml.bfo.control import BfoControl
 from ompy_components.pml.bfo.dance import FLOWING, SMALL, SenderEvent, dance_name
+from ompy_components.pml.bfo.failed_message import Did
 from ompy_components.pml.bfo.headers import (
-    FAREWELL,
+    FINAL_BARRIER,
     NOTIFY,
     RECV_ERR,
     RESTART_ACK,
@@ -34,8 +35,7 @@ from ompy_components.pml.bfo.headers import (
     fin_again,
     parse_step,
 )
-from ompy_components.pml.bfo.messages import Did
-from ompy_components.pml.bfo.rails import Rails
+from ompy_components.pml.bfo.rail_events import Rails
 from ompy_components.pml.bfo.rdma import BfoRdma
 from ompy_components.pml.bfo.receiving import BfoReceiving
 from ompy_components.pml.bfo.recovery import Recovery
@@ -73,7 +73,7 @@ class Steps(ReceiveCallback):
         elif tag == RESTART_NACK:
             bfo.sending.answered(step, SenderEvent.NACK)
         else:
-            bfo.farewells.add((step.source, step.sequence))
+            bfo.barrier_rounds.add((step.source, step.sequence))
 
 
 @cclass
@@ -85,7 +85,7 @@ class Bfo(Ob1):
         recovery: what errors ask for.
         rails: which of them are lost.
         lost: why a peer cannot be reached any more, by rank.
-        farewells: source and round of those that came.
+        barrier_rounds: source and number of rounds of the barrier at the end that came.
         counters: what was dropped, by the name of its header.
         parted: all ranks have everything that they wait for: nothing is sent again any more.
     """
@@ -95,7 +95,7 @@ class Bfo(Ob1):
     context: RankContext
     counters: dict[str, int]
     engine: Engine
-    farewells: set[tuple[int, int]]
+    barrier_rounds: set[tuple[int, int]]
     lost: dict[int, str]
     parted: bool
     rails: Rails
@@ -115,7 +115,7 @@ class Bfo(Ob1):
         self.recovery = Recovery(context.engine)
         self.rails = Rails(self)
         self.lost = {}
-        self.farewells = set()
+        self.barrier_rounds = set()
         self.counters = {}
         self.parted = False
         self._freed = {}
@@ -126,6 +126,11 @@ class Bfo(Ob1):
         steps = Steps(self)
         for tag in RESTART_NAMES:
             context.active_messages.register(tag, steps)
+
+    def add_btl(self, module: BtlModule) -> None:
+        """As ob1, and it keeps the failover obligations."""
+        module.begin_failover()
+        Ob1.add_btl(self, module)
 
     # -- ob1's parts
 
@@ -202,7 +207,7 @@ class Bfo(Ob1):
         if self.trace.active:
             about: dict[str, object] = {}
             communicator = self.communicator(step.context_id)
-            if step.tag != FAREWELL and communicator is not None:  # that is about no message
+            if step.tag != FINAL_BARRIER and communicator is not None:  # that is about no message
                 sender = (step.tag == NOTIFY) == (what == "sent")
                 here, there = communicator.rank, communicator.procs.index(proc)
                 about["side"] = "send" if sender else "receive"
@@ -314,12 +319,13 @@ class Bfo(Ob1):
         So who waits for this rank has to hear that it leaves, also of one that may fail.
         """
         self.say_leave()
-        rank, size = self.context.rank, self.context.size
+        world = self.context.world
+        place, size = world.index(self.context.me), len(world)
         self.engine.wait_until(self._is_quiet)
         distance, number = 1, 0
         while distance < size and not self.lost:
-            self._farewell((rank + distance) % size, number)
-            source = (rank - distance) % size
+            self._enter_final_barrier(world[(place + distance) % size].rank, number)
+            source = world[(place - distance) % size].rank
             self.engine.wait_until(partial(self._may_part, source, number))
             distance, number = 2 * distance, number + 1
         self.parted = True
@@ -327,18 +333,18 @@ class Bfo(Ob1):
         self.send_pending()
         self.gone.end()
 
-    def _farewell(self, target: int, number: int) -> None:
+    def _enter_final_barrier(self, target: int, number: int) -> None:
         proc = self.context.procs[target]
         try:
             endpoint = self.endpoint(proc)
         except MPIError:
             return  # it has gone
         with self.engine.lock:
-            self.step(endpoint, Step(FAREWELL, 0, self.context.rank, number, 0))
+            self.step(endpoint, Step(FINAL_BARRIER, 0, self.context.rank, number, 0))
 
     def _may_part(self, source: int, number: int) -> bool:
         gone = bool(self.context.procs[source].departed)
-        return (source, number) in self.farewells or gone or bool(self.lost)
+        return (source, number) in self.barrier_rounds or gone or bool(self.lost)
 
     def _is_quiet(self) -> bool:
         return not len(self.recovery)

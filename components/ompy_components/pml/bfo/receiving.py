@@ -15,6 +15,7 @@ from ompy.frameworks.proc import Proc
 from ompy.mca.parameter import Values
 
 from ompy_components.pml.bfo.dance import RECEIVE_TABLE, Action, Place, ReceiverEvent
+from ompy_components.pml.bfo.failed_message import Doing, ReceiveMessage, Unreceived
 from ompy_components.pml.bfo.gets import BfoGets
 from ompy_components.pml.bfo.headers import (
     BY_ID,
@@ -26,8 +27,7 @@ from ompy_components.pml.bfo.headers import (
     is_behind,
     is_first_try,
 )
-from ompy_components.pml.bfo.messages import Doing, ReceiveMessage, Unreceived
-from ompy_components.pml.bfo.pieces import BfoPutRequests
+from ompy_components.pml.bfo.put_pieces import BfoPutRequests
 from ompy_components.pml.ob1.fragment import Fragment
 from ompy_components.pml.ob1.headers import ACK, ACK_HEADER, MATCH, PUT_HEADER, RGET_SIZE, RNDV_SIZE
 from ompy_components.pml.ob1.matching import Matching, Message, PeerQueue, RecvRequest

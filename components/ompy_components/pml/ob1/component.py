@@ -8,6 +8,7 @@ from ompy.frameworks.bml import Bml
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.pml import API, Pml, PmlComponent
 from ompy.mca.parameter import Parameter, Scope, Synonym
+from ompy.mca.performance import HIGHEST, LEVEL, PerformanceVariable
 
 WINDOW_MOST: Final = 1 << 24  # arbitrary: far below the 2^31 numbers that can be told apart
 
@@ -19,6 +20,53 @@ class Ob1Component(PmlComponent):
     version: ClassVar[str] = "0.1.0"
     api: ClassVar[tuple[int, int]] = API
     rank_modules: ClassVar[tuple[str, ...]] = ("ompy_components.pml.ob1.module",)
+    pvars: ClassVar[tuple[PerformanceVariable, ...]] = (
+        PerformanceVariable(
+            "messages_sent",
+            "Messages that have a number, to this rank and inside collectives too.",
+            "messages",
+        ),
+        PerformanceVariable(
+            "messages_received",
+            "Messages that came in their order, whether a receive has asked for them or not.",
+            "messages",
+        ),
+        PerformanceVariable(
+            "messages_waiting",
+            "Sends that wait, as the receiver has not taken enough of those before.",
+            "messages",
+            LEVEL,
+        ),
+        PerformanceVariable(
+            "rendezvous_sent",
+            "Messages of which only the beginning goes before the receiver answers.",
+            "messages",
+        ),
+        PerformanceVariable(
+            "rendezvous_received", "Such messages that a receive here has matched.", "messages"
+        ),
+        PerformanceVariable(
+            "unexpected_msgq_length",
+            "Messages that are here and that no receive has asked for.",
+            "messages",
+            LEVEL,
+        ),
+        PerformanceVariable(
+            "unexpected_msgq_highest",
+            "The most of these there were, of a look each millisecond, with --pvars only.",
+            "messages",
+            HIGHEST,
+        ),
+        PerformanceVariable(
+            "posted_recvq_length", "Receives that no message has matched.", "receives", LEVEL
+        ),
+        PerformanceVariable(
+            "early_messages",
+            "Messages that wait for one before them, which goes over another rail.",
+            "messages",
+            LEVEL,
+        ),
+    )
     parameters: ClassVar[tuple[Parameter, ...]] = (
         Parameter(
             "priority",

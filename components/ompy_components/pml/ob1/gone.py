@@ -19,10 +19,12 @@ from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.departures import FINALIZED
 from ompy.frameworks.proc import Proc
+from ompy.frameworks.recovery import TAG_RECOVERY
 from ompy.trace.tag_names import tag_text
 
 from ompy_components.pml.ob1.abandoning import Abandoned
 from ompy_components.pml.ob1.headers import SEQUENCE_MASK
+from ompy_components.pml.ob1.in_doubt import InDoubt
 from ompy_components.pml.ob1.leaving import Records, Traffic
 from ompy_components.pml.ob1.matching import Matching, RecvRequest
 from ompy_components.pml.ob1.sendrequest import SendRequest
@@ -52,6 +54,7 @@ class Gone(Poller):
     Attributes:
         abandoned: collectives that ranks have given up.
         anybody: somebody has left, or given up a collective.
+        in_doubt: what waits for anybody when somebody has died.
     """
 
     __slots__ = (
@@ -74,6 +77,7 @@ class Gone(Poller):
         "_wild",
         "abandoned",
         "anybody",
+        "in_doubt",
     )
 
     def __init__(self, ob1: Ob1, context: RankContext, patience_ms: int) -> None:
@@ -88,6 +92,7 @@ class Gone(Poller):
         self._ob1 = ob1
         self._context = context
         self.abandoned = Abandoned(ob1, context)
+        self.in_doubt = InDoubt(ob1, context)
         self._interval = max(1, patience_ms * 1_000_000 // LOOKS)
         self.anybody = False
         self._known: set[int] = set()  # ranks that have left
@@ -116,7 +121,7 @@ class Gone(Poller):
     def said(self, rank: int, records: Records) -> None:
         """A rank has said LEAVE."""
         self._records[rank] = records
-        proc = self._context.procs[rank]
+        proc = self._context.proc(rank)
         if not proc.left:
             proc.left = FINALIZED
         self._note(rank)
@@ -128,6 +133,8 @@ class Gone(Poller):
         """
         if not proc.departed and not proc.left:
             proc.departed = f"can no longer be reached: {reason}"
+            if self._context.recovery is not None:
+                self._context.recovery.on_unreachable(proc.rank)
             self._lost.add(proc.rank)
             self._expired.add(proc.rank)
             self._note(proc.rank)
@@ -184,6 +191,7 @@ class Gone(Poller):
         else:
             context_id = communicator.context_id
             lost = self._lost_of(communicator) is not None
+            lost = lost or self.in_doubt.because_of(communicator) is not None
             if not lost and not self._all_left(communicator):
                 return False
             if lost or context_id in self._anybody_in:
@@ -253,7 +261,7 @@ class Gone(Poller):
 
     def _look_at(self, rank: int) -> int:
         """Look at what waits for a rank; how much of it was failed."""
-        proc = self._context.procs[rank]
+        proc = self._context.proc(rank)
         if rank in self._expired:
             if rank in self._lost:
                 self._ob1.forget_rails(proc)
@@ -298,12 +306,15 @@ class Gone(Poller):
         """Look at what waits for anybody in a communicator; how much of it was failed."""
         key = (context_id,)
         matching = self._ob1.receiving.matchings.get(context_id)
+        if matching is not None and self.in_doubt.look_at(matching):
+            return 1
         lost = matching is not None and self._lost_of(matching.communicator) is not None
         if matching is None or not (lost or self._all_left(matching.communicator)):
             self._watches.pop(key, None)
             return 0
         waiting = matching.wild.members()
         if lost or context_id in self._anybody_in:
+            waiting = [request for request in waiting if request.wanted_tag != TAG_RECOVERY]
             for request in waiting:
                 matching.wild.remove(request)
             return _fail(waiting, self._why_nobody(matching.communicator))
@@ -371,14 +382,17 @@ class Gone(Poller):
         return others > 0
 
     def _lost_of(self, communicator: Communicator) -> Proc | None:
-        """A member that no path leads to: what anybody may send, it may have sent."""
-        if not self._lost:
+        """A member that no path leads to: what anybody may send, it may have sent.
+
+        Where ranks may die, one of the two ends soon, and the news of that decide.
+        """
+        if not self._lost or self._context.recovery is not None:
             return None
         return next((proc for proc in communicator.procs if proc.rank in self._lost), None)
 
     def _why_nobody(self, communicator: Communicator) -> str:
         """Why what waits for anybody is in vain."""
-        lost = self._lost_of(communicator)
+        lost = self._lost_of(communicator) or self.in_doubt.because_of(communicator)
         return _why(lost) if lost is not None else _everybody(communicator)
 
     def _sends_to(self, proc: Proc) -> list[SendRequest]:

@@ -3,30 +3,17 @@
 The sender's protocols are in `sending`, the receiver's in `receiving`, matching in `matching`.
 Every call takes the rank's lock; what arrives comes with it held. The calls that every message
 makes take it by name: compiled, `with` costs several times as much.
-
-Seams for a PML that builds on this one (bfo):
-
-* the parts are made by the `_make_` methods here; `Sending.rendezvous`, `Sending.puts` and
-  `RendezvousReceive.gets` may be replaced by others;
-* `endpoint` gives a peer's rails and `Rdma.rails` chooses among them;
-* what became of a fragment is judged in `Sending.fragment_failed`, of a put in
-  `PutWrites.completed`, of a get in `Gets.completed`; of a control message a callback given to
-  `Control` is told, and `Control.refused` of one that its rail does not take;
-* what names a request that is not there goes to `unknown` of either half, and a message with
-  another number than the next to `Receiving.out_of_turn`;
-* headers are made by the methods whose names end in `_header` and by `Rdma.send_fin`; a RNDV's may
-  be longer. `HANDLERS` says which header goes where.
+A PML that builds on this one (bfo) finds its seams in the README.
 """
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ompy.compiled import DECLARING, U64, ccall, cclass, cfunc
 from ompy.data.convertor import Convertor
 from ompy.data.errors import ERR_ARG, ERR_INTERN, ERR_PROC_FAILED, MPIError
-from ompy.data.request import Request
+from ompy.data.request import Request, Waitable
 from ompy.frameworks.bml import Bml, BmlEndpoint
 from ompy.frameworks.btl import (
     ERROR_FATAL,
@@ -59,15 +46,24 @@ from ompy_components.pml.ob1.headers import (
     UNION_SIZE,
 )
 from ompy_components.pml.ob1.leaving import Leaving
-from ompy_components.pml.ob1.matching import Matching, Message, RecvRequest, receive_request
+from ompy_components.pml.ob1.look import Look
+from ompy_components.pml.ob1.matching import (
+    Matching,
+    Message,
+    RecvRequest,
+    receive_request,
+    taken_message,
+)
 from ompy_components.pml.ob1.pending import PendingQueue
 from ompy_components.pml.ob1.rdma import Rdma
 from ompy_components.pml.ob1.receiving import Receiving
+from ompy_components.pml.ob1.revoking import revoke_communicator
 from ompy_components.pml.ob1.sending import Sending
 from ompy_components.pml.ob1.steptrace import StepTrace
 
 if TYPE_CHECKING:
     from ompy.frameworks.explanation import Explanation
+    from ompy.frameworks.needs import Need, Traffic
 
     from ompy_components.pml.ob1.explaining import Explaining
 
@@ -76,6 +72,8 @@ if DECLARING:
     from ompy.engine.lock import RankLock
     from ompy.trace.sink import Trace
 
+# arbitrary: some 20 us, as long as a peer takes that is busy with its part of an exchange
+ROUNDS_AWAKE: Final = 200
 HANDLERS = (MATCH, RNDV, RGET, ACK, FRAG, PUT, FIN, CREDIT)
 # for the flight recorder; what begins a message is noted where its header is read
 ARRIVED = {tag: f"< {NAMES[tag]}" for tag in (ACK, FRAG, PUT, FIN, CREDIT)}
@@ -175,6 +173,7 @@ class Ob1(Pml):
     _bml: Bml
     _context: RankContext
     _engine: Engine
+    _errors: ErrorCallback
     _lock: RankLock
     control: Control
     flow: Flow
@@ -210,10 +209,14 @@ class Ob1(Pml):
         self.leaving = Leaving(self, context, self.gone.said)
         context.active_messages.register(LEAVE, self.leaving)
         context.departures.listeners.append(self.gone.left)
-        errors = self._make_errors()
+        self._errors = self._make_errors()
         for module in context.btls:
-            self.check_limits(module)
-            module.register_error(errors)
+            Ob1.add_btl(self, module)
+
+    def add_btl(self, module: BtlModule) -> None:
+        """See that headers fit, and hear of paths that break."""
+        self.check_limits(module)
+        module.register_error(self._errors)
 
     @ccall
     def _make_control(self) -> Control:
@@ -241,11 +244,9 @@ class Ob1(Pml):
         least = min(module.eager_limit, module.max_send_size)
         needed = UNION_SIZE + module.registration_handle_size
         if module.flags & SEND and least <= needed:
-            raise MPIError(
-                ERR_ARG,
-                f"btl_{module.name}_eager_limit and btl_{module.name}_max_send_size must exceed "
-                f"{needed} bytes, the largest header of pml ob1; the lower is {least}",
-            )
+            limits = f"btl_{module.name}_eager_limit and btl_{module.name}_max_send_size"
+            why = f"{needed} bytes, the largest header of pml ob1; the lower is {least}"
+            raise MPIError(ERR_ARG, f"{limits} must exceed {why}")
 
     @ccall
     def endpoint(self, proc: Proc) -> BmlEndpoint:
@@ -259,6 +260,16 @@ class Ob1(Pml):
         state = communicator.pml_state
         assert isinstance(state, Matching), f"{communicator.name} was never added"
         return state
+
+    def counted(self) -> dict[str, int]:
+        """What it has counted, by name."""
+        from ompy_components.pml.ob1.counting import counted
+
+        return counted(self)
+
+    def messages_to(self) -> dict[int, int]:
+        """What each process was sent, by the numbers of the flow."""
+        return {flow.proc.rank: flow.sent for flow in list(self.flow.peers.values())}
 
     @ccall
     def matchings(self) -> list[Matching]:
@@ -409,8 +420,10 @@ class Ob1(Pml):
     def probe(self, communicator: Communicator, source: int, tag: int) -> Request:
         """Look until something fits."""
         found = self._peek(communicator, source, tag)
+        if found is None and self._comes_soon(communicator, source, tag):
+            found = self._peek(communicator, source, tag)
         while found is None:
-            self._engine.wait_until(partial(self.has, communicator, source, tag))
+            self._engine.wait_until(Look(self, communicator, source, tag))
             # another thread of this rank may have received it meanwhile
             found = self._peek(communicator, source, tag)
             if found is None:
@@ -425,12 +438,26 @@ class Ob1(Pml):
         return self.gone.in_vain(communicator, source)
 
     @cfunc
+    def _comes_soon(self, communicator: Communicator, source: int, tag: int) -> bool:
+        """Poll for as long as a message takes that is on its way, where nobody needs the core."""
+        engine = self._engine
+        rounds: int = 0
+        while engine.has_core and rounds < ROUNDS_AWAKE:
+            rounds += 1
+            if engine.progress():
+                with self._lock:
+                    if self.matching(communicator).peek(source, tag) is not None:
+                        return True
+        return False
+
+    @cfunc
     def _peek(self, communicator: Communicator, source: int, tag: int) -> Request | None:
         with self._lock:
             fragment = self.matching(communicator).peek(source, tag)
         if fragment is None:
             return None
-        found = Request()
+        found: Request = Request.__new__(Request)
+        found.reset()
         found.source = fragment.source
         found.tag = fragment.tag
         found.length = found.received = fragment.length
@@ -452,8 +479,10 @@ class Ob1(Pml):
     def mprobe(self, communicator: Communicator, source: int, tag: int) -> MatchedMessage:
         """Take the first message that fits."""
         message = self._take(communicator, source, tag)
+        if message is None and self._comes_soon(communicator, source, tag):
+            message = self._take(communicator, source, tag)
         while message is None:
-            self._engine.wait_until(partial(self.has, communicator, source, tag))
+            self._engine.wait_until(Look(self, communicator, source, tag))
             message = self._take(communicator, source, tag)
             if message is None:
                 self.gone.refuse(communicator, source, tag)
@@ -463,7 +492,7 @@ class Ob1(Pml):
     def _take(self, communicator: Communicator, source: int, tag: int) -> MatchedMessage | None:
         with self._lock:
             fragment = self.matching(communicator).take(source, tag)
-        return Message(communicator, fragment) if fragment is not None else None
+        return taken_message(communicator, fragment) if fragment is not None else None
 
     @ccall
     def imrecv(self, message: MatchedMessage, convertor: Convertor) -> Request:
@@ -482,11 +511,32 @@ class Ob1(Pml):
         with self._lock:
             self.gone.abandoned.say(communicator, tag, code)
 
+    def revoke(self, communicator: Communicator, spared: int) -> None:
+        """Fail what is under way in a communicator."""
+        with self._lock:
+            revoke_communicator(self, communicator, spared)
+
+    def resume_receives(self, communicator: Communicator) -> None:
+        """Have receives from anybody wait again that a death had interrupted."""
+        with self._lock:
+            self.gone.in_doubt.resume(communicator)
+
     def unreceived(self, communicator: Communicator) -> list[tuple[int, int]]:
         """Sources and tags of the messages that are here and nobody has asked for."""
         with self._lock:
-            found = self.matching(communicator).unmatched()
-            return [(fragment.source, fragment.tag) for fragment in found]
+            return [(one.source, one.tag) for one in self.matching(communicator).unmatched()]
+
+    def need(self, waitable: Waitable) -> Need | None:
+        """What a send, a receive or a probe needs of others."""
+        from ompy_components.pml.ob1.needs import need_of
+
+        return need_of(self, waitable)
+
+    def traffic(self, communicator: Communicator) -> Traffic | None:
+        """The messages of a communicator, by the numbers that they have."""
+        from ompy_components.pml.ob1.needs import traffic_of
+
+        return traffic_of(self, communicator)
 
     @ccall
     def cancel(self, request: Request) -> None:
@@ -501,7 +551,7 @@ class Ob1(Pml):
         if not request.complete:
             self._engine.wait(request)
         if request.error:
-            raise MPIError(request.error, request.detail)
+            raise self.gone.in_doubt.error_of(request)
         return request
 
     def explain(
@@ -521,7 +571,7 @@ class Ob1(Pml):
 
     def waiting(self) -> list[str]:
         """Sends and receives that are not complete."""
-        from ompy_components.pml.ob1.waiting import waiting
+        from ompy_components.pml.ob1.wait_reasons import waiting
 
         return waiting(self)
 

@@ -28,11 +28,11 @@ from ompy.frameworks.btl import PUT as CAN_PUT
 from ompy_components.pml.ob1.fragment import RemoteMemory
 from ompy_components.pml.ob1.halves import ReceiverHalf
 from ompy_components.pml.ob1.matching import RecvRequest
-from ompy_components.pml.ob1.rails import Share, get_alignment, next_share, piece_of
 from ompy_components.pml.ob1.rdma import RdmaFragment
 from ompy_components.pml.ob1.rdma_put import PutRequests
 from ompy_components.pml.ob1.states import RdmaEvent
 from ompy_components.pml.ob1.steps import READ
+from ompy_components.pml.ob1.striping import Share, get_alignment, next_share, piece_of
 
 if TYPE_CHECKING:
     from ompy_components.pml.ob1.module import Ob1

@@ -33,12 +33,12 @@ from ompy.frameworks.btl import (
 from ompy_components.pml.ob1.halves import ReceiverHalf, SenderHalf
 from ompy_components.pml.ob1.headers import FLAG_ACK, PUT, PUT_SIZE, check, put_words
 from ompy_components.pml.ob1.matching import RecvRequest
-from ompy_components.pml.ob1.rails import Share, find_rail, next_share, piece_of, put_alignment
 from ompy_components.pml.ob1.rdma import RdmaFragment, wire_of
 from ompy_components.pml.ob1.selection import RDMA_DIRECT_GET, RDMA_DIRECT_PUT
 from ompy_components.pml.ob1.sendrequest import SendRequest
 from ompy_components.pml.ob1.states import RdmaEvent, SendEvent
 from ompy_components.pml.ob1.steps import WRITE
+from ompy_components.pml.ob1.striping import Share, find_rail, next_share, piece_of, put_alignment
 
 if TYPE_CHECKING:
     from ompy_components.pml.ob1.module import Ob1

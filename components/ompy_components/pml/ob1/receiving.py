@@ -316,6 +316,10 @@ class Receiving(ReceiverHalf):
             self._ob1.steps.receiver(request, COMPLETE, protocol=EAGER_ALLOCATED)
         request.finish()
 
+    def rendezvous_begun(self) -> int:
+        """How many messages were put into the table that peers answer to."""
+        return self._next_id
+
     @cfunc
     def _rendezvous(self, request: RecvRequest, fragment: Fragment, payload: memoryview) -> None:
         """Unpack the first bytes, and answer (step C of every rendezvous)."""
@@ -416,14 +420,19 @@ class Receiving(ReceiverHalf):
         """No path leads to `proc` any more: fail receives that can come from nobody else."""
         for request in list(self.requests.values()):
             if request.communicator.procs[request.source] is proc:
-                del self.requests[request.id]
-                self._ob1.rdma.drop(request)
-                if request.incoming is not None:
-                    self._ob1.rdma.release(request.incoming.shares)
-                request.fail(ERR_PROC_FAILED, f"{reason}: {request.story()}")
+                self.give_up(request, ERR_PROC_FAILED, f"{reason}: {request.story()}")
         for matching in self._ob1.matchings():
             for request in matching.forget_source(proc):
                 request.fail(ERR_PROC_FAILED, f"{reason}: {request.story()}")
+
+    @ccall
+    def give_up(self, request: RecvRequest, error: int, detail: str) -> None:
+        """Fail a receive whose message has begun, and forget it."""
+        del self.requests[request.id]
+        self._ob1.rdma.drop(request)
+        if request.incoming is not None:
+            self._ob1.rdma.release(request.incoming.shares)
+        request.fail(error, detail)
 
     @cfunc
     def _note_arrived(

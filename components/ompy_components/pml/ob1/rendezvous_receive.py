@@ -34,7 +34,16 @@ from ompy_components.pml.ob1.headers import (
     FLAG_WAITS,
 )
 from ompy_components.pml.ob1.matching import RecvRequest
-from ompy_components.pml.ob1.rails import (
+from ompy_components.pml.ob1.rdma_get import Gets
+from ompy_components.pml.ob1.rdma_put import Incoming, PutRequests, incoming_by_rdma
+from ompy_components.pml.ob1.selection import (
+    RDMA_DIRECT_GET,
+    RDMA_DIRECT_PUT,
+    RDMA_PIPELINE,
+    SEND_RECEIVE_PIPELINE,
+    Protocol,
+)
+from ompy_components.pml.ob1.striping import (
     Share,
     find_rail,
     get_alignment,
@@ -44,15 +53,6 @@ from ompy_components.pml.ob1.rails import (
     share_of,
     share_out,
     shares_by_weight,
-)
-from ompy_components.pml.ob1.rdma_get import Gets
-from ompy_components.pml.ob1.rdma_put import Incoming, PutRequests, incoming_by_rdma
-from ompy_components.pml.ob1.selection import (
-    RDMA_DIRECT_GET,
-    RDMA_DIRECT_PUT,
-    RDMA_PIPELINE,
-    SEND_RECEIVE_PIPELINE,
-    Protocol,
 )
 
 if TYPE_CHECKING:

@@ -38,7 +38,6 @@ from ompy_components.pml.ob1.headers import (
     place,
     rget_words,
 )
-from ompy_components.pml.ob1.rails import Share, heaviest_first, name_of
 from ompy_components.pml.ob1.rdma import wire_of
 from ompy_components.pml.ob1.selection import (
     BUFFERED_PIPELINE,
@@ -51,6 +50,7 @@ from ompy_components.pml.ob1.selection import (
     first_payload,
 )
 from ompy_components.pml.ob1.sendrequest import SendRequest
+from ompy_components.pml.ob1.striping import Share, heaviest_first, name_of
 
 if TYPE_CHECKING:
     from ompy_components.pml.ob1.module import Ob1

@@ -350,6 +350,10 @@ class Sending(SenderHalf):
         self._next_id += 1
         return self._next_id
 
+    def rendezvous_begun(self) -> int:
+        """How many messages were put into the table that peers answer to."""
+        return self._next_id
+
     def open_rendezvous(self, request: SendRequest) -> None:
         """Put a request into the table that peers answer to, unless it is there."""
         if not request.id:

@@ -14,7 +14,7 @@ from ompy import MPI
 from ompy.addons.bench import parser_of
 from ompy.addons.bench.sizes import Row, Table, add_sizes, measured, sizes_of
 from ompy.addons.futures import MPICommExecutor, MPIPoolExecutor
-from ompy.addons.futures.world import WorldPool
+from ompy.addons.futures.world_pool import WorldPool
 
 # mpi4py's: iterations and warm-up of small, large and huge messages; bytes above which one is that
 LOOPS: Final = (10, 1, 5, 1, 3, 1, 1 << 16, 1 << 18)

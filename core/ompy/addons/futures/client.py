@@ -18,7 +18,13 @@ from typing import Any, Final, NamedTuple
 from ompy import MPI
 from ompy.addons.futures.main_module import main_place
 from ompy.addons.futures.pools import Pool
-from ompy.addons.futures.waiting import BACKOFF, Backoff, TaskQueue, environment_value, serialized
+from ompy.addons.futures.task_queue import (
+    BACKOFF,
+    Backoff,
+    TaskQueue,
+    environment_value,
+    serialized,
+)
 from ompy.addons.futures.worker import initialize_worker, prepare_worker
 
 _FIRST: Final = 0  # the tag of the first executor
@@ -245,22 +251,35 @@ class WorkersPool(Pool):
 
     Args:
         executor: whose tasks.
-        workers: which have begun to serve.
+        workers: which have begun to serve; None if `_find_workers` does.
     """
 
-    def __init__(self, executor: Any, workers: Workers) -> None:
+    def __init__(self, executor: Any, workers: Workers | None = None) -> None:
         self._workers = workers
         super().__init__(executor)
+
+    def _find_workers(self) -> Workers:
+        """Called once, by the pool's thread, where none are given; they run another program.
+
+        Raises:
+            MPI.Exception: there are none to be had.
+        """
+        raise NotImplementedError
 
     def run(self) -> None:
         """Have tasks done, then let the workers go."""
         try:
-            self._workers.prepare_all(self.options, main=False)
-            run_dispatcher(self, self._workers, _FIRST)
+            workers = self._workers or self._find_workers()
+        except MPI.Exception as problem:
+            self.give_up(f"there are no workers: {problem}")
+            return
+        try:
+            workers.prepare_all(self.options, main=self._workers is None)
+            run_dispatcher(self, workers, _FIRST)
         except WorkerLost as problem:
             self.give_up(str(problem))
         finally:
-            self._workers.stop_all()
+            workers.stop_all()
 
 
 def run_dispatcher(pool: Pool, workers: Workers, tag: int) -> None:

@@ -11,17 +11,13 @@ from typing import Any, ClassVar, Final, ParamSpec, Self, TypeVar
 
 from ompy.addons.futures import results
 from ompy.addons.futures.pools import Pool, ThreadPool
-from ompy.addons.futures.waiting import environment_value
-from ompy.addons.futures.world import WorldPool
+from ompy.addons.futures.spawned import ServicePool, SpawnedPool, check_not_recursive
+from ompy.addons.futures.task_queue import environment_value
+from ompy.addons.futures.world_pool import WorldPool
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
-NO_SPAWN: Final = (
-    "{}: starting worker processes (dynamic processes, MPI.Intracomm.Spawn) is not available in "
-    "this version of ompy. Run the program as `ompy-run -n N python -m mpi4py.futures script.py`: "
-    "rank 0 runs it and the other ranks are the workers. Or use MPICommExecutor"
-)
 _YES: Final = ("true", "yes", "on", "y", "1")
 _NO: Final = ("false", "no", "off", "n", "0")
 
@@ -29,23 +25,24 @@ _NO: Final = ("false", "no", "off", "n", "0")
 class MPIPoolExecutor(Executor):
     """Calls functions at worker ranks.
 
-    Under `python -m mpi4py.futures` the workers are all ranks but the first. Worker processes that
-    are started for it are not available yet.
+    Under `python -m mpi4py.futures` the workers are all ranks but the first. Elsewhere they are
+    processes that are started for the executor, and end with it.
 
     Args:
-        max_workers: how many; of effect on threads only, as the ranks of the job are what they are.
+        max_workers: how many are started; `MPI4PY_FUTURES_MAX_WORKERS` if nothing is said, else as
+            many as the job has room for. Of no effect where the workers are ranks of the job.
         initializer: called once at each worker, before any task.
         initargs: what it gets.
         kwargs: for the workers. `main`: run this program's main module, True if nothing is said;
             `globals`: names that are in it before. `path`: folders to look for modules in; `wdir`:
             directory to work in; `env`: environment variables. `backoff`: seconds between two looks
-            for results. Of no effect: `python_exe`, `python_args` and `mpi_info`, as no process is
-            started; `use_pkl5`, as no large buffer is copied into a pickle.
+            for results. For those that are started: `python_exe`, `python_args`, and `mpi_info` for
+            `Spawn`. `service`: none are started; they wait for this one under a service's name, or
+            at a host and port. Of no effect: `use_pkl5`, as no buffer is copied into a pickle.
 
     Raises:
         ValueError: `max_workers` is below 1.
         TypeError: the initializer cannot be called.
-        NotImplementedError: workers would have to be started.
     """
 
     Future: ClassVar[type[StandardFuture[Any]]] = StandardFuture
@@ -72,18 +69,13 @@ class MPIPoolExecutor(Executor):
         self._shutdown = False
         self._broken: str | None = None
         self._pool: Pool | None = None
-        self._check_available()
-
-    def _check_available(self) -> None:
-        """Whether there can be workers."""
-        if WorldPool.active is None:
-            raise NotImplementedError(NO_SPAWN.format(type(self).__name__))
 
     def _make_pool(self) -> Pool:
         """What will do the tasks."""
-        self._check_available()
-        assert WorldPool.active is not None, "it was looked at"
-        return WorldPool.active.pool_for(self)
+        if WorldPool.active is not None:
+            return WorldPool.active.pool_for(self)
+        check_not_recursive()
+        return ServicePool(self) if self._options.get("service") else SpawnedPool(self)
 
     def _started(self) -> Pool:
         """What does the tasks; the lock is held."""
@@ -230,18 +222,16 @@ class MPIPoolExecutor(Executor):
 class ThreadPoolExecutor(MPIPoolExecutor):
     """The same with threads of this process for workers; one, if nothing else is said."""
 
-    def _check_available(self) -> None:
-        """It is."""
-
     def _make_pool(self) -> Pool:
         return ThreadPool(self)
 
 
 class ProcessPoolExecutor(MPIPoolExecutor):
-    """The same with processes of its own. Not available yet."""
+    """The same with processes of its own, also under `python -m mpi4py.futures`."""
 
-    def _check_available(self) -> None:
-        raise NotImplementedError(NO_SPAWN.format(type(self).__name__))
+    def _make_pool(self) -> Pool:
+        check_not_recursive()
+        return SpawnedPool(self)
 
 
 def _check_pkl5(value: str | None) -> None:

@@ -9,7 +9,7 @@ from ompy.addons.futures.client import Workers, WorkersPool
 from ompy.addons.futures.executor import MPIPoolExecutor
 from ompy.addons.futures.pools import Pool, ThreadPool
 from ompy.addons.futures.worker import serve_tasks
-from ompy.addons.futures.world import WorldPool, split_members
+from ompy.addons.futures.world_pool import WorldPool, split_members
 
 
 class MPICommExecutor:
@@ -78,9 +78,6 @@ class _OneMember(MPIPoolExecutor):
         self._options["max_workers"] = 1
         return ThreadPool(self)
 
-    def _check_available(self) -> None:
-        """It is."""
-
 
 class _Client(MPIPoolExecutor):
     """An executor whose workers serve already: they are told when it ends, used or not."""
@@ -89,6 +86,3 @@ class _Client(MPIPoolExecutor):
         self._workers = workers
         super().__init__(**options)
         self._pool = WorkersPool(self, workers)
-
-    def _check_available(self) -> None:
-        """It is."""

@@ -9,7 +9,7 @@ from concurrent.futures import BrokenExecutor, Future
 from typing import TYPE_CHECKING, Any
 
 from ompy import MPI
-from ompy.addons.futures.waiting import TaskQueue, setup_mpi_threads
+from ompy.addons.futures.task_queue import TaskQueue, setup_mpi_threads
 from ompy.addons.futures.worker import initialize_worker, set_comm_workers
 
 if TYPE_CHECKING:

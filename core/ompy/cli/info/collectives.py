@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from typing import Final
 
 from ompy.cli.info.model import Choice
-from ompy.engine.virtual import RankFailed
+from ompy.engine.virtual_engine import RankFailed
 from ompy.frameworks.catalog import CATALOG
 from ompy.frameworks.coll_selection import LACKS, LOWER, NOT_AVAILABLE, Row, SelectedColl, Verdict
+from ompy.mca.component_records import ComponentRecord
 from ompy.mca.errors import ComponentError, UsageError
-from ompy.mca.records import ComponentRecord
 from ompy.mca.registry import Registry
 from ompy.runtime.process import RankProcess
-from ompy.runtime.virtual import VirtualJob
+from ompy.runtime.virtual_job import VirtualJob
 
 # communicators by the host of each member
 WHERE: Final = {

@@ -35,6 +35,7 @@ class Options(NamedTuple):
     selected_only: bool
     show_failed: bool
     plugins: bool
+    pvars: bool
     why: Sequence[str]
     paths: Sequence[str]
     arch: bool
@@ -57,7 +58,9 @@ class Options(NamedTuple):
     @property
     def views(self) -> bool:
         """Whether a view of components or parameters is asked for by name."""
-        return bool(self.everything or self.params or self.types or self.plugins or self.why)
+        return bool(
+            self.everything or self.params or self.types or self.plugins or self.pvars or self.why
+        )
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
@@ -115,6 +118,7 @@ class Options(NamedTuple):
     "--show-failed", is_flag=True, help="Show all that failed to load or open, with tracebacks."
 )
 @click.option("--plugins", is_flag=True, help="Show every component found and what became of it.")
+@click.option("--pvars", is_flag=True, help="Show the performance variables of every component.")
 @click.option(
     "--why",
     multiple=True,

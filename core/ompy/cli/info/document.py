@@ -15,6 +15,7 @@ from ompy.cli.info.model import (
     Candidate,
     Choice,
     ComponentStory,
+    Counted,
     Entry,
     ParameterGroup,
     ShownComponent,
@@ -23,8 +24,9 @@ from ompy.cli.info.model import (
     verdict,
 )
 from ompy.mca.component import MCA_VERSION
+from ompy.mca.component_records import ComponentRecord
 from ompy.mca.parameter import LEVELS, Flag
-from ompy.mca.records import ComponentRecord
+from ompy.mca.performance import full_name
 from ompy.mca.validation import json_schema
 
 FORMAT: Final = 1  # arbitrary: counts the changes that a reader of the last form cannot read
@@ -73,6 +75,20 @@ class Json:
     def plugins(self, records: Sequence[ComponentRecord]) -> None:
         """A list of records."""
         self._list("plugins").extend(_record(record) for record in records)
+
+    def pvars(self, variables: Sequence[Counted]) -> None:
+        """A list of them."""
+        self._list("pvars").extend(
+            {
+                "framework": framework,
+                "component": component,
+                "name": full_name(framework, component, variable.name),
+                "class": variable.kind,
+                "unit": variable.unit,
+                "help": variable.help,
+            }
+            for framework, component, variable in variables
+        )
 
     def story(self, story: Story) -> None:
         """One of a list."""

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from ompy.cli.info.facts import Fact
 from ompy.mca.component import Component
+from ompy.mca.component_records import ComponentRecord, State
 from ompy.mca.groups import HOOKS
 from ompy.mca.parameter import Flag, Parameter, Synonym
-from ompy.mca.records import ComponentRecord, State
+from ompy.mca.performance import PerformanceVariable
 from ompy.mca.settings import Setting
 from ompy.mca.variables import Variable
 
@@ -171,6 +172,9 @@ class Story(NamedTuple):
     choices: Sequence[Choice] = ()
 
 
+Counted = tuple[str, str, PerformanceVariable]  # framework, component, one of its variables
+
+
 class Output(Protocol):
     """A format. What it is given comes in the order it is to be shown."""
 
@@ -185,6 +189,9 @@ class Output(Protocol):
 
     def plugins(self, records: Sequence[ComponentRecord]) -> None:
         """Everything the installed packages offer."""
+
+    def pvars(self, variables: Sequence[Counted]) -> None:
+        """The performance variables of components."""
 
     def story(self, story: Story) -> None:
         """Why a value is in force, or what became of a component."""

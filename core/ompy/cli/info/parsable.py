@@ -13,6 +13,7 @@ from ompy.cli.info.facts import Fact
 from ompy.cli.info.model import (
     Choice,
     ComponentStory,
+    Counted,
     Entry,
     ParameterGroup,
     ParameterStory,
@@ -24,7 +25,8 @@ from ompy.cli.info.model import (
 )
 from ompy.cli.terminal import one_line
 from ompy.mca.component import MCA_VERSION
-from ompy.mca.records import ComponentRecord
+from ompy.mca.component_records import ComponentRecord
+from ompy.mca.performance import full_name
 
 
 class Parsable:
@@ -67,6 +69,15 @@ class Parsable:
             }
             for name, value in facts.items():
                 _put(f"{key}:{name}:{quoted(value)}")
+
+    def pvars(self, variables: Sequence[Counted]) -> None:
+        """The facts of each (reference openmpi.md 2.3.5)."""
+        for framework, component, variable in variables:
+            name = full_name(framework, component, variable.name)
+            key = f"mca:{framework}:{component}:pvar:{name}:{variable.kind}"
+            facts = {"read-only": "true", "continuous": "true", "help": variable.help}
+            for fact, value in {**facts, "unit": variable.unit}.items():
+                _put(f"{key}:{fact}:{quoted(value)}")
 
     def story(self, story: Story) -> None:
         """The facts of each candidate."""

@@ -11,6 +11,7 @@ from ompy.cli.info.facts import Fact
 from ompy.cli.info.model import (
     Choice,
     ComponentStory,
+    Counted,
     Entry,
     ParameterGroup,
     ParameterStory,
@@ -30,8 +31,9 @@ from ompy.cli.terminal import (
     table_width,
 )
 from ompy.mca.component import MCA_VERSION
+from ompy.mca.component_records import FAILED, ComponentRecord, State
 from ompy.mca.parameter import LEVELS
-from ompy.mca.records import FAILED, ComponentRecord, State
+from ompy.mca.performance import full_name
 
 SEPARATOR: Final = "-" * 51  # reference openmpi.md 2.2.3
 COLOURS: Final = {
@@ -102,6 +104,15 @@ class Pretty:
         if group.hidden:
             some = "1 more parameter" if group.hidden == 1 else f"{group.hidden} more parameters"
             self._put(label, f"{some} at higher levels (--level {max(LEVELS)} shows all)")
+
+    def pvars(self, variables: Sequence[Counted]) -> None:
+        """Each with its help (reference openmpi.md 2.2.6)."""
+        for framework, component, variable in variables:
+            name = full_name(framework, component, variable.name)
+            label = f"{framework} {component}"
+            of = f"type: {variable.unit}, class: {variable.kind}"
+            self._put(label, f'performance "{name}" ({of})')
+            self._put("", variable.help)
 
     def plugins(self, records: Sequence[ComponentRecord]) -> None:
         """A table that fits the terminal; where it would not, in a form with fewer columns."""

@@ -196,5 +196,7 @@ class Session:
     def _plugins(self, stories: Sequence[Story]) -> None:
         if self._options.plugins:
             self._view.plugins()
+        if self._options.pvars:
+            self._view.pvars()
         for story in stories:
             self._output.story(story)

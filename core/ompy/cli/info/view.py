@@ -9,10 +9,10 @@ from ompy.cli.info.model import IN_USE, Choice, Entry, Output, ParameterGroup, S
 from ompy.cli.info.opening import open_as_a_job
 from ompy.cli.info.why import component_stories, parameter_story
 from ompy.mca.base_parameters import own_parameters
+from ompy.mca.component_records import FAILED, ComponentRecord, State
 from ompy.mca.errors import did_you_mean
 from ompy.mca.excluded import ExcludedComponents
 from ompy.mca.parameter import BASE, TYPES, Flag
-from ompy.mca.records import FAILED, ComponentRecord, State
 from ompy.mca.registry import Registry
 from ompy.mca.settings import Setting
 from ompy.mca.variables import Variable
@@ -174,6 +174,18 @@ class View:
         """Every component with its state, opened as a job would open it."""
         self._open(self.registry.frameworks)
         self._output.plugins(self.registry.records)
+
+    def pvars(self) -> None:
+        """The performance variables of every component that can be used."""
+        self._open(self.registry.frameworks)
+        self._output.pvars(
+            [
+                (record.framework, record.name, variable)
+                for record in self.registry.records
+                if record.component is not None
+                for variable in getattr(record.component, "pvars", ())
+            ]
+        )
 
     # Components
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from ompy.cli.info.model import Candidate, ComponentStory, ParameterStory
+from ompy.mca.component_records import ComponentRecord, State
 from ompy.mca.errors import UsageError
-from ompy.mca.records import ComponentRecord, State
 from ompy.mca.registry import Registry
 from ompy.mca.settings import DEFAULT, Setting
 

@@ -12,7 +12,7 @@ def allgather(
     exchange: Exchange, send: Message, receive: Blocks, neighbours: Neighbours
 ) -> Schedule:
     """The same message to all targets; block i from source i."""
-    _post(exchange, receive, neighbours)
+    exchange.receive_blocks(receive, neighbours.sources, neighbours.receiving)
     for place in neighbours.sending:
         exchange.send_message(send, neighbours.targets[place])
     yield
@@ -20,12 +20,6 @@ def allgather(
 
 def alltoall(exchange: Exchange, send: Blocks, receive: Blocks, neighbours: Neighbours) -> Schedule:
     """Block i to target i; block i from source i."""
-    _post(exchange, receive, neighbours)
-    for place in neighbours.sending:
-        exchange.send_message(send[place], neighbours.targets[place])
+    exchange.receive_blocks(receive, neighbours.sources, neighbours.receiving)
+    exchange.send_blocks(send, neighbours.targets, neighbours.sending)
     yield
-
-
-def _post(exchange: Exchange, receive: Blocks, neighbours: Neighbours) -> None:
-    for place in neighbours.receiving():
-        exchange.receive_message(receive[place], neighbours.sources[place])

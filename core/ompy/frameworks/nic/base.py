@@ -176,7 +176,7 @@ def interfaces_for(context: RankContext) -> list[Interface]:
     Raises:
         NotAvailable: there is none.
     """
-    one_host = len(context.local_procs()) == context.size
+    one_host = context.one_host
     interfaces = context.network.interfaces()
     wanted = [other for other in interfaces if other.loopback is one_host]
     if not wanted and one_host:

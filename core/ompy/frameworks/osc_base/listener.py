@@ -34,7 +34,9 @@ class Listener(Poller):
         self._polled = False
 
     def listen(self, source: int = ANY_SOURCE) -> None:
-        """Have the next command."""
+        """Have the next command; there is none in a window that was given up after a death."""
+        if self._communicator.revoked:
+            return
         room = GrowingConvertor()
         request = self._communicator.pml.irecv(self._communicator, room, source, COMMAND_TAG)
         self._incoming[source] = request, room

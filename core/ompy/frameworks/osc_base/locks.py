@@ -56,8 +56,8 @@ class LockQueue:
         """
         self._waiting = deque(each for each in self._waiting if each[0] != rank)
         if self._holders.pop(rank, 0):
-            hopeless, self._waiting = self._waiting, deque()
-            for _, _, answer in hopeless:
+            refused, self._waiting = self._waiting, deque()
+            for _, _, answer in refused:
                 answer(ERR_PROC_FAILED, f"rank {rank} has ended while it had the lock")
         self._grant()
 

@@ -27,7 +27,7 @@ from ompy.frameworks.osc_base.headers import (
 from ompy.frameworks.osc_base.layouts import encode_layout
 from ompy.frameworks.osc_base.listener import Listener
 from ompy.frameworks.osc_base.locks import LockQueue
-from ompy.frameworks.osc_base.pending import Peer, Pending
+from ompy.frameworks.osc_base.pending import GIVEN_UP, Peer, Pending
 from ompy.frameworks.osc_base.target import Target
 from ompy.frameworks.pml import STANDARD
 
@@ -487,6 +487,8 @@ class MessageOsc(OscModule):
 
     def _gone(self, rank: int) -> bool:
         """Whether a member has left so long ago that nothing more comes of it."""
+        if self._communicator.revoked:
+            return True
         if not self._communicator.procs[rank].left:
             return False
         now = self._engine.now()
@@ -530,7 +532,7 @@ class MessageOsc(OscModule):
 
     def _has_ended(self, rank: int) -> MPIError:
         proc = self._communicator.procs[rank]
-        return MPIError(ERR_PROC_FAILED, f"{proc} {proc.left}")
+        return MPIError(ERR_PROC_FAILED, f"{proc} {proc.left or GIVEN_UP}")
 
 
 def _nothing() -> None:

@@ -11,6 +11,8 @@ from ompy.frameworks.osc_base.headers import FIRST_TAG, TAGS
 from ompy.frameworks.pml import Pml
 from ompy.frameworks.proc import Proc
 
+# to follow the name of a rank that lives
+GIVEN_UP: Final = "has given the window up, as a member has died"
 DONE_ALREADY: Final = 1  # what is missing before `begun`: nothing completes while it is being made
 
 
@@ -108,7 +110,7 @@ class Peer:
     def departed(self, pml: Pml) -> None:
         """The process has ended: what waits for its answers fails."""
         for tag in list(self.awaited):
-            self.refused(pml, tag, ERR_PROC_FAILED, f"{self.proc} {self.proc.left}")
+            self.refused(pml, tag, ERR_PROC_FAILED, f"{self.proc} {self.proc.left or GIVEN_UP}")
 
     def take_problem(self) -> MPIError | None:
         """What went wrong first since the last call."""

@@ -134,6 +134,37 @@ class WordLocks:
         return False
 
     @ccall
+    def anyone_waits(self) -> bool:
+        """Whether a member waits for any lock."""
+        rank: int = 0
+        while rank < self._members:
+            if raw.word(self._view, self._waiting + _WORD * rank):
+                return True
+            rank += 1
+        return False
+
+    @ccall
+    def try_all(self) -> bool:
+        """Share the locks of epochs of all members if they are free now, or have none of them."""
+        number: int = 0
+        while number < self._members:
+            if not self.try_lock(number, False):
+                while number > 0:
+                    number -= 1
+                    self.unlock(number)
+                return False
+            number += 1
+        return True
+
+    @ccall
+    def unlock_all(self) -> None:
+        """Give back what `try_all` got."""
+        number: int = 0
+        while number < self._members:
+            self.unlock(number)
+            number += 1
+
+    @ccall
     def holds(self, number: int) -> bool:
         """Whether this member holds a lock of epochs."""
         if raw.word(self._view, self._first + _WORD * number) == self._rank + 1:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from ompy.frameworks.job import Job
 from ompy.mca.reporting import Finding
 from ompy.runtime.control import Kind
 from ompy.runtime.machines.events import NOTHING
@@ -96,6 +97,19 @@ class Suspend(NamedTuple):
     number: int
 
 
+class Inform(NamedTuple):
+    """Answer somebody who watches the job; nothing happens if nobody is there any more."""
+
+    watcher: int
+    answer: Mapping[str, Any]
+
+
+class Widen(NamedTuple):
+    """The job has more ranks now."""
+
+    job: Job
+
+
 class MakeJob(NamedTuple):
     """All agents are here, with these parts: make the job of them (MADE or UNUSABLE)."""
 
@@ -118,7 +132,7 @@ class ToRank(NamedTuple):
     body: bytes = b""
 
 
-class Welcome(NamedTuple):
+class Admit(NamedTuple):
     """Make an MPI process a rank: the key, the job, its lifeline."""
 
     rank: int
@@ -183,11 +197,24 @@ class CloseStreams(NamedTuple):
     """Send on what the ranks have written until now, and close what leads to them."""
 
 
+class Grow(NamedTuple):
+    """The job has one world more; start those of its ranks (FORKED or UNFORKED for each)."""
+
+    body: bytes
+    start: tuple[int, ...]
+
+
+class KillRank(NamedTuple):
+    """Kill the processes of one rank."""
+
+    rank: int
+
+
 # passive agents'
 
 
 class Keep(NamedTuple):
-    """A newcomer is one of ours: tell it so, and watch it and, if it has one, its starter."""
+    """A rank that has come is ours: tell it so, and watch it and, if it has one, its starter."""
 
     who: int
     rank: int
@@ -195,7 +222,7 @@ class Keep(NamedTuple):
 
 
 class TurnAway(NamedTuple):
-    """Refuse a newcomer with a code and a text, or close its connection when there is no code.
+    """Refuse a rank that has come by a code and a text; without a code close its connection.
 
     An empty text says that the reason has been told.
     """
@@ -252,10 +279,14 @@ Act = (
     | CloseView
     | ReportRails
     | Suspend
+    | Inform
     | MakeJob
+    | Widen
+    | Grow
+    | KillRank
     | Released
     | ToRank
-    | Welcome
+    | Admit
     | Hang
     | SignalRanks
     | Terminate

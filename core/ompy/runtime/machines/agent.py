@@ -17,18 +17,28 @@ from ompy.runtime.machines.acts import (
     CloseStreams,
     Credit,
     Feed,
+    Grow,
     Kill,
+    KillRank,
     Look,
     Reap,
     Send,
     SignalRanks,
     Stop,
     Terminate,
+    ToRank,
 )
 from ompy.runtime.machines.agenda import Agenda, earliest
-from ompy.runtime.machines.agent_table import REPORTS, STARTED_RANKS, WIREUP, AgentPhase, Table
+from ompy.runtime.machines.agent_table import (
+    REPORTS,
+    STARTED_RANKS,
+    WIREUP,
+    WITH_BODY,
+    AgentPhase,
+    Table,
+)
 from ompy.runtime.machines.events import Event, Seen, WrongPhase
-from ompy.runtime.machines.leaving import COLLECTING
+from ompy.runtime.machines.leave_news import COLLECTING
 from ompy.runtime.machines.local_ranks import LocalRanks, RankLife
 from ompy.runtime.machines.pulse import Pulse
 from ompy.runtime.ranks import Stage
@@ -39,6 +49,7 @@ RETRY: Final = (
 CAUSE_PATIENCE: Final = 1.0  # s; arbitrary: a process on its way out takes far less
 LEFTOVER_GRACE_MS: Final = 200  # arbitrary: for processes of a rank that outlive it
 WRAPPER_GRACE: Final = 1.0  # s; arbitrary: for a wrapper to exit after its MPI process died
+ENDING_HERE: Final = b"what runs on its host is being ended"
 STOPS, GOES_ON = 20, 18  # Linux SIGTSTP, SIGCONT
 
 
@@ -135,7 +146,16 @@ class AgentMachine:
             else:
                 self._happened(event)
         assert self.phase in self.table[pair], (pair, self.phase)
+        self._check()
         return self._acts
+
+    def _check(self) -> None:
+        """What cannot be, whatever has happened."""
+        if self.phase is AgentPhase.OVER:
+            assert self._agenda.due is None, "nothing is waited for"
+            assert self._pulse is None, "nobody is listened to"
+        else:
+            assert not any(isinstance(act, Stop) for act in self._acts), "who stops is over"
 
     def _happened(self, event: Event) -> None:
         """What is no moment."""
@@ -203,14 +223,20 @@ class RanksAgent(AgentMachine):
             if self._ranks.word(event):
                 self._later(Moment.NEWS, COLLECTING)
             self._acts += self._ranks.take()
+        elif event.kind is Kind.ASK:
+            self._asked(event)
         elif event.kind in REPORTS:
             assert event.kind is not None
-            body = event.body if event.kind in {Kind.PATHS, Kind.CARRIED} else b""
+            body = event.body if event.kind in WITH_BODY else b""
             self._up(event.kind, body, **{**header, "rank": rank.number})
         else:
             self._aborted(rank, header["code"], event.body)
 
     def _aborted(self, rank: RankLife, code: int, reason: bytes) -> None:
+        raise NotImplementedError
+
+    def _asked(self, event: Event) -> None:
+        """A rank wants something of the launcher."""
         raise NotImplementedError
 
     def _attached(self, event: Event) -> None:
@@ -253,6 +279,7 @@ class HostMachine(RanksAgent):
         super().__init__(node, beat)
         self._ranks = LocalRanks(ranks, size, several=several)
         self._all = ranks
+        self._begun_with = len(ranks)
         self._abort: tuple[RankLife, int, bytes] | None = None
         self._abort_told = False
         self._failed: dict[int, str] = {}  # why, of those the others have not been told of
@@ -267,16 +294,28 @@ class HostMachine(RanksAgent):
                 self._attached(event)
             case Seen.UNEXECUTABLE:  # its process ends by itself
                 self._up(Kind.UNSTARTED, event.body, rank=event.who, code=event.header["code"])
+                self._discard(event.who, 1)
             case Seen.CLIENT_GONE:
                 self._client_gone(self._ranks[event.who])
             case Seen.EXITED:
                 self._exited(self._ranks[event.who], event.header["status"])
+            case Seen.FORKED | Seen.UNFORKED:
+                self._forked(event)
             case Seen.REAPED:
                 self._reaped(ended=event.header["ended"], left=event.header["left"])
             case Seen.OUTLOOK:
                 self._settle(event.header["ending"])
             case _:
                 super()._happened(event)
+
+    def _check(self) -> None:
+        super()._check()
+        killing = (Moment.KILL, ALL) in self._agenda
+        wanted = self.phase in {AgentPhase.ENDING, AgentPhase.KILLING}
+        assert killing is wanted, f"{self.phase}: those that are to end are killed in the end"
+        if self._abort is not None and self.phase is not AgentPhase.OVER:
+            will_be = (Moment.ABORT, ALL) in self._agenda
+            assert will_be or self._abort_told, "the launcher has to know of an abort"
 
     def _obey(self, event: Event) -> None:
         """A word of the launcher."""
@@ -294,9 +333,81 @@ class HostMachine(RanksAgent):
             case Kind.END:
                 self._end(header["grace_ms"])
             case Kind.DEPARTED:
-                self._departed(header["rank"], event.text, finalized=header["finalized"])
+                rank, finalized = header["rank"], header["finalized"]
+                self._departed(
+                    rank, event.text, finalized=finalized, dead=header.get("dead", False)
+                )
+            case Kind.GROW:
+                self._grow(header["first"], header["nodes"], event.body)
+            case Kind.DISCARD:
+                self._discard(header["first"], header["size"], kill=True)
+            case Kind.KILL:
+                self._lose_on_purpose(header["rank"])
+            case _:
+                self._tell_rank(event)
+
+    def _tell_rank(self, event: Event) -> None:
+        """A word that is for ranks of ours."""
+        header = event.header
+        match event.kind:
+            case Kind.ANSWER:
+                told = {"ask": header["ask"], "code": header["code"]}
+                self._do(ToRank(header["rank"], Kind.ANSWER, told, event.body))
+            case Kind.STAND:
+                told = {"question": header["question"]}
+                asked = (each.number for each in self._all if each.number in header["ranks"])
+                self._do(*(ToRank(rank, Kind.STAND, told) for rank in asked))
             case _:
                 self._elsewhere(event)
+
+    def _lose_on_purpose(self, number: int) -> None:
+        """Kill a rank, or, for -1, all there is on this host, as if it went down."""
+        if self.phase is not AgentPhase.RUNNING:
+            return
+        for rank in self._all:
+            if rank.status is None and number in {rank.number, -1}:
+                self._do(KillRank(rank.number))
+        if number < 0:
+            self._stop()
+
+    # worlds that come later
+
+    def _asked(self, event: Event) -> None:
+        self._up(Kind.ASK, event.body, **{**event.header, "rank": event.who})
+
+    def _grow(self, first: int, nodes: list[list[int]], body: bytes) -> None:
+        """The job has more ranks: start ours, if nobody is ending what is here."""
+        ours: list[int] = []
+        number = first
+        for node, count in nodes:
+            ours += range(number, number + count) if node == self._node else ()
+            number += count
+        self._ranks.grow_to(number)
+        if ours and self.phase is AgentPhase.FINISHED:
+            self.phase = AgentPhase.RUNNING  # what it had is over, and this begins
+        if self.phase is AgentPhase.RUNNING:
+            self._do(Grow(body, tuple(ours)))
+            return
+        for rank in ours:
+            self._up(Kind.UNSTARTED, ENDING_HERE, rank=rank, code=1)
+
+    def _forked(self, event: Event) -> None:
+        """A rank of a later world was started, or could not be."""
+        if event.what is Seen.UNFORKED:
+            self._up(Kind.UNSTARTED, event.body, rank=event.who, code=1)
+            return
+        rank = RankLife(event.who, event.header["pid"])
+        self._all.append(rank)
+        self._ranks.add_rank(rank)
+        self._up(Kind.STARTED, rank=rank.number, pid=rank.pid)
+
+    def _discard(self, first: int, size: int, *, kill: bool = False) -> None:
+        """The end of these ranks is no failure, if they are of a later world."""
+        for rank in self._all[self._begun_with :]:
+            if first <= rank.number < first + size and rank.status is None:
+                rank.expendable, rank.stage = True, Stage.FINALIZED
+                if kill:
+                    self._do(KillRank(rank.number))
 
     # ends of ranks
 
@@ -310,10 +421,11 @@ class HostMachine(RanksAgent):
         reason = rank.how_it_went()
         said = {"pid": rank.pid, "status": status, "stage": rank.stage, "reason": reason}
         self._up(Kind.EXITED, rank=rank.number, expendable=rank.expendable, **said)
-        goes_on = rank.expendable or rank.stage is Stage.FINALIZED
-        self._departed(rank.number, reason, finalized=goes_on)
+        done = rank.stage is Stage.FINALIZED
+        dead = rank.expendable and not done
+        self._departed(rank.number, reason, finalized=rank.expendable or done, dead=dead)
 
-    def _departed(self, rank: int, reason: str, *, finalized: bool) -> None:
+    def _departed(self, rank: int, reason: str, *, finalized: bool, dead: bool) -> None:
         """Tell the others, of a rank that failed once they have been told to end.
 
         They mostly have ended before they hear of it, and say nothing; who lives on because it
@@ -321,7 +433,7 @@ class HostMachine(RanksAgent):
         """
         self._ranks.departed(rank, reason)
         if finalized or self.phase is not AgentPhase.RUNNING:
-            self._ranks.tell_departure(rank, reason)
+            self._ranks.tell_departure(rank, reason, dead=dead)
         else:
             self._failed[rank] = reason
         self._acts += self._ranks.take()
@@ -387,7 +499,7 @@ class HostMachine(RanksAgent):
             self._agenda.drop((Moment.KILL, ALL))
             self._tell_abort()
             self._do(CloseStreams())
-            self._up(Kind.FINISHED, node=self._node)
+            self._up(Kind.FINISHED, node=self._node, known=self._ranks.size)
 
     def _come(self, moment: Moment, rank: int) -> None:
         match moment:

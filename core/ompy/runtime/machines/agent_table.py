@@ -61,13 +61,36 @@ WIREUP: Final = frozenset(
     {Kind.COMMIT, Kind.LOOKUP, Kind.FENCE, Kind.LEAVING, Kind.FINALIZED, Kind.EXPENDABLE}
 )
 # what it says that only the launcher needs to know
-REPORTS: Final = frozenset({Kind.FAULTS, Kind.PATHS, Kind.RAIL, Kind.CARRIED, Kind.WHERE})
-RANK_WORDS: Final = WIREUP | REPORTS | {Kind.ABORT}
+REPORTS: Final = frozenset(
+    {
+        Kind.FAULTS,
+        Kind.PATHS,
+        Kind.RAIL,
+        Kind.CARRIED,
+        Kind.COUNTED,
+        Kind.WHERE,
+        Kind.STILL,
+        Kind.UNREACHABLE,
+    }
+)
+WITH_BODY: Final = frozenset({Kind.PATHS, Kind.CARRIED, Kind.STILL, Kind.WHERE})  # of these
+RANK_WORDS: Final = WIREUP | REPORTS | {Kind.ABORT, Kind.ASK}
 # what every host has to know
 TO_ALL: Final = frozenset(
-    {Kind.MODEX, Kind.FENCED, Kind.LEFT, Kind.DEPARTED, Kind.END, Kind.SIGNAL, Kind.REPORT}
+    {
+        Kind.MODEX,
+        Kind.FENCED,
+        Kind.LEFT,
+        Kind.DEPARTED,
+        Kind.END,
+        Kind.SIGNAL,
+        Kind.REPORT,
+        Kind.STAND,
+        Kind.GROW,
+        Kind.DISCARD,
+    }
 )
-TO_ONE: Final = frozenset({Kind.CREDIT, Kind.INPUT, Kind.INPUT_END})
+TO_ONE: Final = frozenset({Kind.CREDIT, Kind.INPUT, Kind.INPUT_END, Kind.ANSWER, Kind.KILL})
 FROM_AGENTS: Final = frozenset(
     {
         Kind.ALIVE,
@@ -85,6 +108,7 @@ FROM_AGENTS: Final = frozenset(
         Kind.MODEX,
         Kind.FENCED,
         Kind.LEFT,
+        Kind.ASK,
         *REPORTS,
     }
 )
@@ -103,7 +127,7 @@ def _to(
 
 _LIVES: Final = (_P.RUNNING, _P.ENDING, _P.KILLING)
 _ALL: Final = (*_LIVES, _P.FINISHED, _P.OVER)
-_MOSTLY: Final = (*TO_ALL - {Kind.END}, *TO_ONE, Kind.ALIVE)
+_MOSTLY: Final = (*TO_ALL - {Kind.END, Kind.GROW}, *TO_ONE - {Kind.KILL}, Kind.ALIVE)
 _COMMON: Final[Rows] = {
     **_to(_P, _S.PARENT_GONE, (_P.OVER,)),
     **_to(_P, _S.TOLD_TO_END, (_P.OVER,)),
@@ -115,6 +139,12 @@ STARTED_RANKS: Final[Table] = {
     **{pair: then for pair, then in _COMMON.items() if pair[0] in _ALL},
     **_to([_P.RUNNING], _S.BEGUN),
     **_to(_ALL, _S.ABOVE, (), _MOSTLY),
+    **_to([_P.RUNNING], _S.ABOVE, (_P.RUNNING, _P.OVER), [Kind.KILL]),
+    **_to([*_ALL[1:]], _S.ABOVE, (), [Kind.KILL]),
+    **_to([*_LIVES, _P.OVER], _S.ABOVE, (), [Kind.GROW]),
+    **_to([_P.FINISHED], _S.ABOVE, (_P.FINISHED, _P.RUNNING), [Kind.GROW]),
+    **_to([_P.RUNNING, _P.OVER], _S.FORKED),
+    **_to([_P.RUNNING, _P.OVER], _S.UNFORKED),
     **_to([_P.RUNNING], _S.ABOVE, (_P.ENDING, _P.KILLING), [Kind.END]),
     **_to([_P.ENDING], _S.ABOVE, (_P.ENDING, _P.KILLING), [Kind.END]),
     **_to([_P.KILLING, _P.FINISHED, _P.OVER], _S.ABOVE, (), [Kind.END]),
@@ -176,7 +206,7 @@ PASSIVE: Final[Table] = {
     **_to([_P.WAITING], _S.ABOVE, (_P.RUNNING,), [Kind.START]),
     **_to([_P.ENDING, _P.OVER], _S.ABOVE, (), [Kind.START]),
     **_to([_P.WAITING, *_JOINED], _S.ABOVE, (), [Kind.ALIVE]),
-    **_to(_JOINED, _S.ABOVE, (), [Kind.MODEX, Kind.FENCED, Kind.LEFT]),
+    **_to(_JOINED, _S.ABOVE, (), [Kind.MODEX, Kind.FENCED, Kind.LEFT, Kind.STAND]),
     **_to([_P.RUNNING, _P.RELEASED], _S.ABOVE, (_P.RELEASED, _P.OVER), [Kind.FINISHED]),
     **_to([_P.ENDING], _S.ABOVE, _NOW_ENDING, [Kind.FINISHED]),
     **_to([_P.OVER], _S.ABOVE, (), [Kind.FINISHED]),

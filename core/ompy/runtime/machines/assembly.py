@@ -11,16 +11,17 @@ from typing import Any, ClassVar, Final
 
 from ompy.frameworks.job import Job
 from ompy.mca.reporting import Finding
+from ompy.runtime.agent_tree import Tree
 from ompy.runtime.control import Kind
 from ompy.runtime.machines.acts import Act, CancelStep, Find, MakeJob, Released, Say, Send
 from ompy.runtime.machines.agent import WAITING_BEAT
 from ompy.runtime.machines.children import Child
 from ompy.runtime.machines.events import Event, Seen
-from ompy.runtime.machines.job import JobMachine, JobRules, Moment
+from ompy.runtime.machines.job import JobMachine, Moment
+from ompy.runtime.machines.job_rules import JobRules
 from ompy.runtime.machines.job_table import JOINED, JobPhase, Pair
 from ompy.runtime.ranks import Stage
 from ompy.runtime.report import failure_block, fields_of
-from ompy.runtime.tree import Tree
 from ompy.runtime.verdict import Failure, Verdict
 
 OVERDUE: Final = 30.0  # s; arbitrary: ranks of one job rarely start so far apart
@@ -46,6 +47,7 @@ class JoinedJobMachine(JobMachine):
     """One job, from its first agent to its last."""
 
     table: ClassVar[Mapping[Pair, tuple[JobPhase, ...]]] = JOINED
+    speaker: ClassVar[str] = "ompy"
 
     def __init__(self, launcher: str, size: int) -> None:
         """No agent has come.
@@ -61,6 +63,14 @@ class JoinedJobMachine(JobMachine):
         self._parts: list[_Part] = []
         self._finalized: set[int] = set()
         self._done = False
+
+    def _check(self) -> None:
+        phase = self.phase
+        assert self._done is (phase is JobPhase.OVER), f"{phase}: over is when nobody needs it"
+        if phase is JobPhase.RELEASED:
+            assert len(self._finalized) >= self._size, "nobody is released before the last"
+        if phase in {JobPhase.GATHERING, JobPhase.RUNNING}:
+            assert self.verdict.failure is None, "what has failed is ended"
 
     def _seen(self, event: Event, now: float) -> list[Act]:
         acts: list[Act] = []
@@ -159,6 +169,8 @@ class JoinedJobMachine(JobMachine):
                 acts = [*self._children.tell(Kind.FENCED)]
             case Kind.PATHS | Kind.RAIL:
                 self._told_news(event, now)
+            case Kind.STILL if self.phase is JobPhase.RUNNING:
+                acts = self._deadlocks.told(event, now)
             case Kind.LOST:
                 rank, orphan = event.header["rank"], bool(event.header.get("orphan"))
                 self.news.alone.add(rank)
@@ -167,8 +179,11 @@ class JoinedJobMachine(JobMachine):
             case Kind.STAGE | Kind.ABORTED:
                 self._judge(event, now)
                 acts = self._all_finalized(event)
-        failure = self.verdict.failure
-        return self._fail(failure) if failure is not None else acts
+        failure = self._deadlocks.failure or self.verdict.failure
+        if failure is None:
+            return acts
+        said = acts if event.kind is Kind.STILL else []
+        return [*said, *self._fail(failure)]
 
     def _all_finalized(self, event: Event) -> list[Act]:
         """Whether all ranks have, after what was said."""
@@ -192,6 +207,7 @@ class JoinedJobMachine(JobMachine):
             return []
         rails = self._show_rails()
         self.phase = JobPhase.ENDING
+        self._deadlocks.stop()
         self._agenda.clear()
         block = Finding("job failed", failure_block(failure), "error", fields_of(failure))
         ends = self._children.tell(Kind.END, {"code": failure.code or UNUSABLE})
@@ -237,4 +253,4 @@ class JoinedJobMachine(JobMachine):
                 acts.append(self._overdue())
             elif moment is Moment.PATHS:
                 acts += self.news.lost_paths()
-        return acts
+        return [*acts, *self._deadlocks.turn(now)]

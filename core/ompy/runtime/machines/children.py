@@ -160,9 +160,10 @@ class Children:
         header, body, kind = event.header, event.body, event.kind
         if kind is Kind.EXITED:
             kind = Kind.DEPARTED
-            finalized = header["expendable"] or header["stage"] == Stage.FINALIZED
+            done = header["stage"] == Stage.FINALIZED
+            finalized, dead = header["expendable"] or done, header["expendable"] and not done
             body = header["reason"].encode()
-            header = {"rank": header["rank"], "finalized": finalized}
+            header = {"rank": header["rank"], "finalized": finalized, "dead": dead}
         assert kind in {Kind.MODEX, Kind.LEFT, Kind.DEPARTED}
         return self.tell(kind, header, body, event.who)
 

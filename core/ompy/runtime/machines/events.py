@@ -36,10 +36,13 @@ class Seen(Enum):
     READ = "something was read from standard input"
     WRITTEN = "output of a host needs no more memory"
     BROKEN = "an output stream takes no more"
+    INQUIRED = "somebody who watches the job asks"
     IDLE = "all output is written"
     # an agent's
     ATTACHED = "an MPI process has made itself known"
     UNEXECUTABLE = "a program could not be executed"
+    FORKED = "the process of a rank of a later world has been started"
+    UNFORKED = "it could not be"
     REAPED = "the ends of processes were looked for"
     OUTLOOK = "which ranks are on their way out"
     # passive mode, an agent's
@@ -59,7 +62,7 @@ class Event(NamedTuple):
 
     Attributes:
         what: it is.
-        who: the agent below, rank or newcomer; a signal's number; a count of bytes.
+        who: the agent below, rank, number of one that comes; a signal's number; a count of bytes.
         kind: of a word.
         header: of a word; facts of other events.
         body: of a word; the reason of an end.

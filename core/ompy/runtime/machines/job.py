@@ -8,12 +8,13 @@ codes, and may end when all of them have finalized.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import Enum
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from ompy.frameworks.job import Job
 from ompy.mca.reporting import Finding
+from ompy.runtime.agent_tree import Tree
 from ompy.runtime.comm_methods import COLLECTING
 from ompy.runtime.control import Kind
 from ompy.runtime.fault_report import NEVER_FIRED
@@ -30,49 +31,46 @@ from ompy.runtime.machines.acts import (
     Suspend,
     Sweep,
     TakeInput,
+    Widen,
 )
 from ompy.runtime.machines.agenda import Agenda, earliest
+from ompy.runtime.machines.asking import (
+    Answer,
+    Asked,
+    Discarded,
+    Growth,
+    Reply,
+    packed_world,
+    runs_of,
+)
 from ompy.runtime.machines.children import Child, Children
+from ompy.runtime.machines.cuts import cut_off
+from ompy.runtime.machines.deadlock_watch import DeadlockWatch
 from ompy.runtime.machines.events import NOTHING, Event, Seen, WrongPhase
 from ompy.runtime.machines.job_news import JobNews, said
+from ompy.runtime.machines.job_rules import JobRules
 from ompy.runtime.machines.job_table import LAUNCHED, JobPhase, Pair
+from ompy.runtime.rank_spans import ranks_in_words
 from ompy.runtime.ranks import Stage
 from ompy.runtime.report import failure_block, fields_of
-from ompy.runtime.tree import Tree
 from ompy.runtime.verdict import Verdict
 from ompy.runtime.whereabouts import Whereabouts
+
+if TYPE_CHECKING:
+    from ompy.runtime.machines.proving import Proof
+    from ompy.runtime.machines.viewing import Viewing
 
 PATIENCE: Final = 5.0  # s; arbitrary: killed processes go at once unless the kernel holds them
 REPORT_PATIENCE: Final = 0.5  # s; arbitrary: some hundred times what a rank takes to say it
 WHERE_PATIENCE: Final = 2.0  # s; arbitrary: who presses Ctrl-C waits so long; usually it is ms
+# s; arbitrary: who finds out that a rail is gone does so within a few turns of probes
+CUT_PATIENCE: Final = 0.3
+# what ranks tell that is kept, and bears on no exit code by itself
+TOLD: Final = frozenset(
+    {Kind.FAULTS, Kind.PATHS, Kind.RAIL, Kind.CARRIED, Kind.COUNTED, Kind.UNREACHABLE}
+)
 INTERRUPT: Final = 2  # Linux SIGINT
 _CREDIT_STEP: Final = OUTPUT_WINDOW // 8  # bytes; arbitrary: few messages, window never shut long
-
-
-class JobRules(NamedTuple):
-    """How a job is gone about.
-
-    Attributes:
-        grace_ms: from SIGTERM to SIGKILL when ranks are ended.
-        timeout_s: end it after so many seconds; 0 for never.
-        timeout_source: what set that, for the message.
-        quiet: say nothing about how it ended.
-        heartbeat_s: how often agents of other hosts and we let each other hear from us.
-        misses: how often nothing is heard before one is lost.
-        start_s: how long they may take until the first time.
-        display_rails: say at the end what became of rails.
-        fault_strict: a fault of the script that never struck is an error.
-    """
-
-    grace_ms: int
-    timeout_s: float = 0.0
-    timeout_source: str = ""
-    quiet: bool = False
-    heartbeat_s: float = 0.0
-    misses: int = 0
-    start_s: float = 0.0
-    display_rails: bool = False
-    fault_strict: bool = False
 
 
 class Moment(Enum):
@@ -84,6 +82,8 @@ class Moment(Enum):
     GIVE_UP = "agents do not end"
     PATHS = "both ends of a lost path have told of it"
     OVERDUE = "agents do not come"
+    KILL = "somebody is to be killed on purpose"
+    CUT = "others have said that they do not reach each other"
 
 
 class _Host:
@@ -93,6 +93,7 @@ class _Host:
         self.node = node
         self.name = name
         self.done = False  # it has finished, or it has gone
+        self.known = 0  # so many ranks the job has to have where it finishes
         self.uncredited = 0
 
 
@@ -105,6 +106,7 @@ class JobMachine:
     """
 
     table: ClassVar[Mapping[Pair, tuple[JobPhase, ...]]] = LAUNCHED
+    speaker: ClassVar[str] = "ompy-run"
 
     def __init__(self, job: Job, tree: Tree, children: list[Child], rules: JobRules) -> None:
         """The agents have been told the job.
@@ -118,19 +120,31 @@ class JobMachine:
         self.phase = JobPhase.RUNNING
         self.verdict = Verdict(job)
         self.news = JobNews(job.faults)
-        self._job = job
+        self._asked = Asked(job)
         self._tree = tree
         self._rules = rules
         self._children = Children(children)
         self._hosts = [_Host(node, name) for node, name in enumerate(job.hosts)]
         self._agenda: Agenda[Moment] = Agenda()
+        self._deadlocks = DeadlockWatch(rules, self._children.tell, self.speaker)
         self._where: Whereabouts | None = None  # once somebody has asked the ranks
+        self._viewing: Viewing | None = None  # once somebody watches
+        self._began = 0.0
         self._told_to_end = False
+        self._kills = list(rules.kills)
+        self._up = -1.0  # when all ranks of the beginning were in MPI
+        self._cuts: set[tuple[int, int]] = set()  # ranks that do not reach each other
 
     @property
     def due(self) -> float | None:
         """When `TIME` is to be told, s; None: not by itself."""
-        return earliest(self._agenda.due, self._children.due)
+        viewed = self._viewing.due if self._viewing is not None else None
+        return earliest(self._agenda.due, self._children.due, self._deadlocks.due, viewed)
+
+    @property
+    def proof(self) -> Proof | None:
+        """That ranks never go on, if it is proven."""
+        return self._deadlocks.proof
 
     @property
     def exit_code(self) -> int:
@@ -154,7 +168,21 @@ class JobMachine:
             raise WrongPhase(f"a job that is {before.value} cannot be told: {event}")
         acts = self._word(event, now) if event.what is Seen.BELOW else self._seen(event, now)
         assert self.phase in self.table[pair], (pair, self.phase)
+        over = self.phase is JobPhase.OVER
+        assert over or not any(isinstance(act, Stop) for act in acts), "who stops is over"
+        self._check()
         return acts
+
+    def _check(self) -> None:
+        """What cannot be, whatever has happened."""
+        agenda, phase = self._agenda, self.phase
+        ending = phase is JobPhase.ENDING
+        assert (Moment.GIVE_UP in agenda) is ending, f"{phase}: agents have so long to end"
+        asking = Moment.END in agenda or Moment.WHERE in agenda
+        assert asking is (phase is JobPhase.ASKING), f"{phase}: ranks have so long to say it"
+        assert self._where is None or phase is JobPhase.ASKING, f"{phase}, and ranks are asked"
+        if phase is JobPhase.RUNNING:
+            assert self.verdict.failure is None, "what has failed is ended"
 
     def _seen(self, event: Event, now: float) -> list[Act]:
         """What is no word of an agent."""
@@ -179,11 +207,30 @@ class JobMachine:
         return acts
 
     def _begin(self, now: float) -> None:
-        rules = self._rules
+        rules, self._began = self._rules, now
         for child in self._children.nodes:
             self._children.watch(child, now, rules.heartbeat_s, rules.misses, rules.start_s)
         if rules.timeout_s:
             self._agenda.set(Moment.TIMEOUT, now + rules.timeout_s)
+
+    def _look_whether_up(self, now: float) -> None:
+        """Who is to be killed after a while is so when all are in MPI, however long that took."""
+        first = self._asked.job.worlds[0].size
+        if self._up < 0 and all(map(self.verdict.is_in_mpi, range(first))):
+            self._up = now
+            self._await_kill()
+
+    def _await_kill(self) -> None:
+        if self._kills:
+            self._agenda.set(Moment.KILL, self._up + self._kills[0].after_s)
+
+    def _kill_somebody(self) -> list[Act]:
+        """It is time; once the job is being ended nobody is killed any more."""
+        if self.phase is not JobPhase.RUNNING:
+            return []
+        kill = self._kills.pop(0)
+        self._await_kill()
+        return [self._to_one(kill.node, Kind.KILL, {"rank": kill.rank})]
 
     # what agents say
 
@@ -191,9 +238,10 @@ class JobMachine:
         header = event.header
         self._children.heard(event)
         acts: list[Act] = []
+        viewed = self._viewing.heard(event, now) if self._viewing is not None else ()
         match event.kind:
             case Kind.OUTPUT:
-                node = self._job.placements[header["rank"]].node
+                node = self._asked.job.placements[header["rank"]].node
                 acts = [Show(node, header["rank"], header["stream"], event.body)]
             case Kind.INPUT_TAKEN | Kind.INPUT_CLOSED:
                 acts = [TakeInput(header.get("bytes", 0))]
@@ -202,21 +250,60 @@ class JobMachine:
             case Kind.FENCED if self._children.fenced(event.who):
                 acts = [*self._children.tell(Kind.FENCED)]
             case Kind.FINISHED:
-                self._hosts[header["node"]].done = True
+                host = self._hosts[header["node"]]
+                host.done = header.get("known", host.known) >= host.known
+            case Kind.ASK if self.phase is JobPhase.RUNNING:
+                acts = self._reply(self._asked.heard(header["rank"], header, event.body))
             case Kind.AGENT_GONE:
                 lost = [header["node"]] if header["alone"] else self._tree.subtree(header["node"])
-                self._agents_gone(lost, header["pid"], event.text)
-            case Kind.FAULTS | Kind.PATHS | Kind.RAIL | Kind.CARRIED:
+                acts = self._agents_gone(lost, header["pid"], event.text)
+            case kind if kind in TOLD:
                 acts = self._told_news(event, now)
+            case Kind.STILL if self.phase is JobPhase.RUNNING:
+                acts = self._deadlocks.told(event, now)
             case _:
                 acts = self._judge(event, now)
-        return [*acts, *self._see(now)]
+        return [*viewed, *acts, *self._see(now)]
+
+    def _reply(self, replies: Iterable[Reply]) -> list[Act]:
+        """To what ranks have asked; a world that comes later is everybody's business."""
+        acts: list[Act] = []
+        for reply in replies:
+            match reply:
+                case Answer():
+                    node = self._asked.job.placements[reply.rank].node
+                    told = {"rank": reply.rank, "ask": reply.ask, "code": reply.code}
+                    acts.append(self._to_one(node, Kind.ANSWER, told, reply.body))
+                case Growth():
+                    acts += self._grow(reply)
+                case Discarded():
+                    self.verdict.discarded(reply.world)
+                    told = {"first": reply.world.first, "size": reply.world.size}
+                    acts += self._children.tell(Kind.DISCARD, told)
+        return acts
+
+    def _grow(self, growth: Growth) -> list[Act]:
+        """Ranks are added."""
+        job, world = growth
+        self.verdict.add_world_of(job)
+        placements = job.placements[world.first :]
+        for placement in placements:
+            host = self._hosts[placement.node]
+            host.done, host.known = False, len(job.placements)
+        told = {"first": world.first, "nodes": runs_of(p.node for p in placements)}
+        return [Widen(job), *self._children.tell(Kind.GROW, told, packed_world(job, world))]
 
     def _told_news(self, event: Event, now: float) -> list[Act]:
-        """What became of faults, paths and rails."""
+        """What became of faults, paths and rails, and what was counted."""
         match event.kind:
             case Kind.FAULTS:
                 self.news.faults.told(event.header["rank"], event.header["delivered"])
+            case Kind.UNREACHABLE:
+                if self._rules.survives:
+                    self._cuts.add((event.header["rank"], event.header["peer"]))
+                    self._agenda.set(Moment.CUT, now + CUT_PATIENCE)
+            case Kind.COUNTED:
+                self.news.counted[event.header["rank"]] = dict(event.header["values"])
             case Kind.PATHS:
                 if self.news.path(event):
                     self._agenda.set(Moment.PATHS, now + COLLECTING)
@@ -231,13 +318,14 @@ class JobMachine:
             case Kind.STARTED:
                 verdict.started(header["rank"], header["pid"])
             case Kind.STAGE:
-                verdict.advanced(header["rank"], Stage(header["stage"]), header.get("calls"))
+                return self._advanced(header, now)
             case Kind.UNSTARTED:
-                verdict.unstarted(header["rank"], header["code"], event.body.decode())
+                return self._unstarted(event)
             case Kind.EXITED:
                 if self.phase in {JobPhase.RUNNING, JobPhase.RELEASED}:
                     self.news.alone.add(header["rank"])
-                return [*self._exited(header), *self._children.news(event)]
+                gone = self._reply(self._asked.gone(header["rank"]))
+                return [*self._exited(header), *self._children.news(event), *gone]
             case Kind.LOST:
                 verdict.lost(header["rank"], header["pid"])
             case Kind.ABORTED:
@@ -248,9 +336,31 @@ class JobMachine:
                     return self._say_where(now)
         return []
 
+    def _advanced(self, header: Mapping[str, Any], now: float) -> list[Act]:
+        """A rank got further; with those of a later world it may be the last to come."""
+        rank, stage = header["rank"], Stage(header["stage"])
+        if stage is Stage.FINALIZED:
+            self._deadlocks.gone(rank)
+        self.verdict.advanced(rank, stage, header.get("calls"))
+        if self._kills and stage is Stage.INITIALIZED:
+            self._look_whether_up(now)
+        if stage is not Stage.ATTACHED or self.phase is not JobPhase.RUNNING:
+            return []
+        return self._reply(self._asked.attached(rank))
+
+    def _unstarted(self, event: Event) -> list[Act]:
+        """A rank could not be started; of a later world its root is told, and the job goes on."""
+        rank = event.header["rank"]
+        found = self._asked.unstarted(rank, event.text)
+        if found is not None:
+            return self._reply(found)
+        self.verdict.unstarted(rank, event.header["code"], event.text)
+        return []
+
     def _exited(self, header: Mapping[str, Any]) -> list[Act]:
         """A rank has ended; one that the others can do without is only told of."""
         rank, expendable = header["rank"], header["expendable"]
+        self._deadlocks.gone(rank)
         self.verdict.exited(rank, header["status"], expendable=expendable)
         if not expendable or header["stage"] == Stage.FINALIZED or self._rules.quiet:
             return []
@@ -258,11 +368,13 @@ class JobMachine:
         return said("rank lost", [text], "warning", rank=rank)
 
     def _child_gone(self, node: int, reason: str, now: float) -> list[Act]:
+        acts: list[Act] = []
         if self._children.gone(node):
-            self._agents_gone(self._tree.subtree(node), self._children.pid(node), reason)
-        return self._see(now)
+            below, pid = self._tree.subtree(node), self._children.pid(node)
+            acts = self._agents_gone(below, pid, reason)
+        return [*acts, *self._see(now)]
 
-    def _agents_gone(self, nodes: list[int], pid: int, reason: str) -> None:
+    def _agents_gone(self, nodes: list[int], pid: int, reason: str) -> list[Act]:
         """An agent is not there any longer, nor are those below: nothing will be heard of them.
 
         Args:
@@ -273,18 +385,69 @@ class JobMachine:
         lost = [host for host in map(self._hosts.__getitem__, nodes) if not host.done]
         for host in lost:
             host.done = True
+        if lost and self._rules.survives and self.phase is JobPhase.RUNNING:
+            gone = {host.node for host in lost}
+            acts = self._reply(self._asked.lose_hosts(gone))  # who was to come is not waited for
+            left = self._left_on(gone)
+            if self._can_go_on_without(left):
+                return [*acts, *self._go_on_without(lost, left)]
         if lost:
             below = [host.name for host in lost if host.node != nodes[0]]
             self.verdict.agent_lost(self._hosts[nodes[0]].name, pid, reason, below)
+        return []
+
+    def _end_cut_off(self) -> list[Act]:
+        """Ranks that others do not reach have to go: who agrees counts on it that all do."""
+        living, acts, placed = set(self.verdict.in_mpi), list[Act](), self._asked.job.placements
+        cuts, self._cuts = self._cuts, set()
+        for rank, others in cut_off(cuts, living) if self.phase is JobPhase.RUNNING else ():
+            living.discard(rank)
+            node = placed[rank].node
+            acts.append(self._to_one(node, Kind.KILL, {"rank": rank}))
+            if not any(placed[other].node == node for other in living):  # it is the host
+                acts += self._reply(self._asked.lose_hosts([node]))
+            text = f"no path is left between rank {rank} and {ranks_in_words(others)}: it is ended."
+            acts += said("rank cut off", [] if self._rules.quiet else [text], "warning", rank=rank)
+        return acts
+
+    def _left_on(self, nodes: set[int]) -> list[int]:
+        """The ranks there that have not ended."""
+        placed = (p.rank for p in self._asked.job.placements if p.node in nodes)
+        return [rank for rank in placed if not self.verdict.has_ended(rank)]
+
+    def _can_go_on_without(self, ranks: list[int]) -> bool:
+        """Whether the job may lose these ranks: wire-up waits for who is not in MPI yet."""
+        others = any(not host.done for host in self._hosts)
+        return others and all(self.verdict.is_in_mpi(rank) for rank in ranks)
+
+    def _go_on_without(self, lost: list[_Host], ranks: list[int]) -> list[Act]:
+        """Hosts are lost with their ranks, and the others are told so."""
+        acts: list[Act] = []
+        for rank in ranks:
+            name = self._hosts[self._asked.job.placements[rank].node].name
+            dead = self.verdict.exited(rank, 0, expendable=True)
+            self.news.alone.add(rank)
+            told = {"rank": rank, "finalized": True, "dead": dead}
+            why = f"was on {name}, which is lost"
+            acts += self._children.tell(Kind.DEPARTED, told, why.encode())
+            acts += self._reply(self._asked.gone(rank))
+        if not self._rules.quiet:
+            names = ", ".join(host.name for host in lost)
+            whom = f" with {ranks_in_words(ranks)}" if ranks else ""
+            text = f"{names} is lost{whom}; the job goes on without."
+            acts += said("host lost", [text], "warning", ranks=ranks)
+        return acts
 
     # output, input, signals
 
     def _stream(self, event: Event, now: float) -> list[Act]:
         match event.what:
+            case Seen.INQUIRED:
+                return self._inquired(event, now)
             case Seen.WRITTEN:
                 return self._written(event.header["node"], event.header["bytes"])
             case Seen.READ:
-                node = self._job.placements[self._job.stdin_rank].node
+                node = self._asked.job.placements[self._asked.job.stdin_rank].node
                 kind = Kind.INPUT if event.body else Kind.INPUT_END
                 return [self._to_one(node, kind, NOTHING, event.body)]
             case Seen.BROKEN if event.who == 1:  # without standard error the job goes on
@@ -293,6 +456,15 @@ class JobMachine:
             case Seen.IDLE if self.phase is JobPhase.CLOSING:
                 return self._stop()
         return []
+
+    def _inquired(self, event: Event, now: float) -> list[Act]:
+        """Somebody watches the job. What serves him is imported with the first question."""
+        if self._viewing is None:
+            from ompy.runtime.machines.viewing import Viewing
+
+            self._viewing = Viewing(self._asked, self.verdict, self.news, self._children.tell)
+        phase, age_s = self.phase, now - self._began
+        return self._viewing.inquired(event.who, event.header, now, phase=phase, age_s=age_s)
 
     def _written(self, node: int, count: int) -> list[Act]:
         host = self._hosts[node]
@@ -330,20 +502,32 @@ class JobMachine:
         said_here, silent = self._children.time(now)
         acts += said_here
         for node, reason in silent:
-            self._agents_gone(self._tree.subtree(node), self._children.pid(node), reason)
+            below, pid = self._tree.subtree(node), self._children.pid(node)
+            acts += self._agents_gone(below, pid, reason)
         for moment in self._agenda.take(now):
-            match moment:
-                case Moment.TIMEOUT:
-                    acts += self._time_out(now)
-                case Moment.END:
-                    acts += self._end(now)
-                case Moment.WHERE:
-                    acts += self._say_where(now)
-                case Moment.GIVE_UP:
-                    acts += self._finish()
-                case Moment.PATHS:
-                    acts += self.news.lost_paths(quiet=self._rules.quiet)
+            acts += self._come(moment, now)
+        acts += self._deadlocks.turn(now)
+        acts += self._viewing.turn(now) if self._viewing is not None else []
         return [*acts, *self._see(now)]
+
+    def _come(self, moment: Moment, now: float) -> list[Act]:
+        """Something waited for has come, or has not."""
+        quiet = self._rules.quiet
+        acts = self.news.lost_paths(quiet=quiet) if moment is Moment.PATHS else []
+        match moment:
+            case Moment.TIMEOUT:
+                acts = self._time_out(now)
+            case Moment.END:
+                acts = self._end(now)
+            case Moment.WHERE:
+                acts = self._say_where(now)
+            case Moment.GIVE_UP:
+                acts = self._finish()
+            case Moment.KILL:
+                acts = self._kill_somebody()
+            case Moment.CUT:
+                acts = self._end_cut_off()
+        return acts
 
     def _time_out(self, now: float) -> list[Act]:
         """End the job, but first let the ranks say where they are."""
@@ -364,6 +548,8 @@ class JobMachine:
         """Whether the job has to be ended, or has ended."""
         if all(host.done for host in self._hosts):
             return self._finish()
+        if self._deadlocks.failure is not None:
+            self.verdict.deadlocked(self._deadlocks.failure)
         if self.verdict.failure is not None and self.phase is JobPhase.RUNNING:
             return self._end(now)
         return []
@@ -372,6 +558,7 @@ class JobMachine:
         """Have the agents end their ranks."""
         assert self.phase in {JobPhase.RUNNING, JobPhase.ASKING}, self.phase
         self.phase = JobPhase.ENDING
+        self._deadlocks.stop()
         self._where = None
         for moment in (Moment.END, Moment.WHERE):
             self._agenda.drop(moment)
@@ -384,8 +571,9 @@ class JobMachine:
         if self.phase in {JobPhase.CLOSING, JobPhase.OVER}:
             return []
         self.phase = JobPhase.CLOSING
-        for moment in (Moment.END, Moment.WHERE, Moment.GIVE_UP, Moment.PATHS):
+        for moment in Moment:
             self._agenda.drop(moment)
+        self._deadlocks.stop()
         self._where = None
         rules, failure = self._rules, self.verdict.failure
         acts: list[Act] = [TakeInput(0), Sweep(), CloseView(failed=failure is not None)]
@@ -394,8 +582,9 @@ class JobMachine:
             text = "" if rules.quiet else failure_block(failure)
             acts.append(Find(Finding("job failed", text, "error", fields_of(failure))))
         acts += self.news.delivered(strict=rules.fault_strict, quiet=rules.quiet)
+        acts += self.news.performance()
         shown = rules.display_rails and not rules.quiet
-        return [*acts, ReportRails(self.news.rails.lines() if shown else [])]
+        return [*acts, ReportRails(self.news.rails.lines(self.verdict.dead) if shown else [])]
 
     def _stop(self) -> list[Act]:
         self.phase = JobPhase.OVER

@@ -10,6 +10,7 @@ from ompy.mca.reporting import Finding
 from ompy.net.fault_rules import FaultRule
 from ompy.runtime.comm_methods import LostPaths
 from ompy.runtime.control import Kind
+from ompy.runtime.count_report import table_of_counts
 from ompy.runtime.fault_report import FaultTally
 from ompy.runtime.machines.acts import Act, Find, TellRail, Watched
 from ompy.runtime.machines.events import Event
@@ -21,13 +22,17 @@ class JobNews:
 
     Attributes:
         faults: how often each has struck.
+        counted: values of performance variables, by rank.
         rails: what became of them.
+        carried: what each has carried, as `Carried`, by rank, peer and rail; where it is counted.
         alone: ranks whose end was no consequence of another.
     """
 
     def __init__(self, faults: Iterable[Any] = ()) -> None:
         self.faults = FaultTally([FaultRule.from_dict(dict(rule)) for rule in faults])
+        self.counted: dict[int, dict[str, int]] = {}
         self.rails = RailTally()
+        self.carried: dict[tuple[int, int, str], list[Any]] = {}
         self.alone: set[int] = set()
         self._paths = LostPaths()
 
@@ -36,6 +41,8 @@ class JobNews:
         assert event.kind is not None
         watched = Watched(event.kind, event.header, event.body)
         if event.kind is Kind.CARRIED:
+            for row in json.loads(event.body or b"[]"):
+                self.carried[event.header["rank"], row[0], row[1]] = row
             return [watched]
         became, rail = self.rails.told(event.header)
         acts: list[Act] = [watched]
@@ -58,6 +65,17 @@ class JobNews:
         if quiet and not (strict and self.faults.silent):
             return []
         return said("faults delivered", lines, delivered=self.faults.by_text())
+
+    def performance(self) -> list[Act]:
+        """What performance variables say, where the job has asked for them."""
+        lines = [f"  {line}" for line in table_of_counts(self.counted)]
+        values = {str(rank): self.counted[rank] for rank in sorted(self.counted)}
+        heading = f"performance variables of {len(values)} rank(s):"
+        if self.counted and not lines:
+            heading = "there is no performance variable of this name: see ompy-info --pvars"
+        elif not lines:
+            return []
+        return said("performance variables", [heading, *lines], values=values)
 
 
 def said(name: str, sentences: Sequence[str], level: str = "info", **fields: Any) -> list[Act]:

@@ -48,7 +48,10 @@ NEWS: Final = (
     Kind.PATHS,
     Kind.RAIL,
     Kind.CARRIED,
+    Kind.COUNTED,
+    Kind.UNREACHABLE,
     Kind.STARTED,
+    Kind.ASK,
 )
 # what may be the reason that a job ends
 FATEFUL: Final = (
@@ -68,6 +71,7 @@ PASSIVE_NEWS: Final = (
     Kind.LEFT,
     Kind.PATHS,
     Kind.RAIL,
+    Kind.UNREACHABLE,
 )
 
 
@@ -90,6 +94,8 @@ _LAUNCHER: Final[Rows] = {
     **_to([_P.CLOSING, _P.OVER], _S.BELOW, (), FATEFUL),
     **_to([_P.RUNNING, _P.ENDING, _P.CLOSING, _P.OVER], _S.BELOW, (), [Kind.WHERE]),
     **_to([_P.ASKING], _S.BELOW, (_P.ASKING, _P.ENDING), [Kind.WHERE]),
+    **_to([_P.RUNNING], _S.BELOW, (_P.RUNNING, _P.ENDING), [Kind.STILL]),
+    **_to([_P.ASKING, _P.ENDING, _P.CLOSING, _P.OVER], _S.BELOW, (), [Kind.STILL]),
     **_to([_P.RUNNING], _S.CHILD_GONE, (_P.RUNNING, _P.ENDING, _P.CLOSING)),
     **_to([_P.ASKING], _S.CHILD_GONE, (_P.ASKING, _P.CLOSING)),
     **_to([_P.ENDING], _S.CHILD_GONE, (_P.ENDING, _P.CLOSING)),
@@ -108,6 +114,7 @@ _LAUNCHER: Final[Rows] = {
     **_to([*_UP, _P.OVER], _S.FORWARDED, ()),
     **_to([*_UP, _P.OVER], _S.READ, ()),
     **_to([*_UP, _P.OVER], _S.WRITTEN, ()),
+    **_to([*_UP, _P.OVER], _S.INQUIRED, ()),
     **_to([_P.RUNNING], _S.BROKEN, (_P.RUNNING, _P.ENDING)),
     **_to([_P.ASKING, _P.ENDING, _P.CLOSING, _P.OVER], _S.BROKEN, ()),
     **_to([_P.CLOSING], _S.IDLE, (_P.OVER,)),
@@ -140,6 +147,8 @@ _PASSIVE: Final[Rows] = {
 }
 _PASSIVE_RUNNING: Final[Rows] = {
     **_to([_P.RUNNING], _S.BELOW, (_P.RUNNING,), PASSIVE_NEWS),
+    **_to([_P.RUNNING], _S.BELOW, _THEN_ENDING, [Kind.STILL]),
+    **_to([_P.RELEASED, _P.ENDING, _P.OVER], _S.BELOW, (), [Kind.STILL]),
     **_to([_P.RUNNING], _S.BELOW, (_P.RUNNING, _P.ENDING, _P.RELEASED), [Kind.STAGE]),
     **_to([_P.RUNNING], _S.BELOW, _THEN_ENDING, [Kind.LOST, Kind.ABORTED]),
     **_to([_P.RUNNING], _S.BELOW, (_P.RUNNING, _P.OVER), [Kind.FINISHED]),

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final, NamedTuple
 
+from ompy.data.errors import ERR_UNSUPPORTED_OPERATION
 from ompy.runtime.control import Kind
 from ompy.runtime.machines.acts import (
     Adopt,
@@ -21,6 +22,7 @@ from ompy.runtime.machines.acts import (
     Say,
     TakeMeeting,
     Terminate,
+    ToRank,
     TurnAway,
     WatchTasks,
 )
@@ -61,7 +63,7 @@ class Step(NamedTuple):
     orphans: bool = False
 
 
-class _Newcomer(NamedTuple):
+class _WaitingRank(NamedTuple):
     who: int
     rank: RankLife
     local_rank: int
@@ -82,7 +84,7 @@ class JoiningMachine(RanksAgent):
         """
         super().__init__(-1, Beat(0, 0))
         self._step = step
-        self._newcomers: dict[int, _Newcomer] = {}
+        self._waiting: dict[int, _WaitingRank] = {}
         self._ranks = LocalRanks((), step.size, several=bool(step.meeting), released=False)
         self._running: set[int] = set()  # ranks whose process has not ended
         self._came: set[int] = set()
@@ -91,6 +93,18 @@ class JoiningMachine(RanksAgent):
         self._needed = False  # the coordinator is here, and not done
         self._grace_ms = GRACE_MS
         self._code = FAILED
+
+    def _check(self) -> None:
+        super()._check()
+        count, phase = len(self._waiting), self.phase
+        if phase is AgentPhase.GATHERING:
+            assert count < self._step.local_size, "all are here: the coordinator is looked for"
+        elif phase in {AgentPhase.MEETING, AgentPhase.WAITING}:
+            assert count == self._step.local_size, "one that goes ends the job"
+        else:
+            assert not count, f"{phase}: who has come is served or turned away"
+        needs = phase in {AgentPhase.WAITING, AgentPhase.RUNNING}
+        assert self._linked or not needs, f"{phase}, and there is no coordinator"
 
     def _happened(self, event: Event) -> None:
         match event.what:
@@ -147,7 +161,7 @@ class JoiningMachine(RanksAgent):
             self._see()
         elif self.phase is AgentPhase.RELEASED or (here is not None and not here.here):
             self._do(TurnAway(who))  # it tries again, and then finds the agent of its own job
-        elif number in self._newcomers or here is not None:
+        elif number in self._waiting or here is not None:
             text = f"rank {number} is another process already: one may use MPI"
             self._do(TurnAway(who, FAILED, text))
         elif self.phase is not AgentPhase.GATHERING:
@@ -160,32 +174,32 @@ class JoiningMachine(RanksAgent):
             self._keep(who, number, hello)
 
     def _keep(self, who: int, number: int, hello: Mapping[str, Any]) -> None:
-        if not self._newcomers and self._step.watched:
+        if not self._waiting and self._step.watched:
             self._do(WatchTasks())
         rank = RankLife(number)
         rank.client_pid = hello["pid"]
-        self._newcomers[number] = _Newcomer(who, rank, hello["local_rank"], hello)
+        self._waiting[number] = _WaitingRank(who, rank, hello["local_rank"], hello)
         starter = hello["parent"] if self._step.orphans else 0
         self._do(Keep(who, number, starter))
-        if len(self._newcomers) == self._step.local_size:
+        if len(self._waiting) == self._step.local_size:
             self.phase = AgentPhase.MEETING
             self._meet()
 
     def _meet(self) -> None:
         """Get the job from the coordinator, which may be here."""
-        newcomers = self._newcomers.values()
+        waiting = self._waiting.values()
         ranks = [
             [one.rank.number, one.local_rank, one.rank.client_pid, one.hello["argv"]]
-            for one in newcomers
+            for one in waiting
         ]
-        cores = len({core for one in newcomers for core in one.hello["cores"]})
-        leads = 0 in self._newcomers if self._step.leads is None else self._step.leads
+        cores = len({core for one in waiting for core in one.hello["cores"]})
+        leads = 0 in self._waiting if self._step.leads is None else self._step.leads
         self._needed = leads
         self._do(Meet(leads, {"host": self._step.host, "ranks": ranks, "cores": cores}))
 
     def _client_gone(self, number: int) -> None:
-        if number in self._newcomers:  # it says nothing before it is welcomed: this is its end
-            del self._newcomers[number]
+        if number in self._waiting:  # it says nothing before it is admitted: this is its end
+            del self._waiting[number]
             if self.phase is not AgentPhase.ENDING:
                 said = f"rank {number} ended while it waited for the others to begin MPI"
                 self._do(Say(said))
@@ -202,7 +216,7 @@ class JoiningMachine(RanksAgent):
         """Slurm leaves tasks alone when their step daemon is killed; others start by hand."""
         if self.phase is AgentPhase.RUNNING and number in self._running:
             self._later(Moment.ORPHAN, ORPHAN_GRACE, number)
-        elif number in self._newcomers and self.phase is not AgentPhase.ENDING:
+        elif number in self._waiting and self.phase is not AgentPhase.ENDING:
             text = f"the process that started rank {number} is gone; its host ends its ranks"
             self._do(Say(text))
             self._end(FAILED)
@@ -234,6 +248,10 @@ class JoiningMachine(RanksAgent):
                 self._see()
             case Kind.END:
                 self._end(event.header["code"])
+            case Kind.STAND:
+                told = {"question": event.header["question"]}
+                asked = (rank for rank in event.header["ranks"] if rank in self._running)
+                self._do(*(ToRank(rank, Kind.STAND, told) for rank in asked))
             case _:
                 self._elsewhere(event)
 
@@ -242,10 +260,10 @@ class JoiningMachine(RanksAgent):
         self.phase = AgentPhase.RUNNING
         header, step = event.header, self._step
         self._grace_ms = header["grace_ms"]
-        ranks = [one.rank for one in self._newcomers.values()]
+        ranks = [one.rank for one in self._waiting.values()]
         self._ranks = LocalRanks(ranks, step.size, several=bool(step.meeting), released=False)
-        self._running = set(self._newcomers)
-        self._newcomers.clear()
+        self._running = set(self._waiting)
+        self._waiting.clear()
         self._pulse = None
         self._beat = Beat(header["heartbeat_ms"] / 1000, header["heartbeat_misses"])
         self._begin_heartbeats()
@@ -274,12 +292,20 @@ class JoiningMachine(RanksAgent):
             self._aborting = rank
             self._up(Kind.ABORTED, reason, rank=rank.number, pid=rank.client_pid, code=code)
 
+    def _asked(self, event: Event) -> None:
+        text = (
+            f"{self._step.launcher} has started this job, and starts no more processes of it: "
+            "start the program with ompy-run, in the same allocation"
+        )
+        told = {"ask": event.header["ask"], "code": ERR_UNSUPPORTED_OPERATION}
+        self._do(ToRank(event.who, Kind.ANSWER, told, text.encode()))
+
     # the end
 
     def _see(self) -> None:
         """Whether nobody of this host is left, and nobody needs the coordinator here."""
         over = self.phase in {AgentPhase.RELEASED, AgentPhase.ENDING}
-        if not over or self._running or self._newcomers:
+        if not over or self._running or self._waiting:
             return
         if self._linked:
             self._up(Kind.FINISHED)
@@ -291,9 +317,9 @@ class JoiningMachine(RanksAgent):
         if self.phase is AgentPhase.ENDING:
             return
         self.phase, self._code = AgentPhase.ENDING, code
-        for newcomer in self._newcomers.values():
-            self._do(TurnAway(newcomer.who, code))  # the reason has been told
-        self._newcomers.clear()
+        for one in self._waiting.values():
+            self._do(TurnAway(one.who, code))  # the reason has been told
+        self._waiting.clear()
         but = -1
         if self._aborting is not None:
             but = self._aborting.number
@@ -313,7 +339,7 @@ class JoiningMachine(RanksAgent):
                     self._stop()
             case Moment.OVERDUE:
                 if self.phase is AgentPhase.GATHERING:
-                    count = self._step.local_size - len(self._newcomers)
+                    count = self._step.local_size - len(self._waiting)
                     host = f"host {self._step.host} have not begun MPI after {OVERDUE:g} s"
                     self._do(Say(f"{count} ranks of {host}; it waits"))
             case Moment.ORPHAN:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from ompy.data.errors import ERR_PROC_FAILED, ERR_RANK
 from ompy.frameworks.departures import FINALIZED
 from ompy.runtime.control import Kind
-from ompy.runtime.machines.acts import PARENT, Act, Send, ToRank, Welcome
+from ompy.runtime.machines.acts import PARENT, Act, Admit, Send, ToRank
 from ompy.runtime.machines.events import NOTHING, Event
-from ompy.runtime.machines.leaving import LeavingNews, News, for_rank
+from ompy.runtime.machines.leave_news import LeavingNews, News, for_rank
 from ompy.runtime.modex import Answer, ModexStore
 from ompy.runtime.ranks import Stage
+
+STAGES: Final = tuple(Stage)  # in the order in which a rank comes to them
 
 
 class RankLife:
@@ -58,6 +60,7 @@ class LocalRanks:
     Attributes:
         acts: what is to be done; the machine takes it.
         released: `MPI_Finalize` need not wait for the rest of the job.
+        size: processes of the job.
     """
 
     def __init__(
@@ -72,11 +75,12 @@ class LocalRanks:
             released: see above.
         """
         self._ranks = {rank.number: rank for rank in ranks}
-        self._size = size
+        self.size = size
         self._several = several
-        self._modex = ModexStore(frozenset(self._ranks))
+        self._modex = ModexStore(frozenset(self._ranks), size)
         self._news = LeavingNews()
         self._finalizing: list[tuple[int, int]] = []  # calls that wait for the rest of the job
+        self._dead: set[int] = set()
         self.acts: list[Act] = []
         self.released = released
 
@@ -89,6 +93,16 @@ class LocalRanks:
     def get(self, number: int) -> RankLife | None:
         """One of this host, or None."""
         return self._ranks.get(number)
+
+    def add_rank(self, rank: RankLife) -> None:
+        """One of a world that came later."""
+        assert rank.number not in self._ranks, f"rank {rank.number} is here already"
+        self._ranks[rank.number] = rank
+
+    def grow_to(self, size: int) -> None:
+        """The job has so many processes now."""
+        assert size >= self.size, f"a job of {self.size} processes grows to {size}"
+        self.size = size
 
     def take(self) -> list[Act]:
         """What is to be done, once."""
@@ -110,13 +124,16 @@ class LocalRanks:
     def attached(self, rank: RankLife, pid: int) -> None:
         """An MPI process has made itself known as this rank."""
         rank.client_pid, rank.here = pid, True
-        self.acts.append(Welcome(rank.number))
+        self.acts.append(Admit(rank.number))
         for departed, reason in self._modex.departed.items():
-            self._say(rank, Kind.DEPARTED, {"rank": departed}, reason.encode())
+            told = {"rank": departed, "dead": departed in self._dead}
+            self._say(rank, Kind.DEPARTED, told, reason.encode())
         self.advance(rank, Stage.ATTACHED)
 
     def advance(self, rank: RankLife, stage: Stage) -> None:
         """A rank has reached another stage."""
+        later = STAGES.index(stage) >= STAGES.index(rank.stage)
+        assert later or rank.expendable, f"rank {rank.number} was {rank.stage} and is {stage}"
         rank.stage = stage
         said = {"rank": rank.number, "stage": stage, "calls": rank.calls}
         self.up(Kind.STAGE, said)
@@ -160,10 +177,10 @@ class LocalRanks:
         self._say(rank, Kind.REPLY, {"call": call})
 
     def _lookup(self, rank: RankLife, call: int, wanted: int) -> None:
-        if 0 <= wanted < self._size:
+        if 0 <= wanted < self.size:
             self._modex.lookup(wanted, self._later(rank, call, f"rank {wanted} "))
         else:
-            text = f"there is no rank {wanted} in a job of {self._size}"
+            text = f"there is no rank {wanted} in a job of {self.size}"
             self._say(rank, Kind.REFUSED, {"call": call, "code": ERR_RANK}, text.encode())
 
     def _fence(self, rank: RankLife, call: int) -> None:
@@ -208,11 +225,19 @@ class LocalRanks:
         """A rank is gone: nobody waits for what it would have published."""
         self._modex.depart(rank, reason)
 
-    def tell_departure(self, rank: int, reason: str) -> None:
-        """Tell the MPI processes that `rank` has gone."""
+    def tell_departure(self, rank: int, reason: str, *, dead: bool = False) -> None:
+        """Tell the MPI processes that `rank` has gone.
+
+        Args:
+            rank: which.
+            reason: how, to follow its name.
+            dead: it has not finalized, and the job goes on without it.
+        """
+        if dead:
+            self._dead.add(rank)
         for other in self._ranks.values():
             if other.number != rank:
-                self._say(other, Kind.DEPARTED, {"rank": rank}, reason.encode())
+                self._say(other, Kind.DEPARTED, {"rank": rank, "dead": dead}, reason.encode())
 
     def pass_news_on(self) -> None:
         """The moment in which news of leaving ranks are collected is over."""

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
+from ompy.runtime.agent_tree import Tree
 from ompy.runtime.control import Kind
 from ompy.runtime.machines.acts import Send, Sweep
-from ompy.runtime.machines.agent import RETRY, AgentMachine, Beat, Moment
+from ompy.runtime.machines.agent import ALL, RETRY, AgentMachine, Beat, Moment
 from ompy.runtime.machines.agent_table import RELAY, TO_ALL, AgentPhase, Table
 from ompy.runtime.machines.children import Child, Children
 from ompy.runtime.machines.events import Event, Seen
-from ompy.runtime.tree import Tree
 
 START_PATIENCE: Final = 600.0  # s; arbitrary: as that of other agents
 
@@ -57,6 +57,13 @@ class RelayMachine(AgentMachine):
                     self._gone(event.who, event.body)
             case _:
                 super()._happened(event)
+
+    def _check(self) -> None:
+        super()._check()
+        passing = self.phase is AgentPhase.PASSING
+        assert not passing or self._agenda.due is None, "the job is there, and all are alive"
+        swept = (Moment.KILL, ALL) in self._agenda
+        assert swept is (self.phase is AgentPhase.SWEEPING), "what an agent has left is ended"
 
     def _from_above(self, event: Event) -> None:
         kind, header = event.kind, event.header

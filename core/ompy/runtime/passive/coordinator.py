@@ -6,21 +6,21 @@ resolves the parameters; what it decides is in `machines/assembly.py`.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import socket
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from typing import Any, Final
 
 from ompy import __version__
+from ompy.engine.reactor import Loop
 from ompy.frameworks.catalog import CATALOG
 from ompy.frameworks.job import App, Job, Placement
 from ompy.frameworks.sealing import insist_on_seal
 from ompy.mca.errors import ComponentError, UsageError
 from ompy.mca.registry import Registry
 from ompy.mca.settings import gather_settings
+from ompy.runtime.blocking_calls import BlockingCalls
 from ompy.runtime.credentials import CredentialError, Credentials
 from ompy.runtime.driver import Driver
 from ompy.runtime.launchers import Membership
@@ -28,13 +28,10 @@ from ompy.runtime.machines.acts import Act, CancelStep, Find, MakeJob, Released,
 from ompy.runtime.machines.assembly import UNUSABLE, JoinedJobMachine
 from ompy.runtime.machines.events import Event, Seen
 from ompy.runtime.machines.job_table import JobPhase
-from ompy.runtime.passive.meeting import (
-    PROOF_TIMEOUT,
-    SALT_SIZE,
-    MeetingError,
-    listen,
-    prove_as_coordinator,
-)
+from ompy.runtime.passive.coordinator_address import listen_for_agents
+from ompy.runtime.passive.handshake_driver import HandshakeDriver
+from ompy.runtime.passive.host_reporter import HostReporter
+from ompy.runtime.passive.meeting import NONCE_SIZE, SALT_SIZE, Joined, prove_as_coordinator
 from ompy.runtime.passive.step_watch import (
     PATIENCE,
     StepWatch,
@@ -43,8 +40,8 @@ from ompy.runtime.passive.step_watch import (
     tasks_by_host,
     watched,
 )
-from ompy.runtime.passive.telling import Teller
 from ompy.runtime.pipes import Connection
+from ompy.runtime.sealed_connection import SealedConnection
 
 HALF_OPEN_MAX: Final = 256  # arbitrary: more agents than connect at the same moment
 
@@ -70,42 +67,44 @@ class PassiveCoordinator(Driver):
 
     def __init__(
         self,
-        loop: asyncio.AbstractEventLoop,
+        loop: Loop,
+        calls: BlockingCalls,
         member: Membership,
         proof: Credentials | None,
-        teller: Teller,
+        reporter: HostReporter,
         on_done: Callable[[], object],
     ) -> None:
         """Begin to listen, if there are other hosts.
 
         Args:
             loop: of the agent of this host.
+            calls: for seals, which wait.
             member: what the launcher's variables say.
             proof: by which agents of other hosts prove themselves; None without other hosts.
-            teller: speaks for this host.
+            reporter: speaks for this host.
             on_done: called when no agent needs it any longer.
 
         Raises:
             MeetingError: there is no port to listen at.
         """
         super().__init__(loop)
-        self._tasks_loop = loop
+        self._calls = calls
         self._member = member
         self._proof = proof
-        self._teller = teller
+        self._reporter = reporter
         self._on_done = on_done
         self._salt = os.urandom(SALT_SIZE)
         self.key = proof.key(self._salt) if proof is not None else self._salt
         self._job_machine = self.machine = JoinedJobMachine(member.launcher, member.size)
         self._came = 0
-        self._proving: set[asyncio.Task[None]] = set()
-        self._listener = listen(member.job) if proof is not None else None
+        self._proving: set[HandshakeDriver[Joined]] = set()
+        self._listener = listen_for_agents(member.job) if proof is not None else None
         if self._listener is not None:
             self._listener.setblocking(False)
             loop.add_reader(self._listener, self._admit)
-        self._watch: asyncio.Task[None] | None = None
+        self._watch: StepWatch | None = None
         if self._listener is not None and watched(member):
-            self._watch = loop.create_task(self._watch_the_others())
+            loop.call_later(PATIENCE, self._watch_the_others)
         self.see(Seen.BEGUN)
 
     def tell(self, event: Event) -> None:
@@ -121,9 +120,9 @@ class PassiveCoordinator(Driver):
             case MakeJob():
                 self._make([_Part(part) for part in act.parts])
             case Find():
-                self._teller.tell(act.finding)
+                self._reporter.report_finding(act.finding)
             case Say():
-                self._teller.say(act.text)
+                self._reporter.warn_user(act.text)
             case CancelStep():
                 cancel_step()
             case Released():
@@ -135,54 +134,62 @@ class PassiveCoordinator(Driver):
 
     def _admit(self) -> None:
         assert self._listener is not None
-        with suppress(OSError):
-            connection, _ = self._listener.accept()
-            connection.setblocking(False)
-            if len(self._proving) >= HALF_OPEN_MAX:
-                connection.close()  # an agent tries again
-                return
-            task = self._tasks_loop.create_task(self._prove(connection))
-            self._proving.add(task)
-            task.add_done_callback(self._proving.discard)
-
-    async def _prove(self, connection: socket.socket) -> None:
-        """Take an agent of another host, if it is one."""
-        assert self._proof is not None
         try:
-            async with asyncio.timeout(PROOF_TIMEOUT):
-                hello, sealed = await prove_as_coordinator(
-                    connection, self._proof, self._member.job, self._salt
-                )
-        except (OSError, TimeoutError, MeetingError):
-            connection.close()  # a stranger, or one that will try again
-        except CredentialError as problem:
-            connection.close()
-            self._unusable(UNUSABLE, f"No host can prove that it is of this job: {problem}.")
-        else:
-            if hello["version"] != __version__:
-                host = hello["part"]["host"]
-                self._unusable(
-                    UNUSABLE,
-                    f"ompy is {hello['version']} on host {host} and {__version__} on host "
-                    f"{os.uname().nodename}; install the same on all hosts.",
-                )
-            self.add(sealed, hello["part"], remote=True)
+            connection, _ = self._listener.accept()
+        except OSError:  # it has gone again
+            return
+        if len(self._proving) >= HALF_OPEN_MAX:
+            connection.close()  # an agent tries again
+            return
+        self._prove(connection)
+
+    def _prove(self, connection: socket.socket) -> None:
+        """Take an agent of another host, if it is one."""
+        assert self._proof is not None, "there is a listener, so there are other hosts"
+
+        def joined(proven: socket.socket, agent: Joined) -> None:
+            self._proving.discard(driver)
+            self._admit_proven(proven, agent)
+
+        def failed(problem: Exception) -> None:
+            self._proving.discard(driver)
+            if isinstance(problem, CredentialError):
+                text = f"No host can prove that it is of this job: {problem}."
+                self._unusable(UNUSABLE, text)
+            # else it was a stranger, or one that will try again
+
+        nonce = os.urandom(NONCE_SIZE)
+        steps = prove_as_coordinator(self._proof, self._member.job, self._salt, nonce)
+        driver = HandshakeDriver(self._loop, self._calls, connection, steps, joined, failed)
+        self._proving.add(driver)
+
+    def _admit_proven(self, connection: socket.socket, agent: Joined) -> None:
+        """It is of this job; that it is of any use is still to be seen."""
+        hello = agent.hello
+        if hello["version"] != __version__:
+            host = hello["part"]["host"]
+            self._unusable(
+                UNUSABLE,
+                f"ompy is {hello['version']} on host {host} and {__version__} on host "
+                f"{os.uname().nodename}; install the same on all hosts.",
+            )
+        self.admit_agent(SealedConnection(connection, agent.keys), hello["part"], remote=True)
 
     def _unusable(self, code: int, text: str) -> None:
         self.see(Seen.UNUSABLE, code, text.encode())
 
-    def add(self, connection: Connection, part: dict[str, Any], *, remote: bool) -> None:
+    def admit_agent(self, connection: Connection, part: dict[str, Any], *, remote: bool) -> None:
         """An agent has come; with the last the job begins."""
         who, self._came = self._came, self._came + 1
         self.connect(who, connection)
         self.see(Seen.CAME, who, part=part, remote=remote)
 
-    async def _watch_the_others(self) -> None:
+    def _watch_the_others(self) -> None:
         """Under Slurm: have a look at hosts whose ranks do not come; they may have ended."""
-        await asyncio.sleep(PATIENCE)
-        here = self._job_machine.nodes
-        hosts = {host: n for host, n in tasks_by_host(os.environ).items() if host not in here}
-        await StepWatch(hosts, self._host_gone).run()
+        if self._job_machine.phase is JobPhase.GATHERING:
+            here = self._job_machine.nodes
+            hosts = {host: n for host, n in tasks_by_host(os.environ).items() if host not in here}
+            self._watch = StepWatch(self._loop, hosts, self._host_gone)
 
     def _host_gone(self, host: str) -> None:
         self.see(Seen.MISSING, body=f"{gone_early(host)}.".encode(), host=host)
@@ -204,7 +211,7 @@ class PassiveCoordinator(Driver):
         except ComponentError as problem:
             self._unusable(problem.exit_code, str(problem))
             return
-        self._teller.speak_for(job.job_id)
+        self._reporter.set_job(job.job_id)
         self.see(
             Seen.MADE,
             body=json.dumps(job.to_dict(), separators=(",", ":")).encode(),
@@ -220,9 +227,9 @@ class PassiveCoordinator(Driver):
         registry.check_settings()
         insist_on_seal(registry)
         for notice in registry.notices():
-            self._teller.say(f"warning: {notice}")
+            self._reporter.warn_user(f"warning: {notice}")
         registry.insist()
-        registry.tell_warnings(self._teller.say)
+        registry.tell_warnings(self._reporter.warn_user)
         return registry
 
     def _job(self, registry: Registry, parts: list[_Part]) -> Job:

@@ -17,7 +17,14 @@ from ompy.net.carrier import has_no_carrier
 from ompy.net.fault_rules import FaultRule
 from ompy.net.outages import Outages
 from ompy.runtime.probes.machine import PathProbe
-from ompy.runtime.probes.wire import ANSWER, NONCE_SIZE, QUESTION, BadProbe, Message, ProbeSeal
+from ompy.runtime.probes.probe_datagrams import (
+    ANSWER,
+    NONCE_SIZE,
+    QUESTION,
+    BadProbe,
+    Message,
+    ProbeSeal,
+)
 
 BURST: Final = 64  # arbitrary: bounded work for each turn of the loop
 ROOM: Final = 2048  # bytes; arbitrary: more than a question has

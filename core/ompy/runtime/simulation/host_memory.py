@@ -1,7 +1,7 @@
 """What simulated ranks of one host share: memory with names, regions, copies.
 
 Each is a process, so their memory is real: named segments are pieces of a file without a name that
-the conductor has made for the host, and all that is there is what ranks of any job have. One
+the scheduler has made for the host, and all that is there is what ranks of any job have. One
 rank runs at a time, so what one writes while the others stand still depends on the seed alone.
 """
 
@@ -11,8 +11,9 @@ import mmap
 import os
 from typing import Final
 
-from ompy.net.base import LinkError, ProcessCopy
-from ompy.net.memory import KernelCopy
+from ompy.net.base import LinkError
+from ompy.net.kernel_copy import KernelCopy
+from ompy.net.process_copy import ProcessCopy
 from ompy.net.regions import Regions
 from ompy.runtime.simulation.remote import Conducted
 
@@ -28,7 +29,7 @@ def make_file() -> int:
 
 
 class Segments:
-    """Where the named segments of a host lie in its file; the conductor has one for each host."""
+    """Where the named segments of a host lie in its file; the scheduler has one for each host."""
 
     def __init__(self) -> None:
         self._places: dict[str, tuple[int, int]] = {}

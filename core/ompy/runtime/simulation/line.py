@@ -1,7 +1,7 @@
-"""The line between the conductor and a rank's process: values in frames, over a socket pair.
+"""The line between the scheduler and a rank's process: values in frames, over a socket pair.
 
 Whoever is spoken to runs, the other waits: a rank sends a batch of calls and waits for one answer,
-the conductor answers and waits for the next batch.
+the scheduler answers and waits for the next batch.
 """
 
 from __future__ import annotations

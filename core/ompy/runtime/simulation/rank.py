@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-import atexit
 import ctypes
 import os
 import signal
 import sys
 import threading
 from collections.abc import Sequence
-from pathlib import Path
 from random import Random
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
-import ompy
 from ompy import outputs
+from ompy.data.request import Waitable
 from ompy.frameworks.catalog import CATALOG
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.proc import Proc
 from ompy.mca.registry import Registry
 from ompy.net.base import Interface
-from ompy.runtime import ending
 from ompy.runtime.disturbance import BEGINS, Disturbance
 from ompy.runtime.environment import rank_environment
 from ompy.runtime.probes.client import AgentPaths
 from ompy.runtime.probes.parameters import probing_of
 from ompy.runtime.process import RankProcess
 from ompy.runtime.rank_report import SHORT_SIGNAL, line_of_program, report
+from ompy.runtime.rank_start import give, procs_of
 from ompy.runtime.simulation import stand_ins
 from ompy.runtime.simulation.host_memory import HostMemory
 from ompy.runtime.simulation.line import Line, LineClosed
+from ompy.runtime.simulation.program import execute
 from ompy.runtime.simulation.remote import (
     ENDED,
     Conducted,
@@ -38,7 +36,6 @@ from ompy.runtime.simulation.remote import (
     RemoteNetwork,
     RemoteWireUp,
 )
-from ompy.runtime.world import give
 from ompy.trace.sink import Trace
 
 if TYPE_CHECKING:
@@ -77,7 +74,7 @@ class Part(NamedTuple):
 def run_rank(part: Part, line: Line) -> NoReturn:
     """Be a rank: wait for the first turn, run the program, tell how it went. Never returns."""
     ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the conductor, and that ends us
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the scheduler, and that ends us
     code = ENDED
     try:
         code = _Rank(part, Conducted(line)).run()
@@ -101,6 +98,7 @@ class _Rank:
         chance = (Random(f"{self._chance}/{name}") for name in ("engine", "breaks"))  # noqa: S311
         self._engine = RemoteEngine(world, *chance)
         world.where = self._where
+        world.standing = self._standing
         world.on_stop = self._stopped
         signal.signal(SHORT_SIGNAL, self._tell_where)
 
@@ -108,13 +106,13 @@ class _Rank:
         part = self._part
         placement = part.job.placements[part.rank]
         os.environ.update(
-            rank_environment(part.job, placement, os.environ, len(part.job.placements))
+            rank_environment(part.job, placement, os.environ, part.job.worlds[0].size)
         )
-        give(self._bring_up, RemoteWireUp(self._world).abort)
+        give(self._bring_up, RemoteWireUp(self._world, part.job).abort)
         self._world.answer()
         stand_ins.adopt(self._world, self._engine, self._chance)
         self._begun = True
-        code, why = _execute(part.job)
+        code, why = execute(part.job.apps[placement.app], mpi4py=part.job.mpi4py)
         if self._process is not None:
             self._process.context.trace.finish("exit")  # unless it has finalized
         self._world.end(code, {**self._report(), "why": why})
@@ -123,9 +121,8 @@ class _Rank:
     def _bring_up(self) -> RankProcess:
         part, world = self._part, self._world
         registry = Registry.from_snapshot(CATALOG, dict(part.job.mca))
-        procs = [
-            Proc(p.rank, p.node, p.local_rank, part.job.hosts[p.node]) for p in part.job.placements
-        ]
+        own = part.job.world_of(part.rank)
+        procs = procs_of(part.job, own.first + own.size)
         me = procs[part.rank]
         registry.speak_for(job=part.job.job_id, host=me.hostname, rank=part.rank)
         entropy = Random(f"{self._chance}/entropy")  # noqa: S311
@@ -136,13 +133,16 @@ class _Rank:
             procs,
             engine=self._engine,
             network=network,
-            wireup=RemoteWireUp(world),
+            wireup=RemoteWireUp(world, part.job),
             trace=self._trace(registry, me),
             job_id=bytes.fromhex(part.job.job_id),
             job_key=part.key,
+            hosts=len(part.job.hosts),
         )
+        context.expects_others = bool(own.parents)
         departures = context.departures
         world.on_news = departures.ended
+        world.on_death = departures.died
         world.on_left = lambda rank, silent: departures.left(rank, silent=silent)
         paths = AgentPaths(world, context, probing_of(registry))
         context.find_paths = lambda: paths
@@ -159,7 +159,7 @@ class _Rank:
     def _trace(self, registry: Registry, me: Proc) -> Trace:
         trace = Trace(me.rank, self._engine.now, registry.values("trace").recent)
         if self._part.trace_directory:
-            from ompy.trace.files import RankHeader, TraceWriter
+            from ompy.trace.trace_files import RankHeader, TraceWriter
 
             limit = registry.values("trace").limit
             header = RankHeader(me.rank, me.node, me.hostname)
@@ -191,8 +191,17 @@ class _Rank:
             return f"ompy: rank {self._part.rank} has not initialised MPI{at}\n"
         return report(self._process, frame, SHOWN)
 
+    def _standing(self) -> dict[str, Any]:
+        """How it stands, if it waits."""
+        from ompy.runtime.standing import standing_of
+
+        reason = self._engine.reason
+        if self._process is None or not isinstance(reason, Waitable):
+            return {}
+        return standing_of(self._process, {threading.get_ident(): (reason, 0)})
+
     def _tell_where(self, _number: int, frame: FrameType | None) -> None:
-        """The conductor has waited for too long for what this rank does next."""
+        """The scheduler has waited for too long for what this rank does next."""
         self._world.say_where(self._where(frame))
 
     def _stopped(self) -> dict[str, Any]:
@@ -203,7 +212,7 @@ class _Rank:
         return self._report()
 
     def _report(self) -> dict[str, Any]:
-        """Plain values for the conductor."""
+        """Plain values for the scheduler."""
         counters: dict[str, int] = {}
         if self._process is not None:
             for module in self._process.context.btls:
@@ -230,48 +239,3 @@ class _Rank:
         if self._process is None:
             return []
         return [plain(event, 0) for event in self._process.context.rail_events]
-
-
-def _execute(job: Job) -> tuple[int, str]:
-    """Run the program as the interpreter would. Returns its exit code, and what it raised."""
-    program, *arguments = job.apps[0].argv
-    sys.argv = [program, *arguments]
-    own = 0 if sys.flags.safe_path else 1
-    sys.path[:own] = [str(Path(program).resolve().parent)] * own
-    if job.mpi4py:
-        sys.path.insert(own, str(Path(ompy.__file__).parent / "dropin"))
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
-    module = ModuleType("__main__")
-    module.__file__ = program
-    sys.modules["__main__"] = module
-    code, why = 0, ""
-    try:
-        exec(compile(Path(program).read_bytes(), program, "exec"), module.__dict__)  # noqa: S102 - the user's own
-        ending.note(None)
-    except SystemExit as end:
-        ending.note(end)
-        code = _exit_code(end)
-    except BaseException as problem:
-        _tell(problem)
-        code, why = 1, f"{type(problem).__name__}: {problem}".partition("\n")[0]
-    threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001 - as the interpreter's own end has it
-    atexit._run_exitfuncs()  # noqa: SLF001 - as multiprocessing does in its forks
-    for stream in (sys.stdout, sys.stderr):
-        stream.flush()
-    return code, why
-
-
-def _exit_code(end: SystemExit) -> int:
-    if end.code is None or isinstance(end.code, int):
-        return (end.code or 0) % 256
-    print(end.code, file=sys.stderr)
-    return 1
-
-
-def _tell(problem: BaseException) -> None:
-    """As the interpreter does, without our own frame."""
-    traceback = problem.__traceback__
-    problem.__traceback__ = below = traceback.tb_next if traceback is not None else None
-    sys.last_type, sys.last_value, sys.last_traceback = type(problem), problem, below
-    sys.excepthook(type(problem), problem, below)

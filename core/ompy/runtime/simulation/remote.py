@@ -1,6 +1,6 @@
-"""What a rank's process has in place of engine, network and wire-up: all of it is the conductor's.
+"""What a rank's process has in place of engine, network and wire-up: all of it is the scheduler's.
 
-Between two answers of the conductor no time passes and nothing happens elsewhere, so what a rank
+Between two answers of the scheduler no time passes and nothing happens elsewhere, so what a rank
 asks for without needing an answer (a packet sent, a timer) waits for its next call and goes along.
 """
 
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 from ompy.data.errors import MPIError
 from ompy.engine.stepped import SteppedEngine
 from ompy.engine.timers import Timer
-from ompy.frameworks.proc import Modex
-from ompy.frameworks.wireup import WireUp
+from ompy.frameworks.proc import Modex, Proc
+from ompy.frameworks.wireup import Inquiry, WireUp
 from ompy.net.base import (
     WOULD_BLOCK,
     Address,
@@ -26,19 +26,20 @@ from ompy.net.base import (
     LinkError,
     Listener,
     Network,
-    ProcessCopy,
     Readiness,
     Ready,
     Source,
     Stream,
 )
-from ompy.net.virtual import beginning
+from ompy.net.process_copy import ProcessCopy
 from ompy.net.virtual_copy import VirtualCopy
 from ompy.net.virtual_memory import MEMORY_SIZE, VirtualMemory
+from ompy.net.virtual_network import beginning
 from ompy.net.virtual_rail import WINDOW
 from ompy.runtime.simulation.line import Line, LineClosed
 
 if TYPE_CHECKING:
+    from ompy.frameworks.job import Job
     from ompy.runtime.simulation.host_memory import HostMemory
 
 ENDED: Final = 1  # exit code nobody reads: the world has ended around this rank
@@ -53,7 +54,7 @@ _HARMLESS: Final = frozenset(
 
 
 class Conducted:
-    """This process's line to the conductor, and what the conductor says besides.
+    """This process's line to the scheduler, and what the scheduler says besides.
 
     Attributes:
         time: nanoseconds of the world's clock, which stands still between two answers.
@@ -61,9 +62,12 @@ class Conducted:
         ready: what is ready in each set of sources, as of the last answer.
         stale: something waits for the next call that may change that.
         on_news: told a rank and how it ended; what it is not there for, it is told when it is.
+        on_death: told the same of one that has died while the world goes on.
         on_left: told a rank that has begun to finalize, and whether it never sent us anything.
+        on_answer: told the number of what was asked, an error class, and the answer.
         on_path: told watch, verdict and questions without an answer (`runtime/probes/client.py`).
         where: asked for a report of this rank, as text.
+        standing: asked how it stands (`standing.py`).
         on_stop: called when the world ends around this rank; returns what it has to say at its end.
     """
 
@@ -73,9 +77,12 @@ class Conducted:
         self.ready: dict[int, list[tuple[int, bool, bool]]] = {}
         self.stale = False
         self.on_news: Callable[[int, str], object] | None = None
+        self.on_death: Callable[[int, str], object] | None = None
         self.on_left: Callable[[int, bool], object] | None = None
         self.on_path: Callable[[int, str, int], object] | None = None
+        self.on_answer: Callable[[int, int, bytes], object] | None = None
         self.where: Callable[[], str] = str
+        self.standing: Callable[[], dict[str, Any]] = dict
         self.on_stop: Callable[[], dict[str, Any]] = dict
         self._line = line
         self._waiting: list[tuple[Any, ...]] = []
@@ -92,7 +99,7 @@ class Conducted:
         """Have something done and wait for its answer. Others may run meanwhile.
 
         Raises:
-            LinkError, MPIError: as the conductor's side raised.
+            LinkError, MPIError: as the scheduler's side raised.
         """
         self._waiting.append(call)
         batch, self._waiting = self._waiting, []
@@ -118,9 +125,9 @@ class Conducted:
         self.later("outages", began, dict(fired))
 
     def say_where(self, text: str) -> None:
-        """Say without being asked where this rank is, unless the conductor hears of it anyway."""
+        """Say without being asked where this rank is, unless the scheduler hears of it anyway."""
         if not self.calling:
-            self._line.send([("here", text)])
+            self._line.send([("here", text, {})])
 
     def end(self, code: int, report: dict[str, Any]) -> None:
         """The program has ended, and this process will."""
@@ -129,7 +136,13 @@ class Conducted:
 
     def _hand_out(self, news: list[tuple[Any, ...]]) -> None:
         """Tell who wants to know; what comes before the rank is up waits for it."""
-        told = {"path": self.on_path, "left": self.on_left, "ended": self.on_news}
+        told: dict[str, Callable[..., object] | None] = {
+            "path": self.on_path,
+            "left": self.on_left,
+            "ended": self.on_news,
+            "died": self.on_death,
+            "answer": self.on_answer,
+        }
         self._untold += news
         if None not in told.values():
             news, self._untold = self._untold, []
@@ -139,7 +152,7 @@ class Conducted:
                 listener(*said)
 
     def answer(self) -> Any:
-        """Wait for the conductor, and do what it wants besides."""
+        """Wait for the scheduler, and do what it wants besides."""
         while True:
             self.time, kind, value, news, self.ready = self._line.receive()
             self.stale = False
@@ -150,7 +163,7 @@ class Conducted:
                 case "refused":
                     raise MPIError(*value)
                 case "where":
-                    self._line.send([("here", self.where())])
+                    self._line.send([("here", self.where(), self.standing())])
                 case "stop":
                     self._line.send([("report", self.on_stop())])
                     os._exit(ENDED)
@@ -159,11 +172,12 @@ class Conducted:
 
 
 class RemoteEngine(SteppedEngine):
-    """Drives the rank of this process, on the conductor's clock."""
+    """Drives the rank of this process, on the scheduler's clock."""
 
     def __init__(self, world: Conducted, random: Random, breaks: Random) -> None:
-        """Drive it, by what the conductor says; the rest as for any `SteppedEngine`."""
+        """Drive it, by what the scheduler says; the rest as for any `SteppedEngine`."""
         super().__init__(random, breaks, SETTLE)
+        self.reason: object = None  # for the pause that it is in
         self._world = world
 
     def now(self) -> int:
@@ -171,13 +185,13 @@ class RemoteEngine(SteppedEngine):
         return self._world.time
 
     def call_later(self, delay: int, callback: Callable[[], object]) -> Timer:
-        """Call `callback` later; the conductor knows when to wake this rank."""
+        """Call `callback` later; the scheduler knows when to wake this rank."""
         timer = super().call_later(delay, callback)
         self._world.later("after", delay)
         return timer
 
     def pass_time(self, duration: int) -> None:
-        """Have the conductor's clock run on."""
+        """Have the scheduler's clock run on."""
         self._world.call("spend", duration)
 
     def progress(self) -> int:
@@ -186,20 +200,32 @@ class RemoteEngine(SteppedEngine):
         return self.poll_all()
 
     def pause(self, reason: object) -> None:
-        """Give the turn away; the conductor asks for the reason when it wants to know."""
+        """Give the turn away; the scheduler asks for the reason when it wants to know."""
+        self.reason = reason
         self._world.call("pause")
+        self.reason = None
 
     def wake_after(self, delay: int) -> None:
-        """Have the conductor wake this rank."""
+        """Have the scheduler wake this rank."""
         self._world.later("after", delay)
 
 
 class RemoteWireUp(WireUp):
-    """put, fence and get through the conductor's board."""
+    """put, fence and get through the scheduler's board."""
 
-    def __init__(self, world: Conducted) -> None:
+    def __init__(self, world: Conducted, job: Job) -> None:
+        """Publish nothing yet.
+
+        Args:
+            world: the scheduler.
+            job: as it was when this rank began.
+        """
+        self.job = job
         self._world = world
         self._mine: dict[str, bytes] = {}
+        self._asked: dict[int, Inquiry] = {}
+        self._asks = 0
+        world.on_answer = self._answered
 
     def publish(self, key: str, value: bytes) -> None:
         """Keep until `commit`."""
@@ -218,8 +244,28 @@ class RemoteWireUp(WireUp):
         """Wait for everybody."""
         self._world.call("fence")
 
+    def procs_from(self, rank: int) -> list[Proc]:
+        """Those that the scheduler knows of."""
+        return [Proc(*row) for row in self._world.call("placed", rank)]
+
+    def ask_launcher(self, what: str, header: Mapping[str, Any], body: bytes = b"") -> Inquiry:
+        """Ask the scheduler, in place of a launcher."""
+        inquiry = Inquiry()
+        self._asks += 1
+        self._asked[self._asks] = inquiry
+        self._world.call("ask", {**header, "what": what, "ask": self._asks}, body)
+        return inquiry
+
+    def _answered(self, ask: int, code: int, body: bytes) -> None:
+        inquiry = self._asked.pop(ask)
+        if code:
+            inquiry.fail(code, body.decode())
+        else:
+            inquiry.answer = body
+            inquiry.finish()
+
     def leaving(self, told: Sequence[int]) -> None:
-        """Tell the conductor with the next call."""
+        """Tell the scheduler with the next call."""
         self._world.later("leaving", list(told))
 
     def finalized(self, calls: dict[str, Any]) -> None:
@@ -232,12 +278,12 @@ class RemoteWireUp(WireUp):
 
 
 class RemoteSource(Source):
-    """A source that lives at the conductor.
+    """A source that lives at the scheduler.
 
-    The conductor forgets it when it is closed, so nothing about it is asked for afterwards.
+    The scheduler forgets it when it is closed, so nothing about it is asked for afterwards.
 
     Attributes:
-        number: what the conductor calls it.
+        number: what the scheduler calls it.
         closed: it has been given back.
     """
 
@@ -270,7 +316,7 @@ class RemoteStream(RemoteSource, Stream):
     __slots__ = ()
 
     def send(self, pieces: Sequence[memoryview]) -> int:
-        """Hand bytes to the conductor, no more than a stream ever takes at once."""
+        """Hand bytes to the scheduler, no more than a stream ever takes at once."""
         self.check()
         taken: int = self._world.call("send", self.number, beginning(pieces, WINDOW))
         return taken
@@ -338,12 +384,12 @@ class RemoteDatagram(RemoteSource, Datagram):
         return len(data), Address(host, port)
 
     def overrun(self) -> int:
-        """As the conductor said with the packet that was taken last."""
+        """As the scheduler said with the packet that was taken last."""
         return self._overrun
 
 
 class RemoteReadiness(Readiness):
-    """A set that the conductor keeps."""
+    """A set that the scheduler keeps."""
 
     def __init__(self, world: Conducted, number: int) -> None:
         self._world = world
@@ -361,7 +407,7 @@ class RemoteReadiness(Readiness):
             self._held.add(found.number)
 
     def hold(self, source: Stream, *, held: bool) -> None:
-        """Report a source without asking the conductor, or no longer."""
+        """Report a source without asking the scheduler, or no longer."""
         number = _remote(source).number
         if held and number in self._owners:
             self._held.add(number)
@@ -410,7 +456,7 @@ class RemoteBell(Doorbell):
         self._local_rank = local_rank
 
     def ring(self) -> None:
-        """Have the conductor wake that rank."""
+        """Have the scheduler wake that rank."""
         self._world.later("ring", self._local_rank)
 
 
@@ -423,7 +469,7 @@ class RemoteNetwork(Network):
     """This rank's way to the others.
 
     Attributes:
-        world: the conductor.
+        world: the scheduler.
     """
 
     virtual = True
@@ -439,7 +485,7 @@ class RemoteNetwork(Network):
         """Reach the others.
 
         Args:
-            world: the conductor.
+            world: the scheduler.
             rank: the own one.
             interfaces: of its host.
             random: where entropy comes from.

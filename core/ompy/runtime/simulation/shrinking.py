@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, TypeVar
 
-from ompy.net.fault_rules import PACKET_FAULTS, WORK_FAULTS, FaultRule
+from ompy.net.fault_rules import PACKET_FAULTS, STORAGE_FAULTS, WORK_FAULTS, FaultRule
 from ompy.net.flows import UNKNOWN, Injection
 
 T = TypeVar("T")
@@ -105,7 +105,7 @@ def events(rules: Sequence[FaultRule], injections: Sequence[Injection]) -> list[
     """The rules of a script as single events: those that struck in one world, one by one."""
     found = []
     for index, rule in enumerate(rules):
-        if rule.what in (*PACKET_FAULTS, *WORK_FAULTS):
+        if rule.what in (*PACKET_FAULTS, *WORK_FAULTS, *STORAGE_FAULTS):
             mine = sorted(injection for injection in injections if injection.rule == index)
             found += [_event(rule, injection) for injection in mine]
         else:
@@ -118,7 +118,7 @@ def _event(rule: FaultRule, injection: Injection) -> FaultRule:
         rule.what,
         ranks=(injection.sender,),
         peers=() if injection.receiver == UNKNOWN else (injection.receiver,),
-        rails=(injection.rail,),
+        rails=() if rule.what in STORAGE_FAULTS else (injection.rail,),
         nth=(injection.nth,),
         buffer=rule.buffer,
         gives_up=rule.gives_up,

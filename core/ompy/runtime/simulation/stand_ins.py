@@ -1,6 +1,6 @@
 """What a user's program finds in place of clocks and chance: those of the world.
 
-Installed once, in the conductor's process before ranks are forked, so that whoever imports a
+Installed once, in the scheduler's process before ranks are forked, so that whoever imports a
 function later has the stand-in. Outside of ranks they pass on to the real thing.
 
 - `time.time`, `monotonic`, `perf_counter`, `process_time` and their `_ns` forms: the world's clock,

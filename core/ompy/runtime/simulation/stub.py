@@ -1,25 +1,26 @@
-"""Acts for a rank in the conductor's process.
+"""Acts for a rank in the scheduler's process.
 
 A stub is a program of the virtual world: it does what a process at the other end of a line asks, on
-the simulated network of `ompy.net.virtual`. Each is a greenlet of the conductor. While its rank's
-process runs the stub waits for it, and with it the whole world: that is why one rank runs at a
-time. A call that lets time pass gives the core away, and another rank's process runs.
+the simulated network of `ompy.net.virtual_network`. Each is a greenlet of the scheduler. While its
+rank's process runs the stub waits for it, and with it the whole world: that is why one rank runs at
+a time. A call that lets time pass gives the core away, and another rank's process runs.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+import signal
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ompy.data.errors import MPIError
-from ompy.engine.virtual import VirtualEngine
+from ompy.engine.virtual_engine import VirtualEngine
 from ompy.frameworks.wireup import WireUp
 from ompy.net.base import Address, Link, LinkError, Stream
 from ompy.net.fault_rules import FaultRule
 from ompy.net.outages import Outages
-from ompy.net.virtual import (
+from ompy.net.virtual_network import (
     VirtualDatagram,
     VirtualListener,
     VirtualNetwork,
@@ -28,10 +29,13 @@ from ompy.net.virtual import (
     VirtualStream,
 )
 from ompy.runtime.probes.machine import PathProbe
-from ompy.runtime.probes.virtual import VirtualAgents, VirtualWatch
+from ompy.runtime.probes.virtual_agents import VirtualAgents, VirtualWatch
 from ompy.runtime.rank_report import SHORT_SIGNAL
 from ompy.runtime.simulation.host_memory import Segments
 from ompy.runtime.simulation.line import Line, LineClosed
+
+if TYPE_CHECKING:
+    from ompy.frameworks.job import Job
 
 _Link = tuple[int, int, int, int] | None  # a `Link`'s numbers
 
@@ -49,12 +53,27 @@ class RankEnded(Exception):
     Attributes:
         code: the exit code of the job.
         aborted: it was on purpose.
+        killed: its process has gone without a word.
     """
 
-    def __init__(self, code: int, text: str, *, aborted: bool = False) -> None:
+    def __init__(
+        self, code: int, text: str, *, aborted: bool = False, killed: bool = False
+    ) -> None:
         super().__init__(text)
         self.code = code
         self.aborted = aborted
+        self.killed = killed
+
+
+class Launcher(Protocol):
+    """Who answers what ranks ask of one."""
+
+    @property
+    def job(self) -> Job:
+        """What runs, with the worlds that came later."""
+
+    def asked(self, rank: int, header: Mapping[str, Any], body: bytes) -> None:
+        """A rank asks; the answer comes with its news."""
 
 
 class Stuck(Exception):
@@ -74,7 +93,7 @@ class ServedNetwork(VirtualNetwork):
 
 
 class RankStub:
-    """One rank, as the conductor's process has it.
+    """One rank, as the scheduler's process has it.
 
     Attributes:
         rank: which.
@@ -96,6 +115,7 @@ class RankStub:
         agents: VirtualAgents,
         rules: Sequence[FaultRule],
         segments: Segments,
+        launcher: Launcher | None = None,
     ) -> None:
         """Act for the process at the other end of `line`.
 
@@ -109,9 +129,12 @@ class RankStub:
             agents: of the world.
             rules: of its fault script.
             segments: of its host.
+            launcher: who answers what a rank asks of one.
         """
+        self._launcher = launcher
         self.rank = engine.rank
         self.news: list[tuple[Any, ...]] = []
+        self.standing: dict[str, Any] = {}
         self.outages: Outages | None = None
         self.report: dict[str, Any] = {}
         self.calls: dict[str, Any] = {}
@@ -144,10 +167,17 @@ class RankStub:
             try:
                 batch = self._question(kind, value, news, self._ready())
             except LineClosed:
-                raise RankEnded(1, "its process has gone") from None
+                raise RankEnded(1, "its process has gone", killed=True) from None
             except TimeoutError:
                 raise Stuck(f"rank {self.rank} has computed for {self._patience:g} s") from None
             kind, value = self._run(batch)
+
+    def kill_process(self) -> None:
+        """Kill it, while it waits for an answer; nothing is heard of it any more."""
+        self.done = True
+        with suppress(ProcessLookupError):
+            os.kill(self._process, signal.SIGKILL)
+        self._network.end_connections()
 
     def ask(self) -> str:
         """Where the rank's process is; empty when it does not say. The world is at its end.
@@ -166,6 +196,7 @@ class RankStub:
                 said = self._line.receive(ANSWERS)
         except (LineClosed, ProcessLookupError, TimeoutError):
             return ""
+        self.standing = said[0][2]
         return str(said[0][1])
 
     def stop(self) -> None:
@@ -224,7 +255,7 @@ class RankStub:
 
     def do_after(self, delay: int) -> None:
         """Wake the rank later."""
-        self._engine.conductor.after(delay, self._engine.wake)
+        self._engine.scheduler.after(delay, self._engine.wake)
 
     def do_spend(self, duration: int) -> None:
         """Let time pass."""
@@ -260,6 +291,16 @@ class RankStub:
     def do_leaving(self, told: list[int]) -> None:
         """The rank has begun to finalize."""
         self._wireup.leaving(told)
+
+    def do_placed(self, rank: int) -> list[tuple[int, int, int, str, int]]:
+        """The ranks from this one on, as a `Proc` takes them."""
+        assert self._launcher is not None, "of a whole world"
+        return self._launcher.job.rows_from(rank)
+
+    def do_ask(self, header: dict[str, Any], body: bytes) -> None:
+        """Something that a launcher would be asked."""
+        assert self._launcher is not None, "of a whole world"
+        self._launcher.asked(self.rank, header, body)
 
     def do_finalized(self, calls: dict[str, Any]) -> None:
         """The rank has finalized: an account of its collective calls."""

@@ -19,7 +19,7 @@ from contextlib import suppress
 from typing import Final, NamedTuple
 
 from ompy.runtime.shortage import Short, shortage
-from ompy.runtime.simulation.world import Outcome, Scenario, World
+from ompy.runtime.simulation.simulated_world import Outcome, Scenario, World
 
 OUTPUT_KEPT: Final = 65_536  # bytes; arbitrary: the end of what a world's ranks have written
 _DIE_WITH_PARENT: Final = 1  # Linux PR_SET_PDEATHSIG

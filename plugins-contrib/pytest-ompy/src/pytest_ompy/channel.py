@@ -1,8 +1,9 @@
-"""Messages between the controller and one rank, and the door over which a rank makes itself known.
+"""Messages between the controller and one rank, and how a rank makes itself known.
 
-The door is a socket pair made by the controller; its other end is inherited by every process of
-the job, so nothing has a name that a stranger could open. Through it each rank sends the end of a
-socket pair of its own: when the rank dies, that one is closed, and no other process has it.
+The registration socket is a pair made by the controller; its other end is inherited by every
+process of the job, so nothing has a name that a stranger could open. Through it each rank sends the
+end of a socket pair of its own: when the rank dies, that one is closed, and no other process has
+it.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ import socket
 from multiprocessing.connection import Connection
 from typing import Any, Final, NamedTuple
 
-DOOR: Final = "PYTEST_OMPY_DOOR"  # environment variable: number of the inherited descriptor
-_KNOCK_MAX: Final = 4096  # bytes; arbitrary: a knock is two numbers in JSON
+REGISTRATION: Final = (
+    "PYTEST_OMPY_REGISTRATION"  # environment variable: number of the inherited descriptor
+)
+_REGISTRATION_MAX: Final = 4096  # bytes; arbitrary: one is two numbers in JSON
 
 Message = dict[str, Any]
 
@@ -68,7 +71,7 @@ class Channel:
         self._connection.close()
 
 
-class Knock(NamedTuple):
+class Registration(NamedTuple):
     """What a rank says first.
 
     Attributes:
@@ -84,36 +87,38 @@ class Knock(NamedTuple):
     stacks: int
 
 
-def make_door() -> tuple[socket.socket, socket.socket]:
+def make_registration_sockets() -> tuple[socket.socket, socket.socket]:
     """The controller's end and the one for the ranks. It keeps the knocks of several apart."""
     return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
 
-def knock(rank: int, stacks: int) -> Channel:
-    """Make this process known to the controller as a rank; closes the inherited door.
+def register_rank(rank: int, stacks: int) -> Channel:
+    """Make this process known to the controller as a rank; closes what was inherited for it.
 
     Raises:
         RuntimeError: this process was not started by a controller.
     """
-    number = os.environ.pop(DOOR, "")
+    number = os.environ.pop(REGISTRATION, "")
     if not number.isdecimal():
-        raise RuntimeError(f"{DOOR} is not set: the plugin starts this program, nobody else")
+        raise RuntimeError(
+            f"{REGISTRATION} is not set: the plugin starts this program, nobody else"
+        )
     ours, theirs = socket.socketpair()
-    with socket.socket(fileno=int(number)) as door, theirs:
+    with socket.socket(fileno=int(number)) as registration_socket, theirs:
         said = json.dumps({"rank": rank, "pid": os.getpid()}).encode()
-        socket.send_fds(door, [said], [theirs.fileno(), stacks])
+        socket.send_fds(registration_socket, [said], [theirs.fileno(), stacks])
     return Channel(ours)
 
 
-def answer(door: socket.socket) -> Knock:
-    """Receive one knock.
+def receive_registration(registration_socket: socket.socket) -> Registration:
+    """Receive one registration.
 
     Raises:
         GoneError: all processes that had the other end have gone.
     """
-    data, descriptors, _, _ = socket.recv_fds(door, _KNOCK_MAX, 2)
+    data, descriptors, _, _ = socket.recv_fds(registration_socket, _REGISTRATION_MAX, 2)
     if not data:
         raise GoneError("every process of the job has gone")
     said = json.loads(data)
     channel = Channel(socket.socket(fileno=descriptors[0]))
-    return Knock(said["rank"], said["pid"], channel, descriptors[1])
+    return Registration(said["rank"], said["pid"], channel, descriptors[1])

@@ -14,6 +14,7 @@ import pytest
 
 from pytest_ompy.alarm import no_limit
 from pytest_ompy.channel import Message
+from pytest_ompy.checked import with_findings
 from pytest_ompy.debugger import CLASS, Console
 from pytest_ompy.losses import View, report_of
 from pytest_ompy.merge import Report, merge, text_failure
@@ -83,7 +84,7 @@ class Controller:
         if plan is None:
             return
         self._check(item, plan)
-        key = PoolKey(size_of(item, plan), plan.mca)
+        key = PoolKey(size_of(item, plan), plan.mca, plan.check)
         self._assignments[item] = Assignment(plan, key)
         if plan.world == "real":
             modules = self._modules.setdefault(key, [])
@@ -173,7 +174,7 @@ class Controller:
         began = time.time()
         pool = self._pool(key, item)
         started_in = time.time() - began
-        following = self._following(item, key, nextitem)
+        following = None if plan.check else self._following(item, key, nextitem)
         run = pool.run(
             item.nodeid,
             following.nodeid if following is not None else None,
@@ -181,8 +182,11 @@ class Controller:
             strict=plan.unreceived == "error",
             listener=self,
         )
-        self._retire(key, run, last=following is None and (nextitem is None or self._sees_all))
         self._exit = run.exit
+        if plan.check:
+            found = self._pools.pop(key).findings(hung=_has_hung(run))
+            return with_findings(self._merged(item, plan, run, key.size, started_in), found)
+        self._retire(key, run, last=following is None and (nextitem is None or self._sees_all))
         return self._merged(item, plan, run, key.size, started_in)
 
     def _following(
@@ -327,11 +331,10 @@ class Controller:
     def _retire(self, key: PoolKey, run: TestRun, *, last: bool) -> None:
         """End a pool that is of no more use."""
         pool = self._pools[key]
-        hung = run.exit is not None or any(loss.kind != "broken" for loss in run.losses.values())
         if run.sound and self._pooled and not last:
             return
         del self._pools[key]
-        if hung:
+        if _has_hung(run):
             pool.kill()
         else:
             pool.begin_end(hurry=not run.sound)
@@ -368,6 +371,11 @@ class Controller:
     def pytest_unconfigure(self) -> None:
         """Whatever has happened: leave no process behind."""
         self.pytest_keyboard_interrupt()
+
+
+def _has_hung(run: TestRun) -> bool:
+    """Whether ranks of a test do not come to the end by themselves."""
+    return run.exit is not None or any(loss.kind != "broken" for loss in run.losses.values())
 
 
 class _Node:

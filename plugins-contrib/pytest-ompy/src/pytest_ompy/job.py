@@ -11,7 +11,7 @@ import sys
 import time
 from typing import Final
 
-from pytest_ompy.channel import DOOR
+from pytest_ompy.channel import REGISTRATION
 from pytest_ompy.plan import Pairs
 
 READ_SIZE: Final = 65536  # bytes; Linux: what a pipe holds
@@ -30,25 +30,36 @@ class JobProcess:
         output: descriptor of what the job writes, standard output and error alike.
     """
 
-    def __init__(self, size: int, mca: Pairs, directory: str, door: socket.socket, echo: bool):
+    def __init__(
+        self,
+        size: int,
+        mca: Pairs,
+        directory: str,
+        registration_socket: socket.socket,
+        echo: bool,
+        report: str,
+    ):
         """Start it.
 
         Args:
             size: number of ranks.
             mca: parameters.
             directory: to run in.
-            door: the ranks' end; closed here once it is inherited.
+            registration_socket: the ranks' end; closed here once it is inherited.
             echo: pass on what is written to standard output, line by line with its rank.
+            report: a file for what the checker finds; empty for ranks that are not checked.
         """
         self.output, writer = os.pipe()
         self._tail = bytearray()
         self._echo = echo
         command = [sys.executable, "-m", "pytest_ompy.launcher", str(os.getpid())]
-        command += ["-n", str(size), "--stdin", "none", *(["--tag-output"] if echo else [])]
+        command += ["-n", str(size), "--stdin", "none"]
+        command += ["--check-report", report] if report else ["--no-deadlock-detection"]
+        command += ["--tag-output"] if echo else []
         for name, value in mca:
             command += ["--mca", name, value]
         command += [sys.executable, "-m", "pytest_ompy.worker"]
-        environment = {**os.environ, DOOR: str(door.fileno())}
+        environment = {**os.environ, REGISTRATION: str(registration_socket.fileno())}
         environment.pop("PYTEST_CURRENT_TEST", None)
         try:
             self._process = subprocess.Popen(  # noqa: S603 - starting programs is the task
@@ -58,12 +69,12 @@ class JobProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=writer,
                 stderr=writer,
-                pass_fds=(door.fileno(),),
+                pass_fds=(registration_socket.fileno(),),
                 start_new_session=True,
             )
         finally:
             os.close(writer)
-            door.close()
+            registration_socket.close()
 
     def read(self) -> bool:
         """Take what was written; call it when `output` is readable. False at its end."""
@@ -101,6 +112,11 @@ class JobProcess:
     def running(self) -> bool:
         """Whether it has not ended yet."""
         return self._process.poll() is None
+
+    def end(self) -> None:
+        """Have `ompy-run` end the ranks, and do what it does at the end of a job."""
+        if self.running:
+            self._process.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
         """End all its processes at once and see that they have gone."""

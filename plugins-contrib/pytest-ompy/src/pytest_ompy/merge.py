@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 Report = dict[str, Any]
 
 _ADDRESS: Final = re.compile(r"\b0x[0-9a-fA-F]+\b")
-_STRICT_XPASS: Final = "[XPASS(strict)]"  # how pytest's report of a strict xfail that passed begins
+STRICT_XPASS: Final = "[XPASS(strict)]"  # how pytest's report of a strict xfail that passed begins
 _PLACE: Final = "ompy_place"  # key: see `text_failure`
 CONSEQUENCE: Final = "ompy_consequence"  # key: the rank did not end because of what others did
 
@@ -49,7 +49,7 @@ def kind_of(report: Report) -> str:
         if report.get(CONSEQUENCE):
             return "lost"
         longrepr = report["longrepr"]
-        if isinstance(longrepr, str) and longrepr.startswith(_STRICT_XPASS):
+        if isinstance(longrepr, str) and longrepr.startswith(STRICT_XPASS):
             return "xpassed-strict"
     return outcome
 

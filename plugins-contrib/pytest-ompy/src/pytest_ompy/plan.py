@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 MARKER: Final = "ompy"
 SIZE: Final = "_ompy_n"  # parameter of a test that runs on several numbers of ranks
 WORLDS: Final = ("real", "virtual")
-ALLOWED: Final = "n, timeout, world, seeds, mca and unreceived"
+ALLOWED: Final = "n, timeout, world, seeds, mca, unreceived and check"
 UNRECEIVED: Final = ("error", "ignore")
 SIZES_MAX: Final = 512  # arbitrary: more ranks on one machine are rather a slip of the keyboard
 
@@ -36,6 +36,7 @@ class Plan(NamedTuple):
         seeds: of the virtual world; one run each.
         mca: parameters and their values, each once.
         unreceived: `error` if messages nobody received make the test fail, else `ignore`.
+        check: what `ompy-run --check` finds makes the test fail; it has ranks of its own.
     """
 
     sizes: tuple[int, ...]
@@ -44,6 +45,7 @@ class Plan(NamedTuple):
     seeds: tuple[int, ...]
     mca: Pairs
     unreceived: str
+    check: bool
 
 
 def plan_of(node: pytest.Item, config: pytest.Config) -> Plan | None:
@@ -82,6 +84,9 @@ def _plan(found: Mapping[str, Any], config: pytest.Config) -> Plan:
     checked = {name: check(given[name]) for name, check in _CHECKS.items() if name in given}
     if "seeds" in found and found.get("world", "real") == "real":
         raise PlanError("@pytest.mark.ompy: seeds are of the virtual world: add world='virtual'")
+    virtual = checked.get("world") == "virtual"
+    if found.get("check") and found.get("world") == "virtual":
+        raise PlanError("@pytest.mark.ompy: check is of the real world: leave one of them out")
     mca: Pairs = tuple({**dict(checked.get("mca", ())), **_command_line_mca(config)}.items())
     if mca and "OMPY_RANK" not in os.environ:  # a rank's controller has checked them
         _check_parameters(mca)
@@ -92,6 +97,7 @@ def _plan(found: Mapping[str, Any], config: pytest.Config) -> Plan:
         seeds=checked.get("seeds", (0,)),
         mca=mca,
         unreceived=checked.get("unreceived", "error"),
+        check=checked.get("check", False) and not virtual,
     )
 
 
@@ -102,6 +108,7 @@ def _overrides(config: pytest.Config) -> dict[str, Any]:
         "n": config.getoption("ompy_n"),
         "world": config.getoption("ompy_world"),
         "seeds": None if seed is None else [seed],
+        "check": config.getoption("ompy_check") or None,
     }
     return {name: value for name, value in values.items() if value is not None}
 
@@ -188,6 +195,12 @@ def _one_of(name: str, choices: tuple[str, ...]) -> Callable[[Any], str]:
     return check
 
 
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise PlanError(f"@pytest.mark.ompy(check={value!r}): True or False is needed")
+    return value
+
+
 def _seeds(value: Any) -> tuple[int, ...]:
     if isinstance(value, int) and not isinstance(value, bool):
         raise PlanError(
@@ -215,4 +228,5 @@ _CHECKS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "seeds": _seeds,
     "mca": _mca,
     "unreceived": _one_of("unreceived", UNRECEIVED),
+    "check": _flag,
 }

@@ -28,6 +28,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     add("--ompy-world", choices=WORLDS, help="Run all marked tests in this world.")
     add("--ompy-seed", type=int, metavar="SEED", help="The one seed of virtual worlds.")
+    add("--ompy-check", action="store_true", help="Check every marked test, as with check=True.")
     add("--ompy-no-pool", action="store_true", help="Start the ranks afresh for every test.")
     parser.addini("ompy_timeout", "Seconds a marked test may take; 0 for no limit.", default="60")
     parser.addini(
@@ -47,7 +48,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the marker; see that the settings make sense."""
     config.addinivalue_line(
         "markers",
-        "ompy(n, timeout, world, seeds, mca, unreceived): run the test on n MPI ranks; with "
+        "ompy(n, timeout, world, seeds, mca, unreceived, check): run the test on n MPI ranks; with "
         "world='virtual' on simulated ones, once for each seed. Arguments go by name, as in n=4",
     )
     check_settings(config)

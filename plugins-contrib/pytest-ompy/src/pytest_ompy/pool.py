@@ -8,7 +8,8 @@ from contextlib import suppress
 from multiprocessing.connection import wait
 from typing import Any, Final, NamedTuple, Protocol
 
-from pytest_ompy.channel import GoneError, Message, answer, make_door
+from pytest_ompy.channel import GoneError, Message, make_registration_sockets, receive_registration
+from pytest_ompy.checked import CheckReport, Found
 from pytest_ompy.job import JobProcess
 from pytest_ompy.merge import Report
 from pytest_ompy.plan import Pairs
@@ -18,6 +19,7 @@ START_PATIENCE_S: Final = 120.0  # s; arbitrary: importing and collecting on a s
 END_PATIENCE_S: Final = 5.0  # s; arbitrary: what fixtures of modules and sessions may take to end
 STACK_PATIENCE_S: Final = 2.0  # s; arbitrary: code that is not Python may take its time
 _POLL_S: Final = 0.01  # s; arbitrary: how often is looked whether they are written
+CHECK_PATIENCE_S: Final = 60.0  # s; arbitrary: the checker looks at every call of a test
 _REPORT_PATIENCE_S: Final = 5.0  # s; arbitrary: ompy-run says why it ends within moments
 
 
@@ -26,6 +28,7 @@ class PoolKey(NamedTuple):
 
     size: int
     mca: Pairs
+    check: bool
 
 
 class PoolError(RuntimeError):
@@ -77,9 +80,11 @@ class Pool:
         """
         self.key = key
         self._start = start
-        self._door, theirs = make_door()
+        self._registrations, theirs = make_registration_sockets()
         self._ranks: dict[int, RemoteRank] = {}
-        self._job = JobProcess(key.size, key.mca, directory, theirs, echo)
+        self._checked = CheckReport() if key.check else None
+        report = self._checked.path if self._checked is not None else ""
+        self._job = JobProcess(key.size, key.mca, directory, theirs, echo, report)
         self._listener: Listener
         self._run = TestRun()
         self._began = 0.0
@@ -100,18 +105,18 @@ class Pool:
             if time.monotonic() > deadline:
                 raise PoolError(self._why(f"the ranks were not ready after {START_PATIENCE_S:g} s"))
             for source in self._wait(deadline):
-                if source is self._door:
+                if source is self._registrations:
                     self._admit()
                 elif isinstance(source, RemoteRank):
                     self._take_ready(source, ready)
-        self._door.close()
+        self._registrations.close()
         problems = dict.fromkeys(text for texts in ready.values() for text in texts)
         if problems:
             raise PoolError("a rank cannot collect the tests:\n" + "\n".join(problems))
 
     def _admit(self) -> None:
         try:
-            rank = RemoteRank(answer(self._door))
+            rank = RemoteRank(receive_registration(self._registrations))
             self._ranks[rank.number] = rank
             rank.channel.send("start", **self._start(rank.number))
         except GoneError:
@@ -169,7 +174,7 @@ class Pool:
         self._began = time.monotonic()
         for rank in self._ranks.values():
             rank.begin()
-            self._say(rank, "run", test=test, next=following, strict=strict)
+            self._say(rank, "run", test=test, next=following, strict=strict, once=self.key.check)
         while any(rank.busy for rank in self._ranks.values()):
             deadline = self._deadline(limits)
             for source in self._wait(deadline):
@@ -177,7 +182,7 @@ class Pool:
                     self._hear(source)
             if self._run.exit is not None:
                 break
-            if any(rank.gone for rank in self._ranks.values()):
+            if any(rank.gone and rank.busy for rank in self._ranks.values()):
                 self._report_dead_job()
                 break
             if deadline is not None and time.monotonic() >= deadline:
@@ -283,7 +288,8 @@ class Pool:
         if hopeless or not absent:
             for rank in waiting:
                 rank.at_end = False
-                self._say(rank, "verdict", check=not hopeless and self._run.sound)
+                look = not hopeless and self._run.sound and not self.key.check
+                self._say(rank, "verdict", check=look)
 
     # ranks that do not come to the end
 
@@ -335,7 +341,8 @@ class Pool:
 
     def _let_it_end(self) -> None:
         """A rank has gone: `ompy-run` ends the others and says why."""
-        deadline = time.monotonic() + _REPORT_PATIENCE_S
+        seconds = CHECK_PATIENCE_S if self.key.check else _REPORT_PATIENCE_S
+        deadline = time.monotonic() + seconds
         while self._job.output >= 0 and time.monotonic() < deadline:
             if wait([self._job.output], 0.1):
                 self._job.read()
@@ -348,11 +355,11 @@ class Pool:
         return self._run
 
     def _wait(self, deadline: float | None) -> Iterator[Any]:
-        """What can be read now: the door or ranks. The job's output is taken on the way."""
+        """What can be read now: registrations or ranks. The job's output is taken on the way."""
         sources: list[Any] = [rank.channel for rank in self._ranks.values() if not rank.gone]
         owners = {id(rank.channel): rank for rank in self._ranks.values()}
-        if self._door.fileno() >= 0:
-            sources.append(self._door)
+        if self._registrations.fileno() >= 0:
+            sources.append(self._registrations)
         if self._job.output >= 0:
             sources.append(self._job.output)
         seconds = None if deadline is None else max(0.0, deadline - time.monotonic())
@@ -388,11 +395,28 @@ class Pool:
         self.kill()
         return True
 
+    def findings(self, *, hung: bool) -> list[Found]:
+        """End it, and say what the checker has found.
+
+        Args:
+            hung: ranks do not come to the end by themselves.
+        """
+        if hung:
+            self._job.end()
+        else:
+            self.begin_end(hurry=not self._run.sound)
+        self._let_it_end()
+        found = self._checked.read() if self._checked is not None else []
+        self.kill()
+        return found
+
     def kill(self) -> None:
         """End all processes at once."""
         self._job.kill()
-        if self._door.fileno() >= 0:
-            self._door.close()
+        if self._checked is not None:
+            self._checked.remove()
+        if self._registrations.fileno() >= 0:
+            self._registrations.close()
         for rank in self._ranks.values():
             rank.close()
         self._ranks.clear()

@@ -13,6 +13,7 @@ from typing import Any, Final
 import pytest
 
 from pytest_ompy.channel import Channel, GoneError, Message
+from pytest_ompy.merge import kind_of
 from pytest_ompy.serialised import packed
 from pytest_ompy.side import SIDE
 from pytest_ompy.unreceived import unreceived
@@ -47,6 +48,7 @@ class RankSession:
     """The plug-in that makes a pytest session the rank of a pool.
 
     Attributes:
+        checked: it ends as a program does that the checker looks at: well.
         hurry: told to end without finalising MPI, which might wait for messages that never come.
     """
 
@@ -64,6 +66,8 @@ class RankSession:
         self._comm: Any = None
         self._strict = True
         self._sound = True
+        self._failed = False
+        self.checked = False
         self.hurry = False
 
     # before the session
@@ -103,6 +107,9 @@ class RankSession:
         try:
             while (order := self._channel.receive())["what"] == "run":
                 self._run(session, items, order)
+                if order["once"] and self._sound and not self._failed:
+                    self.checked = True
+                    return True  # into Finalize, as a program: what others still want is told there
         except GoneError:
             os._exit(CONTROLLER_GONE)
         self.hurry = order["hurry"]
@@ -130,6 +137,7 @@ class RankSession:
         from ompy import MPI
 
         self._sound = True
+        self._failed = False
         self._comm = None
         if "comm" in getattr(item, "fixturenames", ()) and not MPI.Is_finalized():
             self._comm = MPI.COMM_WORLD.Dup()
@@ -198,7 +206,9 @@ class RankSession:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Hand a report to the controller."""
-        self._channel.send("report", data=packed(self._config, report))
+        data = packed(self._config, report)
+        self._failed |= kind_of(data) == "failed"
+        self._channel.send("report", data=data)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:

@@ -6,7 +6,7 @@ import os
 from contextlib import suppress
 from typing import Final, NamedTuple
 
-from pytest_ompy.channel import Channel, Knock
+from pytest_ompy.channel import Channel, Registration
 from pytest_ompy.merge import Report, kind_of
 from pytest_ompy.stacks import STACK_SIGNAL, STACKS_END
 
@@ -43,15 +43,15 @@ class RemoteRank:
         gone: its process has ended.
     """
 
-    def __init__(self, knock: Knock) -> None:
-        self.number = knock.rank
-        self.channel: Channel = knock.channel
+    def __init__(self, registration: Registration) -> None:
+        self.number = registration.rank
+        self.channel: Channel = registration.channel
         self.reports: dict[str, Report] = {}
         self.at_end = False
         self.busy = False
         self.gone = False
-        self._pid = knock.pid
-        self._stacks = knock.stacks
+        self._pid = registration.pid
+        self._stacks = registration.stacks
         self._asked_from = 0
 
     @property

@@ -85,14 +85,14 @@ class World:
 
     def run(self, plan: Plan, size: int, seed: int) -> None:
         """Run it to its end, whatever that is."""
-        from ompy.engine.virtual import Deadlock, RankFailed
+        from ompy.engine.virtual_engine import Deadlock, RankFailed
         from ompy.mpi.interpreter import SharedInterpreter
-        from ompy.runtime.virtual import VirtualJob
+        from ompy.runtime.virtual_job import VirtualJob
 
         from pytest_ompy.meeting import Meeting
 
         job = VirtualJob(size, fresh_registry(plan.mca), seed=seed)
-        self._chance = job.conductor.random
+        self._chance = job.scheduler.random
         self._failed = job.failed
         self._meeting = Meeting(size)
         try:

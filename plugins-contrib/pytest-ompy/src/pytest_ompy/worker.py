@@ -20,7 +20,7 @@ from pytest_ompy.stacks import STACK_SIGNAL, greenlets
 def main() -> int:
     """Be a rank of a pool. Returns pytest's exit code."""
     rank = int(os.environ["OMPY_RANK"])
-    channel = channels.knock(rank, _install_stack_dump())
+    channel = channels.register_rank(rank, _install_stack_dump())
     debugger.use(channel, rank)
     start = channel.receive()
     _use_path(start["path"])
@@ -31,7 +31,7 @@ def main() -> int:
     code = int(pytest.main(start["arguments"], plugins=[session]))
     if session.hurry:
         os._exit(code)
-    return code
+    return 0 if session.checked else code
 
 
 def _install_stack_dump() -> int:

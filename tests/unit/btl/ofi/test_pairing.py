@@ -13,8 +13,8 @@ from ompy.net.base import Address, Interface
 from ompy.net.real import RealNetwork
 from ompy_components.btl.ofi import interfaces, modex
 from ompy_components.btl.ofi.modex import PeerRecord
+from ompy_components.btl.ofi.module_pairs import Ways
 from ompy_components.btl.ofi.pairing import pairs
-from ompy_components.btl.ofi.ways import Ways
 
 from tests.unit.btl.ofi.test_providers import info
 
@@ -142,7 +142,7 @@ def test_left_over_modules_want_a_route() -> None:
 def chosen(include: str = "", exclude: str = interfaces.EXCLUDED) -> list[str]:
     network = Addresses(("10.0.0.1", "10.1.0.1", "127.0.0.1"))
     procs = [SimpleNamespace(node=0), SimpleNamespace(node=1)]
-    context: Any = SimpleNamespace(network=network, procs=procs, me=procs[0])
+    context: Any = SimpleNamespace(network=network, one_host=False, me=procs[0])
     infos = [info("tcp", domain=name) for name in ("eth0", "eth1", "eth2", "mlx5_0")]
     return [one.domain for one in interfaces.wanted(context, infos, include, exclude)]
 

@@ -64,14 +64,14 @@ def test_the_stock_list_leaves_nothing_of_it() -> None:
 
 @pytest.mark.parametrize("mode", BtlMode)
 def test_what_strangers_can_crash_is_taken_by_name_only(mode: BtlMode) -> None:
-    frail = info("udp;ofi_rxd", exposed="junk crashes it")
+    unreliable = info("udp;ofi_rxd", exposed="junk crashes it")
     for wished in (NOBODY, providers.wishes("", "shm"), providers.wishes("", "", "lo")):
-        why = providers.refusal(frail, mode, wished)
+        why = providers.refusal(unreliable, mode, wished)
         assert why == "it is off unless btl_ofi_provider_include names it: junk crashes it"
     for named in ("udp;ofi_rxd", "UDP", "shm,udp"):
-        assert not providers.refusal(frail, mode, providers.wishes(named, ""))
-    assert "exclude" in providers.refusal(frail, mode, providers.wishes("", "udp"))
-    assert "include" in providers.refusal(frail, mode, providers.wishes("tcp", ""))
+        assert not providers.refusal(unreliable, mode, providers.wishes(named, ""))
+    assert "exclude" in providers.refusal(unreliable, mode, providers.wishes("", "udp"))
+    assert "include" in providers.refusal(unreliable, mode, providers.wishes("tcp", ""))
 
 
 def test_lists_are_prefixes_in_any_case() -> None:

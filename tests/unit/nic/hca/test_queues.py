@@ -242,7 +242,7 @@ def test_numbers_of_queue_pairs(world: World, monkeypatch: pytest.MonkeyPatch) -
     pair = near.pair()
     pair.close()
     assert near.pair().number not in (first, pair.number)
-    near.nic._number = 0xFFFFFD
+    near.nic.pairs._last = 0xFFFFFD
     assert [near.pair().number for _ in range(2)] == [0xFFFFFE, 3], "2 is taken"
     assert near.pairs[0].number == first == 2
     assert queue_pair.SPACE == 1 << 24

@@ -11,7 +11,7 @@ from typing import Final
 from ompy.frameworks.conduit import Transfer
 from ompy.frameworks.nic.gni import MemoryHandle, PostDescriptor
 
-from ompy_components.conduit.gni.rdma.ways import IMMEDIATE_SIZE
+from ompy_components.conduit.gni.rdma.transfer_choice import IMMEDIATE_SIZE
 
 NOTHING: Final = memoryview(b"")
 

@@ -21,7 +21,7 @@ from ompy.frameworks.nic.gni import (
     ReturnCode,
 )
 from ompy.mca.parameter import Values
-from ompy.net.memory import address_of
+from ompy.net.kernel_copy import address_of
 
 from ompy_components.conduit.gni.rdma import atomics
 from ompy_components.conduit.gni.rdma.buffers import BouncePool
@@ -35,9 +35,9 @@ from ompy_components.conduit.gni.rdma.flags import (
     GC_POST_UNBOUNCE,
     GC_POST_UNREGISTER,
 )
-from ompy_components.conduit.gni.rdma.pieces import Piece, get_pieces
+from ompy_components.conduit.gni.rdma.get_alignment import Piece, get_pieces
 from ompy_components.conduit.gni.rdma.registrations import TemporaryRegistrations
-from ompy_components.conduit.gni.rdma.ways import BUFFERED, Place, Ways
+from ompy_components.conduit.gni.rdma.transfer_choice import BUFFERED, Place, Ways
 from ompy_components.conduit.gni.resources import Resources
 
 TRANSFER_MAX: Final = 1 << 20  # seed gasnet: bytes; larger transfers are cut

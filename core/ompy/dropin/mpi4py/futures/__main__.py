@@ -18,7 +18,7 @@ class UsageExit(SystemExit):
 
 def main():
     """The command line."""
-    from ompy.addons.futures.world import run_program
+    from ompy.addons.futures.world_pool import run_program
 
     try:
         run_or_abort(lambda: run_program(_run))

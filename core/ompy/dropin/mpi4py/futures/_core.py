@@ -2,8 +2,8 @@
 
 from ompy.addons.futures.failures import RemoteTraceback
 from ompy.addons.futures.main_module import MAIN_RUN_NAME
-from ompy.addons.futures.waiting import serialized, setup_mpi_threads
-from ompy.addons.futures.world import WorldPool
+from ompy.addons.futures.task_queue import serialized, setup_mpi_threads
+from ompy.addons.futures.world_pool import WorldPool
 
 __all__ = [
     "MAIN_RUN_NAME",
@@ -20,7 +20,7 @@ def comm_split(comm, root):
     Null communicators where there is one member; the one member's own side is null.
     """
     from ompy import MPI
-    from ompy.addons.futures.world import split_members
+    from ompy.addons.futures.world_pool import split_members
 
     if comm.Get_size() == 1:
         return MPI.Intercomm(), MPI.Intracomm()

@@ -1,7 +1,7 @@
 from ompy.addons.futures.failures import RemoteTraceback as RemoteTraceback
-from ompy.addons.futures.waiting import serialized as serialized
-from ompy.addons.futures.waiting import setup_mpi_threads as setup_mpi_threads
-from ompy.addons.futures.world import WorldPool
+from ompy.addons.futures.task_queue import serialized as serialized
+from ompy.addons.futures.task_queue import setup_mpi_threads as setup_mpi_threads
+from ompy.addons.futures.world_pool import WorldPool
 from ompy.MPI import Intercomm, Intracomm
 
 __all__ = [

@@ -190,7 +190,7 @@ class GoodModule(BtlModule):
         return not self.readiness.poll()
 
     def ready(self, *, readable: bool) -> int:
-        """Somebody is at the door."""
+        """Somebody connects."""
         stream = self.listener.accept()
         if stream is None:
             return 0

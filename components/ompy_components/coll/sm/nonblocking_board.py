@@ -1,0 +1,442 @@
+"""Memory for the nonblocking calls of a communicator: a slot for each call of each member.
+
+    0         the value that proves the memory to be the right one
+    parked    a word per member: whether it sleeps
+    words     for each member, for each of its slots: SHOWN, DONE, TOTAL, CALL
+    slots     for each member
+
+A blocking call's fragments have one order and are done with in that order (`board.py`).
+Nonblocking ones may complete in any, so that each slot says by itself which call it shows: SHOWN is
+the number of the last call that the member has shown there, DONE of the last that it is done with.
+A member may write its slot for a call when all are done with the call before of that slot. The
+first `depth` slots are for calls that are begun once, call n in slot n modulo depth; each
+persistent request has one of the others to itself, as members may start them in any order, and
+those for which there is none are served by messages.
+
+Words are stored after what they speak of, and each has one writer. All zero is the valid initial
+state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from ompy import raw
+from ompy.compiled import DECLARING, U64, U64View, ccall, cclass, cfunc
+from ompy.data.errors import ERR_OTHER, ERR_PROC_FAILED, MPIError
+from ompy.data.request import Deferred
+from ompy.engine.base import Poller
+from ompy.frameworks.call_order import number_of
+from ompy.frameworks.communicator import Communicator
+from ompy.frameworks.patience import PATIENCE, LongWait, differ, explained
+from ompy.net.base import Doorbell
+
+if DECLARING:
+    from ompy.engine.base import Engine
+if TYPE_CHECKING:
+    from ompy.engine.timers import Timer
+
+LINE: Final = 64  # bytes; the cache line of x86 and most aarch64
+# words of a slot, by place
+SHOWN: Final = 0
+DONE: Final = 1
+TOTAL: Final = 2
+CALL: Final = 3
+PER_SLOT: Final = 4
+PARKED: Final = LINE // 8  # the word of member 0 among all words
+AWAKE: Final = 0
+ASLEEP: Final = 1
+# polls without news until the others are asked; arbitrary: a program that tests in a loop does not
+# sleep, and so has no other clock
+LONG_POLLS: Final = 1 << 16
+# where a call has come to
+ROOM: Final = 0  # its slot is still read
+PEERS: Final = 1  # it has shown its own, and waits for what others show
+MESSAGES: Final = 2  # the rest goes as messages
+
+
+@ccall
+def lines_of(size: int) -> int:
+    """Bytes of the cache lines that so many bytes take."""
+    return -(-size // LINE) * LINE
+
+
+def nonblocking_size(ranks: int, slots: int, size: int) -> int:
+    """Bytes of the memory of a communicator."""
+    words = LINE + lines_of(8 * ranks) + ranks * lines_of(8 * PER_SLOT * slots)
+    return words + ranks * slots * lines_of(size)
+
+
+@cclass
+class PendingCall(Deferred):
+    """What the board asks of a call.
+
+    Attributes:
+        before: the number of the call before in its slot; 0 for none.
+        first, end: the members whose data it waits for.
+        number: of the call in its slot.
+        patience: asks the others, when it takes long.
+        problem: what a user's function raised, or None.
+        slot: its place among each member's slots.
+        state: where it has come to.
+        word: of the call, as the communicator's order has it.
+    """
+
+    before: U64
+    end: int
+    first: int
+    number: U64
+    patience: LongWait | None
+    problem: Exception | None
+    slot: int
+    state: int
+    word: U64
+    __slots__ = tuple(__annotations__)
+
+    def __init__(self) -> None:
+        Deferred.__init__(self)
+        self.patience = None
+        self.problem = None
+        self.state = ROOM
+
+    @ccall
+    def show_own(self) -> None:
+        """Show this member's data; there is room."""
+        raise NotImplementedError
+
+    @ccall
+    def take_others(self) -> None:
+        """The members that it waits for have shown theirs."""
+        raise NotImplementedError
+
+
+@cclass
+class NonblockingBoard(Poller):
+    """A member's view of the memory, and its calls that are under way.
+
+    Attributes:
+        memory: all of it; empty until it is there.
+        rank, ranks: of the member, and how many there are.
+        room: bytes of a slot.
+    """
+
+    _area: int
+    _bells: dict[int, Doorbell]
+    _calls: list[PendingCall]
+    _communicator: Communicator
+    _data: int
+    _engine: Engine
+    _line: int
+    _polls: int
+    _slots: int
+    _timer: Timer | None
+    _words: U64View
+    memory: memoryview[int]
+    rank: int
+    ranks: int
+    room: int
+    __slots__ = tuple(__annotations__)
+
+    def __init__(
+        self, communicator: Communicator, memory: memoryview, slots: int, room: int
+    ) -> None:
+        self.memory = memory
+        self.rank = communicator.rank
+        self.ranks = communicator.size
+        self.room = room
+        self._communicator = communicator
+        self._engine = communicator.context.engine
+        self._words = memory.cast("Q")
+        self._slots = slots
+        self._area = slots * lines_of(room)
+        self._line = lines_of(8 * PER_SLOT * slots) // 8
+        self._data = LINE + lines_of(8 * self.ranks) + self.ranks * self._line * 8
+        self._calls = []
+        self._bells = {}
+        self._polls = 0
+        self._timer = None
+
+    # --- where things are
+
+    @ccall
+    def slot(self, rank: int, slot: int) -> int:
+        """Where the data of a member's slot begin, in bytes."""
+        return self._data + rank * self._area + slot * lines_of(self.room)
+
+    @cfunc
+    def _at(self, rank: int, slot: int) -> int:
+        """Where the words of a member's slot begin, in words."""
+        first: int = (LINE + lines_of(8 * self.ranks)) >> 3
+        return first + rank * self._line + slot * PER_SLOT
+
+    # --- what members say
+
+    @ccall
+    def has_room(self, call: PendingCall) -> bool:
+        """Whether all members are done with the call before in a slot."""
+        words = self._words
+        rank: int
+        for rank in range(self.ranks):
+            if words[self._at(rank, call.slot) + DONE] < call.before:
+                return False
+        return True
+
+    @ccall
+    def show(self, call: PendingCall, total: int) -> None:
+        """Say that this member's slot has what it gives to a call, so many bytes."""
+        words = self._words
+        at: int = self._at(self.rank, call.slot)
+        words[at + TOTAL] = total
+        words[at + CALL] = call.word
+        words[at + SHOWN] = call.number
+        raw.fence()
+        self._wake()
+
+    @ccall
+    def finish(self, call: PendingCall) -> None:
+        """Say that this member reads nothing more of a call."""
+        self._words[self._at(self.rank, call.slot) + DONE] = call.number
+        self._wake()
+
+    @ccall
+    def all_shown(self, call: PendingCall) -> bool:
+        """Whether the members that a call waits for have shown theirs.
+
+        Raises:
+            MPIError: ERR_OTHER, one of them makes another call.
+        """
+        words = self._words
+        rank: int
+        for rank in range(call.first, call.end):
+            at: int = self._at(rank, call.slot)
+            if words[at + SHOWN] < call.number:
+                return False
+            if words[at + CALL] != call.word:
+                raise differ(self._communicator, rank, words[at + CALL], call.word)
+        return True
+
+    @ccall
+    def total(self, rank: int, slot: int) -> int:
+        """Bytes that a member gives to the call that it shows in a slot."""
+        return self._words[self._at(rank, slot) + TOTAL]
+
+    @ccall
+    def word(self, at: int) -> U64:
+        """The word at byte `at`, a multiple of 8."""
+        return self._words[at >> 3]
+
+    @ccall
+    def set_word(self, at: int, value: U64) -> None:
+        """Store a word at byte `at`, a multiple of 8."""
+        self._words[at >> 3] = value
+
+    # --- calls under way
+
+    @ccall
+    def begin(self, call: PendingCall) -> None:
+        """Go as far as that is possible at once; the rest comes by and by."""
+        self._advance(call)
+        if not call.complete and call.state != MESSAGES:
+            self._calls.append(call)
+            if len(self._calls) == 1:
+                self._polls = 0
+                self._engine.add_poller(self)
+
+    @cfunc
+    def _advance(self, call: PendingCall) -> bool:
+        """Go on with a call; whether that was possible."""
+        went: bool = False
+        try:
+            if call.state == ROOM:
+                if not self.has_room(call):
+                    return False
+                call.state = PEERS
+                call.show_own()
+                went = True
+            if call.state == PEERS and not call.complete and self.all_shown(call):
+                call.take_others()
+                went = True
+        except MPIError as problem:
+            self._fail(call, problem)
+            return True
+        except Exception as problem:  # of a user's function; the API ends the job
+            call.problem = problem
+            text = f"{type(problem).__name__} in a reduction"
+            self._fail(call, MPIError(ERR_OTHER, text))
+            return True
+        return went
+
+    @cfunc
+    def _fail(self, call: PendingCall, problem: MPIError) -> None:
+        self.finish(call)
+        said = explained(self._communicator, call.word, problem)
+        call.fail(said.code, said.detail)
+
+    @ccall
+    def poll(self) -> int:
+        """Go on with all calls that can."""
+        events: int = 0
+        call: PendingCall
+        for call in self._calls:
+            if not call.complete and self._advance(call):
+                events += 1
+        if events:
+            self._polls = 0
+            self._sweep()
+        else:
+            self._polls += 1
+            if self._polls == LONG_POLLS:
+                self._take_time()
+        return events
+
+    @cfunc
+    def _sweep(self) -> None:
+        """Forget the calls that need nothing more of this memory."""
+        under_way = [each for each in self._calls if not each.complete and each.state != MESSAGES]
+        for call in self._calls:
+            if call.patience is not None and call not in under_way:
+                call.patience.leave()
+                call.patience = None
+        self._calls = under_way
+        if not under_way:
+            self._engine.remove_poller(self)
+            self.disarm()
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+
+    @ccall
+    def arm(self) -> bool:
+        """Say that this member sleeps, then look once more, also for those that have ended."""
+        self._words[PARKED + self.rank] = ASLEEP
+        raw.fence()
+        if self.poll():
+            return False
+        self._take_time()
+        lost: bool = False
+        for call in self._calls:
+            if not call.complete and call.state != MESSAGES:
+                lost = self._lose(call) or lost
+        if lost:
+            self._sweep()
+        return not lost
+
+    @ccall
+    def disarm(self) -> None:
+        """Say that this member is awake."""
+        self._words[PARKED + self.rank] = AWAKE
+
+    @cfunc
+    def _lose(self, call: PendingCall) -> bool:
+        """Fail a call that waits for a member that has left; whether it does."""
+        procs = self._communicator.procs
+        for rank in self._behind(call):
+            if procs[rank].left:
+                other = self._other_call(rank, call.word)
+                if other:
+                    self._fail(call, differ(self._communicator, rank, other, call.word))
+                    return True
+                name = self._communicator.name
+                said = f"{procs[rank]} {procs[rank].left} without taking part in a collective"
+                self._fail(call, MPIError(ERR_PROC_FAILED, f"{said} of {name}"))
+                return True
+        return False
+
+    @cfunc
+    def _other_call(self, rank: int, word: U64) -> U64:
+        """What a member has shown under the number of a call, if it is another; else 0."""
+        slot: int
+        for slot in range(self._slots):
+            other: U64 = self._words[self._at(rank, slot) + CALL]
+            if other != word and number_of(other) == number_of(word):
+                return other
+        return 0
+
+    def _members_behind(self, call: PendingCall) -> list[int]:
+        return self._behind(call)
+
+    @cfunc
+    def _behind(self, call: PendingCall) -> list[int]:
+        """The members that a call waits for."""
+        words = self._words
+        if call.state == ROOM:
+            return [
+                rank
+                for rank in range(self.ranks)
+                if words[self._at(rank, call.slot) + DONE] < call.before
+            ]
+        return [
+            rank
+            for rank in range(call.first, call.end)
+            if words[self._at(rank, call.slot) + SHOWN] < call.number
+        ]
+
+    # --- calls that take long
+
+    @cfunc
+    def _take_time(self) -> None:
+        """Ask the others which call they are in, if it goes on like this."""
+        if self._timer is None:
+            self._timer = self._engine.call_later(PATIENCE, self._inquire)
+
+    def _inquire(self) -> None:
+        """Somebody may be in another call, and wait as long for this member."""
+        for call in self._calls:
+            if call.complete or call.patience is not None or call.state in {ROOM, MESSAGES}:
+                continue
+            behind = partial(self._members_behind, call)
+            wait = LongWait(self._communicator, call.word, behind, call)
+            call.patience = wait
+            wait.over.notify(self._heard(call, wait))
+            wait.begin()
+        self._timer = self._engine.call_later(PATIENCE, self._inquire) if self._calls else None
+
+    def _heard(self, call: PendingCall, wait: LongWait) -> Callable[[], None]:
+        def heard() -> None:
+            if wait.problem is not None and not call.complete:
+                self._fail(call, wait.problem)
+                self._engine.call_later(0, self._forget)
+
+        return heard
+
+    def _forget(self) -> None:
+        self._sweep()
+
+    # --- waking
+
+    @cfunc
+    def _wake(self) -> None:
+        words = self._words
+        rank: int
+        for rank in range(self.ranks):
+            if words[PARKED + rank] == ASLEEP and rank != self.rank:
+                words[PARKED + rank] = AWAKE
+                self._ring(rank)
+
+    @cfunc
+    def _ring(self, rank: int) -> None:
+        bell = self._bells.get(rank)
+        if bell is None:
+            proc = self._communicator.procs[rank]
+            bell = self._communicator.context.network.doorbell(proc.local_rank)
+            self._bells[rank] = bell
+        bell.ring()
+
+    # --- data
+
+    @ccall
+    def copy_in(self, at: int, view: memoryview, start: int, size: int) -> None:
+        """Bytes of `view` from `start` on to byte `at` of the memory."""
+        raw.copy(self.memory, at, view, start, size)
+
+    @ccall
+    def copy_out(self, at: int, view: memoryview, start: int, size: int) -> None:
+        """Bytes of the memory from `at` on to byte `start` of `view`."""
+        raw.copy(view, start, self.memory, at, size)
+
+    @ccall
+    def bytes_of(self, at: int, size: int) -> memoryview:
+        """Bytes of the memory."""
+        return self.memory[at : at + size]

@@ -1,0 +1,464 @@
+"""Nonblocking calls on a board: what each operation shows, and what it takes from the others.
+
+Each is done in two steps, each of them when it is possible: show the own data when the slot is
+free, and take what was waited for when it is there (`nonblocking_board.py`). A root that sends, or
+a member that gives to a root, has no second step.
+
+What has no room in a slot goes as messages under the call's tag: of operations on blocks each
+block that is too large, as its reader sees by its size; the others are then the next module's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
+
+from ompy import raw
+from ompy.compiled import U64, ccall, cclass, cfunc
+from ompy.data.errors import ERR_TRUNCATE, MPIError
+from ompy.data.message import Blocks, Message
+from ompy.data.operation import Operation
+from ompy.data.packed import to_send, too_large
+from ompy.frameworks.communicator import Communicator
+from ompy.frameworks.exchange import Exchange
+from ompy.frameworks.schedule import CollectiveRequest, Progression, Schedule
+
+from ompy_components.coll.sm.blocks import ENTRY, SENT, SHOWN, WORD, table_size
+from ompy_components.coll.sm.nonblocking_board import MESSAGES, NonblockingBoard, PendingCall
+from ompy_components.coll.sm.operations import disagreement, room_of, settle
+
+# operations, as numbers; arbitrary, but that all reductions come last
+BARRIER: Final = 0
+BCAST: Final = 1
+SCATTER: Final = 2
+GATHER: Final = 3
+ALLGATHER: Final = 4
+ALLTOALL: Final = 5
+REDUCE: Final = 6
+ALLREDUCE: Final = 7
+SCAN: Final = 8
+EXSCAN: Final = 9
+REDUCE_SCATTER: Final = 10
+KINDS: Final[dict[str, int]] = {
+    "barrier": BARRIER,
+    "bcast": BCAST,
+    "scatter": SCATTER,
+    "gather": GATHER,
+    "allgather": ALLGATHER,
+    "alltoall": ALLTOALL,
+    "reduce": REDUCE,
+    "allreduce": ALLREDUCE,
+    "scan": SCAN,
+    "exscan": EXSCAN,
+    "reduce_scatter": REDUCE_SCATTER,
+}
+
+
+@cclass
+class NonblockingCall(PendingCall):
+    """One call of one member."""
+
+    _arguments: tuple[Any, ...]
+    _board: NonblockingBoard
+    _communicator: Communicator
+    _kind: int
+    _operation_name: str
+    _rank: int
+    _receives: list[tuple[Message, int]]
+    _root: int
+    _sends: list[tuple[memoryview, int]]
+    _tag: int
+    __slots__ = tuple(__annotations__)
+
+    def __init__(
+        self,
+        communicator: Communicator,
+        operation: str,
+        arguments: tuple[Any, ...],
+        tag: int,
+        word: int,
+    ) -> None:
+        """A call that has not begun.
+
+        Args:
+            communicator: whose.
+            operation: its name.
+            arguments: as of the blocking call.
+            tag: of its messages.
+            word: of the call.
+        """
+        PendingCall.__init__(self)
+        self._communicator = communicator
+        self._operation_name = operation
+        self._kind = KINDS[operation]
+        self._arguments = arguments
+        self._tag = tag
+        self._rank = communicator.rank
+        self._receives = []
+        self._sends = []
+        self.word = word
+        self.first, self.end = 0, communicator.size
+        kind: int = self._kind
+        self._root = arguments[-1] if kind in (BCAST, SCATTER, GATHER, REDUCE) else -1
+        if self._root >= 0 and kind in (BCAST, SCATTER) and self._rank != self._root:
+            self.first, self.end = self._root, self._root + 1
+        elif kind in (SCAN, EXSCAN):
+            self.end = self._rank
+
+    def place(self, slot: int, number: int, before: int) -> None:
+        """Say in which slot it is to be shown, its number there, and that of the call before."""
+        self.slot, self.number, self.before = slot, number, before
+
+    def show_on(self, board: NonblockingBoard) -> None:
+        """Begin: the memory is there."""
+        self._board = board
+        board.begin(self)
+
+    def pass_on(self) -> None:
+        """The next module does all of it."""
+        assert self._communicator.coll is not None, "it was selected"
+        plan = getattr(self._communicator.coll, f"schedule_{self._operation_name}")
+        self._go_on_by_messages(plan, self._arguments)
+
+    # --- the two steps
+
+    @ccall
+    def show_own(self) -> None:
+        """Show this member's data."""
+        kind: int = self._kind
+        if kind == BARRIER:
+            self._board.show(self, 0)
+        elif kind == BCAST:
+            self._show_broadcast(self._arguments[0])
+        elif kind in (GATHER, ALLGATHER):
+            self._show_block()
+        elif kind == SCATTER:
+            if self._rank == self._root:
+                self._show_parts(self._arguments[0], self._arguments[1])
+            else:
+                self._board.show(self, 0)
+        elif kind == ALLTOALL:
+            send = self._arguments[0]
+            self._show_table(send if send is not None else self._arguments[1], send is None)
+        else:
+            self._show_operand()
+
+    @ccall
+    def take_others(self) -> None:
+        """Take what the others have shown."""
+        kind: int = self._kind
+        if kind == BCAST:
+            self._take_broadcast(self._arguments[0])
+        elif kind in (GATHER, ALLGATHER):
+            self._take_blocks(self._arguments[0], self._arguments[1])
+        elif kind == SCATTER:
+            self._take_entry(self._root, self._arguments[1])
+            self._end_step()
+        elif kind == ALLTOALL:
+            self._take_table()
+        elif kind == BARRIER:
+            self._end_step()
+        else:
+            self._take_operands()
+
+    @cfunc
+    def _end_step(self) -> None:
+        """Nothing more is read here. What is left to do are messages, if any."""
+        self._board.finish(self)
+        if self._sends or self._receives:
+            self._go_on_by_messages(self._exchange_blocks, ())
+        else:
+            self.finish()
+
+    # --- broadcast
+
+    @cfunc
+    def _show_broadcast(self, message: Message) -> None:
+        board: NonblockingBoard = self._board
+        if self._rank != self._root:
+            board.show(self, 0)
+            return
+        size: int = message.count * message.layout.size
+        if size > board.room:
+            board.show(self, size)
+            self._pass_on()
+            return
+        self._put(board.slot(self._rank, self.slot), message, size)
+        board.show(self, size)
+        self._end_step()
+
+    @cfunc
+    def _take_broadcast(self, message: Message) -> None:
+        board: NonblockingBoard = self._board
+        total: int = board.total(self._root, self.slot)
+        room: int = message.count * message.layout.size
+        if total > board.room:
+            self._pass_on()
+        elif total > room:
+            text = f"a broadcast of {total} bytes came for room for {room}"
+            raise MPIError(ERR_TRUNCATE, text)
+        else:
+            self._get(board.slot(self._root, self.slot), message, total)
+            self._end_step()
+
+    # --- blocks
+
+    @cfunc
+    def _show_block(self) -> None:
+        """This member's only block: to the root, or to all."""
+        board: NonblockingBoard = self._board
+        rank: int = self._rank
+        given: Message | None = self._arguments[0]
+        if rank == self._root:
+            board.show(self, 0)
+            return
+        if given is None:
+            given = self._arguments[1].block(rank)
+        assert given is not None, "its block is in place only where all are received"
+        size: int = given.count * given.layout.size
+        if size <= board.room:
+            self._put(board.slot(rank, self.slot), given, size)
+        else:
+            block = to_send(given)
+            everybody = range(board.ranks) if self._root < 0 else (self._root,)
+            self._sends = [(block, other) for other in everybody if other != rank]
+        board.show(self, size)
+        if self._root >= 0:
+            self._end_step()
+
+    @cfunc
+    def _take_blocks(self, send: Message | None, receive: Blocks) -> None:
+        """Everybody's only block."""
+        board: NonblockingBoard = self._board
+        rank: int
+        problem: MPIError | None = None
+        for rank in range(board.ranks):
+            target: Message = receive.block(rank)
+            if rank == self._rank:
+                if send is not None:
+                    problem = self._copy(send, target) or problem
+                continue
+            size: int = board.total(rank, self.slot)
+            if size > board.room:
+                self._receives.append((target, rank))
+            elif size > target.count * target.layout.size:
+                problem = problem or too_large(size, target, rank)
+            else:
+                self._get(board.slot(rank, self.slot), target, size)
+        if problem is not None:
+            raise problem
+        self._end_step()
+
+    @cfunc
+    def _show_table(self, blocks: Blocks, changing: bool) -> None:
+        """A block for each of the others; `changing`: the memory is about to be received into."""
+        board: NonblockingBoard = self._board
+        rank: int
+        slot: int = board.slot(self._rank, self.slot)
+        place: int = table_size(board.ranks)
+        total: int = place
+        for rank in range(board.ranks):
+            if rank != self._rank:
+                total += blocks.block(rank).size
+        shown: bool = total <= board.room
+        for rank in range(board.ranks):
+            size: int = 0
+            if rank != self._rank:
+                block: Message = blocks.block(rank)
+                size = block.count * block.layout.size
+                if size and shown:
+                    self._put(slot + place, block, size)
+                elif size:
+                    data = memoryview(block.packed()) if changing else to_send(block)
+                    self._sends.append((data, rank))
+            board.set_word(slot + WORD + rank * ENTRY, place)
+            board.set_word(slot + WORD + rank * ENTRY + WORD, size)
+            place += size
+        board.set_word(slot, SHOWN if shown else SENT)
+        board.show(self, total)
+
+    @cfunc
+    def _show_parts(self, send: Blocks, receive: Message | None) -> None:
+        """The root's blocks."""
+        problem: MPIError | None = None
+        self._show_table(send, False)
+        if receive is not None:
+            problem = self._copy(send.block(self._rank), receive)
+        if problem is not None:
+            raise problem
+        self._end_step()
+
+    @cfunc
+    def _take_table(self) -> None:
+        """Everybody's block for this member."""
+        send: Blocks | None = self._arguments[0]
+        receive: Blocks = self._arguments[1]
+        rank: int
+        for rank in range(self._board.ranks):
+            if rank != self._rank:
+                self._take_entry(rank, receive.block(rank))
+            elif send is not None:
+                problem = self._copy(send.block(rank), receive.block(rank))
+                if problem is not None:
+                    raise problem
+        self._end_step()
+
+    @cfunc
+    def _take_entry(self, rank: int, target: Message) -> None:
+        """This member's block of another's table."""
+        board: NonblockingBoard = self._board
+        slot: int = board.slot(rank, self.slot)
+        at: int = slot + WORD + self._rank * ENTRY
+        place: int = board.word(at)
+        size: int = board.word(at + WORD)
+        way: U64 = board.word(slot)
+        if not size:
+            return
+        if way == SENT:
+            self._receives.append((target, rank))
+        elif size > target.count * target.layout.size:
+            raise too_large(size, target, rank)
+        else:
+            self._get(slot + place, target, size)
+
+    # --- reductions
+
+    @cfunc
+    def _operands(self) -> tuple[Message, Operation]:
+        """This member's data, and what combines them."""
+        send: Message | None = self._arguments[0]
+        receive: Message | None = self._arguments[1]
+        place: int = 3 if self._kind == REDUCE_SCATTER else 2
+        given = send if send is not None else receive
+        assert given is not None, "every member has data"
+        if self._kind == REDUCE_SCATTER and send is None:
+            counts: list[int] = self._arguments[2]
+            given = Message(given.memory, given.origin, sum(counts), given.layout)
+        return given, self._arguments[place]
+
+    @cfunc
+    def _show_operand(self) -> None:
+        """All data of this member; if they have no room, the next module combines them."""
+        board: NonblockingBoard = self._board
+        given: Message
+        operation: Operation
+        given, operation = self._operands()
+        operation.check_layout(given.layout)
+        size: int = given.count * given.layout.size
+        if size > board.room:
+            board.show(self, size)
+            self._pass_on()
+            return
+        self._put(board.slot(self._rank, self.slot), given, size)
+        board.show(self, size)
+        if self._kind == REDUCE and self._rank != self._root:
+            self._end_step()
+
+    @cfunc
+    def _take_operands(self) -> None:
+        """Combine what is to be combined for this member, in rank order."""
+        board: NonblockingBoard = self._board
+        given: Message
+        operation: Operation
+        given, operation = self._operands()
+        layout = given.layout
+        size: int = given.count * layout.size
+        rank: int
+        for rank in range(self.first, self.end):
+            if board.total(rank, self.slot) != size:
+                raise disagreement()
+        kind: int = self._kind
+        target: Message = self._arguments[1]
+        before: int = 0
+        if kind == REDUCE_SCATTER:
+            counts: list[int] = self._arguments[2]
+            before = sum(counts[: self._rank]) * layout.size
+            size = counts[self._rank] * layout.size
+            target = Message(target.memory, target.origin, counts[self._rank], layout)
+        top: int = board.ranks - 1
+        if kind == SCAN:
+            top = self._rank
+        elif kind == EXSCAN:
+            top = self._rank - 1
+        if top >= 0 and size:
+            room, to = room_of(target)
+            board.copy_out(board.slot(top, self.slot) + before, room, to, size)
+            while top:
+                top -= 1
+                slot: int = board.slot(top, self.slot) + before
+                operation.combine(layout, board.memory, slot, room, to, size)
+            settle(target, room)
+        self._end_step()
+
+    # --- messages
+
+    @cfunc
+    def _pass_on(self) -> None:
+        """It has no room here."""
+        self._board.finish(self)
+        self.pass_on()
+
+    @cfunc
+    def _go_on_by_messages(self, plan: Callable[..., Schedule], arguments: tuple[Any, ...]) -> None:
+        exchange = Exchange(self._communicator, self._tag)
+        exchange.word = self.word
+        exchange.whole = self._kind >= REDUCE
+        self.state = MESSAGES
+        request = Progression(exchange, plan(exchange, *arguments)).begin()
+        self.waits_on = request
+        request.notify(partial(self._end_messages, request))
+
+    def _end_messages(self, request: CollectiveRequest) -> None:
+        """As the messages have ended, so has the call."""
+        self.problem = request.problem
+        if request.error:
+            self.fail(request.error, request.detail)
+        else:
+            self.finish()
+
+    def _exchange_blocks(self, exchange: Exchange) -> Schedule:
+        """The blocks that had no room."""
+        for target, rank in self._receives:
+            exchange.receive_message(target, rank)
+        for data, rank in self._sends:
+            exchange.send(data, rank)
+        yield
+
+    # --- bytes
+
+    @cfunc
+    def _put(self, at: int, source: Message, size: int) -> None:
+        """Bytes of a message into a slot."""
+        start: int = source.place()
+        if not size:
+            return
+        if start >= 0:
+            self._board.copy_in(at, source.memory, start, size)
+        else:
+            source.convertor().pack(0, self._board.bytes_of(at, size))
+
+    @cfunc
+    def _get(self, at: int, target: Message, size: int) -> None:
+        """Bytes of a slot into a message."""
+        start: int = target.place()
+        if not size:
+            return
+        if start >= 0:
+            self._board.copy_out(at, target.memory, start, size)
+        else:
+            target.convertor().unpack(0, self._board.bytes_of(at, size))
+
+    @cfunc
+    def _copy(self, source: Message, target: Message) -> MPIError | None:
+        """This member's message to itself. Returns what is wrong with it."""
+        size: int = source.count * source.layout.size
+        if size > target.count * target.layout.size:
+            return too_large(size, target, self._rank)
+        start: int = source.place()
+        to: int = target.place()
+        if size and start >= 0 and to >= 0:
+            raw.copy(target.memory, to, source.memory, start, size)
+        elif size:
+            target.convertor().unpack(0, to_send(source))
+        return None

@@ -1,0 +1,1 @@
+"""Files of the local or a shared file system, with two-phase collective access."""

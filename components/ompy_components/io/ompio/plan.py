@@ -1,0 +1,123 @@
+"""Who does what in a collective access: aggregators, their parts of the file, and cycles.
+
+All members know all views and are told all ranges, so each makes the same plan by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from struct import Struct
+from typing import Final, NamedTuple
+
+from ompy.frameworks.communicator import Communicator
+from ompy.frameworks.exchange import Exchange
+from ompy.frameworks.io import Access
+from ompy.frameworks.io_base.view import FileView
+from ompy.frameworks.values import tell_all
+
+_RANGE: Final = Struct("<qq")
+BLOCK: Final = 4096  # bytes; Linux: a page, which two aggregators should not share
+
+
+class Settings(NamedTuple):
+    """How collective access is done.
+
+    Attributes:
+        per_host: most aggregators of a host.
+        most: in all.
+        buffer_size: bytes of the file that one of them has at a time.
+        independent_from: average run in the file from which on there are none.
+    """
+
+    per_host: int
+    most: int
+    buffer_size: int
+    independent_from: int
+
+    def aggregators(self, communicator: Communicator) -> list[int]:
+        """Ranks that read and write for the others: the first ones of each host, in turn."""
+        by_host: dict[int, list[int]] = {}
+        for rank, proc in enumerate(communicator.procs):
+            by_host.setdefault(proc.node, []).append(rank)
+        found = [
+            ranks[place]
+            for place in range(self.per_host)
+            for ranks in by_host.values()
+            if place < len(ranks)
+        ]
+        return sorted(found[: max(1, self.most)])
+
+
+class Window(NamedTuple):
+    """What an aggregator has in memory in one cycle.
+
+    Attributes:
+        owner: the aggregator.
+        low, high: bytes of the file.
+    """
+
+    owner: int
+    low: int
+    high: int
+
+
+def ranges_of(exchange: Exchange, access: Access) -> Generator[None, None, list[tuple[int, int]]]:
+    """Steps of a schedule: the positions that each member reads or writes, by rank."""
+    begin = access.begin
+    told = yield from tell_all(exchange, _RANGE.pack(begin, begin + access.convertor.size))
+    return [_RANGE.unpack(each) for each in told]
+
+
+class Plan:
+    """A collective access.
+
+    Attributes:
+        views: of all members.
+        ranges: positions that each member accesses.
+    """
+
+    def __init__(
+        self,
+        communicator: Communicator,
+        views: Sequence[FileView],
+        ranges: Sequence[tuple[int, int]],
+        settings: Settings,
+    ) -> None:
+        self.views = views
+        self.ranges = ranges
+        busy = [rank for rank, (begin, end) in enumerate(ranges) if end > begin]
+        self._low = min(views[rank].byte_at(ranges[rank][0]) for rank in busy)
+        self._high = max(views[rank].byte_at(ranges[rank][1] - 1) + 1 for rank in busy)
+        self._owners = settings.aggregators(communicator)
+        share = -(-(self._high - self._low) // len(self._owners))
+        self._share = -(-share // BLOCK) * BLOCK
+        self._size = min(self._share, max(BLOCK, settings.buffer_size // BLOCK * BLOCK))
+
+    def cycles(self) -> Iterator[list[Window]]:
+        """The windows of all aggregators, cycle by cycle."""
+        base = self._low // BLOCK * BLOCK  # so that windows begin with a block
+        for start in range(0, self._share + BLOCK, self._size):
+            found = []
+            for place, owner in enumerate(self._owners):
+                first = base + place * self._share
+                low = max(first + start, self._low)
+                last = (
+                    base + (place + 1) * self._share
+                    if place + 1 < len(self._owners)
+                    else self._high
+                )
+                high = min(first + start + self._size, last, self._high)
+                if low < high:
+                    found.append(Window(owner, low, high))
+            if found:
+                yield found
+
+    def part(self, rank: int, window: Window) -> tuple[int, int]:
+        """The positions of a member that are in a window; none if both are equal."""
+        begin, end = self.ranges[rank]
+        if begin >= end:
+            return 0, 0
+        view = self.views[rank]
+        first = max(begin, view.position_at(window.low))
+        last = min(end, view.position_at(window.high))
+        return (first, last) if first < last else (0, 0)

@@ -1,0 +1,86 @@
+"""What a traced rank knows of its calls, and how their events are written."""
+
+from __future__ import annotations
+
+from types import CodeType, FrameType
+from typing import TYPE_CHECKING, Any, Final
+from zlib import crc32
+
+from ompy.check.checker import Inside
+from ompy.check.record import program_frame
+from ompy.frameworks.coll_observing import CollObserver
+from ompy.mpi.errors import MPIException
+
+if TYPE_CHECKING:
+    from ompy.frameworks.communicator import Communicator
+    from ompy.trace.sink import Trace
+
+LAYER: Final = "api"
+NOWHERE: Final[tuple[str, int, str]] = ("", 0, "")
+
+
+class Caller:
+    """One rank's; an `Observer` of its API.
+
+    Attributes:
+        inside: whether this thread is in a call: what that calls itself is no call of a user.
+        mark: of methods that have a handler in front.
+        collectives: has communicators tell who serves their collectives.
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self.inside = Inside()
+        self.mark = "ompy_call_traced"
+        self.collectives = CollObserver(trace)
+        self._number = 0
+        self._sites: dict[tuple[CodeType, int], tuple[str, int, str]] = {}
+        self._groups: dict[int, tuple[Any, int]] = {}
+
+    def site(self, frame: FrameType | None) -> tuple[str, int, str]:
+        """File, line and function of the innermost line of the program."""
+        frame = program_frame(frame)
+        if frame is None:
+            return NOWHERE
+        key = (frame.f_code, frame.f_lasti)
+        found = self._sites.get(key)
+        if found is None:
+            code = frame.f_code
+            found = self._sites[key] = (code.co_filename, frame.f_lineno or 0, code.co_name)
+        return found
+
+    def begin_call(self, at: tuple[str, int, str], name: str, fields: dict[str, object]) -> int:
+        """Write that a call begins. Returns its number."""
+        self._number += 1
+        if self._trace.active:
+            file, line, function = at
+            where = {"file": file, "line": line, "function": function}
+            self._trace.record(LAYER, "CALL", number=self._number, call=name, **fields, **where)
+        return self._number
+
+    def end_call(self, number: int, problem: BaseException | None) -> None:
+        """Write that it has ended."""
+        if not self._trace.active:
+            return
+        if problem is None:
+            self._trace.record(LAYER, "RETURN", number=number)
+            return
+        word = type(problem).__name__
+        if isinstance(problem, MPIException):
+            word = str(problem).partition(":")[0]
+        self._trace.record(LAYER, "RETURN", number=number, error=word)
+
+    def group(self, communicator: Communicator) -> int:
+        """A number that the members have in common, and hardly another group."""
+        known = self._groups.get(id(communicator))
+        if known is None or known[0] is not communicator:
+            members = {proc.rank for proc in (*communicator.procs, *communicator.own)}
+            digest = crc32(",".join(map(str, sorted(members))).encode())
+            known = self._groups[id(communicator)] = (communicator, digest)
+        return known[1]
+
+    def failed(self, _at: Any, _call: str, _problem: MPIException) -> None:
+        """Nothing: the handler has written it."""
+
+    def raised(self, _at: Any, _call: str, _problem: Exception) -> None:
+        """Likewise."""

@@ -1,0 +1,1 @@
+"""Finds at run time what a program does wrong with MPI, and says where: `ompy-run --check`."""

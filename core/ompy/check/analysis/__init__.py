@@ -1,0 +1,81 @@
+"""From the records of all ranks to findings: pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ompy.check.analysis.buffering import buffering_findings
+from ompy.check.analysis.collectives import collective_findings
+from ompy.check.analysis.matching import messages_of
+from ompy.check.analysis.messages import message_findings
+from ompy.check.analysis.order import Order
+from ompy.check.analysis.races import race_findings
+from ompy.check.analysis.stuck import deadlock_findings, with_lost_messages
+from ompy.check.analysis.windows import window_findings
+from ompy.check.findings import Found
+from ompy.check.logs import Record
+
+# what makes a message too long for its receive
+CAUSES: Final = frozenset(
+    {"type-mismatch", "count-mismatch", "collective-order", "root-mismatch", "message-race"}
+)
+
+
+def findings_of(
+    records: Mapping[int, Record],
+    deadlock: Mapping[str, Any] | None,
+    *,
+    went_well: bool,
+    synchronous: bool = False,
+) -> list[Found]:
+    """All that is wrong.
+
+    Args:
+        records: of all ranks.
+        deadlock: what the launcher has proven, as JSON has it; or None.
+        went_well: the job has ended with 0.
+        synchronous: standard sends waited for their receives.
+    """
+    found = [one for record in records.values() for one in _of_rank(record, went_well=went_well)]
+    messages = messages_of(records)
+    order = Order(records, messages)
+    found += collective_findings(records)
+    found += message_findings(records, messages)
+    found += race_findings(records, messages, order)
+    found += window_findings(dict(records), order)
+    found = _without_echoes(found)
+    explained = any(one.kind in {"collective-order", "root-mismatch"} for one in found)
+    if deadlock is not None and not explained:
+        stuck = deadlock_findings(deadlock, synchronous=synchronous)
+        found += [with_lost_messages(one, records, messages) for one in stuck]
+    if went_well:
+        found += buffering_findings(records, messages)
+    return found
+
+
+def _without_echoes(found: list[Found]) -> list[Found]:
+    """Without what a call refused where the cause is known: that is told with both lines."""
+    causes = [one for one in found if one.kind in CAUSES and len(one.sites) > 1]
+    ranks = {site["rank"] for one in causes for site in one.sites}
+    lines = {(site["file"], site["line"]) for one in causes for site in one.sites}
+
+    def is_echo(one: Found) -> bool:
+        site = one.sites[0]
+        if one.kind == "count-mismatch":
+            return len(one.sites) == 1 and site["rank"] in ranks
+        at_line = (site["file"], site["line"]) in lines
+        return one.kind in {"invalid-argument", "deadlock"} and len(one.sites) == 1 and at_line
+
+    return [one for one in found if not one.sites or not is_echo(one)]
+
+
+def _of_rank(record: Record, *, went_well: bool) -> list[Found]:
+    """What the rank has found itself, and what it ended by."""
+    events = [event for event in record.events if event[0] == "find"]
+    if not went_well and not record.complete:
+        events += [event for event in record.events if event[0] == "raised"][-1:]
+    return [
+        Found(kind, text, tuple(record.site(*site) for site in sites))
+        for _, kind, text, sites in events
+    ]

@@ -1,0 +1,250 @@
+"""Collective calls: members that make different ones, or give them different arguments."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from ompy.check.findings import Found
+from ompy.check.logs import Comm, Record
+from ompy.check.operations import EXCHANGES, FROM_ROOT, REDUCTIONS, ROOTED, stem_of
+from ompy.check.signatures import Signature, elements, first_difference, text
+
+
+class Call(NamedTuple):
+    """One member's call.
+
+    Attributes:
+        record: where it stands.
+        comm: its communicator.
+        sends, receives: signatures, as `record.py` has them.
+    """
+
+    record: Record
+    comm: Comm
+    site: int
+    call: str
+    kind: str
+    root: int
+    op: str
+    sends: Any
+    receives: Any
+
+    @property
+    def where(self) -> dict[str, Any]:
+        """Its site."""
+        return self.record.site(self.site, self.call)
+
+
+def calls_by_comm(records: Mapping[int, Record]) -> dict[str, dict[int, list[Call]]]:
+    """The collective calls of each communicator's members, in their order."""
+    found: dict[str, dict[int, list[Call]]] = defaultdict(dict)
+    for rank, record in records.items():
+        for comm in record.comms.values():
+            if comm.key:
+                found[comm.key].setdefault(rank, [])
+        for event in record.events:
+            if event[0] == "coll":
+                site, call, number, *rest = event[1:]
+                comm_of = record.comms.get(number)
+                if comm_of is not None and comm_of.key:
+                    made = Call(record, comm_of, site, call, *rest[:-1])
+                    found[comm_of.key][rank].append(made)
+    return found
+
+
+def collective_findings(records: Mapping[int, Record]) -> list[Found]:
+    """What is wrong with them; of each communicator the first of each kind."""
+    over = {rank: record.complete for rank, record in records.items()}
+    found: list[Found] = []
+    for calls in calls_by_comm(records).values():
+        found += _of_comm(calls, over)
+    return found
+
+
+def _of_comm(calls: Mapping[int, list[Call]], over: Mapping[int, bool]) -> list[Found]:
+    members = sorted(calls)
+    if len(members) < 2:
+        return []
+    found: dict[str, Found] = {}
+    shortest = min(len(calls[rank]) for rank in members)
+    for number in range(shortest):
+        row = [calls[rank][number] for rank in members]
+        order = _different_calls(row, number)
+        if order is not None:
+            return [*found.values(), order]
+        for one in _different_arguments(row):
+            found.setdefault(one.kind, one)
+        if "root-mismatch" in found:
+            break
+    if not found and _all_known(calls, members):
+        ended = [rank for rank in members if len(calls[rank]) == shortest and over[rank]]
+        more = [rank for rank in members if len(calls[rank]) > shortest]
+        if ended and more:
+            found["collective-order"] = missing = _missing(calls, more, ended[0], shortest)
+            if not any(over[rank] for rank in more):
+                found["deadlock"] = _standing(missing, ended[0])
+    return list(found.values())
+
+
+def _standing(missing: Found, ended: int) -> Found:
+    """Those who wait for a member that has ended never go on."""
+    site = missing.sites[0]
+    message = (
+        f"rank {site['rank']} can never go on: {site['call']} waits for rank {ended}, which has "
+        "ended without that call. MPI 4.1, 6.14: all members make the same collective calls"
+    )
+    return Found("deadlock", message, missing.sites)
+
+
+def _all_known(calls: Mapping[int, list[Call]], members: list[int]) -> bool:
+    """Whether all members of the communicator have told."""
+    own = next((calls[rank][0].comm.own for rank in members if calls[rank]), [])
+    return set(own) <= set(members)
+
+
+def _different_calls(row: list[Call], number: int) -> Found | None:
+    by_kind: dict[str, list[Call]] = defaultdict(list)
+    for call in row:
+        by_kind[call.kind].append(call)
+    if len(by_kind) == 1:
+        return None
+    groups = sorted(by_kind.values(), key=len)
+    said = ", ".join(f"rank {call.record.rank} calls {call.kind}" for call in _one_of_each(groups))
+    message = (
+        f"collective call {number + 1} of {row[0].comm.name} is not the same in all members: "
+        f"{said}. MPI 4.1, 6.14: all members make the same collective calls in the same order"
+    )
+    return Found(
+        "collective-order", message, tuple(call.where for group in groups for call in group)
+    )
+
+
+def _one_of_each(groups: list[list[Call]]) -> Iterator[Call]:
+    for group in groups:
+        yield group[0]
+
+
+def _missing(
+    calls: Mapping[int, list[Call]], more: list[int], without: int, shortest: int
+) -> Found:
+    extra = [calls[rank][shortest] for rank in more]
+    message = (
+        f"{extra[0].kind}, collective call {shortest + 1} of {extra[0].comm.name}, is made by rank "
+        f"{extra[0].record.rank} and not by rank {without}. MPI 4.1, 6.14: all members make the "
+        "same collective calls in the same order"
+    )
+    return Found("collective-order", message, tuple(call.where for call in extra))
+
+
+def _different_arguments(row: list[Call]) -> Iterator[Found]:
+    stem = stem_of(row[0].kind)
+    between = row[0].comm.own != row[0].comm.members
+    if between:
+        return
+    if stem in ROOTED:
+        odd = _odd([call.root for call in row])
+        if odd:
+            said = " and ".join(f"{row[i].root} on rank {row[i].record.rank}" for i in odd[:4])
+            message = (
+                f"{row[0].kind}: the root is {said}. MPI 4.1, 6.1: all members name the same root"
+            )
+            yield Found("root-mismatch", message, tuple(row[i].where for i in odd))
+            return
+    odd = _odd([call.op for call in row]) if stem in REDUCTIONS else []
+    if odd:
+        said = " and ".join(f"{row[i].op} on rank {row[i].record.rank}" for i in odd[:4])
+        message = f"{row[0].kind}: the operation is {said}. MPI 4.1, 6.9: all give the same one"
+        yield Found("op-mismatch", message, tuple(row[i].where for i in odd))
+    yield from _different_data(stem, row)
+
+
+def _odd(values: list[Any]) -> list[int]:
+    """One place of each value, the rarest first; empty if all are the same."""
+    places: dict[Any, list[int]] = defaultdict(list)
+    for place, value in enumerate(values):
+        places[value].append(place)
+    if len(places) == 1:
+        return []
+    return [place for group in sorted(places.values(), key=len) for place in group]
+
+
+def _different_data(stem: str, row: list[Call]) -> Iterator[Found]:
+    for sender, sent, receiver, received in _meeting(stem, row):
+        if sent is None or received is None:
+            continue
+        difference = first_difference(sent, received)
+        if difference is not None and elements(sent) and elements(received):
+            yield Found(
+                "type-mismatch", _types(sender, sent, receiver, received), _both(sender, receiver)
+            )
+            return
+        if elements(sent) != elements(received):
+            yield Found(
+                "count-mismatch", _counts(sender, sent, receiver, received), _both(sender, receiver)
+            )
+            return
+
+
+def _both(one: Call, other: Call) -> tuple[dict[str, Any], ...]:
+    return (one.where, other.where)
+
+
+def _types(sender: Call, sent: Signature, receiver: Call, received: Signature) -> str:
+    return (
+        f"{sender.kind}: rank {sender.record.rank} gives {text(sent)}, rank {receiver.record.rank} "
+        f"{text(received)}. MPI 4.1, 6.1: the types have to agree"
+    )
+
+
+def _counts(sender: Call, sent: Signature, receiver: Call, received: Signature) -> str:
+    return (
+        f"{sender.kind}: rank {sender.record.rank} gives {text(sent)}, and rank "
+        f"{receiver.record.rank} has {text(received)} for it. MPI 4.1, 6.1: the amounts have to be "
+        "equal"
+    )
+
+
+Meeting = tuple[Call, Signature | None, Call, Signature | None]
+
+
+def _meeting(stem: str, row: list[Call]) -> Iterator[Meeting]:
+    """What is sent by one and received by another, pair by pair."""
+    by_rank = {call.comm.rank: call for call in row}
+    root = by_rank.get(row[0].root)
+    if stem in REDUCTIONS:
+        yield from ((call, call.sends, row[0], row[0].sends) for call in row)
+        for call in row:
+            for rank in range(len(row)):
+                yield call, _listed(call.receives, rank), row[0], _listed(row[0].receives, rank)
+    elif stem in ROOTED and root is not None:
+        yield from _with_root(stem, root, row)
+    elif stem in EXCHANGES:
+        for one in row:
+            for other in row:
+                sent = _part(one.sends, other.comm.rank)
+                yield one, sent, other, _part(other.receives, one.comm.rank)
+
+
+def _with_root(stem: str, root: Call, row: list[Call]) -> Iterator[Meeting]:
+    for call in row:
+        if stem == "bcast":
+            yield root, root.sends, call, call.sends
+        elif stem in FROM_ROOT:
+            yield root, _part(root.sends, call.comm.rank), call, call.receives
+        else:
+            yield call, call.sends, root, _part(root.receives, call.comm.rank)
+
+
+def _listed(side: Any, rank: int) -> Signature | None:
+    """The part of one rank, where a member gives one for each."""
+    return _part(side, rank) if isinstance(side, list) else None
+
+
+def _part(side: Any, rank: int) -> Signature | None:
+    """The part of one rank: a list has one for each."""
+    if isinstance(side, list):
+        return side[rank] if rank < len(side) else None
+    found: Signature | None = side
+    return found

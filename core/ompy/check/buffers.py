@@ -1,0 +1,304 @@
+"""Memory of pending operations: nobody may write what is being sent, nor touch what is received.
+
+Three ways to know: a checksum of what is sent, at the beginning and when it is complete; NumPy
+arrays that are not writeable meanwhile, so that the guilty line itself raises; and the lines of the
+program that run meanwhile (`lines.py`).
+"""
+
+from __future__ import annotations
+
+import sys
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from zlib import adler32
+
+from ompy.check.lines import LineWatch, Watched
+from ompy.check.record import program_frames
+from ompy.mpi.addresses import address_of
+from ompy.mpi.markers import InPlaceType
+from ompy.mpi.spec import message
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from ompy.check.checker import Checker
+    from ompy.check.requests import Entry
+
+RUNS: Final = 4096  # ranges of one message; arbitrary: of what has more nothing is known
+LARGEST: Final = 1 << 20  # bytes of an element with gaps; arbitrary, likewise
+FRAMES: Final = 8  # callers that are watched; arbitrary
+_WHY: Final = (
+    "MPI 4.1, 3.7.2: the memory of a pending operation belongs to MPI until the operation is "
+    "complete; wait for it first, or use other memory"
+)
+_WHY_IN_WINDOWS: Final = (
+    "MPI 4.1, 12.3: the buffer of an access to a window belongs to MPI until the access is "
+    "complete at its origin, by the epoch's end, a flush, or its request; synchronize first, or "
+    "use other memory"
+)
+
+
+class Region(NamedTuple):
+    """The memory of a message: a view, and ranges of bytes in it.
+
+    Attributes:
+        view: the memory.
+        base: its address.
+        runs: (begin, end) in it.
+    """
+
+    view: memoryview
+    base: int
+    runs: tuple[tuple[int, int], ...]
+
+    def digest(self) -> int:
+        """A checksum of what is in it."""
+        found = 0
+        for begin, end in self.runs:
+            found = adler32(self.view[begin:end], found)
+        return found
+
+    def overlaps(self, other: Region) -> bool:
+        """Whether a byte belongs to both."""
+        if not self.runs or not other.runs:
+            return False
+        ours, theirs = self._places(), other._places()
+        if ours[-1][1] <= theirs[0][0] or theirs[-1][1] <= ours[0][0]:
+            return False
+        left = right = 0
+        while left < len(ours) and right < len(theirs):
+            if ours[left][1] <= theirs[right][0]:
+                left += 1
+            elif theirs[right][1] <= ours[left][0]:
+                right += 1
+            else:
+                return True
+        return False
+
+    def _places(self) -> list[tuple[int, int]]:
+        return sorted((self.base + begin, self.base + end) for begin, end in self.runs)
+
+
+class Pending(NamedTuple):
+    """A message under way.
+
+    Attributes:
+        entry: its request.
+        at, call: where it was begun.
+        region: its memory.
+        writes: it is received into.
+        before: checksum of what is sent.
+        locked: the array that is not writeable meanwhile, or None.
+        watched: names whose lines are looked at.
+    """
+
+    entry: Entry
+    at: int
+    call: str
+    region: Region
+    writes: bool
+    before: int
+    locked: Any
+    watched: tuple[Watched, ...]
+
+    @property
+    def of_window(self) -> bool:
+        """Whether it is an access to a window."""
+        return self.entry.kind in {"access", "rma"}
+
+    @property
+    def why(self) -> str:
+        """What the standard says."""
+        return _WHY_IN_WINDOWS if self.of_window else _WHY
+
+
+def region_of(spec: Any) -> Region | None:
+    """The memory of a message; None where that is not known, or there is none."""
+    if spec is None or isinstance(spec, InPlaceType):
+        return None
+    try:
+        flags = getattr(spec, "flags", None)
+        if flags is not None and flags.c_contiguous and spec.nbytes:
+            view = memoryview(spec).cast("B")
+            return Region(view, spec.__array_interface__["data"][0], ((0, spec.nbytes),))
+        return _region_of_message(spec)
+    except Exception:
+        return None  # the call itself says what is wrong
+
+
+def _region_of_message(spec: Any) -> Region | None:
+    found = message(spec, writable=False).message
+    memory, origin, layout, count = found.memory, found.origin, found.layout, found.count
+    if not count or not layout.size:
+        return None
+    view, base = memoryview(memory), address_of(memory)
+    if layout.contiguous:
+        return Region(view, base, ((origin, origin + count * layout.size),))
+    if layout.size > LARGEST or count * len(layout.blocks) > RUNS:
+        return None
+    starts = [origin + place * layout.extent for place in range(count)]
+    runs = tuple((start + at, start + at + size) for start in starts for at, size in layout.blocks)
+    return Region(view, base, runs)
+
+
+def _is_whole(array: Any, region: Region) -> bool:
+    """Whether a message is all of what a name stands for: else other parts of that are free."""
+    try:
+        return memoryview(array).nbytes == sum(end - begin for begin, end in region.runs)
+    except (TypeError, BufferError, ValueError):
+        return False
+
+
+class Buffers:
+    """The memory that a rank's pending operations use.
+
+    Attributes:
+        lines: watches the lines that name such memory.
+    """
+
+    def __init__(self, checker: Checker) -> None:
+        self._checker = checker
+        self._pending: list[Pending] = []
+        self.lines = LineWatch()
+        self._locked: dict[int, tuple[Any, int]] = {}
+        self._told: set[tuple[int, int]] = set()
+
+    @property
+    def busy(self) -> bool:
+        """Whether any memory is in use."""
+        return bool(self._pending)
+
+    def begin_use(self, entry: Entry, spec: Any, *, writes: bool) -> None:
+        """An operation uses memory from now on."""
+        region = region_of(spec)
+        if region is None:
+            return
+        array = spec[0] if isinstance(spec, (list, tuple)) and spec else spec
+        watched = self._watch(entry, array, writes) if _is_whole(array, region) else ()
+        locked = None if writes else self._lock(array, region)
+        before = 0 if writes else region.digest()
+        self._pending.append(
+            Pending(entry, entry.at, entry.call, region, writes, before, locked, watched)
+        )
+
+    def used(self, at: int, call: str, spec: Any, *, writes: bool) -> None:
+        """A call uses memory now: not that of a pending receive, and if it writes of none."""
+        if not self._pending or spec is None:
+            return
+        region = region_of(spec)
+        if region is None:
+            return
+        for pending in self._pending:
+            if (writes or pending.writes) and pending.region.overlaps(region):
+                does = "receives into" if writes else "sends from"
+                holds = "received into" if pending.writes else "sent"
+                mine = f"memory that is being {holds} by a pending {pending.call}"
+                text = f"{call} {does} {mine}. {pending.why}"
+                self._find(text, at, call, pending)
+
+    def compare(self, at: int, call: str, sends: Any, receives: Any) -> None:
+        """A call sends from one buffer and receives into another: they may not overlap."""
+        ours, theirs = region_of(sends), region_of(receives)
+        if ours is not None and theirs is not None and ours.overlaps(theirs):
+            text = (
+                f"{call} sends from memory that it receives into. MPI 4.1, 6.2: buffers may not "
+                "overlap; MPI.IN_PLACE, or Sendrecv_replace, is for that"
+            )
+            self._checker.add_finding("invalid-argument", text, (at, call))
+
+    def end_use(self, entry: Entry, *, quietly: bool = False) -> None:
+        """An operation is complete: its memory is free."""
+        if not self._pending:
+            return
+        for pending in [each for each in self._pending if each.entry is entry]:
+            self._pending.remove(pending)
+            for watched in pending.watched:
+                self.lines.unwatch(watched)
+            self._unlock(pending.locked)
+            changed = not pending.writes and pending.region.digest() != pending.before
+            if changed and not quietly and (pending.at, pending.at) not in self._told:
+                text = (
+                    f"what {pending.call} sends was overwritten before the operation was complete. "
+                    f"{pending.why}"
+                )
+                self._find(text, pending.at, pending.call, pending)
+
+    def forget_all(self) -> None:
+        """All memory is free, and nothing has been told."""
+        for entry in [pending.entry for pending in self._pending]:
+            self.end_use(entry, quietly=True)
+        self._told.clear()
+
+    # NumPy arrays
+
+    def _lock(self, array: Any, region: Region) -> Any:
+        """Make an array that is sent whole not writeable; it, or None."""
+        flags = getattr(array, "flags", None)
+        if flags is None or not hasattr(flags, "writeable"):
+            return None
+        known = self._locked.get(id(array))
+        if known is not None:
+            self._locked[id(array)] = (array, known[1] + 1)
+            return array
+        if not flags.writeable or not _is_whole(array, region):
+            return None
+        flags.writeable = False
+        self._locked[id(array)] = (array, 1)
+        return array
+
+    def _unlock(self, array: Any) -> None:
+        if array is None:
+            return
+        _, count = self._locked[id(array)]
+        if count > 1:
+            self._locked[id(array)] = (array, count - 1)
+            return
+        del self._locked[id(array)]
+        try:
+            array.flags.writeable = True
+        except ValueError:
+            return  # its base was made read-only meanwhile, by the program
+
+    def written_while_locked(self, site: int) -> None:
+        """A line has tried to write an array that is being sent."""
+        for pending in self._pending:
+            if pending.locked is not None:
+                text = f"an array is written while {pending.call} sends it. {pending.why}"
+                self._find(text, site, "", pending)
+                return
+
+    # lines of the program
+
+    def _watch(self, entry: Entry, array: Any, writes: bool) -> tuple[Watched, ...]:
+        """Look at the lines of the functions that have a name for an array."""
+        found: list[Watched] = []
+        here = sys._getframe(2)  # noqa: SLF001 - its only name
+        for frame in islice(program_frames(here), FRAMES):
+            seen = self._seen(entry, writes)
+            found += self.lines.watch(frame, array, reads=writes, seen=seen)
+        return tuple(found)
+
+    def _seen(self, entry: Entry, receives: bool) -> Any:
+        def seen(frame: FrameType, name: str, stores: bool) -> None:
+            if self._checker.inside.on:
+                return
+            pending = next(
+                (p for p in self._pending if p.entry is entry and p.writes == receives), None
+            )
+            if pending is None:
+                return
+            site = self._checker.recorder.site(frame)
+            does = "written" if stores else "read"
+            holds = "receives into it" if receives else "sends it"
+            self._find(
+                f"{name} is {does} while {pending.call} {holds}. {pending.why}", site, "", pending
+            )
+
+        return seen
+
+    def _find(self, text: str, at: int, call: str, pending: Pending) -> None:
+        key = (at, pending.at)
+        if key not in self._told:
+            self._told |= {key, (pending.at, pending.at)}
+            kind = "rma-race" if pending.of_window else "buffer-in-use"
+            self._checker.add_finding(kind, text, (at, call), (pending.at, pending.call))

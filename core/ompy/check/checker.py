@@ -1,0 +1,198 @@
+"""What is known of one rank while it is checked, and how its handlers write it down."""
+
+# ruff: noqa: SLF001 - states are private to users, not to us
+
+from __future__ import annotations
+
+import sys
+import threading
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final
+from zlib import crc32
+
+from ompy.check.record import Recorder
+from ompy.data import errors
+from ompy.mpi.errors import MPIException
+
+if TYPE_CHECKING:
+    from ompy.check.buffers import Buffers
+    from ompy.check.requests import Requests
+
+# the class of finding of an error class; what is not here says nothing of the program
+CLASSES: Final = {
+    **dict.fromkeys(
+        (
+            "BUFFER", "COUNT", "TYPE", "TAG", "COMM", "RANK", "ROOT", "GROUP", "OP", "TOPOLOGY",
+            "DIMS", "ARG", "REQUEST", "WIN", "INFO", "KEYVAL", "BASE", "SIZE", "DISP", "LOCKTYPE",
+            "RMA_RANGE", "RMA_ATTACH", "RMA_SHARED", "RMA_FLAVOR", "ASSERT", "NOT_SAME", "AMODE",
+            "INFO_KEY", "INFO_VALUE", "SESSION", "ERRHANDLER",
+        ),
+        "invalid-argument",
+    ),
+    "RMA_SYNC": "epoch",
+    "RMA_CONFLICT": "rma-race",
+    "TRUNCATE": "count-mismatch",
+}  # fmt: skip
+BY_CODE: Final = {
+    getattr(errors, f"ERR_{name}"): found
+    for name, found in CLASSES.items()
+    if hasattr(errors, f"ERR_{name}")
+}
+CHAPTERS: Final = {
+    "invalid-argument": "MPI 4.1, 2.4: arguments have to be valid",
+    "epoch": "MPI 4.1, 12.5: accesses need an epoch, and epochs begin and end in pairs",
+    "rma-race": "MPI 4.1, 12.7",
+    "count-mismatch": "MPI 4.1, 3.2.4: a message may not be longer than the receive",
+    "request-lifecycle": "MPI 4.1, 3.7 and 3.9",
+    "deadlock": "MPI 4.1, 11.2.2: who has ended does nothing that others could wait for",
+}
+
+
+class Inside(threading.local):
+    """Whether this thread is in a call of the API: what that calls itself is no call of a user."""
+
+    on = False
+
+
+class Checker:
+    """One rank's.
+
+    Attributes:
+        recorder: the record.
+        rank: of the job.
+        inside: see `Inside`.
+        mark: of methods that have a handler in front.
+        site: gives a line of the program its number.
+        requests: those under way.
+        buffers: memory in use by them.
+        comms: by state's id, a communicator's number and its state, kept as long as it lives.
+        synchronous: standard sends wait for their receives.
+        handles: what has to be freed: by state's id, (what it is, site, call, state).
+    """
+
+    requests: Requests
+    buffers: Buffers
+
+    def __init__(self, recorder: Recorder, rank: int) -> None:
+        self.recorder = recorder
+        self.rank = rank
+        self.inside = Inside()
+        self.mark = "ompy_checked"
+        self.site = recorder.site
+        self.synchronous = False
+        self.comms: dict[int, tuple[int, Any]] = {}
+        self.handles: dict[int, tuple[str, int, str, Any]] = {}
+        self._keys: dict[tuple[Any, ...], int] = {}
+        self._last = 0
+
+    def number(self) -> int:
+        """A number that nothing else has here."""
+        self._last += 1
+        return self._last
+
+    def write_event(self, *event: Any) -> None:
+        """Add to the record."""
+        self.recorder.write_event(event)
+
+    def add_finding(self, kind: str, message: str, *sites: tuple[int, str]) -> None:
+        """Something is wrong.
+
+        Args:
+            kind: its class.
+            message: what, why, and what would be right.
+            sites: lines with the call made there.
+        """
+        self.recorder.write_event(("find", kind, message, sites))
+
+    def comm(self, handle: Any) -> int:
+        """The number of a communicator; 0 for a null handle."""
+        state = handle._inner
+        if state is None:
+            return 0
+        known = self.comms.get(id(state))
+        if known is None:
+            known = self.comms[id(state)] = (self.number(), state)
+            self._tell_comm(known[0], state.communicator)
+        return known[0]
+
+    def _tell_comm(self, number: int, communicator: Any) -> None:
+        members = [proc.rank for proc in communicator.procs]
+        own = [proc.rank for proc in communicator.own]
+        every = sorted({*members, *own})
+        worlds = {proc.world for proc in (*communicator.procs, *communicator.own)}
+        base = (communicator.context_id, tuple(every), len(worlds))
+        count = self._keys[base] = self._keys.get(base, 0) + 1
+        digest = crc32(",".join(map(str, every)).encode())
+        key = f"{communicator.context_id}:{digest}:{count}" if len(worlds) == 1 else ""
+        self.write_event("comm", number, key, communicator.name, communicator.rank, members, own)
+
+    def forget_comm(self, state: Any) -> None:
+        """It is freed."""
+        self.comms.pop(id(state), None)
+
+    def hold(self, what: str, at: int, call: str, state: Any) -> None:
+        """Something that has to be freed was made."""
+        if state is not None:
+            self.handles.setdefault(id(state), (what, at, call, state))
+
+    def release(self, state: Any) -> None:
+        """It was freed."""
+        self.handles.pop(id(state), None)
+
+    # a process that runs one program after the other, as a notebook's
+
+    def begin_anew(self) -> None:
+        """Begin the record again, as if nothing had been; `rank.begin_anew` has the rest."""
+        self.requests.forget_all()
+        self.buffers.forget_all()
+        self.comms.clear()
+        self.handles.clear()
+        self._keys.clear()
+        self.recorder.begin_anew()
+
+    def is_idle(self) -> bool:
+        """Whether nothing is there that a new record would have to know of."""
+        windows = any(what == "window" for what, *_ in self.handles.values())
+        return self.requests.are_none() and not windows
+
+    # errors
+
+    def failed(self, at: int, call: str, problem: MPIException) -> None:
+        """A call has ended with an error."""
+        code = problem.Get_error_class()
+        kind = BY_CODE.get(code)
+        if code == errors.ERR_REQUEST and "active" in problem.detail:
+            kind = "request-lifecycle"
+        if code == errors.ERR_PROC_FAILED and "finalized" in problem.detail:
+            kind = "deadlock"  # elsewhere this waits for ever
+        if kind is not None:
+            why = CHAPTERS.get(kind, "")
+            self._refused(kind, f"{call}: {problem.detail or problem}. {why}", at, call)
+
+    def raised(self, at: int, call: str, problem: Exception) -> None:
+        """A call has raised an error of Python's."""
+        text = f"{call}: {type(problem).__name__}: {problem}. {CHAPTERS['invalid-argument']}"
+        self._refused("invalid-argument", text, at, call)
+
+    def _refused(self, kind: str, text: str, at: int, call: str) -> None:
+        """It is a finding if the program ends by it: a program may also try, and go on."""
+        self.write_event("raised", kind, text, ((at, call),))
+
+    def uncaught(self, problem: BaseException, traceback: TracebackType | None) -> None:
+        """An exception ends the program."""
+        if isinstance(problem, ValueError) and "read-only" in str(problem):
+            while traceback is not None and traceback.tb_next is not None:
+                traceback = traceback.tb_next
+            if traceback is not None:
+                self.buffers.written_while_locked(self.recorder.site(traceback.tb_frame))
+
+
+def watch_uncaught(checker: Checker) -> None:
+    """Have an exception that ends the program looked at first."""
+    previous = sys.excepthook
+
+    def hook(kind: Any, value: Any, traceback: Any) -> None:
+        checker.uncaught(value, traceback)
+        previous(kind, value, traceback)
+
+    sys.excepthook = hook

@@ -1,0 +1,222 @@
+"""Collective calls: which, and with what arguments, for `analysis/collectives.py`.
+
+What each member sends to, and receives from, each other one is a signature: one for all of them, or
+a list by rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from inspect import signature as parameters_of
+from typing import Any, Final
+
+from ompy.check.checker import Checker
+from ompy.check.messages import whole
+from ompy.check.operations import REDUCTIONS, stem_of
+from ompy.check.signatures import OBJECT, Signature, of_elements, of_message, of_type, repeated
+from ompy.mpi.markers import InPlaceType
+from ompy.mpi.spec import even_blocks, typed_blocks, vector_blocks
+
+Handler = Callable[..., Any]
+Side = Signature | list[Signature | None] | None
+_BUFFERS: Final = (
+    "Barrier", "Bcast", "Gather", "Gatherv", "Scatter", "Scatterv", "Allgather", "Allgatherv",
+    "Alltoall", "Alltoallv", "Alltoallw", "Reduce", "Allreduce", "Reduce_scatter_block",
+    "Reduce_scatter", "Scan", "Exscan", "Neighbor_allgather", "Neighbor_allgatherv",
+    "Neighbor_alltoall", "Neighbor_alltoallv", "Neighbor_alltoallw",
+)  # fmt: skip
+_OBJECTS: Final = (
+    "barrier", "bcast", "gather", "scatter", "allgather", "alltoall", "reduce", "allreduce",
+    "scan", "exscan", "neighbor_allgather", "neighbor_alltoall",
+)  # fmt: skip
+
+
+def _in_place(spec: Any) -> bool:
+    return spec is None or isinstance(spec, InPlaceType)
+
+
+def _even(spec: Any, ranks: int) -> Signature | None:
+    """The part of each rank in a buffer of equal parts."""
+    if _in_place(spec):
+        return None
+    dtype = getattr(spec, "dtype", None)
+    if dtype is not None and dtype.kind in "iufcb" and ranks and spec.size % ranks == 0:
+        return ((f"{dtype.kind}{dtype.itemsize}", int(spec.size) // ranks),), 1
+    try:
+        found = even_blocks(spec, False, ranks)
+    except Exception:
+        return None  # the call itself says what is wrong
+    return of_elements(found.datatype, found.blocks.counts[0])
+
+
+def _parts(spec: Any, ranks: int) -> list[Signature | None] | None:
+    """The part of each rank in a buffer with counts."""
+    if _in_place(spec):
+        return None
+    try:
+        found = vector_blocks(spec, False, ranks)
+    except Exception:
+        return None
+    return [of_elements(found.datatype, count) for count in found.blocks.counts]
+
+
+def _typed_parts(spec: Any, ranks: int) -> list[Signature | None] | None:
+    """The part of each rank, with a datatype of its own."""
+    if _in_place(spec):
+        return None
+    try:
+        counts = typed_blocks(spec, False, ranks).counts
+        types = [each._inner for each in spec[-1]]  # noqa: SLF001 - private to users, not to us
+    except Exception:
+        return None
+    found: list[Signature | None] = []
+    for state, count in zip(types, counts, strict=False):
+        runs, times = of_type(state)
+        found.append(repeated(runs, times * count))
+    return found
+
+
+def _one(spec: Any, _ranks: int) -> Signature | None:
+    """The same for every rank, or for the root."""
+    return of_message(spec)
+
+
+# how each call's buffers are read, by its stem; the root alone has parts in the rooted ones
+_SENT: Final[dict[str, Callable[[Any, int], Side]]] = {
+    **dict.fromkeys(("gather", "gatherv", "allgather", "allgatherv"), _one),
+    "scatter": _even,
+    "scatterv": _parts,
+    "alltoall": _even,
+    "alltoallv": _parts,
+    "alltoallw": _typed_parts,
+}
+_RECEIVED: Final[dict[str, Callable[[Any, int], Side]]] = {
+    **dict.fromkeys(("scatter", "scatterv"), _one),
+    **dict.fromkeys(("gather", "allgather", "alltoall"), _even),
+    **dict.fromkeys(("gatherv", "allgatherv", "alltoallv"), _parts),
+    "alltoallw": _typed_parts,
+}
+
+
+def _counted(sent: Signature | None, counts: Any) -> Side:
+    """The parts of a result that is handed out, by the counts that a member gives."""
+    if sent is None or not isinstance(counts, (list, tuple)) or len(sent[0]) != 1:
+        return None
+    letter = sent[0][0][0]
+    return [(((letter, whole(count)),), 1) for count in counts]
+
+
+def _sides(stem: str, size: int, given: dict[str, Any], rank: int) -> tuple[Side, Side]:
+    """What is sent and received, by a call's stem in small letters, as `allgatherv`."""
+    send, receive = given.get("sendbuf"), given.get("recvbuf")
+    if stem == "bcast":
+        return of_message(given.get("buf")), None
+    if stem in REDUCTIONS:
+        sent = of_message(receive if _in_place(send) else send)
+        return sent, _counted(sent, given.get("recvcounts"))
+    if stem not in _SENT:
+        return None, None
+    elsewhere = "root" in given and whole(given["root"]) != rank
+    sends = None if elsewhere and stem.startswith("scatter") else _SENT[stem](send, size)
+    receives = None if elsewhere and stem.startswith("gather") else _RECEIVED[stem](receive, size)
+    return sends, receives
+
+
+def _op_text(op: Any) -> str:
+    """An operation as people know it; what has no name is the program's own."""
+    if op is None:
+        return ""
+    name = getattr(op, "_name", "")
+    if name:
+        return str(name)
+    return getattr(op, "__name__", "") or "an operation of the program"
+
+
+def _touch(check: Checker, at: int, call: str, comm: Any, given: dict[str, Any]) -> None:
+    """Its buffers may be in use by an operation that is pending, or by itself."""
+    if given.get("sendbuf") is not None and given.get("recvbuf") is not None:
+        check.buffers.compare(at, call, given["sendbuf"], given["recvbuf"])
+    if check.buffers.busy:
+        check.buffers.used(at, call, given.get("sendbuf"), writes=False)
+        check.buffers.used(at, call, given.get("recvbuf"), writes=True)
+        check.buffers.used(at, call, given.get("buf"), writes=not _is_root(comm, given))
+
+
+def _is_root(comm: Any, given: dict[str, Any]) -> bool:
+    """Whether this rank is the root: of a bcast it only gives."""
+    state = comm._inner  # noqa: SLF001 - private to users, not to us
+    return state is not None and whole(given.get("root", -1)) == state.communicator.rank
+
+
+def _call(name: str) -> Handler:
+    """The handler of a collective call, in any of its forms."""
+    objects = name[0].islower() and name not in {"barrier", "ibarrier"}
+    nonblocking = name[0] in "Ii" and name[1:].lower() in _STEMS
+    persistent = name.endswith("_init")
+    stem = stem_of(name)
+    names: list[str] = []
+
+    def handler(
+        check: Checker, at: int, call: str, original: Any, comm: Any, *args: Any, **named: Any
+    ) -> Any:
+        if not names:
+            names.extend(list(parameters_of(original).parameters)[1:])
+        given = {**dict(zip(names, args, strict=False)), **named}
+        if "root" in names:
+            given.setdefault("root", 0)
+        number = check.comm(comm)
+        request = check.number() if nonblocking or persistent else 0
+        _write(check, at, call, comm, number, (name, stem), given, objects, request)
+        if not objects:
+            _touch(check, at, call, comm, given)
+        result = original(comm, *args, **named)
+        _begun(check, at, call, result, comm, given, request, persistent)
+        return result
+
+    return handler
+
+
+def _write(
+    check: Checker, at: int, call: str, comm: Any, number: int, names: tuple[str, str],
+    given: dict[str, Any], objects: bool, request: int,
+) -> None:  # fmt: skip
+    name, stem = names
+    sends: Side = OBJECT if objects and stem != "barrier" else None
+    receives: Side = None
+    if not objects and number:
+        state = comm._inner  # noqa: SLF001 - private to users, not to us
+        sends, receives = _sides(stem, state.communicator.size, given, state.communicator.rank)
+    op = ""
+    if stem in REDUCTIONS:
+        op = _op_text(given.get("op")) or "SUM"
+    root = whole(given["root"]) if "root" in given else -1
+    kind = "Barrier" if name == "barrier" else name
+    check.write_event("coll", at, call, number, kind, root, op, sends, receives, request)
+
+
+def _begun(
+    check: Checker, at: int, call: str, result: Any, comm: Any, given: dict[str, Any],
+    request: int, persistent: bool,
+) -> None:  # fmt: skip
+    """A nonblocking or persistent call has given a request."""
+    if not request or not hasattr(result, "_inner"):
+        return
+    if persistent:
+        check.requests.prepared(result, at, call, ("coll",), None)
+        return
+    entry = check.requests.begun(result, at, call, "coll")
+    entry.number = request
+    check.buffers.begin_use(entry, given.get("sendbuf"), writes=False)
+    check.buffers.begin_use(entry, given.get("recvbuf"), writes=True)
+    check.buffers.begin_use(entry, given.get("buf"), writes=not _is_root(comm, given))
+
+
+_STEMS: Final = frozenset(name.lower() for name in (*_BUFFERS, *_OBJECTS))
+_NAMES: Final = (
+    *_BUFFERS,
+    *(f"I{name.lower()}" for name in _BUFFERS),
+    *(f"{name}_init" for name in _BUFFERS),
+    *_OBJECTS,
+    *(f"i{name}" for name in _OBJECTS),
+)
+HANDLERS: Final[dict[str, Handler]] = {name: _call(name) for name in _NAMES}

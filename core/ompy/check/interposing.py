@@ -1,0 +1,126 @@
+"""Puts handlers in front of the API's methods: as a profiling library does (MPI 4.1, 15.2).
+
+A handler gets the observer (the checker, or who traces calls), the site of the call, its name, the
+method and the call's arguments; it makes the call, writes it down, and gives what the call gave.
+What a call calls itself goes straight to the methods.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from functools import update_wrapper
+from types import FrameType
+from typing import Any, Protocol
+
+from ompy.mpi.errors import MPIException
+
+Handler = Callable[..., Any]
+
+
+class Inside(Protocol):
+    """Whether the calling thread is in a call already."""
+
+    on: bool
+
+
+class Observer(Protocol):
+    """Whose handlers they are.
+
+    Attributes:
+        inside: of the calling thread.
+        mark: of methods that have a handler of this observer's in front.
+    """
+
+    @property
+    def inside(self) -> Inside:
+        """Of the calling thread."""
+
+    @property
+    def mark(self) -> str:
+        """Of methods that have a handler of this observer's in front."""
+
+    def site(self, frame: FrameType | None) -> Any:
+        """The line of the program that a call was made in."""
+
+    def failed(self, at: Any, call: str, problem: MPIException) -> None:
+        """A call has ended with an error."""
+
+    def raised(self, at: Any, call: str, problem: Exception) -> None:
+        """A call has raised an error of Python's."""
+
+
+def plain(_checker: Observer, _at: Any, _call: str, original: Any, *args: Any, **named: Any) -> Any:
+    """The handler of a call of which only errors matter."""
+    return original(*args, **named)
+
+
+def interposed(checker: Observer, call: str, original: Any, handler: Handler) -> Any:
+    """A function that has a handler make a call."""
+    inside, site = checker.inside, checker.site
+
+    def method(*args: Any, **named: Any) -> Any:
+        if inside.on:
+            return original(*args, **named)
+        inside.on = True
+        at = site(sys._getframe().f_back)  # noqa: SLF001 - its only name
+        try:
+            return handler(checker, at, call, original, *args, **named)
+        except MPIException as problem:
+            checker.failed(at, call, problem)
+            raise
+        except Exception as problem:
+            checker.raised(at, call, problem)
+            raise
+        finally:
+            inside.on = False
+
+    return update_wrapper(method, original)
+
+
+def interpose_class(
+    checker: Observer,
+    kind: type,
+    prefix: str,
+    handlers: Mapping[str, Handler],
+    others: Handler | None = plain,
+) -> None:
+    """Put handlers in front of the public methods of a class, and of what it is made of.
+
+    Args:
+        checker: the rank's.
+        kind: a class of handles.
+        prefix: of the names that calls have in reports, as "comm.".
+        handlers: by method.
+        others: of the other methods, whose errors only are looked at; None to leave them alone.
+    """
+    for base in kind.__mro__:
+        if not base.__module__.startswith("ompy.mpi") or base.__name__ == "Handle":
+            continue
+        for name, value in list(vars(base).items()):
+            handler = handlers.get(name, others)
+            if name.startswith("_") or handler is None:
+                continue
+            made = _method(checker, prefix + name, value, handler)
+            if made is not None:
+                setattr(base, name, made)
+    inherited = getattr(kind, "free", None)  # of all handles, so their base has it
+    if "free" in handlers and not getattr(inherited, "ompy_checked", False):
+        kind.free = _method(checker, f"{prefix}free", inherited, handlers["free"])  # type: ignore[attr-defined]
+
+
+def _method(checker: Observer, call: str, value: Any, handler: Handler) -> Any:
+    if isinstance(value, (property, staticmethod, type)):
+        return None
+    inner = value.__func__ if isinstance(value, classmethod) else value
+    if not callable(inner) or getattr(inner, checker.mark, False):
+        return None
+    made = interposed(checker, call, inner, handler)
+    setattr(made, checker.mark, True)
+    return classmethod(made) if isinstance(value, classmethod) else made
+
+
+def interpose_functions(checker: Observer, module: Any, handlers: Mapping[str, Handler]) -> None:
+    """Put handlers in front of functions of the module `MPI`."""
+    for name, handler in handlers.items():
+        setattr(module, name, interposed(checker, f"MPI.{name}", getattr(module, name), handler))

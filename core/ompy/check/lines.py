@@ -1,0 +1,181 @@
+"""Watches which lines of the program run while memory of theirs is in use by a pending operation.
+
+NumPy and the interpreter do not say when an array is read. But the program's lines do: while an
+operation is pending, each line that runs in a function that has a name for its memory is looked at
+for that name (`uses.py`). Lines that call MPI with it are left to the calls. Of an array of which
+only a part is in a message, the parts that a line uses are compared with it.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any, Final
+
+from ompy.check.program_source import is_plain
+from ompy.check.uses import Parts, Uses, uses_of
+
+WORK: Final = 10_000  # of finding out whether two arrays share memory; arbitrary
+
+Seen = Callable[[FrameType, str, bool], Any]
+Follower = Callable[[FrameType], bool]
+
+
+class Watched:
+    """One name of a frame, while its memory is in use.
+
+    Attributes:
+        name: as the function has it.
+        holder: what the name stands for: the memory, or an array of which that is a part.
+        memory: of the message.
+        reads: reading it is wrong, too.
+        seen: told of a line that uses it: the frame, the name, whether it stores.
+    """
+
+    def __init__(self, name: str, holder: Any, memory: Any, reads: bool, seen: Seen) -> None:
+        self.name = name
+        self.holder = holder
+        self.memory = memory
+        self.reads = reads
+        self.seen = seen
+
+    def is_touched(self, frame: FrameType, parts: Parts) -> bool:
+        """Whether any of these parts is of the memory."""
+        if not parts or value_of(frame, self.name) is not self.holder:
+            return False
+        if self.holder is self.memory:
+            return True
+        return any(part is None or self._shares(frame, part) for part in parts)
+
+    def _shares(self, frame: FrameType, part: ast.expr) -> bool:
+        if not is_plain(part):
+            return False
+        try:
+            code = compile(ast.Expression(body=part), "<index>", "eval")
+            names = {**frame.f_globals, **frame.f_locals}
+            index = eval(code, {"__builtins__": {}}, names)  # noqa: S307 - plain nodes: see above
+            view = self.holder[_as_slices(index)]
+            return bool(sys.modules["numpy"].shares_memory(view, self.memory, max_work=WORK))
+        except Exception:
+            return False  # the line itself says what is wrong with it
+
+
+def _as_slices(index: Any) -> Any:
+    """An index whose result is a part of the array, never a copy of an element."""
+    if isinstance(index, tuple):
+        return tuple(_as_slices(each) for each in index)
+    if hasattr(index, "__index__") and not isinstance(index, bool):
+        number = index.__index__()
+        return slice(number, number + 1 or None)
+    return index
+
+
+class LineWatch:
+    """The frames of a rank that are watched."""
+
+    def __init__(self) -> None:
+        self._frames: dict[int, tuple[FrameType, list[Watched]]] = {}
+        self._followed: dict[int, tuple[FrameType, Follower]] = {}
+        self._on = False
+
+    def watch(self, frame: FrameType, memory: Any, *, reads: bool, seen: Seen) -> list[Watched]:
+        """Watch the names that a frame has for some memory; none where that is not possible."""
+        if not self._on and sys.gettrace() is not None:
+            return []  # a debugger's, or coverage's
+        uses = uses_of(frame.f_code)
+        found = [
+            Watched(name, holder, memory, reads, seen)
+            for name, holder in _names_for(frame, memory)
+            if uses.uses(name, reads=reads)
+        ]
+        if found:
+            self._frames.setdefault(id(frame), (frame, []))[1].extend(found)
+            self._trace(frame)
+        return found
+
+    def follow(self, frame: FrameType, told: Follower) -> None:
+        """Tell of each line of a frame before it is looked at for names, until that gives False."""
+        if self._on or sys.gettrace() is None:
+            self._followed[id(frame)] = (frame, told)
+            self._trace(frame)
+
+    def _trace(self, frame: FrameType) -> None:
+        frame.f_trace = self._line
+        frame.f_trace_lines = True
+        if not self._on:
+            self._on = True
+            sys.settrace(_none)
+
+    def _untrace(self, frame: FrameType) -> None:
+        """Trace a frame no more, if nothing is to be known of it."""
+        if id(frame) not in self._frames and id(frame) not in self._followed:
+            frame.f_trace = None
+        if self._on and not self._frames and not self._followed:
+            self._on = False
+            sys.settrace(None)
+
+    def unwatch(self, found: Watched) -> None:
+        """Its memory is free."""
+        for key, (frame, watched) in list(self._frames.items()):
+            if found in watched:
+                watched.remove(found)
+                if not watched:
+                    del self._frames[key]
+                    self._untrace(frame)
+
+    def _line(self, frame: FrameType, event: str, _: Any) -> Any:
+        followed = self._followed.get(id(frame))
+        if followed is not None and event == "line" and not followed[1](frame):
+            del self._followed[id(frame)]
+            self._untrace(frame)
+        watched = self._frames.get(id(frame))
+        if watched is None:
+            return self._line if id(frame) in self._followed else None
+        if event == "line":
+            _look_at_line(frame, uses_of(frame.f_code), watched[1])
+        return self._line
+
+
+def _look_at_line(frame: FrameType, uses: Uses, watched: list[Watched]) -> None:
+    stored = uses.stored.get(frame.f_lineno, {})
+    read = uses.read.get(frame.f_lineno, {})
+    if not stored and not read:
+        return
+    for each in list(watched):
+        if each.is_touched(frame, stored.get(each.name, [])):
+            each.seen(frame, each.name, True)
+        elif each.reads and each.is_touched(frame, read.get(each.name, [])):
+            each.seen(frame, each.name, False)
+
+
+def names_of(frame: FrameType) -> list[tuple[str, Any]]:
+    """All names of a frame, also as attributes of `self`, with what they stand for."""
+    names = frame.f_locals
+    of_self = getattr(names.get("self"), "__dict__", {})
+    return [*names.items(), *((f"self.{name}", value) for name, value in of_self.items())]
+
+
+def _names_for(frame: FrameType, memory: Any) -> Iterator[tuple[str, Any]]:
+    """The names that a frame has for some memory, or for an array that it is a part of."""
+    base = getattr(memory, "base", None)
+    for name, value in names_of(frame):
+        if value is memory or (base is not None and _is_of_base(value, base)):
+            yield name, value
+
+
+def _is_of_base(value: Any, base: Any) -> bool:
+    """Whether an array is the one that a part was taken of, or another part of that."""
+    return value is base or (hasattr(value, "dtype") and getattr(value, "base", None) is base)
+
+
+def value_of(frame: FrameType, name: str) -> Any:
+    """What a frame has under a name, which may be that of an attribute; None for nothing."""
+    first, _, attribute = name.partition(".")
+    value = frame.f_locals.get(first)
+    return getattr(value, "__dict__", {}).get(attribute) if attribute else value
+
+
+def _none(_frame: FrameType, _event: str, _: Any) -> None:
+    """No new frame is traced."""

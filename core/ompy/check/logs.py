@@ -1,0 +1,117 @@
+"""Reads the records of a job's ranks."""
+
+from __future__ import annotations
+
+import marshal
+import os
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from ompy.check.record import EVENTS, HEADER
+
+SUFFIX: Final = ".calls"
+
+
+class Place(NamedTuple):
+    """A line of the program."""
+
+    file: str
+    line: int
+    function: str
+
+
+class Comm(NamedTuple):
+    """A communicator, as one of its members has it.
+
+    Attributes:
+        key: the same in all members; empty where members are of other jobs.
+        name: for people.
+        rank: of this process in its own group.
+        members: ranks of the job that messages are for, by rank in the communicator.
+        own: this process's group.
+    """
+
+    key: str
+    name: str
+    rank: int
+    members: list[int]
+    own: list[int]
+
+
+class Record:
+    """What one rank has written.
+
+    Attributes:
+        rank: of the job.
+        events: entries in their order, sites and communicators left out.
+        places: lines by number.
+        comms: communicators by number.
+        complete: it began to finalize, and all was written.
+        threads: several threads made calls: their order is not known.
+    """
+
+    def __init__(self, rank: int) -> None:
+        self.rank = rank
+        self.events: list[tuple[Any, ...]] = []
+        self.places: dict[int, Place] = {}
+        self.comms: dict[int, Comm] = {}
+        self.complete = False
+        self.threads = False
+
+    def take_event(self, event: tuple[Any, ...]) -> None:
+        """Take an entry in."""
+        match event:
+            case ("site", number, file, line, function):
+                self.places[number] = Place(file, line, function)
+            case ("comm", number, *rest):
+                self.comms[number] = Comm(*rest)
+            case ("end",):
+                self.complete = True
+                self.events.append(event)
+            case ("threads",):
+                self.threads = True
+            case ("cut",):
+                self.complete = False
+                self.events.append(event)
+            case _:
+                self.events.append(event)
+
+    def site(self, number: int, call: str) -> dict[str, Any]:
+        """A site as reports have it."""
+        place = self.places.get(number, Place("", 0, ""))
+        return {"rank": self.rank, "file": place.file, "line": place.line, "call": call}
+
+
+def read_records(directory: str) -> dict[int, Record]:
+    """The records of a folder, by rank; what cannot be read any further ends there."""
+    found = {}
+    for path in sorted(Path(directory).glob(f"rank-*{SUFFIX}")):
+        number = path.name.removeprefix("rank-").removesuffix(SUFFIX)
+        if number.isdecimal():
+            found[int(number)] = read_record(path, int(number))
+    return found
+
+
+def read_record(path: str | os.PathLike[str], rank: int) -> Record:
+    """One record."""
+    record, data, at = Record(rank), Path(path).read_bytes(), 0
+    while at + HEADER <= len(data):
+        size = int.from_bytes(data[at : at + HEADER], "little")
+        at += HEADER
+        if not size or at + size > len(data):
+            break
+        try:
+            event = marshal.loads(data[at : at + size])  # noqa: S302 - our own ranks wrote it
+        except (ValueError, EOFError, TypeError):
+            break
+        if not _is_whole(event):
+            break
+        record.take_event(event)
+        at += size
+    return record
+
+
+def _is_whole(event: object) -> bool:
+    if not isinstance(event, tuple) or not event or event[0] not in EVENTS:
+        return False
+    return len(event) == len(EVENTS[event[0]]) + 1

@@ -1,0 +1,397 @@
+"""Messages: what each call sends or receives, for `analysis/messages.py` and its like."""
+
+# ruff: noqa: SLF001 - states are private to users, not to us
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Final
+from zlib import crc32
+
+from ompy.check.checker import Checker
+from ompy.check.record import ADDS, ASKED, REFUSED
+from ompy.check.signatures import OBJECT, Signature, of_message
+from ompy.data.constants import ANY_SOURCE, ANY_TAG, PROC_NULL
+from ompy.data.errors import ERR_TRUNCATE
+from ompy.mpi.errors import MPIException
+from ompy.mpi.status import Status
+
+Handler = Callable[..., Any]
+STANDARD: Final = "standard"
+# of sends, by the letter in their names
+_MODES: Final = {"": STANDARD, "b": "buffered", "s": "synchronous", "r": "ready"}
+Got = tuple[int, int, int, int, int]
+_JOINED: Final = (str, bytes, list, tuple)  # what + puts one behind the other
+_ARRIVED: Final = re.compile(r"from rank (\d+) with tag (\d+)")  # in errors of messages
+_DIGESTED: Final = 1 << 16  # bytes of a message; arbitrary: what differs mostly does so early
+
+
+def whole(value: Any) -> int:
+    """A rank or a tag as a plain number; a wrong one is the call's to refuse."""
+    try:
+        return int(value)
+    except (TypeError, ValueError, OverflowError):
+        return PROC_NULL
+
+
+def digest(received: Any) -> int:
+    """A number that equal contents have in common; -1 where it cannot be known."""
+    try:
+        if isinstance(received, (list, tuple)) and received and hasattr(received[0], "dtype"):
+            received = received[0]
+        if hasattr(received, "dtype") or isinstance(received, (bytes, bytearray, memoryview)):
+            return crc32(memoryview(received).cast("B")[:_DIGESTED])
+        return crc32(repr(received)[:_DIGESTED].encode())
+    except Exception:
+        return -1
+
+
+def says_source(received: Any, source: int) -> bool:
+    """Whether an object has its sender's rank in it, so that the program need not ask."""
+    if isinstance(received, dict):
+        received = (*received.keys(), *received.values())
+    if not isinstance(received, (list, tuple)):
+        return False
+    return any(type(each) is int and each == source for each in received)
+
+
+def got_of(status: Status, asked: bool, received: Any, wanted: int) -> Got:
+    """What a receive has got: source, tag, bytes, what is known of it (`record.py`), a digest.
+
+    The last two are looked at only where anybody could have sent it: `wanted` is ANY_SOURCE.
+    """
+    source, tag, size = status.Get_source(), status.Get_tag(), status.Get_count()
+    if wanted != ANY_SOURCE:
+        return source, tag, size, ASKED, -1
+    known = ASKED if asked or says_source(received, source) else 0
+    known |= 0 if isinstance(received, _JOINED) else ADDS
+    return source, tag, size, known, digest(received)
+
+
+@cache
+def _is_of_objects(call: str) -> bool:
+    """Whether a call, as `comm.isend`, is of objects."""
+    return call.removeprefix("comm.")[0].islower()
+
+
+@cache
+def _mode_of(call: str) -> str:
+    """The mode of a call that sends: that of `comm.Issend` is synchronous."""
+    letters, _, _ = call.removeprefix("comm.").lower().partition("send")
+    return _MODES[letters.removeprefix("i")]
+
+
+def _send(
+    check: Checker, at: int, call: str, original: Any, comm: Any, buf: Any, dest: Any, tag: Any = 0
+) -> Any:
+    """The handler of a call that sends and waits."""
+    number, target, mode, objects = (
+        check.comm(comm),
+        whole(dest),
+        _mode_of(call),
+        _is_of_objects(call),
+    )
+    if number and target != PROC_NULL:
+        signature = OBJECT if objects else of_message(buf)
+        check.write_event("send", at, call, number, target, whole(tag), signature, mode, 0)
+    if not objects:
+        check.buffers.used(at, call, buf, writes=False)
+    if check.synchronous and mode == STANDARD:
+        return (comm.ssend if objects else comm.Ssend)(buf, dest, tag)
+    return original(comm, buf, dest, tag)
+
+
+def _send_object(
+    check: Checker, at: int, call: str, original: Any, comm: Any, obj: Any, dest: Any, tag: Any = 0
+) -> Any:
+    """The same for objects, whose argument has another name."""
+    return _send(check, at, call, original, comm, obj, dest, tag)
+
+
+def _receive(
+    check: Checker, at: int, call: str, original: Any, comm: Any, buf: Any = None,
+    source: Any = ANY_SOURCE, tag: Any = ANY_TAG, status: Status | None = None,
+) -> Any:  # fmt: skip
+    """The handler of `Recv` and `recv`."""
+    number, objects = check.comm(comm), call == "comm.recv"
+    signature = OBJECT if objects else of_message(buf)
+    if not objects:
+        check.buffers.used(at, call, buf, writes=True)
+    filled = Status() if status is None else status
+    got: Got | None = None
+    try:
+        result = original(comm, buf, source, tag, filled)
+        got = got_of(filled, status is not None, result if objects else buf, whole(source))
+        return result
+    except MPIException as problem:
+        came = _ARRIVED.search(problem.detail)
+        if problem.Get_error_class() == ERR_TRUNCATE and came is not None:
+            got = (int(came[1]), int(came[2]), 0, ASKED | REFUSED, -1)  # it was too long
+        raise
+    except Exception:
+        if objects and filled.Get_source() >= 0:  # it came, and was no object
+            got = got_of(filled, True, None, filled.Get_source())
+        raise
+    finally:
+        if number and got is not None and whole(source) != PROC_NULL:
+            event = (number, whole(source), whole(tag), signature, 0, got)
+            check.write_event("recv", at, call, *event)
+
+
+def _begin_send(
+    check: Checker, at: int, call: str, original: Any, comm: Any, buf: Any, dest: Any, tag: Any = 0
+) -> Any:
+    """The handler of a call that begins to send."""
+    mode, objects = _mode_of(call), _is_of_objects(call)
+    if not objects:
+        check.buffers.used(at, call, buf, writes=False)
+    request = original(comm, buf, dest, tag)
+    entry = check.requests.begun(request, at, call, "send")
+    number, target = check.comm(comm), whole(dest)
+    if number and target != PROC_NULL:
+        signature = OBJECT if objects else of_message(buf)
+        event = (number, target, whole(tag), signature, mode, entry.number)
+        check.write_event("send", at, call, *event)
+        if not objects:
+            check.buffers.begin_use(entry, buf, writes=False)
+    return request
+
+
+def _begin_send_object(
+    check: Checker, at: int, call: str, original: Any, comm: Any, obj: Any, dest: Any, tag: Any = 0
+) -> Any:
+    """The same for objects."""
+    return _begin_send(check, at, call, original, comm, obj, dest, tag)
+
+
+def _begin_receive(
+    check: Checker, at: int, call: str, original: Any, comm: Any, buf: Any = None,
+    source: Any = ANY_SOURCE, tag: Any = ANY_TAG,
+) -> Any:  # fmt: skip
+    """The handler of `Irecv` and `irecv`."""
+    number, objects = check.comm(comm), call == "comm.irecv"
+    if not objects:
+        check.buffers.used(at, call, buf, writes=True)
+    request = original(comm, buf, source, tag)
+    entry = check.requests.begun(request, at, call, "recv")
+    if number and whole(source) != PROC_NULL:
+        signature = OBJECT if objects else of_message(buf)
+        check.write_event(
+            "recv", at, call, number, whole(source), whole(tag), signature, entry.number, None
+        )
+        entry.received = None if objects else buf
+        entry.receives, entry.wanted = True, whole(source)
+        if not objects:
+            check.buffers.begin_use(entry, buf, writes=True)
+    return request
+
+
+def _both(
+    check: Checker, at: int, call: str, comm: Any, *,
+    sent: Signature | None, dest: Any, sendtag: Any, expected: Signature | None, source: Any,
+    recvtag: Any, numbers: tuple[int, int],
+) -> bool:  # fmt: skip
+    """Write down an exchange; whether there is a receive."""
+    number = check.comm(comm)
+    if not number:
+        return False
+    if whole(source) != PROC_NULL:
+        check.write_event(
+            "recv", at, call, number, whole(source), whole(recvtag), expected, numbers[1], None
+        )
+    if whole(dest) != PROC_NULL:
+        check.write_event(
+            "send", at, call, number, whole(dest), whole(sendtag), sent, STANDARD, numbers[0]
+        )
+    return whole(source) != PROC_NULL
+
+
+def _exchange(
+    check: Checker, at: int, call: str, original: Any, comm: Any, sendbuf: Any, dest: Any,
+    sendtag: Any = 0, recvbuf: Any = None, source: Any = ANY_SOURCE, recvtag: Any = ANY_TAG,
+    status: Status | None = None,
+) -> Any:  # fmt: skip
+    """The handler of `Sendrecv` and `sendrecv`."""
+    objects, numbers = call == "comm.sendrecv", (check.number(), check.number())
+    if not objects:
+        check.buffers.compare(at, call, sendbuf, recvbuf)
+        check.buffers.used(at, call, sendbuf, writes=False)
+        check.buffers.used(at, call, recvbuf, writes=True)
+    receives = _both(
+        check, at, call, comm, sent=OBJECT if objects else of_message(sendbuf), dest=dest,
+        sendtag=sendtag, expected=OBJECT if objects else of_message(recvbuf), source=source,
+        recvtag=recvtag, numbers=numbers,
+    )  # fmt: skip
+    filled = Status() if status is None else status
+    result = original(comm, sendbuf, dest, sendtag, recvbuf, source, recvtag, filled)
+    got = got_of(filled, status is not None, result if objects else recvbuf, whole(source))
+    _exchanged(check, at, call, numbers, got if receives else None)
+    return result
+
+
+def _exchanged(
+    check: Checker, at: int, call: str, numbers: tuple[int, int], got: Got | None
+) -> None:
+    """An exchange is over; it received something, or nothing."""
+    if got is not None:
+        check.write_event("got", numbers[1], got)
+    check.write_event("wait", at, call, list(numbers), list(numbers), "all")
+
+
+def _object_exchange(
+    check: Checker, at: int, call: str, original: Any, comm: Any, sendobj: Any, dest: Any,
+    sendtag: Any = 0, recvbuf: Any = None, source: Any = ANY_SOURCE, recvtag: Any = ANY_TAG,
+    status: Status | None = None,
+) -> Any:  # fmt: skip
+    return _exchange(
+        check, at, call, original, comm, sendobj, dest, sendtag, recvbuf, source, recvtag, status
+    )
+
+
+def _replace(
+    check: Checker, at: int, call: str, original: Any, comm: Any, buf: Any, dest: Any,
+    sendtag: Any = 0, source: Any = ANY_SOURCE, recvtag: Any = ANY_TAG,
+    status: Status | None = None,
+) -> Any:  # fmt: skip
+    """The handler of `Sendrecv_replace`."""
+    numbers, signature = (check.number(), check.number()), of_message(buf)
+    check.buffers.used(at, call, buf, writes=True)
+    receives = _both(
+        check, at, call, comm, sent=signature, dest=dest, sendtag=sendtag, expected=signature,
+        source=source, recvtag=recvtag, numbers=numbers,
+    )  # fmt: skip
+    filled = Status() if status is None else status
+    result = original(comm, buf, dest, sendtag, source, recvtag, filled)
+    got = got_of(filled, status is not None, buf, whole(source))
+    _exchanged(check, at, call, numbers, got if receives else None)
+    return result
+
+
+def _begin_exchange(
+    check: Checker, at: int, call: str, original: Any, comm: Any, sendbuf: Any, dest: Any,
+    sendtag: Any = 0, recvbuf: Any = None, source: Any = ANY_SOURCE, recvtag: Any = ANY_TAG,
+) -> Any:  # fmt: skip
+    """The handler of `Isendrecv`."""
+    check.buffers.used(at, call, sendbuf, writes=False)
+    check.buffers.used(at, call, recvbuf, writes=True)
+    request = original(comm, sendbuf, dest, sendtag, recvbuf, source, recvtag)
+    entry = check.requests.begun(request, at, call, "recv")
+    entry.other = check.number()
+    entry.received, entry.wanted = recvbuf, whole(source)
+    entry.receives = _both(
+        check, at, call, comm, sent=of_message(sendbuf), dest=dest, sendtag=sendtag,
+        expected=of_message(recvbuf), source=source, recvtag=recvtag,
+        numbers=(entry.other, entry.number),
+    )  # fmt: skip
+    check.buffers.begin_use(entry, sendbuf, writes=False)
+    check.buffers.begin_use(entry, recvbuf, writes=True)
+    return request
+
+
+def _begin_replace(
+    check: Checker, at: int, call: str, original: Any, comm: Any, buf: Any, dest: Any,
+    sendtag: Any = 0, source: Any = ANY_SOURCE, recvtag: Any = ANY_TAG,
+) -> Any:  # fmt: skip
+    """The handler of `Isendrecv_replace`."""
+    check.buffers.used(at, call, buf, writes=True)
+    signature = of_message(buf)
+    request = original(comm, buf, dest, sendtag, source, recvtag)
+    entry = check.requests.begun(request, at, call, "recv")
+    entry.other, entry.received = check.number(), buf
+    entry.wanted = whole(source)
+    entry.receives = _both(
+        check, at, call, comm, sent=signature, dest=dest, sendtag=sendtag, expected=signature,
+        source=source, recvtag=recvtag, numbers=(entry.other, entry.number),
+    )  # fmt: skip
+    check.buffers.begin_use(entry, buf, writes=True)
+    return request
+
+
+def _prepare_send(
+    check: Checker, at: int, call: str, original: Any, comm: Any, buf: Any, dest: Any, tag: Any = 0
+) -> Any:
+    """The handler of `Send_init` and its like."""
+    request = original(comm, buf, dest, tag)
+    number = 0 if whole(dest) == PROC_NULL else check.comm(comm)
+    event = ("send", number, whole(dest), whole(tag), of_message(buf), _mode_of(call))
+    check.requests.prepared(request, at, call, event, buf)
+    return request
+
+
+def _prepare_receive(
+    check: Checker, at: int, call: str, original: Any, comm: Any, buf: Any,
+    source: Any = ANY_SOURCE, tag: Any = ANY_TAG,
+) -> Any:  # fmt: skip
+    """The handler of `Recv_init`."""
+    request = original(comm, buf, source, tag)
+    number = 0 if whole(source) == PROC_NULL else check.comm(comm)
+    event = ("recv", number, whole(source), whole(tag), of_message(buf))
+    check.requests.prepared(request, at, call, event, buf)
+    return request
+
+
+def _look(
+    check: Checker, at: int, call: str, original: Any, comm: Any, source: Any = ANY_SOURCE,
+    tag: Any = ANY_TAG, status: Status | None = None,
+) -> Any:  # fmt: skip
+    """The handler of `Probe` and `Iprobe`: only who found a message counts."""
+    filled = Status() if status is None else status
+    found = original(comm, source, tag, filled)
+    if found and whole(source) != PROC_NULL:
+        number = check.comm(comm)
+        check.write_event("probe", at, call, number, filled.Get_source(), filled.Get_tag())
+    return found
+
+
+def _take(
+    check: Checker, at: int, call: str, original: Any, comm: Any, source: Any = ANY_SOURCE,
+    tag: Any = ANY_TAG, status: Status | None = None,
+) -> Any:  # fmt: skip
+    """The handler of `Mprobe` and `Improbe`: the message is matched here."""
+    filled = Status() if status is None else status
+    found = original(comm, source, tag, filled)
+    if found and whole(source) != PROC_NULL:
+        entry = check.requests.taken(found, at, call)
+        number = check.comm(comm)
+        got = got_of(filled, True, None, filled.Get_source())
+        event = ("recv", at, call, number, whole(source), whole(tag), None, entry.number, got)
+        check.write_event(*event)
+    return found
+
+
+def _receive_taken(
+    check: Checker, at: int, call: str, original: Any, message: Any, *args: Any, **named: Any
+) -> Any:
+    """The handler of a message's `Recv` and its like."""
+    state = message._inner
+    result = original(message, *args, **named)
+    check.requests.message_received(state, at, call)
+    if call in {"message.Irecv", "message.irecv"}:
+        check.requests.begun(result, at, call, "matched")
+    return result
+
+
+HANDLERS: Final[dict[str, Handler]] = {
+    **dict.fromkeys(("Send", "Bsend", "Ssend", "Rsend"), _send),
+    **dict.fromkeys(("Isend", "Ibsend", "Issend", "Irsend"), _begin_send),
+    **dict.fromkeys(("send", "bsend", "ssend"), _send_object),
+    **dict.fromkeys(("isend", "ibsend", "issend"), _begin_send_object),
+    **dict.fromkeys(("Send_init", "Bsend_init", "Ssend_init", "Rsend_init"), _prepare_send),
+    "Recv": _receive,
+    "recv": _receive,
+    "Irecv": _begin_receive,
+    "irecv": _begin_receive,
+    "Sendrecv": _exchange,
+    "sendrecv": _object_exchange,
+    "Sendrecv_replace": _replace,
+    "Isendrecv": _begin_exchange,
+    "Isendrecv_replace": _begin_replace,
+    "Recv_init": _prepare_receive,
+    **dict.fromkeys(("Probe", "probe", "Iprobe", "iprobe"), _look),
+    **dict.fromkeys(("Mprobe", "mprobe", "Improbe", "improbe"), _take),
+}
+MESSAGE_HANDLERS: Final[dict[str, Handler]] = dict.fromkeys(
+    ("Recv", "Irecv", "recv", "irecv"), _receive_taken
+)

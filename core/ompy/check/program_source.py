@@ -1,0 +1,64 @@
+"""The program's own source: parsed, and what expressions in it are."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+from functools import lru_cache
+from types import CodeType
+from typing import Final
+
+PARSED: Final = 64  # files kept; arbitrary: a program has a few
+# of an index that can be known before its line runs, without anything happening by it
+_PLAIN: Final = (
+    ast.Constant, ast.Name, ast.UnaryOp, ast.BinOp, ast.Slice, ast.Tuple, ast.Load, ast.operator,
+    ast.unaryop,
+)  # fmt: skip
+
+
+def parsed_file(file: str) -> ast.Module | None:
+    """A file; None where its source is not there, or is none. Not to be changed."""
+    return _parsed_text("".join(linecache.getlines(file)))
+
+
+@lru_cache(PARSED)
+def _parsed_text(text: str) -> ast.Module | None:
+    try:
+        return ast.parse(text) if text else None
+    except (SyntaxError, ValueError):
+        return None
+
+
+def body_of(code: CodeType) -> list[ast.stmt]:
+    """The statements of a function, or of a module; none where its source is not there."""
+    tree = parsed_file(code.co_filename)
+    if tree is None:
+        return []
+    if code.co_name == "<module>":
+        return tree.body
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            lines = {node.lineno, *(each.lineno for each in node.decorator_list)}
+            if node.name == code.co_name and code.co_firstlineno in lines:
+                return node.body
+    return []
+
+
+def expression_name(node: ast.AST | None) -> str:
+    """A name, or an attribute of one, as text; empty for anything else."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        return f"{node.value.id}.{node.attr}"
+    return ""
+
+
+def has_slice(node: ast.Subscript) -> bool:
+    """Whether a subscript gives a part of what it is of, and not an element."""
+    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    return any(isinstance(part, ast.Slice) for part in parts)
+
+
+def is_plain(index: ast.expr) -> bool:
+    """Whether an index can be known before its line runs, without anything happening by it."""
+    return all(isinstance(node, _PLAIN) for node in ast.walk(index))

@@ -1,0 +1,169 @@
+"""Which lines of a function use the contents of which names, and which parts: by its source."""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from types import CodeType
+from typing import Final
+
+from ompy.check.program_source import body_of, expression_name, has_slice
+
+# attributes of an array that say nothing of its contents
+_HARMLESS: Final = frozenset(
+    {
+        "shape", "size", "dtype", "ndim", "nbytes", "itemsize", "flags", "strides", "T", "data",
+        "base", "view", "reshape", "ravel", "real", "imag", "__array_interface__", "ctypes",
+    }
+)  # fmt: skip
+# functions and methods that keep what they get, or ask what it is
+_KEEPING: Final = frozenset(
+    {"append", "add", "extend", "insert", "put", "appendleft", "setdefault", "update"}
+    | {"zeros_like", "empty_like", "ones_like", "full_like", "shape", "ndim", "may_share_memory"}
+    | {"len", "id", "type", "isinstance", "tuple", "zip", "enumerate", "memoryview", "dict"}
+)
+
+
+# what is done with a name's contents: the index of the part, None for all of it
+Parts = list[ast.expr | None]
+Table = dict[int, dict[str, Parts]]  # by line and name
+
+
+class Uses:
+    """Where a function uses names: by line, names read and names stored into."""
+
+    def __init__(self) -> None:
+        self.read: Table = {}
+        self.stored: Table = {}
+
+    def uses(self, name: str, *, reads: bool) -> bool:
+        """Whether any line uses a name in a way that would be wrong."""
+        tables = (self.stored, self.read) if reads else (self.stored,)
+        return any(name in names for table in tables for names in table.values())
+
+
+def _note(table: Table, line: int, name: str, part: ast.expr | None) -> None:
+    table.setdefault(line, {}).setdefault(name, []).append(part)
+
+
+@cache
+def uses_of(code: CodeType) -> Uses:
+    """The uses in a function; none where its source is not there."""
+    collector = _Collector()
+    for statement in body_of(code):
+        collector.visit(statement)
+    return collector.uses
+
+
+class _Collector(ast.NodeVisitor):
+    """Collects what uses the contents of what a name stands for; a new name for it does not."""
+
+    def __init__(self) -> None:
+        self.uses = Uses()
+
+    def _reads(self, node: ast.AST | None) -> None:
+        """The value of an expression is used."""
+        part = None
+        if isinstance(node, ast.Subscript):
+            part, node = node.slice, node.value
+        name = expression_name(node)
+        if name and isinstance(node, ast.expr):
+            _note(self.uses.read, node.lineno, name, part)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        """Another function: its lines are not of this frame."""
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
+        """Likewise."""
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        """Likewise."""
+
+    def visit_Lambda(self, node: ast.Lambda) -> None:
+        """Likewise."""
+
+    def visit_Call(self, node: ast.Call) -> None:
+        """What MPI gets, and what keeps or asks of what, uses no contents."""
+        called = node.func
+        name = called.attr if isinstance(called, ast.Attribute) else expression_name(called)
+        given = [*node.args, *(each.value for each in node.keywords)]
+        if name not in _KEEPING and not (isinstance(called, ast.Attribute) and _is_of_mpi(name)):
+            for argument in given:
+                self._reads(argument)
+        elif name not in _KEEPING:
+            given = [each for each in given if not isinstance(each, ast.Subscript)]
+        for part in (called, *given):
+            self.visit(part)
+
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        """A method or a property of an array looks at its contents, but for a few."""
+        if node.attr not in _HARMLESS:
+            self._reads(node.value)
+        self.generic_visit(node)
+
+    def visit_Subscript(self, node: ast.Subscript) -> None:
+        """An element is read or stored; a part of an array is only another name for it."""
+        name = expression_name(node.value)
+        if name and isinstance(node.ctx, ast.Load):
+            if not has_slice(node):
+                self._reads(node)
+        elif name:
+            _note(self.uses.stored, node.lineno, name, node.slice)
+        self.generic_visit(node)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> None:
+        """`a += 1` and `a[0] += 1` store."""
+        part = node.target.slice if isinstance(node.target, ast.Subscript) else None
+        target = node.target.value if isinstance(node.target, ast.Subscript) else node.target
+        name = expression_name(target)
+        if name:
+            _note(self.uses.stored, node.lineno, name, part)
+        self._reads(node.value)
+        self.generic_visit(node)
+
+    def visit_BinOp(self, node: ast.BinOp) -> None:
+        """Arithmetic reads."""
+        self._reads(node.left)
+        self._reads(node.right)
+        self.generic_visit(node)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> None:
+        """Likewise."""
+        self._reads(node.operand)
+        self.generic_visit(node)
+
+    def visit_Compare(self, node: ast.Compare) -> None:
+        """Likewise, but for `a is None`."""
+        if not all(isinstance(each, (ast.Is, ast.IsNot)) for each in node.ops):
+            for part in (node.left, *node.comparators):
+                self._reads(part)
+        self.generic_visit(node)
+
+    def visit_FormattedValue(self, node: ast.FormattedValue) -> None:
+        """A text is made of it."""
+        self._reads(node.value)
+        self.generic_visit(node)
+
+    def visit_For(self, node: ast.For) -> None:
+        """Its elements are read."""
+        self._reads(node.iter)
+        self.generic_visit(node)
+
+    def visit_comprehension(self, node: ast.comprehension) -> None:
+        """Likewise."""
+        self._reads(node.iter)
+        self.generic_visit(node)
+
+
+def _is_of_mpi(name: str) -> bool:
+    from ompy.check import collectives, messages
+
+    return name in messages.HANDLERS or name in collectives.HANDLERS or name in _MORE
+
+
+_MORE: Final = frozenset(
+    {
+        "Put", "Get", "Accumulate", "Get_accumulate", "Fetch_and_op", "Compare_and_swap", "Rput",
+        "Rget", "Raccumulate", "Rget_accumulate", "Pack", "Unpack",
+    }
+)  # fmt: skip

@@ -1,0 +1,1 @@
+"""What io components are built of: views, and access through them."""

@@ -1,0 +1,73 @@
+"""What an operation that is not complete needs of other ranks: for who asks whether they can.
+
+A rank that has slept in a call for long says what it waits for, as operations that each need some
+ranks to do something (`runtime/standing.py`). From what all ranks say it can be proven that nothing
+will ever happen again (`runtime/machines/deadlock.py`). Nothing of this is on the way of a message.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from ompy.frameworks.communicator import Communicator
+
+RECEIVE: Final = "receive"
+PROBE: Final = "probe"
+SEND: Final = "send"
+COLLECTIVE: Final = "collective"
+
+
+class Need(NamedTuple):
+    """One operation under way.
+
+    Attributes:
+        what: RECEIVE or PROBE, a message that has to be sent; SEND, a receive that has to be
+            posted; COLLECTIVE, the part of others in a collective call.
+        communicator: it is of.
+        ranks: of the communicator, whom it needs.
+        every: all of them; else any one.
+        tag: of its message, ANY_TAG or less than 0 included.
+        sequence: of a message to be received there, its number among those to that rank.
+        size: bytes of that.
+        word: of a collective call (`call_order.py`).
+    """
+
+    what: str
+    communicator: Communicator
+    ranks: tuple[int, ...]
+    every: bool = True
+    tag: int = 0
+    sequence: int = 0
+    size: int = 0
+    word: int = 0
+
+
+class Unmatched(NamedTuple):
+    """A message that is here and that no receive has taken.
+
+    Attributes:
+        source: rank in its communicator.
+        tag: of it.
+        sequence: its number among those from that rank.
+        size: bytes.
+    """
+
+    source: int
+    tag: int
+    sequence: int
+    size: int
+
+
+class Traffic(NamedTuple):
+    """How many messages a rank has sent to, and taken in from, others in a communicator.
+
+    Attributes:
+        sent: by rank; all that have a number, those that wait for room among them.
+        received: by rank; those that came in order, whether a receive has taken them or not.
+        unmatched: of these, what no receive has taken.
+    """
+
+    sent: dict[int, int]
+    received: dict[int, int]
+    unmatched: list[Unmatched]

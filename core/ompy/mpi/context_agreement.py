@@ -1,0 +1,270 @@
+"""Agreement between members of a communicator, or of two groups: on small values, and context ids.
+
+A new communicator needs a context id that is free in every one of its members. Each proposes
+the next free one after the last it used. If all propose the same that is it, as nearly always; else
+the highest wins if it is free everywhere, or they go on above it (the textbook algorithm, as in
+Open MPI's ompi_comm_nextcid). Ids are used in turn, so that a message for a communicator that was
+freed does not meet a new one with its id.
+
+All is written in steps (`ompy.frameworks.schedule`): waited for in the caller, or taken in the
+background by the completions of the messages (`duplicates.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from itertools import chain
+from struct import Struct
+from typing import Final, TypeVar
+from zlib import crc32
+
+from ompy.data.convertor import GrowingConvertor
+from ompy.data.errors import ERR_INTERN, MPIError
+from ompy.frameworks.communicator import Communicator
+from ompy.frameworks.exchange import Exchange
+from ompy.frameworks.job import FIRST_BRIDGE
+from ompy.frameworks.values import pack_values, unpack_values
+from ompy.mpi.state import World
+
+FIRST_ID: Final = 2  # reference: 0 is COMM_WORLD, 1 is COMM_SELF
+# reference openmpi.md 3.4: the header has 16 bits for it; the last ones are bridges
+LAST_ID: Final = FIRST_BRIDGE - 1
+# an id, or whether it is free; the process, and which of its agreements this is
+_PROPOSAL: Final = Struct("<qqq")
+NO_PROPOSAL: Final = _PROPOSAL.pack(0, 0, 0)  # of who gets no new communicator
+SPREAD_MAX: Final = 10  # bits; arbitrary: of a sixty-fourth of all ids one of many is free soon
+
+
+Ask = Callable[[bytes], list[bytes]]  # what all say, told what this rank says; all call it
+Result = TypeVar("Result")
+Steps = Generator[None, None, Result]  # a part of a schedule with a result
+AskInSteps = Callable[[bytes], Steps[list[bytes]]]  # as `Ask`
+
+
+def exchange_values(
+    communicator: Communicator, members: Sequence[int], tag: int, said: bytes
+) -> list[bytes]:
+    """What every member says, by place in `members`; small values, along a binomial tree.
+
+    Args:
+        communicator: to talk in.
+        members: ranks in it that call this together, the same list in each; this one's is there.
+        tag: internal tag nobody else uses at the same time between these ranks.
+        said: this rank's value.
+
+    Raises:
+        MPIError: a member cannot be reached, has left, or makes another call. If all of the
+            communicator were to take part, the others are told; a part of it may go on without.
+    """
+    exchange = Exchange(communicator, tag)
+    whole = len(members) == communicator.size
+    return _complete_steps(exchange, values_in_steps(exchange, members, said), tell=whole)
+
+
+def exchange_words(
+    communicator: Communicator, members: Sequence[int], tag: int, said: bytes
+) -> list[bytes]:
+    """As `exchange_values`, of values that have one size in all members.
+
+    If all of the communicator take part, and share memory for collectives, no message is sent.
+    """
+    if len(members) == 1:
+        return [said]
+    if len(members) == communicator.size and communicator.coll is not None:
+        found = communicator.coll.exchange_words(said)
+        if found is not None:
+            return [found[rank] for rank in members]
+    return exchange_values(communicator, members, tag, said)
+
+
+def exchange_between(
+    communicator: Communicator, tag: int, said: bytes
+) -> tuple[list[bytes], list[bytes]]:
+    """What the members of both groups say: those of this rank's own group, those of the other.
+
+    Everybody tells the other group; its first member says what it was told.
+
+    Args:
+        communicator: between two groups, all of which call this together.
+        tag: internal tag nobody else uses at the same time.
+        said: this rank's value.
+
+    Raises:
+        MPIError: as `exchange_values`.
+    """
+    exchange = Exchange(communicator, tag)
+    return _complete_steps(exchange, between_in_steps(exchange, said), tell=True)
+
+
+def _complete_steps(exchange: Exchange, steps: Steps[Result], *, tell: bool) -> Result:
+    """Take steps, waiting for each.
+
+    Args:
+        exchange: their messages.
+        steps: the steps.
+        tell: all members of the communicator take part, and are told if that fails here.
+    """
+    try:
+        while True:
+            next(steps)
+            exchange.finish()
+    except StopIteration as ended:
+        found: Result = ended.value
+        return found
+    except MPIError as problem:
+        exchange.cancel()  # their memory is nobody's else
+        if not tell:
+            raise
+        exchange.abandon(problem)
+        raise exchange.explained(problem) from problem.__cause__
+
+
+def values_in_steps(exchange: Exchange, members: Sequence[int], said: bytes) -> Steps[list[bytes]]:
+    """The steps of `exchange_values`."""
+    place = members.index(exchange.rank)
+    size = len(members)
+    values = [said]  # of the members from `place` on
+    step = 1
+    while step < size and not place & step:
+        if place + step < size:
+            came = yield from _received(exchange, (members[place + step],))
+            values += unpack_values(came[0])
+        step <<= 1
+    everything = memoryview(pack_values(values))
+    if place:
+        exchange.send(everything, members[place - step])
+        (everything,) = yield from _received(exchange, (members[place - step],))
+    while step > 1:
+        step >>= 1
+        if place + step < size:
+            exchange.send(everything, members[place + step])
+    yield
+    return unpack_values(everything)
+
+
+def between_in_steps(exchange: Exchange, said: bytes) -> Steps[tuple[list[bytes], list[bytes]]]:
+    """The steps of `exchange_between`."""
+    others = range(exchange.size)
+    _tell_all(exchange, said)
+    theirs = [bytes(view) for view in (yield from _received(exchange, others))]
+    if not exchange.rank:
+        _tell_all(exchange, pack_values(theirs))
+    (ours,) = yield from _received(exchange, (0,))
+    return unpack_values(ours), theirs
+
+
+def _tell_all(exchange: Exchange, said: bytes) -> None:
+    """Send each member of the other group something."""
+    for target in range(exchange.size):
+        exchange.send(memoryview(said), target)
+
+
+def _received(exchange: Exchange, sources: Sequence[int]) -> Steps[list[memoryview]]:
+    """End the step with a message of any length from each of some members."""
+    rooms = [GrowingConvertor() for _ in sources]
+    for room, source in zip(rooms, sources, strict=True):
+        exchange.receive_into(room, source)
+    yield
+    views = [room.view for room in rooms if room.view is not None]
+    assert len(views) == len(rooms), "a received message has its memory"
+    return views
+
+
+def agree_on_context(world: World, ask: Ask) -> int:
+    """A context id that is free in all members; it stays reserved until `release_context`.
+
+    Args:
+        world: this rank.
+        ask: called by all of them equally often.
+
+    Raises:
+        MPIError: ERR_INTERN, there is none left; or a member cannot be reached.
+    """
+    proposals = _proposals(world)
+    try:
+        said = next(proposals)
+        while True:
+            said = proposals.send(ask(said))
+    except StopIteration as agreed:
+        number: int = agreed.value
+        return number
+    finally:
+        proposals.close()
+
+
+def agree_in_steps(world: World, ask: AskInSteps) -> Steps[int]:
+    """The steps of `agree_on_context`."""
+    proposals = _proposals(world)
+    try:
+        said = next(proposals)
+        while True:
+            answers = yield from ask(said)
+            said = proposals.send(answers)
+    except StopIteration as agreed:
+        number: int = agreed.value
+        return number
+    finally:
+        proposals.close()
+
+
+def _proposals(world: World) -> Generator[bytes, list[bytes], int]:
+    """What this rank says until an id is agreed on, sent what all have said.
+
+    Several agreements of one process may be under way, and in another process in another order.
+    Each may then hold what the other wants, again and again. So what they go on with differs: it
+    depends on everybody's proposals, and those on which agreements they are of.
+    """
+    mark = (world.context.rank, next(world.ids.agreements))
+    # not the lowest: what is under way for a communicator just freed must not find a new one
+    start = world.ids.following
+    spread = 0
+    held: set[int] = set()
+    try:
+        while True:
+            mine = _reserve_from(world, start)
+            held.add(mine)
+            answers = yield _PROPOSAL.pack(mine, *mark)
+            proposed = _numbers(answers)
+            chosen = max(proposed)
+            if min(proposed) == chosen:  # all hold it, and know that
+                held.remove(chosen)
+                world.ids.following = chosen + 1
+                return chosen
+            if chosen not in held and _reserve(world, chosen):
+                held.add(chosen)
+            free = _numbers((yield _PROPOSAL.pack(chosen in held, *mark)))
+            if all(free):
+                held.remove(chosen)
+                world.ids.following = chosen + 1
+                return chosen
+            start = chosen + 1 + crc32(b"".join(answers)) % (1 << spread)
+            spread = min(spread + 1, SPREAD_MAX)
+    finally:
+        for number in held:
+            release_context(world, number)
+
+
+def release_context(world: World, number: int) -> None:
+    """The communicator with a context id agreed on has been made, or will not be."""
+    with world.engine.lock:
+        world.ids.reserved.discard(number)
+
+
+def _numbers(values: list[bytes]) -> list[int]:
+    return [int(_PROPOSAL.unpack(value)[0]) for value in values]
+
+
+def _reserve(world: World, number: int) -> bool:
+    with world.engine.lock:
+        if number in world.ids.reserved or number in world.process.communicators:
+            return False
+        world.ids.reserved.add(number)
+        return True
+
+
+def _reserve_from(world: World, start: int) -> int:
+    start = start if start <= LAST_ID else FIRST_ID
+    for number in chain(range(start, LAST_ID + 1), range(FIRST_ID, start)):
+        if _reserve(world, number):
+            return number
+    raise MPIError(ERR_INTERN, f"all {LAST_ID + 1} context ids are in use: free communicators")

@@ -1,0 +1,220 @@
+"""Partitioned messages: how a sender and a receiver find each other.
+
+Both make a request of their own, in one order for each pair of processes and tag, and neither may
+wait for the other then. So a sender *offers*: how many partitions of how many bytes it has. The
+receiver *answers* with the first of the tags that the partitions are sent with, one each: the
+receiver chooses them, as only it knows when nothing is under way for a tag any more. Offers of
+one sender come in their order, whatever user's tag they are for; answers name the offer.
+
+    TAG_OFFER    sender to receiver: number, user's tag, partitions, bytes of each
+    TAG_ANSWER   receiver to sender: number, first tag; 0 and an error class when it cannot be
+
+All is done with the rank's lock held. A completion may come anywhere in the PML, so what follows
+from it waits for a turn of the engine.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable
+from functools import partial
+from struct import Struct
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from ompy.data.convertor import ContiguousConvertor
+from ompy.data.errors import ERR_INTERN, ERR_OTHER, MPIError
+from ompy.data.request import Request
+from ompy.frameworks.call_order import TAG_CALLS
+from ompy.frameworks.pml import STANDARD
+from ompy.trace.tag_names import name_tags, name_tags_by
+
+if TYPE_CHECKING:
+    from ompy.mpi.state import CommState
+
+# internal tags; arbitrary, below that of inquiries
+TAG_OFFER: Final = -60
+TAG_ANSWER: Final = -61
+# those of partitions, from the first on downwards; arbitrary: clear of all above, before the calls'
+TAG_PARTITIONS: Final = -(1 << 16)
+PARTITIONS_MAX: Final = TAG_CALLS - (1 << 16) - 1
+_OFFER: Final = Struct("<QqQQ")
+_ANSWER: Final = Struct("<Qqq")
+
+name_tags({TAG_OFFER: "an offer of partitions", TAG_ANSWER: "an answer to an offer of partitions"})
+name_tags_by(lambda tag: "a partition" if -TAG_CALLS < tag <= TAG_PARTITIONS else "")
+
+
+class Parts(NamedTuple):
+    """How a message is divided: `partitions` of `size` bytes each."""
+
+    partitions: int
+    size: int
+
+
+class Offer(NamedTuple):
+    """What a sender offers."""
+
+    number: int
+    tag: int
+    parts: Parts
+
+
+Answered = Callable[[int, MPIError | None], object]  # the first tag, or why there is none
+Offered = Callable[[Offer | None, MPIError | None], object]  # an offer, or why there will be none
+
+
+class Channels:
+    """Partitioned messages of one communicator, on one rank."""
+
+    def __init__(self, state: CommState) -> None:
+        self._communicator = state.communicator
+        self._engine = state.world.engine
+        self._pml = state.pml
+        self._last = 0
+        # by target and number: who waits for an answer
+        self._offering: defaultdict[int, dict[int, Answered]] = defaultdict(dict)
+        # by source: the receives of its offers, each with its memory
+        self._posted: defaultdict[int, deque[tuple[Request, memoryview]]] = defaultdict(deque)
+        # by source and user's tag: who waits for an offer, and offers that nobody waits for yet
+        self._waiting: defaultdict[tuple[int, int], deque[Offered]] = defaultdict(deque)
+        self._early: defaultdict[tuple[int, int], deque[Offer]] = defaultdict(deque)
+        self._tags: defaultdict[int, TagRanges] = defaultdict(TagRanges)
+
+    # --- the sender's side
+
+    def make_offer(self, target: int, tag: int, parts: Parts, answered: Answered) -> None:
+        """Offer partitions to a rank.
+
+        Raises:
+            MPIError: it cannot be reached.
+        """
+        self._last += 1
+        self._send(target, TAG_OFFER, _OFFER.pack(self._last, tag, *parts))
+        self._offering[target][self._last] = answered
+        room = memoryview(bytearray(_ANSWER.size))
+        request = self._pml.irecv(self._communicator, ContiguousConvertor(room), target, TAG_ANSWER)
+        request.notify(partial(self._later, partial(self._hear_answer, target, request, room)))
+
+    def _hear_answer(self, target: int, request: Request, room: memoryview) -> None:
+        offering = self._offering[target]
+        problem = problem_of(request)
+        if problem is not None:  # no answer comes from there any more
+            while offering:
+                offering.popitem()[1](0, problem)
+            return
+        number, first, error = _ANSWER.unpack(room)
+        said = MPIError(error, f"rank {target} cannot receive it") if error else None
+        offering.pop(number)(first, said)
+
+    # --- the receiver's side
+
+    def await_offer(self, source: int, tag: int, offered: Offered) -> None:
+        """Be told of the next offer of a rank with a tag that nobody else waits for."""
+        early = self._early.get((source, tag))
+        if early:
+            offered(early.popleft(), None)
+            return
+        self._waiting[source, tag].append(offered)
+        self._post(source)
+
+    def answer_offer(self, target: int, number: int, first: int, error: int = 0) -> None:
+        """Tell the sender the first of its partitions' tags, or the class of an error."""
+        self._send(target, TAG_ANSWER, _ANSWER.pack(number, first, error))
+
+    def reserve_tags(self, source: int, count: int) -> int:
+        """Tags that no message of a rank has: the first of them.
+
+        Raises:
+            MPIError: ERR_INTERN, there are not so many.
+        """
+        return self._tags[source].reserve_tags(count)
+
+    def release_tags(self, source: int, first: int) -> None:
+        """No message with these tags is under way any more."""
+        self._tags[source].release_tags(first)
+
+    def _post(self, source: int) -> None:
+        room = memoryview(bytearray(_OFFER.size))
+        request = self._pml.irecv(self._communicator, ContiguousConvertor(room), source, TAG_OFFER)
+        self._posted[source].append((request, room))
+        request.notify(partial(self._later, partial(self._hear_offers, source)))
+
+    def _hear_offers(self, source: int) -> None:
+        """Take what has come of a rank, in its order."""
+        posted = self._posted[source]
+        while posted and posted[0][0].complete:
+            request, room = posted.popleft()
+            problem = problem_of(request)
+            if problem is not None:
+                self._fail_waiting(source, problem)
+                return
+            number, tag, partitions, size = _OFFER.unpack(room)
+            self._hear_offer(source, Offer(number, tag, Parts(partitions, size)))
+
+    def _hear_offer(self, source: int, offer: Offer) -> None:
+        waiting = self._waiting.get((source, offer.tag))
+        if waiting:
+            waiting.popleft()(offer, None)
+        else:  # who waits has posted a receive for one of another tag
+            self._early[source, offer.tag].append(offer)
+            self._post(source)
+
+    def _fail_waiting(self, source: int, problem: MPIError) -> None:
+        for (its_source, _), waiting in self._waiting.items():
+            while its_source == source and waiting:
+                waiting.popleft()(None, problem)
+
+    # --- both
+
+    def _send(self, target: int, tag: int, data: bytes) -> None:
+        said = ContiguousConvertor(memoryview(data))
+        self._pml.isend(self._communicator, said, target, tag, STANDARD)
+
+    def _later(self, then: Callable[[], object]) -> None:
+        self._engine.call_later(0, partial(self._unless_freed, then))
+
+    def _unless_freed(self, then: Callable[[], object]) -> None:
+        if self._communicator.context_id in self._communicator.context.communicators:
+            then()
+
+
+class TagRanges:
+    """Tags of partitions that come from one rank: which are in use."""
+
+    def __init__(self) -> None:
+        self._used: dict[int, int] = {}  # by the first one, counted up from 0: how many
+
+    def reserve_tags(self, count: int) -> int:
+        """The first of so many tags in a row."""
+        at = 0
+        for first in sorted(self._used):
+            if first - at >= count:
+                break
+            at = first + self._used[first]
+        if at + count > PARTITIONS_MAX:
+            raise MPIError(
+                ERR_INTERN,
+                f"{count} partitions from one rank are more than the {PARTITIONS_MAX} tags for "
+                f"them have room for: free requests that are not used any more",
+            )
+        self._used[at] = max(count, 1)
+        return TAG_PARTITIONS - at
+
+    def release_tags(self, first: int) -> None:
+        """They are free again."""
+        self._used.pop(TAG_PARTITIONS - first, None)
+
+
+def problem_of(request: Request) -> MPIError | None:
+    """Why a message has failed; None when it is here."""
+    if request.error:
+        return MPIError(request.error, request.detail)
+    return MPIError(ERR_OTHER, "it was cancelled") if request.cancelled else None
+
+
+def channels_of(state: Any) -> Channels:
+    """Those of a communicator, made on first use."""
+    if state.partitions is None:
+        state.partitions = Channels(state)
+    found: Channels = state.partitions
+    return found

@@ -1,0 +1,175 @@
+"""What is told of ranks that never go on: sentences, JSON, a picture of who waits for whom."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+
+from ompy.frameworks.needs import COLLECTIVE
+from ompy.runtime.machines.deadlock import (
+    Deadlock,
+    Need,
+    Said,
+    Waits,
+    find_deadlock,
+    nearest_misses,
+)
+from ompy.runtime.rank_report import place_text
+from ompy.runtime.rank_spans import ranks_in_words
+
+DEADLOCK: Final = 4  # exit code; arbitrary: none of a program's usual ones, nor another of ours
+SHOWN: Final = 16  # ranks told of one by one; arbitrary: a terminal has room
+NEEDS_SHOWN: Final = 4  # of one rank; arbitrary
+MISSES_SHOWN: Final = 4  # of one rank; arbitrary: who has more sees it by these
+ADVICE: Final = (
+    "All of them were asleep in these calls at one moment, nothing was under way to them, and what "
+    "each waits for only another of them could do. --no-deadlock-detection lets such a job stand."
+)
+
+
+def headline(found: Deadlock) -> str:
+    """What has happened."""
+    who = ranks_in_words(found.ranks)
+    return f"Deadlock: {who} can never go on, so the job was ended."
+
+
+def autopsy_lines(found: Deadlock, said: Mapping[int, Said]) -> list[str]:
+    """The story, a line for each thing.
+
+    Args:
+        found: who never goes on.
+        said: by rank, what these have said.
+    """
+    lines = [f"deadlock: {ranks_in_words(found.ranks)} can never go on{_circle(found)}"]
+    groups = _alike(found)
+    for waits, ranks in groups[:SHOWN]:
+        lines += _of_rank(waits, ranks, said)
+    if len(groups) > SHOWN:
+        rest = [rank for _, ranks in groups[SHOWN:] for rank in ranks]
+        lines.append(f"  and so {ranks_in_words(rest)}")
+    odd = _minority(found)
+    return [*lines, f"  {odd}"] if odd else lines
+
+
+def _circle(found: Deadlock) -> str:
+    if len(found.cycle) < 2:
+        return ""
+    way = " -> ".join(str(rank) for rank in (*found.cycle, found.cycle[0]))
+    return f"; each waits for the next: {way}" if len(found.cycle) <= SHOWN else ""
+
+
+def _alike(found: Deadlock) -> list[tuple[Waits, list[int]]]:
+    """Ranks at the same line that wait for the same are told of together."""
+    groups: dict[tuple[str, tuple[str, ...]], tuple[Waits, list[int]]] = {}
+    for waits in found.waits:
+        key = (line_text(waits.place), tuple(need["text"] for need in waits.needs))
+        groups.setdefault(key, (waits, []))[1].append(waits.rank)
+    return list(groups.values())
+
+
+def line_text(place: Mapping[str, Any]) -> str:
+    """A line of the program."""
+    return place_text(place) or "no line of the program's own"
+
+
+def _of_rank(waits: Waits, ranks: list[int], said: Mapping[int, Said]) -> list[str]:
+    is_at = "is" if len(ranks) == 1 else "are"
+    lines = [f"  {ranks_in_words(ranks)} {is_at} at {line_text(waits.place)}"]
+    for place, need in enumerate(waits.needs[:NEEDS_SHOWN]):
+        lines.append(
+            f"    {'or ' if place else 'waiting for '}{need['text']}{_missing(said, need)}"
+        )
+    if len(waits.needs) > NEEDS_SHOWN:
+        lines.append(f"    or {len(waits.needs) - NEEDS_SHOWN} more")
+    misses = nearest_misses(said, waits)
+    lines += [f"    near: {miss}" for miss in misses[:MISSES_SHOWN]]
+    if len(misses) > MISSES_SHOWN:
+        lines.append(f"    near: {len(misses) - MISSES_SHOWN} more")
+    return lines
+
+
+def _missing(said: Mapping[int, Said], need: Need) -> str:
+    """Who has not come to a collective call, of those that never go on."""
+    if need["what"] != COLLECTIVE:
+        return ""
+    comm, number = str(need["comm"]), need["number"]
+    missing = [rank for rank, each in said.items() if each["begun"].get(comm, number) < number]
+    return f", where {ranks_in_words(missing)} {_is_missing(missing)}" if missing else ""
+
+
+def _is_missing(ranks: list[int]) -> str:
+    return "is missing" if len(ranks) == 1 else "are missing"
+
+
+def _minority(found: Deadlock) -> str:
+    """Where most are in the same collective call, who is elsewhere."""
+    places: dict[tuple[Any, Any], list[int]] = {}
+    elsewhere: list[int] = []
+    for waits in found.waits:
+        call = next((need for need in waits.needs if need["what"] == COLLECTIVE), None)
+        if call is None:
+            elsewhere.append(waits.rank)
+        else:
+            places.setdefault((call["comm"], call["number"]), []).append(waits.rank)
+    if not places:
+        return ""
+    most = max(places.values(), key=len)
+    others = sorted(
+        elsewhere + [r for ranks in places.values() if ranks is not most for r in ranks]
+    )
+    if not others or len(most) <= len(others):
+        return ""
+    is_elsewhere = "is" if len(others) == 1 else "are"
+    return f"look first at {ranks_in_words(others)}, which {is_elsewhere} elsewhere than most"
+
+
+def standing_lines(said: Mapping[int, Said], silent: Collection[int]) -> list[str]:
+    """What each rank needs of others, asked once, which proves nothing.
+
+    Args:
+        said: by rank, how it stands.
+        silent: ranks that have not said it.
+    """
+    lines: list[str] = []
+    found = find_deadlock(said)
+    if found is not None:
+        lines += ["asked once, which is no proof:", *autopsy_lines(found, said)]
+    for rank in sorted(said.keys() - (found.ranks if found is not None else frozenset())):
+        lines += _that_may_go_on(rank, said[rank])
+    if silent:
+        who = ranks_in_words(silent)
+        lines.append(f"{who}: computing, or asleep for too short a time to say what it needs")
+    return lines or ["no rank is in MPI"]
+
+
+def _that_may_go_on(rank: int, said: Said) -> list[str]:
+    if said["live"]:
+        return [f"rank {rank} may go on: {said['live']}"]
+    lines = []
+    for wait in said["waits"]:
+        lines.append(f"rank {rank} is at {line_text(wait['at'])}")
+        needs = (
+            [{"text": "something that is not known"}] if wait["needs"] is None else wait["needs"]
+        )
+        for place, need in enumerate(needs[:NEEDS_SHOWN]):
+            lines.append(f"  {'or ' if place else 'waiting for '}{need['text']}")
+    return lines
+
+
+def as_json(found: Deadlock, said: Mapping[int, Said]) -> dict[str, Any]:
+    """All of it, for programs."""
+    return {
+        "class": "deadlock",
+        "ranks": sorted(found.ranks),
+        "cycle": list(found.cycle),
+        "waits": [
+            {
+                "rank": waits.rank,
+                **waits.place,
+                "for": [need["text"] for need in waits.needs],
+                "ranks": list(waits.ranks),
+                "near": nearest_misses(said, waits),
+            }
+            for waits in found.waits
+        ],
+    }

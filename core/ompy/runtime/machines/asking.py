@@ -1,0 +1,285 @@
+"""What ranks ask of the launcher: to start processes, and to be led to others by ports and names.
+
+README.md, "Processes that are started later", has the steps. The launcher's machine and a simulated
+world's scheduler both answer by this; it does no input or output.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from ompy.data.errors import ERR_PORT, ERR_SPAWN
+from ompy.frameworks.job import (
+    FIRST_BRIDGE,
+    LAST_BRIDGE,
+    App,
+    Job,
+    JobWorld,
+    Placement,
+    app_of,
+    world_of,
+)
+from ompy.runtime.machines.ports import Caller, Ports, Refused
+
+LOCALHOST: Final = "localhost"  # of who asks
+
+
+class Answer(NamedTuple):
+    """What a rank is told that has asked.
+
+    Attributes:
+        rank: in the job.
+        ask: number of its question.
+        code: error class; 0 for none.
+        body: the answer, or what is wrong.
+    """
+
+    rank: int
+    ask: int
+    code: int
+    body: bytes
+
+
+class Growth(NamedTuple):
+    """The job has one world more, whose ranks are to be started.
+
+    Attributes:
+        job: with them.
+        world: theirs.
+    """
+
+    job: Job
+    world: JobWorld
+
+
+class Discarded(NamedTuple):
+    """A world that has not come about: its ranks are to be ended without a word."""
+
+    world: JobWorld
+
+
+Reply = Answer | Growth | Discarded
+
+
+class _Spawn:
+    """A world whose processes have not all made themselves known."""
+
+    def __init__(self, rank: int, ask: int, world: JobWorld) -> None:
+        self.rank = rank
+        self.ask = ask
+        self.world = world
+        self.missing = set(range(world.first, world.first + world.size))
+
+    def made(self) -> list[Reply]:
+        """Nobody is missing."""
+        world = self.world
+        told = {"first": world.first, "size": world.size, "bridge": world.bridge}
+        return [Answer(self.rank, self.ask, 0, json.dumps(told).encode())]
+
+    def failed(self, rank: int, why: str) -> list[Reply]:
+        """One could not be started, so none is to be."""
+        world = self.world
+        text = f"rank {rank - world.first} of {world.size} could not be started: {why}"
+        return [Discarded(world), Answer(self.rank, self.ask, ERR_SPAWN, text.encode())]
+
+
+class Asked:
+    """What has been asked in one job.
+
+    Attributes:
+        job: with all worlds that were added.
+    """
+
+    def __init__(self, job: Job) -> None:
+        """Nothing has been asked."""
+        self.job = job
+        self._spawns: list[_Spawn] = []
+        self._ports = Ports(job.job_id)
+        self._bridges = 0
+        self._turn = 0  # which host is next
+        self._lost: set[int] = set()  # hosts on which nothing can be started any more
+
+    def heard(self, rank: int, header: Mapping[str, Any], body: bytes) -> list[Reply]:
+        """A rank asks something.
+
+        Args:
+            rank: in the job.
+            header: its number, what it is, and what belongs to that.
+            body: more of that.
+        """
+        ask, what = header["ask"], header["what"]
+        try:
+            match what:
+                case "spawn":
+                    return self._spawn(rank, ask, json.loads(body))
+                case "accept" | "connect":
+                    return self._meet(what, header["port"], Caller(rank, ask, json.loads(body)))
+                case "close":
+                    waiting = self._ports.close_port(header["port"])
+                    return [*_closed(waiting), Answer(rank, ask, 0, b"")]
+                case _:
+                    return [Answer(rank, ask, 0, self._named(rank, what, header).encode())]
+        except Refused as problem:
+            return [Answer(rank, ask, problem.code, str(problem).encode())]
+
+    def _named(self, rank: int, what: str, header: Mapping[str, Any]) -> str:
+        match what:
+            case "open":
+                return self._ports.open_port(rank)
+            case "publish":
+                self._ports.publish_name(header["service"], header["port"], rank)
+            case "unpublish":
+                self._ports.unpublish_name(header["service"], header["port"])
+            case "lookup":
+                return self._ports.lookup_name(header["service"])
+            case _:
+                raise AssertionError(f"nobody asks {what}")
+        return ""
+
+    def _bridge(self) -> int:
+        """The next one; so many are not in use at a time."""
+        self._bridges += 1
+        return FIRST_BRIDGE + (self._bridges - 1) % (LAST_BRIDGE - FIRST_BRIDGE + 1)
+
+    # ports
+
+    def _meet(self, what: str, port: str, caller: Caller) -> list[Reply]:
+        find = self._ports.accept_at if what == "accept" else self._ports.connect_to
+        other = find(port, caller)
+        if other is None:
+            return []
+        bridge = self._bridge()
+        return [_led(caller, other, bridge), _led(other, caller, bridge)]
+
+    def gone(self, rank: int) -> list[Reply]:
+        """A rank has ended."""
+        return list(_closed(self._ports.gone(rank)))
+
+    # processes
+
+    def _spawn(self, rank: int, ask: int, request: Mapping[str, Any]) -> list[Reply]:
+        """Add a world to the job.
+
+        Raises:
+            Refused: ERR_SPAWN, its ranks cannot be placed.
+        """
+        job = self.job
+        apps = [app_of(app) for app in request["apps"]]
+        hosts = [self._nodes(rank, app["hosts"]) for app in request["apps"]]
+        first = len(job.placements)
+        size = sum(app.ranks for app in apps)
+        parents = tuple(request["parents"])
+        world = JobWorld(first, size, len(job.apps), parents, rank, self._bridge())
+        placements = self._place(apps, hosts, world)
+        self.job = job.grown(apps, placements, world)
+        self._spawns.append(_Spawn(rank, ask, world))
+        return [Growth(self.job, world)]
+
+    def _nodes(self, rank: int, names: Sequence[str]) -> list[int]:
+        """The hosts that are named; all of the job's where none is."""
+        known = self.job.hosts
+        own = self.job.placements[rank].node
+        for name in names:
+            if name not in known and name != LOCALHOST:
+                text = f"host {name!r} is none of this job's, which are {', '.join(known)}"
+                raise Refused(ERR_SPAWN, text)
+            if name != LOCALHOST and known.index(name) in self._lost:
+                raise Refused(ERR_SPAWN, f"host {name!r} is lost")
+        return [own if name == LOCALHOST else known.index(name) for name in names]
+
+    def _place(
+        self, apps: Sequence[App], hosts: Sequence[Sequence[int]], world: JobWorld
+    ) -> list[Placement]:
+        """In turn on the hosts that are named for a program, else on all."""
+        counts = [0] * len(self.job.hosts)
+        for placement in self.job.placements:
+            counts[placement.node] += 1
+        made: list[Placement] = []
+        for number, (app, named) in enumerate(zip(apps, hosts, strict=True)):
+            for index in range(app.ranks):
+                node = named[index % len(named)] if named else self._next_host()
+                rank = world.first + len(made)
+                made.append(Placement(rank, world.app + number, node, counts[node]))
+                counts[node] += 1
+        return made
+
+    def _next_host(self) -> int:
+        while True:
+            self._turn += 1
+            node = (self._turn - 1) % len(self.job.hosts)
+            if node not in self._lost:
+                return node
+
+    def lose_hosts(self, nodes: Iterable[int]) -> list[Reply]:
+        """Hosts are lost: nothing is started there, and what was to come from there does not."""
+        self._lost.update(nodes)
+        placed = self.job.placements
+        for spawn in self._spawns:
+            ranks = range(spawn.world.first, spawn.world.first + spawn.world.size)
+            on_it = [rank for rank in ranks if placed[rank].node in self._lost]
+            if on_it:
+                self._spawns.remove(spawn)
+                return [*spawn.failed(on_it[0], "its host is lost"), *self.lose_hosts(())]
+        return []
+
+    def attached(self, rank: int) -> list[Reply]:
+        """A process has made itself known as this rank."""
+        spawn = self._of(rank)
+        if spawn is None:
+            return []
+        spawn.missing.discard(rank)
+        if spawn.missing:
+            return []
+        self._spawns.remove(spawn)
+        return spawn.made()
+
+    def unstarted(self, rank: int, why: str) -> list[Reply] | None:
+        """It could not be started. None: it is none of a world that is being made."""
+        spawn = self._of(rank)
+        if spawn is None:
+            return None if rank < self.job.worlds[0].size else []
+        self._spawns.remove(spawn)
+        return spawn.failed(rank, why)
+
+    def _of(self, rank: int) -> _Spawn | None:
+        return next((spawn for spawn in self._spawns if rank in spawn.missing), None)
+
+
+def packed_world(job: Job, world: JobWorld) -> bytes:
+    """The last world of a job, for those who have all the others."""
+    told = {
+        "apps": [app._asdict() for app in job.apps_of(world)],
+        "placements": [list(placement) for placement in job.placements[world.first :]],
+        "world": world._asdict(),
+    }
+    return json.dumps(told, separators=(",", ":")).encode()
+
+
+def widened(job: Job, packed: bytes) -> Job:
+    """A job with the world that `packed_world` has packed."""
+    told = json.loads(packed)
+    placements = [Placement(*row) for row in told["placements"]]
+    return job.grown([app_of(app) for app in told["apps"]], placements, world_of(told["world"]))
+
+
+def runs_of(numbers: Iterable[int]) -> list[tuple[int, int]]:
+    """Numbers as runs: each, and how often it comes."""
+    found: list[tuple[int, int]] = []
+    for number in numbers:
+        if found and found[-1][0] == number:
+            found[-1] = (number, found[-1][1] + 1)
+        else:
+            found.append((number, 1))
+    return found
+
+
+def _led(caller: Caller, other: Caller, bridge: int) -> Answer:
+    told = {"ranks": list(other.ranks), "root": other.rank, "bridge": bridge}
+    return Answer(caller.rank, caller.ask, 0, json.dumps(told).encode())
+
+
+def _closed(callers: Iterable[Caller]) -> Iterator[Answer]:
+    for caller in callers:
+        yield Answer(caller.rank, caller.ask, ERR_PORT, b"the port was closed meanwhile")

@@ -1,0 +1,297 @@
+"""Whether ranks can ever go on, by what all of them say of themselves (`standing.py`). Pure.
+
+A *node* is a thread that sleeps in a call, or a collective call under way beside it. It may go on
+if one of its needs may be met, and that if the ranks it needs may act:
+
+| need | rank p, whom it needs, may act if |
+|---|---|
+| any | nothing is known of p, or p may go on by itself, or one of its threads may go on |
+| receive, probe, collective | so; or not all that p has sent has come |
+| send | so; or the message is not among those that p has and no receive has taken |
+| collective | it has not begun it, and so; is in it, and may go on there; is over it |
+
+What may go on is the least set closed under these rules; the other nodes never will, whatever any
+rank does: who would have to act first is among them. This holds for a state in which all of them
+sleep at one moment; `proving.py` asks twice, so that there was one. A set that waits only for
+members in the same call is none: no program can be at fault for it.
+
+Source: knots of the wait-for graph in the AND-OR model (Knapp 1987); MUST's of MPI (Hilbrich et
+al. 2009), which knows neither threads nor what is under way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from ompy.frameworks.needs import COLLECTIVE, PROBE, RECEIVE, SEND
+
+Need = Mapping[str, Any]
+Said = Mapping[str, Any]
+THREAD: Final = "thread"
+TASK: Final = "task"
+
+
+class Node(NamedTuple):
+    """What waits.
+
+    Attributes:
+        rank: of it.
+        kind: THREAD or TASK.
+        place: of it among those of its rank.
+    """
+
+    rank: int
+    kind: str
+    place: int
+
+
+class Waits(NamedTuple):
+    """A rank that never goes on.
+
+    Attributes:
+        rank: which.
+        place: its first thread's line of the program: file, line, function, text.
+        needs: of which one would have sufficed.
+        ranks: whom it waits for.
+    """
+
+    rank: int
+    place: Mapping[str, Any]
+    needs: tuple[Need, ...]
+    ranks: tuple[int, ...]
+
+
+class Deadlock(NamedTuple):
+    """Ranks that never go on.
+
+    Attributes:
+        waits: each of them, lowest first.
+        cycle: ranks each of which waits for the next, the last for the first; may be of one.
+    """
+
+    waits: tuple[Waits, ...]
+    cycle: tuple[int, ...]
+
+    @property
+    def ranks(self) -> frozenset[int]:
+        """All of them."""
+        return frozenset(each.rank for each in self.waits)
+
+
+def find_deadlock(said: Mapping[int, Said], *, suspect: bool = False) -> Deadlock | None:
+    """The ranks that never go on, None if there are none.
+
+    Args:
+        said: by rank, of those that sleep.
+        suspect: what they have said of messages is of different moments: leave these out, which
+            finds more than there is.
+    """
+    state = _State(said, suspect)
+    state.find_free_nodes()
+    found = [state.waits(rank) for rank in sorted(said) if not state.rank_acts(rank)]
+    waits = tuple(found)
+    return Deadlock(waits, _cycle({each.rank: each.ranks for each in waits})) if waits else None
+
+
+class _State:
+    """Which nodes may go on."""
+
+    def __init__(self, said: Mapping[int, Said], suspect: bool) -> None:
+        self._suspect = suspect
+        self._said = {rank: each for rank, each in said.items() if not each["live"]}
+        self._needs: dict[Node, list[Need] | None] = {}
+        for rank, each in self._said.items():
+            for place, wait in enumerate(each["waits"]):
+                self._needs[Node(rank, THREAD, place)] = wait["needs"]
+            for place, need in enumerate(each["tasks"]):
+                self._needs[Node(rank, TASK, place)] = [need]
+        self._may: set[Node] = set()
+
+    def _spread(self) -> None:
+        """Find all that may go on, by what is known to."""
+        changed = True
+        while changed:
+            changed = False
+            for node, needs in self._needs.items():
+                if node in self._may:
+                    continue
+                if needs is None or any(self._met(node.rank, need) for need in needs):
+                    self._may.add(node)
+                    changed = True
+
+    def _met(self, rank: int, need: Need) -> bool:
+        """Whether a need may be met."""
+        each = (self._acts(rank, need, other) for other in need["ranks"])
+        return all(each) if need["every"] else any(each)
+
+    def rank_acts(self, rank: int) -> bool:
+        """Whether one of a rank's threads may go on, as far as is known."""
+        return rank not in self._said or any(node in self._may for node in self._threads(rank))
+
+    def _threads(self, rank: int) -> Iterator[Node]:
+        for place in range(len(self._said[rank]["waits"])):
+            yield Node(rank, THREAD, place)
+
+    def _acts(self, rank: int, need: Need, other: int) -> bool:
+        """Whether another rank may do what is needed of it, or has."""
+        if other not in self._said:
+            return True
+        if need["what"] == COLLECTIVE:
+            return self._takes_part(rank, need, other)
+        if need["what"] == SEND:
+            return not self._is_unmatched(rank, need, other) or self.rank_acts(other)
+        return self._is_under_way(rank, need, other) or self.rank_acts(other)
+
+    def _is_under_way(self, rank: int, need: Need, other: int) -> bool:
+        """Whether something that the other has sent has not come, or that is not known."""
+        if self._suspect:
+            return False
+        sent = _count(self._said[other]["sent"], need["comm"], rank)
+        return sent is None or sent != _count(self._said[rank]["received"], need["comm"], other)
+
+    def _is_unmatched(self, rank: int, need: Need, other: int) -> bool:
+        """Whether the message is there, and no receive has taken it."""
+        key = [need["comm"], rank, need["sequence"], need["tag"], need["size"]]
+        return self._suspect or key in self._said[other]["unmatched"]
+
+    def _takes_part(self, rank: int, need: Need, other: int) -> bool:
+        """Whether a member may do its part in a collective call."""
+        begun = self._said[other]["begun"].get(str(need["comm"]))
+        if begun is None:
+            return True
+        if begun < need["number"]:
+            return self.rank_acts(other)
+        inside = list(self._inside(need, other))
+        goes_on = not inside or any(node in self._may for node in inside)
+        return goes_on or self._is_under_way(rank, need, other)
+
+    def _inside(self, need: Need, other: int) -> Iterator[Node]:
+        """What of a rank is in that call."""
+        for node, needs in self._needs.items():
+            if node.rank == other and any(_is_of_call(each, need) for each in needs or ()):
+                yield node
+
+    def find_free_nodes(self) -> None:
+        """Find all that may go on; so does what waits, in the end, only within one call."""
+        while True:
+            self._spread()
+            lost = [node for node in self._needs if node not in self._may]
+            caused = self._caused(lost)
+            if len(caused) == len(lost):
+                return
+            self._may.update(node for node in lost if node not in caused)
+
+    def _caused(self, lost: Iterable[Node]) -> set[Node]:
+        """Those of them that wait for what a program has not called, or for such ones."""
+        caused = {node for node in lost if any(self._is_absence(*way) for way in self._ways(node))}
+        changed = True
+        while changed:
+            more = {
+                node
+                for node in lost
+                for need, other in self._ways(node)
+                if node not in caused and caused.intersection(self._inside(need, other))
+            }
+            caused |= more
+            changed = bool(more)
+        return caused
+
+    def _ways(self, node: Node) -> Iterator[tuple[Need, int]]:
+        """What holds a node up: a need, a rank that cannot act."""
+        for need in self._needs[node] or ():
+            for other in need["ranks"]:
+                if not self._acts(node.rank, need, other):
+                    yield need, other
+
+    def _is_absence(self, need: Need, other: int) -> bool:
+        """Whether the other's program would have to call something."""
+        if need["what"] != COLLECTIVE:
+            return True
+        begun = self._said[other]["begun"][str(need["comm"])]
+        return bool(begun < need["number"])
+
+    def waits(self, rank: int) -> Waits:
+        """What a rank waits for that never goes on."""
+        said = self._said[rank]["waits"]
+        needs = tuple(need for wait in said for need in wait["needs"])
+        ways = (way for node in self._threads(rank) for way in self._ways(node))
+        blocking = dict.fromkeys(other for _, other in ways)
+        return Waits(rank, said[0]["at"], needs, tuple(blocking))
+
+
+def _count(counts: Mapping[str, Any], comm: int, rank: int) -> int | None:
+    """Messages to or from a rank; None where nothing is known of the communicator."""
+    row = counts.get(str(comm))
+    if row is None:
+        return None
+    return next((count for other, count in row if other == rank), 0)
+
+
+def _is_of_call(need: Need, wanted: Need) -> bool:
+    parts = ("what", "comm", "number")
+    return all(need[part] == wanted[part] for part in parts)
+
+
+def _cycle(edges: Mapping[int, Iterable[int]]) -> tuple[int, ...]:
+    """A shortest circle of who waits for whom; each waits for somebody who never goes on."""
+    best: tuple[int, ...] = ()
+    for start in edges:
+        paths: list[tuple[int, ...]] = [(start,)]
+        seen: set[int] = set()
+        while paths and (not best or len(paths[0]) < len(best)):
+            path = paths.pop(0)
+            for other in edges.get(path[-1], ()):
+                if other == start:
+                    best = path
+                    paths = []
+                    break
+                if other in edges and other not in seen:
+                    seen.add(other)
+                    paths.append((*path, other))
+    return best
+
+
+def nearest_misses(said: Mapping[int, Said], waits: Waits) -> list[str]:
+    """What is almost what a rank waits for, in sentences.
+
+    Args:
+        said: by rank.
+        waits: of that rank.
+    """
+    found: dict[str, None] = {}
+    for need in waits.needs:
+        if need["what"] in {RECEIVE, PROBE}:
+            for line in _near_messages(said, waits.rank, need):
+                found[line] = None
+        elif need["what"] == SEND:
+            for line in _near_receives(said, waits.rank, need):
+                found[line] = None
+    return list(found)
+
+
+def _near_messages(said: Mapping[int, Said], rank: int, need: Need) -> Iterator[str]:
+    """Messages that are here, and are not the one."""
+    for comm, source, _, tag, size in said[rank]["unmatched"]:
+        if tag < 0:
+            continue
+        if comm != need["comm"]:
+            said_of = f"{size} bytes from rank {source} with tag {tag}"
+            yield f"{said_of} are here, in another communicator"
+        elif source not in need["ranks"]:
+            yield f"{size} bytes with tag {tag} are here, but from rank {source}"
+        else:
+            yield f"{size} bytes from rank {source} are here, but with tag {tag}"
+
+
+def _near_receives(said: Mapping[int, Said], rank: int, need: Need) -> Iterator[str]:
+    """Receives that the other has posted, and that are not for it."""
+    for other in need["ranks"]:
+        for wait in said.get(other, {}).get("waits", ()):
+            for theirs in wait["needs"] or ():
+                if theirs["what"] not in {RECEIVE, PROBE}:
+                    continue
+                if rank not in theirs["ranks"]:
+                    yield f"rank {other} waits for {theirs['text']}"
+                elif theirs["comm"] != need["comm"] or theirs["tag"] != need["tag"]:
+                    yield f"rank {other} waits for {theirs['text']}, this has tag {need['tag']}"

@@ -1,0 +1,144 @@
+"""Proving that ranks can never go on: when the launcher asks, and whether the answers agree.
+
+QUIET     nobody who sleeps seems to be lost
+SUSPECT   by what ranks have said unasked some are: once no others follow they are asked
+FIRST     they were asked; the answers come
+SECOND    they said the same again what they had said: they are asked once more
+PROVEN    both answers were the same, so that they all slept at one moment
+
+A rank that sleeps may have been told of by a word that is old: only answers count. Between the
+first and the second answer of a rank nothing has happened there (its sleeps are the same, and its
+numbers of messages), so at the moment when the last first answer came, all were asleep.
+"""
+
+from __future__ import annotations
+
+import json
+from enum import Enum
+from typing import Final, NamedTuple
+
+from ompy.runtime.machines.deadlock import Deadlock, Said, find_deadlock
+
+SETTLE: Final = 0.2  # of the patience of ranks; arbitrary: who stops at the same time says so
+AGAIN: Final = 2  # times that; arbitrary: what was under way has come by then
+ANSWERS: Final = 0.5  # s; arbitrary: some hundred times what a rank that sleeps takes
+LONGEST: Final = 8.0  # s; arbitrary: between two questions in vain, which cost little
+
+
+class Doubt(Enum):
+    """How far a proof has come."""
+
+    QUIET = "quiet"
+    SUSPECT = "suspect"
+    FIRST = "first answers"
+    SECOND = "second answers"
+    PROVEN = "proven"
+
+
+class Proof(NamedTuple):
+    """What was proven.
+
+    Attributes:
+        found: who never goes on.
+        said: what these have said, by rank.
+    """
+
+    found: Deadlock
+    said: dict[int, Said]
+
+
+class Prover:
+    """One job's.
+
+    Attributes:
+        doubt: how far it is.
+        due: when `turn` is to be called, s; None: not by itself.
+        proof: once there is one.
+    """
+
+    def __init__(self, still_s: float) -> None:
+        """Nothing is known.
+
+        Args:
+            still_s: how long ranks sleep before they say so.
+        """
+        self.doubt = Doubt.QUIET
+        self.due: float | None = None
+        self.proof: Proof | None = None
+        self._settle, self._again = SETTLE * still_s, AGAIN * still_s
+        self._unasked: dict[int, Said] = {}
+        self._first: dict[int, Said] = {}
+        self._answers: dict[int, Said] = {}
+        self._wanted: frozenset[int] = frozenset()
+        self._suspected: frozenset[int] = frozenset()
+        self._question = 0
+        self._pause = self._again
+
+    @property
+    def question(self) -> int:
+        """The number of the last question."""
+        return self._question
+
+    def told(self, rank: int, question: int, body: bytes, now: float) -> frozenset[int]:
+        """A rank says how it stands. Returns whom to ask."""
+        said = self._unasked[rank] = json.loads(body)
+        asking = self.doubt in {Doubt.FIRST, Doubt.SECOND}
+        if not asking or question != self._question:
+            if not asking and self.doubt is not Doubt.PROVEN:
+                due = now + self._settle
+                self._suspect(due if self.due is None else min(due, self.due))
+            return frozenset()
+        self._answers[rank] = said
+        return self._compare(now) if self._answers.keys() >= self._wanted else frozenset()
+
+    def gone(self, rank: int) -> None:
+        """A rank has ended, or finalized: nothing is known of it any longer."""
+        self._unasked.pop(rank, None)
+
+    def turn(self, now: float) -> frozenset[int]:
+        """The moment has come. Returns whom to ask."""
+        if self.due is None or now < self.due:
+            return frozenset()
+        if self.doubt is not Doubt.SUSPECT:  # who has not answered runs, or answers later
+            for rank in self._wanted - self._answers.keys():
+                self.gone(rank)
+            return self._later(now)
+        lost = find_deadlock(self._unasked, suspect=True)
+        if lost is None:
+            self.doubt, self.due = Doubt.QUIET, None
+            self._pause = self._again
+            return frozenset()
+        if lost.ranks != self._suspected:  # others may be about to say the same
+            self._suspected = lost.ranks
+            self._suspect(now + self._settle)
+            return frozenset()
+        return self._ask(Doubt.FIRST, lost.ranks, now)
+
+    def _suspect(self, when: float) -> None:
+        self.doubt, self.due = Doubt.SUSPECT, when
+
+    def _later(self, now: float) -> frozenset[int]:
+        self._suspect(now + self._pause)
+        self._pause = min(2 * self._pause, LONGEST)
+        return frozenset()
+
+    def _ask(self, doubt: Doubt, ranks: frozenset[int], now: float) -> frozenset[int]:
+        self.doubt, self.due = doubt, now + ANSWERS
+        self._question += 1
+        self._wanted, self._answers = ranks, {}
+        return ranks
+
+    def _compare(self, now: float) -> frozenset[int]:
+        """All have answered."""
+        if self.doubt is Doubt.FIRST:
+            lost = find_deadlock(self._answers)
+            if lost is None:
+                return self._later(now)
+            self._first = {rank: self._answers[rank] for rank in lost.ranks}
+            return self._ask(Doubt.SECOND, lost.ranks, now)
+        lost = find_deadlock(self._answers)
+        if lost is None or lost.ranks != self._wanted or self._first != self._answers:
+            return self._later(now)
+        self.doubt, self.due = Doubt.PROVEN, None
+        self.proof = Proof(lost, dict(self._answers))
+        return frozenset()

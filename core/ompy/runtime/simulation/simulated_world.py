@@ -1,0 +1,469 @@
+"""A simulated world of processes: forks the ranks, schedules them, says how it ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from random import Random
+from typing import Any, Final, NamedTuple
+
+from ompy import outputs
+from ompy.data.errors import ERR_SPAWN
+from ompy.engine.virtual_engine import Deadlock, RankFailed, Scheduler, VirtualEngine
+from ompy.frameworks.job import Job, JobWorld, app_of
+from ompy.net.fault_rules import FaultRule
+from ompy.net.virtual_network import Fabric, Rail
+from ompy.runtime.autopsy import DEADLOCK, autopsy_lines
+from ompy.runtime.call_account import complaint
+from ompy.runtime.control import KEY_SIZE
+from ompy.runtime.kills import Kill
+from ompy.runtime.machines.asking import Answer, Asked, Growth, Reply
+from ompy.runtime.machines.deadlock import find_deadlock
+from ompy.runtime.probes.virtual_agents import VirtualAgents
+from ompy.runtime.rank_spans import ranks_in_words
+from ompy.runtime.simulation.host_memory import Segments, make_file
+from ompy.runtime.simulation.line import Line
+from ompy.runtime.simulation.program import problem_of
+from ompy.runtime.simulation.rank import Part, run_rank
+from ompy.runtime.simulation.stub import RankEnded, RankStub, ServedNetwork, Stuck
+from ompy.runtime.verdict import BY_SIGNAL, IMPROPER
+from ompy.runtime.virtual_job import NEWS, Board, VirtualWireUp
+
+BEYOND: Final = 5  # exit code: the world has taken too long; arbitrary, as above
+INTERRUPTED: Final = 130  # exit code: 128 and SIGINT, as a shell has it
+
+
+class Scenario(NamedTuple):
+    """Everything a world is made of; the same scenario gives the same world.
+
+    Attributes:
+        job: program, ranks, where they are, parameters and faults.
+        seed: decides all that the program does not.
+        rails: the networks.
+        trace_directory: where the events go; empty for nowhere.
+        limit: ns of virtual time after which the world is ended.
+        patience: seconds of real time a rank may compute without a call.
+        output: descriptor that replaces the ranks' standard streams; -1 leaves them.
+        record: keep which packets faults have struck.
+        kills: who is killed on purpose, and when.
+        survives: the world goes on when a rank dies (mpi_ft_enable).
+    """
+
+    job: Job
+    seed: int
+    rails: Sequence[Rail]
+    trace_directory: str = ""
+    limit: int = 3_600_000_000_000
+    patience: float = 60.0
+    output: int = -1
+    record: bool = False
+    kills: Sequence[Kill] = ()
+    survives: bool = False
+
+
+class Outcome(NamedTuple):
+    """How a world ended.
+
+    Attributes:
+        kind: `ended`, `failed`, `aborted`, `deadlock`, `limit`, `stuck` or `interrupted`.
+        code: exit code.
+        text: what happened, for people; empty when it ended well.
+        time: ns of virtual time.
+        turns: how often a rank was given its turn.
+        messages: the program has begun.
+        bytes: in them.
+        counters: what the transports counted, summed over ranks.
+        conduit: what GASNet's conduit did; empty where it was not used.
+        delivered: how often each fault has struck.
+        injections: packets that were struck, as `Injection` tuples, if they were recorded.
+        rails: what became of rails, as `rail_report.plain` has it.
+        dead: ranks that died while the world went on.
+    """
+
+    kind: str
+    code: int
+    text: str
+    time: int
+    turns: int
+    messages: int
+    bytes: int
+    counters: dict[str, int]
+    conduit: dict[str, int]
+    delivered: list[int]
+    injections: list[tuple[Any, ...]]
+    rails: list[dict[str, Any]]
+    dead: tuple[int, ...] = ()
+
+
+class _Scheduler(Scheduler):
+    """A scheduler that ends a world which goes on for too long, or is interrupted.
+
+    Each kind of decision at each place has a generator of its own, made of the seed and its name.
+    So what a fault adds to one flow, or takes from it, changes no draw of another, and a world
+    without that fault is otherwise the same until its effects are felt.
+
+    Attributes:
+        interrupted: SIGINT has come. The exception alone may come where it is lost, as in what is
+            done when an object dies.
+    """
+
+    def __init__(self, seed: int, limit: int) -> None:
+        super().__init__(seed)
+        self._limit = limit
+        self._streams: dict[tuple[object, ...], Random] = {}
+        self._turns: dict[int, float] = {}
+        self.interrupted = False
+
+    def stream(self, *decision: object) -> Random:
+        """One for each."""
+        found = self._streams.get(decision)
+        if found is None:
+            name = "/".join(map(str, (self.seed, *decision)))
+            found = self._streams[decision] = Random(name)  # noqa: S311 - chance is the point
+        return found
+
+    def choose(self, ready: Sequence[VirtualEngine]) -> int:
+        """The one with the lowest number, which each draws once for each turn it is to have."""
+        for engine in ready:
+            if engine.rank not in self._turns:
+                self._turns[engine.rank] = self.stream("turn", engine.rank).random()
+        chosen = min(range(len(ready)), key=lambda index: self._turns[ready[index].rank])
+        del self._turns[ready[chosen].rank]
+        return chosen
+
+    def interrupt(self, *_: object) -> None:
+        """The handler of SIGINT."""
+        self.interrupted = True
+        raise KeyboardInterrupt
+
+    def _step(self) -> None:
+        if self.interrupted:
+            raise KeyboardInterrupt
+        super()._step()
+        if self.time > self._limit:
+            raise TimeoutError(f"no end after {self._limit / 1e9:g} s of virtual time")
+
+
+class World:
+    """One world. Call `run` once."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self._scenario = scenario
+        self._scheduler = _Scheduler(scenario.seed, scenario.limit)
+        size = len(scenario.job.placements)
+        nodes = [placement.node for placement in scenario.job.placements]
+        fabric = Fabric(self._scheduler, scenario.rails, nodes)
+        self._fabric = fabric
+        self._asked = Asked(scenario.job)
+        self._files: dict[int, int] = {}  # of the hosts' memory
+        self._ended: list[tuple[Any, ...]] = []  # news that ranks get which come later
+        self._segments = [Segments() for _ in scenario.job.hosts]
+        self._board = Board(size)
+        self._board.engines = [self._scheduler.engine() for _ in range(size)]
+        self._board.leaving = self._leaving
+        self._networks = [
+            ServedNetwork(fabric, rank, engine) for rank, engine in enumerate(self._board.engines)
+        ]
+        self._stubs: list[RankStub] = []
+        self._agents = VirtualAgents(fabric, self._stubs)
+        self._rules = [FaultRule.from_dict(dict(rule)) for rule in scenario.job.faults]
+        self._lines: list[Line] = []
+        self._processes: list[int] = []
+        self._dead: list[int] = []
+
+    def run(self) -> Outcome:
+        """Fork the ranks, run them to the end, leave none."""
+        if self._scenario.trace_directory:
+            self._begin_trace()
+        interruptible = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        if interruptible:
+            signal.signal(signal.SIGINT, self._scheduler.interrupt)
+        try:
+            self._fork()
+            kind, code, text = self._run_world()
+        finally:
+            if interruptible:
+                signal.signal(signal.SIGINT, signal.default_int_handler)
+            self._leave_none()
+        return self._outcome(kind, code, text)
+
+    def _fork(self) -> None:
+        self._files = {node: make_file() for node in range(len(self._scenario.job.hosts))}
+        for rank in range(len(self._board.engines)):
+            self._fork_rank(rank)
+
+    def _fork_rank(self, rank: int) -> RankStub:
+        """Start the process of a rank, whose engine and network are there."""
+        scenario, job = self._scenario, self._asked.job
+        engine, network = self._board.engines[rank], self._networks[rank]
+        node = job.placements[rank].node
+        key = Random(scenario.seed).randbytes(KEY_SIZE)  # noqa: S311 - the same for the same seed
+        ours, theirs = socket.socketpair()
+        part = Part(
+            job,
+            rank,
+            scenario.seed,
+            key,
+            network.interfaces(),
+            scenario.trace_directory,
+            scenario.record,
+            self._files[node],
+        )
+        process = os.fork()
+        if not process:
+            self._become(part, ours, theirs)
+        theirs.close()
+        self._processes.append(process)
+        line = Line(ours)
+        self._lines.append(line)
+        wireup = VirtualWireUp(self._board, rank, engine)
+        made = RankStub(
+            line,
+            process,
+            engine,
+            network,
+            wireup,
+            scenario.patience,
+            self._agents,
+            self._rules,
+            self._segments[node],
+            self,
+        )
+        self._stubs.append(made)
+        return made
+
+    # what ranks ask
+
+    @property
+    def job(self) -> Job:
+        """What runs, with the worlds that came later."""
+        return self._asked.job
+
+    def asked(self, rank: int, header: Mapping[str, Any], body: bytes) -> None:
+        """A rank asks what it would ask a launcher; the answers take a while."""
+        if header["what"] == "spawn":
+            apps = map(app_of, json.loads(body)["apps"])
+            wrong = next(filter(None, map(problem_of, apps)), "")
+            if wrong:
+                answer = Answer(rank, header["ask"], ERR_SPAWN, wrong.encode())
+                self._scheduler.after(NEWS, partial(self._answer, answer))
+                return
+        self._reply(self._asked.heard(rank, header, body))
+
+    def _reply(self, replies: Iterable[Reply]) -> None:
+        for reply in replies:
+            if isinstance(reply, Answer):
+                self._scheduler.after(NEWS, partial(self._answer, reply))
+            elif isinstance(reply, Growth):
+                # where no rank runs: a fork is of this process, not of what a stub is doing
+                self._scheduler.after(NEWS, partial(self._grow, reply.world))
+
+    def _answer(self, answer: Answer) -> None:
+        stub = self._stubs[answer.rank]
+        stub.news.append(("answer", answer.ask, answer.code, answer.body))
+        self._board.engines[answer.rank].wake()
+
+    def _grow(self, world: JobWorld) -> None:
+        """Start the ranks of a world."""
+        for place in self.job.placements[world.first : world.first + world.size]:
+            self._fabric.add_rank(place.node)
+            engine = self._scheduler.engine()
+            self._board.engines.append(engine)
+            self._networks.append(ServedNetwork(self._fabric, place.rank, engine))
+            stub = self._fork_rank(place.rank)
+            stub.news += self._ended
+            self._scheduler.begin_engine(engine, partial(self._serve, stub))
+            self._reply(self._asked.attached(place.rank))
+
+    def _become(self, part: Part, ours: socket.socket, theirs: socket.socket) -> None:
+        """In the child: no end of any other rank's line stays open."""
+        ours.close()
+        for line in self._lines:
+            line.close()
+        null = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(null, 0)
+        os.close(null)
+        if self._scenario.output >= 0:
+            os.dup2(self._scenario.output, 1)
+            os.dup2(self._scenario.output, 2)
+        run_rank(part, Line(theirs))
+
+    def _run_world(self) -> tuple[str, int, str]:
+        """Run the stubs. Returns how it ended."""
+        for kill in self._scenario.kills:
+            self._scheduler.after(int(kill.after_s * 1e9), partial(self._kill, kill))
+        try:
+            self._scheduler.run_engines([partial(self._serve, stub) for stub in self._stubs])
+        except RankFailed as failure:
+            return self._failed(failure)
+        except KeyboardInterrupt:
+            return "interrupted", INTERRUPTED, f"interrupted\n{self._where()}"
+        except Deadlock as problem:
+            if not problem.waits:  # turns without end
+                return "limit", BEYOND, str(problem) + "\n" + self._where()
+            waits = "wait" if len(problem.waits) > 1 else "waits"
+            who = ranks_in_words(problem.waits)
+            text = f"deadlock: nothing can happen any more, and {who} {waits}"
+            where = self._where()
+            return "deadlock", DEADLOCK, f"{text}\n{self._autopsy()}{where}"
+        except TimeoutError as problem:
+            return "limit", BEYOND, f"{problem}\n{self._where()}"
+        return self._compared()
+
+    def _compared(self) -> tuple[str, int, str]:
+        """How a world ended in which all ranks came to their end: were their calls the same."""
+        accounts = {stub.rank: stub.calls for stub in self._stubs if stub.calls}
+        found = complaint(accounts) if len(accounts) == len(self._stubs) else ""
+        if not found:
+            return "ended", 0, ""
+        return "failed", IMPROPER, f"the ranks did not make the same collective calls: {found}"
+
+    def _failed(self, failure: RankFailed) -> tuple[str, int, str]:
+        """How a world ended in which a stub's work for its rank was cut short."""
+        cause = failure.__cause__
+        if isinstance(cause, RankEnded):
+            kind = "aborted" if cause.aborted else "failed"
+            return kind, cause.code or 1, f"rank {failure.rank}: {cause}"
+        if isinstance(cause, Stuck):
+            return "stuck", BEYOND, f"{cause}\n{self._where()}"
+        if isinstance(cause, KeyboardInterrupt):  # it came while a stub waited for its rank
+            return "interrupted", INTERRUPTED, f"interrupted\n{self._where()}"
+        raise failure
+
+    def _kill(self, kill: Kill) -> None:
+        """Ranks are killed on purpose; all of them wait now."""
+        for stub in list(self._stubs):
+            on_it = self.job.placements[stub.rank].node == kill.node
+            if not stub.done and (stub.rank == kill.rank or (kill.rank < 0 and on_it)):
+                stub.kill_process()
+                self._scheduler.end_engine(self._board.engines[stub.rank])
+                self._died(stub.rank)
+        if kill.rank < 0:
+            self._reply(self._asked.lose_hosts([kill.node]))
+
+    def _died(self, rank: int) -> None:
+        """A rank has died: the world ends with it, or the others hear of it."""
+        if not self._scenario.survives:
+            ended = RankEnded(BY_SIGNAL + signal.SIGKILL, "it was killed")
+            failure = RankFailed(rank, ended)
+            failure.__cause__ = ended
+            raise failure
+        self._dead.append(rank)
+        self._scheduler.after(NEWS, partial(self._tell_death, rank))
+
+    def _tell_death(self, rank: int) -> None:
+        self._ended.append(("died", rank, "was killed"))
+        self._board.dead.add(rank)
+        self._reply(self._asked.gone(rank))
+        for stub, engine in zip(self._stubs, self._board.engines, strict=True):
+            if not stub.done:
+                stub.news.append(("died", rank, "was killed"))
+                engine.wake()
+        self._board.changed()
+
+    def _serve(self, stub: RankStub) -> None:
+        try:
+            stub.serve()
+        except RankEnded as ended:
+            if not ended.killed or not self._scenario.survives:
+                raise
+            stub.kill_process()
+            self._died(stub.rank)
+            return
+        self._scheduler.after(NEWS, partial(self._tell_departure, stub.rank))
+
+    def _tell_departure(self, rank: int) -> None:
+        """The others hear what a host's agent would tell them."""
+        self._ended.append(("ended", rank, "has ended"))
+        self._reply(self._asked.gone(rank))
+        for stub, engine in zip(self._stubs, self._board.engines, strict=True):
+            if stub.rank != rank and not stub.done:
+                stub.news.append(("ended", rank, "has ended"))
+                engine.wake()
+
+    def _leaving(self, rank: int, told: Sequence[int]) -> None:
+        self._scheduler.after(NEWS, partial(self._tell_leaving, rank, frozenset(told)))
+
+    def _tell_leaving(self, rank: int, told: frozenset[int]) -> None:
+        """The others hear that a rank has begun to finalize."""
+        for stub, engine in zip(self._stubs, self._board.engines, strict=True):
+            if stub.rank != rank and not stub.done:
+                stub.news.append(("left", rank, stub.rank not in told))
+                engine.wake()
+
+    def _where(self) -> str:
+        return "".join(stub.ask() for stub in self._stubs if not stub.done).rstrip("\n")
+
+    def _autopsy(self) -> str:
+        """Who waits for whom, of those that were asked; empty if they do not say enough."""
+        said = {stub.rank: stub.standing for stub in self._stubs if stub.standing}
+        found = find_deadlock(said)
+        return "".join(f"{line}\n" for line in autopsy_lines(found, said)) if found else ""
+
+    def _leave_none(self) -> None:
+        for stub in self._stubs:
+            stub.stop()
+        for line in self._lines:
+            line.close()
+        for stub, process in zip(self._stubs, self._processes, strict=False):
+            if not stub.done:
+                with suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
+            os.waitpid(process, 0)
+        for file in self._files.values():
+            os.close(file)
+
+    def _outcome(self, kind: str, code: int, text: str) -> Outcome:
+        reports = [stub.report for stub in self._stubs]
+        counters, conduit = Counter[str](), Counter[str]()
+        for said in reports:
+            counters.update(said.get("counters", {}))
+            conduit.update(said.get("conduit", {}))
+        delivered = [0] * len(self._scenario.job.faults)
+        for said in reports:
+            for index, count in enumerate(said.get("delivered", ())):
+                delivered[index] += count
+        return Outcome(
+            kind,
+            code,
+            text,
+            self._scheduler.time,
+            self._scheduler.steps,
+            sum(said.get("messages", 0) for said in reports),
+            sum(said.get("bytes", 0) for said in reports),
+            dict(sorted(counters.items())),
+            dict(sorted(conduit.items())),
+            delivered,
+            [tuple(injection) for said in reports for injection in said.get("injections", ())],
+            [event for said in reports for event in said.get("rails", ())],
+            tuple(self._dead),
+        )
+
+    def _begin_trace(self) -> None:
+        """The facts of the job; nothing in them differs from run to run."""
+        from ompy.trace.trace_files import prepare_directory, write_job
+
+        job = self._scenario.job
+        facts = {
+            "world": "virtual",
+            "seed": self._scenario.seed,
+            "hosts": list(job.hosts),
+            "program": list(job.apps[0].argv),
+            "ranks": [{"rank": p.rank, "node": p.node} for p in job.placements],
+            "rails": [rail.name for rail in self._scenario.rails],
+            "faults": [rule["text"] for rule in job.faults],
+        }
+        directory = self._scenario.trace_directory
+        try:
+            prepare_directory(directory)
+            write_job(directory, facts)
+        except OSError as problem:  # a trace only observes
+            why = f"{problem.strerror}; nothing is traced"
+            outputs.warn(f"--trace {directory}: {why}", ("ompy sim",))
+            self._scenario = self._scenario._replace(trace_directory="")

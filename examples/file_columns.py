@@ -1,0 +1,40 @@
+"""A matrix in a file: each rank writes a column, all together, and reads rows.
+
+The view says which numbers of the file are a rank's. If the disk is full, every rank is told.
+"""
+
+import os
+import sys
+import tempfile
+from array import array
+
+from mpi4py import MPI
+
+ROWS = 1000
+comm = MPI.COMM_WORLD
+rank, size = comm.rank, comm.size
+
+path = comm.bcast(os.path.join(tempfile.gettempdir(), f"columns-{os.getpid()}.bin"), 0)
+column = MPI.DOUBLE.Create_vector(ROWS, 1, size).Commit()
+mode = MPI.MODE_RDWR | MPI.MODE_CREATE | MPI.MODE_DELETE_ON_CLOSE
+file = MPI.File.Open(comm, path, mode)
+file.Set_view(rank * MPI.DOUBLE.size, MPI.DOUBLE, column)
+column.Free()  # the view keeps what it needs of it
+try:
+    file.Write_all(array("d", [100 * row + rank for row in range(ROWS)]))
+except MPI.Exception as problem:
+    file.Close()
+    sys.exit(f"rank {rank}: {problem}" if rank == 0 else 0)
+file.Sync()
+
+file.Set_view(0, MPI.DOUBLE)
+mine = range(rank, ROWS, size)
+for row in mine:
+    values = array("d", [0.0]) * size
+    file.Read_at(row * size, values)
+    assert list(values) == [100 * row + other for other in range(size)], (row, values)
+rows = comm.reduce(len(mine))
+file.Close()
+if rank == 0:
+    assert rows == ROWS
+    print(f"{ROWS} rows of {size} columns are right")

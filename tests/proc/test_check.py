@@ -1,0 +1,228 @@
+"""`ompy-run --check` on real ranks: what it finds, what it leaves alone, and how it tells."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pytest
+
+from tests.support.effort import THOROUGH
+
+pytestmark = pytest.mark.proc
+BIN: Final = Path(sys.executable).parent
+FOUND: Final = 5
+PATIENCE: Final = 60  # s; arbitrary, far beyond what any program takes
+HEAD: Final = """\
+from array import array
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+me, size = comm.rank, comm.size
+left, right = (me - 1) % size, (me + 1) % size
+"""
+FIRST: Final = HEAD.count("\n") + 1  # line of what follows
+
+
+class Wrong(NamedTuple):
+    """A program with a fault.
+
+    Attributes:
+        kind: class of it.
+        lines: that a finding of it names, from 1, behind `HEAD`.
+    """
+
+    kind: str
+    lines: set[int]
+    text: str
+    ranks: int = 2
+
+
+WRONG: Final = {
+    "a tag that differs": Wrong(
+        "deadlock",
+        {2, 4},
+        "if me:\n  comm.send(1, left, 7)\nelse:\n  comm.recv(source=1, tag=8)\ncomm.barrier()",
+    ),
+    "a ring that sends first": Wrong(
+        "buffering-dependent", {1}, "comm.Send(bytes(8), right)\ncomm.Recv(bytearray(8), left)", 3
+    ),
+    "an early wait": Wrong(
+        "buffering-dependent",
+        {1},
+        "comm.isend(me, right).wait()\ncomm.recv(source=left)",
+    ),
+    "another call of objects": Wrong(
+        "collective-order", {2, 4}, "if me:\n  comm.bcast(1)\nelse:\n  comm.allgather(1)\n"
+    ),
+    "a call too many": Wrong(
+        "collective-order", {2}, "if me == 0:\n  comm.bcast(1)\ncomm.recv(source=left) if me else "
+        "comm.send(1, right)",
+    ),
+    "another root": Wrong("root-mismatch", {1}, "comm.bcast(me, root=me)"),
+    "another operation": Wrong("op-mismatch", {1}, "comm.scan(me, MPI.MAX if me else MPI.MIN)"),
+    "another type": Wrong(
+        "type-mismatch",
+        {2, 4},
+        "if me:\n  comm.Send(array('d', [1, 2]), 0)\nelse:\n  comm.Recv(array('i', bytes(16)), 1)",
+    ),
+    "another type of a bcast": Wrong(
+        "type-mismatch", {2}, "kind = 'q' if me else 'd'\ncomm.Bcast(array(kind, bytes(16)))"
+    ),
+    "too much": Wrong(
+        "count-mismatch",
+        {2, 4},
+        "if me:\n  comm.Send(bytes(9), 0)\nelse:\n  comm.Recv(bytearray(8), 1)",
+    ),
+    "a rank that is not there": Wrong("invalid-argument", {1}, "comm.send(1, dest=me + 1)"),
+    "a freed communicator": Wrong(
+        "invalid-argument", {3}, "copy = comm.Dup()\ncopy.Free()\ncopy.barrier()"
+    ),
+    "a type that is not committed": Wrong(
+        "invalid-argument",
+        {2},
+        "kind = MPI.INT.Create_contiguous(2)\ncomm.Send([bytearray(8), 1, kind], right)",
+    ),
+    "who is first": Wrong(
+        "message-race",
+        {2},
+        "if me == 0:\n  first = comm.recv(source=MPI.ANY_SOURCE)\n"
+        "  comm.recv(source=MPI.ANY_SOURCE)\nelse:\n  comm.send(me, 0)",
+        3,
+    ),
+    "a buffer that is written": Wrong(
+        "buffer-in-use",
+        {2, 3},
+        "data = bytearray(8)\nr = comm.Isend(data, right)\ndata[0] = 1\n"
+        "comm.Recv(bytearray(8), left)\nr.Wait()",
+    ),
+    "a buffer that a function writes": Wrong(
+        "buffer-in-use",
+        {4},
+        "def fill(data):\n  data[:] = bytes([9]) * 8\nmine = bytearray(8)\n"
+        "r = comm.Isend(mine, right)\nfill(mine)\ncomm.Recv(bytearray(8), left)\nr.Wait()",
+    ),
+    "two receives into one place": Wrong(
+        "buffer-in-use",
+        {2, 3},
+        "room = bytearray(8)\na = comm.Irecv(room, left)\n"
+        "b = comm.Irecv(memoryview(room)[4:], left)\n"
+        "comm.Send(bytes(8), right); comm.Send(bytes(4), right)\nMPI.Request.Waitall([a, b])",
+    ),
+    "a send nobody waits for": Wrong(
+        "request-lifecycle", {1}, "comm.isend(me, right)\ncomm.recv(source=left)"
+    ),
+    "started twice": Wrong(
+        "request-lifecycle",
+        {3},
+        "r = comm.Recv_init(bytearray(1), left)\nr.Start()\nr.Start()",
+    ),
+    "a communicator": Wrong("leak", {1}, "copy = comm.Dup()"),
+    "a datatype": Wrong("leak", {1}, "kind = MPI.INT.Create_vector(2, 1, 2).Commit()"),
+    "a message": Wrong("leak", {1}, "comm.bsend(me, right) if 0 else comm.isend(me, right).wait()"),
+}  # fmt: skip
+
+RIGHT: Final = {
+    "a ring": "r = comm.isend(me, right)\ncomm.recv(source=left)\nr.wait()",
+    "one that asks who sent": (
+        "if me == 0:\n  s = MPI.Status()\n  for _ in range(size - 1):\n"
+        "    comm.recv(source=MPI.ANY_SOURCE, status=s)\nelse:\n  comm.send(me, 0)"
+    ),
+    "a sum of what comes": (
+        "total = 0\nif me == 0:\n  for _ in range(size - 1):\n"
+        "    total += comm.recv(source=MPI.ANY_SOURCE)\nelse:\n  comm.send(me, 0)"
+    ),
+    "another part of the memory": (
+        "data = bytearray(16)\nview = memoryview(data)\nr = comm.Isend(view[:8], right)\n"
+        "data[9] = 1\ncomm.Recv(bytearray(8), left)\nr.Wait()"
+    ),
+    "a cancelled receive": "r = comm.Irecv(bytearray(8), left, 9)\nr.Cancel()\nr.Wait()",
+    "an error that is caught": "try:\n  comm.send(1, 99)\nexcept MPI.Exception:\n  pass",
+    "parts of a communicator": (
+        "half = comm.Split(me % 2)\nhalf.allreduce(1)\nhalf.Free()\n"
+        "none = comm.Split(MPI.UNDEFINED)\nassert none == MPI.COMM_NULL"
+    ),
+    "persistent requests": (
+        "out = comm.Send_init(bytearray(8), right)\ninto = comm.Recv_init(bytearray(8), left)\n"
+        "for _ in range(3):\n  MPI.Prequest.Startall([into, out])\n"
+        "  MPI.Request.Waitall([into, out])\nout.Free()\ninto.Free()"
+    ),
+    "blocks of unequal size": (
+        "counts = [1, 2, 3][:size]\nroom = array('d', bytes(8 * sum(counts)))\n"
+        "comm.Allgatherv(array('d', bytes(8 * counts[me])), [room, counts, MPI.DOUBLE])"
+    ),
+    "a column received in a row": (
+        "kind = MPI.DOUBLE.Create_vector(2, 1, 2).Commit()\nr = comm.Isend([array('d', bytes(32)), "
+        "1, kind], right)\ncomm.Recv(array('d', bytes(16)), left)\nr.Wait()\nkind.Free()"
+    ),
+    "a message that is expected to be lost": "comm.isend(me, right).wait()  # ompy: expect leak",
+}
+
+
+def check(folder: Path, text: str, *options: str, ranks: int = 2) -> tuple[Any, str, int]:
+    """Run a program under the checker: what was found, what was said, the exit code."""
+    (folder / "app.py").write_text(HEAD + text + "\n")
+    command = [BIN / "ompy-run", "-n", str(ranks), "--check-report", "found.json", *options]
+    done = subprocess.run(
+        [*map(str, command), "python", "app.py"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+    )
+    return json.loads((folder / "found.json").read_text())["findings"], done.stderr, done.returncode
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_wrong(name: str, tmp_path: Path) -> None:
+    wrong = WRONG[name]
+    found, said, code = check(tmp_path, wrong.text, ranks=wrong.ranks)
+    assert code == FOUND, said
+    ours = [one for one in found if one["class"] == wrong.kind]
+    assert ours, found
+    lines = {site["line"] - FIRST + 1 for one in ours for site in one["sites"]}
+    assert wrong.lines <= lines, found
+    assert all(site["file"] == str(tmp_path / "app.py") for one in ours for site in one["sites"])
+    assert f"ompy-run: {wrong.kind}: " in said
+
+
+@pytest.mark.parametrize("ranks", [2, 3] if THOROUGH else [3])
+@pytest.mark.parametrize("name", RIGHT)
+def test_what_is_right(name: str, ranks: int, tmp_path: Path) -> None:
+    found, said, code = check(tmp_path, RIGHT[name], ranks=ranks)
+    assert (found, code) == ([], 0), said
+    assert "ompy-run: check: nothing was found" in said
+
+
+def test_sends_that_wait_for_their_receives(tmp_path: Path) -> None:
+    """What the second run of the calls says is what happens where nothing is buffered."""
+    text = "comm.send(me, right)\ncomm.recv(source=left)"
+    found, _, code = check(tmp_path, text, "--check=buffering")
+    assert code == FOUND
+    assert [one["class"] for one in found] == ["buffering-dependent"]
+
+
+def test_in_json(tmp_path: Path) -> None:
+    found, said, _ = check(tmp_path, "comm.bcast(me, root=me)", "--log-format", "json")
+    events = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
+    (told,) = [event["findings"] for event in events if event["event"] == "check"]
+    assert told == found
+    assert {site["call"] for site in found[0]["sites"]} == {"comm.bcast"}
+
+
+def test_nothing_is_left(tmp_path: Path) -> None:
+    """Of the calls that ranks have written down nothing stays, whatever ends the job."""
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    (tmp_path / "app.py").write_text(HEAD + "import os\nos.kill(os.getpid(), 9)\n")
+    command = [BIN / "ompy-run", "-n", "2", "--check", "python", "app.py"]
+    environment = {**os.environ, "TMPDIR": str(temporary)}
+    done = subprocess.run(
+        list(map(str, command)), cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 128 + 9
+    assert not [path for path in temporary.iterdir() if path.name.startswith("ompy-check")]

@@ -1,0 +1,292 @@
+"""Ranks that wait for each other for ever, on real ranks and in `ompy sim`: proven and told of."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Final, NamedTuple
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from tests.support.effort import THOROUGH
+
+pytestmark = pytest.mark.proc
+BIN: Final = Path(sys.executable).parent
+DEADLOCK: Final = 4
+
+
+class Program(NamedTuple):
+    """One that never ends.
+
+    Attributes:
+        ranks: it has.
+        text: of it, after `comm` and `me`.
+        says: what the autopsy has among its lines.
+    """
+
+    ranks: int
+    text: str
+    says: tuple[str, ...]
+
+
+PROGRAMS: Final = {
+    "a tag that differs": Program(
+        2,
+        """
+if me == 0:
+    comm.Recv(bytearray(8), source=1, tag=8)
+else:
+    comm.Send(bytes(8), dest=0, tag=7)
+    comm.Recv(bytearray(8), source=0, tag=7)
+""",
+        (
+            "each waits for the next: 0 -> 1 -> 0",
+            "rank 0 is at app.py:6 in <module>: comm.Recv(bytearray(8), source=1, tag=8)",
+            "near: 8 bytes from rank 1 are here, but with tag 7",
+        ),
+    ),
+    "synchronous sends": Program(
+        2,
+        "comm.Ssend(b'x', 1 - me); comm.Recv(bytearray(1), 1 - me)",
+        ("waiting for a receive for its 1 bytes with tag 0, by rank 1 of MPI_COMM_WORLD",),
+    ),
+    "large sends in a ring": Program(
+        3,
+        "comm.Send(bytearray(10**7), (me + 1) % 3); comm.Recv(bytearray(10**7), (me - 1) % 3)",
+        ("each waits for the next: 0 -> 1 -> 2 -> 0",),
+    ),
+    "from any rank": Program(
+        3,
+        """
+if me == 0:
+    comm.recv(source=MPI.ANY_SOURCE)
+comm.barrier()
+""",
+        ("a message from any rank with any tag", "look first at rank 0, which is elsewhere"),
+    ),
+    "any of several requests": Program(
+        3,
+        """
+waits = [comm.Irecv(bytearray(8), (me + k) % 3, k) for k in (1, 2)]
+MPI.Request.Waitany(waits)
+""",
+        ("waiting for a message from rank 1 with tag 1", "or a message from rank 2 with tag 2"),
+    ),
+    "a probe": Program(2, "comm.Probe(source=1 - me)", ("each waits for the next: 0 -> 1 -> 0",)),
+    "two communicators": Program(
+        2,
+        """
+other = comm.Dup()
+if me == 0:
+    comm.Barrier(); other.Barrier()
+else:
+    other.Barrier(); comm.Barrier()
+""",
+        ("collective call 2 of MPI_COMM_WORLD, where rank 1 is missing",),
+    ),
+    "one does not come": Program(
+        3,
+        """
+if me == 2:
+    comm.recv(source=0)
+comm.allreduce(1)
+""",
+        ("ranks 0, 1 are at app.py:7", "where rank 2 is missing", "look first at rank 2"),
+    ),
+    "a collective that was begun": Program(
+        2,
+        """
+from array import array
+data, room = array('d', [1.0] * 100), array('d', [0.0] * 100)
+if me == 0:
+    comm.recv(source=1)
+comm.Iallreduce(data, room).Wait()
+if me == 1:
+    comm.send(1, 0)
+""",
+        ("Iallreduce, collective call 1 of MPI_COMM_WORLD, where rank 0 is missing",),
+    ),
+    "a part of the ranks": Program(
+        3,
+        """
+import time
+if me < 2:
+    comm.recv(source=1 - me)
+else:
+    time.sleep(60)
+""",
+        ("ranks 0, 1 can never go on",),
+    ),
+    "a fence": Program(
+        2,
+        """
+window = MPI.Win.Allocate(8, comm=comm)
+if me == 0:
+    window.Fence()
+else:
+    comm.Barrier()
+""",
+        ("waiting for Win.Fence, collective call 1",),
+    ),
+    "in a function, below a library's": Program(
+        2,
+        """
+from concurrent.futures import Future
+def fetch():
+    return comm.recv(source=1 - me)
+def work():
+    future = Future()
+    future.add_done_callback(lambda _done: fetch())
+    future.set_result(1)
+work()
+""",
+        ("in fetch: return comm.recv(source=1 - me)",),
+    ),
+}
+# others like these are for the night
+CI: Final = ("a tag that differs", "one does not come", "a collective that was begun", "a fence")
+SIMULATED: Final = ("a tag that differs", "one does not come")
+
+
+def run(folder: Path, text: str, ranks: int, *options: str) -> subprocess.CompletedProcess[str]:
+    (folder / "app.py").write_text(
+        f"from mpi4py import MPI\ncomm = MPI.COMM_WORLD\nme = comm.rank\n{text}"
+    )
+    words = [str(BIN / "ompy-run"), "-n", str(ranks), "--oversubscribe", *options]
+    words += [sys.executable, "app.py"]
+    return subprocess.run(
+        words, cwd=folder, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+@pytest.mark.parametrize("name", PROGRAMS if THOROUGH else CI)
+def test_real_ranks(name: str, tmp_path: Path) -> None:
+    program = PROGRAMS[name]
+    began = time.monotonic()
+    done = run(tmp_path, program.text, program.ranks)
+    assert done.returncode == DEADLOCK, done.stderr
+    assert time.monotonic() - began < 20, "some ten times what it takes on a busy machine"
+    for says in program.says:
+        assert says.replace("app.py", f"{tmp_path}/app.py") in done.stderr or says in done.stderr, (
+            done.stderr
+        )
+
+
+@pytest.mark.parametrize("btl", ["tcp", "usnic"] if THOROUGH else ["tcp"])
+def test_over_other_transports(btl: str, tmp_path: Path) -> None:
+    program = PROGRAMS["large sends in a ring"]
+    done = run(tmp_path, program.text, program.ranks, "--mca", "btl", f"self,{btl}")
+    assert done.returncode == DEADLOCK, done.stderr
+    assert "0 -> 1 -> 2 -> 0" in done.stderr
+
+
+@pytest.mark.parametrize("name", PROGRAMS if THOROUGH else SIMULATED)
+def test_simulated_ranks(name: str, tmp_path: Path) -> None:
+    if name in {"a part of the ranks", "a fence"}:
+        pytest.skip("virtual time goes on to the end of the sleep; a fence there is of messages")
+    program = PROGRAMS[name]
+    (tmp_path / "app.py").write_text(
+        f"from mpi4py import MPI\ncomm = MPI.COMM_WORLD\nme = comm.rank\n{program.text}"
+    )
+    words = [str(BIN / "ompy"), "sim", "-n", str(program.ranks), "app.py"]
+    done = subprocess.run(
+        words, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == DEADLOCK
+    for says in program.says:
+        assert says in done.stderr, done.stderr
+
+
+def test_the_files(tmp_path: Path) -> None:
+    """Who waits for whom, for programs and as a picture."""
+    program = PROGRAMS["one does not come"]
+    run(tmp_path, program.text, program.ranks, "--autopsy", "autopsy.json")
+    told = json.loads((tmp_path / "autopsy.json").read_text())
+    assert (told["class"], told["ranks"], told["cycle"]) == ("deadlock", [0, 1, 2], [0, 2])
+    assert {wait["line"] for wait in told["waits"]} == {6, 7}
+    run(tmp_path, program.text, program.ranks, "--autopsy", "autopsy.svg")
+    root = ET.parse(tmp_path / "autopsy.svg").getroot()
+    texts = [node.text for node in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert texts[:3] == ["0", "2", "1"], "the circle first"
+
+
+def test_it_can_be_left_alone(tmp_path: Path) -> None:
+    program = PROGRAMS["a probe"]
+    done = run(tmp_path, program.text, 2, "--no-deadlock-detection", "--timeout", "3")
+    assert done.returncode == 110
+    assert "never go on" not in done.stderr
+
+
+WAITS_IN_VAIN: Final = {
+    "a thread that will send": """
+import threading, time
+def later():
+    time.sleep(1.5)
+    comm.send(1, me)
+threading.Thread(target=later).start()
+comm.recv(source=me)
+comm.barrier()
+""",
+    "one computes": """
+import time
+if me == 0:
+    end = time.monotonic() + 1.5
+    while time.monotonic() < end:
+        pass
+    comm.send(1, 1)
+else:
+    comm.recv(source=0)
+""",
+    "an alarm": """
+import signal
+class Late(Exception):
+    pass
+def ring(*_):
+    raise Late
+if me == 0:
+    signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, 1.5)
+try:
+    comm.recv(source=1 - me)
+except Late:
+    comm.send(1, 1)
+""",
+    "asking again and again": """
+import time
+request = comm.irecv(source=1 - me)
+end = time.monotonic() + 1.5
+while not request.Test() and time.monotonic() < end:
+    time.sleep(0.01)
+comm.send(1, 1 - me)
+request.wait()
+""",
+}
+
+
+@pytest.mark.parametrize("name", WAITS_IN_VAIN)
+def test_who_may_go_on_is_not_accused(name: str, tmp_path: Path) -> None:
+    done = run(tmp_path, WAITS_IN_VAIN[name], 2)
+    assert "never go on" not in done.stderr
+    assert done.returncode == 0, done.stderr
+
+
+def test_random_programs_are_not_accused(tmp_path: Path) -> None:
+    """Each of them waits in every way, and ranks say how they stand after a millisecond."""
+    program = Path(__file__).parents[1] / "support" / "waiting_programs.py"
+    words = [str(BIN / "ompy-run"), "-n", "3", "--oversubscribe"]
+    words += ["--mca", "mca_base_deadlock_patience_ms", "1", sys.executable, str(program)]
+    done = subprocess.run(
+        [*words, "0", "300" if THOROUGH else "40"],
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stdout.split()[1:]) == (0, ["programs", "ended"]), done.stderr

@@ -1,0 +1,260 @@
+"""Nonblocking and persistent calls on memory: many under way, in any order, with little room."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import pytest
+from ompy.data.errors import ERR_OTHER, ERR_PROC_FAILED, ERR_TRUNCATE
+from ompy.mpi.errors import MPIException
+from ompy.mpi.operation import SUM
+from ompy.mpi.predefined_comms import world_of
+from ompy.runtime.process import RankProcess
+from ompy_components.coll.sm.nonblocking import PERSISTENT
+
+from tests.support.effort import effort
+from tests.support.worlds import virtual
+
+SM = {"coll": "sm,tuned,basic", "btl": "self,sm"}
+# two calls under way, most of them too large for a slot
+NARROW = {"coll_sm_nonblocking_size": 64, "coll_sm_comm_num_segments": 2}
+SETTINGS = {"default": {}, "narrow": NARROW}
+COUNTS = (0, 1, 5, 60, 3000)
+Check = Callable[[], None]
+
+
+def numbers(count: int, value: int = 0) -> array[int]:
+    return array("q", [value + place for place in range(count)])
+
+
+def zeros(count: int) -> array[int]:
+    return array("q", [0] * count)
+
+
+def sums(count: int, ranks: range, step: int) -> list[int]:
+    """What `SUM` makes of the numbers of some ranks."""
+    return [sum(1000 * rank + step + place for rank in ranks) for place in range(count)]
+
+
+class Calls:
+    """Draws calls alike on all ranks; each is begun or prepared, with what has to come of it."""
+
+    def __init__(self, comm: Any, seed: int) -> None:
+        self.comm = comm
+        self.random = Random(seed)
+
+    def draw(self, suffix: str) -> tuple[Any, Check]:
+        comm, rank, size = self.comm, self.comm.rank, self.comm.size
+        count, root = self.random.choice(COUNTS), self.random.randrange(size)
+        step = self.random.randrange(1 << 20)
+        mine = numbers(count, 1000 * rank + step)
+        blocks = [numbers(count, 1000 * rank + step + 7 * other) for other in range(size)]
+        whole = array("q", [number for block in blocks for number in block])
+        all_of = [number for other in range(size) for number in numbers(count, 1000 * other + step)]
+        room, rooms = zeros(count), zeros(count * size)
+        here = rank == root
+
+        def is_now(buffer: array[int], wanted: list[int] | array[int], when: bool = True) -> Check:
+            def check() -> None:
+                assert not when or list(buffer) == list(wanted)
+
+            return check
+
+        total = sums(count, range(size), step)
+        from_root = numbers(count, 1000 * root + step)
+        told = mine if here else room
+        mine_of = [
+            number
+            for other in range(size)
+            for number in numbers(count, 1000 * other + step + 7 * rank)
+        ]
+        parts = [
+            sum(1000 * other + step + 7 * rank + place for other in range(size))
+            for place in range(count)
+        ]
+        table: dict[str, tuple[tuple[Any, ...], Check]] = {
+            "barrier": ((), lambda: None),
+            "bcast": ((told, root), is_now(told, from_root)),
+            "gather": ((mine, rooms if here else None, root), is_now(rooms, all_of, here)),
+            "scatter": (
+                (whole if here else None, room, root),
+                is_now(room, numbers(count, 1000 * root + step + 7 * rank)),
+            ),
+            "allgather": ((mine, rooms), is_now(rooms, all_of)),
+            "alltoall": ((whole, rooms), is_now(rooms, mine_of)),
+            "reduce": ((mine, room if here else None, SUM, root), is_now(room, total, here)),
+            "allreduce": ((mine, room, SUM), is_now(room, total)),
+            "scan": ((mine, room, SUM), is_now(room, sums(count, range(rank + 1), step))),
+            "exscan": ((mine, room, SUM), is_now(room, sums(count, range(rank), step), rank > 0)),
+            "reduce_scatter_block": ((whole, room, SUM), is_now(room, parts)),
+        }
+        persistent = suffix == "_init"
+        offered = [name for name in table if not persistent or "scan" not in name]
+        name = self.random.choice(offered)
+        arguments, check = table[name]
+        method = f"{name.capitalize()}_init" if persistent else f"I{name}"
+        return getattr(comm, method)(*arguments), check
+
+
+def rounds(process: RankProcess, seed: int) -> None:
+    """Calls are begun together, some blocking ones between them, and waited for in any order."""
+    comm = world_of(process)
+    calls, own = Calls(comm, seed), Random(f"{seed}, {comm.rank}")
+    for _ in range(6):
+        under_way = []
+        for _ in range(calls.random.randrange(1, 7)):
+            under_way.append(calls.draw(""))
+            if calls.random.random() < 0.3:
+                got = zeros(1)
+                comm.Allreduce(numbers(1, comm.rank), got)
+                assert got[0] == sum(range(comm.size))
+        own.shuffle(under_way)
+        for request, check in under_way:
+            request.Wait()
+            check()
+
+
+@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
+@pytest.mark.parametrize("size", [2, 3, 5])
+def test_calls_complete_in_any_order(size: int, settings: dict[str, int]) -> None:
+    for seed in range(effort(4)):
+        virtual(size, lambda process, seed=seed: rounds(process, seed), seed=seed, **SM, **settings)
+
+
+def starts(process: RankProcess, seed: int, several: int) -> None:
+    """Persistent requests, more than have slots, are started in another order by each member."""
+    comm = world_of(process)
+    calls, own = Calls(comm, seed), Random(f"{seed}, {comm.rank}")
+    made = [calls.draw("_init") for _ in range(several)]
+    for _ in range(4):
+        own.shuffle(made)
+        for request, _ in made:
+            request.Start()
+        calls.draw("")[0].Wait()
+        for request, check in reversed(made):
+            request.Wait()
+            check()
+    for request, _ in made:
+        request.Free()
+
+
+@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
+@pytest.mark.parametrize("several", [3, PERSISTENT + 3])
+def test_persistent_calls_start_in_any_order(several: int, settings: dict[str, int]) -> None:
+    for seed in range(effort(3)):
+        virtual(
+            3,
+            lambda process, seed=seed: starts(process, seed, several),
+            seed=seed,
+            **SM,
+            **settings,
+        )
+
+
+def test_they_are_on_memory_and_not_messages() -> None:
+    def program(process: RankProcess) -> None:
+        comm = world_of(process)
+        comm.Ibarrier().Wait()
+        module = comm._inner.coll._beginners["bcast"]
+        assert module._nonblocking._board is not None
+
+    virtual(3, program, **SM)
+
+
+@pytest.mark.parametrize(("who", "what"), [(0, "region"), (2, "map"), (1, "copy"), (0, "copy")])
+def test_without_memory_they_are_messages(who: int, what: str) -> None:
+    from tests.sim.coll.test_sm import broken
+
+    def program(process: RankProcess) -> None:
+        broken(process, who, what)
+        comm = world_of(process)
+        calls = Calls(comm, 5)
+        under_way = [calls.draw("") for _ in range(6)]  # begun before anybody knows
+        for request, check in under_way:
+            request.Wait()
+            check()
+        assert comm._inner.coll._beginners["bcast"]._nonblocking._refused
+        rounds(process, 3)
+
+    virtual(3, program, **SM)
+
+
+ENDS: dict[str, Callable[[Any], Any]] = {
+    "barrier": lambda comm: comm.Ibarrier(),
+    "bcast": lambda comm: comm.Ibcast(zeros(1), 1),
+    "gather": lambda comm: comm.Igather(zeros(1), zeros(3), 0),
+    "scatter": lambda comm: comm.Iscatter(None, zeros(1), 1),
+    "allgather": lambda comm: comm.Iallgather(zeros(1), zeros(3)),
+    "alltoall": lambda comm: comm.Ialltoall(zeros(3), zeros(3)),
+    "reduce": lambda comm: comm.Ireduce(zeros(1), zeros(1), SUM, 0),
+    "allreduce": lambda comm: comm.Iallreduce(zeros(1), zeros(1)),
+    "large allreduce": lambda comm: comm.Iallreduce(zeros(9000), zeros(9000)),
+    "scan": lambda comm: comm.Iscan(zeros(1), zeros(1)),
+}
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("call", ENDS)
+def test_a_member_that_has_ended_is_an_error(call: str, known: bool) -> None:
+    def program(process: RankProcess) -> str:
+        comm = world_of(process)
+        if known:
+            comm.Ibarrier().Wait()
+        if comm.rank == 1:
+            return "left"
+        waits = comm.rank == (2 if call == "scan" else 0) or call not in (
+            "scan",
+            "gather",
+            "reduce",
+        )
+        try:
+            ENDS[call](comm).Wait()
+        except MPIException as problem:
+            assert problem.Get_error_class() in (ERR_PROC_FAILED, ERR_OTHER)
+            return "told"
+        return "told" if not waits else "not told"
+
+    assert virtual(3, program, **SM).results == ["told", "left", "told"]
+
+
+def test_other_calls_and_other_amounts_are_errors() -> None:
+    def program(process: RankProcess) -> list[int]:
+        comm = world_of(process)
+        comm.Ibarrier().Wait()
+        codes = []
+        for odd in (
+            lambda: comm.Iallreduce(zeros(1), zeros(1)) if comm.rank else comm.Ibarrier(),
+            lambda: comm.Iallreduce(zeros(1 + comm.rank), zeros(1 + comm.rank)),
+            lambda: comm.Ibcast(zeros(2 - comm.rank), 0),
+        ):
+            try:
+                odd().Wait()
+                codes.append(0)
+            except MPIException as problem:
+                codes.append(problem.Get_error_class())
+            comm.Ibarrier().Wait()
+        return codes
+
+    found = virtual(2, program, **SM).results
+    assert ERR_OTHER in (found[0][0], found[1][0])
+    assert found[0][1] == found[1][1] == ERR_TRUNCATE
+    assert [each[2] for each in found] == [0, ERR_TRUNCATE]
+
+
+def test_memory_is_given_back_with_the_communicator() -> None:
+    def program(process: RankProcess) -> None:
+        comm = world_of(process)
+        fabric = process.context.network._fabric
+        for _ in range(10):
+            made = comm.Dup()
+            made.Ibarrier().Wait()
+            comm.Ibarrier().Wait()
+            made.Free()
+            comm.Ibarrier().Wait()
+            # COMM_WORLD's two, and the next one's if rank 0 is ahead
+            assert len(fabric.memory.regions) <= 4
+
+    virtual(3, program, **SM)

@@ -1,0 +1,103 @@
+"""Views: positions and bytes of the file, against the datatype's blocks one by one."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from ompy.data.layout import BYTES, Layout, combine_layouts, resize, strided
+from ompy.frameworks.io_base.view import WHOLE_FILE, FileView
+from ompy_components.io.ompio.coverage import covered_runs
+
+ROW = Layout(((0, 4), (8, 2), (13, 1)), 0, 20)
+ORDERED = {
+    "bytes": BYTES,
+    "block": Layout(((0, 6),), 0, 6),
+    "shifted": Layout(((3, 4),), 0, 4),
+    "column": resize(strided(Layout(((0, 8),), 0, 8), 1, 8), 0, 32),
+    "vector": strided(Layout(((0, 2),), 0, 2), 5, 6),
+    "indexed": ROW,
+    "rows": strided(ROW, 3, 25),
+    "series": combine_layouts([(0, strided(BYTES, 4, 3)), (20, ROW), (50, BYTES)]),
+    "series of rows": strided(combine_layouts([(0, ROW), (20, strided(ROW, 2, 30))]), 3, 90),
+    "two dimensions": strided(strided(Layout(((0, 2),), 0, 2), 3, 4), 4, 20),
+}
+DISORDERED = {
+    "backwards": strided(BYTES, 3, -4),
+    "overlapping tiles": resize(ROW, 0, 6),
+    "twice": Layout(((0, 4), (2, 4)), 0, 8),
+    "crossed": combine_layouts([(0, strided(BYTES, 3, 10)), (5, strided(BYTES, 3, 10))]),
+}
+
+
+def places(layout: Layout, displacement: int, count: int) -> list[int]:
+    """The bytes of the file that the first positions are."""
+    tile = [at + i for at, length in layout.blocks for i in range(length)]
+    found = []
+    for number in range(count):
+        rounds, place = divmod(number, len(tile))
+        found.append(displacement + rounds * layout.extent + tile[place])
+    return found
+
+
+@pytest.mark.parametrize("name", ORDERED)
+def test_ordered_views(name: str) -> None:
+    layout = ORDERED[name]
+    view = FileView(7, layout)
+    assert view.ordered
+    expected = places(layout, 7, 3 * layout.size)
+    assert [view.byte_at(position) for position in range(len(expected))] == expected
+    for byte in range(max(expected) + 1):
+        assert view.position_at(byte) == sum(place < byte for place in expected), byte
+
+
+@pytest.mark.parametrize("name", DISORDERED)
+def test_disordered_views(name: str) -> None:
+    layout = DISORDERED[name]
+    view = FileView(30, layout)
+    assert not view.ordered
+    expected = places(layout, 30, 3 * layout.size)
+    assert [view.byte_at(position) for position in range(len(expected))] == expected
+
+
+@pytest.mark.parametrize("name", [*ORDERED, *DISORDERED])
+def test_runs_gather_and_scatter(name: str) -> None:
+    layout = (ORDERED | DISORDERED)[name]
+    chance = random.Random(name)
+    view = FileView.from_bytes(FileView(40, layout).to_bytes())
+    for _ in range(30):
+        begin = chance.randrange(3 * layout.size)
+        end = begin + chance.randrange(1, 3 * layout.size)
+        expected = places(layout, 40, end)[begin:]
+        found: list[int] = []
+        for at, position, length in view.runs(begin, end):
+            assert position == len(found), "in the order of positions"
+            assert not found or at != found[-1] + 1, "neighbours are one"
+            found += range(at, at + length)
+        assert found == expected
+        first, last = min(expected), max(expected) + 1
+        piece = memoryview(bytearray(chance.randbytes(last - first)))
+        packed = memoryview(bytearray(end - begin))
+        view.gather(piece, first, begin, packed)
+        assert list(packed) == [piece[place - first] for place in expected]
+        again = memoryview(bytearray(last - first))
+        view.scatter(again, first, begin, packed)
+        assert all(again[place - first] == piece[place - first] for place in expected)
+
+
+def test_neighbouring_runs_are_one() -> None:
+    assert list(WHOLE_FILE.runs(5, 5)) == []
+    assert list(WHOLE_FILE.runs(5, 9)) == [(5, 0, 4)]
+    block = FileView(2, Layout(((1, 3),), 0, 3))
+    assert block.contiguous
+    assert list(block.runs(0, 9)) == [(3, 0, 9)]
+    assert len(list(FileView(0, ORDERED["vector"]).runs(0, 10))) == 5
+
+
+def test_what_ranks_cover_has_no_gaps() -> None:
+    even = FileView(0, resize(Layout(((0, 2),), 0, 2), 0, 8))
+    odd = FileView(2, resize(Layout(((0, 2),), 0, 2), 0, 8))
+    assert list(covered_runs([], 0, 10)) == []
+    both = [(even, 0, 6), (odd, 0, 6)]
+    assert list(covered_runs(both, 0, 24)) == [(0, 4), (8, 12), (16, 20)]
+    assert list(covered_runs([(even, 2, 2), (WHOLE_FILE, 10, 8)], 8, 18)) == [(8, 18)]

@@ -1,0 +1,186 @@
+"""What ranks ask of the launcher: worlds that come later, ports, names."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ompy.data.errors import ERR_NAME, ERR_PORT, ERR_SERVICE, ERR_SPAWN
+from ompy.frameworks.job import FIRST_BRIDGE, LAST_BRIDGE, App, Job, Placement
+from ompy.runtime.machines.asking import (
+    Answer,
+    Asked,
+    Discarded,
+    Growth,
+    Reply,
+    packed_world,
+    runs_of,
+    widened,
+)
+
+
+def job(hosts: int = 2, per_host: int = 1) -> Job:
+    size = hosts * per_host
+    places = tuple(Placement(rank, 0, rank // per_host, rank % per_host) for rank in range(size))
+    names = tuple(f"h{node}" for node in range(hosts))
+    return Job("0" * 16, (App(("a",), size),), names, places)
+
+
+def spawn(asked: Asked, *counts: int, hosts: tuple[str, ...] = (), rank: int = 0) -> list[Reply]:
+    apps = [{**App((f"b{count}",), count)._asdict(), "hosts": list(hosts)} for count in counts]
+    body = json.dumps({"apps": apps, "parents": [0, 1]}).encode()
+    return asked.heard(rank, {"ask": 7, "what": "spawn"}, body)
+
+
+def answer_of(replies: list[Reply]) -> Answer:
+    (answer,) = (reply for reply in replies if isinstance(reply, Answer))
+    return answer
+
+
+def test_a_world_goes_on_with_the_jobs_numbers() -> None:
+    asked = Asked(job())
+    (growth,) = spawn(asked, 2, 1)
+    assert isinstance(growth, Growth)
+    assert growth.world == (2, 3, 1, (0, 1), 0, FIRST_BRIDGE)
+    assert growth.job is asked.job
+    assert [place[:3] for place in asked.job.placements[2:]] == [(2, 1, 0), (3, 1, 1), (4, 2, 0)]
+    assert [asked.job.world_of(rank).first for rank in range(5)] == [0, 0, 2, 2, 2]
+    assert asked.job.apps_of(growth.world) == asked.job.apps[1:]
+    assert asked.job.apps_of(asked.job.worlds[0]) == asked.job.apps[:1]
+    (second,) = spawn(asked, 1)
+    assert isinstance(second, Growth)
+    assert second.world[:3] == (5, 1, 3)
+    assert asked.job.apps_of(growth.world) == asked.job.apps[1:3]
+
+
+def test_agents_widen_their_job_alike() -> None:
+    asked, agents = Asked(job()), job()
+    for counts in ((2, 1), (3,)):
+        (growth,) = spawn(asked, *counts)
+        assert isinstance(growth, Growth)
+        agents = widened(agents, packed_world(growth.job, growth.world))
+        assert agents == asked.job
+        again = Job.from_dict(json.loads(agents.packed()))
+        assert again._replace(faults=(), mca=agents.mca) == agents
+
+
+def test_who_asked_is_answered_when_all_have_come() -> None:
+    asked = Asked(job())
+    spawn(asked, 2, rank=1)
+    assert asked.attached(3) == []
+    assert asked.attached(0) == [], "a rank of the first world"
+    answer = answer_of(asked.attached(2))
+    assert answer[:3] == (1, 7, 0)
+    assert json.loads(answer.body) == {"first": 2, "size": 2, "bridge": FIRST_BRIDGE}
+    assert asked.attached(2) == []
+
+
+def test_one_that_cannot_be_started_is_the_end_of_its_world() -> None:
+    asked = Asked(job())
+    spawn(asked, 3)
+    asked.attached(2)
+    replies = asked.unstarted(4, "no such program")
+    assert replies is not None
+    discarded, answer = replies
+    assert isinstance(discarded, Discarded)
+    assert discarded.world[:2] == (2, 3)
+    assert isinstance(answer, Answer)
+    assert answer[:3] == (0, 7, ERR_SPAWN)
+    assert answer.body == b"rank 2 of 3 could not be started: no such program"
+    assert asked.unstarted(3, "no such program") == [], "that is known"
+    assert asked.attached(3) == []
+    assert asked.unstarted(1, "no process") is None, "of the first world it ends the job"
+
+
+@pytest.mark.parametrize(
+    ("hosts", "nodes"),
+    [((), [0, 1, 2, 0]), (("h1",), [1, 1, 1, 1]), (("h2", "localhost"), [2, 0, 2, 0])],
+)
+def test_where_processes_go(hosts: tuple[str, ...], nodes: list[int]) -> None:
+    asked = Asked(job(3))
+    spawn(asked, 4, hosts=hosts)
+    assert [place.node for place in asked.job.placements[3:]] == nodes
+    assert [place.local_rank for place in asked.job.placements if place.node == nodes[0]] == list(
+        range(1 + nodes.count(nodes[0]))
+    )
+
+
+def test_a_host_that_the_job_does_not_have() -> None:
+    answer = answer_of(spawn(Asked(job()), 1, hosts=("h0", "elsewhere")))
+    assert answer.code == ERR_SPAWN
+    assert b"host 'elsewhere' is none of this job's, which are h0, h1" in answer.body
+
+
+def test_bridges_are_taken_in_turn() -> None:
+    asked = Asked(job())
+    seen = [asked._bridge() for _ in range(LAST_BRIDGE - FIRST_BRIDGE + 2)]
+    assert seen[0] == seen[-1] == FIRST_BRIDGE
+    assert len(set(seen)) == len(seen) - 1
+    assert max(seen) == LAST_BRIDGE
+
+
+def named(asked: Asked, rank: int, what: str, **header: str) -> Answer:
+    return answer_of(asked.heard(rank, {"ask": 1, "what": what, **header}, b""))
+
+
+def meet(asked: Asked, rank: int, what: str, port: str, *group: int) -> list[Reply]:
+    body = json.dumps(group or [rank]).encode()
+    return asked.heard(rank, {"ask": 1, "what": what, "port": port}, body)
+
+
+def test_who_accepts_and_who_connects_are_paired_in_order() -> None:
+    asked = Asked(job(4))
+    port = named(asked, 0, "open").body.decode()
+    assert meet(asked, 0, "accept", port, 0, 1) == []
+    assert meet(asked, 1, "accept", port) == []
+    for index, rank in enumerate((2, 3)):
+        ours, theirs = meet(asked, rank, "connect", port)
+        assert isinstance(ours, Answer)
+        assert isinstance(theirs, Answer)
+        assert (ours.rank, theirs.rank) == (rank, index)
+        told = json.loads(ours.body)
+        assert told["ranks"] == ([0, 1], [1])[index]
+        assert told["root"] == index
+        assert json.loads(theirs.body) == {"ranks": [rank], "root": rank, "bridge": told["bridge"]}
+
+
+def test_a_port_that_is_closed_while_somebody_waits() -> None:
+    asked = Asked(job(4))
+    port = named(asked, 0, "open").body.decode()
+    meet(asked, 1, "connect", port)
+    waiting, closed = asked.heard(0, {"ask": 2, "what": "close", "port": port}, b"")
+    assert isinstance(waiting, Answer)
+    assert (waiting.rank, waiting.code) == (1, ERR_PORT)
+    assert closed == Answer(0, 2, 0, b"")
+    for what in ("accept", "connect"):
+        assert answer_of(meet(asked, 1, what, port)).code == ERR_PORT
+    assert b"no port of this job" in answer_of(meet(asked, 1, "connect", "ompy:ff:1")).body
+
+
+def test_names() -> None:
+    asked = Asked(job(3))
+    assert named(asked, 1, "lookup", service="s").code == ERR_NAME
+    assert not named(asked, 0, "publish", service="s", port="p").code
+    assert named(asked, 1, "publish", service="s", port="q").code == ERR_SERVICE
+    assert named(asked, 2, "lookup", service="s").body == b"p"
+    assert named(asked, 0, "unpublish", service="s", port="q").code == ERR_SERVICE
+    assert not named(asked, 0, "unpublish", service="s", port="p").code
+    assert named(asked, 1, "lookup", service="s").code == ERR_NAME
+
+
+def test_a_rank_that_ends_takes_its_ports_names_and_questions_along() -> None:
+    asked = Asked(job(4))
+    port = named(asked, 0, "open").body.decode()
+    named(asked, 0, "publish", service="s", port=port)
+    meet(asked, 1, "connect", port)
+    meet(asked, 2, "connect", port)
+    assert asked.gone(1) == []
+    (failed,) = asked.gone(0)
+    assert isinstance(failed, Answer)
+    assert (failed.rank, failed.code) == (2, ERR_PORT)
+    assert named(asked, 1, "lookup", service="s").code == ERR_NAME
+
+
+def test_runs() -> None:
+    assert runs_of([0, 0, 1, 0]) == [(0, 2), (1, 1), (0, 1)]
+    assert runs_of([]) == []

@@ -1,0 +1,110 @@
+"""When the launcher asks ranks how they stand, and when it believes them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ompy.runtime.machines.proving import ANSWERS, Doubt, Prover
+
+from tests.unit.runtime.test_deadlock import LIVE, receive, said
+
+SETTLE, AGAIN = 0.05, 0.5  # of 250 ms
+LOST = {0: said(receive(1)), 1: said(receive(0))}
+
+
+def body(what: Any) -> bytes:
+    return json.dumps(what).encode()
+
+
+def suspicious() -> Prover:
+    """Both ranks have said that they wait for each other."""
+    prover = Prover(0.25)
+    for rank, each in LOST.items():
+        assert not prover.told(rank, 0, body(each), 0.0)
+    assert prover.doubt is Doubt.SUSPECT
+    assert prover.due == SETTLE
+    assert prover.turn(SETTLE) == frozenset(), "others may say the same"
+    assert prover.due == 2 * SETTLE
+    return prover
+
+
+def answer(prover: Prover, now: float, **other: Any) -> frozenset[int]:
+    """Both answer as before, or otherwise."""
+    asked: frozenset[int] = frozenset()
+    for rank, before in LOST.items():
+        each = other.get(f"rank{rank}", before)
+        asked = prover.told(rank, prover.question, body(each), now)
+    return asked
+
+
+def test_two_equal_answers_are_a_proof():
+    prover = suspicious()
+    assert prover.turn(2 * SETTLE) == {0, 1}
+    assert prover.doubt is Doubt.FIRST
+    assert answer(prover, 0.1) == {0, 1}
+    assert prover.doubt is Doubt.SECOND
+    assert prover.proof is None
+    assert answer(prover, 0.2) == frozenset()
+    assert prover.proof is not None
+    assert prover.proof.found.ranks == {0, 1}
+    assert prover.proof.said == LOST
+
+
+def test_a_rank_that_has_gone_on_meanwhile_is_not_accused():
+    prover = suspicious()
+    prover.turn(2 * SETTLE)
+    answer(prover, 0.1)
+    moved = {**LOST[1], "received": {"0": [[0, 9]]}}
+    assert answer(prover, 0.2, rank1=moved) == frozenset()
+    assert prover.proof is None
+    assert prover.doubt is Doubt.SUSPECT
+
+
+def test_what_was_said_unasked_is_no_proof():
+    """It may be old: the rank computes now."""
+    prover = suspicious()
+    prover.turn(2 * SETTLE)
+    answer(prover, 0.1, rank1=LIVE)
+    assert prover.proof is None
+    assert prover.turn(0.1 + AGAIN) == frozenset()
+    assert prover.doubt is Doubt.QUIET
+
+
+def test_who_does_not_answer_is_not_asked_again_until_it_speaks():
+    prover = suspicious()
+    prover.turn(2 * SETTLE)
+    first = prover.question
+    prover.told(0, first, body(LOST[0]), 0.1)
+    assert prover.turn(2 * SETTLE + ANSWERS) == frozenset()
+    assert prover.turn(2 * SETTLE + ANSWERS + AGAIN) == frozenset()
+    assert prover.doubt is Doubt.QUIET
+    prover.told(1, first, body(LOST[1]), 9.0)  # it was stopped, and goes on
+    assert prover.turn(9.0 + SETTLE) == {0, 1}
+    answer(prover, 9.1)
+    answer(prover, 9.2)
+    assert prover.proof is not None
+
+
+def test_answers_to_older_questions_prove_nothing():
+    prover = suspicious()
+    prover.turn(2 * SETTLE)
+    old = prover.question
+    answer(prover, 0.1)
+    for rank, each in LOST.items():
+        prover.told(rank, old, body(each), 0.2)
+    assert prover.proof is None
+
+
+def test_a_rank_that_ends_is_forgotten():
+    prover = suspicious()
+    prover.gone(1)
+    assert prover.turn(2 * SETTLE) == frozenset()
+    assert prover.doubt is Doubt.QUIET
+
+
+def test_who_waits_for_one_that_computes_is_asked_nothing():
+    prover = Prover(0.25)
+    prover.told(0, 0, body(LOST[0]), 0.0)
+    assert prover.turn(2 * SETTLE) == frozenset()
+    assert prover.due is None

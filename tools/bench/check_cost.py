@@ -1,0 +1,123 @@
+"""What `ompy-run --check` costs: examples and single calls with and without it, in turns.
+
+    python tools/bench check_cost --rounds 5
+    python tools/bench check_cost --tree build/hot    with the compiled modules of that tree
+
+A round runs each program once without and once with the check; shown are the medians of the rounds.
+An example's time is that of its ranks, from the first barrier to its end: starting, and what the
+launcher makes of the records at the end, do not count.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+BIN: Final = Path(sys.executable).parent
+EXAMPLES: Final = (
+    "heat", "matrix_vector", "master_worker", "mandelbrot", "sample_sort", "overlap",
+    "distributed_hash_table", "word_count", "pi_riemann",
+)  # fmt: skip
+RANKS: Final = 2
+TIMED: Final = """
+import runpy, sys, time
+from mpi4py import MPI
+MPI.COMM_WORLD.Barrier()
+begun = time.perf_counter()
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+print("took", time.perf_counter() - begun, file=sys.stderr)
+"""
+CALLS: Final = """
+import sys, time
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+other = 1 - comm.rank
+small, room = bytearray(8), bytearray(8)
+large, hall = bytearray(1 << 16), bytearray(1 << 16)
+
+def ping_pong():
+    if comm.rank:
+        comm.Recv(room, other)
+        comm.Send(small, other)
+    else:
+        comm.Send(small, other)
+        comm.Recv(room, other)
+
+def exchange():
+    MPI.Request.Waitall([comm.Irecv(hall, other), comm.Isend(large, other)])
+
+calls = {
+    "Send and Recv of 8 B": (ping_pong, 500),
+    "Irecv, Isend, Waitall of 64 KiB": (exchange, 200),
+    "Allreduce of 8 B": (lambda: comm.Allreduce(small, room), 500),
+    "bcast of a number": (lambda: comm.bcast(1), 500),
+}
+for name, (call, times) in calls.items():
+    best = 1e9
+    for _ in range(5):
+        comm.Barrier()
+        begun = time.perf_counter()
+        for _ in range(times):
+            call()
+        best = min(best, (time.perf_counter() - begun) / times)
+    if comm.rank == 0:
+        print("call", best * 1e6, name, sep=";", file=sys.stderr)
+"""
+
+
+def run(words: list[str], environment: dict[str, str], *, checked: bool) -> tuple[str, float]:
+    """What a job says on standard error, and how long it takes, s."""
+    command = [str(BIN / "ompy-run"), "-n", str(RANKS), *(["--check"] if checked else []), *words]
+    begun = time.monotonic()
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    took = time.monotonic() - begun
+    if done.returncode:
+        sys.exit(f"{' '.join(command)} ended with {done.returncode}:\n{done.stderr}")
+    return done.stderr, took
+
+
+def measure(rounds: int, environment: dict[str, str]) -> dict[str, tuple[list[float], list[float]]]:
+    """Times by what was measured: without and with the check."""
+    found: dict[str, tuple[list[float], list[float]]] = defaultdict(lambda: ([], []))
+    for _ in range(rounds):
+        for checked in (False, True):
+            said, _ = run([sys.executable, "-c", CALLS], environment, checked=checked)
+            for line in said.splitlines():
+                if line.startswith("call;"):
+                    _, value, name = line.split(";")
+                    found[name][checked].append(float(value))
+            for name in EXAMPLES:
+                example = str(ROOT / "examples" / f"{name}.py")
+                said, _ = run([sys.executable, "-c", TIMED, example], environment, checked=checked)
+                took = [float(w.split()[1]) for w in said.splitlines() if w.startswith("took ")]
+                found[f"examples/{name}.py"][checked].append(max(took) * 1e3)
+    return found
+
+
+def main() -> None:
+    """Measure, and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--tree", help="a folder with compiled modules")
+    options = parser.parse_args()
+    environment = dict(os.environ)
+    if options.tree:
+        environment["PYTHONPATH"] = str(Path(options.tree).resolve())
+    print("| what | without | with | ratio |\n|---|---:|---:|---:|")
+    for name, (without, checked) in measure(options.rounds, environment).items():
+        unit = "ms" if name.startswith("examples/") else "us"
+        a, b = statistics.median(without), statistics.median(checked)
+        print(f"| {name} | {a:.1f} {unit} | {b:.1f} {unit} | {b / a:.2f} |")
+
+
+if __name__ == "__main__":
+    main()

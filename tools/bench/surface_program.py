@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""Time calls of the API, as one program for ompy and every mpi4py; rank 0 prints a line for each.
+
+    mpiexec -n 2 python tools/bench/surface_program.py SECONDS SIZES [PATTERN] [FAMILY...]
+
+A line is JSON: `{"row": "Gather", "size": 8, "seconds": 1.2e-6}`, or `"error"` in place of seconds.
+The rows are those of `surface_rows`. A figure is the lowest of some parts: what it takes when
+nothing else wants the processor.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from time import perf_counter
+from typing import Any, Final
+
+sys.path.append(str(Path(__file__).resolve().parents[2]))
+
+from mpi4py import MPI
+
+from tools.bench.surface_rows import (
+    collectives,
+    handles,
+    messages,
+    persistent,
+    requests,
+    windows,
+)
+from tools.bench.surface_rows.rows import Row, Step
+
+FAMILIES: Final[dict[str, Callable[[Any], Iterator[Row]]]] = {
+    "messages": messages.rows,
+    "persistent": persistent.rows,
+    "requests": requests.rows,
+    "collectives": collectives.rows,
+    "started": collectives.started_rows,
+    "windows": windows.rows,
+    "handles": handles.rows,
+}
+PARTS: Final = 7  # arbitrary: enough for one that other work has not disturbed
+WARM_UP: Final = 3  # arbitrary: connections are made, pages are touched
+MOST: Final = 20000  # arbitrary: calls of a part, of a thing that takes next to nothing
+
+
+def rows_of(comm: Any, families: Sequence[str]) -> Iterator[Row]:
+    """The rows of some families; of all, if none is named."""
+    for family in families or FAMILIES:
+        yield from FAMILIES[family](comm)
+
+
+def seconds_of(comm: Any, step: Step, budget: float) -> float:
+    """Seconds of one of a step's repetitions, on rank 0."""
+    step(WARM_UP)
+    comm.Barrier()
+    begin = perf_counter()
+    step(WARM_UP)
+    once = (perf_counter() - begin) / WARM_UP
+    count = comm.bcast(min(MOST, max(1, int(budget / PARTS / max(once, 1e-8)))), 0)
+    least = float("inf")
+    for _ in range(PARTS):
+        comm.Barrier()
+        begin = perf_counter()
+        step(count)
+        least = min(least, perf_counter() - begin)
+    comm.Barrier()
+    return least / count
+
+
+def timed(comm: Any, row: Row, size: int, budget: float) -> dict[str, Any]:
+    """A row's line."""
+    line: dict[str, Any] = {"row": row.name, "method": row.method, "size": size}
+    try:
+        return {**line, "seconds": seconds_of(comm, row.make(size), budget) / row.per}
+    except (NotImplementedError, AttributeError, MPI.Exception) as problem:
+        return {**line, "error": f"{type(problem).__name__}: {problem}"}
+
+
+def main() -> None:
+    """Time what the command line names."""
+    budget, sizes = float(sys.argv[1]), [int(word) for word in sys.argv[2].split(",")]
+    pattern = re.compile(sys.argv[3] if len(sys.argv) > 3 else "")
+    comm = MPI.COMM_WORLD
+    MPI.Attach_buffer(bytearray(16 << 20))
+    for row in rows_of(comm, sys.argv[4:]):
+        if not pattern.search(row.name):
+            continue
+        for size in sizes if row.sized else sizes[:1]:
+            line = timed(comm, row, size if row.sized else 0, budget)
+            if comm.rank == 0:
+                print(json.dumps(line), flush=True)
+    MPI.Detach_buffer()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,40 @@
+"""Methods without a row of their own, with the reason: what is neither here nor there fails."""
+
+from __future__ import annotations
+
+from typing import Final
+
+UNTIMED: Final[dict[str, str]] = {
+    "a part of another row: what begins, ends or completes it": (
+        "Commit Complete Detach_buffer Free Post Start Startall Unlock Unlock_all Wait wait free "
+        "Flush Flush_buffer Attach_buffer Disconnect Pready Pready_list Pready_range Parrived "
+        "Iflush_buffer Pack_size Pack_external_size"
+    ),
+    "the same as another row by other names": (
+        "improbe iprobe probe test testall testany testsome waitall waitany waitsome cancel "
+        "get_status get_status_all get_status_any get_status_some Idup_with_info Flush_local_all "
+        "Get_status Get_status_all Get_status_any Get_status_some Create_indexed_block "
+        "Create_hindexed Create_hindexed_block Create_hvector Create_contiguous Create_dup "
+        "Create_resized Resized Create_struct Create_darray Create_dist_graph Create_graph "
+        "Difference Excl Intersect Intersection Range_excl Range_incl Create_from_group "
+        "Create_from_groups Create_intercomm Merge"
+    ),
+    "bookkeeping of one process, which no program does often": (
+        "Abort Call_errhandler Cancel Create_errhandler Create_keyval Delete_attr Free_keyval "
+        "Get_errhandler Get_info Get_topology Is_inter Is_intra Set_attr Set_errhandler Set_info "
+        "Set_name f2py py2f fromhandle fromint toint tomemory Cart_map Graph_map Get_dim Get_topo "
+        "Get_dims Get_neighbors Get_neighbors_count Get_dist_neighbors Get_dist_neighbors_count "
+        "Get_remote_group Get_remote_size Get_parent Attach Detach Shared_query "
+        "Create_f90_complex Create_f90_integer Create_f90_real Get_contents Get_envelope "
+        "Get_true_extent Get_value_index Match_size decode fromcode tocode"
+    ),
+    "of processes that come, go or fail: the time is theirs": (
+        "Accept Connect Join Spawn Spawn_multiple Ack_failed Agree Get_failed Iagree Is_revoked "
+        "Ishrink Revoke Shrink Create_from_session_pset"
+    ),
+}
+
+
+def untimed_names() -> frozenset[str]:
+    """All of them."""
+    return frozenset(name for names in UNTIMED.values() for name in names.split())
