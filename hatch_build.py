@@ -3,7 +3,8 @@
 `OMPY_PURE=1` builds a pure one in any case. An editable installation stays interpreted: its sources
 are there to be changed. `OMPY_BUILD_CACHE` names a folder where what was compiled is kept, and
 taken from when the same is to be compiled again. What drives a library that is not on this machine
-is compiled only with `OMPY_BUILD_ALL=1`, for wheels that others install.
+is compiled only with `OMPY_BUILD_ALL=1`, for wheels that others install; there, what cannot be
+compiled is an error.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ class CompileHook(BuildHookInterface):
     PLUGIN_NAME = "custom"
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Compile, and say what the wheel then is; what goes wrong is said and changes nothing."""
+        """Compile, and say what the wheel then is; pure, and why, where that goes wrong."""
         if version == "editable" or os.environ.get("OMPY_PURE", "") not in ("", "0"):
             return
         self._folder = tempfile.TemporaryDirectory(prefix="ompy-build-")
@@ -41,6 +42,8 @@ class CompileHook(BuildHookInterface):
                 tree, os.environ.get("OMPY_BUILD_CACHE", ""), without=without
             )
         except (Exception, SystemExit) as problem:
+            if os.environ.get("OMPY_BUILD_ALL", "") not in ("", "0"):
+                raise
             self.app.display_warning(f"the hot modules stay interpreted: {problem}")
             return
         finally:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any, Final
 
-from ompy.check.program_source import is_plain
+from ompy.check.program_text import is_plain
 from ompy.check.uses import Parts, Uses, uses_of
 
 WORK: Final = 10_000  # of finding out whether two arrays share memory; arbitrary

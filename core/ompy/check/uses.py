@@ -7,7 +7,7 @@ from functools import cache
 from types import CodeType
 from typing import Final
 
-from ompy.check.program_source import body_of, expression_name, has_slice
+from ompy.check.program_text import body_of, expression_name, has_slice
 
 # attributes of an array that say nothing of its contents
 _HARMLESS: Final = frozenset(

@@ -14,7 +14,7 @@ from types import CodeType, FrameType
 from typing import Any, Final
 
 from ompy.check.lines import value_of
-from ompy.check.program_source import body_of, expression_name, has_slice, is_plain
+from ompy.check.program_text import body_of, expression_name, has_slice, is_plain
 
 # functions of Python's and methods of arrays that look at all elements
 _READING: Final = frozenset(

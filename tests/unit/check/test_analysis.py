@@ -147,6 +147,18 @@ def test_a_call_that_one_member_does_not_make():
     assert [(one.kind, lines(one)) for one in found] == [("collective-order", {2})]
 
 
+def test_different_calls_of_those_who_came():
+    """The job was ended before the third had begun its call."""
+    early = [coll("Barrier")], [coll("Bcast", 0)], []
+    found = found_in(*early, ends=False, went_well=False)
+    assert [(one.kind, lines(one)) for one in found] == [("collective-order", {1, 101})]
+    roots = [coll("Bcast", 0, sends=INTS)], [coll("Bcast", 1, sends=LONG)], []
+    assert kinds(*roots, ends=False, went_well=False) == ["root-mismatch"]
+    # of the data nothing is said: whose meet is told by all members together
+    data = [coll("Bcast", 0, sends=INTS)], [coll("Bcast", 0, sends=LONG)], []
+    assert not kinds(*data, ends=False, went_well=False)
+
+
 def test_the_deadlock_of_different_calls_is_told_once():
     deadlock = {
         "waits": [{"rank": 0, "file": "p.py", "line": 3, "text": "comm.Barrier()", "for": []}]

@@ -18,6 +18,7 @@ from ompy.cli.building.modules import (
     BINDINGS,
     EVERYTHING,
     dotted,
+    extension_sources,
     hot_modules,
     optimiser_of,
     unusable_here,
@@ -93,6 +94,14 @@ def test_each_module_that_is_named_is_there(tree: Path) -> None:
     assert HOT.keys() == {SHARED, *(dotted(tree, path) for path in hot_modules(tree))}
     assert optimiser_of("ompy.net.ring") == BUSIEST
     assert optimiser_of("somebody.elses") == OFTEN
+
+
+def test_no_other_module_has_the_name_of_one_that_writes_an_extension(tree: Path) -> None:
+    """A name is all that tells them; another module of that name stopped the compilation."""
+    found = extension_sources(tree)
+    assert found
+    for path in found:
+        assert "def write_calls(" in path.read_text(), path
 
 
 def test_what_drives_a_library_is_of_use_where_the_library_is(

@@ -69,12 +69,13 @@ def _of_comm(calls: Mapping[int, list[Call]], over: Mapping[int, bool]) -> list[
         return []
     found: dict[str, Found] = {}
     shortest = min(len(calls[rank]) for rank in members)
-    for number in range(shortest):
-        row = [calls[rank][number] for rank in members]
+    # a job that is ended early has members that had not begun a call: those that had are compared
+    for number in range(sorted(len(calls[rank]) for rank in members)[-2]):
+        row = [calls[rank][number] for rank in members if number < len(calls[rank])]
         order = _different_calls(row, number)
         if order is not None:
             return [*found.values(), order]
-        for one in _different_arguments(row):
+        for one in _different_arguments(row, whole=number < shortest):
             found.setdefault(one.kind, one)
         if "root-mismatch" in found:
             break
@@ -138,7 +139,7 @@ def _missing(
     return Found("collective-order", message, tuple(call.where for call in extra))
 
 
-def _different_arguments(row: list[Call]) -> Iterator[Found]:
+def _different_arguments(row: list[Call], *, whole: bool) -> Iterator[Found]:
     stem = stem_of(row[0].kind)
     between = row[0].comm.own != row[0].comm.members
     if between:
@@ -157,7 +158,8 @@ def _different_arguments(row: list[Call]) -> Iterator[Found]:
         said = " and ".join(f"{row[i].op} on rank {row[i].record.rank}" for i in odd[:4])
         message = f"{row[0].kind}: the operation is {said}. MPI 4.1, 6.9: all give the same one"
         yield Found("op-mismatch", message, tuple(row[i].where for i in odd))
-    yield from _different_data(stem, row)
+    if whole:  # whose data meet is told by the members' places in the row
+        yield from _different_data(stem, row)
 
 
 def _odd(values: list[Any]) -> list[int]:

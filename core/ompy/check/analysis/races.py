@@ -16,7 +16,7 @@ from ompy.check.analysis.matching import Messages, Receive, Send
 from ompy.check.analysis.order import Order
 from ompy.check.findings import Found
 from ompy.check.logs import Place, Record
-from ompy.check.program_source import parsed_file
+from ompy.check.program_text import parsed_file
 from ompy.check.record import ADDS, ASKED
 from ompy.data.constants import ANY_SOURCE, ANY_TAG
 

@@ -61,7 +61,7 @@ def dotted(tree: Path, path: Path) -> str:
 
 
 def extension_sources(tree: Path) -> list[Path]:
-    """The modules that write the C of an extension beside them: `write(folder) -> Path`."""
+    """The modules that write the C of an extension beside them, by `write_calls`."""
     return sorted(
         path for name in PACKAGES for path in (tree / name).rglob(f"*?{EXTENSION_SOURCE}")
     )
