@@ -105,9 +105,9 @@ def test_nothing_outlives_the_controller(pytester, token, number) -> None:
     wait_for(lambda: not tagged(token), f"left after {number.name}: {tagged(token)}")
     if number == signal.SIGINT:
         assert b"KeyboardInterrupt" in out
-        assert controller.returncode == pytest.ExitCode.INTERRUPTED
+        assert controller.returncode == pytest.ExitCode.INTERRUPTED, out.decode()
     else:
-        assert controller.returncode == -number
+        assert controller.returncode == -number, out.decode()
 
 
 def test_a_rank_that_dies_between_two_tests(pytester, run, token) -> None:
