@@ -31,6 +31,7 @@ from ompy.runtime.machines.acts import (
     Feed,
     Find,
     Grow,
+    KeepAutopsy,
     Kill,
     KillRank,
     Look,
@@ -146,7 +147,7 @@ class Launcher(Driven):
                 self.code = self.job.exit_code
                 self.took = now - self.ending if self.ending else 0.0
                 self.end()
-            case TakeInput() | CloseView() | Widen():
+            case TakeInput() | CloseView() | KeepAutopsy() | Widen():
                 pass
             case _:
                 super().carry_out(act)
@@ -223,8 +224,7 @@ class Agent(Driven):
                 self._signal(15 if isinstance(act, Terminate) else 9)
             case AskRanks():
                 for rank in self.ranks.values():
-                    if act.short:
-                        rank.run(rank.say_where)
+                    rank.run(rank.say_where)
             case Reap():
                 self.reap()
             case Look():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from ompy.frameworks.needs import COLLECTIVE
@@ -11,7 +11,6 @@ from ompy.runtime.machines.deadlock import (
     Need,
     Said,
     Waits,
-    find_deadlock,
     nearest_misses,
 )
 from ompy.runtime.rank_report import place_text
@@ -21,6 +20,8 @@ DEADLOCK: Final = 4  # exit code; arbitrary: none of a program's usual ones, nor
 SHOWN: Final = 16  # ranks told of one by one; arbitrary: a terminal has room
 NEEDS_SHOWN: Final = 4  # of one rank; arbitrary
 MISSES_SHOWN: Final = 4  # of one rank; arbitrary: who has more sees it by these
+PENDING: Final = "pending"  # what a rank has begun that does not sleep; no need that is reasoned of
+_BEGIN: Final = {PENDING: "not complete: "}
 ADVICE: Final = (
     "All of them were asleep in these calls at one moment, nothing was under way to them, and what "
     "each waits for only another of them could do. --no-deadlock-detection lets such a job stand."
@@ -40,18 +41,32 @@ def autopsy_lines(found: Deadlock, said: Mapping[int, Said]) -> list[str]:
         found: who never goes on.
         said: by rank, what these have said.
     """
-    lines = [f"deadlock: {ranks_in_words(found.ranks)} can never go on{_circle(found)}"]
-    groups = _alike(found)
-    for waits, ranks in groups[:SHOWN]:
-        lines += _of_rank(waits, ranks, said)
-    if len(groups) > SHOWN:
-        rest = [rank for _, ranks in groups[SHOWN:] for rank in ranks]
-        lines.append(f"  and so {ranks_in_words(rest)}")
-    odd = _minority(found)
+    lines = [f"deadlock: {ranks_in_words(found.ranks)} can never go on{circle_text(found)}"]
+    lines += lines_of_groups(found, said, SHOWN)
+    odd = ranks_elsewhere(found)
     return [*lines, f"  {odd}"] if odd else lines
 
 
-def _circle(found: Deadlock) -> str:
+def lines_of_groups(found: Deadlock, said: Mapping[int, Said], most: int) -> list[str]:
+    """What ranks wait for; those that say the same are told of together.
+
+    Args:
+        found: who.
+        said: by rank, what these have said.
+        most: so many are told of one by one.
+    """
+    lines: list[str] = []
+    groups = _alike(found)
+    for waits, ranks in groups[:most]:
+        lines += _of_rank(waits, ranks, said)
+    if len(groups) > most:
+        rest = [rank for _, ranks in groups[most:] for rank in ranks]
+        lines.append(f"  and {ranks_in_words(rest)}, at {len(groups) - most} more places")
+    return lines
+
+
+def circle_text(found: Deadlock) -> str:
+    """How they wait for each other, to be put behind who they are."""
     if len(found.cycle) < 2:
         return ""
     way = " -> ".join(str(rank) for rank in (*found.cycle, found.cycle[0]))
@@ -76,9 +91,8 @@ def _of_rank(waits: Waits, ranks: list[int], said: Mapping[int, Said]) -> list[s
     is_at = "is" if len(ranks) == 1 else "are"
     lines = [f"  {ranks_in_words(ranks)} {is_at} at {line_text(waits.place)}"]
     for place, need in enumerate(waits.needs[:NEEDS_SHOWN]):
-        lines.append(
-            f"    {'or ' if place else 'waiting for '}{need['text']}{_missing(said, need)}"
-        )
+        begin = "or " if place else _BEGIN.get(need["what"], "waiting for ")
+        lines.append(f"    {begin}{need['text']}{_missing(said, need)}")
     if len(waits.needs) > NEEDS_SHOWN:
         lines.append(f"    or {len(waits.needs) - NEEDS_SHOWN} more")
     misses = nearest_misses(said, waits)
@@ -101,7 +115,7 @@ def _is_missing(ranks: list[int]) -> str:
     return "is missing" if len(ranks) == 1 else "are missing"
 
 
-def _minority(found: Deadlock) -> str:
+def ranks_elsewhere(found: Deadlock) -> str:
     """Where most are in the same collective call, who is elsewhere."""
     places: dict[tuple[Any, Any], list[int]] = {}
     elsewhere: list[int] = []
@@ -123,53 +137,31 @@ def _minority(found: Deadlock) -> str:
     return f"look first at {ranks_in_words(others)}, which {is_elsewhere} elsewhere than most"
 
 
-def standing_lines(said: Mapping[int, Said], silent: Collection[int]) -> list[str]:
-    """What each rank needs of others, asked once, which proves nothing.
-
-    Args:
-        said: by rank, how it stands.
-        silent: ranks that have not said it.
-    """
-    lines: list[str] = []
-    found = find_deadlock(said)
-    if found is not None:
-        lines += ["asked once, which is no proof:", *autopsy_lines(found, said)]
-    for rank in sorted(said.keys() - (found.ranks if found is not None else frozenset())):
-        lines += _that_may_go_on(rank, said[rank])
-    if silent:
-        who = ranks_in_words(silent)
-        lines.append(f"{who}: computing, or asleep for too short a time to say what it needs")
-    return lines or ["no rank is in MPI"]
-
-
-def _that_may_go_on(rank: int, said: Said) -> list[str]:
-    if said["live"]:
-        return [f"rank {rank} may go on: {said['live']}"]
-    lines = []
-    for wait in said["waits"]:
-        lines.append(f"rank {rank} is at {line_text(wait['at'])}")
-        needs = (
-            [{"text": "something that is not known"}] if wait["needs"] is None else wait["needs"]
-        )
-        for place, need in enumerate(needs[:NEEDS_SHOWN]):
-            lines.append(f"  {'or ' if place else 'waiting for '}{need['text']}")
-    return lines
-
-
 def as_json(found: Deadlock, said: Mapping[int, Said]) -> dict[str, Any]:
     """All of it, for programs."""
     return {
         "class": "deadlock",
+        "proven": True,
         "ranks": sorted(found.ranks),
         "cycle": list(found.cycle),
-        "waits": [
-            {
-                "rank": waits.rank,
-                **waits.place,
-                "for": [need["text"] for need in waits.needs],
-                "ranks": list(waits.ranks),
-                "near": nearest_misses(said, waits),
-            }
-            for waits in found.waits
-        ],
+        "waits": waits_as_json(found, said),
     }
+
+
+def waits_as_json(found: Deadlock, said: Mapping[int, Said]) -> list[dict[str, Any]]:
+    """What each rank waits for, for programs.
+
+    Args:
+        found: who.
+        said: by rank, what these have said.
+    """
+    return [
+        {
+            "rank": waits.rank,
+            **waits.place,
+            "for": [need["text"] for need in waits.needs],
+            "ranks": list(waits.ranks),
+            "near": nearest_misses(said, waits),
+        }
+        for waits in found.waits
+    ]

@@ -46,7 +46,7 @@ class Kind(IntEnum):
     CREDIT = 4  # so many bytes of output have been written
     SIGNAL = 5  # send this signal to all ranks
     END = 6  # end all ranks
-    REPORT = 7  # have all MPI processes say where they are; `short`: by WHERE, in a line
+    REPORT = 7  # have all MPI processes say where they are, by WHERE
     GROW = 9  # the job has one world more: ranks of it are yours to start; body: which
     DISCARD = 10  # end these ranks without a word: their world has not come about
     STAND = 12  # have these ranks say how they stand (`standing.py`); to R the same

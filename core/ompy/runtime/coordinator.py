@@ -26,6 +26,7 @@ from ompy.runtime.machines.acts import (
     CloseView,
     Find,
     Inform,
+    KeepAutopsy,
     ReportRails,
     ResumeInput,
     Show,
@@ -169,7 +170,7 @@ class Coordinator(Driver):
                 self._events.found(act.finding)
             case Inform():
                 self._inform(act)
-            case TellRail() | Watched() | CloseView() | ReportRails() | Widen():
+            case TellRail() | Watched() | CloseView() | KeepAutopsy() | ReportRails() | Widen():
                 self._show_rails(act)
             case Sweep():
                 kill_descendants(PATIENCE)
@@ -216,7 +217,9 @@ class Coordinator(Driver):
 
     # rails
 
-    def _show_rails(self, act: TellRail | Watched | CloseView | ReportRails | Widen) -> None:
+    def _show_rails(
+        self, act: TellRail | Watched | CloseView | KeepAutopsy | ReportRails | Widen
+    ) -> None:
         match act:
             case Widen():
                 self._printer.add_world(act.job.worlds[-1].first)
@@ -230,6 +233,8 @@ class Coordinator(Driver):
                     self._view.carried(act.header, act.body)
                 else:
                     self._view.event(act.header)
+            case KeepAutopsy():
+                self._find("autopsy lost", self._write_autopsy(), "warning")
             case CloseView() if self._view is not None:
                 self._find("rails watched", [self._view.end(failed=act.failed)], "warning")
             case ReportRails():
@@ -237,7 +242,7 @@ class Coordinator(Driver):
 
     def _report_rails(self, lines: list[str]) -> None:
         """What became of rails: a line each, and the file that was asked for. It is the end."""
-        lines += self._write_autopsy()
+        lines += self._write_autopsy() if self._job_machine.proof is not None else []
         name, rails = self._options.report_rails, self._job_machine.news.rails
         if name:
             try:
@@ -250,17 +255,22 @@ class Coordinator(Driver):
         self._see_idle()
 
     def _write_autopsy(self) -> list[str]:
-        """Who waits for whom, if ranks do for ever and a file was asked for."""
+        """Who waits for whom, for ever or when ranks were asked, if a file was asked for."""
         name, proof = self._options.autopsy, self._job_machine.proof
-        if not name or proof is None:
+        asked = self._job_machine.inquests.last
+        if not name or (proof is None and asked is None):
             return []
         from ompy.runtime.autopsy import as_json
+        from ompy.runtime.survey import seen_waits, survey_as_json
         from ompy.runtime.wait_graph import wait_graph
 
-        if name.endswith(".svg"):
-            text = wait_graph(proof.found)
+        if proof is not None:
+            found, told = proof.found, as_json(*proof)
         else:
-            text = json.dumps(as_json(proof.found, proof.said), indent=1) + "\n"
+            assert asked is not None, "one of the two"
+            why, survey = asked
+            found, told = seen_waits(survey), survey_as_json(survey, why)
+        text = wait_graph(found) if name.endswith(".svg") else json.dumps(told, indent=1) + "\n"
         try:
             outputs.write_text(name, text)
         except OSError as problem:

@@ -1,4 +1,7 @@
-"""Has a rank tell the launcher how it stands once it has slept for long (`standing.py`)."""
+"""Has a rank say how it stands once it has slept for long (`standing.py`).
+
+It does so by itself only where deadlocks are looked for, and when it is asked in any case.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +18,11 @@ if TYPE_CHECKING:
 
 
 def tell_long_sleeps(process: RankProcess, engine: RealEngine, client: AgentClient) -> None:
-    """From now on, unless the user does not want it."""
-    if process.registry.value(DEADLOCK_DETECTION):
-        patience_ms = process.registry.value(DEADLOCK_PATIENCE)
-        assert isinstance(patience_ms, int), "by its type"
-        engine.still_after = patience_ms * 1_000_000
-        engine.sleepers = _FirstSleep(process, engine, client)
+    """From now on."""
+    patience_ms = process.registry.value(DEADLOCK_PATIENCE)
+    assert isinstance(patience_ms, int), "by its type"
+    engine.still_after = patience_ms * 1_000_000
+    engine.sleepers = _FirstSleep(process, engine, client)
 
 
 class _FirstSleep(Sleepers):
@@ -35,7 +37,8 @@ class _FirstSleep(Sleepers):
         """The first time."""
         from ompy.runtime.standing import Standing
 
-        made = Standing(self._process, self._client.tell_standing)
+        unasked = bool(self._process.registry.value(DEADLOCK_DETECTION))
+        made = Standing(self._process, self._client.tell_standing, unasked=unasked)
         self._client.on_stand = made.asked
         self._engine.sleepers = made
         made.sleeps(waitable, since)

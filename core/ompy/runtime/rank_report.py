@@ -1,7 +1,8 @@
 """What a rank says when it is asked: where it is, what it waits for, what it did last.
 
-It is asked by SIGUSR1, by the launcher before a timeout ends the job, and by an error of a
-message that nobody caught.
+The launcher asks by SHORT_SIGNAL (`machines/inquest.py`): the answer is a word to it, of which it
+makes one story of all ranks. A rank speaks for itself alone when it gets SIGUSR1 past the
+launcher, and at an error of a message that nobody caught.
 """
 
 from __future__ import annotations
@@ -28,8 +29,10 @@ REPORT_SIGNAL: Final = signal.SIGUSR1
 SHORT_SIGNAL: Final = signal.SIGRTMIN + 9
 SHOWN: Final = 24  # entries of the flight recorder; arbitrary: with the rest they fill a screen
 AT_ERRORS: Final = 8  # entries; arbitrary: those behind an error are mostly the last few
+AT_AUTOPSIES: Final = 8  # entries; arbitrary: as at errors
 # errors of messages, behind which there is a story; others have it in their own text
 _WITH_STORY: Final = frozenset({ERR_OTHER, ERR_INTERN, ERR_PROC_FAILED, ERR_TRUNCATE})
+LINE_SHOWN: Final = 160  # letters of a line of the program; arbitrary: reports are bounded
 FRAMES: Final = 32  # of a thread; arbitrary: the innermost say where it is
 THREADS: Final = 16  # arbitrary: who has more is told of these
 _OURS: Final = ("ompy", "ompy_components")  # packages whose lines are not the program's
@@ -42,18 +45,19 @@ def report_when_asked(process: RankProcess) -> None:
     own = os.getpid()
     tell = getattr(process.context.wireup, "tell_where", None)
 
+    def answer(_number: int, frame: FrameType | None) -> None:
+        if os.getpid() == own:  # a forked child knows nothing of messages
+            _say(report(process, frame, SHOWN, os.getpid()))
+
     def answer_in_short(_number: int, frame: FrameType | None) -> None:
         if os.getpid() == own and tell is not None:
-            tell(*in_short(process, frame), more_of(process, frame))
+            own_signal = signal.getsignal(REPORT_SIGNAL) is not answer
+            tell(*in_short(process, frame), more_of(process, frame, own_signal=own_signal))
 
     if tell is not None and signal.getsignal(SHORT_SIGNAL) is signal.SIG_DFL:
         signal.signal(SHORT_SIGNAL, answer_in_short)
     if signal.getsignal(REPORT_SIGNAL) is not signal.SIG_DFL:
         return
-
-    def answer(_number: int, frame: FrameType | None) -> None:
-        if os.getpid() == own:  # a forked child knows nothing of messages
-            _say(report(process, frame, SHOWN, os.getpid()))
 
     signal.signal(REPORT_SIGNAL, answer)
 
@@ -89,14 +93,18 @@ def report(process: RankProcess, frame: FrameType | None, most: int, pid: int = 
         waiting = [*process.pml.waiting(), *process.others_waiting()]
         lines.append("  waits for" if waiting else "  has no message that is not complete")
         lines += [f"    {line}" for line in waiting]
-    recent = context.trace.recent()[-most:] if most else []
+    recent = _recent(process, most)
     if recent:
         lines.append(f"  its last {len(recent)} events, ms before now")
-        now = context.trace.clock()
-        for entry in recent:
-            ago = (entry.time - now) / 1e6
-            lines.append(f"    {ago:>10.3f}  {_told(process, entry)}")
+        lines += [f"    {line}" for line in recent]
     return "\n".join(lines) + "\n"
+
+
+def _recent(process: RankProcess, most: int) -> list[str]:
+    """The last of the flight recorder, so many ms before now."""
+    recent = process.context.trace.recent()[-most:] if most else []
+    now = process.context.trace.clock()
+    return [f"{(each.time - now) / 1e6:>10.3f}  {_told(process, each)}" for each in recent]
 
 
 def in_short(process: RankProcess, frame: FrameType | None) -> tuple[str, str]:
@@ -106,28 +114,55 @@ def in_short(process: RankProcess, frame: FrameType | None) -> tuple[str, str]:
     return line_of_program(frame), f"{waiting[0]}{more}" if waiting else ""
 
 
-def more_of(process: RankProcess, frame: FrameType | None) -> bytes:
-    """What who watches the job is shown beside that, as JSON; nothing if it cannot be told.
+def place_in_world(process: RankProcess, frame: FrameType | None) -> dict[str, Any]:
+    """What a rank of a virtual world says; fields as the launcher hears them (`more_of`)."""
+    line, waits = in_short(process, frame)
+    return {
+        "line": line,
+        "waits": waits,
+        "at": place_of_program(frame),
+        "begun": {str(comm): number for comm, number in _begun(process).items()},
+        "recent": _recent(process, AT_AUTOPSIES),
+    }
+
+
+def more_of(process: RankProcess, frame: FrameType | None, *, own_signal: bool = False) -> bytes:
+    """What who watches the job is shown beside that, as JSON; less if not all can be told.
 
     For a signal handler: what was interrupted may be in the middle of changing any of it.
 
     Its fields: `asleep`, s since the program's main thread sleeps in a call, if that is long;
     `queues`, what the PML has counted; `messages` and `bytes`, pairs of a rank and how many it was
-    sent; `threads`, pairs of a name and frames (file, line, function), the innermost first.
+    sent; `threads`, pairs of a name and frames (file, line, function), the innermost first; `at`,
+    the line as `place_of_program` has it; `begun`, by context id the number of the last collective
+    call; `recent`, lines of the flight recorder; `own_signal`, as given: SIGUSR1 is the program's.
     """
     import json
 
+    found: dict[str, Any] = {"at": place_of_program(frame), "own_signal": own_signal}
     try:
-        found = {
-            "asleep": _asleep(process),
-            "queues": process.pml.counted(),
-            "messages": list(process.pml.messages_to().items()),
-            "bytes": _bytes_to(process),
-            "threads": _threads(frame),
-        }
-        return json.dumps(found, separators=(",", ":")).encode()
-    except Exception:  # it changes while it is read: the next time it is there
-        return b""
+        found |= _counted(process, frame)
+    except Exception as problem:  # it changes while it is read: the next time it is there
+        found["missing"] = str(problem)
+    return json.dumps(found, separators=(",", ":")).encode()
+
+
+def _counted(process: RankProcess, frame: FrameType | None) -> dict[str, Any]:
+    return {
+        "asleep": _asleep(process),
+        "begun": _begun(process),
+        "recent": _recent(process, AT_AUTOPSIES),
+        "queues": process.pml.counted(),
+        "messages": list(process.pml.messages_to().items()),
+        "bytes": _bytes_to(process),
+        "threads": _threads(frame),
+    }
+
+
+def _begun(process: RankProcess) -> dict[int, int]:
+    if process.finalized:
+        return {}
+    return {each.context_id: each.order.number for each in list(process.communicators.values())}
 
 
 def _asleep(process: RankProcess) -> float:
@@ -201,7 +236,7 @@ def place_of_program(frame: FrameType | None) -> dict[str, Any]:
             package = str(place.f_globals.get("__name__", "")).partition(".")[0]
             path = place.f_code.co_filename
             if package not in _OURS and not path.startswith("<frozen"):
-                text = linecache.getline(path, place.f_lineno).strip()
+                text = linecache.getline(path, place.f_lineno).strip()[:LINE_SHOWN]
                 function = place.f_code.co_name
                 return {"file": path, "line": place.f_lineno, "function": function, "text": text}
             place = place.f_back

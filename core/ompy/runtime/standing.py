@@ -65,15 +65,19 @@ class _Told:
 class Standing(Sleepers):
     """What a rank says of itself; asked and told from any of its threads."""
 
-    def __init__(self, process: RankProcess, tell: Callable[[int, bytes], object]) -> None:
+    def __init__(
+        self, process: RankProcess, tell: Callable[[int, bytes], object], *, unasked: bool = True
+    ) -> None:
         """Say nothing yet.
 
         Args:
             process: the rank.
             tell: is told the number of the question, 0 for none, and what is said.
+            unasked: say something by itself.
         """
         self._process = process
         self._tell = tell
+        self._unasked = unasked
         self._asleep: dict[int, tuple[Waitable, int]] = {}
         self._told: dict[int, _Told] = {}  # by thread
 
@@ -81,6 +85,8 @@ class Standing(Sleepers):
         """A thread sleeps; the first time of each sleep the launcher is told."""
         thread = threading.get_ident()
         self._asleep[thread] = (waitable, since)
+        if not self._unasked:
+            return
         told = self._told.get(thread)
         if told is None or (told.waitable, told.since) != (id(waitable), since):
             told = self._told[thread] = _Told(id(waitable), since)

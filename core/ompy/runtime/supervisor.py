@@ -37,7 +37,7 @@ from ompy.runtime.machines.asking import widened
 from ompy.runtime.machines.events import Seen
 from ompy.runtime.machines.local_ranks import RankLife
 from ompy.runtime.pipes import Connection
-from ompy.runtime.rank_report import REPORT_SIGNAL, SHORT_SIGNAL
+from ompy.runtime.rank_report import SHORT_SIGNAL
 from ompy.runtime.rank_server import RankServer, clean_up_after
 from ompy.runtime.ranks import LocalRank
 from ompy.runtime.shortage import shortage, tell_of
@@ -162,7 +162,7 @@ class Supervisor(Driver):
             case Admit():
                 self._server.admit_rank(act.rank)
             case SignalRanks():
-                self._signal_groups(act.number)
+                self._signal_groups(act.number, act.but)
             case Terminate():
                 groups = self._signal_groups(signal.SIGTERM)
                 signal_descendants(signal.SIGTERM, but_groups=groups)
@@ -171,7 +171,7 @@ class Supervisor(Driver):
                 self._signal_groups(signal.SIGKILL)
                 signal_descendants(signal.SIGKILL)
             case AskRanks():
-                self._ask_for_reports(SHORT_SIGNAL if act.short else REPORT_SIGNAL)
+                self._ask_for_reports()
             case Reap():
                 self._reap()
             case Grow() | KillRank():
@@ -323,18 +323,23 @@ class Supervisor(Driver):
         ending = [r.rank for r in ranks if r.is_ending(client=r.rank not in finalized)]
         self.see(Seen.OUTLOOK, ending=ending)
 
-    def _signal_groups(self, number: int) -> frozenset[int]:
-        """Signal the process groups of the ranks that run. Returns their leaders."""
+    def _signal_groups(self, number: int, but: frozenset[int] = frozenset()) -> frozenset[int]:
+        """Signal the process groups of the ranks that run. Returns their leaders.
+
+        A group whose leader is no MPI process, a shell perhaps, is signalled in any case.
+        """
         running = {pid: rank for pid, rank in self._ranks.items() if not rank.exited}
-        for rank in running.values():
+        for pid, rank in running.items():
+            if rank.rank in but and rank.client_pid == pid:
+                continue
             with suppress(ProcessLookupError):
                 rank.send_signal(number)
         return frozenset(running)
 
-    def _ask_for_reports(self, number: int) -> None:
+    def _ask_for_reports(self) -> None:
         """Have the MPI processes that would not die of it say where they are."""
         for rank in self._ranks.values():
             running = not rank.exited and rank.client is not None
-            if running and catches(rank.client_pid, number):
+            if running and catches(rank.client_pid, SHORT_SIGNAL):
                 with suppress(ProcessLookupError):
-                    os.kill(rank.client_pid, number)
+                    os.kill(rank.client_pid, SHORT_SIGNAL)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
 import sys
 from xml.etree import ElementTree as ET
@@ -26,15 +25,6 @@ if comm.rank == 0:
 else:
     comm.Recv(bytearray(5), 0, tag=8)
 comm.Barrier()
-"""
-STUCK = """
-from mpi4py import MPI
-comm = MPI.COMM_WORLD
-def main():
-    comm.Send(b"12345", 1 - comm.rank, tag=3)
-    print("up", flush=True)
-    comm.Recv(bytearray(9), 1 - comm.rank, tag=4)
-main()
 """
 
 
@@ -243,50 +233,6 @@ def test_a_traced_job_may_be_checked(launch, tmp_path) -> None:
     assert result.code == 0, result.err
     rows = ompy("trace", tmp_path / "t", "--calls").stdout.splitlines()
     assert len(rows) == 10
-
-
-def test_a_timeout_says_where_every_rank_is(launch) -> None:
-    result = launch.python(2, STUCK, "--no-deadlock-detection", "--timeout", 3)
-    assert result.code == 110
-    for rank in (0, 1):
-        said = result.err[result.err.index(f"ompy: rank {rank} ") :]
-        assert "is at <string>:7 in main" in said
-        assert f"receive from rank {1 - rank} with tag 4 in MPI_COMM_WORLD" in said
-        assert f"no receive for the 5 bytes that came from rank {1 - rank} with tag 3" in said
-        assert f"> send   to rank {1 - rank} in MPI_COMM_WORLD, tag 3, message 1, 5 bytes" in said
-        assert f"< MATCH  from rank {1 - rank} in MPI_COMM_WORLD" in said
-
-
-def test_a_timeout_of_ranks_that_are_not_stuck_in_messages(launch) -> None:
-    """One computes, and says its line; one is no MPI process, and does not die of being asked."""
-    code = "from mpi4py import MPI\nwhile True: pass\n"
-    argv = [sys.executable, "-c", code, ":", "-n", 1, "sleep", "30"]
-    result = launch("--timeout", 3, "-n", 1, *argv)
-    assert result.code == 110
-    assert "is at <string>:2 in <module>" in result.err
-    assert "has no message that is not complete" in result.err
-    assert "signal" not in result.err
-
-
-def reports(job) -> list[str]:
-    """What two ranks say when they are asked."""
-    job.signal(signal.SIGUSR1)
-    lines: list[str] = []
-    while sum("its last" in line for line in lines) < 2:
-        lines.append(job.process.stderr.readline().decode())
-        assert lines[-1], lines
-    return lines
-
-
-def test_sigusr1_makes_the_ranks_report_and_go_on(launch) -> None:
-    job = launch.start("-n", 2, sys.executable, "-c", STUCK)
-    assert {job.line(), job.line()} == {"up"}
-    stuck = 0
-    while stuck < 2:  # a rank that has said it is up may still have to get to where it waits
-        stuck = sum("is at <string>:7 in main" in line for line in reports(job))
-    assert job.process.poll() is None
-    job.signal(signal.SIGTERM)
-    assert job.end().code == 128 + signal.SIGTERM
 
 
 def test_a_program_with_its_own_sigusr1_keeps_it(launch) -> None:

@@ -18,6 +18,7 @@ from ompy.runtime.machines.acts import (
     Act,
     Drop,
     Find,
+    KeepAutopsy,
     Send,
     Show,
     Stop,
@@ -26,7 +27,8 @@ from ompy.runtime.machines.acts import (
 )
 from ompy.runtime.machines.children import Child
 from ompy.runtime.machines.events import Event, Seen, WrongPhase
-from ompy.runtime.machines.job import CUT_PATIENCE, PATIENCE, WHERE_PATIENCE, JobMachine
+from ompy.runtime.machines.inquest import PATIENCE as ASK_PATIENCE
+from ompy.runtime.machines.job import CUT_PATIENCE, PATIENCE, JobMachine
 from ompy.runtime.machines.job_rules import JobRules
 from ompy.runtime.machines.job_table import LAUNCHED, JobPhase
 from ompy.runtime.rail_report import FIELDS
@@ -255,26 +257,112 @@ def test_a_signal_ends_and_a_second_one_at_once() -> None:
     assert made.exit_code == 128 + signal.SIGTERM
 
 
-def test_an_interrupt_asks_first() -> None:
-    made = machine()
+def asked(acts: list[Act]) -> list[tuple[Kind, object]]:
+    """What the first agent is told."""
+    return [(act.kind, act.header) for act in acts if isinstance(act, Send) and act.to == 0]
+
+
+def up() -> JobMachine:
+    """Ranks 0 and 2 are in MPI."""
+    made = machine(RULES._replace(heartbeat_s=0.0))
     for event in (*life(0, 0)[:3], *life(2, 1)[:3]):
         made.handle(event, 0.0)
-    acts = made.handle(Event(Seen.TOLD_TO_END, signal.SIGINT), 1.0)
-    assert [(act.kind, act.header) for act in acts] == [(Kind.REPORT, {"short": True})] * 2
-    made.handle(word(0, Kind.WHERE, rank=0, line="a.py:3", waits="Recv"), 1.1)
-    acts = made.handle(word(1, Kind.WHERE, rank=2, line="a.py:3", waits="Recv"), 1.2)
+    return made
+
+
+def where(rank: int, **more: object) -> Event:
+    at = {"file": "a.py", "line": 3, "function": "f", "text": ""}
+    body = json.dumps({"at": at, "asleep": 0.0, **more}).encode()
+    return word(rank // 2, Kind.WHERE, body, rank=rank, line="a.py:3 in f", waits="Recv")
+
+
+QUESTION = [(Kind.REPORT, {}), (Kind.STAND, {"question": -1, "ranks": [0, 2]})]
+
+
+def test_an_interrupt_asks_first() -> None:
+    made = up()
+    assert asked(made.handle(Event(Seen.TOLD_TO_END, signal.SIGINT), 1.0)) == QUESTION
+    made.handle(where(0), 1.1)
+    acts = made.handle(where(2), 1.2)
     assert isinstance(acts[0], Find)
-    assert acts[0].finding.text.startswith("ompy-run: ranks 0, 2 were at a.py:3")
+    assert "ompy-run:   ranks 0, 2 are at a.py:3 in f\n" in acts[0].finding.text
+    assert "proves nothing" in acts[0].finding.text
+    assert (acts[0].finding.name, acts[0].finding.fields["proven"]) == ("interrupted", False)
+    assert acts[1] == KeepAutopsy()
     assert made.phase is JobPhase.ENDING
 
 
-def test_an_interrupt_does_not_ask_for_ever() -> None:
-    made = machine(RULES._replace(heartbeat_s=0.0))
-    for event in life(0, 0)[:3]:
+def test_a_timeout_asks_first() -> None:
+    made = machine(RULES._replace(heartbeat_s=0.0, timeout_s=5.0))
+    for event in (*life(0, 0)[:3], *life(2, 1)[:3]):
         made.handle(event, 0.0)
+    assert asked(made.handle(Event(Seen.TIME), 5.0)) == QUESTION
+    assert made.phase is JobPhase.ASKING
+    made.handle(where(0), 5.1)
+    acts = made.handle(where(2), 5.2)
+    assert acts[0].finding.name == "timed out"
+    assert (made.phase, made.exit_code) == (JobPhase.ENDING, 110)
+
+
+def test_who_sleeps_says_also_how_it_stands() -> None:
+    made = up()
     made.handle(Event(Seen.TOLD_TO_END, signal.SIGINT), 1.0)
-    assert made.due == 1.0 + WHERE_PATIENCE
-    made.handle(Event(Seen.TIME), made.due)
+    made.handle(where(0, asleep=3.0), 1.1)
+    made.handle(where(2), 1.1)
+    assert made.phase is JobPhase.ASKING, "it has not said what it needs"
+    made.handle(standing(0, 2, 0), 1.2)
+    assert made.phase is JobPhase.ASKING, "that was no answer"
+    acts = made.handle(standing(0, 2, -1), 1.2)
+    assert "waiting for rank 2" in acts[0].finding.text
+    assert made.phase is JobPhase.ENDING
+
+
+def test_who_dies_of_being_asked_is_not_waited_for() -> None:
+    made = up()
+    made.handle(Event(Seen.TOLD_TO_END, signal.SIGINT), 1.0)
+    made.handle(where(0), 1.1)
+    acts = made.handle(ended(2, 1, 9), 1.2)
+    (told,) = [act.finding for act in acts if isinstance(act, Find)]
+    assert "rank 0 is at a.py:3" in told.text
+    assert "2" not in told.text
+    assert made.phase is JobPhase.ENDING
+
+
+def test_sigusr1_tells_how_ranks_stand_and_they_go_on() -> None:
+    """Those that have a use of their own for it get it, and are not told of."""
+    made = up()
+    assert asked(made.handle(Event(Seen.FORWARDED, signal.SIGUSR1), 1.0)) == QUESTION
+    assert made.handle(Event(Seen.FORWARDED, signal.SIGUSR1), 1.0) == [], "they are asked already"
+    made.handle(where(0), 1.1)
+    acts = made.handle(where(2, own_signal=True), 1.2)
+    assert "rank 0 is at a.py:3" in acts[0].finding.text
+    assert "2" not in acts[0].finding.text
+    assert asked(acts) == [(Kind.SIGNAL, {"signal": signal.SIGUSR1, "but": [0]})]
+    assert made.phase is JobPhase.RUNNING
+    assert made.due == RULES.timeout_s
+    made.handle(Event(Seen.FORWARDED, signal.SIGUSR1), 2.0)
+    made.handle(Event(Seen.TOLD_TO_END, signal.SIGINT), 2.1)
+    made.handle(where(0), 2.1)
+    acts = made.handle(where(2, own_signal=True), 2.2)
+    assert "ranks 0, 2 are at" in acts[0].finding.text, "who presses Ctrl-C hears of all"
+    assert made.phase is JobPhase.ENDING
+
+
+def test_programs_that_all_have_a_use_for_sigusr1_get_it_alone() -> None:
+    made = up()
+    made.handle(Event(Seen.FORWARDED, signal.SIGUSR1), 1.0)
+    made.handle(where(0, own_signal=True), 1.1)
+    acts = made.handle(where(2, own_signal=True), 1.2)
+    assert [act.header for act in acts] == [{"signal": signal.SIGUSR1}] * 2
+    assert machine().handle(Event(Seen.FORWARDED, signal.SIGUSR1), 1.0)[0].kind is Kind.SIGNAL
+
+
+def test_an_interrupt_does_not_ask_for_ever() -> None:
+    made = up()
+    made.handle(Event(Seen.TOLD_TO_END, signal.SIGINT), 1.0)
+    assert made.due == 1.0 + ASK_PATIENCE
+    acts = made.handle(Event(Seen.TIME), made.due)
+    assert "ranks 0, 2 have not said where" in acts[0].finding.text
     assert made.phase is JobPhase.ENDING
 
 

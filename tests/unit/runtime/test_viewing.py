@@ -71,7 +71,7 @@ def test_a_job_is_described_at_once() -> None:
 def test_ranks_are_asked_and_told_of_when_all_have_answered() -> None:
     made = machine()
     acts = ask(made, "ranks", 20.0)
-    assert told(acts) == [(Kind.REPORT, {"short": True})]
+    assert told(acts) == [(Kind.REPORT, {})]
     assert not answers(acts)
     sent = {"messages": [[1, 3]], "asleep": 4.0, "threads": [["MainThread", []]]}
     assert not answers(made.handle(where(0, "a.py:3", "a receive", **sent), 20.1))
@@ -127,18 +127,21 @@ def test_who_is_not_in_mpi_is_not_asked() -> None:
 def test_how_ranks_stand_ends_nothing() -> None:
     """Two ranks that wait for each other: of a question of a watcher nothing is concluded."""
     made = machine()
-    ((kind, header),) = told(ask(made, "autopsy", 20.0))
-    assert kind is Kind.STAND
+    (report, (kind, header)) = told(ask(made, "autopsy", 20.0))
+    assert (report, kind) == ((Kind.REPORT, {}), Kind.STAND)
     assert header["question"] < 0
     assert header["ranks"] == [0, 1]
     found = []
     for rank in range(SIZE):
         said = json.dumps(standing(1 - rank)).encode()
         question = header["question"]
+        found += answers(made.handle(where(rank, "a.py:3", asleep=1.0), 20.1))
         acts = made.handle(word(Kind.STILL, said, rank=rank, question=question), 20.1)
         found += answers(acts)
     ((_, said),) = found
-    assert said["lines"][0] == "asked once, which is no proof:"
+    assert said["lines"][0].startswith("ranks 0, 1 cannot go on, it seems (asked once: no proof)")
+    assert said["autopsy"]["ranks"] == [0, 1]
+    assert said["autopsy"]["proven"] is False
     assert any("each waits for the next" in line for line in said["lines"])
     assert made.due is None
     assert made.phase is JobPhase.RUNNING
@@ -159,9 +162,10 @@ def test_an_answer_to_an_old_question_is_none() -> None:
     made.handle(Event(Seen.TIME), 21.0)
     ask(made, "autopsy", 22.0)
     said = json.dumps({"live": "it runs"}).encode()
+    assert not answers(made.handle(where(0, "a.py:3", asleep=1.0), 22.0))
     assert not answers(made.handle(word(Kind.STILL, said, rank=0, question=-1), 22.1))
     ((_, found),) = answers(made.handle(word(Kind.STILL, said, rank=0, question=-2), 22.2))
-    assert found["lines"] == ["rank 0 may go on: it runs"]
+    assert found["lines"][0] == "asked once, which proves nothing:"
 
 
 @pytest.mark.parametrize("what", [None, "", "everything", 7, ["job"], {}])

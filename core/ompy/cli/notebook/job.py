@@ -73,7 +73,8 @@ class NotebookJob:
     def deadlock(self) -> dict[str, Any] | None:
         """What the launcher has proven, if ranks could never go on."""
         text = os.pread(self._autopsy, os.fstat(self._autopsy).st_size, 0)
-        return json.loads(text) if text else None
+        found = json.loads(text) if text else None
+        return found if found is not None and found["proven"] else None
 
     def kill(self) -> None:
         """End all its processes at once and see that they have gone."""

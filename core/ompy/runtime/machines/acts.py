@@ -85,6 +85,10 @@ class CloseView(NamedTuple):
     failed: bool
 
 
+class KeepAutopsy(NamedTuple):
+    """Write the autopsy to the file that was asked for, if one was."""
+
+
 class ReportRails(NamedTuple):
     """Tell what became of rails, and write the file that was asked for."""
 
@@ -145,9 +149,10 @@ class Hang(NamedTuple):
 
 
 class SignalRanks(NamedTuple):
-    """Send a signal to the process groups of the ranks that run."""
+    """Send a signal to the process groups of the ranks that run, not to those of `but`."""
 
     number: int
+    but: frozenset[int] = frozenset()
 
 
 class Terminate(NamedTuple):
@@ -163,9 +168,7 @@ class Kill(NamedTuple):
 
 
 class AskRanks(NamedTuple):
-    """Have the MPI processes say where they are; `short`: by a word."""
-
-    short: bool
+    """Have the MPI processes say where they are (WHERE)."""
 
 
 class Reap(NamedTuple):
@@ -277,6 +280,7 @@ Act = (
     | TellRail
     | Watched
     | CloseView
+    | KeepAutopsy
     | ReportRails
     | Suspend
     | Inform

@@ -326,10 +326,10 @@ class HostMachine(RanksAgent):
             case Kind.INPUT | Kind.INPUT_END:
                 self._do(Feed(event.body))
             case Kind.SIGNAL:
-                self._do(SignalRanks(header["signal"]))
+                self._do(SignalRanks(header["signal"], frozenset(header.get("but", ()))))
                 self._signalled(header["signal"])
             case Kind.REPORT:
-                self._do(AskRanks(bool(header.get("short"))))
+                self._do(AskRanks())
             case Kind.END:
                 self._end(header["grace_ms"])
             case Kind.DEPARTED:

@@ -260,6 +260,8 @@ def nearest_misses(said: Mapping[int, Said], waits: Waits) -> list[str]:
         waits: of that rank.
     """
     found: dict[str, None] = {}
+    if not any(need["what"] in {RECEIVE, PROBE} for need in waits.needs):
+        found = dict.fromkeys(_left_messages(said, waits.rank))
     for need in waits.needs:
         if need["what"] in {RECEIVE, PROBE}:
             for line in _near_messages(said, waits.rank, need):
@@ -268,6 +270,13 @@ def nearest_misses(said: Mapping[int, Said], waits: Waits) -> list[str]:
             for line in _near_receives(said, waits.rank, need):
                 found[line] = None
     return list(found)
+
+
+def _left_messages(said: Mapping[int, Said], rank: int) -> Iterator[str]:
+    """Messages that are here while the rank waits for no message."""
+    for _, source, _, tag, size in said.get(rank, {}).get("unmatched", ()):
+        if tag >= 0:
+            yield f"{size} bytes from rank {source} with tag {tag} are here, and not received"
 
 
 def _near_messages(said: Mapping[int, Said], rank: int, need: Need) -> Iterator[str]:

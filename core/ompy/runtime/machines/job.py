@@ -47,6 +47,7 @@ from ompy.runtime.machines.children import Child, Children
 from ompy.runtime.machines.cuts import cut_off
 from ompy.runtime.machines.deadlock_watch import DeadlockWatch
 from ompy.runtime.machines.events import NOTHING, Event, Seen, WrongPhase
+from ompy.runtime.machines.inquest import INTERRUPTED, SIGNAL, TIMEOUT, Inquests
 from ompy.runtime.machines.job_news import JobNews, said
 from ompy.runtime.machines.job_rules import JobRules
 from ompy.runtime.machines.job_table import LAUNCHED, JobPhase, Pair
@@ -54,15 +55,12 @@ from ompy.runtime.rank_spans import ranks_in_words
 from ompy.runtime.ranks import Stage
 from ompy.runtime.report import failure_block, fields_of
 from ompy.runtime.verdict import Verdict
-from ompy.runtime.whereabouts import Whereabouts
 
 if TYPE_CHECKING:
     from ompy.runtime.machines.proving import Proof
     from ompy.runtime.machines.viewing import Viewing
 
 PATIENCE: Final = 5.0  # s; arbitrary: killed processes go at once unless the kernel holds them
-REPORT_PATIENCE: Final = 0.5  # s; arbitrary: some hundred times what a rank takes to say it
-WHERE_PATIENCE: Final = 2.0  # s; arbitrary: who presses Ctrl-C waits so long; usually it is ms
 # s; arbitrary: who finds out that a rail is gone does so within a few turns of probes
 CUT_PATIENCE: Final = 0.3
 # what ranks tell that is kept, and bears on no exit code by itself
@@ -70,6 +68,7 @@ TOLD: Final = frozenset(
     {Kind.FAULTS, Kind.PATHS, Kind.RAIL, Kind.CARRIED, Kind.COUNTED, Kind.UNREACHABLE}
 )
 INTERRUPT: Final = 2  # Linux SIGINT
+USER_1: Final = 10  # Linux SIGUSR1
 _CREDIT_STEP: Final = OUTPUT_WINDOW // 8  # bytes; arbitrary: few messages, window never shut long
 
 
@@ -77,8 +76,6 @@ class Moment(Enum):
     """What a job waits for."""
 
     TIMEOUT = "it has run for too long"
-    END = "its ranks have said where they are"
-    WHERE = "ranks were asked where they are, and some do not say it"
     GIVE_UP = "agents do not end"
     PATHS = "both ends of a lost path have told of it"
     OVERDUE = "agents do not come"
@@ -103,6 +100,7 @@ class JobMachine:
     Attributes:
         phase: where it is.
         verdict: how it ends.
+        inquests: how its ranks stand, when somebody wants to know.
     """
 
     table: ClassVar[Mapping[Pair, tuple[JobPhase, ...]]] = LAUNCHED
@@ -127,7 +125,7 @@ class JobMachine:
         self._hosts = [_Host(node, name) for node, name in enumerate(job.hosts)]
         self._agenda: Agenda[Moment] = Agenda()
         self._deadlocks = DeadlockWatch(rules, self._children.tell, self.speaker)
-        self._where: Whereabouts | None = None  # once somebody has asked the ranks
+        self.inquests = Inquests(self._children.tell)
         self._viewing: Viewing | None = None  # once somebody watches
         self._began = 0.0
         self._told_to_end = False
@@ -139,7 +137,8 @@ class JobMachine:
     def due(self) -> float | None:
         """When `TIME` is to be told, s; None: not by itself."""
         viewed = self._viewing.due if self._viewing is not None else None
-        return earliest(self._agenda.due, self._children.due, self._deadlocks.due, viewed)
+        asked, proving = self.inquests.due, self._deadlocks.due
+        return earliest(self._agenda.due, self._children.due, proving, viewed, asked)
 
     @property
     def proof(self) -> Proof | None:
@@ -178,9 +177,8 @@ class JobMachine:
         agenda, phase = self._agenda, self.phase
         ending = phase is JobPhase.ENDING
         assert (Moment.GIVE_UP in agenda) is ending, f"{phase}: agents have so long to end"
-        asking = Moment.END in agenda or Moment.WHERE in agenda
-        assert asking is (phase is JobPhase.ASKING), f"{phase}: ranks have so long to say it"
-        assert self._where is None or phase is JobPhase.ASKING, f"{phase}, and ranks are asked"
+        asking, asked = phase is JobPhase.ASKING, self.inquests.due is not None
+        assert asked if asking else not asked or phase is JobPhase.RUNNING, f"{phase}: {asked}"
         if phase is JobPhase.RUNNING:
             assert self.verdict.failure is None, "what has failed is ended"
 
@@ -197,11 +195,11 @@ class JobMachine:
             case Seen.TOLD_TO_END:
                 acts = self._told(event.who, now)
             case Seen.STOPPED:
-                acts = [*self._forward(event.who), Suspend(event.who)]
+                acts = [*self._signal(event.who), Suspend(event.who)]
             case Seen.CONTINUED:
-                acts = [*self._forward(event.who), ResumeInput()]
+                acts = [*self._signal(event.who), ResumeInput()]
             case Seen.FORWARDED:
-                acts = self._forward(event.who)
+                acts = self._forward(event.who, now)
             case _:
                 acts = self._stream(event, now)
         return acts
@@ -239,6 +237,7 @@ class JobMachine:
         self._children.heard(event)
         acts: list[Act] = []
         viewed = self._viewing.heard(event, now) if self._viewing is not None else ()
+        self.inquests.heard(event)
         match event.kind:
             case Kind.OUTPUT:
                 node = self._asked.job.placements[header["rank"]].node
@@ -263,7 +262,7 @@ class JobMachine:
                 acts = self._deadlocks.told(event, now)
             case _:
                 acts = self._judge(event, now)
-        return [*viewed, *acts, *self._see(now)]
+        return [*viewed, *acts, *self._see(now), *self._see_answers(now)]
 
     def _reply(self, replies: Iterable[Reply]) -> list[Act]:
         """To what ranks have asked; a world that comes later is everybody's business."""
@@ -330,10 +329,6 @@ class JobMachine:
                 verdict.lost(header["rank"], header["pid"])
             case Kind.ABORTED:
                 verdict.aborted(header["rank"], header["pid"], header["code"], event.text)
-            case Kind.WHERE if self._where is not None:
-                self._where.told(header["rank"], header["line"], header["waits"])
-                if self._where.complete:
-                    return self._say_where(now)
         return []
 
     def _advanced(self, header: Mapping[str, Any], now: float) -> list[Act]:
@@ -462,7 +457,8 @@ class JobMachine:
         if self._viewing is None:
             from ompy.runtime.machines.viewing import Viewing
 
-            self._viewing = Viewing(self._asked, self.verdict, self.news, self._children.tell)
+            tell, numbers = self._children.tell, self.inquests.numbers
+            self._viewing = Viewing(self._asked, self.verdict, self.news, tell, numbers)
         phase, age_s = self.phase, now - self._began
         return self._viewing.inquired(event.who, event.header, now, phase=phase, age_s=age_s)
 
@@ -477,8 +473,29 @@ class JobMachine:
     def _to_one(self, node: int, kind: Kind, header: Mapping[str, Any], body: bytes = b"") -> Send:
         return Send(self._tree.child_towards(node), kind, {**header, "to": node}, body)
 
-    def _forward(self, number: int) -> list[Act]:
-        return [*self._children.tell(Kind.SIGNAL, {"signal": number})]
+    def _signal(self, number: int, but: frozenset[int] = frozenset()) -> list[Act]:
+        told = {"signal": number} | ({"but": sorted(but)} if but else {})
+        return [*self._children.tell(Kind.SIGNAL, told)]
+
+    def _forward(self, number: int, now: float) -> list[Act]:
+        """A signal for programs; SIGUSR1 asks those that have no use for it how they stand."""
+        if number != USER_1 or not self._may_ask():
+            return self._signal(number)
+        return self.inquests.begin(SIGNAL, self.verdict.in_mpi, now)
+
+    def _may_ask(self) -> bool:
+        """Whether there are ranks to be asked how they stand, and somebody to be told."""
+        running = self.phase is JobPhase.RUNNING and not self._rules.quiet
+        return running and bool(self.verdict.in_mpi)
+
+    def _see_answers(self, now: float, *, late: bool = False) -> list[Act]:
+        """Tell how ranks stand once all have said it, or have had the time to, and go on."""
+        over = self.inquests.take(now if late else None)
+        if over is None:
+            return []
+        acts = self.inquests.tell_users(over)
+        ends = self.phase is JobPhase.ASKING
+        return acts + (self._end(now) if ends else self._signal(USER_1, over.reporting))
 
     def _told(self, number: int, now: float) -> list[Act]:
         """A signal ends the job; of a second one nothing is waited for."""
@@ -486,14 +503,14 @@ class JobMachine:
             return self._stop()
         self._told_to_end = True
         self.verdict.signalled(number)
-        asked = self.verdict.in_mpi
-        running = self.phase is JobPhase.RUNNING
-        if number == INTERRUPT and asked and running and not self._rules.quiet:
-            self.phase = JobPhase.ASKING
-            self._where = Whereabouts(asked)
-            self._agenda.set(Moment.WHERE, now + WHERE_PATIENCE)
-            return [*self._children.tell(Kind.REPORT, {"short": True})]
-        return self._see(now)
+        return self._ask_first(INTERRUPTED, now) if number == INTERRUPT else self._see(now)
+
+    def _ask_first(self, why: str, now: float) -> list[Act]:
+        """End the job, but first let the ranks say how they stand."""
+        if not self._may_ask():
+            return self._see(now)
+        self.phase = JobPhase.ASKING
+        return self.inquests.begin(why, self.verdict.in_mpi, now)
 
     # the end
 
@@ -508,7 +525,7 @@ class JobMachine:
             acts += self._come(moment, now)
         acts += self._deadlocks.turn(now)
         acts += self._viewing.turn(now) if self._viewing is not None else []
-        return [*acts, *self._see(now)]
+        return [*acts, *self._see(now), *self._see_answers(now, late=True)]
 
     def _come(self, moment: Moment, now: float) -> list[Act]:
         """Something waited for has come, or has not."""
@@ -516,11 +533,8 @@ class JobMachine:
         acts = self.news.lost_paths(quiet=quiet) if moment is Moment.PATHS else []
         match moment:
             case Moment.TIMEOUT:
-                acts = self._time_out(now)
-            case Moment.END:
-                acts = self._end(now)
-            case Moment.WHERE:
-                acts = self._say_where(now)
+                self.verdict.timed_out(self._rules.timeout_s, self._rules.timeout_source)
+                acts = self._ask_first(TIMEOUT, now)
             case Moment.GIVE_UP:
                 acts = self._finish()
             case Moment.KILL:
@@ -528,21 +542,6 @@ class JobMachine:
             case Moment.CUT:
                 acts = self._end_cut_off()
         return acts
-
-    def _time_out(self, now: float) -> list[Act]:
-        """End the job, but first let the ranks say where they are."""
-        self.verdict.timed_out(self._rules.timeout_s, self._rules.timeout_source)
-        if self.phase is not JobPhase.RUNNING:
-            return []
-        self.phase = JobPhase.ASKING
-        self._agenda.set(Moment.END, now + REPORT_PATIENCE)
-        return [*self._children.tell(Kind.REPORT)]
-
-    def _say_where(self, now: float) -> list[Act]:
-        """Say where the ranks were when somebody pressed Ctrl-C, and go on with the end."""
-        assert self._where is not None, "it was asked"
-        where, self._where = self._where, None
-        return [*said("interrupted", where.lines()), *self._end(now)]
 
     def _see(self, now: float) -> list[Act]:
         """Whether the job has to be ended, or has ended."""
@@ -559,9 +558,7 @@ class JobMachine:
         assert self.phase in {JobPhase.RUNNING, JobPhase.ASKING}, self.phase
         self.phase = JobPhase.ENDING
         self._deadlocks.stop()
-        self._where = None
-        for moment in (Moment.END, Moment.WHERE):
-            self._agenda.drop(moment)
+        self.inquests.stop()
         grace_ms = self._rules.grace_ms
         self._agenda.set(Moment.GIVE_UP, now + grace_ms / 1000 + PATIENCE)
         return [*self._children.tell(Kind.END, {"grace_ms": grace_ms})]
@@ -574,7 +571,7 @@ class JobMachine:
         for moment in Moment:
             self._agenda.drop(moment)
         self._deadlocks.stop()
-        self._where = None
+        self.inquests.stop()
         rules, failure = self._rules, self.verdict.failure
         acts: list[Act] = [TakeInput(0), Sweep(), CloseView(failed=failure is not None)]
         acts += self.news.lost_paths(quiet=rules.quiet)

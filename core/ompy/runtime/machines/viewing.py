@@ -1,19 +1,20 @@
 """What somebody is told who watches a job (`ompy top`, `ompy ps`). Pure, as the job's machine is.
 
 A question is an object with `ask`; its answer has the same `ask` and what README.md, "A live view",
-says. What the ranks have to say themselves takes a *round*: they are asked as at Ctrl-C (REPORT in
-short) or as for a proof (STAND), and whoever asks meanwhile gets the same answers.
+says. What the ranks have to say themselves takes a *round*: they are asked where they are
+(REPORT), or as at Ctrl-C how they stand (`inquest.py`); who asks meanwhile gets the same answers.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from ompy.runtime.control import Kind
 from ompy.runtime.machines.acts import Act, Inform
 from ompy.runtime.machines.agenda import earliest
+from ompy.runtime.machines.inquest import Inquest
 from ompy.runtime.machines.job_table import JobPhase
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ class Viewing:
         verdict: Verdict,
         news: JobNews,
         tell: Callable[[Kind, Mapping[str, Any]], Iterable[Act]],
+        numbers: Iterator[int],
     ) -> None:
         """Nobody has asked.
 
@@ -71,14 +73,16 @@ class Viewing:
             verdict: knows its ranks.
             news: what they have told of rails.
             tell: says a word to all agents.
+            numbers: of questions that prove nothing.
         """
         self._asked = asked
         self._verdict = verdict
         self._news = news
         self._tell = tell
         self._where: _Round | None = None
-        self._stand: _Round | None = None
-        self._question = 0  # below 0: none of those that prove something
+        self._stand: Inquest | None = None
+        self._to_tell: list[int] = []  # watchers, how ranks stand
+        self._numbers = numbers
         self._seen: dict[int, tuple[tuple[str, str], float]] = {}  # line, waits: since when
 
     @property
@@ -116,36 +120,32 @@ class Viewing:
         acts: list[Act] = []
         if self._where is None:
             self._where = _Round(wanted, now + ROUND)
-            acts += self._tell(Kind.REPORT, {"short": True}) if wanted else []
+            acts += self._tell(Kind.REPORT, {}) if wanted else []
         self._where.watchers.append((watcher, what))
         return acts if self._where.wanted else [*acts, *self._end_where(now)]
 
     def _ask_how_they_stand(self, watcher: int, wanted: frozenset[int], now: float) -> list[Act]:
         acts: list[Act] = []
         if self._stand is None:
-            self._stand = _Round(wanted, now + ROUND)
-            self._question -= 1
-            told = {"question": self._question, "ranks": sorted(wanted)}
-            acts += self._tell(Kind.STAND, told) if wanted else []
-        self._stand.watchers.append((watcher, AUTOPSY))
-        return acts if self._stand.wanted else [*acts, *self._end_stand()]
+            self._stand = Inquest(AUTOPSY, wanted, next(self._numbers), now + ROUND)
+            acts = self._stand.ask(self._tell)
+        self._to_tell.append(watcher)
+        return [*acts, *self._end_stand()] if self._stand.complete else acts
 
     def heard(self, event: Event, now: float) -> list[Act]:
-        """A word of an agent, which may be an answer."""
-        header = event.header
+        """A word of an agent, which may be an answer, or a rank's last."""
+        header, acts = event.header, list[Act]()
+        if self._stand is not None:
+            self._stand.heard(event)
+            acts = self._end_stand() if self._stand.complete else []
         if event.kind is Kind.WHERE and self._where is not None:
             more = json.loads(event.body) if event.body else {}
             place = header["line"], header["waits"]
             if self._seen.get(header["rank"], ((), 0.0))[0] != place:
                 self._seen[header["rank"]] = (place, now)
             answer = {"line": place[0], "waits": place[1], **more}
-            return self._end_where(now) if self._where.told(header["rank"], answer) else []
-        if event.kind is Kind.STILL and self._stand is not None:
-            if header["question"] != self._question:
-                return []
-            said = json.loads(event.body)
-            return self._end_stand() if self._stand.told(header["rank"], said) else []
-        return []
+            acts += self._end_where(now) if self._where.told(header["rank"], answer) else []
+        return acts
 
     def turn(self, now: float) -> list[Act]:
         """Time has passed: who has not answered does not, in native code perhaps."""
@@ -168,13 +168,14 @@ class Viewing:
         return [Inform(watcher, made[what]) for watcher, what in over.watchers]
 
     def _end_stand(self) -> list[Act]:
-        from ompy.runtime.autopsy import standing_lines
+        from ompy.runtime.survey import survey_as_json, survey_lines
 
         assert self._stand is not None, "it has begun"
-        over, self._stand = self._stand, None
-        lines = standing_lines(over.answers, over.wanted)
-        answer = {"ask": AUTOPSY, "lines": lines}
-        return [Inform(watcher, answer) for watcher, _ in over.watchers]
+        survey, self._stand = self._stand.survey(), None
+        lines, found = survey_lines(survey), survey_as_json(survey)
+        answer = {"ask": AUTOPSY, "lines": lines, "autopsy": found}
+        watchers, self._to_tell = self._to_tell, []
+        return [Inform(watcher, answer) for watcher in watchers]
 
     def _job(self, phase: JobPhase, age_s: float) -> Answer:
         job: Job = self._asked.job

@@ -23,7 +23,7 @@ from ompy.runtime.environment import rank_environment
 from ompy.runtime.probes.client import AgentPaths
 from ompy.runtime.probes.parameters import probing_of
 from ompy.runtime.process import RankProcess
-from ompy.runtime.rank_report import SHORT_SIGNAL, line_of_program, report
+from ompy.runtime.rank_report import SHORT_SIGNAL, line_of_program, place_in_world, place_of_program
 from ompy.runtime.rank_start import give, procs_of
 from ompy.runtime.simulation import stand_ins
 from ompy.runtime.simulation.host_memory import HostMemory
@@ -180,16 +180,15 @@ class _Rank:
             self._messages[0] += 1
             self._messages[1] += size
 
-    def _where(self, frame: FrameType | None = None) -> str:
-        """Where this rank stands, for the report of a deadlock; `frame` is what it executes."""
+    def _where(self, frame: FrameType | None = None) -> dict[str, Any]:
+        """Where this rank is, for an autopsy; `frame` is what it executes."""
         frame = frame or sys._getframe()  # noqa: SLF001 - the program's frames are below
         if not self._begun:
-            return f"ompy: rank {self._part.rank} has not begun\n"
+            return {"line": "", "waits": "its beginning"}
         if self._process is None:
-            line = line_of_program(frame)
-            at = line and f"\n  is at {line}"
-            return f"ompy: rank {self._part.rank} has not initialised MPI{at}\n"
-        return report(self._process, frame, SHOWN)
+            line, place = line_of_program(frame), place_of_program(frame)
+            return {"line": line, "waits": "the initialisation of MPI", "at": place}
+        return place_in_world(self._process, frame)
 
     def _standing(self) -> dict[str, Any]:
         """How it stands, if it waits."""

@@ -81,7 +81,7 @@ class Conducted:
         self.on_left: Callable[[int, bool], object] | None = None
         self.on_path: Callable[[int, str, int], object] | None = None
         self.on_answer: Callable[[int, int, bytes], object] | None = None
-        self.where: Callable[[], str] = str
+        self.where: Callable[[], dict[str, Any]] = dict
         self.standing: Callable[[], dict[str, Any]] = dict
         self.on_stop: Callable[[], dict[str, Any]] = dict
         self._line = line
@@ -124,10 +124,10 @@ class Conducted:
         """Say which lasting faults have begun at this rank, and when."""
         self.later("outages", began, dict(fired))
 
-    def say_where(self, text: str) -> None:
+    def say_where(self, where: dict[str, Any]) -> None:
         """Say without being asked where this rank is, unless the scheduler hears of it anyway."""
         if not self.calling:
-            self._line.send([("here", text, {})])
+            self._line.send([("here", where, {})])
 
     def end(self, code: int, report: dict[str, Any]) -> None:
         """The program has ended, and this process will."""

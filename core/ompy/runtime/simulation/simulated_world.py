@@ -19,12 +19,11 @@ from ompy.engine.virtual_engine import Deadlock, RankFailed, Scheduler, VirtualE
 from ompy.frameworks.job import Job, JobWorld, app_of
 from ompy.net.fault_rules import FaultRule
 from ompy.net.virtual_network import Fabric, Rail
-from ompy.runtime.autopsy import DEADLOCK, autopsy_lines
+from ompy.runtime.autopsy import DEADLOCK
 from ompy.runtime.call_account import complaint
 from ompy.runtime.control import KEY_SIZE
 from ompy.runtime.kills import Kill
 from ompy.runtime.machines.asking import Answer, Asked, Growth, Reply
-from ompy.runtime.machines.deadlock import find_deadlock
 from ompy.runtime.probes.virtual_agents import VirtualAgents
 from ompy.runtime.rank_spans import ranks_in_words
 from ompy.runtime.simulation.host_memory import Segments, make_file
@@ -32,10 +31,12 @@ from ompy.runtime.simulation.line import Line
 from ompy.runtime.simulation.program import problem_of
 from ompy.runtime.simulation.rank import Part, run_rank
 from ompy.runtime.simulation.stub import RankEnded, RankStub, ServedNetwork, Stuck
+from ompy.runtime.survey import Survey, survey_lines
 from ompy.runtime.verdict import BY_SIGNAL, IMPROPER
 from ompy.runtime.virtual_job import NEWS, Board, VirtualWireUp
 
 BEYOND: Final = 5  # exit code: the world has taken too long; arbitrary, as above
+EVENTS_SHOWN: Final = 4  # ranks whose last events are told; arbitrary: a terminal has room
 INTERRUPTED: Final = 130  # exit code: 128 and SIGINT, as a shell has it
 
 
@@ -303,17 +304,16 @@ class World:
         except RankFailed as failure:
             return self._failed(failure)
         except KeyboardInterrupt:
-            return "interrupted", INTERRUPTED, f"interrupted\n{self._where()}"
+            return "interrupted", INTERRUPTED, f"interrupted\n{self._autopsy()}"
         except Deadlock as problem:
             if not problem.waits:  # turns without end
-                return "limit", BEYOND, str(problem) + "\n" + self._where()
+                return "limit", BEYOND, str(problem) + "\n" + self._autopsy()
             waits = "wait" if len(problem.waits) > 1 else "waits"
             who = ranks_in_words(problem.waits)
             text = f"deadlock: nothing can happen any more, and {who} {waits}"
-            where = self._where()
-            return "deadlock", DEADLOCK, f"{text}\n{self._autopsy()}{where}"
+            return "deadlock", DEADLOCK, f"{text}\n{self._autopsy(proven=True)}"
         except TimeoutError as problem:
-            return "limit", BEYOND, f"{problem}\n{self._where()}"
+            return "limit", BEYOND, f"{problem}\n{self._autopsy()}"
         return self._compared()
 
     def _compared(self) -> tuple[str, int, str]:
@@ -331,9 +331,9 @@ class World:
             kind = "aborted" if cause.aborted else "failed"
             return kind, cause.code or 1, f"rank {failure.rank}: {cause}"
         if isinstance(cause, Stuck):
-            return "stuck", BEYOND, f"{cause}\n{self._where()}"
+            return "stuck", BEYOND, f"{cause}\n{self._autopsy()}"
         if isinstance(cause, KeyboardInterrupt):  # it came while a stub waited for its rank
-            return "interrupted", INTERRUPTED, f"interrupted\n{self._where()}"
+            return "interrupted", INTERRUPTED, f"interrupted\n{self._autopsy()}"
         raise failure
 
     def _kill(self, kill: Kill) -> None:
@@ -397,14 +397,13 @@ class World:
                 stub.news.append(("left", rank, stub.rank not in told))
                 engine.wake()
 
-    def _where(self) -> str:
-        return "".join(stub.ask() for stub in self._stubs if not stub.done).rstrip("\n")
-
-    def _autopsy(self) -> str:
-        """Who waits for whom, of those that were asked; empty if they do not say enough."""
+    def _autopsy(self, *, proven: bool = False) -> str:
+        """Who waits for whom, of the ranks that are not at their end."""
+        here = {stub.rank: stub.ask() for stub in self._stubs if not stub.done}
+        where = {rank: said for rank, said in here.items() if said}
         said = {stub.rank: stub.standing for stub in self._stubs if stub.standing}
-        found = find_deadlock(said)
-        return "".join(f"{line}\n" for line in autopsy_lines(found, said)) if found else ""
+        survey = Survey(said, where, frozenset(here.keys() - where.keys()))
+        return "\n".join(survey_lines(survey, proven=proven, events=EVENTS_SHOWN))
 
     def _leave_none(self) -> None:
         for stub in self._stubs:

@@ -179,7 +179,7 @@ class RankStub:
             os.kill(self._process, signal.SIGKILL)
         self._network.end_connections()
 
-    def ask(self) -> str:
+    def ask(self) -> dict[str, Any]:
         """Where the rank's process is; empty when it does not say. The world is at its end.
 
         One that computes is asked by a signal, which it answers wherever it is.
@@ -195,9 +195,9 @@ class RankStub:
             while said is None or said[0][0] != "here":  # its call may come before
                 said = self._line.receive(ANSWERS)
         except (LineClosed, ProcessLookupError, TimeoutError):
-            return ""
+            return {}
         self.standing = said[0][2]
-        return str(said[0][1])
+        return dict(said[0][1])
 
     def stop(self) -> None:
         """Have the rank's process end, if it waits for an answer.
