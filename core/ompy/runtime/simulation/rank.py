@@ -25,6 +25,7 @@ from ompy.runtime.probes.parameters import probing_of
 from ompy.runtime.process import RankProcess
 from ompy.runtime.rank_report import SHORT_SIGNAL, line_of_program, report
 from ompy.runtime.rank_start import give, procs_of
+from ompy.runtime.exploration.rank_line import DirectEngine, RankLine
 from ompy.runtime.simulation import stand_ins
 from ompy.runtime.simulation.host_memory import HostMemory
 from ompy.runtime.simulation.line import Line, LineClosed
@@ -59,6 +60,7 @@ class Part(NamedTuple):
         trace_directory: where its events go; empty for nowhere.
         record: keep which packets faults have struck.
         memory: descriptor of what the ranks of its host share; -1 where it is alone there.
+        buffers: of a world that is explored, whether standard sends buffer; None of another.
     """
 
     job: Job
@@ -69,6 +71,7 @@ class Part(NamedTuple):
     trace_directory: str
     record: bool
     memory: int = -1
+    buffers: bool | None = None
 
 
 def run_rank(part: Part, line: Line) -> NoReturn:
@@ -96,7 +99,12 @@ class _Rank:
         self._messages = [0, 0]  # how many, and bytes
         self._begun = False  # the program has had its first turn
         chance = (Random(f"{self._chance}/{name}") for name in ("engine", "breaks"))  # noqa: S311
-        self._engine = RemoteEngine(world, *chance)
+        self._line: RankLine | None = None
+        if part.buffers is None:
+            self._engine = RemoteEngine(world, *chance)
+        else:
+            self._line = RankLine(world, buffers=part.buffers)
+            self._engine = DirectEngine(world, self._line, *chance)
         world.where = self._where
         world.standing = self._standing
         world.on_stop = self._stopped
@@ -139,6 +147,7 @@ class _Rank:
             job_key=part.key,
             hosts=len(part.job.hosts),
         )
+        context.direct = self._line
         context.expects_others = bool(own.parents)
         departures = context.departures
         world.on_news = departures.ended
