@@ -40,7 +40,7 @@ class DirectComponent(PmlComponent):
 
         if context.direct is None:
             raise NotAvailable("it is the PML of ompy sim --explore, and works nowhere else")
-        return Direct(context.direct)
+        return Direct(context.direct, context.trace)
 
 
 COMPONENT = DirectComponent()

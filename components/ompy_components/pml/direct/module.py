@@ -16,6 +16,7 @@ from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.direct import Arrival, DirectLine, DirectRequest
 from ompy.frameworks.needs import RECEIVE, SEND, Need
 from ompy.frameworks.pml import MatchedMessage, Pml
+from ompy.trace.sink import Trace
 from ompy.trace.tag_names import tag_text
 
 MOST: Final = 20  # lines; arbitrary: who waits for more has seen enough by then
@@ -72,15 +73,17 @@ class TakenMessage(MatchedMessage):
 class Direct(Pml):
     """Point-to-point of one rank."""
 
-    __slots__ = ("_line", "_sent", "_under_way")
+    __slots__ = ("_line", "_sent", "_trace", "_under_way")
 
-    def __init__(self, line: DirectLine) -> None:
+    def __init__(self, line: DirectLine, trace: Trace) -> None:
         """Match nothing yet.
 
         Args:
             line: to the world.
+            trace: where messages are noted.
         """
         self._line = line
+        self._trace = trace
         self._under_way: dict[int, DirectRequest] = {}
         self._sent: dict[tuple[int, int], int] = {}  # messages, by context id and rank of the job
         line.on_complete(self._completed)
@@ -111,6 +114,9 @@ class Direct(Pml):
         sequence = self._sent[to] = self._sent.get(to, 0) + 1
         request = Sending(communicator, target, tag, convertor.size)
         request.sequence = sequence
+        if self._trace.noting:
+            context, size = communicator.context_id, convertor.size
+            self._trace.note("> send", context, target, tag, sequence, size)
         number = self._line.send(to, communicator.rank, tag, bytes(data), mode)
         if number:
             request.number = number

@@ -145,6 +145,8 @@ class Exchange:
 
     Attributes:
         events: the choices that were made, in their order.
+        script: what is chosen where.
+        bounded: a poll had to find something because it had found nothing as often as it may.
     """
 
     def __init__(
@@ -166,6 +168,7 @@ class Exchange:
         self.events: list[Event] = []
         self._numbers = 0
         self.script = dict(script or {})
+        self.bounded = False
         self._buffers = buffers
         self._polls = polls
         self._ranks = [_Rank() for _ in range(size)]
@@ -385,7 +388,9 @@ class Exchange:
         for rank, standing in said.items():
             if standing.get("live"):
                 continue
-            standing["sent"], standing["received"], standing["unmatched"] = {}, {}, []
+            standing["sent"] = {comm: [] for comm in standing["begun"]}
+            standing["received"] = {comm: [] for comm in standing["begun"]}
+            standing["unmatched"] = []
             for (context, to), box in self._boxes.items():
                 for messages in box.channels.values():
                     sender = messages[0].sender[0]
@@ -485,6 +490,7 @@ class Exchange:
             if wait.kind == ANY:
                 return values
         may = not values or state.nothings < self._polls
+        self.bounded |= not may
         return values | ({(NOTHING,): None} if may else {})
 
     def _choose(self, offer: _Offer, value: Value) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from ompy.runtime.exploration.exchange import Exchange
@@ -21,6 +21,7 @@ class Fence:
 
     Attributes:
         exchange: of the world.
+        at_first_choice: called before the first choice is made.
     """
 
     def __init__(
@@ -36,6 +37,7 @@ class Fence:
             engines, stubs: of its ranks; those that come later enter them.
         """
         self.exchange = exchange
+        self.at_first_choice: Callable[[], object] | None = None
         self._engines = engines
         self._stubs = stubs
 
@@ -53,6 +55,9 @@ class Fence:
             return False  # it sleeps, or asks who conducts the world
         if self.exchange.idle_polls() > IDLE_MOST:
             raise TimeoutError(f"polls without end: nothing has come in {IDLE_MOST} polls of each")
+        if self.at_first_choice is not None and self.exchange.offers():
+            call, self.at_first_choice = self.at_first_choice, None
+            call()
         if not self.exchange.decide():
             return False
         for rank in self.exchange.settle():

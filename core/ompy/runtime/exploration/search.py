@@ -85,6 +85,11 @@ class Search:
         """How many different ones the worlds were."""
         return len(self._seen)
 
+    @property
+    def left(self) -> int:
+        """How many worlds are known that were not run."""
+        return len(self._left)
+
     def take(self) -> Node | None:
         """A world to be run; None if none can be said now: others are under way, or all are done.
 

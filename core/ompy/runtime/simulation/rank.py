@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 import sys
@@ -36,6 +35,7 @@ from ompy.runtime.simulation.remote import (
     RemoteEngine,
     RemoteNetwork,
     RemoteWireUp,
+    die_with_parent,
 )
 from ompy.trace.sink import Trace
 
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from ompy.frameworks.job import Job
 
 SHOWN: Final = 8  # entries of the flight recorder; arbitrary: enough to see what a rank was at
-_DIE_WITH_PARENT: Final = 1  # Linux PR_SET_PDEATHSIG
 
 
 class Part(NamedTuple):
@@ -76,7 +75,7 @@ class Part(NamedTuple):
 
 def run_rank(part: Part, line: Line) -> NoReturn:
     """Be a rank: wait for the first turn, run the program, tell how it went. Never returns."""
-    ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
+    die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the scheduler, and that ends us
     code = ENDED
     try:

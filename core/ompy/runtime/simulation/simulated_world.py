@@ -7,7 +7,7 @@ import os
 import signal
 import socket
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from random import Random
@@ -195,6 +195,7 @@ class World:
         ]
         self._stubs: list[RankStub] = []
         self.exchange = self._make_exchange(size)
+        self._adopted = False
         self._agents = VirtualAgents(fabric, self._stubs)
         self._rules = [FaultRule.from_dict(dict(rule)) for rule in scenario.job.faults]
         self._lines: list[Line] = []
@@ -210,6 +211,42 @@ class World:
         )
         self._scheduler.fence = Fence(made, self._board.engines, self._stubs)
         return made
+
+    @property
+    def at_first_choice(self) -> Callable[[], object] | None:
+        """Called before the first choice is made."""
+        fence = self._scheduler.fence
+        return fence.at_first_choice if fence is not None else None
+
+    @at_first_choice.setter
+    def at_first_choice(self, call: Callable[[], object]) -> None:
+        assert self._scheduler.fence is not None, "the world is explored"
+        self._scheduler.fence.at_first_choice = call
+
+    # a world that is explored, and goes on from its first choice more than once
+
+    def fork_ranks(self) -> list[tuple[socket.socket, int]]:
+        """Have each rank's process fork. Returns the lines to the new ones, and their numbers."""
+        for stub in self._stubs:
+            if not stub.done:
+                stub.ask_fork()
+        return [stub.forked() if not stub.done else (socket.socket(), 0) for stub in self._stubs]
+
+    def adopt(self, lines: Sequence[tuple[socket.socket, int]], script: Any) -> None:
+        """Go on with the ranks that were forked; this process has been, too."""
+        assert self.exchange is not None, "the world is explored"
+        self.exchange.script = script
+        self._adopted = True
+        for stub, (line, process) in zip(self._stubs, lines, strict=True):
+            stub.adopt(line, process)
+        self._processes = [process for _, process in lines]
+
+    def kill_ranks(self) -> None:
+        """End their processes where they are."""
+        for process in self._processes:
+            if process:
+                with suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
 
     def run(self) -> Outcome:
         """Fork the ranks, run them to the end, leave none."""
@@ -247,7 +284,7 @@ class World:
             network.interfaces(),
             scenario.trace_directory,
             scenario.record,
-            self._files[node],
+            self._files[node] if scenario.exploring is None else -1,
             scenario.exploring.buffers if scenario.exploring is not None else None,
         )
         process = os.fork()
@@ -447,6 +484,9 @@ class World:
         return "".join(f"{line}\n" for line in autopsy_lines(found, said)) if found else ""
 
     def _leave_none(self) -> None:
+        if self._adopted:  # they are no children of this process
+            self.kill_ranks()
+            return
         for stub in self._stubs:
             stub.stop()
         for line in self._lines:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -205,6 +206,20 @@ class RankStub:
         self.standing = said[0][2]
         return str(said[0][1])
 
+    def ask_fork(self) -> None:
+        """Have the rank's process fork; it waits for an answer, and so will the other."""
+        self._send("fork")
+
+    def forked(self) -> tuple[socket.socket, int]:
+        """The line to the new process, and its number."""
+        return self._line.receive_end()
+
+    def adopt(self, line: socket.socket, process: int) -> None:
+        """Act for the new one from now on."""
+        self._line.close()
+        self._line = Line(line)
+        self._process = process
+
     def stop(self) -> None:
         """Have the rank's process end, if it waits for an answer.
 
@@ -374,9 +389,14 @@ class RankStub:
         self.exchange.forget(context, self.rank)
 
     def do_direct_wait(self, number: int, wanted: list[int], others: bool, site: str) -> None:
-        """Wait for operations, or for others that it does not name, or for news."""
+        """Wait for operations, or for others that it does not name, or for news.
+
+        Where there is no choice it may be woken for nothing: it looks at the time, and waits again.
+        """
         self.exchange.wait((self.rank, number), wanted, inner=others, site=site)
-        while self.exchange.waits(self.rank) and (wanted or not self.news):
+        if not self.news or wanted:
+            self._block_in_exchange()
+        while number and self.exchange.waits(self.rank):
             self._block_in_exchange()
         self.exchange.end_wait(self.rank)
         self._take_news()
