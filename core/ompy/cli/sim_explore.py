@@ -12,10 +12,11 @@ from ompy.cli.sim import PROGRAM, make_scenario, preload, run_scenario, tell_use
 from ompy.mca.errors import UsageError
 
 if TYPE_CHECKING:
-    from ompy.runtime.exploration.exchange import Event, Race
+    from ompy.runtime.exploration.events import Event, Race
     from ompy.runtime.exploration.explorer import Explored, Failure
     from ompy.runtime.simulation.simulated_world import Scenario
 
+INTERRUPTED: Final = 130  # exit code: 128 and SIGINT, as a shell has it
 FAILED: Final = 1  # exit code where the world's own is 0; as any program that has failed
 NOT_WITH: Final = {  # options that say something of packets, or of many worlds
     "faults": "--fault",
@@ -47,7 +48,11 @@ def run_exploration(options: dict[str, Any]) -> int:
         jobs = options["jobs"] or os.cpu_count() or 1
         bounds = Bounds(options["worlds"], seconds, jobs)
         here = _in_mode(scenario, options, buffers=buffers)._replace(output=null)
-        found = Explorer(here, bounds).run()
+        try:
+            found = Explorer(here, bounds).run()
+        except KeyboardInterrupt:
+            tell_user("interrupted: nothing is proven", "interrupted", "warning")
+            return INTERRUPTED
         if found.failure is not None:
             return _tell_failure(options, found, found.failure, buffers=buffers)
         explored.append(found)
@@ -60,6 +65,7 @@ def run_schedule(options: dict[str, Any]) -> int:
     Raises:
         UsageError, ComponentError: what was asked for is wrong.
     """
+    from ompy.runtime.exploration.events import Diverged
     from ompy.runtime.exploration.schedule_file import read_schedule
     from ompy.runtime.simulation.simulated_world import Exploring
 
@@ -72,7 +78,11 @@ def run_schedule(options: dict[str, Any]) -> int:
         raise UsageError(f"--schedule {path}: it is of {saved.ranks} ranks: run it with that -n")
     scenario = _scenario(options, "--schedule", ())
     exploring = Exploring(saved.script, saved.buffers, saved.polls)
-    return run_scenario(scenario._replace(exploring=exploring), options)
+    try:
+        return run_scenario(scenario._replace(exploring=exploring), options)
+    except Diverged as problem:
+        tell_user(f"error: --schedule {path}: {problem}", "diverged", "error")
+        return FAILED
 
 
 def _in_mode(scenario: Scenario, options: dict[str, Any], *, buffers: bool) -> Scenario:
@@ -132,6 +142,8 @@ def _tell_well(options: dict[str, Any], explored: list[Explored]) -> int:
 def _tell_failure(
     options: dict[str, Any], explored: Explored, failure: Failure, *, buffers: bool
 ) -> int:
+    from ompy.runtime.exploration.trunk import DIVERGED, UNFIT
+
     result = failure.result
     code = result.code or FAILED
     tell_user(
@@ -142,8 +154,10 @@ def _tell_failure(
         exit_code=code,
         worlds=explored.worlds,
     )
-    if result.kind == "diverged":
+    if result.kind in {DIVERGED, UNFIT}:
         return code
+    if not buffers:
+        tell_user("every schedule ends well where standard sends buffer", "buffering")
     for line in _story(failure):
         tell_user(line, "choice")
     _save(options, failure, buffers=buffers)
@@ -160,14 +174,17 @@ def _story(failure: Failure) -> Iterator[str]:
         yield "it hangs on this one:" if not others else "and it hangs on this one:"
         yield f"  {said_of(turn)}"
         yield f"  with {_in_its_place(instead)} it ends well"
-    elif not others:
+    elif not others and failure.tried:
         yield "it hangs on no choice: no other schedule that was tried ends well"
 
 
 def said_of(event: Event) -> str:
     """A choice in words."""
-    from ompy.runtime.exploration.exchange import ANY, FROM, NOTHING, PROBE
+    from ompy.runtime.exploration.events import ANY, FROM, NOTHING, PROBE
 
+    if event.served:
+        asked = f"what rank {event.value[1]} asked at {_short(event.sent)}"
+        return f"rank {event.key[0]}'s part of a window serves {asked}"
     where = f"rank {event.key[0]} at {_short(event.site)}"
     if event.value == (NOTHING,):
         return f"{where} finds nothing yet"
@@ -179,8 +196,10 @@ def said_of(event: Event) -> str:
 
 
 def _in_its_place(race: Race) -> str:
-    from ompy.runtime.exploration.exchange import FROM, NOTHING
+    from ompy.runtime.exploration.events import FROM, NOTHING
 
+    if race.event.served:
+        return f"what rank {race.value[1]} asked at {_short(race.site)} first"
     if race.value[0] == FROM:
         return f"the message that rank {race.value[1]} sent at {_short(race.site)}"
     return "nothing yet" if race.value == (NOTHING,) else f"its operation {race.value[1]}"

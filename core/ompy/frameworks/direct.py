@@ -48,7 +48,9 @@ class Arrival(NamedTuple):
 class DirectLine:
     """What a rank says to the world, and hears from it."""
 
-    def send(self, to: tuple[int, int], source: int, tag: int, data: bytes, mode: int) -> int:
+    def send(
+        self, to: tuple[int, int], source: int, tag: int, data: bytes, mode: int, *, served: bool
+    ) -> int:
         """Send; returns the number of an operation that is complete later, 0 when it is already.
 
         Args:
@@ -57,10 +59,11 @@ class DirectLine:
             tag: of the message.
             data: all of it.
             mode: of sending, as the PML has it.
+            served: of the communicator.
         """
         raise NotImplementedError
 
-    def receive(self, context: int, source: int, tag: int) -> int:
+    def receive(self, context: int, source: int, tag: int, *, served: bool) -> int:
         """Post a receive; returns its number."""
         raise NotImplementedError
 
@@ -74,7 +77,9 @@ class DirectLine:
         """A message that a receive would get; None if there is none and it is not waited for.
 
         Args:
-            context, source, tag: as of a receive.
+            context: id of the communicator.
+            source: as of a receive.
+            tag: likewise.
             takes: the message is taken, and comes with its data.
             waits: until there is one.
         """
@@ -94,5 +99,3 @@ def numbers_of(waitable: object) -> tuple[Sequence[int], bool]:
     each: Sequence[Any] = waitable.waitables if isinstance(waitable, AnyOf) else (waitable,)
     found = [one.number for one in each if isinstance(one, DirectRequest)]
     return found, len(found) < len(each)
-
-

@@ -117,7 +117,8 @@ class Direct(Pml):
         if self._trace.noting:
             context, size = communicator.context_id, convertor.size
             self._trace.note("> send", context, target, tag, sequence, size)
-        number = self._line.send(to, communicator.rank, tag, bytes(data), mode)
+        served = communicator.served
+        number = self._line.send(to, communicator.rank, tag, bytes(data), mode, served=served)
         if number:
             request.number = number
             self._under_way[number] = request
@@ -131,7 +132,8 @@ class Direct(Pml):
     ) -> Request:
         """Begin to receive."""
         request = Receiving(communicator, convertor, source, tag)
-        request.number = self._line.receive(communicator.context_id, source, tag)
+        context, served = communicator.context_id, communicator.served
+        request.number = self._line.receive(context, source, tag, served=served)
         self._under_way[request.number] = request
         return request
 
@@ -181,11 +183,12 @@ class Direct(Pml):
 
     def cancel(self, request: Request) -> None:
         """Cancel a receive that is not matched."""
-        if isinstance(request, Receiving) and not request.complete:
-            if self._line.cancel(request.number):
-                self._under_way.pop(request.number, None)
-                request.cancelled = True
-                request.finish()
+        if not isinstance(request, Receiving) or request.complete:
+            return
+        if self._line.cancel(request.number):
+            self._under_way.pop(request.number, None)
+            request.cancelled = True
+            request.finish()
 
     def need(self, waitable: Waitable) -> Need | None:
         """What a send or a receive needs."""

@@ -4,7 +4,7 @@ A rank runs until it waits, polls or probes; the world then asks `settle` whom t
 no rank can, the world is at a *fence*, and one of the open choices is made (`decide`): which
 sender's message a receive from ANY_SOURCE takes, which of several requests completes first, whether
 a poll finds something. What is chosen is an event; an event knows its past: the events without
-which it could not be. `races` says afterwards what each could have been instead.
+which it could not be. `races.py` says afterwards what each could have been instead.
 
 That choices wait for the fence is what ISP calls POE (Vakkalanka et al., CAV 2008); choices that
 become possible only later are found by races, as in dynamic partial-order reduction (Flanagan and
@@ -13,70 +13,25 @@ Godefroid, POPL 2005). Pure: no clock, no network, no process.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from ompy.data.constants import ANY_SOURCE
 from ompy.runtime.exploration.boxes import Box, Message, Operation, Receive
+from ompy.runtime.exploration.events import (
+    ANY,
+    DONE,
+    FROM,
+    MATCH,
+    NOTHING,
+    POLL,
+    PROBE,
+    Diverged,
+    Event,
+    Value,
+)
 
-Value = tuple[Any, ...]  # of a choice: FROM, DONE or NOTHING with what belongs to it
-FROM: Final = "from"  # the message that this operation sent
-DONE: Final = "done"  # this operation of the rank is complete
-NOTHING: Final = "nothing"  # the poll finds nothing
-MATCH: Final = "match"
-ANY: Final = "any"
-PROBE: Final = "probe"
-POLL: Final = "poll"
 _ORDER: Final = {MATCH: 0, PROBE: 1, ANY: 2, POLL: 3}  # at a fence: who polls sees what can be seen
 News = tuple[Any, ...]
-
-
-class Event(NamedTuple):
-    """A choice that was made.
-
-    Attributes:
-        number: its bit in a past.
-        key: the operation that had it; the same in every world with the same past.
-        kind: MATCH, PROBE, ANY or POLL.
-        value: what was chosen.
-        past: numbers of the events that it depends on, a bit for each.
-        own: of these, what its operation depends on, whatever is chosen.
-        site: where the operation stands in the program.
-        offered: a poll could have found something.
-        outstanding: operations that could be complete instead (ANY, POLL).
-        sent: where the message was sent that was taken, if one was.
-    """
-
-    number: int
-    key: Operation
-    kind: str
-    value: Value
-    past: int
-    own: int
-    site: str
-    offered: bool = False
-    outstanding: tuple[int, ...] = ()
-    sent: str = ""
-
-
-class Race(NamedTuple):
-    """What an event could have been instead.
-
-    Attributes:
-        event: which.
-        value: instead of its own.
-        past: events that this depends on, a bit for each.
-        site: where what is chosen instead was sent; empty if it is no message.
-    """
-
-    event: Event
-    value: Value
-    past: int
-    site: str = ""
-
-
-class Diverged(Exception):
-    """The program did not do again what it had done in the same world."""
 
 
 class _Offer(NamedTuple):
@@ -111,6 +66,11 @@ class _Wait(NamedTuple):
     waits: bool = True
     site: str = ""
 
+    @property
+    def polls(self) -> bool:
+        """It goes on whatever there is."""
+        return self.kind == POLL or not self.waits
+
 
 class _Completion(NamedTuple):
     """Of an operation.
@@ -134,7 +94,8 @@ class _Rank:
         self.past = 0
         self.wait: _Wait | None = None
         self.done: dict[int, _Completion] = {}  # of what is complete and it was not told of
-        self.inner: set[int] = set()  # its operations with tags of the library's own
+        self.inner: set[int] = set()  # its operations that are the library's own
+        self.served: set[int] = set()  # of these, such as are told whatever it waits for
         self.open: set[int] = set()  # its operations that are not complete
         self.nothings = 0  # polls in a row that could have found something
         self.idle = 0  # polls in a row that could not
@@ -146,6 +107,7 @@ class Exchange:
     Attributes:
         events: the choices that were made, in their order.
         script: what is chosen where.
+        polls: how often in a row a poll finds nothing although it could find something.
         bounded: a poll had to find something because it had found nothing as often as it may.
     """
 
@@ -156,6 +118,7 @@ class Exchange:
         *,
         buffers: bool = True,
         polls: int = 1,
+        unheeded: frozenset[int] = frozenset(),
     ) -> None:
         """Nothing is under way.
 
@@ -164,19 +127,21 @@ class Exchange:
             script: what is chosen where.
             buffers: a standard send is complete at once; else when it is matched.
             polls: how often in a row a poll finds nothing although it could find something.
+            unheeded: tags for which the order of messages makes no difference to a program.
         """
+        self._unheeded = unheeded
         self.events: list[Event] = []
         self._numbers = 0
         self.script = dict(script or {})
         self.bounded = False
         self._buffers = buffers
-        self._polls = polls
+        self.polls = polls
         self._ranks = [_Rank() for _ in range(size)]
         self._boxes: dict[tuple[int, int], Box] = {}
         self._changed: set[tuple[int, int]] = set()
         self._finished: dict[Operation, int] = {}  # past of each completion
         self._matches: dict[Operation, Event] = {}  # by which receives matched
-        self._probes: dict[Operation, tuple[Box, Receive]] = {}
+        self._asked: dict[Operation, tuple[Box, Receive]] = {}  # receives with a choice, and probes
         self._news: dict[int, list[News]] = {}
 
     # what ranks do
@@ -222,9 +187,19 @@ class Exchange:
         return not waits
 
     def receive(
-        self, operation: Operation, at: int, source: int, tag: int, site: str = ""
+        self,
+        operation: Operation,
+        at: int,
+        source: int,
+        tag: int,
+        site: str = "",
+        *,
+        served: bool = False,
     ) -> None:
-        """A rank posts a receive in the communicator with context id `at`."""
+        """A rank posts a receive in the communicator with context id `at`.
+
+        Its completion is told only to who waits for it; a `served` one's to who waits for anything.
+        """
         rank, number = operation
         state, box = self._ranks[rank], self._box((at, rank))
         made = Receive(operation, source, tag, past=state.past, site=site)
@@ -232,7 +207,9 @@ class Exchange:
             made.event = self._new_number()
             state.past |= 1 << made.event  # what the rank does from now on depends on the choice
         box.add_receive(made)
-        self._begin(rank, number, inner=tag < -1)
+        self._begin(rank, number, inner=tag < -1 or served)
+        if served:
+            state.served.add(number)
 
     def cancel(self, operation: Operation) -> bool:
         """Cancel a receive, unless it is matched."""
@@ -312,7 +289,7 @@ class Exchange:
 
     def idle_polls(self) -> int:
         """How often those that poll have found nothing since anything happened, the least."""
-        polling = [state.idle for state in self._ranks if state.wait and state.wait.kind == POLL]
+        polling = [state.idle for state in self._ranks if state.wait and state.wait.polls]
         return min(polling, default=0)
 
     def decide(self) -> bool:
@@ -335,7 +312,9 @@ class Exchange:
     def offers(self) -> list[_Offer]:
         """The open choices, in the order in which they are made."""
         found = [
-            _Offer(receive.operation, MATCH, {(FROM, *one.sender): (box, receive, one) for one in of})
+            _Offer(
+                receive.operation, MATCH, {(FROM, *one.sender): (box, receive, one) for one in of}
+            )
             for box in self._boxes.values()
             for receive, of in box.candidates().items()
         ]
@@ -351,25 +330,17 @@ class Exchange:
         nothing = next(iter(offer.values)) == (NOTHING,)
         return _ORDER[offer.kind], nothing, self._ranks[offer.key[0]].idle, offer.key
 
-    def races(self) -> Iterator[Race]:
-        """What each event could have been instead, as this world has shown."""
-        for place, event in enumerate(self.events):
-            if event.kind in {MATCH, PROBE}:
-                yield from self._other_messages(event)
-            else:
-                yield from self._other_operations(event)
-            if event.offered and event.value != (NOTHING,) and self._may_be_nothing(place):
-                yield Race(event, (NOTHING,), self.closed(event.own))
+    def asked(self, key: Operation) -> tuple[Box, Receive]:
+        """What a receive or a probe with a choice has asked for, and where."""
+        return self._asked[key]
 
-    def closed(self, past: int) -> int:
-        """A past, and what its events depend on."""
-        left, found = past, 0
-        by_number = {event.number: event for event in self.events}
-        while left:
-            number = left.bit_length() - 1
-            found |= 1 << number
-            left = (left | by_number[number].past) & ~found if number in by_number else left & ~found
-        return found
+    def past_of_completion(self, operation: Operation) -> int | None:
+        """The events that it depends on; None if the operation was never complete."""
+        return self._finished.get(operation)
+
+    def heeds(self, tag: int) -> bool:
+        """Whether the order of messages with this tag makes a difference."""
+        return tag not in self._unheeded
 
     def unmatched(self) -> dict[int, list[Message]]:
         """Messages that nothing has taken, by the rank that they were sent to."""
@@ -427,7 +398,7 @@ class Exchange:
 
     def _match(self, box: Box, receive: Receive, message: Message, event: int = 0) -> None:
         """A receive takes a message; both may be complete by that, and by an event's bit."""
-        past = self._past_of(box, receive, message) | event
+        past = self.past_of(box, receive, message) | event
         box.take(receive, message)
         what = (DONE, receive.operation[1], message.source, message.tag, message.data)
         self._finish(receive.operation, _Completion(what, past, box, message))
@@ -438,7 +409,7 @@ class Exchange:
             what = (DONE, message.sender[1], message.source, message.tag, None)
             self._finish(message.sender, _Completion(what, past, None, None))
 
-    def _past_of(self, box: Box, receive: Receive, message: Message) -> int:
+    def past_of(self, box: Box, receive: Receive, message: Message) -> int:
         """The events without which these two would not meet."""
         past = receive.past | message.past
         for other in box.before(receive, message):
@@ -459,9 +430,10 @@ class Exchange:
         wait = state.wait
         if wait is None:
             return False
-        told = [number for number in sorted(state.done) if number in state.inner] if wait.inner else []
-        if wait.kind == MATCH and wait.wanted[0] in state.done:
-            told.append(wait.wanted[0])
+        mine = {*(state.inner if wait.inner else state.served)}
+        if wait.kind == MATCH:
+            mine.add(wait.wanted[0])
+        told = [number for number in sorted(state.done) if number in mine]
         for number in told:
             self._tell(rank, state, number)
         if told and wait.kind != POLL:
@@ -474,6 +446,7 @@ class Exchange:
         if box is not None and message is not None:
             box.tell(message)
         state.inner.discard(number)
+        state.served.discard(number)
         state.nothings = state.idle = 0
         self._news.setdefault(rank, []).append(what)
 
@@ -489,7 +462,7 @@ class Exchange:
             values = {(DONE, one): one for one in wait.wanted if one in state.done}
             if wait.kind == ANY:
                 return values
-        may = not values or state.nothings < self._polls
+        may = not values or state.nothings < self.polls
         self.bounded |= not may
         return values | ({(NOTHING,): None} if may else {})
 
@@ -513,7 +486,7 @@ class Exchange:
         state, box = self._ranks[rank], self._box(wait.box)
         asked = Receive(offer.key, *wait.probe, past=state.past, site=wait.site)
         asked.place = len(box.all)
-        self._probes[offer.key] = (box, asked)
+        self._asked[offer.key] = (box, asked)
         past, sent = state.past, ""
         here = [one for one in offer.values.values() if one is not None]
         offered = not wait.waits and bool(here) and not any(one.known for one in here)
@@ -525,7 +498,16 @@ class Exchange:
             asked.message = message
             past, sent = past | message.past, message.site
         event = Event(
-            self._new_number(), offer.key, PROBE, value, past, asked.past, wait.site, offered, (), sent
+            self._new_number(),
+            offer.key,
+            PROBE,
+            value,
+            past,
+            asked.past,
+            wait.site,
+            offered,
+            (),
+            sent,
         )
         self._enter(state, event)
         if message is not None:
@@ -561,11 +543,14 @@ class Exchange:
         self, key: Operation, value: Value, box: Box, receive: Receive, message: Message
     ) -> None:
         number = receive.event if receive.event >= 0 else self._new_number()
-        past = self._past_of(box, receive, message)
+        past = self.past_of(box, receive, message)
         site, sent = receive.site, message.site
-        event = Event(number, key, MATCH, value, past, receive.past, site, sent=sent)
+        served = key[1] in self._ranks[key[0]].served
+        own = receive.past
+        event = Event(number, key, MATCH, value, past, own, site, sent=sent, served=served)
         self.events.append(event)
         self._matches[key] = event
+        self._asked[key] = (box, receive)
         self._match(box, receive, message, 1 << number)
         for place, other in self._boxes.items():
             if other is box:
@@ -587,45 +572,3 @@ class Exchange:
         state = self._ranks[rank]
         state.nothings = state.idle = 0
         self._news.setdefault(rank, []).append(what)
-
-    def _other_messages(self, event: Event) -> Iterator[Race]:
-        """Messages that a receive or a probe would have taken, had they been there."""
-        found = self._probes.get(event.key) if event.kind == PROBE else self._receive_of(event.key)
-        if found is None:
-            return
-        box, receive = found
-        if receive.source != ANY_SOURCE and event.value != (NOTHING,):
-            return
-        for message in box.late(receive):
-            past = self.closed(self._past_of(box, receive, message))
-            if not past >> event.number & 1:
-                yield Race(event, (FROM, *message.sender), past, message.site)
-
-    def _receive_of(self, key: Operation) -> tuple[Box, Receive] | None:
-        for box in self._boxes.values():
-            if box.rank == key[0]:
-                for receive in box.all:
-                    if receive.operation == key:
-                        return box, receive
-        return None
-
-    def _other_operations(self, event: Event) -> Iterator[Race]:
-        """Operations that could have been complete instead."""
-        rank = event.key[0]
-        for one in event.outstanding:
-            past = self._finished.get((rank, one))
-            if past is None or (DONE, one) == event.value:
-                continue
-            past = self.closed(past | event.own)
-            if not past >> event.number & 1:
-                yield Race(event, (DONE, one), past)
-
-    def _may_be_nothing(self, place: int) -> bool:
-        """Whether a poll that found something may have found nothing, within the bound."""
-        rank, before = self.events[place].key[0], 0
-        for event in reversed(self.events[:place]):
-            if event.key[0] == rank and event.kind in {POLL, PROBE}:
-                if event.value != (NOTHING,):
-                    break
-                before += event.offered
-        return before < self._polls

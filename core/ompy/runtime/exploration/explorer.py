@@ -11,13 +11,12 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
-from ompy.runtime.exploration.exchange import Event, Race
+from ompy.runtime.exploration.events import NOTHING, Event, Race
 from ompy.runtime.exploration.search import Node, Schedule, Search
-from ompy.runtime.exploration.trunk import Result, Trunk, result_of
+from ompy.runtime.exploration.trunk import DIVERGED, UNFIT, Result, Trunk, result_of
 from ompy.runtime.simulation.simulated_world import Scenario
 
 WELL: Final = "ended"  # kind of a world in which all went well
-DIVERGED: Final = "diverged"
 TRIALS: Final = 300  # worlds to shorten a schedule; arbitrary: some seconds
 
 
@@ -43,12 +42,14 @@ class Failure(NamedTuple):
         choices: what has to be chosen for it; all else is as it comes.
         turn: the choice that has been seen to decide; None if none was.
         instead: what was chosen there in a world that ended well, but for that the same.
+        tried: there are other schedules, of which none ended well.
     """
 
     result: Result
     choices: list[Event]
     turn: Event | None
     instead: Race | None
+    tried: bool = False
 
 
 class Explored(NamedTuple):
@@ -122,13 +123,15 @@ class Explorer:
 
     def _shorten(self, failed: Result) -> Failure:
         """Leave out each choice that it fails without, again and again; find a world beside it."""
-        if failed.kind == DIVERGED:
+        if failed.kind in {DIVERGED, UNFIT}:
             return Failure(failed, [], None, None)
-        script = {event.key: event.value for event in failed.events}
+        # a poll that could find nothing has no choice
+        real = [one for one in failed.events if one.offered or one.value != (NOTHING,)]
+        script = {event.key: event.value for event in real}
         result = failed
         trials = iter(range(TRIALS))
         for part in _parts(len(script)):
-            keys = [event.key for event in failed.events if event.key in script]
+            keys = [event.key for event in real if event.key in script]
             for begin in reversed(range(0, len(keys), part)):
                 if next(trials, None) is None:
                     break
@@ -139,7 +142,7 @@ class Explorer:
                     script, result = fewer, found
         choices = [event for event in result.events if event.key in script]
         turn, instead = self._beside(result, trials)
-        return Failure(result, choices, turn, instead)
+        return Failure(result, choices, turn, instead, tried=bool(result.races))
 
     def _beside(
         self, result: Result, trials: Iterator[int]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 # polls in a row of every rank that polls; arbitrary: a program that would do something else after
 # that many has a reason that lies outside of the world
-IDLE_MOST: Final = 1000
+IDLE_MOST: Final = 200
 
 
 class Fence:
@@ -34,7 +34,8 @@ class Fence:
 
         Args:
             exchange: of the world.
-            engines, stubs: of its ranks; those that come later enter them.
+            engines: of its ranks; those that come later enter it.
+            stubs: likewise.
         """
         self.exchange = exchange
         self.at_first_choice: Callable[[], object] | None = None

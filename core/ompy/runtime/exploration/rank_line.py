@@ -12,7 +12,7 @@ from typing import Any
 
 from ompy.frameworks.direct import Arrival, DirectLine, numbers_of
 from ompy.frameworks.pml import BUFFERED, SYNCHRONOUS
-from ompy.runtime.exploration.exchange import DONE, FROM
+from ompy.runtime.exploration.events import DONE, FROM
 from ompy.runtime.simulation.remote import Conducted, RemoteEngine
 
 _OURS = frozenset({"ompy", "ompy_components", "mpi4py", "importlib", "runpy"})
@@ -32,6 +32,7 @@ class RankLine(DirectLine):
         self._buffers = buffers
         self._number = 0
         self._found: tuple[Any, ...] = ()
+        self._last: tuple[int, object] = (0, None)  # wait with a choice, and for what
         self._told: Callable[[int, Arrival], object] = lambda _number, _arrival: None
         world.on_direct = self._hear
 
@@ -44,19 +45,21 @@ class RankLine(DirectLine):
         self._number += 1
         return self._number
 
-    def send(self, to: tuple[int, int], source: int, tag: int, data: bytes, mode: int) -> int:
+    def send(
+        self, to: tuple[int, int], source: int, tag: int, data: bytes, mode: int, *, served: bool
+    ) -> int:
         """Send."""
         number, site = self.new_number(), site_of_program()
         synchronous = mode == SYNCHRONOUS
-        always = mode == BUFFERED
+        always = mode == BUFFERED or served  # a library's own sends wait for nobody
         self._world.later("direct_send", number, to, source, tag, data, synchronous, always, site)
         complete = always or tag < 0 or self._buffers
         return number if synchronous or not complete else 0
 
-    def receive(self, context: int, source: int, tag: int) -> int:
+    def receive(self, context: int, source: int, tag: int, *, served: bool) -> int:
         """Post a receive."""
-        number = self.new_number()
-        self._world.later("direct_receive", number, context, source, tag, site_of_program())
+        number, site = self.new_number(), site_of_program()
+        self._world.later("direct_receive", number, context, source, tag, served, site)
         return number
 
     def cancel(self, number: int) -> bool:
@@ -69,7 +72,9 @@ class RankLine(DirectLine):
     ) -> Arrival | None:
         """Probe."""
         number, site = self.new_number(), site_of_program()
-        self._world.call("direct_look", number, context, source, tag, takes, waits, site)
+        self._found = ()
+        while not self._found:  # else it was told of something else meanwhile
+            self._world.call("direct_look", number, context, source, tag, takes, waits, site)
         kind, *found = self._found
         if kind != FROM:
             return None
@@ -83,7 +88,11 @@ class RankLine(DirectLine):
     def wait_for(self, reason: object) -> None:
         """Give the turn away until something of that is complete."""
         wanted, others = numbers_of(reason)
-        number = self.new_number() if len(wanted) > 1 or (wanted and others) else 0
+        number = 0
+        if len(wanted) > 1 or (wanted and others):
+            if reason is not self._last[1]:  # not the same once more, after other news
+                self._last = (self.new_number(), reason)
+            number = self._last[0]
         self._world.call("direct_wait", number, list(wanted), others, site_of_program())
 
     def poll(self) -> None:

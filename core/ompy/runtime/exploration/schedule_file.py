@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ompy.runtime.exploration.boxes import Operation
-from ompy.runtime.exploration.exchange import DONE, FROM, NOTHING, Value
+from ompy.runtime.exploration.events import DONE, FROM, NOTHING, Value
 
 
 class SavedSchedule(NamedTuple):

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ompy.runtime.exploration.boxes import Operation
-from ompy.runtime.exploration.exchange import Event, Race, Value
+from ompy.runtime.exploration.events import Event, Race, Value
 
 Constraint = dict[Operation, Value]
 

@@ -17,18 +17,24 @@ from contextlib import suppress
 from typing import Any, Final, NamedTuple, NoReturn
 
 from ompy.runtime.exploration.boxes import Operation
-from ompy.runtime.exploration.exchange import Diverged, Event, Race, Value
+from ompy.runtime.exploration.events import Diverged, Event, Race, Value
+from ompy.runtime.exploration.races import find_races
 from ompy.runtime.simulation.simulated_world import Scenario, World
+from ompy.runtime.simulation.twins import die_with_parent
 
 _SIZE: Final = struct.Struct("!I")
-_DIVERGED: Final = "diverged"
+DIVERGED: Final = "diverged"  # kind of a world whose program did not do the same again
+UNFIT: Final = "unfit"  # kind of one that cannot be explored
+
+
+THREADS: Final = "a rank has more than one thread: a world of threads is not explored"
 
 
 class Result(NamedTuple):
     """What a world came to.
 
     Attributes:
-        kind, code, text: as of an `Outcome`; `diverged` where a script could not be followed.
+        kind, code, text: as of an `Outcome`; DIVERGED where a script could not be followed.
         events: the choices that were made, in their order.
         races: what they could have been instead.
         bounded: a poll might have found nothing more often than the bound allows.
@@ -117,6 +123,11 @@ class _Grown:
                 os._exit(0)
             _, (wanted, *_), _, _ = socket.recv_fds(self._line, 1, 1)
             lines = self._world.fork_ranks()
+            if lines is None:
+                with socket.socket(fileno=wanted) as line:
+                    _send(line, Result(UNFIT, 1, THREADS, [], []))
+                self._line.send(b"r")
+                continue
             if not os.fork():
                 self._branch(script, socket.socket(fileno=wanted), lines)
                 return
@@ -131,6 +142,7 @@ class _Grown:
     def _branch(
         self, script: Any, line: socket.socket, lines: list[tuple[socket.socket, int]]
     ) -> None:
+        die_with_parent()
         self._line.close()
         self._line = line
         self._world.adopt(lines, script)
@@ -143,8 +155,8 @@ def _result(world: World) -> Result:
         outcome = world.run()
         kind, code, text = outcome.kind, outcome.code, outcome.text
     except Diverged as problem:
-        kind, code, text = _DIVERGED, 1, str(problem)
-    return Result(kind, code, text, exchange.events, list(exchange.races()), exchange.bounded)
+        kind, code, text = DIVERGED, 1, str(problem)
+    return Result(kind, code, text, exchange.events, find_races(exchange), exchange.bounded)
 
 
 def _send(line: socket.socket, value: Any) -> None:

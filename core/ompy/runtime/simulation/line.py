@@ -70,7 +70,8 @@ class Line:
         data, ends, _, _ = socket.recv_fds(self._socket, _SIZE.size, 1)
         if not ends:
             raise LineClosed
-        return socket.socket(fileno=ends[0]), _SIZE.unpack(data)[0]
+        (process,) = _SIZE.unpack(data)
+        return socket.socket(fileno=ends[0]), process
 
     def replace(self, end: socket.socket) -> None:
         """Be another line from now on: this process is a twin of the one that had this."""

@@ -19,12 +19,12 @@ from ompy.mca.registry import Registry
 from ompy.net.base import Interface
 from ompy.runtime.disturbance import BEGINS, Disturbance
 from ompy.runtime.environment import rank_environment
+from ompy.runtime.exploration.rank_line import DirectEngine, RankLine
 from ompy.runtime.probes.client import AgentPaths
 from ompy.runtime.probes.parameters import probing_of
 from ompy.runtime.process import RankProcess
 from ompy.runtime.rank_report import SHORT_SIGNAL, line_of_program, report
 from ompy.runtime.rank_start import give, procs_of
-from ompy.runtime.exploration.rank_line import DirectEngine, RankLine
 from ompy.runtime.simulation import stand_ins
 from ompy.runtime.simulation.host_memory import HostMemory
 from ompy.runtime.simulation.line import Line, LineClosed
@@ -35,8 +35,8 @@ from ompy.runtime.simulation.remote import (
     RemoteEngine,
     RemoteNetwork,
     RemoteWireUp,
-    die_with_parent,
 )
+from ompy.runtime.simulation.twins import die_with_parent
 from ompy.trace.sink import Trace
 
 if TYPE_CHECKING:

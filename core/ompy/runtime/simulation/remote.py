@@ -6,10 +6,7 @@ asks for without needing an answer (a packet sent, a timer) waits for its next c
 
 from __future__ import annotations
 
-import ctypes
 import os
-import signal
-import socket
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
@@ -40,6 +37,7 @@ from ompy.net.virtual_memory import MEMORY_SIZE, VirtualMemory
 from ompy.net.virtual_network import beginning
 from ompy.net.virtual_rail import WINDOW
 from ompy.runtime.simulation.line import Line, LineClosed
+from ompy.runtime.simulation.twins import make_twin
 
 if TYPE_CHECKING:
     from ompy.frameworks.job import Job
@@ -51,7 +49,6 @@ ENDED: Final = 1  # exit code nobody reads: the world has ended around this rank
 POLL_COST: Final = 5_000
 SETTLE: Final = 50  # ns of virtual time; arbitrary: enough for others to get in between two polls
 BATCH: Final = 64  # calls; arbitrary: bounds what waits in memory
-_DIE_WITH_PARENT: Final = 1  # Linux PR_SET_PDEATHSIG
 _HARMLESS: Final = frozenset(
     {"after", "ring", "transmit", "watch_path", "unwatch_path", "outages"}
 )  # calls that change nothing that is ready here
@@ -172,33 +169,12 @@ class Conducted:
                 case "where":
                     self._line.send([("here", self.where(), self.standing())])
                 case "fork":
-                    self._fork()
+                    make_twin(self._line)
                 case "stop":
                     self._line.send([("report", self.on_stop())])
                     os._exit(ENDED)
                 case _:
                     return value
-
-
-    def _fork(self) -> None:
-        """Be two from now on, each with a line of its own; both wait for an answer."""
-        ours, theirs = socket.socketpair()
-        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the twins
-        process = os.fork()
-        if process:
-            self._line.send_end(theirs, process)
-            ours.close()
-            theirs.close()
-            return
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        die_with_parent()
-        theirs.close()
-        self._line.replace(ours)
-
-
-def die_with_parent() -> None:
-    """Have the kernel kill this process when the one that forked it has gone."""
-    ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
 
 
 class RemoteEngine(SteppedEngine):

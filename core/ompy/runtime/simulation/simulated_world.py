@@ -17,13 +17,15 @@ from ompy import outputs
 from ompy.data.errors import ERR_SPAWN
 from ompy.engine.virtual_engine import Deadlock, RankFailed, Scheduler, VirtualEngine
 from ompy.frameworks.job import Job, JobWorld, app_of
+from ompy.frameworks.patience import TAG_INQUIRY
 from ompy.net.fault_rules import FaultRule
 from ompy.net.virtual_network import Fabric, Rail
 from ompy.runtime.autopsy import DEADLOCK, autopsy_lines
 from ompy.runtime.call_account import complaint
 from ompy.runtime.control import KEY_SIZE
 from ompy.runtime.exploration.boxes import Operation
-from ompy.runtime.exploration.exchange import Exchange, Value
+from ompy.runtime.exploration.events import Value
+from ompy.runtime.exploration.exchange import Exchange
 from ompy.runtime.exploration.fence import Fence
 from ompy.runtime.kills import Kill
 from ompy.runtime.machines.asking import Answer, Asked, Growth, Reply
@@ -207,7 +209,11 @@ class World:
         if exploring is None:
             return None
         made = Exchange(
-            size, exploring.script, buffers=exploring.buffers, polls=exploring.polls
+            size,
+            exploring.script,
+            buffers=exploring.buffers,
+            polls=exploring.polls,
+            unheeded=frozenset({TAG_INQUIRY}),
         )
         self._scheduler.fence = Fence(made, self._board.engines, self._stubs)
         return made
@@ -225,12 +231,20 @@ class World:
 
     # a world that is explored, and goes on from its first choice more than once
 
-    def fork_ranks(self) -> list[tuple[socket.socket, int]]:
-        """Have each rank's process fork. Returns the lines to the new ones, and their numbers."""
+    def fork_ranks(self) -> list[tuple[socket.socket, int]] | None:
+        """Have each rank's process fork. Returns the lines to the new ones, and their numbers.
+
+        None if one of them has more than one thread; none is left of those that were forked.
+        """
         for stub in self._stubs:
             if not stub.done:
                 stub.ask_fork()
-        return [stub.forked() if not stub.done else (socket.socket(), 0) for stub in self._stubs]
+        made = [stub.forked() if not stub.done else (socket.socket(), -1) for stub in self._stubs]
+        if all(process for _, process in made):
+            return made
+        for line, _ in made:  # who waits for an answer there ends by that
+            line.close()
+        return None
 
     def adopt(self, lines: Sequence[tuple[socket.socket, int]], script: Any) -> None:
         """Go on with the ranks that were forked; this process has been, too."""
@@ -244,7 +258,7 @@ class World:
     def kill_ranks(self) -> None:
         """End their processes where they are."""
         for process in self._processes:
-            if process:
+            if process > 0:
                 with suppress(ProcessLookupError):
                     os.kill(process, signal.SIGKILL)
 

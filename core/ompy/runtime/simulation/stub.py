@@ -211,7 +211,7 @@ class RankStub:
         self._send("fork")
 
     def forked(self) -> tuple[socket.socket, int]:
-        """The line to the new process, and its number."""
+        """The line to the new process, and its number; 0 if it could not."""
         return self._line.receive_end()
 
     def adopt(self, line: socket.socket, process: int) -> None:
@@ -375,10 +375,10 @@ class RankStub:
         )
 
     def do_direct_receive(
-        self, number: int, context: int, source: int, tag: int, site: str
+        self, number: int, context: int, source: int, tag: int, served: bool, site: str
     ) -> None:
         """A receive."""
-        self.exchange.receive((self.rank, number), context, source, tag, site)
+        self.exchange.receive((self.rank, number), context, source, tag, site, served=served)
 
     def do_direct_cancel(self, number: int) -> bool:
         """Whether a receive is cancelled."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ompy.data.constants import ANY_SOURCE, ANY_TAG
-from ompy.runtime.exploration.exchange import DONE, FROM, NOTHING
+from ompy.runtime.exploration.events import DONE, FROM, NOTHING
 
 Chosen = frozenset[tuple[Any, Any]]
 
@@ -32,8 +32,10 @@ class _State:
     def copy(self) -> _State:
         made = _State(0)
         made.__dict__.update(
-            {name: value if isinstance(value, frozenset) else value.copy()
-             for name, value in self.__dict__.items()}
+            {
+                name: value if isinstance(value, frozenset) else value.copy()
+                for name, value in self.__dict__.items()
+            }
         )
         return made
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
-from ompy.data.constants import ANY_SOURCE, ANY_TAG
-from ompy.runtime.exploration.exchange import DONE, FROM, NOTHING, Exchange
+from ompy.runtime.exploration.events import DONE, NOTHING
+from ompy.runtime.exploration.exchange import Exchange
+from ompy.runtime.exploration.races import find_races
 from ompy.runtime.exploration.search import Schedule, Search
 
 Rank = Callable[[], Generator[tuple[Any, ...], Any, None]]
@@ -114,15 +115,19 @@ class _Runner:
         return self._number
 
 
-def explore(ranks: Sequence[Rank], *, polls: int = 1, buffers: bool = True) -> Search:
-    """Search all schedules; `outcomes` has how each ended."""
-    search = Search()
-    search.outcomes = {}
+Outcomes = dict[frozenset[tuple[Any, Any]], str]  # by what was chosen, how the program ended
+
+
+def explore(
+    ranks: Sequence[Rank], *, polls: int = 1, buffers: bool = True
+) -> tuple[Search, Outcomes]:
+    """Search all schedules of a program."""
+    search, outcomes = Search(), {}
     while (node := search.take()) is not None:
         exchange = Exchange(len(ranks), node.constraint, polls=polls, buffers=buffers)
         end = run_world(ranks, exchange)
         values = {event.key: event.value for event in exchange.events}
         assert all(values.get(key) == value for key, value in node.constraint.items())
-        search.report(node, Schedule(list(exchange.events), list(exchange.races())))
-        search.outcomes[frozenset(values.items())] = end
-    return search
+        search.report(node, Schedule(list(exchange.events), find_races(exchange)))
+        outcomes[frozenset(values.items())] = end
+    return search, outcomes
