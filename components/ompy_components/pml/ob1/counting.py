@@ -16,7 +16,7 @@ def counted(ob1: Ob1) -> dict[str, int]:
     posted = [*(matching.wild for matching in matchings), *(queue.posted for queue in queues)]
     taken = sum(flow.taken for flow in flows)
     unexpected = sum(queue.unexpected.count for queue in queues)
-    passed = ob1.receiving.passed + sum(matching.passed() for matching in matchings)
+    passed = ob1.receiving.passed + sum(matching.count_passed() for matching in matchings)
     return {
         "messages_sent": sum(flow.sent for flow in flows),
         "messages_received": taken,

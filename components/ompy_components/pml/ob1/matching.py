@@ -420,12 +420,12 @@ class Matching:
         return [queue for queue in self._peers if queue is not None]
 
     @ccall
-    def passed(self) -> int:
+    def count_passed(self) -> int:
         """How many receives and messages were looked at in vain."""
         found = self.wild.passed
         queue: PeerQueue
         for queue in self.peers():
-            found += queue.posted.passed + queue.unexpected.passed()
+            found += queue.posted.passed + queue.unexpected.count_passed()
         return found
 
     def unmatched(self) -> list[Fragment]:

@@ -130,7 +130,7 @@ class Receiving(ReceiverHalf):
         """A communicator has gone. What nobody has received of it will not be."""
         matching: Matching | None = self.matchings.pop(context_id, None)
         if matching is not None:
-            self.passed += matching.passed()
+            self.passed += matching.count_passed()
         queue: PeerQueue
         for queue in matching.peers() if matching is not None else ():
             queue.flow.taken += len(queue.early)

@@ -175,7 +175,7 @@ class UnexpectedQueue:
         self.count -= 1
 
     @ccall
-    def passed(self) -> int:
+    def count_passed(self) -> int:
         """How many were looked at in vain."""
         return self._users.passed + self._internal.passed
 
