@@ -49,7 +49,7 @@ def run_exploration(options: dict[str, Any]) -> int:
         bounds = Bounds(options["worlds"], seconds, jobs)
         here = _in_mode(scenario, options, buffers=buffers)._replace(output=null)
         try:
-            found = Explorer(here, bounds).run()
+            found = Explorer(here, bounds).explore_all()
         except KeyboardInterrupt:
             tell_user("interrupted: nothing is proven", "interrupted", "warning")
             return INTERRUPTED

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ompy.data.constants import ANY_SOURCE, ANY_TAG
 
-from tests.support.effort import effort
 from tests.property.exploration.all_orders import Oracle
 from tests.property.exploration.small_programs import explore
+from tests.support.effort import effort
 
 POLLS = 10  # more than any of these programs polls
 RANKS = st.integers(0, 3)
