@@ -85,6 +85,8 @@ class RankContext:
             one has waited for long.
     """
 
+    direct: DirectLine | None = None
+
     def __init__(
         self,
         rank: int,
@@ -127,7 +129,6 @@ class RankContext:
         self.tell_rail: Callable[[RailEvent], object] = lambda _event: None
         self.tell_phase: Callable[[int, str, str], object] = lambda _peer, _rail, _phase: None
         self.communicators: dict[int, Communicator] = {}
-        self.direct: DirectLine | None = None
         self.inquiries: Any = None
         self.recovery: Recovery | None = None
         self._modex: dict[int, Modex] = {}

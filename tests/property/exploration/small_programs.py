@@ -25,7 +25,7 @@ def run_world(ranks: Sequence[Rank], exchange: Exchange) -> str:
     for state in states:
         state.go_on(None)
     while True:
-        ready = exchange.settle()
+        ready = exchange.match_certain()
         for rank in ready:
             states[rank].take_news()
         if ready:
@@ -97,21 +97,21 @@ class _Runner:
         match what:
             case "send" | "ssend":
                 to, tag = words
-                done = exchange.send(
+                done = exchange.send_message(
                     operation, (WORLD, to), rank, tag, b"", synchronous=what == "ssend"
                 )
                 if done:
                     self._complete[self._number] = rank
             case "post":
-                exchange.receive(operation, WORLD, *words)
+                exchange.post_receive(operation, WORLD, *words)
             case "wait":
-                exchange.wait(operation, [words[0]], inner=False)
+                exchange.await_operations(operation, [words[0]], inner=False)
             case "any":
-                exchange.wait(operation, list(words[0]), inner=False)
+                exchange.await_operations(operation, list(words[0]), inner=False)
             case "poll":
-                exchange.poll(operation)
+                exchange.poll_operations(operation)
             case "probe" | "iprobe":
-                exchange.probe(operation, WORLD, *words, takes=False, waits=what == "probe")
+                exchange.probe_message(operation, WORLD, *words, takes=False, waits=what == "probe")
         return self._number
 
 
@@ -123,11 +123,11 @@ def explore(
 ) -> tuple[Search, Outcomes]:
     """Search all schedules of a program."""
     search, outcomes = Search(), {}
-    while (node := search.take()) is not None:
+    while (node := search.take_node()) is not None:
         exchange = Exchange(len(ranks), node.constraint, polls=polls, buffers=buffers)
         end = run_world(ranks, exchange)
         values = {event.key: event.value for event in exchange.events}
         assert all(values.get(key) == value for key, value in node.constraint.items())
-        search.report(node, Schedule(list(exchange.events), find_races(exchange)))
+        search.report_world(node, Schedule(list(exchange.events), find_races(exchange)))
         outcomes[frozenset(values.items())] = end
     return search, outcomes

@@ -169,14 +169,14 @@ class Box:
                         found.setdefault(receive, []).append(message)
         return found
 
-    def take(self, receive: Receive, message: Message) -> None:
+    def take_message(self, receive: Receive, message: Message) -> None:
         """A receive takes a message."""
         receive.message, message.taken = message, receive
         if receive in self.posted:
             self.posted.remove(receive)
         self._waiting[message.source].remove(message)
 
-    def tell(self, message: Message) -> None:
+    def tell_arrival(self, message: Message) -> None:
         """The receiver hears of a message: what its sender sent before has arrived, too."""
         for sent in self.channels[message.source]:
             sent.known = True

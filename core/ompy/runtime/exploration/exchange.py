@@ -1,7 +1,7 @@
 """What the ranks of an explored world have under way, and the choices that are open in it.
 
-A rank runs until it waits, polls or probes; the world then asks `settle` whom to let go on. When
-no rank can, the world is at a *fence*, and one of the open choices is made (`decide`): which
+A rank runs until it waits, polls or probes; the world then asks `match_certain` whom to let go on.
+When no rank can, the world is at a *fence*, and one of the open choices is made (`decide`): which
 sender's message a receive from ANY_SOURCE takes, which of several requests completes first, whether
 a poll finds something. What is chosen is an event; an event knows its past: the events without
 which it could not be. `races.py` says afterwards what each could have been instead.
@@ -150,7 +150,7 @@ class Exchange:
         """One that comes later."""
         self._ranks.append(_Rank())
 
-    def send(
+    def send_message(
         self,
         sender: Operation,
         to: tuple[int, int],
@@ -186,7 +186,7 @@ class Exchange:
             self._begin(rank, number, inner=tag < 0)
         return not waits
 
-    def receive(
+    def post_receive(
         self,
         operation: Operation,
         at: int,
@@ -223,7 +223,7 @@ class Exchange:
         """A rank has freed a communicator: what is left in it nobody will receive."""
         self._boxes.pop((at, rank), None)
 
-    def wait(
+    def await_operations(
         self, operation: Operation, wanted: Sequence[int], *, inner: bool, site: str = ""
     ) -> None:
         """A rank waits until it is told that one of its operations is complete.
@@ -238,14 +238,14 @@ class Exchange:
         kind = MATCH if len(wanted) == 1 and not inner else ANY
         self._ranks[rank].wait = _Wait(kind, number, tuple(wanted), inner, site=site)
 
-    def poll(self, operation: Operation, site: str = "") -> None:
+    def poll_operations(self, operation: Operation, site: str = "") -> None:
         """A rank looks whether anything is complete."""
         rank, number = operation
         state = self._ranks[rank]
         wanted = tuple(sorted((state.open | state.done.keys()) - state.inner))
         state.wait = _Wait(POLL, number, wanted, inner=True, site=site)
 
-    def probe(
+    def probe_message(
         self,
         operation: Operation,
         at: int,
@@ -269,7 +269,7 @@ class Exchange:
 
     # what the world asks
 
-    def settle(self) -> list[int]:
+    def match_certain(self) -> list[int]:
         """Match what no choice decides. Returns the ranks that can go on."""
         while self._changed:
             place = self._changed.pop()
@@ -399,7 +399,7 @@ class Exchange:
     def _match(self, box: Box, receive: Receive, message: Message, event: int = 0) -> None:
         """A receive takes a message; both may be complete by that, and by an event's bit."""
         past = self.past_of(box, receive, message) | event
-        box.take(receive, message)
+        box.take_message(receive, message)
         what = (DONE, receive.operation[1], message.source, message.tag, message.data)
         self._finish(receive.operation, _Completion(what, past, box, message))
         self._finish_send(message, past)
@@ -444,7 +444,7 @@ class Exchange:
         what, past, box, message = state.done.pop(number)
         state.past |= past
         if box is not None and message is not None:
-            box.tell(message)
+            box.tell_arrival(message)
         state.inner.discard(number)
         state.served.discard(number)
         state.nothings = state.idle = 0
@@ -562,11 +562,11 @@ class Exchange:
         """A probe finds a message, and may take it."""
         rank, number = probe.operation
         what: News = (FROM, number, message.source, message.tag, len(message.data))
-        box.tell(message)
+        box.tell_arrival(message)
         if takes:
             self._matches[probe.operation] = event
             box.all.append(probe)
-            box.take(probe, message)
+            box.take_message(probe, message)
             self._finish_send(message, event.past | 1 << event.number)
             what = (*what, message.data)
         state = self._ranks[rank]

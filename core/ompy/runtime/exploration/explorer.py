@@ -86,10 +86,10 @@ class Explorer:
         self._trunk = Trunk(scenario)
         self._bounded = False
 
-    def run(self) -> Explored:
+    def explore_all(self) -> Explored:
         """Run worlds. Leaves no process."""
         try:
-            failed = self._run_worlds()
+            failed = self._run_until_failure()
             failure = self._shorten(failed) if failed is not None else None
         finally:
             self._trunk.close()
@@ -97,23 +97,23 @@ class Explorer:
         left = 0 if failure else search.left
         return Explored(search.worlds, search.schedules, left, self._bounded, failure)
 
-    def _run_worlds(self) -> Result | None:
+    def _run_until_failure(self) -> Result | None:
         """Until one fails. Returns that."""
         running: dict[socket.socket, Node] = {}
         failed: Result | None = None
         while True:
             while failed is None and len(running) < self._bounds.jobs and self._may_begin(running):
-                node = self._search.take()
+                node = self._search.take_node()
                 if node is None:
                     break
-                running[self._trunk.begin(node.constraint)] = node
+                running[self._trunk.begin_world(node.constraint)] = node
             if not running:
                 return failed
             for line in select.select(list(running), [], [])[0]:
                 node = running.pop(line)
                 result = result_of(line)
                 self._bounded |= result.bounded
-                self._search.report(node, Schedule(result.events, result.races))
+                self._search.report_world(node, Schedule(result.events, result.races))
                 if result.kind != WELL and failed is None:
                     failed = result
 
@@ -137,7 +137,7 @@ class Explorer:
                     break
                 without = set(keys[begin : begin + part])
                 fewer = {key: value for key, value in script.items() if key not in without}
-                found = result_of(self._trunk.begin(fewer))
+                found = result_of(self._trunk.begin_world(fewer))
                 if (found.kind, found.code) == (failed.kind, failed.code):
                     script, result = fewer, found
         choices = [event for event in result.events if event.key in script]
@@ -156,7 +156,7 @@ class Explorer:
             before = result.events[: order[race.event.key]]
             script = {event.key: event.value for event in before}
             script |= {**schedule.past(race.past), race.event.key: race.value}
-            if result_of(self._trunk.begin(script)).kind == WELL:
+            if result_of(self._trunk.begin_world(script)).kind == WELL:
                 return race.event, race
         return None, None
 

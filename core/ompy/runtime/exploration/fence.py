@@ -48,7 +48,7 @@ class Fence:
         Raises:
             TimeoutError: ranks poll without end.
         """
-        for rank in self.exchange.settle():
+        for rank in self.exchange.match_certain():
             self._engines[rank].wake()
         if self._wake_free():
             return True
@@ -61,7 +61,7 @@ class Fence:
             call()
         if not self.exchange.decide():
             return False
-        for rank in self.exchange.settle():
+        for rank in self.exchange.match_certain():
             self._engines[rank].wake()
         self._wake_free()
         return True

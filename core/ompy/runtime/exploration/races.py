@@ -20,7 +20,7 @@ from ompy.runtime.exploration.exchange import Exchange
 
 def find_races(exchange: Exchange) -> list[Race]:
     """Those of a world that has ended."""
-    return list(_Races(exchange).find())
+    return list(_Races(exchange).find_all())
 
 
 class _Races:
@@ -29,7 +29,7 @@ class _Races:
         self._events = exchange.events
         self._by_number = {event.number: event for event in self._events}
 
-    def find(self) -> Iterator[Race]:
+    def find_all(self) -> Iterator[Race]:
         for place, event in enumerate(self._events):
             if event.kind in {MATCH, PROBE}:
                 yield from self._other_messages(event)

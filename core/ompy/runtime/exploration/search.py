@@ -90,10 +90,10 @@ class Search:
         """How many worlds are known that were not run."""
         return len(self._left)
 
-    def take(self) -> Node | None:
+    def take_node(self) -> Node | None:
         """A world to be run; None if none can be said now: others are under way, or all are done.
 
-        Each has to be given back by `report`.
+        Each has to be given back by `report_world`.
         """
         while self._left:
             node = self._left.pop()
@@ -102,7 +102,7 @@ class Search:
             _end(node)
         return None
 
-    def report(self, node: Node, schedule: Schedule) -> bool:
+    def report_world(self, node: Node, schedule: Schedule) -> bool:
         """A world that was taken has been run. Returns whether its schedule is a new one."""
         self.worlds += 1
         events = schedule.events

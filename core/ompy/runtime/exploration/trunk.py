@@ -62,7 +62,7 @@ class Trunk:
         self._process = os.fork()
         if not self._process:
             ours.close()
-            _Grown(scenario, theirs).run()
+            _Grown(scenario, theirs).grow_branches()
         theirs.close()
         self._socket = ours
         self._whole: Result | None = None
@@ -72,7 +72,7 @@ class Trunk:
         elif isinstance(first, Result):
             self._whole = first
 
-    def begin(self, script: Mapping[Operation, Value]) -> socket.socket:
+    def begin_world(self, script: Mapping[Operation, Value]) -> socket.socket:
         """Let a world go on from there; its result comes over what is returned (`result_of`)."""
         ours, theirs = socket.socketpair()
         if self._whole is not None:  # there is no choice: each world is the same one
@@ -104,7 +104,7 @@ class _Grown:
         self._world = World(scenario)
         self._line = line
 
-    def run(self) -> NoReturn:
+    def grow_branches(self) -> NoReturn:
         """Run it to the first choice, and be there; or to its end."""
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # who started it ends it
         world = self._world

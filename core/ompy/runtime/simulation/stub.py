@@ -363,7 +363,7 @@ class RankStub:
         site: str,
     ) -> None:
         """A message."""
-        self.exchange.send(
+        self.exchange.send_message(
             (self.rank, number),
             to,
             source,
@@ -378,7 +378,7 @@ class RankStub:
         self, number: int, context: int, source: int, tag: int, served: bool, site: str
     ) -> None:
         """A receive."""
-        self.exchange.receive((self.rank, number), context, source, tag, site, served=served)
+        self.exchange.post_receive((self.rank, number), context, source, tag, site, served=served)
 
     def do_direct_cancel(self, number: int) -> bool:
         """Whether a receive is cancelled."""
@@ -393,7 +393,7 @@ class RankStub:
 
         Where there is no choice it may be woken for nothing: it looks at the time, and waits again.
         """
-        self.exchange.wait((self.rank, number), wanted, inner=others, site=site)
+        self.exchange.await_operations((self.rank, number), wanted, inner=others, site=site)
         if not self.news or wanted:
             self._block_in_exchange()
         while number and self.exchange.waits(self.rank):
@@ -403,7 +403,7 @@ class RankStub:
 
     def do_direct_poll(self, number: int, site: str) -> None:
         """Look what is complete."""
-        self.exchange.poll((self.rank, number), site)
+        self.exchange.poll_operations((self.rank, number), site)
         while self.exchange.waits(self.rank):
             self._block_in_exchange()
         self._take_news()
@@ -420,7 +420,9 @@ class RankStub:
     ) -> None:
         """Probe."""
         operation = (self.rank, number)
-        self.exchange.probe(operation, context, source, tag, takes=takes, waits=waits, site=site)
+        self.exchange.probe_message(
+            operation, context, source, tag, takes=takes, waits=waits, site=site
+        )
         while self.exchange.waits(self.rank):
             self._block_in_exchange()
         self._take_news()
