@@ -98,6 +98,7 @@ HOT: Final = {
     "ompy_components.coll.sm.module": BUSY,
     "ompy_components.coll.sm.nonblocking_board": BUSY,
     "ompy_components.coll.sm.nonblocking_calls": BUSY,
+    "ompy_components.coll.sm.nonblocking_edges": BUSY,
     "ompy_components.coll.sm.operations": BUSY,
     "ompy_components.coll.sm.parts": BUSY,
     "ompy_components.nic.libfabric.completions": OFTEN,

@@ -14,6 +14,7 @@ from ompy.data.message import Blocks, Message
 from ompy.data.operation import Operation
 from ompy.data.request import Request
 from ompy.frameworks.coll import (
+    NEIGHBOURHOODS,
     OPERATIONS,
     TAG_ALLGATHER,
     TAG_ALLREDUCE,
@@ -70,7 +71,7 @@ class SmColl(CollModule):
     @classmethod
     def offers_begin(cls, operation: str) -> bool:
         """All of them."""
-        return operation in OPERATIONS
+        return operation in OPERATIONS or operation in NEIGHBOURHOODS
 
     def begin(
         self, operation: str, arguments: tuple[Any, ...], tag: int, word: int, kept: int

@@ -10,13 +10,14 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ompy.data.request import Request
-from ompy.frameworks.coll import TAG_NONBLOCKING_MEMORY
+from ompy.frameworks.coll import NEIGHBOURHOODS, TAG_NONBLOCKING_MEMORY
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.shared_memory import SharedMemory, begin_to_share
 
 from ompy_components.coll.sm.blocks import table_size
 from ompy_components.coll.sm.nonblocking_board import NonblockingBoard, nonblocking_size
 from ompy_components.coll.sm.nonblocking_calls import NonblockingCall
+from ompy_components.coll.sm.nonblocking_edges import EdgeCall
 
 PERSISTENT: Final = 16  # slots of persistent requests; arbitrary: a program has a handful
 ONCE: Final = -1  # number of what is no persistent request
@@ -72,7 +73,8 @@ class NonblockingCalls:
         if self._refused or unserved or kept == NO_SLOT:
             return None
         with self._communicator.context.engine.lock:
-            call = NonblockingCall(self._communicator, operation, arguments, tag, word)
+            kind = EdgeCall if operation in NEIGHBOURHOODS else NonblockingCall
+            call = kind(self._communicator, operation, arguments, tag, word)
             self._place(call, kept)
             if self._board is None:
                 self._early.append(call)

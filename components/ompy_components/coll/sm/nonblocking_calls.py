@@ -35,11 +35,12 @@ SCATTER: Final = 2
 GATHER: Final = 3
 ALLGATHER: Final = 4
 ALLTOALL: Final = 5
-REDUCE: Final = 6
-ALLREDUCE: Final = 7
-SCAN: Final = 8
-EXSCAN: Final = 9
-REDUCE_SCATTER: Final = 10
+ALONG_EDGES: Final = 6  # `nonblocking_edges.py`
+REDUCE: Final = 7
+ALLREDUCE: Final = 8
+SCAN: Final = 9
+EXSCAN: Final = 10
+REDUCE_SCATTER: Final = 11
 KINDS: Final[dict[str, int]] = {
     "barrier": BARRIER,
     "bcast": BCAST,
@@ -47,6 +48,8 @@ KINDS: Final[dict[str, int]] = {
     "gather": GATHER,
     "allgather": ALLGATHER,
     "alltoall": ALLTOALL,
+    "neighbor_allgather": ALONG_EDGES,
+    "neighbor_alltoall": ALONG_EDGES,
     "reduce": REDUCE,
     "allreduce": ALLREDUCE,
     "scan": SCAN,
