@@ -164,7 +164,9 @@ def follow(
     Into `now` comes what a simulator's lines are today, by what they are in the page.
     """
     wrong = []
-    jobs = folder / ".jobs"  # what is listed, and attached to, is of this page: others run beside it
+    jobs = (
+        folder / ".jobs"
+    )  # what is listed, and attached to, is of this page: others run beside it
     jobs.mkdir(mode=0o700)
     environment = {**environment, "XDG_RUNTIME_DIR": str(jobs)}
     for step in steps(page.read_text()):

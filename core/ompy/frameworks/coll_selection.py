@@ -304,6 +304,8 @@ class SelectedColl(CollModule):
         return self._under_way_until(Progression(exchange, schedule).begin())
 
     def _under_way_until(self, request: Request) -> Request:
+        if request.complete:
+            return request
         with self.communicator.context.engine.lock:
             if not request.complete:
                 self._under_way += 1

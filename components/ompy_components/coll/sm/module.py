@@ -77,7 +77,8 @@ class SmColl(CollModule):
         self, operation: str, arguments: tuple[Any, ...], tag: int, word: int, kept: int
     ) -> Request | None:
         """Begin a nonblocking call on memory of its own; None where there is none."""
-        return self._nonblocking.begin_call(operation, arguments, tag, word, kept)
+        calls: NonblockingCalls = self._nonblocking
+        return calls.begin_call(operation, arguments, tag, word, kept)
 
     def keep_call(self, operation: str) -> int:
         """The number of a persistent request, of which the first few have slots."""

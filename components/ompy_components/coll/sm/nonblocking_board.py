@@ -97,8 +97,11 @@ class PendingCall(Deferred):
     word: U64
     __slots__ = tuple(__annotations__)
 
-    def __init__(self) -> None:
-        Deferred.__init__(self)
+    @ccall
+    def set_up(self) -> None:
+        """Make it a call that has not begun; in place of `__init__`, which is a call in Python."""
+        self.reset()
+        self.waits_on = None
         self.patience = None
         self.problem = None
         self.sources = None
@@ -211,14 +214,14 @@ class NonblockingBoard(Poller):
             MPIError: ERR_OTHER, one of them makes another call.
         """
         rank: int
-        if call.sources is not None:
+        if call.sources is None:
+            for rank in range(call.first, call.end):
+                if not self._has_shown(rank, call):
+                    return False
+        else:
             for rank in call.sources:
                 if not self._has_shown(rank, call):
                     return False
-            return True
-        for rank in range(call.first, call.end):
-            if not self._has_shown(rank, call):
-                return False
         return True
 
     @cfunc

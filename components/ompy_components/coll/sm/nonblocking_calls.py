@@ -74,15 +74,16 @@ class NonblockingCall(PendingCall):
     _tag: int
     __slots__ = tuple(__annotations__)
 
-    def __init__(
+    @ccall
+    def prepare(
         self,
         communicator: Communicator,
         operation: str,
         arguments: tuple[Any, ...],
         tag: int,
-        word: int,
+        word: U64,
     ) -> None:
-        """A call that has not begun.
+        """Say what is called. To be followed by `place` and `show_on`.
 
         Args:
             communicator: whose.
@@ -91,7 +92,7 @@ class NonblockingCall(PendingCall):
             tag: of its messages.
             word: of the call.
         """
-        PendingCall.__init__(self)
+        self.set_up()
         self._communicator = communicator
         self._operation_name = operation
         self._kind = KINDS[operation]
@@ -109,10 +110,12 @@ class NonblockingCall(PendingCall):
         elif kind in (SCAN, EXSCAN):
             self.end = self._rank
 
-    def place(self, slot: int, number: int, before: int) -> None:
+    @ccall
+    def place(self, slot: int, number: U64, before: U64) -> None:
         """Say in which slot it is to be shown, its number there, and that of the call before."""
         self.slot, self.number, self.before = slot, number, before
 
+    @ccall
     def show_on(self, board: NonblockingBoard) -> None:
         """Begin: the memory is there."""
         self._board = board

@@ -31,16 +31,17 @@ class EdgeCall(NonblockingCall):
     _failure: MPIError | None
     __slots__ = tuple(__annotations__)
 
-    def __init__(
+    @ccall
+    def prepare(
         self,
         communicator: Communicator,
         operation: str,
         arguments: tuple[Any, ...],
         tag: int,
-        word: int,
+        word: U64,
     ) -> None:
-        """A call that has not begun; the arguments as of the blocking one."""
-        NonblockingCall.__init__(self, communicator, operation, arguments, tag, word)
+        """Say what is called; the arguments are as of the blocking call."""
+        NonblockingCall.prepare(self, communicator, operation, arguments, tag, word)
         self._edges = arguments[2]
         self._failure = None
         self.sources = self._edges.members
@@ -129,7 +130,7 @@ class EdgeCall(NonblockingCall):
         if self._failure is not None and not request.error:
             self.fail(self._failure.code, self._failure.detail)
         else:
-            NonblockingCall._end_messages(self, request)
+            super()._end_messages(request)
 
     @cfunc
     def _take_edge(self, rank: int, turn: int, target: Message) -> MPIError | None:
