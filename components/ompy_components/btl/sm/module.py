@@ -171,8 +171,7 @@ class SmModule(RdmaModule):
         self._waiting = 0
         self._spares = {}  # sent ones in private memory, by size
         self._starved = False
-        self._endpoints = {}
-        self._inboxes = []
+        self._endpoints, self._inboxes = {}, []
         for proc in peers:
             if proc is not context.me:
                 self._connect(proc, places[proc.rank], slots)
