@@ -27,6 +27,7 @@ NOT_WITH: Final = {  # options that say something of packets, or of many worlds
     "bandwidth": "--bandwidth",
     "seeds": "--seeds",
 }
+COLL: Final = "basic,inter"  # linear: members wait for no more of the others than MPI demands
 MODES: Final = {True: "with standard sends that buffer", False: "with standard sends that wait"}
 
 
@@ -104,7 +105,10 @@ def _scenario(options: dict[str, Any], mode: str, others: tuple[str, ...]) -> Sc
     for name, value in options["mca"]:
         if name in {"pml", "btl", "bml"}:
             raise UsageError(f"--mca {name} {value}: {mode} has a PML of its own, and no BTL")
-    options = {**options, "mca": (*options["mca"], ("pml", "direct"), ("btl", "self"))}
+    own = [("pml", "direct"), ("btl", "self")]
+    if not any(name == "coll" for name, _ in options["mca"]):
+        own.append(("coll", COLL))
+    options = {**options, "mca": (*options["mca"], *own)}
     return make_scenario(options)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import signal
 import socket
@@ -25,6 +26,7 @@ def make_twin(line: Line) -> None:
         ours.close()
         theirs.close()
         return
+    gc.freeze()  # what is not looked at again is not copied
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the twins
     process = os.fork()
     if process:
