@@ -70,6 +70,13 @@ STEPS = [
         tests("everything, compiled", *WORLDS, "-m", "not proc", "-n", "2", **COMPILED),
         before=BUILD,
     ),
+    replace(
+        Step(
+            "instructions of calls",
+            ["tools/bench", "instruction_table", "--tree", "build/compiled"],
+        ),
+        before=BUILD,
+    ),
     tests("1000 kills", KILLS, "-n", "4", OMPY_KILL_TRIALS="1000"),
     tests("200 ends of conduits", f"{LAUNCHER}/test_conduit_ends.py", OMPY_EXIT_TRIALS="200"),
     tests("agents by a remote shell", f"{LAUNCHER}/test_remote.py", OMPY_EFFORT="2"),
@@ -110,6 +117,7 @@ STEPS = [
     share("10,000 worlds of bad wires", "lossy", 10_000),
     Step("10,000 worlds of conduits", ["tools/sweep", "conduit", "--jobs", "2"]),
     share("10,000 worlds of the control plane", "control", 10_000),
+    share("10,000 worlds of survivors", "survival", 10_000),
     share("500 programs under faults", "sim", 500),
     share("3000 GASNet programs", "gasnet", 3000),
     share("10,000 worlds of dying rails", "bfo", 10_000),

@@ -54,6 +54,9 @@ LARGER = {  # than the nightly step of that name
     "10,000 worlds of the control plane, the next": [
         Step("100,000 worlds of the control plane", ["tools/sweep", "control", "--jobs", "2"])
     ],
+    "10,000 worlds of survivors, the next": [
+        Step("1,000,000 worlds of survivors", ["tools/sweep", "survival", "--jobs", "2"])
+    ],
     "500 programs under faults, the next": [
         Step("10,000 programs under faults", ["tools/sweep", "sim", "--jobs", "2"], COMPILED, BUILD)
     ],

@@ -114,3 +114,69 @@ def test_messages_move_while_a_rank_waits_in_a_collective() -> None:
 def test_a_rank_that_ends_is_an_error() -> None:
     found = real(3, "tests.proc.test_coll_sm:one_leaves", settings={"btl": "self,sm"})
     assert found == ["told", "left", "told"]
+
+
+def neighbours(process: RankProcess) -> str:
+    """Nonblocking and persistent calls along a ring, shown and as messages; then one leaves."""
+    import numpy as np
+    from ompy.mpi.errors import MPIException
+
+    world = world_of(process)
+    ring = world.Create_cart([world.size], periods=[True])
+    before, after = ring.Shift(0, 1)
+    for count in (1, 3000, 100_001):
+        got = np.full(2 * count, -1)
+        started = ring.Neighbor_allgather_init(np.full(count, world.rank), got)
+        for _ in range(20):
+            got[:] = -1
+            started.Start()
+            out, room = np.repeat([world.rank, world.rank + 100], count), np.full(2 * count, -1)
+            begun = ring.Ineighbor_alltoall(out, room)
+            started.Wait()
+            begun.Wait()
+            assert (got[:count] == before).all()
+            assert (got[count:] == after).all()
+            assert (room[:count] == before + 100).all()
+            assert (room[count:] == after).all()
+        started.Free()
+    if world.rank == 1:
+        return "left"
+    try:
+        ring.Ineighbor_allgather(np.zeros(1), np.zeros(2)).Wait()
+    except MPIException as problem:
+        assert problem.Get_error_class() == ERR_PROC_FAILED
+        return "told"
+    return "done"
+
+
+def test_nonblocking_calls_of_neighbours() -> None:
+    found = real(4, "tests.proc.test_coll_sm:neighbours", settings={"btl": "self,sm"})
+    assert found == ["told", "left", "told", "done"]
+
+
+def windows(process: RankProcess) -> str:
+    """Windows of requests around the size of a ring, and beyond it, both ways at once."""
+    import numpy as np
+    from ompy.mpi.request import Request
+
+    world = world_of(process)
+    peers = [rank for rank in range(world.size) if rank != world.rank]
+    for count in (100, 127, 1100):
+        rooms = [np.full((count, 3), -1) for _ in peers]
+        requests = [
+            world.Irecv(room[place], peer)
+            for room, peer in zip(rooms, peers, strict=True)
+            for place in range(count)
+        ]
+        sent = np.arange(count)[:, None] * 1000 + [world.rank, 0, 7]
+        requests += [world.Isend(sent[place], peer) for place in range(count) for peer in peers]
+        Request.Waitall(requests)
+        for room, peer in zip(rooms, peers, strict=True):
+            assert (room == np.arange(count)[:, None] * 1000 + [peer, 0, 7]).all()
+    return "done"
+
+
+@pytest.mark.parametrize("ranks", [2, 8])
+def test_windows_larger_than_a_ring(ranks: int) -> None:
+    found = real(ranks, "tests.proc.test_coll_sm:windows", settings={"btl": "self,sm"})
+    assert found == ["done"] * ranks

@@ -40,7 +40,9 @@ FIGURES: Final = (
 )
 SIMULATED: Final = "ompy sim:"  # what a seed decides is another thing with each protocol's change
 # of a command that fails
-TELLS: Final = r"\berror: |\bfailed\b|ended because|can never go on|check: \d+ finding"
+TELLS: Final = (
+    r"\berror: |\bfailed\b|ended because|can never go on|^ompy sim: deadlock|check: \d+ finding"
+)
 TIME_LIMIT: Final = 300  # s of a command; arbitrary, far beyond what any takes
 TOO_LONG: Final = 124  # coreutils: what `timeout` ends with when it has ended a command
 
@@ -164,7 +166,9 @@ def follow(
     Into `now` comes what a simulator's lines are today, by what they are in the page.
     """
     wrong = []
-    jobs = folder / ".jobs"  # what is listed, and attached to, is of this page: others run beside it
+    jobs = (
+        folder / ".jobs"
+    )  # what is listed, and attached to, is of this page: others run beside it
     jobs.mkdir(mode=0o700)
     environment = {**environment, "XDG_RUNTIME_DIR": str(jobs)}
     for step in steps(page.read_text()):

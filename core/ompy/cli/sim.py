@@ -132,6 +132,33 @@ _reporter = Reporter()  # makes lines of what is said, as `speak` has set it las
 )
 @click.option("--shrink/--no-shrink", default=True, help="Whether a sweep shrinks faults.")
 @click.option(
+    "--explore",
+    is_flag=True,
+    help="Try every schedule that matters: which message a receive takes, what a poll finds, "
+    "whether sends buffer (docs/explore.md).",
+)
+@click.option(
+    "--worlds",
+    type=click.IntRange(min=1),
+    default=10_000,
+    metavar="N",
+    help="With --explore, worlds at most in each mode of buffering. Default: 10000.",
+)
+@click.option("--time", metavar="TIME", help="With --explore, begin no world after this (real).")
+@click.option(
+    "--polls",
+    type=click.IntRange(min=0),
+    default=1,
+    metavar="N",
+    help="With --explore, how often in a row a poll finds nothing though it could. Default: 1.",
+)
+@click.option(
+    "--schedule",
+    metavar="FILE",
+    shell_complete=complete_file,
+    help="Run one schedule again that --explore has written.",
+)
+@click.option(
     "--log-format",
     type=click.Choice(list(FORMATS)),
     help="How to write what ompy itself says. The same as mca_base_log_format.",
@@ -153,6 +180,10 @@ def sim(context: click.Context, /, **options: Any) -> None:
         options["mca"] = (*options["mca"], (LOG_FORMAT, options["log_format"]))
     options["defaults"] = {parameter.name: parameter.default for parameter in sim.params}
     try:
+        if options["explore"] or options["schedule"]:
+            from ompy.cli.sim_explore import run_exploration, run_schedule
+
+            context.exit((run_exploration if options["explore"] else run_schedule)(options))
         if options["seeds"]:
             from ompy.cli.sim_sweep import run_sweep
 
@@ -197,7 +228,11 @@ def run_world(options: dict[str, Any]) -> int:
     Raises:
         UsageError, ComponentError: what was asked for is wrong.
     """
-    scenario = make_scenario(options)
+    return run_scenario(make_scenario(options), options)
+
+
+def run_scenario(scenario: Scenario, options: dict[str, Any]) -> int:
+    """The world of a scenario. Returns the exit code."""
     from ompy.runtime.rail_report import RailTally
     from ompy.runtime.simulation.simulated_world import World
 

@@ -151,7 +151,7 @@ def _unserved(kinds: tuple[type[CollModule], ...]) -> list[tuple[str, str]]:
 def _beginning(kinds: tuple[type[CollModule], ...]) -> list[tuple[str, int]]:
     """Operations that a module begins itself, and its place: before it comes none with steps."""
     found = []
-    for operation in OPERATIONS:
+    for operation in (*OPERATIONS, *NEIGHBOURHOODS):
         for place, kind in enumerate(kinds):
             if kind.offers_begin(operation):
                 found.append((operation, place))
@@ -281,7 +281,7 @@ class SelectedColl(CollModule):
         """Begin an operation.
 
         Args:
-            operation: one of `OPERATIONS`.
+            operation: one of `OPERATIONS` or `NEIGHBOURHOODS`.
             tag: of its messages: nobody else's while it is under way.
             arguments: as of the blocking call. The memory is in use until the request completes.
             word: of the API's call; 0 for the last one.
@@ -304,6 +304,8 @@ class SelectedColl(CollModule):
         return self._under_way_until(Progression(exchange, schedule).begin())
 
     def _under_way_until(self, request: Request) -> Request:
+        if request.complete:
+            return request
         with self.communicator.context.engine.lock:
             if not request.complete:
                 self._under_way += 1

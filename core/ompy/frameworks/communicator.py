@@ -31,6 +31,7 @@ class Communicator:
         own: this process's group: `procs` itself, but between two groups.
         between: it is between two groups.
         name: for messages to people.
+        served: messages in it are taken in whatever the program waits for: a window's.
         context: this rank.
         pml: moves its messages.
         chosen: its collectives, when they have been selected; else None.
@@ -53,6 +54,7 @@ class Communicator:
     rank: int
     revoked: bool
     selecting: Callable[[Communicator], SelectedColl] | None
+    served: bool
     size: int
     __slots__ = (*__annotations__, "__weakref__")
 
@@ -71,6 +73,7 @@ class Communicator:
         self.procs = list(procs)
         self.size = len(self.procs)
         self.between = own is not None
+        self.served = False
         self.own = self.procs if own is None else list(own)
         self.rank = self.own.index(context.me)
         self.name = name

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ompy.frameworks.bml import Bml
     from ompy.frameworks.btl import ActiveMessages, BtlModule
     from ompy.frameworks.communicator import Communicator
+    from ompy.frameworks.direct import DirectLine
     from ompy.frameworks.healing import HealingLimits
     from ompy.frameworks.nic.base import Nic
     from ompy.frameworks.paths import Paths
@@ -79,9 +80,12 @@ class RankContext:
         communicators: live ones, by context id.
         recovery: what it keeps so that the program survives the death of others (`recovery.py`);
             None unless mpi_ft_enable is set.
+        direct: what pml/direct sends over, in a world that is explored; None elsewhere.
         inquiries: what asks and answers which collective call the rank is in (`patience.py`), once
             one has waited for long.
     """
+
+    direct: DirectLine | None = None
 
     def __init__(
         self,

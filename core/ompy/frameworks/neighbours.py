@@ -21,9 +21,10 @@ class Neighbours:
         sending: places in `targets`, in the order of sending; without those of PROC_NULL.
         receiving: places in `sources` that have a member, in the order of receiving.
         turns: of each of these, how many edges before it come from the same member.
+        members: those who send here, each once.
     """
 
-    __slots__ = ("receiving", "sending", "sources", "targets", "turns")
+    __slots__ = ("members", "receiving", "sending", "sources", "targets", "turns")
 
     def __init__(
         self,
@@ -51,3 +52,4 @@ class Neighbours:
             turns.append(seen[self.sources[place]])
             seen[self.sources[place]] += 1
         self.turns = tuple(turns)
+        self.members = tuple(seen)

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from operator import index
 from struct import Struct
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from ompy.compiled import ccall, cfunc
+from ompy.compiled import ccall, cclass, cfunc
 from ompy.data.constants import PROC_NULL, ROOT
 from ompy.data.errors import ERR_BUFFER, MPIError
 from ompy.data.kernels import PREDEFINED
@@ -24,7 +24,7 @@ from ompy.frameworks.call_order import detail_of
 from ompy.mpi.markers import InPlaceType
 from ompy.mpi.operation import Op, check_match
 from ompy.mpi.peers import check_root, is_root, own_size
-from ompy.mpi.spec import Typed, message, plain, typed_blocks, vector_blocks
+from ompy.mpi.spec import Typed, even_blocks, message, plain, typed_blocks, vector_blocks
 from ompy.mpi.state import CommState
 
 _NUMBER: Final = Struct("<q")
@@ -42,7 +42,8 @@ EXSCAN: Final[int] = KINDS["Exscan"]
 REDUCE_SCATTER_BLOCK: Final[int] = KINDS["Reduce_scatter_block"]
 
 
-class Call(NamedTuple):
+@cclass
+class Call:
     """A call whose arguments have been read.
 
     Attributes:
@@ -53,7 +54,13 @@ class Call(NamedTuple):
 
     comm: CommState
     operation: str
-    arguments: tuple[Any, ...] = ()
+    arguments: tuple[Any, ...]
+    __slots__ = tuple(__annotations__)
+
+    def __init__(self, comm: CommState, operation: str, arguments: tuple[Any, ...] = ()) -> None:
+        self.comm = comm
+        self.operation = operation
+        self.arguments = arguments
 
 
 @ccall
@@ -62,17 +69,33 @@ def in_place(spec: Any) -> bool:
     return spec is None or isinstance(spec, InPlaceType)
 
 
+@ccall
+def single(spec: Any, writable: bool) -> Message:
+    """The message of a specification, whatever its datatype."""
+    found: Message | None = plain(spec, writable)
+    return message(spec, writable).message if found is None else found
+
+
 def one(spec: Any, writable: bool) -> Message | None:
     """A message; None for in place."""
-    return None if in_place(spec) else message(spec, writable).message
+    return None if in_place(spec) else single(spec, writable)
+
+
+def blocks_of(spec: Any, writable: bool, ranks: int, parse: Callable[..., Any]) -> Blocks:
+    """Blocks; `parse` reads what is no contiguous buffer for equal parts."""
+    found: Blocks | None = None
+    if parse is even_blocks and ranks:
+        found = _plain_blocks(spec, writable, ranks)
+    if found is None:
+        found = parse(spec, writable, ranks).blocks
+    return found
 
 
 def many(spec: Any, writable: bool, ranks: int, parse: Callable[..., Any]) -> Blocks | None:
     """Blocks; None for in place."""
     if in_place(spec):
         return None
-    found: Blocks = parse(spec, writable, ranks).blocks
-    return found
+    return blocks_of(spec, writable, ranks, parse)
 
 
 # --- the common calls, straight; false means that they are for the others below
@@ -365,7 +388,7 @@ def bcast(state: CommState, buf: Any, root: int) -> Call:
     check_root(state, root)
     if root == PROC_NULL:
         return Call(state, "bcast", (NO_MESSAGE, root))
-    both = message(buf, not is_root(state, root)).message
+    both = single(buf, not is_root(state, root))
     return Call(state, "bcast", (both, root))
 
 
@@ -376,10 +399,10 @@ def gather(
     check_root(state, root)
     send = receive = None
     if is_root(state, root):
-        receive = parse(recvbuf, True, state.size).blocks
+        receive = blocks_of(recvbuf, True, state.size, parse)
         send = None if root == ROOT else one(sendbuf, False)
     elif root != PROC_NULL:
-        send = message(sendbuf, False).message
+        send = single(sendbuf, False)
     return Call(state, "gather", (send, receive, root))
 
 
@@ -390,17 +413,17 @@ def scatter(
     check_root(state, root)
     send = receive = None
     if is_root(state, root):
-        send = parse(sendbuf, False, state.size).blocks
+        send = blocks_of(sendbuf, False, state.size, parse)
         receive = None if root == ROOT else one(recvbuf, True)
     elif root != PROC_NULL:
-        receive = message(recvbuf, True).message
+        receive = single(recvbuf, True)
     return Call(state, "scatter", (send, receive, root))
 
 
 def allgather(state: CommState, sendbuf: Any, recvbuf: Any, parse: Callable[..., Any]) -> Call:
     """The call of an allgather."""
     _check_in_place(state, sendbuf)
-    receive = parse(recvbuf, True, state.size).blocks
+    receive = blocks_of(recvbuf, True, state.size, parse)
     return Call(state, "allgather", (one(sendbuf, False), receive))
 
 
@@ -408,7 +431,7 @@ def alltoall(state: CommState, sendbuf: Any, recvbuf: Any, parse: Callable[..., 
     """The call of an alltoall."""
     _check_in_place(state, sendbuf)
     send = many(sendbuf, False, state.size, parse)
-    receive = parse(recvbuf, True, state.size).blocks
+    receive = blocks_of(recvbuf, True, state.size, parse)
     if parse is vector_blocks:  # equal blocks here say nothing about the other members'
         receive.regular = False
     return Call(state, "alltoall", (send, receive))
@@ -433,6 +456,10 @@ def reduce(state: CommState, sendbuf: Any, recvbuf: Any, op: Op, root: int) -> C
         receive, datatype = message(recvbuf, True)
         send = None
     elif is_root(state, root):
+        predefined = _predefined(op)
+        both = None if predefined is None else _plain_operands(sendbuf, recvbuf)
+        if both is not None:
+            return Call(state, "reduce", (*both, predefined, root))
         send, receive, datatype = _operands(sendbuf, recvbuf)
     else:
         send, datatype = message(sendbuf, False)
@@ -443,6 +470,11 @@ def reduce(state: CommState, sendbuf: Any, recvbuf: Any, op: Op, root: int) -> C
 def reduction(state: CommState, operation: str, sendbuf: Any, recvbuf: Any, op: Op) -> Call:
     """The call of allreduce, scan or exscan."""
     _check_in_place(state, sendbuf)
+    predefined = _predefined(op)
+    if predefined is not None:
+        both = _plain_operands(sendbuf, recvbuf)
+        if both is not None:
+            return Call(state, operation, (*both, predefined))
     send, receive, datatype = _operands(sendbuf, recvbuf)
     return Call(state, operation, (send, receive, op._operation(datatype)))
 
@@ -507,6 +539,17 @@ def _operands(sendbuf: Any, recvbuf: Any) -> tuple[Message | None, Message, Any]
     send: Typed = message(sendbuf, False)
     check_match(send.message, send.datatype, receive, datatype)
     return send.message, receive, send.datatype
+
+
+def _plain_operands(sendbuf: Any, recvbuf: Any) -> tuple[Message | None, Message] | None:
+    """The two messages of a reduction, if they are contiguous buffers of numbers that fit."""
+    receive: Message | None = plain(recvbuf, True)
+    if receive is None or in_place(sendbuf):
+        return None if receive is None else (None, receive)
+    send: Message | None = plain(sendbuf, False)
+    if send is None or send.layout is not receive.layout or send.count != receive.count:
+        return None
+    return send, receive
 
 
 def _part_counts(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final, NoReturn
 
+from ompy.compiled import U64, ccall, cclass, cfunc
 from ompy.data.errors import ERR_REQUEST, MPIError
 from ompy.data.request import Request as Operation
 from ompy.mpi.collective_calls import Call
+from ompy.mpi.handles import plain_handle
 from ompy.mpi.request import Prequest, Request
 from ompy.mpi.requeststate import PersistentState, RequestState
 from ompy.mpi.state import CommState
@@ -22,9 +24,10 @@ def completed(call: Call) -> None:
     Raises:
         MPIException: it failed.
     """
-    comm, operation, arguments = call
+    comm: CommState = call.comm
+    operation = call.operation
     try:
-        getattr(comm.coll, operation)(*arguments)
+        getattr(comm.coll, operation)(*call.arguments)
     except MPIError as problem:
         raise comm.raised(problem) from problem.__cause__
     except Exception as problem:
@@ -33,12 +36,28 @@ def completed(call: Call) -> None:
         _raised_in_operation(comm, problem)
 
 
+@ccall
 def begun(call: Call) -> Request:
     """Begin a call."""
-    comm, operation, arguments = call
-    tag = comm.communicator.order.tag()
-    started = comm.call(comm.coll.begin_operation, operation, tag, *arguments)
-    return Request._adopt(CollectiveState(comm, started, arguments))  # noqa: SLF001 - ours
+    comm: CommState = call.comm
+    arguments: tuple[Any, ...] = call.arguments
+    started: Operation = _start(comm, call.operation, comm.communicator.order.tag(), arguments)
+    found: Request = plain_handle(Request, _collective_state(comm, started, arguments))
+    return found
+
+
+@cfunc
+def _start(comm: CommState, operation: str, tag: int, arguments: tuple[Any, ...]) -> Operation:
+    """Begin the operation of a call.
+
+    Raises:
+        MPIException: it failed.
+    """
+    try:
+        started: Operation = comm.coll.begin_operation(operation, tag, *arguments)
+    except MPIError as problem:
+        raise comm.raised(problem) from problem.__cause__
+    return started
 
 
 def prepared(call: Call) -> Prequest:
@@ -46,6 +65,7 @@ def prepared(call: Call) -> Prequest:
     return Prequest._adopt(PersistentCollectiveState(call))  # noqa: SLF001 - ours
 
 
+@cclass
 class CollectiveState(RequestState):
     """A collective operation under way."""
 
@@ -55,57 +75,90 @@ class CollectiveState(RequestState):
         """Collective operations cannot be cancelled."""
         _refuse_to_cancel(self)
 
+    @ccall
     def result(self, status: Status | None) -> Any:
         """Nothing.
 
         Raises:
             MPIException: it failed.
         """
-        _check_operation(self)
-        return super().result(status)
+        if self.operation.error:
+            _check_operation(self)
+        return RequestState.result(self, status)
 
 
+@cfunc
+def _collective_state(comm: CommState, operation: Operation, keep: object) -> CollectiveState:
+    """A state of one call. Made without `__init__`, as `request_state`."""
+    made: CollectiveState = CollectiveState.__new__(CollectiveState)
+    made.number = 0
+    made.comm = comm
+    made.world = comm.world
+    made.operation = operation
+    made.keep = keep
+    made.receives = False
+    made.watched = False
+    return made
+
+
+@cclass
 class PersistentCollectiveState(PersistentState):
     """A collective operation that can be started again and again.
 
     All its starts have one tag, taken when it was made: members may start several in any order.
     """
 
-    __slots__ = ("_call", "_kept", "_tag", "_word")
+    _arguments: tuple[Any, ...]
+    _kept: int
+    _operation_name: str
+    _tag: int
+    _word: U64
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, call: Call) -> None:
-        super().__init__(call.comm, call.arguments, receives=False)
-        self._call = call
+        PersistentState.__init__(self, call.comm, call.arguments, receives=False)
+        self._arguments = call.arguments
+        self._operation_name = call.operation
         order = call.comm.communicator.order
         self._tag = order.tag()
         self._word = order.keep()
-        self._kept: int = call.comm.coll.keep_call(call.operation)
+        self._kept = call.comm.coll.keep_call(call.operation)
 
+    @ccall
     def begin_operation(self) -> Operation:
-        """Begin the operation."""
-        comm, operation, arguments = self._call
-        started: Operation = comm.call(
-            comm.coll.begin_operation,
-            operation,
-            self._tag,
-            *arguments,
-            word=self._word,
-            kept=self._kept,
-        )
+        """Begin the operation.
+
+        Raises:
+            MPIException: it failed.
+        """
+        comm = self.comm
+        assert comm is not None, "a collective operation is in a communicator"
+        try:
+            started: Operation = comm.coll.begin_operation(
+                self._operation_name,
+                self._tag,
+                *self._arguments,
+                word=self._word,
+                kept=self._kept,
+            )
+        except MPIError as problem:
+            raise comm.raised(problem) from problem.__cause__
         return started
 
     def cancel(self) -> None:
         """Collective operations cannot be cancelled."""
         _refuse_to_cancel(self)
 
+    @ccall
     def result(self, status: Status | None) -> Any:
         """Nothing.
 
         Raises:
             MPIException: it failed.
         """
-        _check_operation(self)
-        return super().result(status)
+        if self.operation.error:
+            _check_operation(self)
+        return PersistentState.result(self, status)
 
 
 def _refuse_to_cancel(state: RequestState) -> NoReturn:

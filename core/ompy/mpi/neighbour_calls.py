@@ -7,9 +7,9 @@ from typing import Any
 
 from ompy.data.errors import ERR_BUFFER, ERR_TOPOLOGY
 from ompy.frameworks.neighbours import Neighbours
-from ompy.mpi.collective_calls import Call
+from ompy.mpi.collective_calls import Call, blocks_of, single
 from ompy.mpi.markers import InPlaceType
-from ompy.mpi.spec import message, typed_blocks
+from ompy.mpi.spec import typed_blocks
 from ompy.mpi.state import CommState
 from ompy.mpi.topologies import Graph
 
@@ -47,16 +47,16 @@ def neighbours(state: CommState) -> Neighbours:
 def allgather(state: CommState, sendbuf: Any, recvbuf: Any, parse: Callable[..., Any]) -> Call:
     """The call of a neighbourhood's allgather."""
     found = _read(state, sendbuf, recvbuf)
-    send = message(sendbuf, False).message
-    receive = parse(recvbuf, True, len(found.sources)).blocks
+    send = single(sendbuf, False)
+    receive = blocks_of(recvbuf, True, len(found.sources), parse)
     return Call(state, "neighbor_allgather", (send, receive, found))
 
 
 def alltoall(state: CommState, sendbuf: Any, recvbuf: Any, parse: Callable[..., Any]) -> Call:
     """The call of a neighbourhood's alltoall."""
     found = _read(state, sendbuf, recvbuf)
-    send = parse(sendbuf, False, len(found.targets)).blocks
-    receive = parse(recvbuf, True, len(found.sources)).blocks
+    send = blocks_of(sendbuf, False, len(found.targets), parse)
+    receive = blocks_of(recvbuf, True, len(found.sources), parse)
     return Call(state, "neighbor_alltoall", (send, receive, found))
 
 

@@ -397,7 +397,8 @@ class Prequest(Request):
         """Start the operation."""
         if self._inner is None:
             raise MPIException(ERR_REQUEST, "the request is null: there is nothing to start")
-        self._inner.start()
+        state: PersistentState = self._inner
+        state.start()
 
     @classmethod
     def Startall(cls, requests: Sequence[Prequest]) -> None:

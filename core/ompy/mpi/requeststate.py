@@ -66,6 +66,7 @@ class RequestState(State):
         """There is something to wait for."""
         return True
 
+    @ccall
     def successor(self) -> RequestState | None:
         """What the handle refers to when this is over."""
         return None
@@ -193,6 +194,7 @@ def message_state(comm: CommState, matched: MatchedMessage) -> MessageState:
     return made
 
 
+@cclass
 class PersistentState(RequestState):
     """An operation that can be started again and again.
 
@@ -200,10 +202,11 @@ class PersistentState(RequestState):
         running: it was started and has not been waited for.
     """
 
-    __slots__ = ("running",)
+    running: bool
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, comm: CommState, keep: object, *, receives: bool) -> None:
-        super().__init__(comm, nothing(), keep, receives=receives)
+        RequestState.__init__(self, comm, nothing(), keep, receives=receives)
         self.running = False
 
     @property
@@ -211,6 +214,7 @@ class PersistentState(RequestState):
         """It was started and has not been waited for."""
         return self.running
 
+    @ccall
     def start(self) -> None:
         """Start it.
 
@@ -225,6 +229,7 @@ class PersistentState(RequestState):
         self.operation = self.begin_operation()
         self.running = True
 
+    @ccall
     def begin_operation(self) -> Request:
         """Begin the operation once more.
 
@@ -255,19 +260,22 @@ class PersistentState(RequestState):
         assert self.comm is not None, "a persistent request is made by a communicator"
         return self.comm
 
+    @ccall
     def successor(self) -> RequestState | None:
         """Itself: it can be started again."""
         self.running = False
         return self
 
+    @ccall
     def fill(self, status: Status) -> None:
         """Describe the completed operation; nothing when it was not started."""
         if self.running:
-            super().fill(status)
+            RequestState.fill(self, status)
         else:
             status._clear()  # noqa: SLF001 - ours
 
 
+@cclass
 class PersistentMessageState(PersistentState):
     """A message that can be sent or received again and again.
 
@@ -278,7 +286,11 @@ class PersistentMessageState(PersistentState):
         convertor: the message.
     """
 
-    __slots__ = ("convertor", "mode", "tag", "target")
+    convertor: Convertor
+    mode: int
+    tag: int
+    target: int
+    __slots__ = tuple(__annotations__)
 
     def __init__(
         self,
@@ -291,12 +303,13 @@ class PersistentMessageState(PersistentState):
         *,
         receives: bool,
     ) -> None:
-        super().__init__(comm, keep, receives=receives)
+        PersistentState.__init__(self, comm, keep, receives=receives)
         self.convertor = convertor
         self.target = target
         self.tag = tag
         self.mode = mode
 
+    @ccall
     def begin_operation(self) -> Request:
         """Begin to send or to receive.
 
@@ -305,20 +318,15 @@ class PersistentMessageState(PersistentState):
         """
         if self.target == PROC_NULL:
             return nothing()
-        if not self.receives:
-            return self._send()
-        comm = self.communicator_state
-        started: Request = comm.call(
-            comm.pml.irecv, comm.communicator, self.convertor, self.target, self.tag
-        )
-        return started
-
-    def _send(self) -> Request:
-        comm = self.communicator_state
-        started: Request = comm.call(
-            comm.pml.isend, comm.communicator, self.convertor, self.target, self.tag, self.mode
-        )
-        return started
+        comm = self.comm
+        assert comm is not None, "a persistent request is made by a communicator"
+        what, peer, tag = self.convertor, self.target, self.tag
+        try:
+            if self.receives:
+                return comm.pml.irecv(comm.communicator, what, peer, tag)
+            return comm.pml.isend(comm.communicator, what, peer, tag, self.mode)
+        except MPIError as problem:
+            raise comm.raised(problem) from problem.__cause__
 
 
 def _said(problem: MPIError) -> tuple[int, str]:

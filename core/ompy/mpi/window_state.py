@@ -202,6 +202,7 @@ def make_window(
     order = parent.communicator.order
     comm = make_communicator(parent, range(parent.size), order.tag(), parent.api)
     comm.communicator.name = f"window {comm.communicator.context_id}"
+    comm.communicator.served = True
     comm.share_fate_of(parent)
     try:
         members = range(comm.size)

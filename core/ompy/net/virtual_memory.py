@@ -44,7 +44,10 @@ class VirtualMemory:
         Raises:
             LinkError: it has another size.
         """
-        memory = self.segments.setdefault((self.hosts[rank], name), bytearray(size))
+        key = self.hosts[rank], name
+        if key not in self.segments:
+            self.segments[key] = bytearray(size)  # made once: of many MiB that takes a while
+        memory = self.segments[key]
         if len(memory) != size:
             raise LinkError(f"segment {name} has {len(memory)} bytes, not {size}")
         return memoryview(memory)

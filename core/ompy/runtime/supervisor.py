@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -81,6 +81,7 @@ class Supervisor(Driver):
         self._open_files = open_files
         self._warm = warm
         self._spares: list[Spare] = []
+        self._to_replace = 0  # spares that may die before use and are forked again
         self._ignored = frozenset(n for n in ENDING if signal.getsignal(n) == signal.SIG_IGN)
         self._ranks = {rank.process.pid: rank for rank in ranks}
         self._interactive: bool = start.header["interactive"]
@@ -135,7 +136,8 @@ class Supervisor(Driver):
         self.see(Seen.BEGUN)
         self._loop.call_soon(self._reap)  # those that ended before there was a handler
         if self._warm is not None and self._start.header.get("spares"):
-            self._loop.call_soon(self._fork_spares)
+            self._to_replace = self._start.header["spares"]
+            self._loop.call_soon(self._fork_spares, self._to_replace)
         self._reactor.run_forever()
         return 0
 
@@ -219,9 +221,11 @@ class Supervisor(Driver):
             self._reactor.add_signal_handler(signal.SIGCHLD, self._reap)
             self._loop.call_soon(self._reap)
 
-    def _fork_spares(self) -> None:
+    def _fork_spares(self, count: int) -> None:
         """Have processes wait that may be ranks of worlds which come later."""
-        for _ in range(self._start.header["spares"]):
+        if self._ranks and all(rank.exited for rank in self._ranks.values()):
+            return
+        for _ in range(count):
             told, orders = os.pipe()
             try:
                 made = spawn(
@@ -242,6 +246,17 @@ class Supervisor(Driver):
 
                 raise BecomeRank(made, self)
             self._spares.append(Spare(made, orders))
+
+    def _replace_spares(self, ended: Container[int]) -> None:
+        """Fork others for those that died before use: at most as many again as there were."""
+        dead = [spare for spare in self._spares if spare.process.pid in ended]
+        for spare in dead:
+            self._spares.remove(spare)
+            spare.dismiss()
+        count = min(len(dead), self._to_replace)
+        if count:
+            self._to_replace -= count
+            self._loop.call_soon(self._fork_spares, count)
 
     def _dismiss_spares(self) -> None:
         spares, self._spares = self._spares, []
@@ -305,6 +320,8 @@ class Supervisor(Driver):
         for status, process in sorted(statuses, key=lambda entry: entry[0] >= 0):
             if process in self._ranks:  # a crash before an exit code: it is rather the cause
                 self._exited(self._ranks[process], status)
+        if self._spares:
+            self._replace_spares({process for process, _ in ended})
         left = left or any(rank.adopted and not rank.exited for rank in self._ranks.values())
         self.see(Seen.REAPED, ended=bool(ended), left=left)
 

@@ -177,7 +177,7 @@ def test_to_name_only_a_wrapper_is_an_error(reason: str) -> None:
 
 
 def test_without_a_pml_a_wrapper_nobody_asked_for_is_silent() -> None:
-    made = registry("one", pml="^ob1,bfo")
+    made = registry("one", pml="^ob1,bfo,direct")
     with pytest.raises(RankFailed, match="no PML can be used"):
         run(made, programs.ring)
     assert state_of(made, "one")[0] == "not-selected"

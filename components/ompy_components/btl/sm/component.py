@@ -113,8 +113,9 @@ class SmComponent(BtlComponent):
         Parameter(
             "ring_slots",
             "int",
-            32,  # reference performance.md 6: depth of 8, 16 or 256 made no difference
-            "Small fragments that can be under way from one rank to another at a time.",
+            1024,  # arbitrary: a window of so many messages has room; a few KiB each
+            "Small fragments that can be under way from one rank to another at a time; fewer, but "
+            "32, where the ranks of a host are many and all their rings would take over 32 MiB.",
             level=6,
             unit="fragments",
             minimum=2,

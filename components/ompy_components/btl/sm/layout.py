@@ -52,6 +52,21 @@ def _round_up(size: int) -> int:
     return -(-size // CACHE_LINE) * CACHE_LINE
 
 
+# bytes of all rings of a host; arbitrary: they are touched as messages go through them, and stay
+RINGS_MOST: Final = 32 << 20
+SLOTS_LEAST: Final = 32  # of a ring; reference performance.md 6: more only lets a sender run ahead
+
+
+def slots_of_ring(most: int, ranks: int, inline_max: int) -> int:
+    """Slots of each ring: as many as were asked for, fewer where the ranks are many.
+
+    A sender whose ring is full makes a request of each message and begins it again and again, at
+    twice the cost. So a window of messages should have room, if that is to be had.
+    """
+    slot = _round_up(SLOT_HEADER + inline_max)
+    return min(most, max(SLOTS_LEAST, RINGS_MOST // (ranks * ranks * slot)))
+
+
 class SharedLayout:
     """Offsets for one host's segment.
 

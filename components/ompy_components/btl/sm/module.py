@@ -41,7 +41,15 @@ from ompy.net.ring import CACHE_LINE, RingReader, RingWriter
 
 from ompy_components.btl.sm.component import SINGLE_COPY
 from ompy_components.btl.sm.endpoint import SmDescriptor, SmEndpoint, descriptor_of
-from ompy_components.btl.sm.layout import AWAKE, FREE, PARKED, TAKEN, WAITS_FOR_ROOM, SharedLayout
+from ompy_components.btl.sm.layout import (
+    AWAKE,
+    FREE,
+    PARKED,
+    TAKEN,
+    WAITS_FOR_ROOM,
+    SharedLayout,
+    slots_of_ring,
+)
 from ompy_components.btl.sm.remote import RemoteMemory
 
 if DECLARING:
@@ -143,9 +151,10 @@ class SmModule(RdmaModule):
         self.registration_handle_size = HANDLE_SIZE
         self.local_registration_threshold = SIZE_MAX
         self.split_least = values.split_least
-        slots, blocks = values.ring_slots, values.free_list_max
+        blocks = values.free_list_max
         self._block_room = max(self.eager_limit, self.max_send_size)
         inline_max = min(values.inline_max, self._block_room)
+        slots = slots_of_ring(values.ring_slots, len(members), inline_max)
         self._layout = SharedLayout(len(members), slots, inline_max, blocks, self._block_room)
         self._memory = context.network.segment(name, self._layout.size)
         self._words = self._memory.cast("Q")
@@ -162,8 +171,7 @@ class SmModule(RdmaModule):
         self._waiting = 0
         self._spares = {}  # sent ones in private memory, by size
         self._starved = False
-        self._endpoints = {}
-        self._inboxes = []
+        self._endpoints, self._inboxes = {}, []
         for proc in peers:
             if proc is not context.me:
                 self._connect(proc, places[proc.rank], slots)

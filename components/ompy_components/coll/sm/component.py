@@ -50,7 +50,7 @@ class SmCollComponent(CollComponent):
         Parameter(
             "nonblocking_size",
             "size_t",
-            16 * 1024,  # arbitrary: what takes longer to copy than to send is a message
+            64 * 1024,  # arbitrary: as a fragment of a blocking call
             "Bytes that a rank shows the others in a nonblocking or persistent call; what is more "
             "goes as messages.",
             level=6,

@@ -14,6 +14,7 @@ from ompy.data.message import Blocks, Message
 from ompy.data.operation import Operation
 from ompy.data.request import Request
 from ompy.frameworks.coll import (
+    NEIGHBOURHOODS,
     OPERATIONS,
     TAG_ALLGATHER,
     TAG_ALLREDUCE,
@@ -70,13 +71,14 @@ class SmColl(CollModule):
     @classmethod
     def offers_begin(cls, operation: str) -> bool:
         """All of them."""
-        return operation in OPERATIONS
+        return operation in OPERATIONS or operation in NEIGHBOURHOODS
 
     def begin(
         self, operation: str, arguments: tuple[Any, ...], tag: int, word: int, kept: int
     ) -> Request | None:
         """Begin a nonblocking call on memory of its own; None where there is none."""
-        return self._nonblocking.begin_call(operation, arguments, tag, word, kept)
+        calls: NonblockingCalls = self._nonblocking
+        return calls.begin_call(operation, arguments, tag, word, kept)
 
     def keep_call(self, operation: str) -> int:
         """The number of a persistent request, of which the first few have slots."""

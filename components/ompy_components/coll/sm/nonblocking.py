@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from ompy.compiled import Shown, ccall, cclass, cfunc
 from ompy.data.request import Request
-from ompy.frameworks.coll import TAG_NONBLOCKING_MEMORY
+from ompy.engine.lock import RankLock
+from ompy.frameworks.coll import NEIGHBOURHOODS, TAG_NONBLOCKING_MEMORY
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.shared_memory import SharedMemory, begin_to_share
 
 from ompy_components.coll.sm.blocks import table_size
 from ompy_components.coll.sm.nonblocking_board import NonblockingBoard, nonblocking_size
 from ompy_components.coll.sm.nonblocking_calls import NonblockingCall
+from ompy_components.coll.sm.nonblocking_edges import EdgeCall
 
 PERSISTENT: Final = 16  # slots of persistent requests; arbitrary: a program has a handful
 ONCE: Final = -1  # number of what is no persistent request
@@ -24,8 +27,24 @@ NO_SLOT: Final = -2  # number of one for which there is no slot
 WITH_TABLES: Final = ("scatter", "alltoall")
 
 
+@cclass
 class NonblockingCalls:
     """What one member has begun."""
+
+    _agreement: Request | None
+    _begun: int
+    _board: Shown[NonblockingBoard | None]
+    _communicator: Communicator
+    _depth: int
+    _early: list[NonblockingCall]
+    _kept: int
+    _lock: RankLock
+    _refused: Shown[bool]
+    _room: int
+    _shared: SharedMemory | None
+    _starts: dict[int, int]
+    _tables: bool
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, communicator: Communicator, depth: int, room: int) -> None:
         """Nothing yet.
@@ -37,15 +56,16 @@ class NonblockingCalls:
         """
         self._communicator = communicator
         self._depth = depth
+        self._lock = communicator.context.engine.lock
         self._room = room
         self._tables = table_size(communicator.size) <= room
         self._begun = 0
         self._kept = 0
-        self._starts: dict[int, int] = {}
-        self._early: list[NonblockingCall] = []
-        self._agreement: Request | None = None  # on the memory, while it is under way
-        self._shared: SharedMemory | None = None
-        self._board: NonblockingBoard | None = None
+        self._starts = {}
+        self._early = []
+        self._agreement = None  # on the memory, while it is under way
+        self._shared = None
+        self._board = None
         self._refused = False
 
     def keep_call(self) -> int:
@@ -53,6 +73,7 @@ class NonblockingCalls:
         self._kept += 1
         return self._kept - 1 if self._kept <= PERSISTENT else NO_SLOT
 
+    @ccall
     def begin_call(
         self, operation: str, arguments: tuple[Any, ...], tag: int, word: int, kept: int
     ) -> Request | None:
@@ -71,8 +92,14 @@ class NonblockingCalls:
         unserved = operation in WITH_TABLES and not self._tables
         if self._refused or unserved or kept == NO_SLOT:
             return None
-        with self._communicator.context.engine.lock:
-            call = NonblockingCall(self._communicator, operation, arguments, tag, word)
+        call: NonblockingCall
+        if operation in NEIGHBOURHOODS:
+            call = EdgeCall.__new__(EdgeCall)
+        else:
+            call = NonblockingCall.__new__(NonblockingCall)
+        self._lock.acquire(True)
+        try:
+            call.prepare(self._communicator, operation, arguments, tag, word)
             self._place(call, kept)
             if self._board is None:
                 self._early.append(call)
@@ -80,10 +107,14 @@ class NonblockingCalls:
                 call.waits_on = self._agreement
             else:
                 call.show_on(self._board)
+        finally:
+            self._lock.release()
         return call
 
+    @cfunc
     def _place(self, call: NonblockingCall, kept: int) -> None:
         """The slot of a call, and its number there."""
+        number: int
         if kept == ONCE:
             self._begun += 1
             number = self._begun

@@ -80,6 +80,7 @@ class PendingCall(Deferred):
         patience: asks the others, when it takes long.
         problem: what a user's function raised, or None.
         slot: its place among each member's slots.
+        sources: the members whose data it waits for, if they are no range; else None.
         state: where it has come to.
         word: of the call, as the communicator's order has it.
     """
@@ -91,14 +92,19 @@ class PendingCall(Deferred):
     patience: LongWait | None
     problem: Exception | None
     slot: int
+    sources: tuple[int, ...] | None
     state: int
     word: U64
     __slots__ = tuple(__annotations__)
 
-    def __init__(self) -> None:
-        Deferred.__init__(self)
+    @ccall
+    def set_up(self) -> None:
+        """Make it a call that has not begun; in place of `__init__`, which is a call in Python."""
+        self.reset()
+        self.waits_on = None
         self.patience = None
         self.problem = None
+        self.sources = None
         self.state = ROOM
 
     @ccall
@@ -207,14 +213,30 @@ class NonblockingBoard(Poller):
         Raises:
             MPIError: ERR_OTHER, one of them makes another call.
         """
-        words = self._words
         rank: int
-        for rank in range(call.first, call.end):
-            at: int = self._at(rank, call.slot)
-            if words[at + SHOWN] < call.number:
-                return False
-            if words[at + CALL] != call.word:
-                raise differ(self._communicator, rank, words[at + CALL], call.word)
+        if call.sources is None:
+            for rank in range(call.first, call.end):
+                if not self._has_shown(rank, call):
+                    return False
+        else:
+            for rank in call.sources:
+                if not self._has_shown(rank, call):
+                    return False
+        return True
+
+    @cfunc
+    def _has_shown(self, rank: int, call: PendingCall) -> bool:
+        """Whether a member has shown its data of a call.
+
+        Raises:
+            MPIError: ERR_OTHER, it makes another call.
+        """
+        words = self._words
+        at: int = self._at(rank, call.slot)
+        if words[at + SHOWN] < call.number:
+            return False
+        if words[at + CALL] != call.word:
+            raise differ(self._communicator, rank, words[at + CALL], call.word)
         return True
 
     @ccall
@@ -367,9 +389,10 @@ class NonblockingBoard(Poller):
                 for rank in range(self.ranks)
                 if words[self._at(rank, call.slot) + DONE] < call.before
             ]
+        sources = call.sources
         return [
             rank
-            for rank in range(call.first, call.end)
+            for rank in (range(call.first, call.end) if sources is None else sources)
             if words[self._at(rank, call.slot) + SHOWN] < call.number
         ]
 

@@ -35,11 +35,12 @@ SCATTER: Final = 2
 GATHER: Final = 3
 ALLGATHER: Final = 4
 ALLTOALL: Final = 5
-REDUCE: Final = 6
-ALLREDUCE: Final = 7
-SCAN: Final = 8
-EXSCAN: Final = 9
-REDUCE_SCATTER: Final = 10
+ALONG_EDGES: Final = 6  # `nonblocking_edges.py`
+REDUCE: Final = 7
+ALLREDUCE: Final = 8
+SCAN: Final = 9
+EXSCAN: Final = 10
+REDUCE_SCATTER: Final = 11
 KINDS: Final[dict[str, int]] = {
     "barrier": BARRIER,
     "bcast": BCAST,
@@ -47,6 +48,8 @@ KINDS: Final[dict[str, int]] = {
     "gather": GATHER,
     "allgather": ALLGATHER,
     "alltoall": ALLTOALL,
+    "neighbor_allgather": ALONG_EDGES,
+    "neighbor_alltoall": ALONG_EDGES,
     "reduce": REDUCE,
     "allreduce": ALLREDUCE,
     "scan": SCAN,
@@ -71,15 +74,16 @@ class NonblockingCall(PendingCall):
     _tag: int
     __slots__ = tuple(__annotations__)
 
-    def __init__(
+    @ccall
+    def prepare(
         self,
         communicator: Communicator,
         operation: str,
         arguments: tuple[Any, ...],
         tag: int,
-        word: int,
+        word: U64,
     ) -> None:
-        """A call that has not begun.
+        """Say what is called. To be followed by `place` and `show_on`.
 
         Args:
             communicator: whose.
@@ -88,7 +92,7 @@ class NonblockingCall(PendingCall):
             tag: of its messages.
             word: of the call.
         """
-        PendingCall.__init__(self)
+        self.set_up()
         self._communicator = communicator
         self._operation_name = operation
         self._kind = KINDS[operation]
@@ -106,10 +110,12 @@ class NonblockingCall(PendingCall):
         elif kind in (SCAN, EXSCAN):
             self.end = self._rank
 
-    def place(self, slot: int, number: int, before: int) -> None:
+    @ccall
+    def place(self, slot: int, number: U64, before: U64) -> None:
         """Say in which slot it is to be shown, its number there, and that of the call before."""
         self.slot, self.number, self.before = slot, number, before
 
+    @ccall
     def show_on(self, board: NonblockingBoard) -> None:
         """Begin: the memory is there."""
         self._board = board

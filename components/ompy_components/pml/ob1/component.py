@@ -58,6 +58,12 @@ class Ob1Component(PmlComponent):
             HIGHEST,
         ),
         PerformanceVariable(
+            "match_attempts",
+            "Receives and unexpected messages looked at to find those that fit; messages_received "
+            "less unexpected_msgq_length if the first always did.",
+            "looks",
+        ),
+        PerformanceVariable(
             "posted_recvq_length", "Receives that no message has matched.", "receives", LEVEL
         ),
         PerformanceVariable(

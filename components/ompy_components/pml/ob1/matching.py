@@ -170,6 +170,9 @@ class ReceiveQueue:
 
     A few are looked through. Where there are more, each tag has a line of its own too, so that
     none is found or removed in more than a step.
+
+    Attributes:
+        passed: looked at in vain by `find`; the first one to fit costs nothing.
     """
 
     _count: int
@@ -177,10 +180,12 @@ class ReceiveQueue:
     _firsts: dict[int, RecvRequest] | None
     _last: RecvRequest | None
     _lasts: dict[int, RecvRequest] | None
+    passed: U64
     __slots__ = tuple(__annotations__)
 
     def __init__(self) -> None:
         self._count = 0
+        self.passed = 0
         self._first = None
         self._last = None
         # the first and the last that want each tag, once there were more than `SCANNED`
@@ -214,6 +219,7 @@ class ReceiveQueue:
             return self._indexed(tag)
         request: RecvRequest | None = self._first
         while request is not None and not fits(request.wanted_tag, tag):
+            self.passed += 1
             request = request.after if request is not self._last else None
         return request
 
@@ -412,6 +418,15 @@ class Matching:
     def peers(self) -> list[PeerQueue]:
         """The queues of all ranks that were heard of or sent to."""
         return [queue for queue in self._peers if queue is not None]
+
+    @ccall
+    def count_passed(self) -> int:
+        """How many receives and messages were looked at in vain."""
+        found = self.wild.passed
+        queue: PeerQueue
+        for queue in self.peers():
+            found += queue.posted.passed + queue.unexpected.count_passed()
+        return found
 
     def unmatched(self) -> list[Fragment]:
         """Messages that are here and that no receive has taken, early ones among them."""

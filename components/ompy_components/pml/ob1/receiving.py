@@ -67,6 +67,7 @@ class Receiving(ReceiverHalf):
         leavers: some rank has left the job: what begins now is looked at by `gone.py`.
         orphans: fragments of communicators that this rank has not made yet, by context id.
         orphaned: such a one has just come.
+        passed: by the matching of communicators that are gone.
         rendezvous: decides what becomes of a RNDV or RGET.
     """
 
@@ -80,6 +81,7 @@ class Receiving(ReceiverHalf):
     matchings: dict[int, Matching]
     orphaned: bool
     orphans: dict[int, list[Fragment]]
+    passed: U64
     rendezvous: RendezvousReceive
     __slots__ = tuple(__annotations__)
 
@@ -97,6 +99,7 @@ class Receiving(ReceiverHalf):
         self._recent = None  # the one looked for last
         self.orphans = {}
         self.orphaned = False
+        self.passed = 0
 
     @ccall
     def post(self, request: RecvRequest) -> None:
@@ -126,6 +129,8 @@ class Receiving(ReceiverHalf):
     def forget(self, context_id: int) -> None:
         """A communicator has gone. What nobody has received of it will not be."""
         matching: Matching | None = self.matchings.pop(context_id, None)
+        if matching is not None:
+            self.passed += matching.count_passed()
         queue: PeerQueue
         for queue in matching.peers() if matching is not None else ():
             queue.flow.taken += len(queue.early)

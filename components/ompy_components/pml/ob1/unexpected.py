@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from ompy.compiled import ccall, cclass, cfunc
+from ompy.compiled import U64, ccall, cclass, cfunc
 from ompy.data.constants import ANY_TAG
 
 from ompy_components.pml.ob1.fragment import Fragment
@@ -26,6 +26,7 @@ class Line:
     Attributes:
         count: of them.
         first: of them, or None.
+        passed: looked at in vain by `find`; the first one to fit costs nothing.
     """
 
     _firsts: dict[int, Fragment] | None
@@ -33,10 +34,12 @@ class Line:
     _lasts: dict[int, Fragment] | None
     count: int
     first: Fragment | None
+    passed: U64
     __slots__ = tuple(__annotations__)
 
     def __init__(self) -> None:
         self.count = 0
+        self.passed = 0
         self.first = None
         self._last = None
         # the first and the last of each tag, once there were more than `SCANNED`
@@ -67,6 +70,7 @@ class Line:
             return self._firsts.get(tag)
         fragment: Fragment | None = self.first
         while fragment is not None and fragment.tag != tag:
+            self.passed += 1
             fragment = fragment.after
         return fragment
 
@@ -169,6 +173,11 @@ class UnexpectedQueue:
         line: Line = self._users if fragment.tag >= 0 else self._internal
         line.remove(fragment)
         self.count -= 1
+
+    @ccall
+    def count_passed(self) -> int:
+        """How many were looked at in vain."""
+        return self._users.passed + self._internal.passed
 
     def members(self) -> Iterator[Fragment]:
         """All of them; those with users' tags first."""

@@ -56,6 +56,28 @@ class Line:
         del self._data[: _SIZE.size + size]
         return value
 
+    def send_end(self, end: socket.socket, process: int) -> None:
+        """Send an end of another line, to this process's twin, and that one's number."""
+        socket.send_fds(self._socket, [_SIZE.pack(process)], [end.fileno()])
+
+    def receive_end(self) -> tuple[socket.socket, int]:
+        """What `send_end` sends; nothing else may be under way.
+
+        Raises:
+            LineClosed: nobody is there any more.
+        """
+        self._socket.settimeout(None)
+        data, ends, _, _ = socket.recv_fds(self._socket, _SIZE.size, 1)
+        if not ends:
+            raise LineClosed
+        (process,) = _SIZE.unpack(data)
+        return socket.socket(fileno=ends[0]), process
+
+    def replace(self, end: socket.socket) -> None:
+        """Be another line from now on: this process is a twin of the one that had this."""
+        self._socket.close()
+        self._socket = end
+
     def close(self) -> None:
         """Close this end."""
         self._socket.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 import sys
@@ -20,6 +19,7 @@ from ompy.mca.registry import Registry
 from ompy.net.base import Interface
 from ompy.runtime.disturbance import BEGINS, Disturbance
 from ompy.runtime.environment import rank_environment
+from ompy.runtime.exploration.rank_line import DirectEngine, RankLine
 from ompy.runtime.probes.client import AgentPaths
 from ompy.runtime.probes.parameters import probing_of
 from ompy.runtime.process import RankProcess
@@ -36,6 +36,7 @@ from ompy.runtime.simulation.remote import (
     RemoteNetwork,
     RemoteWireUp,
 )
+from ompy.runtime.simulation.twins import die_with_parent
 from ompy.trace.sink import Trace
 
 if TYPE_CHECKING:
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     from ompy.frameworks.job import Job
 
 SHOWN: Final = 8  # entries of the flight recorder; arbitrary: enough to see what a rank was at
-_DIE_WITH_PARENT: Final = 1  # Linux PR_SET_PDEATHSIG
 
 
 class Part(NamedTuple):
@@ -59,6 +59,7 @@ class Part(NamedTuple):
         trace_directory: where its events go; empty for nowhere.
         record: keep which packets faults have struck.
         memory: descriptor of what the ranks of its host share; -1 where it is alone there.
+        buffers: of a world that is explored, whether standard sends buffer; None of another.
     """
 
     job: Job
@@ -69,11 +70,12 @@ class Part(NamedTuple):
     trace_directory: str
     record: bool
     memory: int = -1
+    buffers: bool | None = None
 
 
 def run_rank(part: Part, line: Line) -> NoReturn:
     """Be a rank: wait for the first turn, run the program, tell how it went. Never returns."""
-    ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
+    die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the scheduler, and that ends us
     code = ENDED
     try:
@@ -96,7 +98,12 @@ class _Rank:
         self._messages = [0, 0]  # how many, and bytes
         self._begun = False  # the program has had its first turn
         chance = (Random(f"{self._chance}/{name}") for name in ("engine", "breaks"))  # noqa: S311
-        self._engine = RemoteEngine(world, *chance)
+        self._line: RankLine | None = None
+        if part.buffers is None:
+            self._engine = RemoteEngine(world, *chance)
+        else:
+            self._line = RankLine(world, buffers=part.buffers)
+            self._engine = DirectEngine(world, self._line, *chance)
         world.where = self._where
         world.standing = self._standing
         world.on_stop = self._stopped
@@ -139,6 +146,7 @@ class _Rank:
             job_key=part.key,
             hosts=len(part.job.hosts),
         )
+        context.direct = self._line
         context.expects_others = bool(own.parents)
         departures = context.departures
         world.on_news = departures.ended

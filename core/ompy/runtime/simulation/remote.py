@@ -37,6 +37,7 @@ from ompy.net.virtual_memory import MEMORY_SIZE, VirtualMemory
 from ompy.net.virtual_network import beginning
 from ompy.net.virtual_rail import WINDOW
 from ompy.runtime.simulation.line import Line, LineClosed
+from ompy.runtime.simulation.twins import make_twin
 
 if TYPE_CHECKING:
     from ompy.frameworks.job import Job
@@ -65,6 +66,7 @@ class Conducted:
         on_death: told the same of one that has died while the world goes on.
         on_left: told a rank that has begun to finalize, and whether it never sent us anything.
         on_answer: told the number of what was asked, an error class, and the answer.
+        on_direct: told what became of an operation, in a world that is explored.
         on_path: told watch, verdict and questions without an answer (`runtime/probes/client.py`).
         where: asked for a report of this rank, as text.
         standing: asked how it stands (`standing.py`).
@@ -79,6 +81,7 @@ class Conducted:
         self.on_news: Callable[[int, str], object] | None = None
         self.on_death: Callable[[int, str], object] | None = None
         self.on_left: Callable[[int, bool], object] | None = None
+        self.on_direct: Callable[..., object] = lambda *_: None
         self.on_path: Callable[[int, str, int], object] | None = None
         self.on_answer: Callable[[int, int, bytes], object] | None = None
         self.where: Callable[[], dict[str, Any]] = dict
@@ -142,6 +145,7 @@ class Conducted:
             "ended": self.on_news,
             "died": self.on_death,
             "answer": self.on_answer,
+            "direct": self.on_direct,
         }
         self._untold += news
         if None not in told.values():
@@ -164,6 +168,8 @@ class Conducted:
                     raise MPIError(*value)
                 case "where":
                     self._line.send([("here", self.where(), self.standing())])
+                case "fork":
+                    make_twin(self._line)
                 case "stop":
                     self._line.send([("report", self.on_stop())])
                     os._exit(ENDED)

@@ -7,7 +7,7 @@ import os
 import signal
 import socket
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from random import Random
@@ -17,11 +17,16 @@ from ompy import outputs
 from ompy.data.errors import ERR_SPAWN
 from ompy.engine.virtual_engine import Deadlock, RankFailed, Scheduler, VirtualEngine
 from ompy.frameworks.job import Job, JobWorld, app_of
+from ompy.frameworks.patience import TAG_INQUIRY
 from ompy.net.fault_rules import FaultRule
 from ompy.net.virtual_network import Fabric, Rail
 from ompy.runtime.autopsy import DEADLOCK
 from ompy.runtime.call_account import complaint
 from ompy.runtime.control import KEY_SIZE
+from ompy.runtime.exploration.boxes import Operation
+from ompy.runtime.exploration.events import Value
+from ompy.runtime.exploration.exchange import Exchange
+from ompy.runtime.exploration.fence import Fence
 from ompy.runtime.kills import Kill
 from ompy.runtime.machines.asking import Answer, Asked, Growth, Reply
 from ompy.runtime.probes.virtual_agents import VirtualAgents
@@ -40,6 +45,20 @@ EVENTS_SHOWN: Final = 4  # ranks whose last events are told; arbitrary: a termin
 INTERRUPTED: Final = 130  # exit code: 128 and SIGINT, as a shell has it
 
 
+class Exploring(NamedTuple):
+    """How a world is explored.
+
+    Attributes:
+        script: what is chosen where, by operation.
+        buffers: standard sends are complete at once; else when they are matched.
+        polls: how often in a row a poll finds nothing although it could find something.
+    """
+
+    script: Mapping[Operation, Value]
+    buffers: bool = True
+    polls: int = 1
+
+
 class Scenario(NamedTuple):
     """Everything a world is made of; the same scenario gives the same world.
 
@@ -54,6 +73,7 @@ class Scenario(NamedTuple):
         record: keep which packets faults have struck.
         kills: who is killed on purpose, and when.
         survives: the world goes on when a rank dies (mpi_ft_enable).
+        exploring: its choices are made, not drawn; None in a world of packets.
     """
 
     job: Job
@@ -66,6 +86,7 @@ class Scenario(NamedTuple):
     record: bool = False
     kills: Sequence[Kill] = ()
     survives: bool = False
+    exploring: Exploring | None = None
 
 
 class Outcome(NamedTuple):
@@ -112,6 +133,7 @@ class _Scheduler(Scheduler):
     Attributes:
         interrupted: SIGINT has come. The exception alone may come where it is lost, as in what is
             done when an object dies.
+        fence: who goes on when no rank has its turn, in a world that is explored.
     """
 
     def __init__(self, seed: int, limit: int) -> None:
@@ -120,6 +142,7 @@ class _Scheduler(Scheduler):
         self._streams: dict[tuple[object, ...], Random] = {}
         self._turns: dict[int, float] = {}
         self.interrupted = False
+        self.fence: Fence | None = None
 
     def stream(self, *decision: object) -> Random:
         """One for each."""
@@ -146,6 +169,8 @@ class _Scheduler(Scheduler):
     def _step(self) -> None:
         if self.interrupted:
             raise KeyboardInterrupt
+        if self.fence is not None and not self._ready and self.fence.pass_turn():
+            return
         super()._step()
         if self.time > self._limit:
             raise TimeoutError(f"no end after {self._limit / 1e9:g} s of virtual time")
@@ -172,11 +197,71 @@ class World:
             ServedNetwork(fabric, rank, engine) for rank, engine in enumerate(self._board.engines)
         ]
         self._stubs: list[RankStub] = []
+        self.exchange = self._make_exchange(size)
+        self._adopted = False
         self._agents = VirtualAgents(fabric, self._stubs)
         self._rules = [FaultRule.from_dict(dict(rule)) for rule in scenario.job.faults]
         self._lines: list[Line] = []
         self._processes: list[int] = []
         self._dead: list[int] = []
+
+    def _make_exchange(self, size: int) -> Exchange | None:
+        exploring = self._scenario.exploring
+        if exploring is None:
+            return None
+        made = Exchange(
+            size,
+            exploring.script,
+            buffers=exploring.buffers,
+            polls=exploring.polls,
+            unheeded=frozenset({TAG_INQUIRY}),
+        )
+        self._scheduler.fence = Fence(made, self._board.engines, self._stubs)
+        return made
+
+    @property
+    def at_first_choice(self) -> Callable[[], object] | None:
+        """Called before the first choice is made."""
+        fence = self._scheduler.fence
+        return fence.at_first_choice if fence is not None else None
+
+    @at_first_choice.setter
+    def at_first_choice(self, call: Callable[[], object]) -> None:
+        assert self._scheduler.fence is not None, "the world is explored"
+        self._scheduler.fence.at_first_choice = call
+
+    # a world that is explored, and goes on from its first choice more than once
+
+    def fork_ranks(self) -> list[tuple[socket.socket, int]] | None:
+        """Have each rank's process fork. Returns the lines to the new ones, and their numbers.
+
+        None if one of them has more than one thread; none is left of those that were forked.
+        """
+        for stub in self._stubs:
+            if not stub.done:
+                stub.ask_fork()
+        made = [stub.forked() if not stub.done else (socket.socket(), -1) for stub in self._stubs]
+        if all(process for _, process in made):
+            return made
+        for line, _ in made:  # who waits for an answer there ends by that
+            line.close()
+        return None
+
+    def adopt(self, lines: Sequence[tuple[socket.socket, int]], script: Any) -> None:
+        """Go on with the ranks that were forked; this process has been, too."""
+        assert self.exchange is not None, "the world is explored"
+        self.exchange.script = script
+        self._adopted = True
+        for stub, (line, process) in zip(self._stubs, lines, strict=True):
+            stub.adopt(line, process)
+        self._processes = [process for _, process in lines]
+
+    def kill_ranks(self) -> None:
+        """End their processes where they are."""
+        for process in self._processes:
+            if process > 0:
+                with suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
 
     def run(self) -> Outcome:
         """Fork the ranks, run them to the end, leave none."""
@@ -214,7 +299,8 @@ class World:
             network.interfaces(),
             scenario.trace_directory,
             scenario.record,
-            self._files[node],
+            self._files[node] if scenario.exploring is None else -1,
+            scenario.exploring.buffers if scenario.exploring is not None else None,
         )
         process = os.fork()
         if not process:
@@ -235,6 +321,7 @@ class World:
             self._rules,
             self._segments[node],
             self,
+            self.exchange,
         )
         self._stubs.append(made)
         return made
@@ -275,6 +362,8 @@ class World:
         for place in self.job.placements[world.first : world.first + world.size]:
             self._fabric.add_rank(place.node)
             engine = self._scheduler.engine()
+            if self.exchange is not None:
+                self.exchange.add_rank()
             self._board.engines.append(engine)
             self._networks.append(ServedNetwork(self._fabric, place.rank, engine))
             stub = self._fork_rank(place.rank)
@@ -402,10 +491,15 @@ class World:
         here = {stub.rank: stub.ask() for stub in self._stubs if not stub.done}
         where = {rank: said for rank, said in here.items() if said}
         said = {stub.rank: stub.standing for stub in self._stubs if stub.standing}
+        if self.exchange is not None:
+            self.exchange.fill_in(said)
         survey = Survey(said, where, frozenset(here.keys() - where.keys()))
         return "\n".join(survey_lines(survey, proven=proven, events=EVENTS_SHOWN))
 
     def _leave_none(self) -> None:
+        if self._adopted:  # they are no children of this process
+            self.kill_ranks()
+            return
         for stub in self._stubs:
             stub.stop()
         for line in self._lines:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -36,6 +37,7 @@ from ompy.runtime.simulation.line import Line, LineClosed
 
 if TYPE_CHECKING:
     from ompy.frameworks.job import Job
+    from ompy.runtime.exploration.exchange import Exchange
 
 _Link = tuple[int, int, int, int] | None  # a `Link`'s numbers
 
@@ -102,6 +104,7 @@ class RankStub:
         report: what the rank said at its end: counts and strikes.
         calls: the account of its collective calls (`call_account.py`), once it has finalized.
         done: its process has come to its end.
+        in_exchange: it waits for a message, in a world that is explored.
     """
 
     def __init__(
@@ -116,6 +119,7 @@ class RankStub:
         rules: Sequence[FaultRule],
         segments: Segments,
         launcher: Launcher | None = None,
+        exchange: Exchange | None = None,
     ) -> None:
         """Act for the process at the other end of `line`.
 
@@ -130,8 +134,11 @@ class RankStub:
             rules: of its fault script.
             segments: of its host.
             launcher: who answers what a rank asks of one.
+            exchange: matches its messages, in a world that is explored.
         """
         self._launcher = launcher
+        self._exchange = exchange
+        self.in_exchange = False
         self.rank = engine.rank
         self.news: list[tuple[Any, ...]] = []
         self.standing: dict[str, Any] = {}
@@ -198,6 +205,20 @@ class RankStub:
             return {}
         self.standing = said[0][2]
         return dict(said[0][1])
+
+    def ask_fork(self) -> None:
+        """Have the rank's process fork; it waits for an answer, and so will the other."""
+        self._send("fork")
+
+    def forked(self) -> tuple[socket.socket, int]:
+        """The line to the new process, and its number; 0 if it could not."""
+        return self._line.receive_end()
+
+    def adopt(self, line: socket.socket, process: int) -> None:
+        """Act for the new one from now on."""
+        self._line.close()
+        self._line = Line(line)
+        self._process = process
 
     def stop(self) -> None:
         """Have the rank's process end, if it waits for an answer.
@@ -321,6 +342,98 @@ class RankStub:
     def do_report(self, report: dict[str, Any]) -> None:
         """What the rank has to say before it ends the world."""
         self.report = report
+
+    # -- messages of a world that is explored
+
+    @property
+    def exchange(self) -> Exchange:
+        """What matches them."""
+        assert self._exchange is not None, "the world is explored"
+        return self._exchange
+
+    def do_direct_send(
+        self,
+        number: int,
+        to: tuple[int, int],
+        source: int,
+        tag: int,
+        data: bytes,
+        synchronous: bool,
+        buffered: bool,
+        site: str,
+    ) -> None:
+        """A message."""
+        self.exchange.send_message(
+            (self.rank, number),
+            to,
+            source,
+            tag,
+            data,
+            synchronous=synchronous,
+            buffered=buffered,
+            site=site,
+        )
+
+    def do_direct_receive(
+        self, number: int, context: int, source: int, tag: int, served: bool, site: str
+    ) -> None:
+        """A receive."""
+        self.exchange.post_receive((self.rank, number), context, source, tag, site, served=served)
+
+    def do_direct_cancel(self, number: int) -> bool:
+        """Whether a receive is cancelled."""
+        return self.exchange.cancel((self.rank, number))
+
+    def do_direct_forget(self, context: int) -> None:
+        """A communicator is freed."""
+        self.exchange.forget(context, self.rank)
+
+    def do_direct_wait(self, number: int, wanted: list[int], others: bool, site: str) -> None:
+        """Wait for operations, or for others that it does not name, or for news.
+
+        Where there is no choice it may be woken for nothing: it looks at the time, and waits again.
+        """
+        self.exchange.await_operations((self.rank, number), wanted, inner=others, site=site)
+        if not self.news or wanted:
+            self._block_in_exchange()
+        while number and self.exchange.waits(self.rank):
+            self._block_in_exchange()
+        self.exchange.end_wait(self.rank)
+        self._take_news()
+
+    def do_direct_poll(self, number: int, site: str) -> None:
+        """Look what is complete."""
+        self.exchange.poll_operations((self.rank, number), site)
+        while self.exchange.waits(self.rank):
+            self._block_in_exchange()
+        self._take_news()
+
+    def do_direct_look(
+        self,
+        number: int,
+        context: int,
+        source: int,
+        tag: int,
+        takes: bool,
+        waits: bool,
+        site: str,
+    ) -> None:
+        """Probe."""
+        operation = (self.rank, number)
+        self.exchange.probe_message(
+            operation, context, source, tag, takes=takes, waits=waits, site=site
+        )
+        while self.exchange.waits(self.rank):
+            self._block_in_exchange()
+        self._take_news()
+
+    def _block_in_exchange(self) -> None:
+        self.in_exchange = True
+        self._engine.pause("a message")
+        self.in_exchange = False
+
+    def _take_news(self) -> None:
+        self.news += [("direct", *told) for told in self.exchange.news(self.rank)]
 
     # -- paths
 

@@ -1,0 +1,101 @@
+"""Messages without a wire: what `pml/direct` needs of who conducts a world that is explored.
+
+The rank says what it begins and what it waits for; the world matches messages and receives, and
+says what is complete (`runtime/exploration`). Numbers are those of the rank's own operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from ompy.compiled import cclass
+from ompy.data.request import AnyOf, Request
+
+
+@cclass
+class DirectRequest(Request):
+    """A send or receive under way, which the world will say is complete.
+
+    Attributes:
+        number: of the operation, among the rank's.
+    """
+
+    number: int
+    __slots__ = tuple(__annotations__)
+
+    def __init__(self) -> None:
+        Request.__init__(self)
+        self.number = 0
+
+
+class Arrival(NamedTuple):
+    """A message that came, or that a probe has found.
+
+    Attributes:
+        source: rank in the communicator.
+        tag: of it.
+        length: bytes.
+        data: these; None if they are still to be received.
+    """
+
+    source: int
+    tag: int
+    length: int
+    data: bytes | None
+
+
+class DirectLine:
+    """What a rank says to the world, and hears from it."""
+
+    def send(
+        self, to: tuple[int, int], source: int, tag: int, data: bytes, mode: int, *, served: bool
+    ) -> int:
+        """Send; returns the number of an operation that is complete later, 0 when it is already.
+
+        Args:
+            to: context id, and the receiver's rank in the job.
+            source: the own rank in the communicator.
+            tag: of the message.
+            data: all of it.
+            mode: of sending, as the PML has it.
+            served: of the communicator.
+        """
+        raise NotImplementedError
+
+    def receive(self, context: int, source: int, tag: int, *, served: bool) -> int:
+        """Post a receive; returns its number."""
+        raise NotImplementedError
+
+    def cancel(self, number: int) -> bool:
+        """Cancel a receive; whether that was in time."""
+        raise NotImplementedError
+
+    def look(
+        self, context: int, source: int, tag: int, *, takes: bool, waits: bool
+    ) -> Arrival | None:
+        """A message that a receive would get; None if there is none and it is not waited for.
+
+        Args:
+            context: id of the communicator.
+            source: as of a receive.
+            tag: likewise.
+            takes: the message is taken, and comes with its data.
+            waits: until there is one.
+        """
+        raise NotImplementedError
+
+    def forget(self, context: int) -> None:
+        """The communicator is freed."""
+        raise NotImplementedError
+
+    def on_complete(self, told: Callable[[int, Arrival], object]) -> None:
+        """Have completions told: number, and what was received (or sent)."""
+        raise NotImplementedError
+
+
+def numbers_of(waitable: object) -> tuple[Sequence[int], bool]:
+    """The operations that a wait is for, and whether it is for something else, too."""
+    each: Sequence[Any] = waitable.waitables if isinstance(waitable, AnyOf) else (waitable,)
+    found = [one.number for one in each if isinstance(one, DirectRequest)]
+    return found, len(found) < len(each)

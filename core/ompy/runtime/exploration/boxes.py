@@ -1,0 +1,231 @@
+"""Where messages and receives of one rank meet, in one communicator: MPI's matching, step by step.
+
+A message goes to the first posted receive that fits it, a receive takes the first message of a
+sender that fits it. So only a receive from ANY_SOURCE has a choice: which sender's first message
+it takes. All else follows, and is done at once, unless a choice that is still open decides it.
+
+Pure: no clock, no network. Source: MPI 4.1, 3.5 (semantics of point-to-point communication).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ompy.data.constants import ANY_SOURCE, ANY_TAG
+
+Operation = tuple[int, int]  # a rank, and the number of one of its operations
+
+
+class Message:
+    """A message that was sent.
+
+    Attributes:
+        sender: which operation of which rank sent it.
+        source: the sender's rank in the communicator.
+        tag: of it.
+        data: its bytes.
+        synchronous: its sender waits until it is taken.
+        past: events that its sending depends on, a bit for each.
+        site: where in the program it was sent.
+        taken: what took it.
+        known: its receiver knows that it has arrived, by it or by one that was sent later.
+    """
+
+    __slots__ = ("data", "known", "past", "sender", "site", "source", "synchronous", "tag", "taken")
+
+    def __init__(
+        self,
+        sender: Operation,
+        source: int,
+        tag: int,
+        data: bytes,
+        *,
+        synchronous: bool,
+        past: int,
+        site: str,
+    ) -> None:
+        self.sender = sender
+        self.source = source
+        self.tag = tag
+        self.data = data
+        self.synchronous = synchronous
+        self.past = past
+        self.site = site
+        self.taken: Receive | None = None
+        self.known = False
+
+
+class Receive:
+    """A receive that was posted, or a probe that takes its message out of matching.
+
+    Attributes:
+        operation: which of which rank.
+        source: a rank in the communicator, or ANY_SOURCE.
+        tag: a tag, or ANY_TAG.
+        past: events that its posting depends on.
+        site: where in the program it was posted.
+        place: among those of its box, in the order of posting.
+        message: what it has taken.
+        event: number of its choice, if that was made when it was posted: a message was known to be
+            there, so that it takes one that is sent before or beside that; -1 if not.
+    """
+
+    __slots__ = ("event", "message", "operation", "past", "place", "site", "source", "tag")
+
+    def __init__(
+        self, operation: Operation, source: int, tag: int, *, past: int, site: str
+    ) -> None:
+        self.operation = operation
+        self.source = source
+        self.tag = tag
+        self.past = past
+        self.site = site
+        self.place = 0
+        self.message: Message | None = None
+        self.event = -1
+
+    def may_take(self, message: Message) -> bool:
+        """Whether a message is not sent too late for it."""
+        return self.event < 0 or not message.past >> self.event & 1
+
+    def fits(self, source: int, tag: int) -> bool:
+        """Whether it may take such a message; internal tags are not for wildcards."""
+        if self.source not in {ANY_SOURCE, source}:
+            return False
+        return self.tag == tag or (self.tag == ANY_TAG and tag >= 0)
+
+    @property
+    def wild(self) -> bool:
+        """Whether it has a choice."""
+        return self.source == ANY_SOURCE
+
+
+class Box:
+    """What one rank gets in one communicator.
+
+    Attributes:
+        rank: whose.
+        channels: all messages of each sender, by its rank in the communicator, in their order.
+        posted: receives that have taken nothing yet, in the order of posting.
+        all: all receives, in that order.
+    """
+
+    def __init__(self, rank: int) -> None:
+        self.rank = rank
+        self.channels: dict[int, list[Message]] = {}
+        self.posted: list[Receive] = []
+        self.all: list[Receive] = []
+        self._waiting: dict[int, list[Message]] = {}  # of channels, those that nothing has taken
+
+    def add_message(self, message: Message) -> None:
+        """A message comes in, behind those that its sender sent before."""
+        self.channels.setdefault(message.source, []).append(message)
+        self._waiting.setdefault(message.source, []).append(message)
+
+    def add_receive(self, receive: Receive) -> None:
+        """A receive is posted."""
+        receive.place = len(self.all)
+        self.all.append(receive)
+        self.posted.append(receive)
+
+    def cancel(self, operation: Operation) -> bool:
+        """Take a posted receive out. False if there is none."""
+        for receive in self.posted:
+            if receive.operation == operation:
+                self.posted.remove(receive)
+                return True
+        return False
+
+    def certain(self) -> Iterator[tuple[Receive, Message]]:
+        """The pairs that no choice decides, one after the other; each is taken before the next."""
+        found = True
+        while found:
+            found = False
+            for messages in self._waiting.values():
+                for message in messages:
+                    receive = self.first_fitting(message)
+                    if receive is not None and not receive.wild:
+                        yield receive, message
+                        found = True
+                        break  # the list is another one now
+
+    def first_fitting(self, message: Message) -> Receive | None:
+        """The posted receive that a message goes to, if no earlier one of its sender does."""
+        for receive in self.posted:
+            if receive.fits(message.source, message.tag):
+                return receive
+        return None
+
+    def candidates(self) -> dict[Receive, list[Message]]:
+        """What each receive from ANY_SOURCE may take now: of a sender the first that goes to it."""
+        found: dict[Receive, list[Message]] = {}
+        for messages in self._waiting.values():
+            seen = set()
+            for message in messages:
+                receive = self.first_fitting(message)
+                if receive is not None and receive.wild and receive not in seen:
+                    seen.add(receive)
+                    if receive.may_take(message):
+                        found.setdefault(receive, []).append(message)
+        return found
+
+    def take_message(self, receive: Receive, message: Message) -> None:
+        """A receive takes a message."""
+        receive.message, message.taken = message, receive
+        if receive in self.posted:
+            self.posted.remove(receive)
+        self._waiting[message.source].remove(message)
+
+    def tell_arrival(self, message: Message) -> None:
+        """The receiver hears of a message: what its sender sent before has arrived, too."""
+        for sent in self.channels[message.source]:
+            sent.known = True
+            if sent is message:
+                return
+
+    def unclaimed(self, source: int, tag: int) -> list[Message]:
+        """What a probe finds: of each sender the first that fits and goes to no posted receive."""
+        asked = Receive((self.rank, -1), source, tag, past=0, site="")
+        found = []
+        for messages in self._waiting.values():
+            for message in messages:
+                if asked.fits(message.source, message.tag) and self.first_fitting(message) is None:
+                    found.append(message)
+                    break
+        return found
+
+    def waiting(self) -> list[Message]:
+        """All that nothing has taken."""
+        return [message for messages in self._waiting.values() for message in messages]
+
+    def late(self, receive: Receive) -> list[Message]:
+        """What a receive could have taken had it come in time, of each other sender the first.
+
+        What a receive that was posted earlier has taken it could not have.
+        """
+        found = []
+        for source, messages in self.channels.items():
+            if receive.message is not None and source == receive.message.source:
+                continue
+            for message in messages:
+                earlier = message.taken is not None and message.taken.place < receive.place
+                if receive.fits(source, message.tag) and not earlier:
+                    if receive.may_take(message):
+                        found.append(message)
+                    break
+        return found
+
+    def before(self, receive: Receive, message: Message) -> Iterator[Receive]:
+        """Receives whose choice decides that a message is left for a receive.
+
+        Those posted before it that fit the message and took another, and those that took what its
+        sender had sent before and would have fitted.
+        """
+        for other in self.all[: receive.place]:
+            if other.fits(message.source, message.tag) and other.message is not None:
+                yield other
+        for sent in self.channels[message.source]:
+            if sent is message:
+                return
+            if sent.taken is not None and receive.fits(sent.source, sent.tag):
+                yield sent.taken

@@ -1,0 +1,66 @@
+"""The choices of an explored world: what was chosen, and what could have been instead."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from ompy.runtime.exploration.boxes import Operation
+
+Value = tuple[Any, ...]  # of a choice: FROM, DONE or NOTHING with what belongs to it
+FROM: Final = "from"  # the message that this operation sent
+DONE: Final = "done"  # this operation of the rank is complete
+NOTHING: Final = "nothing"  # the poll finds nothing
+MATCH: Final = "match"
+ANY: Final = "any"
+PROBE: Final = "probe"
+POLL: Final = "poll"
+
+
+class Event(NamedTuple):
+    """A choice that was made.
+
+    Attributes:
+        number: its bit in a past.
+        key: the operation that had it; the same in every world with the same past.
+        kind: MATCH, PROBE, ANY or POLL.
+        value: what was chosen.
+        past: numbers of the events that it depends on, a bit for each.
+        own: of these, what its operation depends on, whatever is chosen.
+        site: where the operation stands in the program.
+        offered: a poll could have found something.
+        outstanding: operations that could be complete instead (ANY, POLL).
+        sent: where the message was sent that was taken, if one was.
+        served: it is a request to this rank's part of a window.
+    """
+
+    number: int
+    key: Operation
+    kind: str
+    value: Value
+    past: int
+    own: int
+    site: str
+    offered: bool = False
+    outstanding: tuple[int, ...] = ()
+    sent: str = ""
+    served: bool = False
+
+
+class Race(NamedTuple):
+    """What an event could have been instead.
+
+    Attributes:
+        event: which.
+        value: instead of its own.
+        past: events that this depends on, a bit for each.
+        site: where what is chosen instead was sent; empty if it is no message.
+    """
+
+    event: Event
+    value: Value
+    past: int
+    site: str = ""
+
+
+class Diverged(Exception):
+    """The program did not do again what it had done in the same world."""

@@ -1,0 +1,574 @@
+"""What the ranks of an explored world have under way, and the choices that are open in it.
+
+A rank runs until it waits, polls or probes; the world then asks `match_certain` whom to let go on.
+When no rank can, the world is at a *fence*, and one of the open choices is made (`decide`): which
+sender's message a receive from ANY_SOURCE takes, which of several requests completes first, whether
+a poll finds something. What is chosen is an event; an event knows its past: the events without
+which it could not be. `races.py` says afterwards what each could have been instead.
+
+That choices wait for the fence is what ISP calls POE (Vakkalanka et al., CAV 2008); choices that
+become possible only later are found by races, as in dynamic partial-order reduction (Flanagan and
+Godefroid, POPL 2005). Pure: no clock, no network, no process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from ompy.runtime.exploration.boxes import Box, Message, Operation, Receive
+from ompy.runtime.exploration.events import (
+    ANY,
+    DONE,
+    FROM,
+    MATCH,
+    NOTHING,
+    POLL,
+    PROBE,
+    Diverged,
+    Event,
+    Value,
+)
+
+_ORDER: Final = {MATCH: 0, PROBE: 1, ANY: 2, POLL: 3}  # at a fence: who polls sees what can be seen
+News = tuple[Any, ...]
+
+
+class _Offer(NamedTuple):
+    """An open choice."""
+
+    key: Operation
+    kind: str
+    values: dict[Value, Any]
+
+
+class _Wait(NamedTuple):
+    """What a rank waits for.
+
+    Attributes:
+        kind: MATCH (of one operation, which is no choice), ANY, POLL, PROBE.
+        number: of the operation that waits.
+        wanted: numbers of operations, of which one suffices.
+        inner: operations of the library's own suffice, too.
+        box, probe: of a probe: where it looks, and for what.
+        takes: a probe takes its message out of matching.
+        waits: a probe that finds nothing goes on waiting.
+        site: where it stands.
+    """
+
+    kind: str
+    number: int
+    wanted: tuple[int, ...] = ()
+    inner: bool = False
+    box: tuple[int, int] = (0, 0)
+    probe: tuple[int, int] = (0, 0)
+    takes: bool = False
+    waits: bool = True
+    site: str = ""
+
+    @property
+    def polls(self) -> bool:
+        """It goes on whatever there is."""
+        return self.kind == POLL or not self.waits
+
+
+class _Completion(NamedTuple):
+    """Of an operation.
+
+    Attributes:
+        news: what its rank is told.
+        past: events that it depends on, a bit for each.
+        box, message: what it has received, and where.
+    """
+
+    news: News
+    past: int
+    box: Box | None
+    message: Message | None
+
+
+class _Rank:
+    """One rank, as the exchange knows it."""
+
+    def __init__(self) -> None:
+        self.past = 0
+        self.wait: _Wait | None = None
+        self.done: dict[int, _Completion] = {}  # of what is complete and it was not told of
+        self.inner: set[int] = set()  # its operations that are the library's own
+        self.served: set[int] = set()  # of these, such as are told whatever it waits for
+        self.open: set[int] = set()  # its operations that are not complete
+        self.nothings = 0  # polls in a row that could have found something
+        self.idle = 0  # polls in a row that could not
+
+
+class Exchange:
+    """Messages, receives and choices of one world.
+
+    Attributes:
+        events: the choices that were made, in their order.
+        script: what is chosen where.
+        polls: how often in a row a poll finds nothing although it could find something.
+        bounded: a poll had to find something because it had found nothing as often as it may.
+    """
+
+    def __init__(
+        self,
+        size: int,
+        script: Mapping[Operation, Value] | None = None,
+        *,
+        buffers: bool = True,
+        polls: int = 1,
+        unheeded: frozenset[int] = frozenset(),
+    ) -> None:
+        """Nothing is under way.
+
+        Args:
+            size: ranks.
+            script: what is chosen where.
+            buffers: a standard send is complete at once; else when it is matched.
+            polls: how often in a row a poll finds nothing although it could find something.
+            unheeded: tags for which the order of messages makes no difference to a program.
+        """
+        self._unheeded = unheeded
+        self.events: list[Event] = []
+        self._numbers = 0
+        self.script = dict(script or {})
+        self.bounded = False
+        self._buffers = buffers
+        self.polls = polls
+        self._ranks = [_Rank() for _ in range(size)]
+        self._boxes: dict[tuple[int, int], Box] = {}
+        self._changed: set[tuple[int, int]] = set()
+        self._finished: dict[Operation, int] = {}  # past of each completion
+        self._matches: dict[Operation, Event] = {}  # by which receives matched
+        self._asked: dict[Operation, tuple[Box, Receive]] = {}  # receives with a choice, and probes
+        self._news: dict[int, list[News]] = {}
+
+    # what ranks do
+
+    def add_rank(self) -> None:
+        """One that comes later."""
+        self._ranks.append(_Rank())
+
+    def send_message(
+        self,
+        sender: Operation,
+        to: tuple[int, int],
+        source: int,
+        tag: int,
+        data: bytes,
+        *,
+        synchronous: bool = False,
+        buffered: bool = False,
+        site: str = "",
+    ) -> bool:
+        """A rank sends.
+
+        Args:
+            sender: the rank and the number of the operation.
+            to: context id and rank in the job.
+            source: the sender's rank in the communicator.
+            tag: of the message; those below 0 are the library's own.
+            data: the message.
+            synchronous: it is complete only when it is matched, whatever the world's mode is.
+            buffered: it is complete at once, likewise.
+            site: where in the program.
+
+        Returns:
+            Whether it is complete.
+        """
+        rank, number = sender
+        waits = synchronous or not (self._buffers or buffered or tag < 0)
+        past = self._ranks[rank].past
+        made = Message(sender, source, tag, data, synchronous=waits, past=past, site=site)
+        self._box(to).add_message(made)
+        if waits:
+            self._begin(rank, number, inner=tag < 0)
+        return not waits
+
+    def post_receive(
+        self,
+        operation: Operation,
+        at: int,
+        source: int,
+        tag: int,
+        site: str = "",
+        *,
+        served: bool = False,
+    ) -> None:
+        """A rank posts a receive in the communicator with context id `at`.
+
+        Its completion is told only to who waits for it; a `served` one's to who waits for anything.
+        """
+        rank, number = operation
+        state, box = self._ranks[rank], self._box((at, rank))
+        made = Receive(operation, source, tag, past=state.past, site=site)
+        if made.wild and any(message.known for message in box.unclaimed(source, tag)):
+            made.event = self._new_number()
+            state.past |= 1 << made.event  # what the rank does from now on depends on the choice
+        box.add_receive(made)
+        self._begin(rank, number, inner=tag < -1 or served)
+        if served:
+            state.served.add(number)
+
+    def cancel(self, operation: Operation) -> bool:
+        """Cancel a receive, unless it is matched."""
+        rank, number = operation
+        if any(box.cancel(operation) for box in self._boxes.values() if box.rank == rank):
+            self._ranks[rank].open.discard(number)
+            return True
+        return False
+
+    def forget(self, at: int, rank: int) -> None:
+        """A rank has freed a communicator: what is left in it nobody will receive."""
+        self._boxes.pop((at, rank), None)
+
+    def await_operations(
+        self, operation: Operation, wanted: Sequence[int], *, inner: bool, site: str = ""
+    ) -> None:
+        """A rank waits until it is told that one of its operations is complete.
+
+        Args:
+            operation: this wait, as one of the rank's.
+            wanted: the operations.
+            inner: any of the library's own suffices, too.
+            site: where in the program.
+        """
+        rank, number = operation
+        kind = MATCH if len(wanted) == 1 and not inner else ANY
+        self._ranks[rank].wait = _Wait(kind, number, tuple(wanted), inner, site=site)
+
+    def poll_operations(self, operation: Operation, site: str = "") -> None:
+        """A rank looks whether anything is complete."""
+        rank, number = operation
+        state = self._ranks[rank]
+        wanted = tuple(sorted((state.open | state.done.keys()) - state.inner))
+        state.wait = _Wait(POLL, number, wanted, inner=True, site=site)
+
+    def probe_message(
+        self,
+        operation: Operation,
+        at: int,
+        source: int,
+        tag: int,
+        *,
+        takes: bool,
+        waits: bool,
+        site: str = "",
+    ) -> None:
+        """A rank looks for a message, or takes it out of matching, or waits until it can."""
+        rank, number = operation
+        asks = (source, tag)
+        self._ranks[rank].wait = _Wait(
+            PROBE, number, (), False, (at, rank), asks, takes, waits, site
+        )
+
+    def end_wait(self, rank: int) -> None:
+        """A rank waits no longer, or has ended."""
+        self._ranks[rank].wait = None
+
+    # what the world asks
+
+    def match_certain(self) -> list[int]:
+        """Match what no choice decides. Returns the ranks that can go on."""
+        while self._changed:
+            place = self._changed.pop()
+            box = self._boxes.get(place)
+            if box is not None:
+                for receive, message in box.certain():
+                    self._match(box, receive, message)
+        return [rank for rank, state in enumerate(self._ranks) if self._serve(rank, state)]
+
+    def news(self, rank: int) -> list[News]:
+        """What the rank is told now."""
+        return self._news.pop(rank, [])
+
+    def waits(self, rank: int) -> bool:
+        """Whether a rank waits for something of the exchange."""
+        return self._ranks[rank].wait is not None
+
+    def idle_polls(self) -> int:
+        """How often those that poll have found nothing since anything happened, the least."""
+        polling = [state.idle for state in self._ranks if state.wait and state.wait.polls]
+        return min(polling, default=0)
+
+    def decide(self) -> bool:
+        """Make one of the open choices, as the script has it. False if none is open."""
+        offers = self.offers()
+        for offer in offers:
+            value = self.script.get(offer.key)
+            if value is not None and value in offer.values:
+                self._choose(offer, value)
+                return True
+        for offer in offers:
+            if offer.key not in self.script:
+                self._choose(offer, next(iter(offer.values)))
+                return True
+        if offers:
+            missing = ", ".join(f"{one.key}: {self.script[one.key]}" for one in offers)
+            raise Diverged(f"what was to be chosen cannot be: {missing}")
+        return False
+
+    def offers(self) -> list[_Offer]:
+        """The open choices, in the order in which they are made."""
+        found = [
+            _Offer(
+                receive.operation, MATCH, {(FROM, *one.sender): (box, receive, one) for one in of}
+            )
+            for box in self._boxes.values()
+            for receive, of in box.candidates().items()
+        ]
+        for rank, state in enumerate(self._ranks):
+            if state.wait is not None and state.wait.kind != MATCH:
+                values = self._values(state, state.wait)
+                if values:
+                    found.append(_Offer((rank, state.wait.number), state.wait.kind, values))
+        return sorted(found, key=self._turn)
+
+    def _turn(self, offer: _Offer) -> tuple[Any, ...]:
+        """Its place at a fence: of polls that find nothing, whose last was the longest ago."""
+        nothing = next(iter(offer.values)) == (NOTHING,)
+        return _ORDER[offer.kind], nothing, self._ranks[offer.key[0]].idle, offer.key
+
+    def asked(self, key: Operation) -> tuple[Box, Receive]:
+        """What a receive or a probe with a choice has asked for, and where."""
+        return self._asked[key]
+
+    def past_of_completion(self, operation: Operation) -> int | None:
+        """The events that it depends on; None if the operation was never complete."""
+        return self._finished.get(operation)
+
+    def heeds(self, tag: int) -> bool:
+        """Whether the order of messages with this tag makes a difference."""
+        return tag not in self._unheeded
+
+    def unmatched(self) -> dict[int, list[Message]]:
+        """Messages that nothing has taken, by the rank that they were sent to."""
+        found: dict[int, list[Message]] = {}
+        for box in self._boxes.values():
+            for message in box.waiting():
+                found.setdefault(box.rank, []).append(message)
+        return found
+
+    def fill_in(self, said: Mapping[int, dict[str, Any]]) -> None:
+        """Say of ranks what they cannot say themselves: what was sent, and what nothing took.
+
+        Args:
+            said: how ranks stand, as `standing.py` has it; those that wait are filled in.
+        """
+        for rank, standing in said.items():
+            if standing.get("live"):
+                continue
+            standing["sent"] = {comm: [] for comm in standing["begun"]}
+            standing["received"] = {comm: [] for comm in standing["begun"]}
+            standing["unmatched"] = []
+            for (context, to), box in self._boxes.items():
+                for messages in box.channels.values():
+                    sender = messages[0].sender[0]
+                    if rank == sender:
+                        told = standing["sent"].setdefault(str(context), [])
+                        told.append([to, len(messages)])
+                    if rank == to:
+                        told = standing["received"].setdefault(str(context), [])
+                        told.append([sender, len(messages)])
+                        standing["unmatched"] += [
+                            [context, sender, number, one.tag, len(one.data)]
+                            for number, one in enumerate(messages, 1)
+                            if one.taken is None
+                        ]
+
+    # how it is done
+
+    def _box(self, place: tuple[int, int]) -> Box:
+        found = self._boxes.get(place)
+        if found is None:
+            found = self._boxes[place] = Box(place[1])
+        self._changed.add(place)
+        return found
+
+    def _begin(self, rank: int, number: int, *, inner: bool) -> None:
+        state = self._ranks[rank]
+        state.open.add(number)
+        if inner:
+            state.inner.add(number)
+
+    def _new_number(self) -> int:
+        self._numbers += 1
+        return self._numbers - 1
+
+    def _match(self, box: Box, receive: Receive, message: Message, event: int = 0) -> None:
+        """A receive takes a message; both may be complete by that, and by an event's bit."""
+        past = self.past_of(box, receive, message) | event
+        box.take_message(receive, message)
+        what = (DONE, receive.operation[1], message.source, message.tag, message.data)
+        self._finish(receive.operation, _Completion(what, past, box, message))
+        self._finish_send(message, past)
+
+    def _finish_send(self, message: Message, past: int) -> None:
+        if message.synchronous:
+            what = (DONE, message.sender[1], message.source, message.tag, None)
+            self._finish(message.sender, _Completion(what, past, None, None))
+
+    def past_of(self, box: Box, receive: Receive, message: Message) -> int:
+        """The events without which these two would not meet."""
+        past = receive.past | message.past
+        for other in box.before(receive, message):
+            event = self._matches.get(other.operation)
+            if event is not None:
+                past |= 1 << event.number | event.past
+        return past
+
+    def _finish(self, operation: Operation, completion: _Completion) -> None:
+        rank, number = operation
+        state = self._ranks[rank]
+        state.open.discard(number)
+        state.done[number] = completion
+        self._finished[operation] = completion.past
+
+    def _serve(self, rank: int, state: _Rank) -> bool:
+        """Tell a rank of what it waits for and has no choice of. Whether it can go on."""
+        wait = state.wait
+        if wait is None:
+            return False
+        mine = {*(state.inner if wait.inner else state.served)}
+        if wait.kind == MATCH:
+            mine.add(wait.wanted[0])
+        told = [number for number in sorted(state.done) if number in mine]
+        for number in told:
+            self._tell(rank, state, number)
+        if told and wait.kind != POLL:
+            state.wait = None
+        return bool(told) and wait.kind != POLL
+
+    def _tell(self, rank: int, state: _Rank, number: int) -> None:
+        what, past, box, message = state.done.pop(number)
+        state.past |= past
+        if box is not None and message is not None:
+            box.tell_arrival(message)
+        state.inner.discard(number)
+        state.served.discard(number)
+        state.nothings = state.idle = 0
+        self._news.setdefault(rank, []).append(what)
+
+    def _values(self, state: _Rank, wait: _Wait) -> dict[Value, Any]:
+        """What can be chosen for a rank that waits, the likely first."""
+        if wait.kind == PROBE:
+            box = self._boxes.get(wait.box)
+            here = box.unclaimed(*wait.probe) if box is not None else []
+            values: dict[Value, Any] = {(FROM, *one.sender): one for one in here}
+            if wait.waits or any(one.known for one in here):
+                return values
+        else:
+            values = {(DONE, one): one for one in wait.wanted if one in state.done}
+            if wait.kind == ANY:
+                return values
+        may = not values or state.nothings < self.polls
+        self.bounded |= not may
+        return values | ({(NOTHING,): None} if may else {})
+
+    def _choose(self, offer: _Offer, value: Value) -> None:
+        chosen = offer.values[value]
+        if offer.kind == MATCH:
+            self._choose_message(offer.key, value, *chosen)
+            return
+        rank, _ = offer.key
+        state = self._ranks[rank]
+        wait, state.wait = state.wait, None
+        assert wait is not None, "it has a choice because it waits"
+        if offer.kind == PROBE:
+            self._choose_probe(offer, wait, value)
+        else:
+            self._choose_operation(offer, wait, value)
+
+    def _choose_probe(self, offer: _Offer, wait: _Wait, value: Value) -> None:
+        """What a probe finds."""
+        rank, number = offer.key
+        state, box = self._ranks[rank], self._box(wait.box)
+        asked = Receive(offer.key, *wait.probe, past=state.past, site=wait.site)
+        asked.place = len(box.all)
+        self._asked[offer.key] = (box, asked)
+        past, sent = state.past, ""
+        here = [one for one in offer.values.values() if one is not None]
+        offered = not wait.waits and bool(here) and not any(one.known for one in here)
+        message: Message | None = offer.values[value]
+        if message is None:
+            self._count_nothing(state, offered=bool(here))
+            self._news.setdefault(rank, []).append((NOTHING, number))
+        else:
+            asked.message = message
+            past, sent = past | message.past, message.site
+        event = Event(
+            self._new_number(),
+            offer.key,
+            PROBE,
+            value,
+            past,
+            asked.past,
+            wait.site,
+            offered,
+            (),
+            sent,
+        )
+        self._enter(state, event)
+        if message is not None:
+            self._find(box, asked, message, event, takes=wait.takes)
+
+    def _choose_operation(self, offer: _Offer, wait: _Wait, value: Value) -> None:
+        """Which operation is complete first, or that none is."""
+        rank, _ = offer.key
+        state = self._ranks[rank]
+        past = own = state.past
+        some = any(one != (NOTHING,) for one in offer.values)
+        if value == (NOTHING,):
+            self._count_nothing(state, offered=some)
+        else:
+            past |= state.done[value[1]].past
+            self._tell(rank, state, value[1])
+        if wait.wanted:  # else there is nothing that it could ever have found
+            offered = some and offer.kind == POLL
+            number, of = self._new_number(), wait.wanted
+            event = Event(number, offer.key, offer.kind, value, past, own, wait.site, offered, of)
+            self._enter(state, event)
+
+    def _count_nothing(self, state: _Rank, *, offered: bool) -> None:
+        state.nothings += offered
+        state.idle += not offered
+
+    def _enter(self, state: _Rank, event: Event) -> None:
+        """An event that its rank knows of."""
+        state.past |= event.past | 1 << event.number
+        self.events.append(event)
+
+    def _choose_message(
+        self, key: Operation, value: Value, box: Box, receive: Receive, message: Message
+    ) -> None:
+        number = receive.event if receive.event >= 0 else self._new_number()
+        past = self.past_of(box, receive, message)
+        site, sent = receive.site, message.site
+        served = key[1] in self._ranks[key[0]].served
+        own = receive.past
+        event = Event(number, key, MATCH, value, past, own, site, sent=sent, served=served)
+        self.events.append(event)
+        self._matches[key] = event
+        self._asked[key] = (box, receive)
+        self._match(box, receive, message, 1 << number)
+        for place, other in self._boxes.items():
+            if other is box:
+                self._changed.add(place)
+
+    def _find(
+        self, box: Box, probe: Receive, message: Message, event: Event, *, takes: bool
+    ) -> None:
+        """A probe finds a message, and may take it."""
+        rank, number = probe.operation
+        what: News = (FROM, number, message.source, message.tag, len(message.data))
+        box.tell_arrival(message)
+        if takes:
+            self._matches[probe.operation] = event
+            box.all.append(probe)
+            box.take_message(probe, message)
+            self._finish_send(message, event.past | 1 << event.number)
+            what = (*what, message.data)
+        state = self._ranks[rank]
+        state.nothings = state.idle = 0
+        self._news.setdefault(rank, []).append(what)

@@ -1,0 +1,81 @@
+"""What the choices of a world could have been instead, as that world has shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ompy.data.constants import ANY_SOURCE
+from ompy.runtime.exploration.events import (
+    DONE,
+    FROM,
+    MATCH,
+    NOTHING,
+    POLL,
+    PROBE,
+    Event,
+    Race,
+)
+from ompy.runtime.exploration.exchange import Exchange
+
+
+def find_races(exchange: Exchange) -> list[Race]:
+    """Those of a world that has ended."""
+    return list(_Races(exchange).find_all())
+
+
+class _Races:
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+        self._events = exchange.events
+        self._by_number = {event.number: event for event in self._events}
+
+    def find_all(self) -> Iterator[Race]:
+        for place, event in enumerate(self._events):
+            if event.kind in {MATCH, PROBE}:
+                yield from self._other_messages(event)
+            else:
+                yield from self._other_operations(event)
+            if event.offered and event.value != (NOTHING,) and self._may_be_nothing(place):
+                yield Race(event, (NOTHING,), self._closed(event.own))
+
+    def _closed(self, past: int) -> int:
+        """A past, and what its events depend on."""
+        left, found = past, 0
+        while left:
+            number = left.bit_length() - 1
+            found |= 1 << number
+            event = self._by_number.get(number)
+            left = (left | event.past if event is not None else left) & ~found
+        return found
+
+    def _other_messages(self, event: Event) -> Iterator[Race]:
+        """Messages that a receive or a probe would have taken, had they been there."""
+        box, receive = self._exchange.asked(event.key)
+        if receive.source != ANY_SOURCE and event.value != (NOTHING,):
+            return
+        if not self._exchange.heeds(receive.tag):
+            return
+        for message in box.late(receive):
+            past = self._closed(self._exchange.past_of(box, receive, message))
+            if not past >> event.number & 1:
+                yield Race(event, (FROM, *message.sender), past, message.site)
+
+    def _other_operations(self, event: Event) -> Iterator[Race]:
+        """Operations that could have been complete instead."""
+        for one in event.outstanding:
+            past = self._exchange.past_of_completion((event.key[0], one))
+            if past is None or (DONE, one) == event.value:
+                continue
+            past = self._closed(past | event.own)
+            if not past >> event.number & 1:
+                yield Race(event, (DONE, one), past)
+
+    def _may_be_nothing(self, place: int) -> bool:
+        """Whether a poll that found something may have found nothing, within the bound."""
+        rank, before = self._events[place].key[0], 0
+        for event in reversed(self._events[:place]):
+            if event.key[0] == rank and event.kind in {POLL, PROBE}:
+                if event.value != (NOTHING,):
+                    break
+                before += event.offered
+        return before < self._exchange.polls

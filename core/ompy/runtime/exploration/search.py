@@ -1,0 +1,170 @@
+"""Which world to try next, so that every schedule comes up and few come up twice.
+
+A world is told by a *constraint*: what is chosen at some of its choices. The first has none. Each
+world that was run says what its events could have been instead (`exchange.races`); each of these
+becomes a constraint: all that stood before the event, and what the other value needs. So the
+schedules below a constraint are split by the first event at which they differ from the world that
+was run with it. Depth first: whatever is below a constraint is done before what is beside it, and
+what a constraint that is done already has covered is not tried again.
+
+Pure. Source: the races and their reversal as in dynamic partial-order reduction (Flanagan and
+Godefroid, POPL 2005); that a constraint holds what the reversed event depends on, as the wake-up
+trees of optimal DPOR (Abdulla et al., POPL 2014) do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from ompy.runtime.exploration.boxes import Operation
+from ompy.runtime.exploration.events import Event, Race, Value
+
+Constraint = dict[Operation, Value]
+
+
+class Schedule(NamedTuple):
+    """What a world that was run has shown.
+
+    Attributes:
+        events: the choices, in their order.
+        races: what they could have been instead.
+    """
+
+    events: Sequence[Event]
+    races: Sequence[Race]
+
+    def past(self, bits: int) -> Constraint:
+        """The events of a past that is closed, and what was chosen there."""
+        return {event.key: event.value for event in self.events if bits >> event.number & 1}
+
+
+class Node:
+    """A constraint, and what is known of the schedules below it.
+
+    Attributes:
+        constraint: what is chosen.
+        parent: the node that it splits; None for the first.
+    """
+
+    def __init__(self, constraint: Constraint, parent: Node | None) -> None:
+        self.constraint = constraint
+        self.parent = parent
+        self.values: Constraint = {}  # what was chosen in the world that was run with it
+        self.order: dict[Operation, int] = {}  # the place of each of these
+        self.left = 1  # itself and nodes below it that are not done
+        self.done: list[Constraint] = []  # below it
+        self.tried: dict[Operation, list[Constraint]] = {}  # by where they differ from its world
+
+    def prefix(self, key: Operation) -> Constraint:
+        """What stood before a choice in its world."""
+        end = self.order[key]
+        return {one: self.values[one] for one, place in self.order.items() if place < end}
+
+
+def covers(one: Mapping[Operation, Value], other: Mapping[Operation, Value]) -> bool:
+    """Whether all schedules with the other constraint are schedules with this one."""
+    return len(one) <= len(other) and one.items() <= other.items()
+
+
+class Search:
+    """The worlds of one program, until none is left.
+
+    Attributes:
+        worlds: how many were run.
+    """
+
+    def __init__(self) -> None:
+        self.worlds = 0
+        self._seen: set[frozenset[tuple[Operation, Value]]] = set()
+        self._root = Node({}, None)
+        self._left = [self._root]
+
+    @property
+    def schedules(self) -> int:
+        """How many different ones the worlds were."""
+        return len(self._seen)
+
+    @property
+    def left(self) -> int:
+        """How many worlds are known that were not run."""
+        return len(self._left)
+
+    def take_node(self) -> Node | None:
+        """A world to be run; None if none can be said now: others are under way, or all are done.
+
+        Each has to be given back by `report_world`.
+        """
+        while self._left:
+            node = self._left.pop()
+            if not self._is_covered(node):
+                return node
+            _end(node)
+        return None
+
+    def report_world(self, node: Node, schedule: Schedule) -> bool:
+        """A world that was taken has been run. Returns whether its schedule is a new one."""
+        self.worlds += 1
+        events = schedule.events
+        node.values = {event.key: event.value for event in events}
+        node.order = {event.key: place for place, event in enumerate(events)}
+        seen = frozenset(node.values.items())
+        new = seen not in self._seen
+        if new:
+            self._seen.add(seen)
+            # the last on top: it shares most with this world
+            for race in sorted(schedule.races, key=lambda one: node.order[one.event.key]):
+                self._split(node, schedule, race)
+        _end(node)
+        return new
+
+    def _split(self, node: Node, schedule: Schedule, race: Race) -> None:
+        key = race.event.key
+        above: Node = node
+        while key in above.constraint:
+            assert above.parent is not None, "the first has no constraint"
+            above = above.parent
+        if above.values.get(key) == race.value:
+            return  # its own world has that
+        chosen = {**schedule.past(race.past), key: race.value}
+        made = self._joined(above, key, chosen)
+        if made is None:  # too different from that world: what it needs, and no more
+            above, made = self._root, chosen
+        tried = above.tried.setdefault(key, [])
+        if any(covers(one, made) for one in tried):
+            return
+        tried.append(made)
+        below = Node(made, above)
+        over: Node | None = above
+        while over is not None:
+            over.left += 1
+            over = over.parent
+        self._left.insert(0 if made is chosen else len(self._left), below)
+
+    def _joined(self, above: Node, key: Operation, chosen: Constraint) -> Constraint | None:
+        """A constraint below a node: what stood before in its world as well. None: impossible."""
+        if key not in above.order:
+            return None
+        made = {**above.constraint, **above.prefix(key)}
+        if any(made.get(one, value) != value for one, value in chosen.items()):
+            return None
+        return {**made, **chosen}
+
+    def _is_covered(self, node: Node) -> bool:
+        above = node.parent
+        while above is not None:
+            if any(covers(one, node.constraint) for one in above.done):
+                return True
+            above = above.parent
+        return False
+
+
+def _end(node: Node) -> None:
+    """A node is done, and by that perhaps those above it."""
+    over: Node | None = node
+    while over is not None:
+        over.left -= 1
+        if not over.left and over.parent is not None:
+            over.parent.done.append(over.constraint)
+            over.done.clear()
+        over = over.parent

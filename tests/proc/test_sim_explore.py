@@ -1,0 +1,218 @@
+"""`ompy sim --explore`: every schedule of a real program; `--schedule`: one of them again."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SIM = [sys.executable, "-m", "ompy.cli.main", "sim"]
+PATIENCE = 200.0  # s; far beyond what anything here takes, beside many others too
+pytestmark = pytest.mark.proc
+HEAD = "from mpi4py import MPI\ncomm = MPI.COMM_WORLD\n"
+
+RACE = """
+if comm.rank == 0:
+    first = comm.recv(source=MPI.ANY_SOURCE)
+    comm.recv(source=1)
+    if first == 1:
+        comm.recv(source=2)
+else:
+    comm.send(comm.rank, dest=0)
+"""
+BOTH_SEND = """
+comm.send(b"x", dest=1 - comm.rank)
+comm.recv(source=1 - comm.rank)
+"""
+MASTER = """
+status = MPI.Status()
+if comm.rank == 0:
+    left, got = list(range(4)), []
+    for worker in range(1, comm.size):
+        comm.send(left.pop(), dest=worker)
+    while len(got) < 4:
+        got.append(comm.recv(source=MPI.ANY_SOURCE, status=status))
+        comm.send(left.pop() if left else None, dest=status.source)
+    assert sorted(got) == [0, 1, 4, 9], got
+else:
+    while (task := comm.recv(source=0)) is not None:
+        comm.send(task * task, dest=0)
+"""
+FIRST_OF_TWO = """
+if comm.rank == 0:
+    requests = [comm.irecv(source=1), comm.irecv(source=2)]
+    place, _ = MPI.Request.waitany(requests)
+    MPI.Request.waitall([requests[1 - place]])
+    assert place == 0
+else:
+    comm.send(comm.rank, dest=0)
+"""
+POLLS = """
+if comm.rank == 0:
+    polls = 0
+    while not comm.iprobe(source=1):
+        polls += 1
+    comm.recv(source=1)
+    comm.send(polls, dest=1)
+else:
+    comm.send("x", dest=0)
+    assert comm.recv(source=0) == 0
+"""
+LOST_UPDATE = """
+window = MPI.Win.Allocate(8, 8, comm=comm)
+memory = window.tomemory().cast("q")
+memory[0] = 0
+comm.Barrier()
+if comm.rank:
+    value = memoryview(bytearray(8)).cast("q")
+    window.Lock(0)
+    window.Get(value, 0)
+    window.Unlock(0)
+    value[0] += 1
+    window.Lock(0)
+    window.Put(value, 0)
+    window.Unlock(0)
+comm.Barrier()
+if comm.rank == 0:
+    window.Lock(0)
+    found = memory[0]
+    window.Unlock(0)
+    assert found == comm.size - 1, found
+window.Free()
+"""
+THREADS = """
+import threading
+ended = threading.Event()
+threading.Thread(target=ended.wait).start()
+if comm.rank:
+    comm.send(1, dest=0)
+else:
+    for _ in range(1, comm.size):
+        comm.recv(source=MPI.ANY_SOURCE)
+ended.set()
+"""
+COLLECTIVES = """
+assert comm.allreduce(comm.rank) == sum(range(comm.size))
+assert comm.bcast(comm.rank, root=1) == 1
+assert comm.alltoall([comm.rank] * comm.size) == list(range(comm.size))
+request = comm.Ibarrier()
+request.Wait()
+part = comm.Split(comm.rank % 2)
+part.allgather(1)
+part.Free()
+"""
+
+
+def sim(folder: Path, program: str, *words: str) -> subprocess.CompletedProcess[str]:
+    (folder / "program.py").write_text(HEAD + program)
+    command = [*SIM, *words, "program.py"]
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=PATIENCE, cwd=folder, check=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("program", "ranks", "schedules"),
+    [(COLLECTIVES, 4, 1), (MASTER, 3, 8), (FIRST_OF_TWO.replace("== 0\nelse", ">= 0\nelse"), 3, 2)],
+    ids=["collectives", "master", "first of two"],
+)
+def test_what_always_ends_well_is_proven(
+    tmp_path: Path, program: str, ranks: int, schedules: int
+) -> None:
+    done = sim(tmp_path, program, "--explore", "-n", str(ranks))
+    assert done.returncode == 0, done.stderr
+    said = f"{schedules} schedule{'s' if schedules > 1 else ''}, 2 modes of buffering"
+    assert said in done.stderr
+    assert f"proven for -n {ranks} and this input" in done.stderr
+    assert not (tmp_path / "sim-failures").exists()
+
+
+@pytest.mark.parametrize(
+    ("program", "ranks", "code", "says"),
+    [
+        (RACE, 3, 4, "rank 0 at program.py:5 takes the message that rank"),
+        (FIRST_OF_TWO, 3, 1, "rank 0 at program.py:6 is told first of its operation 2"),
+        (POLLS, 2, 1, "rank 0 at program.py:6 finds nothing yet"),
+        (LOST_UPDATE, 3, 1, "rank 0's part of a window serves what rank"),
+    ],
+    ids=["race", "first of two", "polls", "lost update"],
+)
+def test_a_schedule_that_fails(
+    tmp_path: Path, program: str, ranks: int, code: int, says: str
+) -> None:
+    words = ["-n", str(ranks)]
+    done = sim(tmp_path, program, "--explore", *words)
+    assert done.returncode == code, done.stderr
+    assert says in done.stderr
+    assert "it ends well" in done.stderr
+    path = "sim-failures/program-schedule.json"
+    (choice,) = json.loads((tmp_path / path).read_text())["choices"]
+    assert choice["says"] in done.stderr
+    again = sim(tmp_path, program, "--schedule", path, *words)
+    assert again.returncode == code, again.stderr
+    saved = json.loads((tmp_path / path).read_text())
+    (tmp_path / "other.json").write_text(json.dumps({**saved, "choices": []}))
+    assert sim(tmp_path, program, "--schedule", "other.json", *words).returncode == 0
+
+
+def test_sends_that_buffer_hide_a_deadlock(tmp_path: Path) -> None:
+    done = sim(tmp_path, BOTH_SEND, "--explore", "-n", "2")
+    assert done.returncode == 4, done.stderr
+    assert "deadlock with standard sends that wait" in done.stderr
+    assert "every schedule ends well where standard sends buffer" in done.stderr
+    assert "can never go on; each waits for the next: 0 -> 1 -> 0" in done.stderr
+
+
+def test_bounds_are_said(tmp_path: Path) -> None:
+    done = sim(tmp_path, MASTER, "--explore", "-n", "4", "--worlds", "3")
+    assert done.returncode == 0, done.stderr
+    assert "not proven: 6 worlds all ended well, at least " in done.stderr
+    done = sim(tmp_path, POLLS.replace("== 0\n", ">= 0\n"), "--explore", "--polls", "2")
+    assert "3 schedules" in done.stderr
+    assert "finds nothing at most 2 times in a row (--polls)" in done.stderr
+
+
+def test_what_cannot_be_explored_is_said(tmp_path: Path) -> None:
+    done = sim(tmp_path, THREADS, "--explore", "-n", "3")
+    assert done.returncode == 1
+    assert "a rank has more than one thread" in done.stderr
+    done = sim(tmp_path, "while not comm.iprobe():\n    pass\n", "--explore")
+    assert done.returncode == 5
+    assert "polls without end" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--explore", "--fault", "lossy"], "--fault has no meaning with --explore"),
+        (["--explore", "--mca", "btl", "self,tcp"], "--mca btl self,tcp: --explore has a PML"),
+        (["--schedule", "none.json"], "--schedule none.json: "),
+        (["--schedule", "program.py"], "--schedule program.py: "),
+        (["--schedule", "odd.json"], "can be chosen nowhere"),
+        (["--schedule", "of3.json"], "it is of 3 ranks: run it with that -n"),
+    ],
+)
+def test_bad_input(tmp_path: Path, words: list[str], says: str) -> None:
+    odd = {"rank": 0, "operation": 1, "value": ["sideways"]}
+    whole = {"ranks": 2, "buffers": True, "polls": 1, "choices": [odd]}
+    (tmp_path / "odd.json").write_text(json.dumps(whole))
+    (tmp_path / "of3.json").write_text(json.dumps({**whole, "ranks": 3, "choices": []}))
+    done = sim(tmp_path, BOTH_SEND, *words)
+    assert done.returncode == 2, done.stderr
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_schedule_of_another_program_is_said(tmp_path: Path) -> None:
+    odd = {"rank": 0, "operation": 2, "value": ["from", 1, 77]}
+    whole = {"ranks": 3, "buffers": True, "polls": 1, "choices": [odd]}
+    (tmp_path / "other.json").write_text(json.dumps(whole))
+    program = RACE.replace("if comm.rank == 0:", "if comm.rank == 0:\n    comm.send(0, dest=0)")
+    done = sim(tmp_path, program, "--schedule", "other.json", "-n", "3")
+    assert done.returncode != 0
+    assert "what was to be chosen cannot be" in done.stderr
+    assert "Traceback" not in done.stderr
