@@ -105,6 +105,7 @@ def test_sigusr1_gives_the_autopsy_and_the_job_goes_on(launch, tmp_path):
     job = start(launch, "--autopsy", path)
     for _ in range(2):
         asked_until(job, SAYS)
+    time.sleep(3)  # what was asked for last is written, too
     assert json.loads(path.read_text())["why"] == "signal"
     assert job.process.poll() is None
     job.signal(signal.SIGTERM)
@@ -207,5 +208,6 @@ def test_thread_soup(launch, seed):
     assert time.monotonic() - began < 60
     assert result.code == 130
     text = "\n".join(bounded(result.err))
-    for rank in range(3):
-        assert re.search(rf"\brank {rank} |ranks [0-9, -]*", text), text
+    told = {int(one) for one in re.findall(r"\branks? (\d+)", text)}
+    spans = [range(int(a), int(b) + 1) for a, b in re.findall(r"(\d+)-(\d+)", text)]
+    assert {0, 1, 2} <= told.union(*spans), text

@@ -90,6 +90,8 @@ def brought_to(phase: JobPhase) -> JobMachine:
     """A job in a phase, by what leads there."""
     made = machine()
     if phase is JobPhase.ASKING:
+        made.handle(word(0, Kind.STARTED, rank=0, pid=7), 0.0)
+        made.handle(word(0, Kind.STAGE, rank=0, stage="initialized"), 0.0)
         made.handle(Event(Seen.TIME), 60.0)
     elif phase is JobPhase.ENDING:
         made.handle(Event(Seen.TOLD_TO_END, signal.SIGTERM), 0.0)
