@@ -91,7 +91,8 @@ def _of_rank(waits: Waits, ranks: list[int], said: Mapping[int, Said]) -> list[s
     is_at = "is" if len(ranks) == 1 else "are"
     lines = [f"  {ranks_in_words(ranks)} {is_at} at {line_text(waits.place)}"]
     for place, need in enumerate(waits.needs[:NEEDS_SHOWN]):
-        begin = "or " if place else _BEGIN.get(need["what"], "waiting for ")
+        pending = need["what"] == PENDING
+        begin = "or " if place and not pending else _BEGIN.get(need["what"], "waiting for ")
         lines.append(f"    {begin}{need['text']}{_missing(said, need)}")
     if len(waits.needs) > NEEDS_SHOWN:
         lines.append(f"    or {len(waits.needs) - NEEDS_SHOWN} more")

@@ -32,6 +32,7 @@ AT_ERRORS: Final = 8  # entries; arbitrary: those behind an error are mostly the
 AT_AUTOPSIES: Final = 8  # entries; arbitrary: as at errors
 # errors of messages, behind which there is a story; others have it in their own text
 _WITH_STORY: Final = frozenset({ERR_OTHER, ERR_INTERN, ERR_PROC_FAILED, ERR_TRUNCATE})
+PENDING_SHOWN: Final = 8  # operations; arbitrary: reports are bounded
 LINE_SHOWN: Final = 160  # letters of a line of the program; arbitrary: reports are bounded
 FRAMES: Final = 32  # of a thread; arbitrary: the innermost say where it is
 THREADS: Final = 16  # arbitrary: who has more is told of these
@@ -122,6 +123,7 @@ def place_in_world(process: RankProcess, frame: FrameType | None) -> dict[str, A
         "waits": waits,
         "at": place_of_program(frame),
         "begun": {str(comm): number for comm, number in _begun(process).items()},
+        "pending": _pending(process),
         "recent": _recent(process, AT_AUTOPSIES),
     }
 
@@ -134,8 +136,9 @@ def more_of(process: RankProcess, frame: FrameType | None, *, own_signal: bool =
     Its fields: `asleep`, s since the program's main thread sleeps in a call, if that is long;
     `queues`, what the PML has counted; `messages` and `bytes`, pairs of a rank and how many it was
     sent; `threads`, pairs of a name and frames (file, line, function), the innermost first; `at`,
-    the line as `place_of_program` has it; `begun`, by context id the number of the last collective
-    call; `recent`, lines of the flight recorder; `own_signal`, as given: SIGUSR1 is the program's.
+    the line as `place_of_program` has it; `pending`, lines of what is not complete; `begun`, by
+    context id the number of the last collective call; `recent`, lines of the flight recorder;
+    `own_signal`, as given: SIGUSR1 is the program's.
     """
     import json
 
@@ -151,12 +154,20 @@ def _counted(process: RankProcess, frame: FrameType | None) -> dict[str, Any]:
     return {
         "asleep": _asleep(process),
         "begun": _begun(process),
+        "pending": _pending(process),
         "recent": _recent(process, AT_AUTOPSIES),
         "queues": process.pml.counted(),
         "messages": list(process.pml.messages_to().items()),
         "bytes": _bytes_to(process),
         "threads": _threads(frame),
     }
+
+
+def _pending(process: RankProcess) -> list[str]:
+    """What is not complete, of MPI and beside it."""
+    if process.finalized:
+        return []
+    return [*process.pml.waiting(), *process.others_waiting()][:PENDING_SHOWN]
 
 
 def _begun(process: RankProcess) -> dict[int, int]:

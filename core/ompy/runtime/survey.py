@@ -68,14 +68,19 @@ def _waits(rank: int, survey: Survey, facts: Mapping[int, Said]) -> Waits:
     where = survey.where.get(rank, {})
     sleeps = facts[rank]["waits"]
     if not sleeps:
-        waits = where.get("waits", "")
-        needs = ({**UNKNOWN, "what": PENDING, "text": waits},) if waits else ()
-        return Waits(rank, where.get("at", {}), needs, ())
+        return Waits(rank, where.get("at", {}), _pending(where), ())
     found: list[Need] = []
     for sleep in sleeps:
-        found += [UNKNOWN] if sleep["needs"] is None else sleep["needs"]
+        known = sleep["needs"]
+        found += (_pending(where) or [UNKNOWN]) if known is None else known
     awaited = dict.fromkeys(other for need in found for other in _awaited(need, facts))
     return Waits(rank, sleeps[0]["at"], tuple(found), tuple(awaited))
+
+
+def _pending(where: Mapping[str, Any]) -> tuple[Need, ...]:
+    """What a rank has begun that is not complete, as it says; nothing is concluded from it."""
+    lines = where.get("pending") or [line for line in (where.get("waits", ""),) if line]
+    return tuple({**UNKNOWN, "what": PENDING, "text": line} for line in lines)
 
 
 def _awaited(need: Need, facts: Mapping[int, Said]) -> Iterable[int]:

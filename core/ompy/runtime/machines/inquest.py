@@ -51,7 +51,7 @@ class Inquest:
         self._where: dict[int, Mapping[str, Any]] = {}
         self._said: dict[int, Mapping[str, Any]] = {}
 
-    def ask(self, tell: Tell) -> list[Act]:
+    def ask_all(self, tell: Tell) -> list[Act]:
         """What the agents are told."""
         if not self._wanted:
             return []
@@ -59,7 +59,7 @@ class Inquest:
         return [*tell(Kind.REPORT, {}), *tell(Kind.STAND, told)]
 
     @property
-    def complete(self) -> bool:
+    def is_over(self) -> bool:
         """Whether nobody is waited for."""
         return not self._wanted and not self._sleeping
 
@@ -129,31 +129,31 @@ class Inquests:
         """When nobody is waited for any longer, s; None: nobody is asked."""
         return self._now.due if self._now is not None else None
 
-    def begin(self, why: str, wanted: frozenset[int], now: float) -> list[Act]:
+    def begin_inquest(self, why: str, wanted: frozenset[int], now: float) -> list[Act]:
         """Ask; whoever asks meanwhile for another reason gets the same answers."""
         if self._now is not None:
             self._now.why = why
             return []
         self._now = Inquest(why, wanted, next(self.numbers), now + PATIENCE)
-        return self._now.ask(self._tell)
+        return self._now.ask_all(self._tell)
 
     def heard(self, event: Event) -> None:
         """A word of an agent, which may be an answer, or a rank's last."""
         if self._now is not None:
             self._now.heard(event)
 
-    def stop(self) -> None:
+    def stop_inquest(self) -> None:
         """Nobody wants to know any more."""
         self._now = None
 
-    def take(self, late: float | None) -> Inquest | None:
+    def take_inquest(self, late: float | None) -> Inquest | None:
         """What is over, if one is.
 
         Args:
             late: s of the clock, if who has not answered is not to be waited for; None if he is.
         """
         made = self._now
-        if made is None or not (made.complete or (late is not None and late >= made.due)):
+        if made is None or not (made.is_over or (late is not None and late >= made.due)):
             return None
         self._now = None
         return made

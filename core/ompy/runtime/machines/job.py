@@ -481,7 +481,7 @@ class JobMachine:
         """A signal for programs; SIGUSR1 asks those that have no use for it how they stand."""
         if number != USER_1 or not self._may_ask():
             return self._signal(number)
-        return self.inquests.begin(SIGNAL, self.verdict.in_mpi, now)
+        return self.inquests.begin_inquest(SIGNAL, self.verdict.in_mpi, now)
 
     def _may_ask(self) -> bool:
         """Whether there are ranks to be asked how they stand, and somebody to be told."""
@@ -490,7 +490,7 @@ class JobMachine:
 
     def _see_answers(self, now: float, *, late: bool = False) -> list[Act]:
         """Tell how ranks stand once all have said it, or have had the time to, and go on."""
-        over = self.inquests.take(now if late else None)
+        over = self.inquests.take_inquest(now if late else None)
         if over is None:
             return []
         acts = self.inquests.tell_users(over)
@@ -510,7 +510,7 @@ class JobMachine:
         if not self._may_ask():
             return self._see(now)
         self.phase = JobPhase.ASKING
-        return self.inquests.begin(why, self.verdict.in_mpi, now)
+        return self.inquests.begin_inquest(why, self.verdict.in_mpi, now)
 
     # the end
 
@@ -558,7 +558,7 @@ class JobMachine:
         assert self.phase in {JobPhase.RUNNING, JobPhase.ASKING}, self.phase
         self.phase = JobPhase.ENDING
         self._deadlocks.stop()
-        self.inquests.stop()
+        self.inquests.stop_inquest()
         grace_ms = self._rules.grace_ms
         self._agenda.set(Moment.GIVE_UP, now + grace_ms / 1000 + PATIENCE)
         return [*self._children.tell(Kind.END, {"grace_ms": grace_ms})]
@@ -571,7 +571,7 @@ class JobMachine:
         for moment in Moment:
             self._agenda.drop(moment)
         self._deadlocks.stop()
-        self.inquests.stop()
+        self.inquests.stop_inquest()
         rules, failure = self._rules, self.verdict.failure
         acts: list[Act] = [TakeInput(0), Sweep(), CloseView(failed=failure is not None)]
         acts += self.news.lost_paths(quiet=rules.quiet)

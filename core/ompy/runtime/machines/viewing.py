@@ -128,16 +128,16 @@ class Viewing:
         acts: list[Act] = []
         if self._stand is None:
             self._stand = Inquest(AUTOPSY, wanted, next(self._numbers), now + ROUND)
-            acts = self._stand.ask(self._tell)
+            acts = self._stand.ask_all(self._tell)
         self._to_tell.append(watcher)
-        return [*acts, *self._end_stand()] if self._stand.complete else acts
+        return [*acts, *self._end_stand()] if self._stand.is_over else acts
 
     def heard(self, event: Event, now: float) -> list[Act]:
         """A word of an agent, which may be an answer, or a rank's last."""
         header, acts = event.header, list[Act]()
         if self._stand is not None:
             self._stand.heard(event)
-            acts = self._end_stand() if self._stand.complete else []
+            acts = self._end_stand() if self._stand.is_over else []
         if event.kind is Kind.WHERE and self._where is not None:
             more = json.loads(event.body) if event.body else {}
             place = header["line"], header["waits"]
