@@ -57,6 +57,6 @@ def flood(process: RankProcess) -> tuple[int, int, int]:
 
 
 def test_a_round_costs_a_try_a_peer() -> None:
-    waiting, tries, went = virtual(3, flood, btl="self,sm").results[0]
+    waiting, tries, went = virtual(3, flood, btl="self,sm", btl_sm_ring_slots=32).results[0]
     assert waiting > 2 * (MESSAGES - 100), "the rings have room for a few only"
     assert ROUNDS <= tries <= went + 2 * ROUNDS
