@@ -242,6 +242,17 @@ def test_the_first_failure_decides() -> None:
         assert told == [0, 1]
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_paths_that_end_with_the_job_are_not_lost(first: bool) -> None:
+    """A rank that is ended takes its connections along; before that it would be the network's."""
+    lost = word(0, Kind.PATHS, b"[]", rank=1, peer=2, reason="ended without a word")
+    failed = ended(3, 1, -9, stage="initialized")
+    order = [lost, failed] if first else [failed, lost]
+    acts = run(machine(), [*host(0)[:8], *order, Event(Seen.CHILD_GONE, 1)])
+    told = [act.finding.name for act in acts if isinstance(act, Find)]
+    assert ("path lost" in told) is first
+
+
 def test_agents_that_do_not_end_are_not_waited_for() -> None:
     made = machine(RULES._replace(heartbeat_s=0.0))
     made.handle(ended(0, 0, 1), 5.0)

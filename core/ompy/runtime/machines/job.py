@@ -303,8 +303,8 @@ class JobMachine:
                     self._agenda.set(Moment.CUT, now + CUT_PATIENCE)
             case Kind.COUNTED:
                 self.news.counted[event.header["rank"]] = dict(event.header["values"])
-            case Kind.PATHS:
-                if self.news.path(event):
+            case Kind.PATHS:  # of an ending job they tell of ranks that were ended
+                if self.phase is not JobPhase.ENDING and self.news.path(event):
                     self._agenda.set(Moment.PATHS, now + COLLECTING)
             case _:
                 return self.news.rail(event)
