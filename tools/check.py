@@ -89,7 +89,7 @@ def floors() -> bool:
 
 def tests() -> bool:
     """Unit, property, virtual-world and meta tests, interpreted; `tools/nightly.py` takes more."""
-    environment = {"OMPY_EFFORT": os.environ.get("OMPY_EFFORT", "0.34")}
+    environment = {"OMPY_EFFORT": os.environ.get("OMPY_EFFORT", "0.3")}
     return run(*PYTEST, "-m", "not proc", "-n", "2", "tests", environment=environment)
 
 
@@ -118,7 +118,7 @@ def compiled() -> bool:
     if environment is None:
         return True
     # what has been run interpreted is run in part
-    environment = {**environment, "OMPY_EFFORT": "0.34"}
+    environment = {**environment, "OMPY_EFFORT": "0.3"}
     # real ranks are the gate `processes`'s, compiled too
     return run(*PYTEST, "-m", "not proc", "-n", "2", *HOT_SUITES, environment=environment)
 

@@ -158,7 +158,7 @@ def test_many_ranks_that_never_go_on(launch):
 def test_ranks_killed_while_they_report(launch):
     """The job ends by that, soon, and what is said is whole; at moments of all kinds."""
     killed = 0
-    for turn in range(effort(6)):
+    for turn in range(effort(4)):
         code = f"import os\nprint(os.getpid(), flush=True)\n{STUCK}"
         job = launch.start("-n", 4, STANDS, sys.executable, "-c", code)
         said = [job.line() for _ in range(8)]
@@ -175,7 +175,7 @@ def test_ranks_killed_while_they_report(launch):
         assert result.code in {130, 128 + signal.SIGKILL}, result
         bounded(result.err + "ompy-run: \n")
         assert "Traceback" not in result.err
-    assert killed >= effort(6) // 2
+    assert killed >= effort(4) // 2
 
 
 SOUP = """
