@@ -28,7 +28,8 @@ def start(count, *words, comm=world, **keys):
     return comm.Spawn(sys.executable, [__file__, *map(str, words)], maxprocs=count, info=info)
 
 def say(*words):
-    print(*words, flush=True)
+    # one piece: nobody keeps the lines of processes apart that nobody launched
+    os.write(1, (" ".join(map(str, words)) + "\\n").encode())
 """
 
 
