@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from tools.nightly import BUILD, COMPILED, KILLS
 from tools.nightly import STEPS as NIGHTLY
+from tools.repository import ROOT
 from tools.steps import Step, sweep, tests
 
 SHARD = 1000  # kill trials; arbitrary: some minutes each
@@ -34,19 +35,31 @@ def quarters(name: str, tool: str, *words: str) -> list[Step]:
     ]
 
 
+def worlds() -> list[Step]:
+    """The virtual worlds' tests, folder by folder: they take an hour and a half.
+
+    Compiled, as they are installed; each night has them interpreted.
+    """
+    home = ROOT / "tests" / "sim"
+    folders = sorted(path.name for path in home.iterdir() if any(path.glob("test_*.py")))
+    files = sorted(str(path.relative_to(ROOT)) for path in home.glob("test_*.py"))
+    parts = {"the rest": files, **{name: [f"tests/sim/{name}"] for name in folders}}
+    options = ("-m", "not proc", "-n", "2")
+    return [
+        replace(
+            tests(f"worlds x 8: {name}", *paths, *options, OMPY_EFFORT="8", **COMPILED),
+            before=BUILD,
+        )
+        for name, paths in parts.items()
+    ]
+
+
 LARGER = {  # than the nightly step of that name
     "hosts, 5 kills of each": [Step("hosts, 50 kills of each", ["tools/sweep", "host_kills"])],
     "GASNet beside load, 40 runs": quarters(
         "GASNet beside load, 500 runs", "gasnet_stalls", "--record"
     ),
-    "worlds x 4": [
-        replace(  # compiled, as they are installed; each night has them interpreted
-            tests(
-                "worlds x 8", "tests/sim", "-m", "not proc", "-n", "2", OMPY_EFFORT="8", **COMPILED
-            ),
-            before=BUILD,
-        )
-    ],
+    "worlds x 4": worlds(),
     "properties x 4": [tests("properties x 8", "tests/property", "-n", "2", OMPY_EFFORT="8")],
     "10,000 worlds of bad wires, the next": [
         Step("100,000 worlds of bad wires", ["tools/sweep", "lossy", "--jobs", "2"])

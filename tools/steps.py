@@ -148,7 +148,7 @@ def _run(title: str, step: Step) -> Entry:
     """Run one step and show what it prints."""
     commit = commit_name()
     begun, used = time.monotonic(), _used()
-    code, output = _shown(step.before, {}) if step.before else (0, "")
+    code, output = _made(tuple(step.before)) if step.before else (0, "")
     if not code:
         code, output = _shown(step.command, step.environment)
     counts = SUMMARY.findall(output)
@@ -163,6 +163,12 @@ def _run(title: str, step: Step) -> Entry:
         seconds=f"{time.monotonic() - begun:.0f}",
         processor=f"{_used() - used:.0f}",
     )
+
+
+@functools.cache
+def _made(command: tuple[str, ...]) -> tuple[int, str]:
+    """Make what several steps try: the same code makes it once."""
+    return _shown(command, {})
 
 
 def _used() -> float:
