@@ -47,6 +47,8 @@ JOB_WIDE: Final = {
     "fault_strict",
     "kills",
     "spares",
+    "joinable",
+    "join",
     "report_rails",
     "watch_rails",
     "record_rails",
@@ -149,7 +151,7 @@ def _positive(text: str) -> int:
 _DEFAULTS: Final[dict[str, Any]] = {
     **dict.fromkeys(("count", "map_by", "npernode", "wdir", "timeout", "trace", "program")),
     **dict.fromkeys(("report_rails", "record_rails", "log_format", "pvars", "autopsy")),
-    **dict.fromkeys(("check", "check_report")),
+    **dict.fromkeys(("check", "check_report", "joinable", "join")),
     **dict.fromkeys(("hosts", "hostfiles", "mca", "tune", "am", "exports", "fault", "kills"), ()),
     **dict.fromkeys(
         ("strict_plugins", "tag_output", "timestamp_output", "fault_strict", "display_map"), False

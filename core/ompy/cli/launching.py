@@ -414,6 +414,10 @@ def run_command(arguments: Sequence[str]) -> int:
     groups = parse_command_line(arguments)
     _check_working_directory()
     options = groups[0].options
+    if options["join"]:
+        from ompy.cli.joining import join_as_guest
+
+        return join_as_guest(groups, host)
     job_timeout(options["timeout"], os.environ)  # a mistake in it is found first
     try:
         registry, plms = resolve(parameters_set(groups))
@@ -507,6 +511,8 @@ def launch_options(registry: Registry, options: Mapping[str, Any], universe: int
         fault_strict=options["fault_strict"],
         survives=registry.values("pml").ft_enable,
         spares=options["spares"],
+        joinable=os.path.abspath(options["joinable"]) if options["joinable"] else "",
+        join_address=values.join_address,
         fork_ranks=values.fork_ranks,
         display_rails=registry.values("bml").display_rails,
         report_rails=os.path.abspath(options["report_rails"]) if options["report_rails"] else "",

@@ -207,6 +207,19 @@ ABSENT: Final = (
     "those that died. Default: 0.",
 )
 @click.option(
+    "--joinable",
+    metavar="FILE",
+    shell_complete=complete_file,
+    help="Let programs that are started later by --join FILE join this job: they find its ranks by "
+    "ports and names. FILE is made, holds the key, and goes with the job. See docs/hosts.md.",
+)
+@click.option(
+    "--join",
+    metavar="FILE",
+    shell_complete=complete_file,
+    help="Join the job that has made FILE by --joinable, rather than begin one.",
+)
+@click.option(
     "--kill",
     "kills",
     multiple=True,

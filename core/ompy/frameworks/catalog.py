@@ -375,6 +375,14 @@ CATALOG: Final = (
                 minimum=1,
             ),
             Parameter(
+                "join_address",
+                "string",
+                "127.0.0.1",  # arbitrary: of this host alone, unless the user opens it
+                "Numeric address at which the launcher of a job with --joinable listens for "
+                "programs that join it; 0.0.0.0 for all of its host's.",
+                level=5,
+            ),
+            Parameter(
                 "heartbeat_ms",
                 "int",
                 250,  # arbitrary: with the misses below a dead host is known in under 2 s

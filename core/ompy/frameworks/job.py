@@ -52,7 +52,8 @@ class JobWorld(NamedTuple):
         first: the job's number of its rank 0; the others follow.
         size: how many ranks.
         app: index of its first program.
-        parents: the ranks that have spawned it, in their order; none for the first world.
+        parents: the ranks that have spawned it, in their order; none for the first world and
+            for guests (`ompy.runtime.guests`).
         root: the one of these that asked for it; -1 for the first world.
         bridge: the context id by which that one and rank 0 here meet.
     """
@@ -79,6 +80,7 @@ class Job(NamedTuple):
         oversubscribed: a host has more ranks than cores.
         faults: rules of a fault script (`ompy.net.fault_rules`), as plain values.
         later: the worlds that were started later, in the order of their ranks.
+        told_machines: how many machines its hosts are, where guests may join: 1 or more; else 0.
     """
 
     job_id: str
@@ -91,6 +93,12 @@ class Job(NamedTuple):
     oversubscribed: bool = False
     faults: tuple[Mapping[str, Any], ...] = ()
     later: tuple[JobWorld, ...] = ()
+    told_machines: int = 0
+
+    @property
+    def machines(self) -> int:
+        """How many its hosts are: a guest's may be the same machine as another one."""
+        return self.told_machines or len(self.hosts)
 
     @property
     def worlds(self) -> tuple[JobWorld, ...]:
@@ -115,13 +123,20 @@ class Job(NamedTuple):
             for p in self.placements[max(rank, world.first) : world.first + world.size]
         ]
 
-    def grown(self, apps: Sequence[App], placements: Sequence[Placement], world: JobWorld) -> Job:
-        """The job with one world more, whose ranks and programs follow those there are."""
+    def grown(
+        self,
+        apps: Sequence[App],
+        placements: Sequence[Placement],
+        world: JobWorld,
+        hosts: Sequence[str] = (),
+    ) -> Job:
+        """The job with one world more, whose ranks, programs and hosts follow those there are."""
         assert world.first == len(self.placements) == placements[0].rank
         assert world.app == len(self.apps) == placements[0].app
         return self._replace(
             apps=(*self.apps, *apps),
             placements=(*self.placements, *placements),
+            hosts=(*self.hosts, *hosts),
             later=(*self.later, world),
         )
 
@@ -143,7 +158,15 @@ class Job(NamedTuple):
         """The inverse of `to_dict`."""
         apps = tuple(map(app_of, values["apps"]))
         placements = tuple(Placement(**placement) for placement in values["placements"])
-        names = ("job_id", "mca", "stdin_rank", "mpi4py", "oversubscribed", "faults")
+        names = (
+            "job_id",
+            "mca",
+            "stdin_rank",
+            "mpi4py",
+            "oversubscribed",
+            "faults",
+            "told_machines",
+        )
         rest = {key: values[key] for key in names}
         return cls(
             apps=apps,

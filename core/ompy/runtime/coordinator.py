@@ -20,7 +20,7 @@ from ompy.runtime.control import Kind
 from ompy.runtime.descendants import kill_descendants
 from ompy.runtime.driver import ENDING, Driver
 from ompy.runtime.job_events import SILENT, JobEvents, Reporting
-from ompy.runtime.launcher import PATIENCE, LaunchOptions
+from ompy.runtime.launcher import PATIENCE, LaunchOptions, start_header
 from ompy.runtime.machines.acts import (
     Act,
     CloseView,
@@ -35,6 +35,7 @@ from ompy.runtime.machines.acts import (
     TakeInput,
     TellRail,
     Watched,
+    Welcome,
     Widen,
 )
 from ompy.runtime.machines.children import Child
@@ -42,6 +43,7 @@ from ompy.runtime.machines.events import Event, Seen
 from ompy.runtime.machines.job import JobMachine
 from ompy.runtime.machines.job_news import said
 from ompy.runtime.machines.job_rules import JobRules
+from ompy.runtime.machines.job_table import JobPhase
 from ompy.runtime.printer import Printer
 from ompy.runtime.shortage import shortage
 from ompy.runtime.standard_input import StandardInput
@@ -49,6 +51,7 @@ from ompy.runtime.standard_input import StandardInput
 if TYPE_CHECKING:
     from ompy.mca.reporting import Finding
     from ompy.runtime.agent_start import ReadyAgent
+    from ompy.runtime.guests.door import Door, Guest
     from ompy.runtime.live_socket import LiveSocket
     from ompy.runtime.rail_view import RailView
 
@@ -85,10 +88,12 @@ class Coordinator(Driver):
         self._options = options
         self._links = links
         self._ready_agents = ready_agents
+        self._guests: dict[int, bytes] = {}  # what those are told who have not been told their job
         self._broken = False
         self._reported = False
         children = _children(links, ready_agents)
-        self._job_machine = self.machine = JobMachine(job, tree, children, rules_of(options))
+        made = _machine_class(options)(job, tree, children, rules_of(options))
+        self._job_machine = self.machine = made
         self._input: StandardInput | None = None
         if job.stdin_rank >= 0:
             self._input = StandardInput(self._loop, lambda data: self.see(Seen.READ, body=data))
@@ -111,6 +116,33 @@ class Coordinator(Driver):
         self._view: RailView | None = None  # where somebody watches rails
         if options.watch_rails or options.record_rails:
             self._view = self._watch_rails(job)  # it may have something to say at once
+
+    def let_guests_in(self, door: Door | None) -> None:
+        """Have programs of other launchers join the job, if they may."""
+        if door is not None:
+            door.open(self._reactor, self._welcome)
+
+    def _welcome(self, guest: Guest) -> None:
+        """One has proven itself: it is the next host, unless the job is over for all."""
+        from ompy.runtime.guests.door import turn_away
+        from ompy.runtime.machines.open_job import OpenJobMachine
+
+        machine = self._job_machine
+        assert isinstance(machine, OpenJobMachine), "else there is no door"
+        if machine.phase is not JobPhase.RUNNING:
+            turn_away(guest, "the job is being ended")
+            return
+        node = machine.next_node
+        self._guests[node] = guest.hidden_key
+        self.connect(node, guest.connection, guest.decoder)
+        facts = {"host": str(guest.header["host"]), "pid": int(guest.header["pid"])}
+        self.see(Seen.JOINED, node, guest.apps, **facts)
+
+    def _tell_job(self, node: int, job: Job) -> None:
+        """Give a guest its place, and the job."""
+        self.send(node, Kind.BRANCH, {"node": node}, self._guests.pop(node))
+        header = start_header(node, self._options, remote=True)
+        self.send(node, Kind.START, header, job.packed())
 
     def _watch_rails(self, job: Job) -> RailView:
         from ompy.runtime.rail_view import RailView
@@ -160,11 +192,11 @@ class Coordinator(Driver):
         match act:
             case Show():
                 self._printer.show(act.node, act.rank, act.stream, act.data)
-            case TakeInput():
-                self._take_input(act.size)
-            case ResumeInput():
+            case TakeInput() | ResumeInput():
                 if self._input is not None:
-                    self._input.resume()
+                    _go_on_reading(self._input, act)
+            case Welcome():
+                self._tell_job(act.node, act.job)
             case Find():
                 self._findings.append(act.finding)
                 self._events.found(act.finding)
@@ -178,14 +210,6 @@ class Coordinator(Driver):
                 self._suspend(act.number)
             case _:
                 super().perform(act)
-
-    def _take_input(self, count: int) -> None:
-        """The rank has read so much; nothing when it will read no more."""
-        if self._input is not None:
-            if count:
-                self._input.taken(count)
-            else:
-                self._input.close()
 
     def _output_changed(self, stream: int, broken: str | None) -> None:
         if broken is not None:
@@ -310,6 +334,25 @@ def _children(
     pids = {node: link.pid for node, link in links.items()}
     pids |= {node: ready.pid for node, ready in ready_agents.items() if node in links}
     return [Child(node, pids[node], remote=link.remote) for node, link in links.items()]
+
+
+def _machine_class(options: LaunchOptions) -> type[JobMachine]:
+    """Few jobs may be joined; the others do without the rows for it."""
+    if not options.joinable:
+        return JobMachine
+    from ompy.runtime.machines.open_job import OpenJobMachine
+
+    return OpenJobMachine
+
+
+def _go_on_reading(read: StandardInput, act: TakeInput | ResumeInput) -> None:
+    """The rank has taken so much, nothing when it will take no more; or we go on after a stop."""
+    if isinstance(act, ResumeInput):
+        read.resume()
+    elif act.size:
+        read.taken(act.size)
+    else:
+        read.close()
 
 
 def rules_of(options: LaunchOptions) -> JobRules:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ompy.frameworks.job import Job
 from ompy.frameworks.plm import AgentLink, CommandPlm, PlmComponent, Target
@@ -19,6 +19,7 @@ from ompy.runtime.pipes import connection_of
 if TYPE_CHECKING:
     from ompy.runtime.agent_proof import AgentProof
     from ompy.runtime.agent_start import ReadyAgent
+    from ompy.runtime.guests.door import Door
     from ompy.runtime.kills import Kill
 
 PATIENCE: Final = 5.0  # s; arbitrary: killed processes go at once unless the kernel holds them
@@ -46,6 +47,8 @@ class LaunchOptions(NamedTuple):
         survives: a rank that dies does not end the job (mpi_ft_enable).
         kills: who is killed on purpose.
         spares: processes on each host that wait to be ranks which are spawned.
+        joinable: path of the ticket by which guests may join; empty if none may.
+        join_address: where the launcher listens for them.
         fork_ranks: agents may run programs in forks of themselves.
         display_rails: what is shown of rails that break, one of `DISPLAY_RAILS`.
         report_rails: the file for the report of them; empty for none.
@@ -76,6 +79,8 @@ class LaunchOptions(NamedTuple):
     survives: bool = False
     kills: tuple[Kill, ...] = ()
     spares: int = 0
+    joinable: str = ""
+    join_address: str = "127.0.0.1"
     fork_ranks: bool = False
     display_rails: int = 0
     report_rails: str = ""
@@ -108,6 +113,7 @@ def launch(job: Job, starts: Starts, options: LaunchOptions, reporting: Reportin
     """
     become_subreaper()
     links: dict[int, AgentLink] = {}
+    door: Door | None = None
     try:
         tree = Tree(_branches(starts, options.radix))
         for node, (plm, target) in enumerate(starts):
@@ -122,12 +128,20 @@ def launch(job: Job, starts: Starts, options: LaunchOptions, reporting: Reportin
             start = AgentStart(tree, links, options.concurrent, proof=proof)
             ready_agents = start.run(options.start_timeout_ms / 1000)
             job = _with_cores(job, ready_agents)
-        _tell(job, links, options, proof.key if proof is not None else os.urandom(KEY_SIZE))
+        key = proof.key if proof is not None else os.urandom(KEY_SIZE)
+        if options.joinable:
+            door = _door(job, options, key)
+            job = job._replace(told_machines=_machines(job, options.join_address))
+        _tell(job, links, options, key)
 
         from ompy.runtime.coordinator import Coordinator  # imported while the ranks start
 
-        return Coordinator(job, links, options, tree, ready_agents, reporting).run()
+        coordinator = Coordinator(job, links, options, tree, ready_agents, reporting)
+        coordinator.let_guests_in(door)
+        return coordinator.run()
     finally:
+        if door is not None:
+            door.close()
         for link in links.values():
             link.channel.close()
         kill_descendants(PATIENCE)
@@ -180,6 +194,33 @@ def _proof(starts: Starts) -> AgentProof | None:
         ) from None
 
 
+def _door(job: Job, options: LaunchOptions, key: bytes) -> Door:
+    """Where guests come in.
+
+    Raises:
+        NotAvailable: nobody can be let in.
+    """
+    from ompy.runtime.guests.door import Door
+    from ompy.runtime.guests.ticket import TicketError
+
+    try:
+        return Door(options.joinable, job.job_id, options.join_address, key)
+    except TicketError as problem:
+        raise NotAvailable(f"--joinable {options.joinable}: {problem}") from None
+    except (OSError, ValueError) as problem:
+        why = getattr(problem, "strerror", None) or problem
+        text = f"plm_base_join_address {options.join_address}: cannot listen there: {why}"
+        raise NotAvailable(text) from None
+
+
+def _machines(job: Job, address: str) -> int:
+    """How many machines a job's hosts are, guests' included, who may be elsewhere or not."""
+    from ipaddress import ip_address
+
+    elsewhere = len(job.hosts) > 1 or not ip_address(address).is_loopback
+    return len(job.hosts) + 1 if elsewhere else 1
+
+
 def _with_cores(job: Job, ready_agents: Mapping[int, ReadyAgent]) -> Job:
     """The job, now that the other hosts have said how many cores they have."""
     oversubscribed = any(
@@ -188,6 +229,23 @@ def _with_cores(job: Job, ready_agents: Mapping[int, ReadyAgent]) -> Job:
         if placement.node in ready_agents
     )
     return job._replace(oversubscribed=job.oversubscribed or oversubscribed)
+
+
+def start_header(node: int, options: LaunchOptions, *, remote: bool) -> dict[str, Any]:
+    """What START says to the agent of a host, beside the job."""
+    return {
+        "node": node,
+        "universe": options.universe,
+        "interactive": os.isatty(0),
+        "spares": options.spares,
+        "several": bool(options.joinable),
+        "heartbeat_ms": options.heartbeat_ms if remote else 0,
+        "heartbeat_misses": options.launcher_misses,
+        "fork_ranks": options.fork_ranks,
+        "agent_misses": options.heartbeat_misses,
+        "start_timeout_ms": options.start_timeout_ms,
+        "attach_timeout_ms": options.attach_timeout_ms,
+    }
 
 
 def _tell(job: Job, links: Mapping[int, AgentLink], options: LaunchOptions, key: bytes) -> None:
@@ -200,18 +258,7 @@ def _tell(job: Job, links: Mapping[int, AgentLink], options: LaunchOptions, key:
     """
     body = job.packed()
     for node, link in links.items():
-        header = {
-            "node": node,
-            "universe": options.universe,
-            "interactive": os.isatty(0),
-            "spares": options.spares,
-            "heartbeat_ms": options.heartbeat_ms if link.remote else 0,
-            "heartbeat_misses": options.launcher_misses,
-            "fork_ranks": options.fork_ranks,
-            "agent_misses": options.heartbeat_misses,
-            "start_timeout_ms": options.start_timeout_ms,
-            "attach_timeout_ms": options.attach_timeout_ms,
-        }
+        header = start_header(node, options, remote=link.remote)
         registrations: list[int] = []
         if options.adopted is not None:
             header["adopted"], *registrations = options.adopted

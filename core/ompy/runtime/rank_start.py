@@ -243,7 +243,7 @@ def _launched(client: AgentClient) -> RankProcess:
         job_id=bytes.fromhex(job.job_id),
         job_key=client.job_key,
         oversubscribed=job.oversubscribed,
-        hosts=len(job.hosts),
+        hosts=job.machines,
     )
     context.expects_others = bool(world.parents)
 
@@ -264,7 +264,7 @@ def _launched(client: AgentClient) -> RankProcess:
     _tell_of_rails(client, context)
     if sampler is not None:
         sampler.begin()
-    _tell_of_peers(client, process, hosts=len(job.hosts))
+    _tell_of_peers(client, process, hosts=job.machines)
     return process
 
 

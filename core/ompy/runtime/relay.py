@@ -47,7 +47,7 @@ def relay(
     control_process(_SET_NAME, b"ompy-relay")
     node = int(branch.header["node"])
     tree = Tree(from_plain(json.loads(branch.body)), node)
-    links = {node: _fork_agent(connection)}
+    links = {node: fork_agent(connection)}
 
     def tell(ready: int, facts: Mapping[str, Any]) -> None:
         send_all(connection, encode(Kind.READY, {**facts, "node": ready}))
@@ -65,7 +65,7 @@ def relay(
     return Relay(connection, decoder, node, tree, links, ready_agents, key).run()
 
 
-def _fork_agent(connection: Connection) -> AgentLink:
+def fork_agent(connection: Connection) -> AgentLink:
     """The agent of this host's ranks."""
     ours, theirs = socket.socketpair()
     pid = os.fork()

@@ -85,7 +85,7 @@ class Supervisor(Driver):
         self._ignored = frozenset(n for n in ENDING if signal.getsignal(n) == signal.SIG_IGN)
         self._ranks = {rank.process.pid: rank for rank in ranks}
         self._interactive: bool = start.header["interactive"]
-        several = len(job.hosts) > 1
+        several = len(job.hosts) > 1 or start.header["several"]
         self.machine = HostMachine(
             start.header["node"],
             Beat(start.header["heartbeat_ms"] / 1000, start.header["heartbeat_misses"]),

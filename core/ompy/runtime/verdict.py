@@ -64,7 +64,8 @@ class _Rank:
         name = str(self.number)
         if self.world is not None:
             place, root = self.number - self.world.first, self.world.root
-            name += f" (rank {place} of {self.world.size} that rank {root} spawned)"
+            whose = f"that rank {root} spawned" if self.world.parents else "of a guest"
+            name += f" (rank {place} of {self.world.size} {whose})"
         return (
             ("rank", name),
             ("host", self.host),

@@ -114,6 +114,13 @@ class Widen(NamedTuple):
     job: Job
 
 
+class Welcome(NamedTuple):
+    """Tell a guest its job."""
+
+    node: int
+    job: Job
+
+
 class MakeJob(NamedTuple):
     """All agents are here, with these parts: make the job of them (MADE or UNUSABLE)."""
 
@@ -286,6 +293,7 @@ Act = (
     | Inform
     | MakeJob
     | Widen
+    | Welcome
     | Grow
     | KillRank
     | Released

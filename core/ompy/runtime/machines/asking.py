@@ -21,6 +21,7 @@ from ompy.frameworks.job import (
     app_of,
     world_of,
 )
+from ompy.runtime.machines.guests import Guests
 from ompy.runtime.machines.ports import Caller, Ports, Refused
 
 LOCALHOST: Final = "localhost"  # of who asks
@@ -90,11 +91,13 @@ class Asked:
 
     Attributes:
         job: with all worlds that were added.
+        guests: which of its hosts are guests'.
     """
 
     def __init__(self, job: Job) -> None:
         """Nothing has been asked."""
         self.job = job
+        self.guests = Guests()
         self._spawns: list[_Spawn] = []
         self._ports = Ports(job.job_id)
         self._bridges = 0
@@ -151,6 +154,7 @@ class Asked:
         if other is None:
             return []
         bridge = self._bridge()
+        self.guests.met(self.job, (caller.ranks, other.ranks))
         return [_led(caller, other, bridge), _led(other, caller, bridge)]
 
     def gone(self, rank: int) -> list[Reply]:
@@ -158,6 +162,11 @@ class Asked:
         return list(_closed(self._ports.gone(rank)))
 
     # processes
+
+    def add_guest(self, host: str, apps: Sequence[App]) -> Growth:
+        """Ranks of another launcher join the job, on a host of their own."""
+        self.job, world = self.guests.added_to(self.job, host, apps)
+        return Growth(self.job, world)
 
     def _spawn(self, rank: int, ask: int, request: Mapping[str, Any]) -> list[Reply]:
         """Add a world to the job.
@@ -172,7 +181,7 @@ class Asked:
         size = sum(app.ranks for app in apps)
         parents = tuple(request["parents"])
         world = JobWorld(first, size, len(job.apps), parents, rank, self._bridge())
-        placements = self._place(apps, hosts, world)
+        placements = self._place(apps, hosts, world, job.placements[rank].node)
         self.job = job.grown(apps, placements, world)
         self._spawns.append(_Spawn(rank, ask, world))
         return [Growth(self.job, world)]
@@ -190,27 +199,28 @@ class Asked:
         return [own if name == LOCALHOST else known.index(name) for name in names]
 
     def _place(
-        self, apps: Sequence[App], hosts: Sequence[Sequence[int]], world: JobWorld
+        self, apps: Sequence[App], hosts: Sequence[Sequence[int]], world: JobWorld, own: int
     ) -> list[Placement]:
-        """In turn on the hosts that are named for a program, else on all."""
+        """In turn on the hosts that are named for a program, else on all; a guest's on its own."""
         counts = [0] * len(self.job.hosts)
         for placement in self.job.placements:
             counts[placement.node] += 1
         made: list[Placement] = []
         for number, (app, named) in enumerate(zip(apps, hosts, strict=True)):
             for index in range(app.ranks):
-                node = named[index % len(named)] if named else self._next_host()
+                node = named[index % len(named)] if named else self._next_host(own)
                 rank = world.first + len(made)
                 made.append(Placement(rank, world.app + number, node, counts[node]))
                 counts[node] += 1
         return made
 
-    def _next_host(self) -> int:
-        while True:
+    def _next_host(self, own: int) -> int:
+        while own not in self.guests.nodes:
             self._turn += 1
             node = (self._turn - 1) % len(self.job.hosts)
-            if node not in self._lost:
+            if node not in self._lost | self.guests.nodes:
                 return node
+        return own
 
     def lose_hosts(self, nodes: Iterable[int]) -> list[Reply]:
         """Hosts are lost: nothing is started there, and what was to come from there does not."""
@@ -252,6 +262,7 @@ def packed_world(job: Job, world: JobWorld) -> bytes:
     told = {
         "apps": [app._asdict() for app in job.apps_of(world)],
         "placements": [list(placement) for placement in job.placements[world.first :]],
+        "hosts": list(job.hosts),
         "world": world._asdict(),
     }
     return json.dumps(told, separators=(",", ":")).encode()
@@ -261,7 +272,8 @@ def widened(job: Job, packed: bytes) -> Job:
     """A job with the world that `packed_world` has packed."""
     told = json.loads(packed)
     placements = [Placement(*row) for row in told["placements"]]
-    return job.grown([app_of(app) for app in told["apps"]], placements, world_of(told["world"]))
+    apps, hosts = [app_of(app) for app in told["apps"]], told["hosts"][len(job.hosts) :]
+    return job.grown(apps, placements, world_of(told["world"]), hosts)
 
 
 def runs_of(numbers: Iterable[int]) -> list[tuple[int, int]]:

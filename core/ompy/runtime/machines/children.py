@@ -34,12 +34,14 @@ class Child:
         node: its index.
         pid: on its own host.
         remote: that is another one, so both ends let each other hear from them.
+        fences: ranks below it come to the fence of the job's beginning.
         here: its connection has not ended.
     """
 
-    __slots__ = ("begun", "here", "node", "pid", "pulse", "remote", "unheard")
+    __slots__ = ("begun", "fences", "here", "node", "pid", "pulse", "remote", "unheard")
 
-    def __init__(self, node: int, pid: int, *, remote: bool) -> None:
+    def __init__(self, node: int, pid: int, *, remote: bool, fences: bool = True) -> None:
+        self.fences = fences
         self.node = node
         self.pid = pid
         self.remote = remote
@@ -170,7 +172,7 @@ class Children:
     def fenced(self, node: int) -> bool:
         """All ranks below an agent are at the fence. True: and below all agents."""
         self._fenced.add(node)
-        if len(self._fenced) < len(self._members):
+        if len(self._fenced) < sum(child.fences for child in self._members.values()):
             return False
         self._fenced.clear()
         return True

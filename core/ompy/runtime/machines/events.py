@@ -36,6 +36,7 @@ class Seen(Enum):
     READ = "something was read from standard input"
     WRITTEN = "output of a host needs no more memory"
     BROKEN = "an output stream takes no more"
+    JOINED = "a guest has come, and has proven itself"
     INQUIRED = "somebody who watches the job asks"
     IDLE = "all output is written"
     # an agent's

@@ -83,7 +83,7 @@ class Moment(Enum):
     CUT = "others have said that they do not reach each other"
 
 
-class _Host:
+class Host:
     """An agent, wherever it is in the tree."""
 
     def __init__(self, node: int, name: str) -> None:
@@ -122,7 +122,7 @@ class JobMachine:
         self._tree = tree
         self._rules = rules
         self._children = Children(children)
-        self._hosts = [_Host(node, name) for node, name in enumerate(job.hosts)]
+        self._hosts = [Host(node, name) for node, name in enumerate(job.hosts)]
         self._agenda: Agenda[Moment] = Agenda()
         self._deadlocks = DeadlockWatch(rules, self._children.tell, self.speaker)
         self.inquests = Inquests(self._children.tell)
@@ -415,7 +415,7 @@ class JobMachine:
         others = any(not host.done for host in self._hosts)
         return others and all(self.verdict.is_in_mpi(rank) for rank in ranks)
 
-    def _go_on_without(self, lost: list[_Host], ranks: list[int]) -> list[Act]:
+    def _go_on_without(self, lost: list[Host], ranks: list[int]) -> list[Act]:
         """Hosts are lost with their ranks, and the others are told so."""
         acts: list[Act] = []
         for rank in ranks:

@@ -162,4 +162,8 @@ _PASSIVE_RUNNING: Final[Rows] = {
 
 # where several may follow, what is known of the job decides; what is not here cannot happen
 LAUNCHED: Final[Mapping[Pair, tuple[JobPhase, ...]]] = _LAUNCHER
+JOINABLE: Final[Mapping[Pair, tuple[JobPhase, ...]]] = {
+    **_LAUNCHER,
+    **_to([_P.RUNNING], _S.JOINED, (_P.RUNNING,)),
+}
 JOINED: Final[Mapping[Pair, tuple[JobPhase, ...]]] = {**_PASSIVE, **_PASSIVE_RUNNING}

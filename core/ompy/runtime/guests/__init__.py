@@ -1,0 +1,1 @@
+"""Programs of another launcher that have joined a job; README.md has the design."""
