@@ -23,6 +23,7 @@ from ompy.cli.command_line import (
 )
 from ompy.cli.exports import common_exports, environment
 from ompy.cli.other_mpi4py import complaint
+from ompy.cli.time_limit import job_timeout
 from ompy.frameworks.job import App, Job
 from ompy.mca.base_parameters import DEADLOCK_PATIENCE
 from ompy.mca.errors import UsageError, did_you_mean
@@ -361,28 +362,6 @@ def _settle(registry: Registry) -> None:
     registry.tell_warnings(tell_user)
 
 
-def job_timeout(option: float | None, environment: Mapping[str, str]) -> tuple[float, str]:
-    """Seconds a job may take, 0 for ever, and what said so (reference openmpi.md 2.4).
-
-    Raises:
-        CommandError: the variable makes no sense, or says something else than the option.
-    """
-    text = environment.get("MPIEXEC_TIMEOUT", "")
-    if option is not None and not 0 < option < float("inf"):
-        raise CommandError(f"--timeout {option}: a number of seconds above 0 is needed")
-    if not text:
-        return (option, f"--timeout {option:g}") if option else (0.0, "")
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < float("inf"):
-        raise CommandError(f"MPIEXEC_TIMEOUT={shown(text)}: a number of seconds above 0 is needed")
-    if option and option != seconds:
-        raise CommandError(f"--timeout {option:g} and MPIEXEC_TIMEOUT={text} differ")
-    return seconds, f"MPIEXEC_TIMEOUT={text}"
-
-
 def fault_script(
     options: Mapping[str, Any], job: Job, registry: Registry
 ) -> tuple[Mapping[str, Any], ...]:
@@ -413,11 +392,16 @@ def run_command(arguments: Sequence[str]) -> int:
     set_log_format(_asked_form(arguments), host=host)
     groups = parse_command_line(arguments)
     _check_working_directory()
-    options = groups[0].options
-    if options["join"]:
+    if groups[0].options["join"]:
         from ompy.cli.joining import join_as_guest
 
         return join_as_guest(groups, host)
+    return _run_job(groups, host)
+
+
+def _run_job(groups: Sequence[Group], host: str) -> int:
+    """Run a job of this launcher's own."""
+    options = groups[0].options
     job_timeout(options["timeout"], os.environ)  # a mistake in it is found first
     try:
         registry, plms = resolve(parameters_set(groups))

@@ -23,6 +23,7 @@ from ompy.runtime.job_events import SILENT, JobEvents, Reporting
 from ompy.runtime.launcher import PATIENCE, LaunchOptions, start_header
 from ompy.runtime.machines.acts import (
     Act,
+    AdmitGuest,
     CloseView,
     Find,
     Inform,
@@ -35,7 +36,6 @@ from ompy.runtime.machines.acts import (
     TakeInput,
     TellRail,
     Watched,
-    Welcome,
     Widen,
 )
 from ompy.runtime.machines.children import Child
@@ -51,7 +51,7 @@ from ompy.runtime.standard_input import StandardInput
 if TYPE_CHECKING:
     from ompy.mca.reporting import Finding
     from ompy.runtime.agent_start import ReadyAgent
-    from ompy.runtime.guests.door import Door, Guest
+    from ompy.runtime.guests.listener import Guest, GuestListener
     from ompy.runtime.live_socket import LiveSocket
     from ompy.runtime.rail_view import RailView
 
@@ -117,18 +117,18 @@ class Coordinator(Driver):
         if options.watch_rails or options.record_rails:
             self._view = self._watch_rails(job)  # it may have something to say at once
 
-    def let_guests_in(self, door: Door | None) -> None:
+    def let_guests_in(self, listener: GuestListener | None) -> None:
         """Have programs of other launchers join the job, if they may."""
-        if door is not None:
-            door.open(self._reactor, self._welcome)
+        if listener is not None:
+            listener.begin_accepting(self._reactor, self._admit_guest)
 
-    def _welcome(self, guest: Guest) -> None:
+    def _admit_guest(self, guest: Guest) -> None:
         """One has proven itself: it is the next host, unless the job is over for all."""
-        from ompy.runtime.guests.door import turn_away
+        from ompy.runtime.guests.listener import turn_away
         from ompy.runtime.machines.open_job import OpenJobMachine
 
         machine = self._job_machine
-        assert isinstance(machine, OpenJobMachine), "else there is no door"
+        assert isinstance(machine, OpenJobMachine), "else there is no listener"
         if machine.phase is not JobPhase.RUNNING:
             turn_away(guest, "the job is being ended")
             return
@@ -195,7 +195,7 @@ class Coordinator(Driver):
             case TakeInput() | ResumeInput():
                 if self._input is not None:
                     _go_on_reading(self._input, act)
-            case Welcome():
+            case AdmitGuest():
                 self._tell_job(act.node, act.job)
             case Find():
                 self._findings.append(act.finding)

@@ -19,7 +19,7 @@ from ompy.runtime.pipes import connection_of
 if TYPE_CHECKING:
     from ompy.runtime.agent_proof import AgentProof
     from ompy.runtime.agent_start import ReadyAgent
-    from ompy.runtime.guests.door import Door
+    from ompy.runtime.guests.listener import GuestListener
     from ompy.runtime.kills import Kill
 
 PATIENCE: Final = 5.0  # s; arbitrary: killed processes go at once unless the kernel holds them
@@ -113,7 +113,7 @@ def launch(job: Job, starts: Starts, options: LaunchOptions, reporting: Reportin
     """
     become_subreaper()
     links: dict[int, AgentLink] = {}
-    door: Door | None = None
+    listener: GuestListener | None = None
     try:
         tree = Tree(_branches(starts, options.radix))
         for node, (plm, target) in enumerate(starts):
@@ -130,18 +130,18 @@ def launch(job: Job, starts: Starts, options: LaunchOptions, reporting: Reportin
             job = _with_cores(job, ready_agents)
         key = proof.key if proof is not None else os.urandom(KEY_SIZE)
         if options.joinable:
-            door = _door(job, options, key)
+            listener = _listener(job, options, key)
             job = job._replace(told_machines=_machines(job, options.join_address))
         _tell(job, links, options, key)
 
         from ompy.runtime.coordinator import Coordinator  # imported while the ranks start
 
         coordinator = Coordinator(job, links, options, tree, ready_agents, reporting)
-        coordinator.let_guests_in(door)
+        coordinator.let_guests_in(listener)
         return coordinator.run()
     finally:
-        if door is not None:
-            door.close()
+        if listener is not None:
+            listener.stop_accepting()
         for link in links.values():
             link.channel.close()
         kill_descendants(PATIENCE)
@@ -194,17 +194,17 @@ def _proof(starts: Starts) -> AgentProof | None:
         ) from None
 
 
-def _door(job: Job, options: LaunchOptions, key: bytes) -> Door:
+def _listener(job: Job, options: LaunchOptions, key: bytes) -> GuestListener:
     """Where guests come in.
 
     Raises:
         NotAvailable: nobody can be let in.
     """
-    from ompy.runtime.guests.door import Door
+    from ompy.runtime.guests.listener import GuestListener
     from ompy.runtime.guests.ticket import TicketError
 
     try:
-        return Door(options.joinable, job.job_id, options.join_address, key)
+        return GuestListener(options.joinable, job.job_id, options.join_address, key)
     except TicketError as problem:
         raise NotAvailable(f"--joinable {options.joinable}: {problem}") from None
     except (OSError, ValueError) as problem:

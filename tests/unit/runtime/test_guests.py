@@ -16,10 +16,10 @@ from ompy.runtime.agent_start import BANNER
 from ompy.runtime.agent_tree import Tree
 from ompy.runtime.control import Kind, encode, send_all
 from ompy.runtime.credentials import CredentialError
-from ompy.runtime.guests.door import GREETING, Door
 from ompy.runtime.guests.job_key import hide_key
+from ompy.runtime.guests.listener import GREETING, GuestListener
 from ompy.runtime.guests.ticket import Ticket, TicketError, read_ticket, write_ticket
-from ompy.runtime.machines.acts import CloseView, Send, Show, Stop, Welcome
+from ompy.runtime.machines.acts import AdmitGuest, CloseView, Send, Show, Stop
 from ompy.runtime.machines.children import Child
 from ompy.runtime.machines.events import Event, Seen
 from ompy.runtime.machines.guest_relay import GuestMachine
@@ -90,7 +90,7 @@ def test_a_hidden_key_needs_both_the_secret_and_the_name():
 
 
 class _Outside:
-    """Somebody who comes to a door."""
+    """Somebody who comes to a listener."""
 
     def __init__(self, path: str) -> None:
         self.socket = socket.create_connection(("127.0.0.1", read_ticket(path).port), 5)
@@ -114,56 +114,56 @@ class _Outside:
         return accept(self.channel, name, secret, BANNER)
 
 
-class TestDoor:
+class TestListener:
     @pytest.fixture
     def path(self, tmp_path):
         return str(tmp_path / "ticket")
 
     @pytest.fixture
-    def door(self, path):
+    def listener(self, path):
         loop, guests = Reactor(), []
-        made = Door(path, "0" * 16, "127.0.0.1", KEY)
-        made.open(loop, guests.append)
+        made = GuestListener(path, "0" * 16, "127.0.0.1", KEY)
+        made.begin_accepting(loop, guests.append)
         made.loop, made.guests = loop, guests
         yield made
-        made.close()
+        made.stop_accepting()
         for guest in guests:
             guest.connection.close()
         loop.close()
 
     @pytest.fixture
-    def outside(self, door, path):
+    def outside(self, listener, path):
         made = _Outside(path)
-        self.turn(door)
+        self.turn(listener)
         yield made
         made.close()
 
-    def turn(self, door, seconds=0.3):
-        door.loop.call_later(seconds, door.loop.stop)
-        door.loop.run_forever()
+    def turn(self, listener, seconds=0.3):
+        listener.loop.call_later(seconds, listener.loop.stop)
+        listener.loop.run_forever()
 
-    def test_the_ticket_goes_with_it(self, door, path):
+    def test_the_ticket_goes_with_it(self, listener, path):
         port = read_ticket(path).port
-        door.close()
+        listener.stop_accepting()
         assert not os.path.exists(path)
         with pytest.raises(OSError, match="refused"):
             socket.create_connection(("127.0.0.1", port), 1)
 
-    def test_who_has_the_ticket_gets_in(self, door, path, outside):
+    def test_who_has_the_ticket_gets_in(self, listener, path, outside):
         sealed, proof = outside.prove(path, name := outside.name())
         facts = {"version": __version__, "pid": 5, "host": "there"}
         send_all(sealed, encode(Kind.READY, facts, b"[]"))
-        self.turn(door)
-        (guest,) = door.guests
+        self.turn(listener)
+        (guest,) = listener.guests
         assert guest.header == facts
         assert guest.apps == b"[]"
         assert hide_key(guest.hidden_key, proof.key, name) == KEY
 
-    def test_another_version_is_turned_away(self, door, path, outside):
+    def test_another_version_is_turned_away(self, listener, path, outside):
         sealed, _ = outside.prove(path, outside.name())
         send_all(sealed, encode(Kind.READY, {"version": "9", "pid": 5, "host": "x"}, b"[]"))
-        self.turn(door)
-        assert not door.guests
+        self.turn(listener)
+        assert not listener.guests
         assert b"ompy is 9 there" in sealed.recvmsg(4096)[0]
 
     def test_another_secret_opens_nothing(self, outside, tmp_path):
@@ -175,20 +175,20 @@ class TestDoor:
     @pytest.mark.parametrize(
         "said", [b"GET / HTTP/1.0\r\n\r\n", BANNER + b"\0" * 600, BANNER, b"\0" * 20_000]
     )
-    def test_strangers_get_nowhere(self, door, outside, said):
+    def test_strangers_get_nowhere(self, listener, outside, said):
         outside.socket.sendall(said)
         outside.socket.shutdown(socket.SHUT_WR)
-        self.turn(door)
-        assert not door.guests
-        assert not door._strangers
+        self.turn(listener)
+        assert not listener.guests
+        assert not listener._strangers
 
-    def test_silent_strangers_are_few_and_dropped(self, door, path, monkeypatch):
-        monkeypatch.setattr("ompy.runtime.guests.door.PROOF_PATIENCE", 0.2)
+    def test_silent_strangers_are_few_and_dropped(self, listener, path, monkeypatch):
+        monkeypatch.setattr("ompy.runtime.guests.listener.PROOF_PATIENCE", 0.2)
         outside = [_Outside(path) for _ in range(20)]
-        self.turn(door, 0.1)
-        assert len(door._strangers) == 16
-        self.turn(door, 0.4)
-        assert not door._strangers
+        self.turn(listener, 0.1)
+        assert len(listener._strangers) == 16
+        self.turn(listener, 0.4)
+        assert not listener._strangers
         for one in outside:
             one.socket.close()
 
@@ -244,17 +244,17 @@ class TestJob:
         made = machine()
         tell(made, 0, Kind.MODEX, b"again", rank=1)
         acts = join(made)
-        welcome = next(act for act in acts if isinstance(act, Welcome))
-        assert welcome.node == 1
-        assert welcome.job.hosts == ("h0", "h1")
-        assert [p.node for p in welcome.job.placements] == [0, 0, 1, 1]
+        admit = next(act for act in acts if isinstance(act, AdmitGuest))
+        assert admit.node == 1
+        assert admit.job.hosts == ("h0", "h1")
+        assert [p.node for p in admit.job.placements] == [0, 0, 1, 1]
         assert [(a.header["rank"], a.body) for a in sent(acts, 1, Kind.MODEX)] == [
             (0, b"\0"),
             (1, b"again"),
         ]
         assert sent(acts, 0, Kind.GROW)
         assert not sent(acts, 1, Kind.GROW)
-        places = [acts.index(welcome), acts.index(sent(acts, 1, Kind.MODEX)[0])]
+        places = [acts.index(admit), acts.index(sent(acts, 1, Kind.MODEX)[0])]
         assert places == sorted(places), "the job comes first"
 
     def test_ranks_that_have_ended_are_told_as_such(self):
@@ -381,7 +381,7 @@ class TestGuest:
         assert sent(acts, -1, Kind.FINISHED)
         assert guest.done
         assert guest.exit_code == 9
-        (found,) = guest.report()
+        (found,) = guest.failure_report()
         assert "Rank 1 ended with exit code 9" in found.finding.text
 
     def test_a_job_that_ends_takes_it_along(self, guest):
@@ -389,7 +389,7 @@ class TestGuest:
         assert sent(acts, 1, Kind.END)
         tell(guest, 1, Kind.EXITED, **exited(1, -15, "initialized"))
         assert guest.exit_code == 1
-        assert "has been ended" in guest.report()[0].finding.text
+        assert "has been ended" in guest.failure_report()[0].finding.text
 
     def test_a_job_that_goes_ends_it(self, guest):
         acts = guest.handle(Event(Seen.PARENT_GONE), 0.0)

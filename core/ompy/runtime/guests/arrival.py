@@ -20,8 +20,8 @@ from ompy.runtime.control import ControlError, Decoder, Frame, Kind, encode, rec
 from ompy.runtime.credentials import CredentialError
 from ompy.runtime.descendants import become_subreaper, kill_descendants
 from ompy.runtime.driver import ENDING, Driver
-from ompy.runtime.guests.door import GREETING
 from ompy.runtime.guests.job_key import hide_key
+from ompy.runtime.guests.listener import GREETING
 from ompy.runtime.guests.ticket import Ticket, TicketError, read_ticket
 from ompy.runtime.machines.acts import PARENT, Act, Find, Show, Sweep
 from ompy.runtime.machines.children import Child
@@ -208,7 +208,7 @@ class _GuestLauncher(Driver):
                 self._reactor.add_signal_handler(number, self.see, Seen.TOLD_TO_END, number)
         self.see(Seen.BEGUN)
         self._reactor.run_forever()
-        for find in self.machine.report():
+        for find in self.machine.failure_report():
             outputs.tell(find.finding.text, "job failed", "error")
         return self.machine.exit_code
 

@@ -114,7 +114,7 @@ class Widen(NamedTuple):
     job: Job
 
 
-class Welcome(NamedTuple):
+class AdmitGuest(NamedTuple):
     """Tell a guest its job."""
 
     node: int
@@ -293,7 +293,7 @@ Act = (
     | Inform
     | MakeJob
     | Widen
-    | Welcome
+    | AdmitGuest
     | Grow
     | KillRank
     | Released

@@ -64,7 +64,7 @@ class GuestMachine(RelayMachine):
         """What this launcher ends with."""
         return self._verdict.exit_code
 
-    def report(self) -> list[Find]:
+    def failure_report(self) -> list[Find]:
         """How it ended, if it failed."""
         failure = self._verdict.failure
         if failure is None or self._quiet:

@@ -11,7 +11,7 @@ from typing import ClassVar, Final
 
 from ompy.frameworks.job import app_of
 from ompy.runtime.control import Kind
-from ompy.runtime.machines.acts import Act, Welcome, Widen
+from ompy.runtime.machines.acts import Act, AdmitGuest, Widen
 from ompy.runtime.machines.asking import packed_world
 from ompy.runtime.machines.children import Child
 from ompy.runtime.machines.events import Event, Seen
@@ -57,7 +57,7 @@ class OpenJobMachine(JobMachine):
         text = f"{ranks_in_words(range(world.first, world.first + world.size))} joined from {name}."
         return [
             Widen(job),
-            Welcome(node, job),
+            AdmitGuest(node, job),
             *self._children.tell(Kind.GROW, told, packed_world(job, world), but=node),
             *self._asked.guests.missed(node, filter(self.verdict.has_ended, others)),
             *said("guest joined", [] if rules.quiet else [text], "info", host=name),

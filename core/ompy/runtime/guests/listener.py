@@ -51,7 +51,7 @@ def turn_away(guest: Guest, reason: str) -> None:
     guest.connection.close()
 
 
-class Door:
+class GuestListener:
     """One job's, with its ticket."""
 
     def __init__(
@@ -87,18 +87,18 @@ class Door:
         self._proof = AgentProof(path)
         self._strangers: list[_Stranger] = []
 
-    def open(self, loop: Loop, welcome: Callable[[Guest], object]) -> None:
+    def begin_accepting(self, loop: Loop, admit: Callable[[Guest], object]) -> None:
         """Let guests in from now on.
 
         Args:
             loop: the launcher's.
-            welcome: is told of each guest that has proven itself.
+            admit: is told of each guest that has proven itself.
         """
         self._loop = loop
-        self._welcome = welcome
+        self._admit_guest = admit
         loop.add_reader(self._listener, self._accept)
 
-    def close(self) -> None:
+    def stop_accepting(self) -> None:
         """Nobody can join any longer; the ticket goes."""
         with suppress(AttributeError, KeyError, ValueError):  # it was never opened
             self._loop.remove_reader(self._listener)
@@ -154,7 +154,7 @@ class Door:
             why = f"ompy is {theirs} there and {__version__} here; install the same"
             turn_away(guest, why)
             return
-        self._welcome(guest)
+        self._admit_guest(guest)
 
 
 def _addresses(address: str) -> tuple[str, ...]:
