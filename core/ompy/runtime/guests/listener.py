@@ -137,7 +137,7 @@ class GuestListener:
 
     def _read(self, stranger: _Stranger) -> None:
         try:
-            first = stranger.read()
+            first = stranger.read_first_word()
         except BlockingIOError:
             return
         except (OSError, ControlError):
@@ -189,7 +189,7 @@ class _Stranger:
         connection.sendall(hello)
         connection.setblocking(False)
 
-    def read(self) -> Frame | None:
+    def read_first_word(self) -> Frame | None:
         """Its first word, if that has come.
 
         Raises:
