@@ -52,6 +52,7 @@ from ompy.runtime.machines.children import Child
 from ompy.runtime.machines.events import Event, Seen
 from ompy.runtime.machines.job import PATIENCE, JobMachine
 from ompy.runtime.machines.job_rules import JobRules
+from ompy.runtime.machines.job_table import JobPhase
 from ompy.runtime.machines.local_ranks import RankLife
 from ompy.runtime.machines.relaying import RelayMachine
 
@@ -119,12 +120,13 @@ class Launcher(Driven):
     """`ompy-run`."""
 
     world: World
+    machine_class: type[JobMachine] = JobMachine
 
     def __init__(self, world: World, tree: Tree, children: list[Child]) -> None:
         super().__init__(world, LAUNCHER, 0)
         rules = JobRules(grace_ms=GRACE_MS, heartbeat_s=BEAT_S, misses=MISSES, start_s=20.0)
         rules = rules._replace(survives=world.shape.survives)
-        self.job = self.machine = JobMachine(world.job, tree, children, rules)
+        self.job = self.machine = self.machine_class(world.job, tree, children, rules)
         self.findings: list[Any] = []
         self.code: int | None = None
         self.ending = 0.0  # when the agents were told to end
@@ -132,7 +134,8 @@ class Launcher(Driven):
 
     def carry_out(self, act: Act) -> None:
         now = self.world.clock.now
-        if isinstance(act, Send) and act.kind is Kind.END:
+        ending = self.job.phase is JobPhase.ENDING  # a guest may be ended while the job goes on
+        if ending and isinstance(act, Send) and act.kind is Kind.END:
             self.ending = self.ending or now
         match act:
             case Find():
@@ -508,6 +511,8 @@ class Rank(Process):
 class World:
     """One job."""
 
+    launcher_class: type[Launcher] = Launcher
+
     def __init__(self, shape: Shape, *faults: Fault) -> None:
         self.shape = shape
         self.faults = faults
@@ -539,7 +544,7 @@ class World:
         tree = Tree(branches)
         tops = [branch.node for branch in tree.children()]
         children = [Child(node, 100 + node, remote=node > 0) for node in (0, *tops)]
-        self.launcher = Launcher(self, tree, children)
+        self.launcher = self.launcher_class(self, tree, children)
         for node in (0, *tops):
             self._grow(self.launcher, node, tree, remote=node > 0)
         for node in (0, *tops):
@@ -630,9 +635,9 @@ class World:
         return [finding.fields for finding in found if finding.name == "job failed"]
 
 
-def faults(shape: Shape) -> Iterator[Fault]:
+def faults(shape: Shape, kind: type[World] = World) -> Iterator[Fault]:
     """Every kill, every host that goes down, everything that a connection may lose."""
-    whole = World(shape).run()
+    whole = kind(shape).run()
     for process in whole.processes:
         for index in range(process.done + 1):
             yield Fault("kill", process.name, index)
