@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ompy.cli.command_line import (
     CHECK_DIRECTORY,
+    RECORD_DIRECTORY,
     PROGRAM,
     TRACE_DIRECTORY,
     CommandError,
@@ -446,7 +447,9 @@ def run_command(arguments: Sequence[str]) -> int:
             from ompy.runtime.kills import read_kills
 
             launching = launching._replace(kills=read_kills(options["kills"], job))
-        return launch_job(registry, starts, job, launching, _checked(options))
+        return launch_job(
+            registry, starts, job, launching, _checked(options), words=tuple(arguments)
+        )
     finally:
         registry.close()
 
@@ -524,6 +527,7 @@ def launch_job(
     job: Job,
     options: LaunchOptions,
     checked: Checked = NOT_CHECKED,
+    words: Sequence[str] = (),
 ) -> int:
     """Run the job, with all who want to know of it told. Returns the exit code."""
     from ompy.mca.hooks import hook_caller
@@ -536,6 +540,11 @@ def launch_job(
         from ompy.cli.traced_job import start_trace
 
         trace = start_trace(directory, job, registry)
+    record, recorded_in = None, str(registry.value(RECORD_DIRECTORY))
+    if recorded_in:
+        from ompy.cli.recorded_job import start_record
+
+        record = start_record(recorded_in, job, words, os.getcwd())
     hooks = hook_caller(registry)
     check = None
     if checked.asked:
@@ -548,6 +557,8 @@ def launch_job(
     snapshot = registry.snapshot()  # with what has become of the hooks
     if directory and trace is None:  # it cannot be written, which every rank need not find out
         snapshot["values"][TRACE_DIRECTORY] = ""
+    if recorded_in and record is None:
+        snapshot["values"][RECORD_DIRECTORY] = ""
     if check is not None:
         snapshot["settings"].append([CHECK_DIRECTORY, check.directory, "set", "--check"])
         snapshot["values"][CHECK_DIRECTORY] = check.directory
@@ -556,8 +567,9 @@ def launch_job(
     if check is not None:
         code = check.ended(code)
     hooks.ompy_job_finished(code)
-    if trace is not None:
-        trace.ended(code)
+    for observer in (trace, record):
+        if observer is not None:
+            observer.ended(code)
     return code
 
 

@@ -145,6 +145,15 @@ CATALOG: Final = (
                 level=6,
             ),
             Parameter(
+                "unfinished",
+                "unsigned_int",
+                0,
+                "How many ranks of the recording that is replayed did not come to their end. "
+                "`ompy replay` sets it.",
+                level=9,
+                unit="ranks",
+            ),
+            Parameter(
                 "patience",
                 "unsigned_int",
                 5,  # arbitrary: longer than most programs compute between two messages

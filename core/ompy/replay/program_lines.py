@@ -26,6 +26,7 @@ class ProgramLines:
         self._write = write
         self._ours: dict[CodeType, bool] = {}
         self._sites: dict[tuple[CodeType, int], int] = {}
+        self._numbers: dict[tuple[int, int, str], int] = {}
         self._files: dict[str, int] = {}
 
     def number_of_caller(self) -> int:
@@ -54,8 +55,12 @@ class ProgramLines:
     def _tell_site(self, key: tuple[CodeType, int], frame: FrameType) -> int:
         code = frame.f_code
         file = self._file(code.co_filename)
-        number = self._sites[key] = len(self._sites) + 1
-        self._write(Site(number, file, frame.f_lineno or 0, code.co_name))
+        place = (file, frame.f_lineno or 0, code.co_name)
+        number = self._numbers.get(place)
+        if number is None:
+            number = self._numbers[place] = len(self._numbers) + 1
+            self._write(Site(number, *place))
+        self._sites[key] = number
         return number
 
     def _file(self, written: str) -> int:

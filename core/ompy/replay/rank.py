@@ -11,6 +11,7 @@ from ompy.replay.entries import EVENTS, Header
 
 if TYPE_CHECKING:
     from ompy.frameworks.pml import Pml
+    from ompy.replay.follower import Follower
     from ompy.replay.recorder import Recorder
     from ompy.runtime.process import RankProcess
 
@@ -63,3 +64,42 @@ def put_around(process: RankProcess, pml: Pml) -> None:
         communicator.pml = pml
     for state in life.predefined_states():
         state.pml = pml
+
+
+def begin_replaying(process: RankProcess, directory: str) -> None:
+    """Give this rank of a job the answers of its recording from now on.
+
+    Args:
+        process: the rank.
+        directory: of the recording.
+
+    Raises:
+        MPIError: it cannot be read, or is of a job of another size; the text says why.
+    """
+    from ompy.data.errors import ERR_OTHER, MPIError
+    from ompy.replay.entries import RecordingError
+    from ompy.replay.follower import Follower
+    from ompy.replay.job_file import read_job
+    from ompy.replay.outcomes import JobOutcome
+    from ompy.replay.recording import read_rank
+
+    context = process.context
+    try:
+        recorded = read_job(directory)
+        if context.me.world == 0 and recorded.size != len(context.world):
+            raise RecordingError(f"{directory}: it is of {recorded.size} ranks")
+        recording = read_rank(recorded, context.rank)
+    except RecordingError as problem:
+        raise MPIError(ERR_OTHER, f"no replay: {problem}") from None
+    follow(process, Follower(recording, JobOutcome(process, directory)))
+
+
+def follow(process: RankProcess, follower: Follower) -> None:
+    """Have a rank get its answers from a recording."""
+    from ompy.replay.replayed_calls import begin_replaying_calls
+    from ompy.replay.replayed_pml import ReplayedPml
+
+    pml = ReplayedPml(process.pml, follower)
+    put_around(process, pml)
+    begin_replaying_calls(follower, pml)
+    process.before_finalize.append(follower.finish)
