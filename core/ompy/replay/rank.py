@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from ompy.runtime.process import RankProcess
 
 
+# of a process that is one rank without the others (`alone.py`); None in a job
+follower_of_this_process: Follower | None = None
+
+
 def begin_recording(process: RankProcess, directory: str, *, data: bool) -> None:
     """Record this rank from now on.
 
@@ -83,6 +87,9 @@ def begin_replaying(process: RankProcess, directory: str) -> None:
     from ompy.replay.outcomes import JobOutcome
     from ompy.replay.recording import read_rank
 
+    if follower_of_this_process is not None:
+        follow(process, follower_of_this_process)
+        return
     context = process.context
     try:
         recorded = read_job(directory)

@@ -1,0 +1,121 @@
+"""A debugger in a rank that runs alone: Python's own, or one that an editor attaches to."""
+
+from __future__ import annotations
+
+import importlib
+import pdb
+import sys
+from collections.abc import Callable
+from types import FrameType, TracebackType
+from typing import Any, Final, TypeVar
+
+from ompy.check.record import is_ours
+
+T = TypeVar("T")
+OURS: Final = ("ompy", "ompy.*", "ompy_components", "ompy_components.*", "mpi4py", "mpi4py.*")
+
+
+class DebuggerMissing(Exception):
+    """It is not installed; the text says what to do."""
+
+
+class NoDebugger:
+    """None was asked for: the rank runs, and stops for good where it was told to."""
+
+    def run(self, program: Callable[[], T]) -> T:
+        """Run the program."""
+        return program()
+
+    def stop(self, frame: FrameType | None) -> bool:
+        """The rank is where the user wants to look. Returns whether it is to go on."""
+        del frame
+        return False
+
+    def failed(self, traceback: TracebackType | None) -> None:
+        """The program has ended with an exception."""
+
+
+class Pdb(NoDebugger):
+    """`pdb`, from the first line of the program on, or from where the rank stops."""
+
+    def __init__(self, *, at_once: bool) -> None:
+        self._at_once = at_once
+
+    def run(self, program: Callable[[], T]) -> T:
+        """Stop in the first line of the program, if nothing later was named."""
+        if not self._at_once:
+            return program()
+        result: T = _FromFirstLine(skip=OURS).runcall(program)
+        return result
+
+    def stop(self, frame: FrameType | None) -> bool:
+        """Ask the user in the line that makes the call."""
+        if frame is not None:
+            debugger = pdb.Pdb(skip=OURS)
+            debugger.set_trace(frame)
+            debugger.interaction(frame, None)
+        return True
+
+    def failed(self, traceback: TracebackType | None) -> None:
+        """Show where."""
+        if traceback is not None:
+            pdb.post_mortem(traceback)
+
+
+class _FromFirstLine(pdb.Pdb):
+    """Does not ask before the program's first line."""
+
+    _begun = False
+
+    def user_line(self, frame: FrameType) -> None:
+        """A line is about to be run."""
+        if not self._begun:
+            if frame.f_globals.get("__name__") != "__main__" or is_ours(frame):
+                return
+            self._begun = True
+        super().user_line(frame)
+
+    def user_call(self, frame: FrameType, argument_list: None) -> None:
+        """A function is called."""
+        if self._begun:
+            super().user_call(frame, argument_list)
+
+    def user_return(self, frame: FrameType, return_value: Any) -> None:
+        """A function is about to return."""
+        if self._begun:
+            super().user_return(frame, return_value)
+
+    def user_exception(self, frame: FrameType, exc_info: Any) -> None:
+        """Something was raised."""
+        if self._begun:
+            super().user_exception(frame, exc_info)
+
+
+class Debugpy(NoDebugger):
+    """`debugpy`: the rank waits until an editor is attached."""
+
+    def __init__(self, port: int, *, at_once: bool) -> None:
+        """Listen on loopback.
+
+        Raises:
+            DebuggerMissing: it is not installed.
+        """
+        try:
+            self._debugpy = importlib.import_module("debugpy")
+        except ImportError:
+            raise DebuggerMissing("debugpy is not installed: pip install debugpy") from None
+        self._port = port
+        self._at_once = at_once
+
+    def run(self, program: Callable[[], T]) -> T:
+        """Wait for the editor, then run."""
+        host, port = self._debugpy.listen(("127.0.0.1", self._port))
+        print(f"debugpy listens at {host}:{port}; attach to go on", file=sys.stderr, flush=True)
+        self._debugpy.wait_for_client()
+        return program()
+
+    def stop(self, frame: FrameType | None) -> bool:
+        """Stop in the next line."""
+        del frame
+        self._debugpy.breakpoint()
+        return True
