@@ -23,7 +23,7 @@ from ompy.replay.data_log import Streams
 from ompy.replay.debuggers import NoDebugger
 from ompy.replay.follower import Follower
 from ompy.replay.job_file import RecordedJob
-from ompy.replay.outcomes import DIVERGED
+from ompy.replay.outcomes import DIVERGED, leave_now
 from ompy.replay.recorded_line import RecordedLine
 from ompy.replay.recording import RankRecording
 from ompy.runtime.environment import rank_environment
@@ -110,16 +110,6 @@ class AloneOutcome:
         assert self.follower is not None, "it runs"
         self.debugger.stop(self.follower.lines.frame_of_caller())
         leave_now(code)
-
-
-def leave_now(code: int) -> NoReturn:
-    """End this process: its program is where it cannot go on."""
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except (OSError, ValueError, AttributeError):  # closed, or there is none
-            continue
-    os._exit(code)
 
 
 def run_alone(

@@ -5,13 +5,15 @@ from __future__ import annotations
 import importlib
 import pdb
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import FrameType, TracebackType
 from typing import Any, Final, TypeVar
 
 from ompy.check.record import is_ours
+from ompy.replay.outcomes import leave_now
 
 T = TypeVar("T")
+_NEVER: Final = -1  # `bdb`: the line to stop at of who continues
 OURS: Final = ("ompy", "ompy.*", "ompy_components", "ompy_components.*", "mpi4py", "mpi4py.*")
 
 
@@ -51,9 +53,7 @@ class Pdb(NoDebugger):
     def stop(self, frame: FrameType | None) -> bool:
         """Ask the user in the line that makes the call."""
         if frame is not None:
-            debugger = pdb.Pdb(skip=OURS)
-            debugger.set_trace(frame)
-            debugger.interaction(frame, None)
+            _AtCall(skip=OURS).ask_in(frame)
         return True
 
     def failed(self, traceback: TracebackType | None) -> None:
@@ -62,7 +62,36 @@ class Pdb(NoDebugger):
             pdb.post_mortem(traceback)
 
 
-class _FromFirstLine(pdb.Pdb):
+class _Leaving(pdb.Pdb):
+    """To quit is to end the process: what is left of the program is of no interest."""
+
+    def set_quit(self) -> None:
+        """The user has seen enough."""
+        leave_now(0)
+
+
+class _AtCall(_Leaving):
+    """Asks in a line of the program that has made a call, which is not over."""
+
+    def ask_in(self, frame: FrameType) -> None:
+        """Ask, and then do what was asked for: nothing between this call and the line is traced."""
+        self.reset()
+        for outer in _frames_of_program(frame):
+            outer.f_trace = self.trace_dispatch
+            self.botframe = outer
+        self.interaction(frame, None)
+        if self.breaks or self.stoplineno != _NEVER:
+            sys.settrace(self.trace_dispatch)
+
+
+def _frames_of_program(frame: FrameType | None) -> Iterator[FrameType]:
+    """A frame and those around it, as far as they are the program's."""
+    while frame is not None and not is_ours(frame):
+        yield frame
+        frame = frame.f_back
+
+
+class _FromFirstLine(_Leaving):
     """Does not ask before the program's first line."""
 
     _begun = False
