@@ -113,7 +113,8 @@ sent.wait()
 told.append((polls, got))
 """,
     "tested, any and all": """\
-requests = [comm.Isend(pattern(me, turn, count), right, turn), comm.Irecv(bytearray(count), left, turn)]
+requests = [comm.Isend(pattern(me, turn, count), right, turn)]
+requests.append(comm.Irecv(bytearray(count), left, turn))
 pause()
 seen, polls = [], 0
 while len(seen) < 1:
@@ -195,7 +196,8 @@ told.append((began, MPI.Wtime() - began))
 """,
     "collectives under way": """\
 sums, rooms = array("q", [0]), bytearray(count * size)
-requests = [comm.Iallreduce(array("q", [me]), sums), comm.Iallgather(pattern(me, turn, count), rooms)]
+requests = [comm.Iallreduce(array("q", [me]), sums)]
+requests.append(comm.Iallgather(pattern(me, turn, count), rooms))
 pause()
 requests.append(comm.Ibarrier())
 polls = 0

@@ -22,6 +22,7 @@ from typing import Final, NamedTuple
 
 from ompy.replay.job_file import read_job
 from ompy.replay.recording import read_rank
+
 from tests.support.recorded_programs import ACTS, draw_program
 from tools.sweep.worlds import Sums, WorldSweep, main, stayed_zero
 

@@ -268,9 +268,7 @@ def parameters_set(groups: Sequence[Group]) -> list[tuple[str, str]]:
     return pairs
 
 
-def _recording(
-    options: dict[str, Any], pairs: Sequence[tuple[str, str]]
-) -> list[tuple[str, str]]:
+def _recording(options: dict[str, Any], pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     """The parameters behind `--record` and `--record-data`; none where a recording is replayed."""
     if not options["record"] and not options["record_data"]:
         return []

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ompy.cli.command_line import (
     CHECK_DIRECTORY,
-    RECORD_DIRECTORY,
     PROGRAM,
+    RECORD_DIRECTORY,
     TRACE_DIRECTORY,
     CommandError,
     Group,

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ompy.cli.command_line import PROGRAM, RECORD_DATA, RECORD_REPLAY, CommandError, write_error_line
+from ompy.cli.command_line import (
+    PROGRAM,
+    RECORD_DATA,
+    RECORD_REPLAY,
+    CommandError,
+    write_error_line,
+)
 from ompy.outputs import PlantedError
 from ompy.replay.job_file import RecordedJob, prepare_directory, write_job
 
@@ -50,9 +56,7 @@ class JobRecord:
             )
 
 
-def start_record(
-    directory: str, job: Job, words: Sequence[str], folder: str
-) -> JobRecord | None:
+def start_record(directory: str, job: Job, words: Sequence[str], folder: str) -> JobRecord | None:
     """Make the directory of a recording ready and write down what the job is.
 
     Returns:

@@ -55,7 +55,11 @@ def replay(
     With --rank the rank runs alone in this process, fed from the recording, which has to be made
     with --record-data. The others are not needed, and neither are their hosts.
     """
-    for name, given in (("--pdb", pdb), ("--debugpy", debugpy is not None), ("--until-event", until)):
+    for name, given in (
+        ("--pdb", pdb),
+        ("--debugpy", debugpy is not None),
+        ("--until-event", until),
+    ):
         if given and rank is None:
             raise click.UsageError(f"{name} is of one rank: name it with --rank R")
     if pdb and debugpy is not None:
@@ -64,7 +68,9 @@ def replay(
     try:
         recorded = read_job(directory)
         if rank is not None and rank >= recorded.size:
-            raise RecordingError(f"--rank {rank}: the recorded job has ranks 0 to {recorded.size - 1}")
+            raise RecordingError(
+                f"--rank {rank}: the recorded job has ranks 0 to {recorded.size - 1}"
+            )
         if lists:
             for line in _listed(recorded, rank):
                 click.echo(line)

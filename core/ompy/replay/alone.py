@@ -9,12 +9,12 @@ from functools import partial
 from typing import Any, Final, NoReturn
 
 from ompy import outputs
+from ompy.data.errors import ERR_SPAWN, MPIError
 from ompy.engine.real import RealEngine
 from ompy.frameworks.catalog import CATALOG
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.proc import Modex
 from ompy.frameworks.wireup import Inquiry
-from ompy.data.errors import ERR_SPAWN, MPIError
 from ompy.mca.registry import Registry
 from ompy.mca.settings import gather_settings
 from ompy.net.real import RealNetwork

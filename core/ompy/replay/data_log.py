@@ -80,7 +80,9 @@ class Streams:
             except (error, IndexError):
                 raise RecordingError(f"{name}: there is an entry that is not whole") from None
             if kind not in (MESSAGE, TAKEN):
-                raise RecordingError(f"{name}: there is an entry of a kind {kind} that is not known")
+                raise RecordingError(
+                    f"{name}: there is an entry of a kind {kind} that is not known"
+                )
             data = body[_MESSAGE.size :] if kind == MESSAGE else None
             found.setdefault((context, source, tag), []).append((order, length, data))
         self._queues: dict[Stream, deque[Message]] = {}

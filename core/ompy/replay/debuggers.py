@@ -47,8 +47,8 @@ class Pdb(NoDebugger):
         """Stop in the first line of the program, if nothing later was named."""
         if not self._at_once:
             return program()
-        result: T = _FromFirstLine(skip=OURS).runcall(program)
-        return result
+        result: Any = _FromFirstLine(skip=OURS).runcall(program)
+        return result  # type: ignore[no-any-return]
 
     def stop(self, frame: FrameType | None) -> bool:
         """Ask the user in the line that makes the call."""

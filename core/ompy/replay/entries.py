@@ -19,8 +19,8 @@ _HEADER: Final = Struct("<8sHHII8sI")  # the checksum last
 HEADER_SIZE: Final = _HEADER.size
 HEAD: Final = Struct("<II")  # before an entry: its length and its checksum
 OVER: Final = bytes(HEAD.size)  # behind the last entry that was written
-# bytes that a killed rank may leave behind the end, of an entry it was writing; arbitrary: more than
-# any event has. Of a message it may be all of it
+# bytes that a killed rank may leave behind the end, of an event it was writing; arbitrary: more
+# than any has. Of a message it may be all of it
 TORN_MAX: Final = 1 << 16
 # first byte of the last entry of every file; above those of all others
 END: Final = 0xFF
@@ -63,7 +63,9 @@ def read_header(data: bytes | memoryview, name: str) -> Header:
         raise RecordingError(f"{name}: truncated: {len(data)} bytes, less than its header has")
     magic, version, kind, rank, size, job, check = _HEADER.unpack_from(data)
     if magic != MAGIC:
-        raise RecordingError(f"{name}: not a file of ompy-run --record, or damaged at its beginning")
+        raise RecordingError(
+            f"{name}: not a file of ompy-run --record, or damaged at its beginning"
+        )
     bare = _HEADER.pack(magic, version, kind, rank, size, job, 0)
     if check != crc32(bare):
         raise RecordingError(f"{name}: damaged: the checksum of its header is wrong")
@@ -145,6 +147,8 @@ def _walk(data: memoryview, header: Header, name: str) -> Iterator[tuple[int, me
         body = data[start:end]
         check = checksum(body, check)
         if check != stored:
-            raise RecordingError(f"{name}: damaged: the checksum of the entry at byte {at} is wrong")
+            raise RecordingError(
+                f"{name}: damaged: the checksum of the entry at byte {at} is wrong"
+            )
         yield at, body
         at, last = end, bytes(body[:1])

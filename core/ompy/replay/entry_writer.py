@@ -1,4 +1,4 @@
-"""Writes a file of a recording through a mapping: what was written is there whatever ends the rank."""
+"""Writes a file of a recording through a mapping: it outlives whatever ends the rank."""
 
 from __future__ import annotations
 
@@ -7,7 +7,15 @@ import os
 from threading import Lock
 from typing import Final
 
-from ompy.replay.entries import END, HEAD, HEADER_SIZE, Header, checksum, first_checksum, header_bytes
+from ompy.replay.entries import (
+    END,
+    HEAD,
+    HEADER_SIZE,
+    Header,
+    checksum,
+    first_checksum,
+    header_bytes,
+)
 
 CHUNK: Final = 1 << 20  # bytes by which a file grows at first; arbitrary
 CHUNK_MAX: Final = 1 << 26  # and later; arbitrary: few mappings of a large file
@@ -35,6 +43,7 @@ class EntryWriter:
         self._check = first_checksum(header)
         self._file = os.open(path, _FLAGS, 0o600)
         self._size = 0
+        self._map: mmap.mmap
         self._grow_to(HEADER_SIZE)
         self._map[:HEADER_SIZE] = header_bytes(header)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from struct import Struct, error
 from typing import Any, Final, NamedTuple
 
@@ -72,14 +71,14 @@ class Looked(NamedTuple):
 
 
 class NothingFound(NamedTuple):
-    """A probe that has found nothing, `count` times in a row."""
+    """A probe that has found nothing, `times` times in a row."""
 
     prefix: Prefix
     how: int
     comm: int
     wanted_source: int
     wanted_tag: int
-    count: int
+    times: int
 
 
 class Posted(NamedTuple):
@@ -126,12 +125,12 @@ class Completed(NamedTuple):
 
 
 class NotYet(NamedTuple):
-    """A test has said no, `count` times in a row."""
+    """A test has said no, `times` times in a row."""
 
     prefix: Prefix
     call: int
     requests: int
-    count: int
+    times: int
 
 
 class Time(NamedTuple):
@@ -199,7 +198,8 @@ def bytes_of(entry: Entry) -> bytes:
     tag, form = _TAGS[kind]
     fields: tuple[Any, ...] = tuple(entry)
     if kind in _WITH_TEXT:
-        return tag + form.pack(*fields[:-1]) + fields[-1].encode("utf-8", "surrogateescape")
+        text: bytes = fields[-1].encode("utf-8", "surrogateescape")
+        return tag + form.pack(*fields[:-1]) + text
     if kind is Matched:
         return tag + form.pack(*fields)
     if kind is Completed:
@@ -224,14 +224,17 @@ def entry_of(body: bytes | memoryview) -> Entry:
             return kind(*numbers, bytes(rest).decode("utf-8", "surrogateescape"))  # type: ignore[no-any-return]
         if kind is Completed:
             places = tuple(each[0] for each in _PLACE.iter_unpack(rest))
-            return Completed(Prefix(*numbers[:_PREFIX]), *numbers[_PREFIX:], places)
+            call, requests = numbers[_PREFIX:]
+            return Completed(Prefix(*numbers[:_PREFIX]), call, requests, places)
         if len(rest):
             raise RecordingError(f"there is an entry {kind.__name__} that is too long")
         if kind is Matched:
             return Matched(*numbers)
         return kind(Prefix(*numbers[:_PREFIX]), *numbers[_PREFIX:])  # type: ignore[no-any-return]
     except (error, UnicodeDecodeError, TypeError) as problem:
-        raise RecordingError(f"there is an entry {kind.__name__} that is not whole: {problem}") from None
+        raise RecordingError(
+            f"there is an entry {kind.__name__} that is not whole: {problem}"
+        ) from None
 
 
 def is_event(entry: Entry) -> bool:

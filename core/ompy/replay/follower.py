@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from ompy.replay.events import (
     Cancelled,
-    Comm,
     Completed,
     Ended,
     Event,
@@ -119,7 +118,7 @@ class Follower:
         if reason:
             self._outcome.diverged(self._report(asked, event, reason))
         if isinstance(event, NothingFound | NotYet):
-            self._left = (self._left or event.count) - 1
+            self._left = (self._left or event.times) - 1
             self.position += not self._left
         else:
             self.position += 1

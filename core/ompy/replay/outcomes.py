@@ -1,4 +1,4 @@
-"""What becomes of a rank of a replayed job that cannot go on: it diverges, or its recording ends."""
+"""What becomes of a rank of a replayed job that diverges, or whose recording ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines of the program, as events name them: numbers for files and lines, and where a call was made."""
+"""Lines of the program: numbers for them, and which one makes a call."""
 
 from __future__ import annotations
 

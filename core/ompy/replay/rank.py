@@ -1,7 +1,5 @@
 """Begins to record a rank, or to replay it: when it is up, before the program's first call."""
 
-# ruff: noqa: SLF001 - states are private to users, not to us
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -29,8 +27,8 @@ def begin_recording(process: RankProcess, directory: str, *, data: bool) -> None
         data: write what it receives, too.
     """
     from ompy.replay.events import NEVER
-    from ompy.replay.recorder import Recorder
     from ompy.replay.recorded_calls import begin_recording_calls
+    from ompy.replay.recorder import Recorder
     from ompy.replay.recording_pml import RecordingPml
 
     context = process.context

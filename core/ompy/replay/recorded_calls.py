@@ -7,7 +7,6 @@ As a profiling library does (MPI 4.1, 15.2); what a call calls itself goes strai
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
@@ -76,7 +75,7 @@ def begin_recording_calls(recorder: Recorder) -> None:
     import ompy.MPI as MPI  # noqa: PLR0402 - as programs name it
 
     calls = Calls(recorder)
-    handlers = {
+    handlers: dict[str, Handler] = {
         **dict.fromkeys(ONE, _one),
         **dict.fromkeys(ALL, _all),
         **dict.fromkeys((*ANY, *SOME), _several),
@@ -85,9 +84,9 @@ def begin_recording_calls(recorder: Recorder) -> None:
         interpose_class(calls, kind, "", handlers, None)
     interpose_functions(calls, MPI, {"Wtime": _wtime})
     for name, kinds in _KINDS.items():
-        notes = {call: _note(call, scope, why) for of, call, scope, why in NOTES if of == name}
-        for kind in kinds:
-            interpose_class(calls, getattr(MPI, kind), f"{name}.", notes, None)
+        notes = {call: _note(scope, why) for of, call, scope, why in NOTES if of == name}
+        for each in kinds:
+            interpose_class(calls, getattr(MPI, each), f"{name}.", notes, None)
     _watch_awaiting(recorder, MPI.Request)
 
 
@@ -98,7 +97,7 @@ _KINDS: Final = {
 }
 
 
-def _note(call: str, scope: int, why: str) -> Handler:
+def _note(scope: int, why: str) -> Handler:
     def handle(calls: Calls, _at: Any, name: str, original: Any, *args: Any, **named: Any) -> Any:
         calls.recorder.note(scope, f"{name}: {why}")
         return original(*args, **named)

@@ -94,7 +94,7 @@ class Recorder:
         self._append(match)
 
     def write_no(self, event: NothingFound | NotYet) -> None:
-        """Add that nothing was found, or complete. `event` has a count of 1."""
+        """Add that nothing was found, or complete. it has been said once."""
         if self._no is None or not counts_on(self._no, event):
             if self._no is not None:
                 self._end_noes()
@@ -107,7 +107,7 @@ class Recorder:
 
     def _write_noes(self) -> None:
         assert self._no is not None, "there is one"
-        self._append(self._no._replace(count=self._times - self._written))
+        self._append(self._no._replace(times=self._times - self._written))
         self._written = self._times
 
     def _end_noes(self) -> None:

@@ -87,9 +87,7 @@ class RankRecording:
                 files[entry.number] = entry
             case Site():
                 file = files.get(entry.file, File(0, 0, ""))
-                self.places[entry.number] = Place(
-                    file.name, entry.line, entry.function, file.check
-                )
+                self.places[entry.number] = Place(file.name, entry.line, entry.function, file.check)
             case Comm():
                 self.comms[entry.number] = entry
             case Matched():
@@ -106,7 +104,7 @@ class RankRecording:
         last = self.events[-1] if self.events else None
         if isinstance(last, NothingFound | NotYet) and counts_on(last, event):
             assert isinstance(event, NothingFound | NotYet), "it counts"
-            self.events[-1] = last._replace(count=last.count + event.count)
+            self.events[-1] = last._replace(times=last.times + event.times)
         else:
             self.events.append(event)
 
@@ -116,27 +114,38 @@ class RankRecording:
 
     def said_of(self, event: Event) -> str:
         """What an event is, in words, with what the program was told."""
-        asked = asked_of(event)
+        of = (
+            self.comms.get(event.comm)
+            if isinstance(event, Looked | NothingFound | Posted)
+            else None
+        )
+        asked = f"{asked_of(event)}{f' in {of.name}' if of is not None else ''}"
+        told = self._told_of(event)
+        return f"{asked} -> {told}" if told else asked
+
+    def _told_of(self, event: Event) -> str:
+        """What the program was told."""
+        told = ""
         match event:
             case Looked():
-                of = self.comms.get(event.comm)
-                where = f" in {of.name}" if of is not None else ""
-                return f"{asked}{where} -> rank {event.source}, tag {event.tag}, {event.length} bytes"
+                told = _message(event)
             case NothingFound() | NotYet():
-                times = f", {event.count} times" if event.count > 1 else ""
-                return f"{asked} -> no{times}"
+                told = f"no, {event.times} times" if event.times > 1 else "no"
             case Posted():
                 got = self.matches.get(event.number)
-                told = "nothing" if got is None else f"rank {got.source}, tag {got.tag}"
-                return f"{asked} -> {told}{f', {got.length} bytes' if got is not None else ''}"
+                told = "nothing" if got is None else _message(got)
             case Cancelled():
-                return f"{asked} -> {'cancelled' if event.done else 'too late'}"
+                told = "cancelled" if event.done else "too late"
             case Completed():
                 places = ", ".join(map(str, event.places))
-                return f"{asked} -> {f'place {places}' if places else 'yes'}"
+                told = f"place {places}" if places else "yes"
             case Time():
-                return f"{asked} -> {event.seconds:.9f}"
-        return asked
+                told = f"{event.seconds:.9f}"
+        return told
+
+
+def _message(got: Looked | Matched) -> str:
+    return f"rank {got.source}, tag {got.tag}, {got.length} bytes"
 
 
 def asked_of(event: Event) -> str:
@@ -197,7 +206,7 @@ def _read_file(path: str, kind: int) -> Entries:
     try:
         with open(path, "rb") as file:
             size = os.fstat(file.fileno()).st_size
-            data = mmap.mmap(file.fileno(), size, prot=mmap.PROT_READ) if size else b""
+            data = memoryview(mmap.mmap(file.fileno(), size, prot=mmap.PROT_READ) if size else b"")
     except OSError as problem:
         raise RecordingError(f"{path}: {problem.strerror}") from None
     found = read_entries(data, path)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from ompy.replay import entry_writer
+from ompy.replay import entries, entry_writer
 from ompy.replay.data_log import Streams, body_bytes, message_bytes, taken_bytes
 from ompy.replay.entries import (
     DATA,
@@ -49,7 +49,9 @@ from ompy.replay.events import (
 
 FEW = settings(max_examples=20)  # each looks at every byte
 HEADER = Header(EVENTS, 3, 8, b"12345678")
-BODIES = st.lists(st.binary(min_size=1, max_size=40).filter(lambda body: body[0] != END), max_size=6)
+BODIES = st.lists(
+    st.binary(min_size=1, max_size=40).filter(lambda body: body[0] != END), max_size=6
+)
 
 
 def u(bits: int) -> st.SearchStrategy[int]:
@@ -113,7 +115,9 @@ def test_a_file_that_has_an_end_is_refused_wherever_it_is_cut(bodies: list[bytes
 
 @FEW
 @given(BODIES, st.integers(0, 20))
-def test_of_a_killed_rank_only_the_zeros_behind_may_be_cut(bodies: list[bytes], padding: int) -> None:
+def test_of_a_killed_rank_only_the_zeros_behind_may_be_cut(
+    bodies: list[bytes], padding: int
+) -> None:
     data = file_of(bodies, ended=False, padding=padding)
     for size in range(len(data)):
         if size >= len(data) - padding:
@@ -167,8 +171,11 @@ def test_zeros_in_the_middle_are_no_end() -> None:
 
 def test_a_newer_version_says_so() -> None:
     data = bytearray(file_of([], ended=True))
-    with pytest.raises(RecordingError, match="damaged"):
-        data[8] += 1
+    version = entries.VERSION + 1
+    fields = (entries.MAGIC, version, *HEADER)
+    check = crc32(entries._HEADER.pack(*fields, 0))
+    data[:HEADER_SIZE] = entries._HEADER.pack(*fields, check)
+    with pytest.raises(RecordingError, match=f"version {version}, this ompy reads"):
         read(bytes(data))
 
 
