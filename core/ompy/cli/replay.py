@@ -90,7 +90,7 @@ def _listed(recorded: RecordedJob, rank: int | None) -> Iterator[str]:
     for number in range(recorded.size) if rank is None else (rank,):
         recording = read_rank(recorded, number)
         for place, event in enumerate(recording.events, 1):
-            where = recording.place(event.prefix.site)
+            where = recording.place_of_site(event.prefix.site)
             name = f"{shown_path(where.file)}:{where.line}" if where.file else "-"
             yield f"rank {number} event {place} {name} {recording.said_of(event)}"
         for note in recording.notes:
@@ -100,7 +100,7 @@ def _listed(recorded: RecordedJob, rank: int | None) -> Iterator[str]:
 
 
 def _noted(recording: RankRecording, site: int) -> str:
-    where = recording.place(site)
+    where = recording.place_of_site(site)
     return f"{shown_path(where.file)}:{where.line}: " if where.file else ""
 
 

@@ -90,7 +90,7 @@ class AloneOutcome:
         assert self.follower is not None, "it runs"
         self.follower.stands_at("a wait for a message that never came")
 
-    def stop(self) -> None:
+    def stop_before_event(self) -> None:
         """The user wants to look at the event that comes now."""
         follower = self.follower
         assert follower is not None, "it runs"
@@ -102,13 +102,13 @@ class AloneOutcome:
             name = f"{frame.f_code.co_filename}:{frame.f_lineno}"
         text = f"rank {follower.recording.rank} is at event {follower.position + 1}: {name}: {said}"
         outputs.tell(f"ompy replay: {text}\n", "event")
-        if not self.debugger.stop(frame):
+        if not self.debugger.stop_in_frame(frame):
             leave_now(0)
 
     def _end(self, text: str, code: int) -> NoReturn:
         outputs.tell(f"ompy replay: {text}\n", "recording ends" if not code else "diverged")
         assert self.follower is not None, "it runs"
-        self.debugger.stop(self.follower.lines.frame_of_caller())
+        self.debugger.stop_in_frame(self.follower.lines.frame_of_caller())
         leave_now(code)
 
 
@@ -137,14 +137,14 @@ def run_alone(
     os.environ.update(rank_environment(job, placement, os.environ, recorded.size))
     outcome = AloneOutcome(debugger)
     follower = outcome.follower = Follower(recording, outcome)
-    follower.stop_at, follower.on_stop = until, outcome.stop
+    follower.stop_at, follower.on_stop = until, outcome.stop_before_event
     ranks.follower_of_this_process = follower
     line = RecordedLine(streams, outcome.missing)
     give(partial(_bring_up, recorded, rank, line), _abort)
     program: Callable[[], tuple[int, str]] = partial(
         execute, job.apps[placement.app], mpi4py=job.mpi4py
     )
-    code, why = debugger.run(program)
+    code, why = debugger.run_program(program)
     if why:
         debugger.failed(getattr(sys, "last_traceback", None))
     return code

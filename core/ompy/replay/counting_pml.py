@@ -14,10 +14,11 @@ from ompy.frameworks.pml import Pml, PmlWrapper
 if DECLARING:
     from ompy.frameworks.communicator import Communicator
 
+# kinds of calls, in the digest
 SENT = 1
 RECEIVED = 2
-LEAST = -1  # tag of a program: ANY_TAG; those below are internal
-MASK = 0xFFFFFFFF
+LEAST = -1  # tag of a program: ANY_TAG; those below are internal (reference openmpi.md 3.4)
+MASK = 0xFFFFFFFF  # values of 32 bits, as recordings have them
 
 
 @cclass

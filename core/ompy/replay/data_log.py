@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from ompy.replay.entries import RecordingError
 
+# kinds of entries, their first byte
 MESSAGE: Final = 1
 TAKEN: Final = 2
 BODY: Final = 3

@@ -24,11 +24,11 @@ class DebuggerMissing(Exception):
 class NoDebugger:
     """None was asked for: the rank runs, and stops for good where it was told to."""
 
-    def run(self, program: Callable[[], T]) -> T:
+    def run_program(self, program: Callable[[], T]) -> T:
         """Run the program."""
         return program()
 
-    def stop(self, frame: FrameType | None) -> bool:
+    def stop_in_frame(self, frame: FrameType | None) -> bool:
         """The rank is where the user wants to look. Returns whether it is to go on."""
         del frame
         return False
@@ -43,14 +43,14 @@ class Pdb(NoDebugger):
     def __init__(self, *, at_once: bool) -> None:
         self._at_once = at_once
 
-    def run(self, program: Callable[[], T]) -> T:
+    def run_program(self, program: Callable[[], T]) -> T:
         """Stop in the first line of the program, if nothing later was named."""
         if not self._at_once:
             return program()
         result: Any = _FromFirstLine(skip=OURS).runcall(program)
         return result  # type: ignore[no-any-return]
 
-    def stop(self, frame: FrameType | None) -> bool:
+    def stop_in_frame(self, frame: FrameType | None) -> bool:
         """Ask the user in the line that makes the call."""
         if frame is not None:
             _AtCall(skip=OURS).ask_in(frame)
@@ -136,14 +136,14 @@ class Debugpy(NoDebugger):
         self._port = port
         self._at_once = at_once
 
-    def run(self, program: Callable[[], T]) -> T:
+    def run_program(self, program: Callable[[], T]) -> T:
         """Wait for the editor, then run."""
         host, port = self._debugpy.listen(("127.0.0.1", self._port))
         print(f"debugpy listens at {host}:{port}; attach to go on", file=sys.stderr, flush=True)
         self._debugpy.wait_for_client()
         return program()
 
-    def stop(self, frame: FrameType | None) -> bool:
+    def stop_in_frame(self, frame: FrameType | None) -> bool:
         """Stop in the next line."""
         del frame
         self._debugpy.breakpoint()

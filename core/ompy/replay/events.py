@@ -157,6 +157,7 @@ class Ended(NamedTuple):
 Event = Looked | NothingFound | Posted | Cancelled | Completed | NotYet | Time | Ended
 Entry = Event | File | Site | Comm | Matched | Note
 
+# values of a note's scope
 ALONE: Final = 1  # a rank cannot run it without the others
 ORDER: Final = 2  # a replay runs it, but not surely in the same order
 NEVER: Final = 3
@@ -168,7 +169,7 @@ CALLS: Final = (
     "testsome", "Get_status_some", "get_status_some", "Waitany", "waitany", "Waitsome", "waitsome",
 )  # fmt: skip
 
-_U32: Final = 0xFFFFFFFF
+_U32: Final = 0xFFFFFFFF  # values of 32 bits
 _PLACE: Final = Struct("<I")
 # tag of an entry: its class, the numbers in it. A prefix is three of them, text or places follow
 _FORMS: Final[dict[int, tuple[Any, Struct]]] = {
@@ -187,7 +188,7 @@ _FORMS: Final[dict[int, tuple[Any, Struct]]] = {
     23: (Ended, Struct("<III")),
 }
 _TAGS: Final = {kind: (bytes((tag,)), form) for tag, (kind, form) in _FORMS.items()}
-_FIRST_EVENT: Final = 16
+_FIRST_EVENT: Final = 16  # values of tags below are no events
 _WITH_TEXT: Final = (File, Site, Comm, Note)
 _PREFIX: Final = len(Prefix._fields)
 

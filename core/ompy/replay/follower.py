@@ -165,7 +165,7 @@ class Follower:
         return ""
 
     def _same_place(self, now: int, then: int) -> bool:
-        here, there = self._places.get(now), self.recording.place(then)
+        here, there = self._places.get(now), self.recording.place_of_site(then)
         if here is None:
             return not there.file
         if here.check != there.check or not here.check:  # the file has changed, or is none
@@ -174,7 +174,7 @@ class Follower:
 
     def _report(self, asked: Event, event: Event, reason: str) -> str:
         here = self._shown(self._places.get(asked.prefix.site))
-        there = self._shown(self.recording.place(event.prefix.site))
+        there = self._shown(self.recording.place_of_site(event.prefix.site))
         return (
             f"rank {self.recording.rank} does not do what it did, at event {self.position + 1}: "
             f"{reason}\n"

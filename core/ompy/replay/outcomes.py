@@ -13,8 +13,8 @@ from ompy import outputs
 if TYPE_CHECKING:
     from ompy.runtime.process import RankProcess
 
-# exit code of a replay in which the program has done something else: behind those of a fault that
-# never struck (3), a deadlock (4) and a finding of --check (5)
+# exit code of a replay in which the program has done something else; arbitrary: behind those of a
+# fault that never struck (3), a deadlock (4) and a finding of --check (5)
 DIVERGED: Final = 6
 MEETING: Final = ".ended"  # a folder in the recording: who is where its recording ends
 LOOKS_S: Final = 0.01  # arbitrary: between two looks at it

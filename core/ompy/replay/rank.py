@@ -41,7 +41,7 @@ def begin_recording(process: RankProcess, directory: str, *, data: bool) -> None
         return
     put_around(process, RecordingPml(process.pml, recorder))
     if context.recovery is not None:
-        recorder.note(NEVER, "mpi_ft_enable: when ranks die, no recording says")
+        recorder.note_unreplayable(NEVER, "mpi_ft_enable: when ranks die, no recording says")
     begin_recording_calls(recorder)
     _finish_with(process, recorder)
 

@@ -99,7 +99,7 @@ _KINDS: Final = {
 
 def _note(scope: int, why: str) -> Handler:
     def handle(calls: Calls, _at: Any, name: str, original: Any, *args: Any, **named: Any) -> Any:
-        calls.recorder.note(scope, f"{name}: {why}")
+        calls.recorder.note_unreplayable(scope, f"{name}: {why}")
         return original(*args, **named)
 
     return handle
@@ -109,7 +109,9 @@ def _watch_awaiting(recorder: Recorder, kind: Any) -> None:
     original = kind._awaited
 
     async def awaited(request: Any) -> Any:
-        recorder.note(NEVER, "await request: what else its loop does meanwhile is not recorded")
+        recorder.note_unreplayable(
+            NEVER, "await request: what else its loop does meanwhile is not recorded"
+        )
         return await original(request)
 
     kind._awaited = awaited

@@ -86,7 +86,7 @@ class Recorder:
         if self._no is not None:
             self._end_noes()
         if get_ident() != self._thread:
-            self.note(NEVER, THREADS)
+            self.note_unreplayable(NEVER, THREADS)
         self._append(event)
 
     def write_match(self, match: Matched) -> None:
@@ -99,7 +99,7 @@ class Recorder:
             if self._no is not None:
                 self._end_noes()
             if get_ident() != self._thread:
-                self.note(NEVER, THREADS)
+                self.note_unreplayable(NEVER, THREADS)
             self._no, self._times, self._written = event, 0, 0
         self._times += 1
         if self._times >= 2 * self._written:  # who is killed loses half of them at most
@@ -119,7 +119,7 @@ class Recorder:
         """Add what Wtime gave."""
         self.write_event(Time(self.prefix(), seconds))
 
-    def note(self, scope: int, text: str) -> None:
+    def note_unreplayable(self, scope: int, text: str) -> None:
         """The program does what cannot be replayed; said once of each text."""
         if text not in self._noted:
             self._noted.add(text)

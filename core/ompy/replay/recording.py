@@ -108,7 +108,7 @@ class RankRecording:
         else:
             self.events.append(event)
 
-    def place(self, site: int) -> Place:
+    def place_of_site(self, site: int) -> Place:
         """A line of the program."""
         return self.places.get(site, Place("", 0, "", 0))
 
