@@ -27,6 +27,7 @@ ANY: Final = ("Testany", "testany", "Get_status_any", "get_status_any", "Waitany
 SOME: Final = (
     "Testsome", "testsome", "Get_status_some", "get_status_some", "Waitsome", "waitsome",
 )  # fmt: skip
+AWAITED: Final = "await request: what else its loop does meanwhile is not recorded"
 # what a rank alone cannot do, or no replay in the same order: class, call, scope, why
 NOTES: Final = (
     *(("Win", name, ALONE, "it makes a window") for name in (
@@ -109,9 +110,7 @@ def _watch_awaiting(recorder: Recorder, kind: Any) -> None:
     original = kind._awaited
 
     async def awaited(request: Any) -> Any:
-        recorder.note_unreplayable(
-            NEVER, "await request: what else its loop does meanwhile is not recorded"
-        )
+        recorder.note_unreplayable(NEVER, AWAITED)
         return await original(request)
 
     kind._awaited = awaited
