@@ -148,13 +148,20 @@ class Note(NamedTuple):
     text: str
 
 
+class Raised(NamedTuple):
+    """An exception has ended the program, or a call of Abort has: which."""
+
+    prefix: Prefix
+    what: str
+
+
 class Ended(NamedTuple):
     """The rank has begun to finalize."""
 
     prefix: Prefix
 
 
-Event = Looked | NothingFound | Posted | Cancelled | Completed | NotYet | Time | Ended
+Event = Looked | NothingFound | Posted | Cancelled | Completed | NotYet | Time | Raised | Ended
 Entry = Event | File | Site | Comm | Matched | Note
 
 # values of a note's scope
@@ -186,6 +193,7 @@ _FORMS: Final[dict[int, tuple[Any, Struct]]] = {
     21: (NotYet, Struct("<IIIBIQ")),
     22: (Time, Struct("<IIId")),
     23: (Ended, Struct("<III")),
+    24: (Raised, Struct("<III")),
 }
 _TAGS: Final = {kind: (bytes((tag,)), form) for tag, (kind, form) in _FORMS.items()}
 _FIRST_EVENT: Final = 16  # values of tags below are no events
@@ -203,6 +211,8 @@ def bytes_of(entry: Entry) -> bytes:
         return tag + form.pack(*fields[:-1]) + text
     if kind is Matched:
         return tag + form.pack(*fields)
+    if kind is Raised:
+        return tag + form.pack(*fields[0]) + bytes(fields[1], "utf-8", "surrogateescape")
     if kind is Completed:
         places = b"".join(map(_PLACE.pack, fields[-1]))
         return tag + form.pack(*fields[0], *fields[1:-1]) + places
@@ -227,6 +237,8 @@ def entry_of(body: bytes | memoryview) -> Entry:
             places = tuple(each[0] for each in _PLACE.iter_unpack(rest))
             call, requests = numbers[_PREFIX:]
             return Completed(Prefix(*numbers[:_PREFIX]), call, requests, places)
+        if kind is Raised:
+            return Raised(Prefix(*numbers), bytes(rest).decode("utf-8", "surrogateescape"))
         if len(rest):
             raise RecordingError(f"there is an entry {kind.__name__} that is too long")
         if kind is Matched:

@@ -17,6 +17,7 @@ from ompy.replay.events import (
     NotYet,
     Posted,
     Prefix,
+    Raised,
     Site,
     Time,
 )
@@ -24,6 +25,8 @@ from ompy.replay.program_lines import ProgramLines, shown_path
 from ompy.replay.recording import Place, RankRecording, asked_of
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
     from ompy.frameworks.communicator import Communicator
     from ompy.replay.counting_pml import CountingPml
 
@@ -49,6 +52,8 @@ def question_of(event: Event) -> tuple[Any, ...]:
             return (Cancelled, event.number)
         case Completed() | NotYet():
             return (Completed, event.call, event.requests)
+        case Raised():
+            return (Raised, event.what)
         case Time() | Ended():
             return (type(event),)
 
@@ -114,6 +119,8 @@ class Follower:
         if self.position >= len(events):
             self._over(asked)
         event = events[self.position]
+        if isinstance(event, Raised) and not isinstance(asked, Raised) and self._has_changed():
+            self._mended(asked, event)
         reason = self._difference(asked, event)
         if reason:
             self._outcome.diverged(self._report(asked, event, reason))
@@ -128,6 +135,19 @@ class Follower:
         place = self._shown(self._places.get(asked.prefix.site))
         self._outcome.ended(f"the recording of rank {self.recording.rank} ends at {place}, "
                             f"in {asked_of(asked)}")  # fmt: skip
+
+    def _has_changed(self) -> bool:
+        """Whether a file of the program is another one than it was."""
+        now = {file.name: file.check for file in self._files.values()}
+        then = {place.file: place.check for place in self.recording.places.values()}
+        return any(then.get(name, check) != check for name, check in now.items())
+
+    def _mended(self, asked: Event, event: Raised) -> NoReturn:
+        rank = self.recording.rank
+        self._outcome.ended(
+            f"the recording of rank {rank} ends here, by {event.what}; the program has been "
+            f"changed, and goes on at {self._shown(self._places.get(asked.prefix.site))}"
+        )
 
     def stands_at(self, what: str) -> NoReturn:
         """The program waits for what it never got: its recording is over here."""
@@ -160,7 +180,7 @@ class Follower:
                 f"of the {now.calls} sends and receives until here, peers or tags differ from "
                 "those of the recording"
             )
-        if type(asked) is not Ended and not self._same_place(now.site, then.site):
+        if not isinstance(asked, Ended | Raised) and not self._same_place(now.site, then.site):
             return "the lines differ"
         return ""
 
@@ -187,6 +207,13 @@ class Follower:
             return "no line of the program"
         name = "" if place.function == "<module>" else f" in {place.function}"
         return f"{shown_path(place.file)}:{place.line}{name}"
+
+    def end_by(self, what: str, traceback: TracebackType | None) -> None:
+        """An exception, or Abort, ends the program."""
+        prefix = self.prefix()
+        if traceback is not None:
+            prefix = prefix._replace(site=self.lines.number_of_raise(traceback))
+        self.next_event(Raised(prefix, what))
 
     def finish(self) -> None:
         """The rank begins to finalize."""

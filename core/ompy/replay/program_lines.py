@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from types import CodeType, FrameType
+from types import CodeType, FrameType, TracebackType
 from typing import Final
 from zlib import crc32
 
@@ -52,15 +52,26 @@ class ProgramLines:
             frame = frame.f_back
         return None
 
+    def number_of_raise(self, traceback: TracebackType | None) -> int:
+        """The number of the innermost line of the program that an exception went through."""
+        found = 0
+        while traceback is not None:
+            frame, traceback_here, traceback = traceback.tb_frame, traceback, traceback.tb_next
+            if not is_ours(frame):
+                found = self._number(frame.f_code, traceback_here.tb_lineno)
+        return found
+
     def _tell_site(self, key: tuple[CodeType, int], frame: FrameType) -> int:
-        code = frame.f_code
+        number = self._sites[key] = self._number(frame.f_code, frame.f_lineno or 0)
+        return number
+
+    def _number(self, code: CodeType, line: int) -> int:
         file = self._file(code.co_filename)
-        place = (file, frame.f_lineno or 0, code.co_name)
+        place = (file, line, code.co_name)
         number = self._numbers.get(place)
         if number is None:
             number = self._numbers[place] = len(self._numbers) + 1
             self._write(Site(number, *place))
-        self._sites[key] = number
         return number
 
     def _file(self, written: str) -> int:

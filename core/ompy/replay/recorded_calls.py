@@ -16,6 +16,7 @@ from ompy.check.interposing import Handler, interpose_class, interpose_functions
 from ompy.mpi.completion import is_active
 from ompy.mpi.errors import MPIException
 from ompy.replay.events import ALONE, CALLS, NEVER, ORDER, Completed, NotYet
+from ompy.replay.program_end import COMMS, tell_of_end
 
 if TYPE_CHECKING:
     from ompy.replay.recorder import Recorder
@@ -89,12 +90,13 @@ def begin_recording_calls(recorder: Recorder) -> None:
         for each in kinds:
             interpose_class(calls, getattr(MPI, each), f"{name}.", notes, None)
     _watch_awaiting(recorder, MPI.Request)
+    tell_of_end(calls, recorder.write_end)
 
 
 _KINDS: Final = {
     "Win": ("Win",),
     "File": ("File",),
-    "Comm": ("Intracomm", "Cartcomm", "Graphcomm", "Distgraphcomm", "Intercomm"),
+    "Comm": COMMS,
 }
 
 

@@ -18,6 +18,7 @@ from ompy.replay.events import (
     NothingFound,
     NotYet,
     Prefix,
+    Raised,
     Time,
     bytes_of,
     counts_on,
@@ -26,6 +27,8 @@ from ompy.replay.job_file import file_of
 from ompy.replay.program_lines import ProgramLines
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
     from ompy.frameworks.communicator import Communicator
     from ompy.replay.counting_pml import CountingPml
 
@@ -142,6 +145,13 @@ class Recorder:
             self._warned = True
             text = f"--record: {problem}; the recording of this rank ends here"
             outputs.warn(text, ("ompy", self._who))
+
+    def write_end(self, what: str, traceback: TracebackType | None) -> None:
+        """Add that an exception, or Abort, ends the program."""
+        prefix = self.prefix()
+        if traceback is not None:
+            prefix = prefix._replace(site=self.lines.number_of_raise(traceback))
+        self.write_event(Raised(prefix, what))
 
     def finish(self) -> None:
         """The rank begins to finalize."""

@@ -13,7 +13,6 @@ from ompy.replay.events import (
     Cancelled,
     Comm,
     Completed,
-    Ended,
     Entry,
     Event,
     File,
@@ -23,6 +22,7 @@ from ompy.replay.events import (
     NothingFound,
     NotYet,
     Posted,
+    Raised,
     Site,
     Time,
     counts_on,
@@ -150,20 +150,22 @@ def _message(got: Looked | Matched) -> str:
 
 def asked_of(event: Event) -> str:
     """What the program has asked, in words."""
+    asked = "Finalize"
     match event:
         case Looked() | NothingFound():
-            return f"{HOW[event.how]} from {_wanted(event.wanted_source, event.wanted_tag)}"
+            asked = f"{HOW[event.how]} from {_wanted(event.wanted_source, event.wanted_tag)}"
         case Posted():
-            return f"Irecv from {_wanted(event.wanted_source, event.wanted_tag)}"
+            asked = f"Irecv from {_wanted(event.wanted_source, event.wanted_tag)}"
         case Cancelled():
-            return "Cancel"
+            asked = "Cancel"
         case Completed() | NotYet():
             many = f" of {event.requests} requests" if event.requests != 1 else ""
-            return f"{CALLS[event.call]}{many}"
+            asked = f"{CALLS[event.call]}{many}"
         case Time():
-            return "Wtime"
-        case Ended():
-            return "Finalize"
+            asked = "Wtime"
+        case Raised():
+            asked = f"its end by {event.what}"
+    return asked
 
 
 def _wanted(source: int, tag: int) -> str:

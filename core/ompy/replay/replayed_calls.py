@@ -13,6 +13,7 @@ from ompy.data.constants import UNDEFINED
 from ompy.mpi import request as requests_of_mpi
 from ompy.mpi.completion import wait_for
 from ompy.replay.events import Completed, NotYet, Time
+from ompy.replay.program_end import tell_of_end
 from ompy.replay.recorded_calls import ALL, ANY, ONE, SOME, code_of, waits
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ def begin_replaying_calls(follower: Follower, pml: ReplayedPml) -> None:
     for kind in (MPI.Request, MPI.Prequest):
         interpose_class(replay, kind, "", handlers, None)
     interpose_functions(replay, MPI, {"Wtime": _wtime})
+    tell_of_end(replay, follower.end_by)
 
 
 def _wtime(replay: Replay, _at: Any, _call: str, _original: Any) -> float:

@@ -101,7 +101,8 @@ def test_a_race_is_lost_again_and_looked_at_alone(tmp_path: Path) -> None:
     for words in (alone, alone[:3]):
         code, _, errors = run(tmp_path, *words, ODD="1")
         assert code == DIVERGED
-        assert "rank 0 does not do what it did, at event 2" in errors
+        assert "rank 0 does not do what it did, at event 3" in errors
+        assert "in the recording: program.py:13: its end by AssertionError" in errors
         assert "now:            program.py:12: Iprobe from any source, any tag" in errors
     (tmp_path / "program.py").write_text(RACE.replace("assert first == 2", "assert first"))
     assert run(tmp_path, *alone)[:2] == (0, "first 1\n"), "mended, it goes well"

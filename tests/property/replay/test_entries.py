@@ -40,6 +40,7 @@ from ompy.replay.events import (
     NotYet,
     Posted,
     Prefix,
+    Raised,
     Site,
     Time,
     bytes_of,
@@ -79,6 +80,7 @@ ENTRIES = st.one_of(
     st.builds(Completed, PREFIX, CODES, u(32), st.lists(u(32), max_size=5).map(tuple)),
     st.builds(NotYet, PREFIX, CODES, u(32), u(64)),
     st.builds(Time, PREFIX, st.floats(allow_nan=False)),
+    st.builds(Raised, PREFIX, st.text()),
     st.builds(Ended, PREFIX),
 )
 

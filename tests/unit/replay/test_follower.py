@@ -22,6 +22,7 @@ from ompy.replay.events import (
     NotYet,
     Posted,
     Prefix,
+    Raised,
     Site,
     Time,
     bytes_of,
@@ -173,6 +174,16 @@ def test_more_than_a_whole_recording_has_is_a_divergence() -> None:
     follower = follow(recording(Ended(P)))
     with pytest.raises(Stopped, match="diverged: .*event 1"):
         ask(follower, Time(P, 0.0))
+
+
+def test_a_mended_program_goes_on_where_it_had_ended() -> None:
+    with pytest.raises(Stopped, match="diverged: .*event 1"):
+        ask(follow(recording(Raised(P, "AssertionError"))), Time(P, 0.0))
+    with pytest.raises(Stopped, match="ended: .* by AssertionError; the program has been changed"):
+        ask(follow(recording(Raised(P, "AssertionError"), check=1)), Time(P, 0.0))
+    assert ask(follow(recording(Raised(P, "KeyError"))), Raised(P, "KeyError"))
+    with pytest.raises(Stopped, match="its end by OSError"):
+        ask(follow(recording(Raised(P, "KeyError"))), Raised(P, "OSError"))
 
 
 def test_who_waits_for_what_never_came_is_told_which() -> None:
