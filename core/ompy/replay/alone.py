@@ -138,6 +138,7 @@ def run_alone(
     outcome = AloneOutcome(debugger)
     follower = outcome.follower = Follower(recording, outcome)
     follower.stop_at, follower.on_stop = until, outcome.stop_before_event
+    follower.lines.outermost = execute.__code__
     ranks.follower_of_this_process = follower
     line = RecordedLine(streams, outcome.missing)
     give(partial(_bring_up, recorded, rank, line), _abort)

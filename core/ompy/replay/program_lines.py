@@ -18,11 +18,18 @@ SKIPPED: Final = ("importlib", "runpy")  # the interpreter's own, below a progra
 class ProgramLines:
     """Numbers of lines; who first asks for one has it written down.
 
-    Args:
-        write: takes each new file and line.
+    Attributes:
+        outermost: code that runs the program: what is around it is not the program's. None where
+            the interpreter does.
     """
 
     def __init__(self, write: Callable[[File | Site], object]) -> None:
+        """Know of none.
+
+        Args:
+            write: takes each new file and line.
+        """
+        self.outermost: CodeType | None = None
         self._write = write
         self._ours: dict[CodeType, bool] = {}
         self._sites: dict[tuple[CodeType, int], int] = {}
@@ -49,6 +56,8 @@ class ProgramLines:
                 known = ours[code] = is_ours(frame)
             if not known:
                 return frame
+            if code is self.outermost:
+                return None
             frame = frame.f_back
         return None
 
