@@ -349,6 +349,21 @@ told.append(sum(room))
 sent.Wait()
 kind.Free()
 """,
+    "who had the lock": """\
+memory, mine = array("q", [0] * (8 * size)), array("q", [0])
+window = MPI.Win.Create(memory if me == root else None, 8, comm=comm)
+for _ in range(4):
+    pause()
+    window.Lock(root)
+    window.Get(mine, root, 0)
+    window.Flush(root)
+    told.append(mine[0])
+    window.Put(array("q", [mine[0] + 1]), root, 0)
+    window.Put(array("q", [me]), root, 1 + mine[0])
+    window.Unlock(root)
+comm.Barrier()
+window.Free()
+""",
     "objects of every rank": """\
 told.append(comm.gather((me, turn), root))
 told.append(comm.scatter([turn + rank for rank in range(size)] if me == root else None, root))
@@ -360,11 +375,21 @@ told.append(comm.reduce([me], root=root))
 SIZES: Final = (0, 8, 100, 5_000, 70_000)  # bytes: nothing, eager, and with rendezvous
 
 
-def draw_program(random: Random) -> str:
-    """The source of a program; the same from the same state of `random`."""
+# acts that a rank cannot do without the others
+TOGETHER: Final = ("who had the lock",)
+
+
+def draw_program(random: Random, *, alone: bool) -> str:
+    """The source of a program; the same from the same state of `random`.
+
+    Args:
+        random: draws it.
+        alone: each rank can be replayed without the others.
+    """
     lines = [BEGIN]
+    acts = [name for name in ACTS if not (alone and name in TOGETHER)]
     for turn in range(1, random.randint(4, 9)):
-        name, count = random.choice(list(ACTS)), random.choice(SIZES)
+        name, count = random.choice(acts), random.choice(SIZES)
         head = f"# {name}\nturn, count = {turn}, {count}\nroot = turn % size"
         lines.append(f"{head}\n{ACTS[name]}")
     return "\n".join([*lines, END])

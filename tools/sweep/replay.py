@@ -29,7 +29,7 @@ from tools.sweep.worlds import Sums, WorldSweep, main, stayed_zero
 HEADING: Final = """\
 # The sweep of replays
 
-A job of 2 to 4 ranks runs a program of 3 to 7 random acts (`tests/support/recorded_programs.py`) whose ranks are told what nothing determines: sources of wildcards, places of Waitany and Waitsome, how often tests and probes said no, whether a Cancel was in time, times. Ranks are late by chance. The job is recorded, then replayed on real processes: each rank has to be told the same, to the last poll.
+A job of 2 to 4 ranks runs a program of 3 to 7 random acts (`tests/support/recorded_programs.py`) whose ranks are told what nothing determines: sources of wildcards, places of Waitany and Waitsome, how often tests and probes said no, who had the lock of a window, whether a Cancel was in time, times. Ranks are late by chance. The job is recorded, then replayed on real processes: each rank has to be told the same, to the last poll.
 Where the received bytes were recorded, too, each rank is replayed alone as well."""  # noqa: E501 - a paragraph of Markdown
 PATIENCE_S: Final = 120  # arbitrary: far longer than any takes
 BTLS: Final = ("self,sm", "self,tcp", "self,sm,tcp")
@@ -66,7 +66,7 @@ def draw_job(number: int) -> Drawn:
     ranks, btl, data = chance.randint(2, 4), chance.choice(BTLS), bool(number % 3)
     options = ["-n", str(ranks), "--oversubscribe", "--mca", "btl", btl]
     what = f"{btl}, {'with' if data else 'without'} bytes"
-    return Drawn(what, ranks, options, data, draw_program(chance))
+    return Drawn(what, ranks, options, data, draw_program(chance, alone=data))
 
 
 def run_command(folder: Path, *words: str) -> list[str]:

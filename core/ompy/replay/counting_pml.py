@@ -23,7 +23,7 @@ MASK = 0xFFFFFFFF  # values of 32 bits, as recordings have them
 
 @cclass
 class CountingPml(PmlWrapper):
-    """Counts sends and receives of the program.
+    """Counts sends and receives of the program. Those of windows and of ompy itself are none.
 
     Attributes:
         calls: sends, and receives that name source and tag; 32 bits.
@@ -64,7 +64,7 @@ class CountingPml(PmlWrapper):
         self, communicator: Communicator, convertor: Convertor, target: int, tag: int, mode: int
     ) -> None:
         """Hand on."""
-        if tag >= 0:
+        if tag >= 0 and not communicator.served:
             self.count_call(SENT, target, tag)
         self.inner.send(communicator, convertor, target, tag, mode)
 
@@ -73,7 +73,7 @@ class CountingPml(PmlWrapper):
         self, communicator: Communicator, convertor: Convertor, target: int, tag: int, mode: int
     ) -> Request:
         """Hand on."""
-        if tag >= 0:
+        if tag >= 0 and not communicator.served:
             self.count_call(SENT, target, tag)
         return self.inner.isend(communicator, convertor, target, tag, mode)
 
@@ -82,7 +82,7 @@ class CountingPml(PmlWrapper):
         self, communicator: Communicator, convertor: Convertor, target: int, tag: int
     ) -> Request:
         """Hand on."""
-        if tag >= 0:
+        if tag >= 0 and not communicator.served:
             self.count_call(SENT, target, tag)
         return self.inner.isend_waited(communicator, convertor, target, tag)
 
@@ -91,7 +91,7 @@ class CountingPml(PmlWrapper):
         self, communicator: Communicator, convertor: Convertor, source: int, tag: int
     ) -> Request:
         """Hand on, or have it looked at."""
-        if tag < LEAST:
+        if tag < LEAST or communicator.served:
             made = self.irecv_internal(communicator, convertor, source, tag)
             self.numbers.pop(id(made), None)
             return made
@@ -113,7 +113,7 @@ class CountingPml(PmlWrapper):
         self, communicator: Communicator, convertor: Convertor, source: int, tag: int
     ) -> Request:
         """Hand on, or have it looked at."""
-        if tag < LEAST:
+        if tag < LEAST or communicator.served:
             if self.every:
                 return self.inner.wait(
                     communicator, self.irecv_internal(communicator, convertor, source, tag)

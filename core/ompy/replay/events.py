@@ -148,6 +148,32 @@ class Note(NamedTuple):
     text: str
 
 
+class Locked(NamedTuple):
+    """A lock of a window was had.
+
+    Attributes:
+        prefix: of the event.
+        context: id of the window's communicator.
+        target: rank of the job whose memory it is.
+        exclusive: whether nobody else may have it.
+        since: when, by the host's clock, in nanoseconds.
+    """
+
+    prefix: Prefix
+    context: int
+    target: int
+    exclusive: int
+    since: int
+
+
+class Unlocked(NamedTuple):
+    """It was given back."""
+
+    prefix: Prefix
+    context: int
+    target: int
+
+
 class Raised(NamedTuple):
     """An exception has ended the program, or a call of Abort has: which."""
 
@@ -161,7 +187,8 @@ class Ended(NamedTuple):
     prefix: Prefix
 
 
-Event = Looked | NothingFound | Posted | Cancelled | Completed | NotYet | Time | Raised | Ended
+Told = Looked | NothingFound | Posted | Cancelled | Completed | NotYet | Time
+Event = Told | Locked | Unlocked | Raised | Ended
 Entry = Event | File | Site | Comm | Matched | Note
 
 # values of a note's scope
@@ -194,6 +221,8 @@ _FORMS: Final[dict[int, tuple[Any, Struct]]] = {
     22: (Time, Struct("<IIId")),
     23: (Ended, Struct("<III")),
     24: (Raised, Struct("<III")),
+    25: (Locked, Struct("<IIIIIBQ")),
+    26: (Unlocked, Struct("<IIIII")),
 }
 _TAGS: Final = {kind: (bytes((tag,)), form) for tag, (kind, form) in _FORMS.items()}
 _FIRST_EVENT: Final = 16  # values of tags below are no events

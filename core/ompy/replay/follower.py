@@ -12,6 +12,7 @@ from ompy.replay.events import (
     Ended,
     Event,
     File,
+    Locked,
     Looked,
     NothingFound,
     NotYet,
@@ -20,6 +21,7 @@ from ompy.replay.events import (
     Raised,
     Site,
     Time,
+    Unlocked,
 )
 from ompy.replay.program_lines import ProgramLines, shown_path
 from ompy.replay.recording import Place, RankRecording, asked_of
@@ -43,19 +45,23 @@ class Outcome(Protocol):
 
 def question_of(event: Event) -> tuple[Any, ...]:
     """What the program has asked, without what it was told."""
+    question: tuple[Any, ...] = (type(event),)
     match event:
         case Looked() | NothingFound():
-            return (Looked, event.how, event.comm, event.wanted_source, event.wanted_tag)
+            question = (Looked, event.how, event.comm, event.wanted_source, event.wanted_tag)
         case Posted():
-            return (Posted, event.comm, event.number, event.wanted_source, event.wanted_tag)
+            question = (Posted, event.comm, event.number, event.wanted_source, event.wanted_tag)
         case Cancelled():
-            return (Cancelled, event.number)
+            question = (Cancelled, event.number)
         case Completed() | NotYet():
-            return (Completed, event.call, event.requests)
+            question = (Completed, event.call, event.requests)
+        case Locked():
+            question = (Locked, event.target, event.exclusive)
+        case Unlocked():
+            question = (Unlocked, event.target)
         case Raised():
-            return (Raised, event.what)
-        case Time() | Ended():
-            return (type(event),)
+            question = (Raised, event.what)
+    return question
 
 
 class Follower:

@@ -53,7 +53,7 @@ class JobOutcome:
             while len(names) < self._unfinished and time.monotonic() < until:
                 self._process.context.engine.progress()  # others may need what this one has
                 time.sleep(LOOKS_S)
-                here = set(os.listdir(self._folder))
+                here = {name for name in os.listdir(self._folder) if name.isdecimal()}
                 if here != names:
                     names, until = here, time.monotonic() + self._patience
         # as one that has finalized: the job ends when all have

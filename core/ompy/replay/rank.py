@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from ompy import outputs
 from ompy.replay.entries import EVENTS, Header
 
 if TYPE_CHECKING:
+    from ompy.check.interposing import Observer
     from ompy.frameworks.pml import Pml
     from ompy.replay.follower import Follower
+    from ompy.replay.job_file import RecordedJob
     from ompy.replay.recorder import Recorder
     from ompy.runtime.process import RankProcess
 
@@ -40,6 +43,8 @@ def begin_recording(process: RankProcess, directory: str, *, data: bool) -> None
         outputs.warn(text, ("ompy", f"rank {context.rank}"))
         return
     put_around(process, RecordingPml(process.pml, recorder))
+    if len({proc.node for proc in context.world}) > 1:
+        recorder.locks = "hosts have clocks of their own, so the order of locks is not known"
     if context.recovery is not None:
         recorder.note_unreplayable(NEVER, "mpi_ft_enable: when ranks die, no recording says")
     begin_recording_calls(recorder)
@@ -96,15 +101,48 @@ def begin_replaying(process: RankProcess, directory: str) -> None:
         recording = read_rank(recorded, context.rank)
     except RecordingError as problem:
         raise MPIError(ERR_OTHER, f"no replay: {problem}") from None
-    follow(process, Follower(recording, JobOutcome(process, directory)))
+    follower = Follower(recording, JobOutcome(process, directory))
+    _lock_in_order(process, recorded, follower, follow(process, follower))
 
 
-def follow(process: RankProcess, follower: Follower) -> None:
-    """Have a rank get its answers from a recording."""
+def _lock_in_order(
+    process: RankProcess, recorded: RecordedJob, follower: Follower, observer: Observer
+) -> None:
+    """Have windows locked in the order of the recording, where one clock has told it.
+
+    Raises:
+        MPIError: the recording of another rank cannot be read, or nothing written beside it.
+    """
+    from ompy.data.errors import ERR_OTHER, MPIError
+    from ompy.replay.entries import RecordingError
+    from ompy.replay.events import Locked
+    from ompy.replay.lock_order import Waits, waits_of
+    from ompy.replay.outcomes import MEETING
+    from ompy.replay.recording import read_rank
+    from ompy.replay.window_locks import GrantedLocks, begin_replaying_locks
+
+    waits: dict[int, Waits] = {}
+    granted = None
+    context = process.context
+    path = os.path.join(recorded.directory, f"{MEETING}-{context.job_id.hex()}")
+    try:
+        if any(isinstance(event, Locked) for event in follower.recording.events):
+            every = {rank: read_rank(recorded, rank) for rank in range(recorded.size)}
+            os.makedirs(path, exist_ok=True)
+            granted = GrantedLocks(os.path.join(path, "locks"), context.rank, recorded.size)
+            if len(recorded.job.hosts) == 1:
+                waits = waits_of(every, context.rank)
+    except (RecordingError, OSError) as problem:
+        raise MPIError(ERR_OTHER, f"no replay: {problem}") from None
+    begin_replaying_locks(observer, follower, waits, granted)
+
+
+def follow(process: RankProcess, follower: Follower) -> Observer:
+    """Have a rank get its answers from a recording. Returns whose handlers are in front."""
     from ompy.replay.replayed_calls import begin_replaying_calls
     from ompy.replay.replayed_pml import ReplayedPml
 
     pml = ReplayedPml(process.pml, follower)
     put_around(process, pml)
-    begin_replaying_calls(follower, pml)
     process.before_finalize.append(follower.finish)
+    return begin_replaying_calls(follower, pml)

@@ -17,6 +17,7 @@ from ompy.mpi.completion import is_active
 from ompy.mpi.errors import MPIException
 from ompy.replay.events import ALONE, CALLS, NEVER, ORDER, Completed, NotYet
 from ompy.replay.program_end import COMMS, tell_of_end
+from ompy.replay.window_locks import begin_recording_locks
 
 if TYPE_CHECKING:
     from ompy.replay.recorder import Recorder
@@ -28,14 +29,15 @@ ANY: Final = ("Testany", "testany", "Get_status_any", "get_status_any", "Waitany
 SOME: Final = (
     "Testsome", "testsome", "Get_status_some", "get_status_some", "Waitsome", "waitsome",
 )  # fmt: skip
+FIRST: Final = "what it finds hangs on who was first, which is not recorded"
 AWAITED: Final = "await request: what else its loop does meanwhile is not recorded"
 # what a rank alone cannot do, or no replay in the same order: class, call, scope, why
 NOTES: Final = (
     *(("Win", name, ALONE, "it makes a window") for name in (
         "Create", "Allocate", "Allocate_shared", "Create_dynamic",
     )),
-    *(("Win", name, ORDER, "in which order locks are granted is not recorded") for name in (
-        "Lock", "Lock_all",
+    *(("Win", name, ORDER, FIRST) for name in (
+        "Lock_all", "Fetch_and_op", "Compare_and_swap", "Get_accumulate", "Rget_accumulate",
     )),
     ("File", "Open", ALONE, "it opens a file that ranks share"),
     *(("Comm", name, ALONE, "it starts processes") for name in ("Spawn", "Spawn_multiple")),
@@ -91,6 +93,7 @@ def begin_recording_calls(recorder: Recorder) -> None:
             interpose_class(calls, getattr(MPI, each), f"{name}.", notes, None)
     _watch_awaiting(recorder, MPI.Request)
     tell_of_end(calls, recorder.write_end)
+    begin_recording_locks(calls, recorder)
 
 
 _KINDS: Final = {

@@ -42,6 +42,7 @@ class Recorder:
         pml: counts its calls; set before the first event.
         data: takes the received bytes; None where they are not recorded.
         lines: of the program.
+        locks: why the order of locks is not known; empty where it is.
     """
 
     pml: CountingPml
@@ -59,6 +60,7 @@ class Recorder:
             path = file_of(directory, rank, DATA)
             self.data = EntryWriter(path, header._replace(kind=DATA))
         self.lines = ProgramLines(self._append)
+        self.locks = ""
         self._who = f"rank {rank}"
         self._comms: dict[int, tuple[Communicator, int]] = {}
         self._thread = get_ident()

@@ -16,6 +16,7 @@ from ompy.replay.events import (
     Entry,
     Event,
     File,
+    Locked,
     Looked,
     Matched,
     Note,
@@ -25,6 +26,7 @@ from ompy.replay.events import (
     Raised,
     Site,
     Time,
+    Unlocked,
     counts_on,
     entry_of,
     is_event,
@@ -163,6 +165,10 @@ def asked_of(event: Event) -> str:
             asked = f"{CALLS[event.call]}{many}"
         case Time():
             asked = "Wtime"
+        case Locked():
+            asked = f"{'' if event.exclusive else 'shared '}lock of rank {event.target}'s memory"
+        case Unlocked():
+            asked = f"unlock of rank {event.target}'s memory"
         case Raised():
             asked = f"its end by {event.what}"
     return asked

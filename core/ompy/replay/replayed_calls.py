@@ -74,8 +74,8 @@ class Replay:
                 wait_for(state)
 
 
-def begin_replaying_calls(follower: Follower, pml: ReplayedPml) -> None:
-    """Put the handlers in front, for good."""
+def begin_replaying_calls(follower: Follower, pml: ReplayedPml) -> Replay:
+    """Put the handlers in front, for good. Returns whose they are."""
     import ompy.MPI as MPI  # noqa: PLR0402 - as programs name it
 
     handlers: dict[str, Callable[..., Any]] = {
@@ -91,6 +91,7 @@ def begin_replaying_calls(follower: Follower, pml: ReplayedPml) -> None:
         interpose_class(replay, kind, "", handlers, None)
     interpose_functions(replay, MPI, {"Wtime": _wtime})
     tell_of_end(replay, follower.end_by)
+    return replay
 
 
 def _wtime(replay: Replay, _at: Any, _call: str, _original: Any) -> float:
