@@ -20,7 +20,6 @@ from ompy.replay.events import (
     Prefix,
     Raised,
     Site,
-    Time,
     Unlocked,
 )
 from ompy.replay.program_lines import ProgramLines, shown_path
