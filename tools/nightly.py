@@ -119,6 +119,7 @@ STEPS = [
     share("10,000 worlds of the control plane", "control", 10_000),
     share("10,000 worlds of survivors", "survival", 10_000),
     share("500 programs under faults", "sim", 500),
+    share("100 recorded programs", "replay", 100),
     share("3000 GASNet programs", "gasnet", 3000),
     share("10,000 worlds of dying rails", "bfo", 10_000),
     Step("12 cuts of rails", ["tools/sweep", "cable_cuts", "--cuts", "12"]),

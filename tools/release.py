@@ -73,6 +73,9 @@ LARGER = {  # than the nightly step of that name
     "500 programs under faults, the next": [
         Step("10,000 programs under faults", ["tools/sweep", "sim", "--jobs", "2"], COMPILED, BUILD)
     ],
+    "100 recorded programs, the next": [
+        Step("1000 recorded programs", ["tools/sweep", "replay", "--jobs", "2"])
+    ],
     "3000 GASNet programs, the next": quarters("100,000 GASNet programs", "gasnet", "--jobs", "2"),
     "10,000 worlds of dying rails, the next": [
         Step(

@@ -162,7 +162,13 @@ def __dir__() -> list[str]:
 
 
 def _watch(process: _Any) -> None:
-    """Trace the program's calls, and look for what it does wrong, where that was asked for."""
+    """Record the rank, trace its calls, look for what it does wrong, where that was asked for."""
+    record = process.registry.values("record")
+    if record.replay:
+        _import_module("ompy.replay.rank").begin_replaying(process, record.replay)
+    elif record.directory:
+        begin = _import_module("ompy.replay.rank").begin_recording
+        begin(process, record.directory, data=record.data)
     if process.context.trace.active:
         _import_module("ompy.calls.rank").begin_tracing_calls(process)
     values = process.registry.values("check")

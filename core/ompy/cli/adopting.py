@@ -51,11 +51,11 @@ def _adopt(process: int, registration: int, argv: Sequence[str]) -> int:
 
     from ompy.cli.command_line import parse_command_line
     from ompy.cli.hosts import Host
+    from ompy.cli.launch_options import launch_options
     from ompy.cli.launching import (
         choose_starters,
         cores,
         launch_job,
-        launch_options,
         resolve,
         set_log_format,
     )

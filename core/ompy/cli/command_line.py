@@ -58,6 +58,8 @@ JOB_WIDE: Final = {
     "detect_deadlocks",
     "check",
     "check_report",
+    "record",
+    "record_data",
 }  # options that stand before the first program
 
 DISPLAY_COMM: Final = "bml_base_display_comm"  # the parameter behind --display-comm
@@ -65,6 +67,9 @@ SAMPLE_RAILS: Final = "bml_base_sample_rails"  # behind --watch-rails and --reco
 TRACE_DIRECTORY: Final = "trace_base_directory"  # the parameter behind --trace
 CHECK_DIRECTORY: Final = "check_base_directory"  # where --check has the records
 CHECK_BUFFERING: Final = "check_base_buffering"  # behind --check=buffering
+RECORD_DIRECTORY: Final = "record_base_directory"  # behind --record
+RECORD_DATA: Final = "record_base_data"  # behind --record-data
+RECORD_REPLAY: Final = "record_base_replay"  # the recording that `ompy replay` runs again
 
 
 # options that set a parameter to true
@@ -151,7 +156,7 @@ def _positive(text: str) -> int:
 _DEFAULTS: Final[dict[str, Any]] = {
     **dict.fromkeys(("count", "map_by", "npernode", "wdir", "timeout", "trace", "program")),
     **dict.fromkeys(("report_rails", "record_rails", "log_format", "pvars", "autopsy")),
-    **dict.fromkeys(("check", "check_report", "joinable", "join")),
+    **dict.fromkeys(("check", "check_report", "record", "joinable", "join")),
     **dict.fromkeys(("hosts", "hostfiles", "mca", "tune", "am", "exports", "fault", "kills"), ()),
     **dict.fromkeys(
         ("strict_plugins", "tag_output", "timestamp_output", "fault_strict", "display_map"), False
@@ -161,6 +166,7 @@ _DEFAULTS: Final[dict[str, Any]] = {
     ),
     "all_hosts": False,
     "view": False,
+    "record_data": False,
     "spares": 0,
     "stdin": "0",
     "oversubscribe": True,
@@ -173,6 +179,7 @@ _WITH_WORD: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
     **dict.fromkeys(("-n", "--n", "-np", "--np", "-c"), _COUNT),
     "--stdin": ("stdin", str),
     "--check-report": ("check_report", str),
+    "--record": ("record", str),
     "--wdir": ("wdir", str),
 }
 # options that are switches, by spelling: name and value
@@ -184,6 +191,7 @@ _SWITCHES: Final = {
     "--no-deadlock-detection": ("detect_deadlocks", False),
     "--check": ("check", "all"),
     **dict.fromkeys(("--check=buffering", "--check-buffering"), ("check", "buffering")),
+    "--record-data": ("record_data", True),
     "--tag-output": ("tag_output", True),
     "--allow-run-as-root": ("allow_run_as_root", True),
     "-q": ("quiet", True),
@@ -256,9 +264,24 @@ def parameters_set(groups: Sequence[Group]) -> list[tuple[str, str]]:
         pairs.append((CHECK_BUFFERING, "1"))
     if options["pvars"]:
         pairs.append((PVARS, options["pvars"]))
+    pairs += _recording(options, pairs)
     if options["trace"]:
         pairs.append((TRACE_DIRECTORY, os.path.abspath(options["trace"])))
     return pairs
+
+
+def _recording(options: dict[str, Any], pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The parameters behind `--record` and `--record-data`; none where a recording is replayed."""
+    if not options["record"] and not options["record_data"]:
+        return []
+    from ompy.cli.recorded_job import COLL, record_parameters
+
+    record_parameters(options, pairs)
+    found = [("coll", COLL)] if options["record_data"] else []
+    if any(name == RECORD_REPLAY for name, _ in pairs):
+        return found
+    found.append((RECORD_DIRECTORY, os.path.abspath(options["record"])))
+    return [*found, (RECORD_DATA, "1")] if options["record_data"] else found
 
 
 def split_programs(arguments: Sequence[str]) -> list[list[str]]:

@@ -72,6 +72,7 @@ HOT: Final = {
     "ompy.net.ring": BUSIEST,
     "ompy.net.sealed": OFTEN,
     "ompy.net.sockets": OFTEN,
+    "ompy.replay.counting_pml": BUSY,
     "ompy.trace.sink": BUSIEST,
     "ompy_components.btl.ofi.attention": OFTEN,
     "ompy_components.btl.ofi.device": OFTEN,

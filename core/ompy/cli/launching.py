@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from ompy.cli.command_line import (
     CHECK_DIRECTORY,
     PROGRAM,
+    RECORD_DIRECTORY,
     TRACE_DIRECTORY,
     CommandError,
     Group,
@@ -22,10 +23,9 @@ from ompy.cli.command_line import (
     write_error_line,
 )
 from ompy.cli.exports import common_exports, environment
+from ompy.cli.launch_options import job_timeout, launch_options
 from ompy.cli.other_mpi4py import complaint
-from ompy.cli.time_limit import job_timeout
 from ompy.frameworks.job import App, Job
-from ompy.mca.base_parameters import DEADLOCK_PATIENCE
 from ompy.mca.errors import UsageError, did_you_mean
 from ompy.mca.reporting import FORMATS, TEXT
 from ompy.mca.settings import ENVIRONMENT_PREFIX, LOG_FORMAT
@@ -396,11 +396,13 @@ def run_command(arguments: Sequence[str]) -> int:
         from ompy.cli.joining import join_as_guest
 
         return join_as_guest(groups, host)
-    return _run_job(groups, host)
+    if groups[0].options["joinable"] and groups[0].options["record"]:
+        raise CommandError("--record: what guests of --joinable say cannot be replayed")
+    return _run_job(groups, host, tuple(arguments))
 
 
-def _run_job(groups: Sequence[Group], host: str) -> int:
-    """Run a job of this launcher's own."""
+def _run_job(groups: Sequence[Group], host: str, words: tuple[str, ...]) -> int:
+    """Run a job of this launcher's own; `words` are its command line."""
     options = groups[0].options
     job_timeout(options["timeout"], os.environ)  # a mistake in it is found first
     try:
@@ -434,7 +436,7 @@ def _run_job(groups: Sequence[Group], host: str) -> int:
             from ompy.runtime.kills import read_kills
 
             launching = launching._replace(kills=read_kills(options["kills"], job))
-        return launch_job(registry, starts, job, launching, _checked(options))
+        return launch_job(registry, starts, job, launching, _checked(options), words=words)
     finally:
         registry.close()
 
@@ -463,57 +465,13 @@ def _show(text: str) -> None:
         tell_user(f"warning: --display-map: standard output cannot be written: {problem}")
 
 
-def launch_options(registry: Registry, options: Mapping[str, Any], universe: int) -> LaunchOptions:
-    """How the launcher is to behave.
-
-    Args:
-        registry: its parameters.
-        options: of the command line.
-        universe: how many ranks the hosts are meant for.
-    """
-    from ompy.runtime.launcher import LaunchOptions
-
-    values = registry.values("plm")
-    seconds, source = job_timeout(options["timeout"], os.environ)
-    still_ms = registry.value(DEADLOCK_PATIENCE)
-    assert isinstance(still_ms, int), "by its type"
-    return LaunchOptions(
-        universe=universe,
-        kill_grace_ms=values.kill_grace_ms,
-        tag=options["tag_output"],
-        timestamp=options["timestamp_output"],
-        timeout_s=seconds,
-        timeout_source=source,
-        quiet=options["quiet"],
-        start_timeout_ms=values.start_timeout_ms,
-        attach_timeout_ms=values.attach_timeout_ms,
-        heartbeat_ms=values.heartbeat_ms,
-        heartbeat_misses=values.heartbeat_misses,
-        launcher_misses=values.launcher_misses,
-        radix=values.radix,
-        concurrent=values.num_concurrent,
-        fault_strict=options["fault_strict"],
-        survives=registry.values("pml").ft_enable,
-        spares=options["spares"],
-        joinable=os.path.abspath(options["joinable"]) if options["joinable"] else "",
-        join_address=values.join_address,
-        fork_ranks=values.fork_ranks,
-        display_rails=registry.values("bml").display_rails,
-        report_rails=os.path.abspath(options["report_rails"]) if options["report_rails"] else "",
-        autopsy=os.path.abspath(options["autopsy"]) if options["autopsy"] else "",
-        still_ms=still_ms,
-        sample_interval_ms=registry.values("bml").sample_interval_ms,
-        watch_rails=options["watch_rails"],
-        record_rails=os.path.abspath(options["record_rails"]) if options["record_rails"] else "",
-    )
-
-
 def launch_job(
     registry: Registry,
     starts: Starts,
     job: Job,
     options: LaunchOptions,
     checked: Checked = NOT_CHECKED,
+    words: Sequence[str] = (),
 ) -> int:
     """Run the job, with all who want to know of it told. Returns the exit code."""
     from ompy.mca.hooks import hook_caller
@@ -526,6 +484,11 @@ def launch_job(
         from ompy.cli.traced_job import start_trace
 
         trace = start_trace(directory, job, registry)
+    record, recorded_in = None, str(registry.value(RECORD_DIRECTORY))
+    if recorded_in:
+        from ompy.cli.recorded_job import start_record
+
+        record = start_record(recorded_in, job, words, os.getcwd())
     hooks = hook_caller(registry)
     check = None
     if checked.asked:
@@ -538,6 +501,8 @@ def launch_job(
     snapshot = registry.snapshot()  # with what has become of the hooks
     if directory and trace is None:  # it cannot be written, which every rank need not find out
         snapshot["values"][TRACE_DIRECTORY] = ""
+    if recorded_in and record is None:
+        snapshot["values"][RECORD_DIRECTORY] = ""
     if check is not None:
         snapshot["settings"].append([CHECK_DIRECTORY, check.directory, "set", "--check"])
         snapshot["values"][CHECK_DIRECTORY] = check.directory
@@ -546,8 +511,9 @@ def launch_job(
     if check is not None:
         code = check.ended(code)
     hooks.ompy_job_finished(code)
-    if trace is not None:
-        trace.ended(code)
+    for observer in (trace, record):
+        if observer is not None:
+            observer.ended(code)
     return code
 
 

@@ -260,6 +260,19 @@ ABSENT: Final = (
     help="Write what --check finds, as JSON.",
 )
 @click.option(
+    "--record",
+    metavar="DIR",
+    shell_complete=complete_file,
+    help="Write down what the program does not determine: which messages wildcards match, what "
+    "tests and probes say, times. ompy replay DIR runs it again so. See docs/replay.md.",
+)
+@click.option(
+    "--record-data",
+    is_flag=True,
+    help="With --record: the received bytes, too, so that ompy replay DIR --rank R can run one "
+    "rank without the others.",
+)
+@click.option(
     "--report-rails",
     metavar="FILE",
     shell_complete=complete_file,

@@ -116,6 +116,55 @@ CATALOG: Final = (
         ),
     ),
     FrameworkInfo(
+        "record",
+        "What the program did not determine, written down, and given to it again.",
+        None,
+        (
+            Parameter(
+                "directory",
+                "string",
+                "",
+                "Directory every rank writes its recording to; empty for none. "
+                "ompy-run --record sets it and adds what the job is.",
+                level=3,
+            ),
+            Parameter(
+                "data",
+                "bool",
+                False,
+                "Whether the bytes that ranks receive are recorded, so that one can run again "
+                "without the others. The same as --record-data.",
+                level=3,
+            ),
+            Parameter(
+                "replay",
+                "string",
+                "",
+                "Directory of a recording whose answers ranks get again; empty for none. "
+                "`ompy replay` sets it.",
+                level=6,
+            ),
+            Parameter(
+                "unfinished",
+                "unsigned_int",
+                0,
+                "How many ranks of the recording that is replayed did not come to their end. "
+                "`ompy replay` sets it.",
+                level=9,
+                unit="ranks",
+            ),
+            Parameter(
+                "patience",
+                "unsigned_int",
+                5,  # arbitrary: longer than most programs compute between two messages
+                "In the replay of a job that was killed: how long a rank that is where its "
+                "recording ends waits for others that are not.",
+                level=6,
+                unit="s",
+            ),
+        ),
+    ),
+    FrameworkInfo(
         "pml",
         "Point-to-point messages: matching and protocols.",
         pml.API,

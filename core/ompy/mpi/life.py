@@ -113,6 +113,11 @@ def current() -> World:
     return _life.states[0].world
 
 
+def predefined_states() -> tuple[CommState, ...]:
+    """What COMM_WORLD and COMM_SELF refer to, once the rank is up."""
+    return _life.states or ()
+
+
 def is_up() -> bool:
     """Whether there is a rank: MPI is initialised and not over, or there has been a session."""
     return _life.sessions or (_life.world is not None and not _life.finalized)

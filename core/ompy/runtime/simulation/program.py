@@ -127,8 +127,10 @@ def _exit_code(end: SystemExit) -> int:
 
 
 def _tell(problem: BaseException) -> None:
-    """As the interpreter does, without our own frame."""
-    traceback = problem.__traceback__
-    problem.__traceback__ = below = traceback.tb_next if traceback is not None else None
+    """As the interpreter does, without our own frames."""
+    below = problem.__traceback__
+    while below is not None and below.tb_frame.f_code in (execute.__code__, _run.__code__):
+        below = below.tb_next
+    problem.__traceback__ = below
     sys.last_type, sys.last_value, sys.last_traceback = type(problem), problem, below
     sys.excepthook(type(problem), problem, below)

@@ -1,0 +1,183 @@
+"""`ompy replay`: a recorded job again, or one of its ranks without the others."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from ompy import outputs
+from ompy.cli.command_line import RECORD_REPLAY
+from ompy.replay.entries import RecordingError
+from ompy.replay.events import ALONE, NEVER, ORDER
+from ompy.replay.job_file import RecordedJob, read_job
+from ompy.replay.program_lines import shown_path
+from ompy.replay.recording import RankRecording, read_data, read_rank
+
+if TYPE_CHECKING:
+    from ompy.replay.debuggers import NoDebugger
+
+USAGE: Final = 2  # exit code: what was asked for cannot be done
+UNFINISHED: Final = "record_base_unfinished"
+
+
+@click.command()
+@click.argument("directory", metavar="DIR")
+@click.option("--rank", type=click.IntRange(0), metavar="R", help="Run this rank alone.")
+@click.option("--pdb", is_flag=True, help="With --rank: in Python's debugger.")
+@click.option(
+    "--debugpy",
+    type=click.IntRange(0, 65535),
+    metavar="PORT",
+    help="With --rank: wait until an editor is attached at this port; 0 for any that is free.",
+)
+@click.option(
+    "--until-event",
+    "until",
+    type=click.IntRange(1),
+    metavar="N",
+    help="With --rank: stop before its Nth event, in the debugger if there is one.",
+)
+@click.option("--events", "lists", is_flag=True, help="Run nothing: list what was recorded.")
+def replay(
+    directory: str, rank: int | None, pdb: bool, debugpy: int | None, until: int | None, lists: bool
+) -> None:
+    """Run a job again that `ompy-run --record DIR` has recorded.
+
+    Wildcards match what they matched, tests and probes say what they said, Wtime gives what it
+    gave. If the program does something else, both lines are said, and the exit code is 6.
+
+    With --rank the rank runs alone in this process, fed from the recording, which has to be made
+    with --record-data. The others are not needed, and neither are their hosts.
+    """
+    for name, given in (
+        ("--pdb", pdb),
+        ("--debugpy", debugpy is not None),
+        ("--until-event", until),
+    ):
+        if given and rank is None:
+            raise click.UsageError(f"{name} is of one rank: name it with --rank R")
+    if pdb and debugpy is not None:
+        raise click.UsageError("--pdb and --debugpy are two debuggers: choose one")
+    directory = os.path.abspath(directory)
+    try:
+        recorded = read_job(directory)
+        if rank is not None and rank >= recorded.size:
+            raise RecordingError(
+                f"--rank {rank}: the recorded job has ranks 0 to {recorded.size - 1}"
+            )
+        if lists:
+            for line in _listed(recorded, rank):
+                click.echo(line)
+            return
+        if rank is None:
+            code = _replay_job(recorded)
+        else:
+            code = _replay_rank(recorded, rank, until or 0, pdb=pdb, port=debugpy)
+    except RecordingError as problem:
+        click.echo(f"Error: {problem}", err=True)
+        code = USAGE
+    sys.exit(code)
+
+
+def _listed(recorded: RecordedJob, rank: int | None) -> Iterator[str]:
+    """The events of one rank, or of all, a line each."""
+    for number in range(recorded.size) if rank is None else (rank,):
+        recording = read_rank(recorded, number)
+        for place, event in enumerate(recording.events, 1):
+            where = recording.place_of_site(event.prefix.site)
+            name = f"{shown_path(where.file)}:{where.line}" if where.file else "-"
+            yield f"rank {number} event {place} {name} {recording.said_of(event)}"
+        for note in recording.notes:
+            yield f"rank {number} note {_noted(recording, note.site)}{note.text}"
+        if not recording.complete:
+            yield f"rank {number} ends here: it was killed, or the job was"
+
+
+def _noted(recording: RankRecording, site: int) -> str:
+    where = recording.place_of_site(site)
+    return f"{shown_path(where.file)}:{where.line}: " if where.file else ""
+
+
+def _refuse(recording: RankRecording, scopes: tuple[int, ...], what: str) -> None:
+    """See that nothing was done that cannot be replayed.
+
+    Raises:
+        RecordingError: there was; the text has the line.
+    """
+    for note in recording.notes:
+        text = f"rank {recording.rank}: {_noted(recording, note.site)}{note.text}"
+        if note.scope in scopes:
+            raise RecordingError(f"{what}: {text}")
+        if note.scope == ORDER:
+            outputs.tell(f"ompy replay: warning: {text}\n", "order", "warning")
+
+
+def _replay_job(recorded: RecordedJob) -> int:
+    """All ranks again, as they were started. Returns the exit code."""
+    from ompy.cli.run import main
+    from ompy.replay.outcomes import MEETING
+
+    unfinished = 0
+    for rank in range(recorded.size):
+        recording = read_rank(recorded, rank)
+        _refuse(recording, (NEVER,), "this job cannot be replayed")
+        unfinished += not recording.complete
+    _change_to(recorded.folder)
+    own = ["--mca", RECORD_REPLAY, recorded.directory, "--mca", UNFINISHED, str(unfinished)]
+    try:
+        return main([*own, *recorded.words])
+    finally:
+        for folder in Path(recorded.directory).glob(f"{MEETING}-*"):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _replay_rank(
+    recorded: RecordedJob, rank: int, until: int, *, pdb: bool, port: int | None
+) -> int:
+    """One rank in this process. Returns the exit code of its program."""
+    from ompy.replay.alone import run_alone
+    from ompy.replay.data_log import Streams
+    from ompy.runtime.simulation.program import problem_of
+
+    recording = read_rank(recorded, rank)
+    _refuse(recording, (ALONE, NEVER), f"rank {rank} cannot be replayed alone")
+    if until > len(recording.events):
+        raise RecordingError(
+            f"--until-event {until}: rank {rank} has {len(recording.events)} events"
+        )
+    entries, name = read_data(recorded, rank)
+    streams = Streams(entries.bodies, name)
+    _change_to(recorded.folder)
+    problem = problem_of(recorded.job.apps[recorded.job.placements[rank].app])
+    if problem:
+        raise RecordingError(f"rank {rank} cannot be replayed alone: {problem}")
+    debugger = _debugger(pdb=pdb, port=port, at_once=not until)
+    return run_alone(recorded, recording, streams, debugger, until)
+
+
+def _debugger(*, pdb: bool, port: int | None, at_once: bool) -> NoDebugger:
+    from ompy.replay.debuggers import DebuggerMissing, Debugpy, NoDebugger, Pdb
+
+    if pdb:
+        return Pdb(at_once=at_once)
+    if port is None:
+        return NoDebugger()
+    try:
+        return Debugpy(port, at_once=at_once)
+    except DebuggerMissing as problem:
+        raise RecordingError(f"--debugpy: {problem}") from None
+
+
+def _change_to(folder: str) -> None:
+    try:
+        os.chdir(folder)
+    except OSError as problem:
+        raise RecordingError(
+            f"{folder}: {problem.strerror}; the job was started there, and its paths begin there"
+        ) from None

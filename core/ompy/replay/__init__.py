@@ -1,0 +1,1 @@
+"""Records what a real run did not determine, and runs it again."""

@@ -1,0 +1,147 @@
+"""A PML around another one that counts what the program begins, and has some calls looked at.
+
+It is compiled with the others on the way of a message: what names its peer and its tag goes on at
+once. What does not is the business of a subclass, which is plain Python.
+"""
+
+from __future__ import annotations
+
+from ompy.compiled import DECLARING, ccall, cclass
+from ompy.data.convertor import Convertor
+from ompy.data.request import Request
+from ompy.frameworks.pml import Pml, PmlWrapper
+
+if DECLARING:
+    from ompy.frameworks.communicator import Communicator
+
+# kinds of calls, in the digest
+SENT = 1
+RECEIVED = 2
+LEAST = -1  # tag of a program: ANY_TAG; those below are internal (reference openmpi.md 3.4)
+MASK = 0xFFFFFFFF  # values of 32 bits, as recordings have them
+
+
+@cclass
+class CountingPml(PmlWrapper):
+    """Counts sends and receives of the program. Those of windows and of ompy itself are none.
+
+    Attributes:
+        calls: sends, and receives that name source and tag; 32 bits.
+        digest: of their peers and tags (`events.folded`).
+        posted: nonblocking receives of the program.
+        numbers: of these, by the request's id: that of the latest with this id.
+        every: all receives are looked at, those of collectives too.
+        kind: class of the PML's receives.
+    """
+
+    calls: int
+    digest: int
+    every: bool
+    kind: object
+    numbers: dict[int, int]
+    posted: int
+    __slots__ = tuple(__annotations__)
+
+    def __init__(self, inner: Pml, every: bool) -> None:
+        PmlWrapper.__init__(self, inner)
+        self.calls = 0
+        self.digest = 0
+        self.every = every
+        self.kind = None
+        self.numbers = {}
+        self.posted = 0
+
+    @ccall
+    def count_call(self, kind: int, peer: int, tag: int) -> None:
+        """The program sends, or receives from somebody it names."""
+        self.calls = (self.calls + 1) & MASK
+        # as `events.folded` has it, in numbers of C where this is compiled
+        mixed: int = self.digest * 33 + kind * 16777259 + peer * 65599 + tag * 31 + 1
+        self.digest = mixed & MASK
+
+    @ccall
+    def send(
+        self, communicator: Communicator, convertor: Convertor, target: int, tag: int, mode: int
+    ) -> None:
+        """Hand on."""
+        if tag >= 0 and not communicator.served:
+            self.count_call(SENT, target, tag)
+        self.inner.send(communicator, convertor, target, tag, mode)
+
+    @ccall
+    def isend(
+        self, communicator: Communicator, convertor: Convertor, target: int, tag: int, mode: int
+    ) -> Request:
+        """Hand on."""
+        if tag >= 0 and not communicator.served:
+            self.count_call(SENT, target, tag)
+        return self.inner.isend(communicator, convertor, target, tag, mode)
+
+    @ccall
+    def isend_waited(
+        self, communicator: Communicator, convertor: Convertor, target: int, tag: int
+    ) -> Request:
+        """Hand on."""
+        if tag >= 0 and not communicator.served:
+            self.count_call(SENT, target, tag)
+        return self.inner.isend_waited(communicator, convertor, target, tag)
+
+    @ccall
+    def irecv(
+        self, communicator: Communicator, convertor: Convertor, source: int, tag: int
+    ) -> Request:
+        """Hand on, or have it looked at."""
+        if tag < LEAST or communicator.served:
+            made = self.irecv_internal(communicator, convertor, source, tag)
+            self.numbers.pop(id(made), None)
+            return made
+        self.posted += 1
+        if source >= 0 and tag >= 0:
+            self.count_call(RECEIVED, source, tag)
+        number: int = self.posted
+        request = self.irecv_numbered(communicator, convertor, source, tag, number)
+        self.numbers[id(request)] = number
+        self.kind = request.__class__
+        return request
+
+    def number_of(self, request: Request) -> int:
+        """Which nonblocking receive of the program a request is; 0 if it is none."""
+        return self.numbers.get(id(request), 0) if request.__class__ is self.kind else 0
+
+    @ccall
+    def recv(
+        self, communicator: Communicator, convertor: Convertor, source: int, tag: int
+    ) -> Request:
+        """Hand on, or have it looked at."""
+        if tag < LEAST or communicator.served:
+            if self.every:
+                return self.inner.wait(
+                    communicator, self.irecv_internal(communicator, convertor, source, tag)
+                )
+            return self.inner.recv(communicator, convertor, source, tag)
+        if source >= 0 and tag >= 0:
+            self.count_call(RECEIVED, source, tag)
+            if not self.every:
+                return self.inner.recv(communicator, convertor, source, tag)
+        return self.recv_looked_at(communicator, convertor, source, tag)
+
+    @ccall
+    def irecv_internal(
+        self, communicator: Communicator, convertor: Convertor, source: int, tag: int
+    ) -> Request:
+        """A receive of ompy's own."""
+        return self.inner.irecv(communicator, convertor, source, tag)
+
+    @ccall
+    def irecv_numbered(
+        self, communicator: Communicator, convertor: Convertor, source: int, tag: int, number: int
+    ) -> Request:
+        """A nonblocking receive of the program's, its `number`th."""
+        return self.inner.irecv(communicator, convertor, source, tag)
+
+    @ccall
+    def recv_looked_at(
+        self, communicator: Communicator, convertor: Convertor, source: int, tag: int
+    ) -> Request:
+        """A blocking one that names no source, or no tag, or where every one is looked at."""
+        return self.inner.recv(communicator, convertor, source, tag)

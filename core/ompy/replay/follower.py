@@ -1,0 +1,225 @@
+"""Where a rank is in its recording: the next event, compared with what the program does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import get_ident
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+
+from ompy.replay.events import (
+    Cancelled,
+    Completed,
+    Ended,
+    Event,
+    File,
+    Locked,
+    Looked,
+    NothingFound,
+    NotYet,
+    Posted,
+    Prefix,
+    Raised,
+    Site,
+    Unlocked,
+)
+from ompy.replay.program_lines import ProgramLines, shown_path
+from ompy.replay.recording import Place, RankRecording, asked_of
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from ompy.frameworks.communicator import Communicator
+    from ompy.replay.counting_pml import CountingPml
+
+
+class Outcome(Protocol):
+    """What becomes of a replay that cannot go on."""
+
+    def diverged(self, text: str) -> NoReturn:
+        """The program does something else than it did."""
+
+    def ended(self, text: str) -> NoReturn:
+        """The rank is where its recording ends: it was killed there."""
+
+
+def question_of(event: Event) -> tuple[Any, ...]:
+    """What the program has asked, without what it was told."""
+    question: tuple[Any, ...] = (type(event),)
+    match event:
+        case Looked() | NothingFound():
+            question = (Looked, event.how, event.comm, event.wanted_source, event.wanted_tag)
+        case Posted():
+            question = (Posted, event.comm, event.number, event.wanted_source, event.wanted_tag)
+        case Cancelled():
+            question = (Cancelled, event.number)
+        case Completed() | NotYet():
+            question = (Completed, event.call, event.requests)
+        case Locked():
+            question = (Locked, event.target, event.exclusive)
+        case Unlocked():
+            question = (Unlocked, event.target)
+        case Raised():
+            question = (Raised, event.what)
+    return question
+
+
+class Follower:
+    """One rank's.
+
+    Attributes:
+        recording: of the rank.
+        pml: counts its calls; set before the first event.
+        lines: of the program as it is now.
+        position: events that are over.
+        stop_at: called before this event, counted from 1; 0 for none.
+        on_stop: what is called there.
+    """
+
+    pml: CountingPml
+
+    def __init__(self, recording: RankRecording, outcome: Outcome) -> None:
+        self.recording = recording
+        self.lines = ProgramLines(self._take_line)
+        self.position = 0
+        self.stop_at = 0
+        self.on_stop: Callable[[], object] = lambda: None
+        self._outcome = outcome
+        self._left = 0  # how often the event at the position is still told
+        self._places: dict[int, Place] = {}
+        self._files: dict[int, File] = {}
+        self._comms: dict[int, tuple[Communicator, int]] = {}
+        self._thread = get_ident()
+
+    def _take_line(self, line: File | Site) -> None:
+        if isinstance(line, File):
+            self._files[line.number] = line
+        else:
+            file = self._files[line.file]
+            place = Place(file.name, line.line, line.function, file.check)
+            self._places[line.number] = place
+
+    def prefix(self) -> Prefix:
+        """What an event of the program begins with, now."""
+        pml = self.pml
+        return Prefix(self.lines.number_of_caller(), pml.calls, pml.digest)
+
+    def comm(self, communicator: Communicator) -> int:
+        """The number of a communicator: as the recorder counts them."""
+        known = self._comms.get(id(communicator))
+        if known is not None and known[0] is communicator:
+            return known[1]
+        number = len(self._comms) + 1
+        self._comms[id(communicator)] = (communicator, number)
+        return number
+
+    def next_event(self, asked: Event) -> Event:
+        """What the program was told when it asked this; the answers in `asked` do not matter.
+
+        Does not return if that is not known, or if it has asked something else.
+        """
+        events = self.recording.events
+        if self.position + 1 == self.stop_at and not self._left:
+            self.stop_at = 0
+            self.on_stop()
+        if self.position >= len(events):
+            self._over(asked)
+        event = events[self.position]
+        if isinstance(event, Raised) and not isinstance(asked, Raised) and self._has_changed():
+            self._mended(asked, event)
+        reason = self._difference(asked, event)
+        if reason:
+            self._outcome.diverged(self._report(asked, event, reason))
+        if isinstance(event, NothingFound | NotYet):
+            self._left = (self._left or event.times) - 1
+            self.position += not self._left
+        else:
+            self.position += 1
+        return event
+
+    def _over(self, asked: Event) -> NoReturn:
+        place = self._shown(self._places.get(asked.prefix.site))
+        self._outcome.ended(f"the recording of rank {self.recording.rank} ends at {place}, "
+                            f"in {asked_of(asked)}")  # fmt: skip
+
+    def _has_changed(self) -> bool:
+        """Whether a file of the program is another one than it was."""
+        now = {file.name: file.check for file in self._files.values()}
+        then = {place.file: place.check for place in self.recording.places.values()}
+        return any(then.get(name, check) != check for name, check in now.items())
+
+    def _mended(self, asked: Event, event: Raised) -> NoReturn:
+        rank = self.recording.rank
+        self._outcome.ended(
+            f"the recording of rank {rank} ends here, by {event.what}; the program has been "
+            f"changed, and goes on at {self._shown(self._places.get(asked.prefix.site))}"
+        )
+
+    def stands_at(self, what: str) -> NoReturn:
+        """The program waits for what it never got: its recording is over here."""
+        rank, place = self.recording.rank, self._now()
+        left = len(self.recording.events) - self.position
+        if left and self.recording.complete:
+            text = f"rank {rank} waits for ever at {place}, in {what}: in the recording it did not"
+            self._outcome.diverged(text)
+        self._outcome.ended(f"the recording of rank {rank} ends at {place}, in {what}")
+
+    def _now(self) -> str:
+        return self._shown(self._places.get(self.lines.number_of_caller()))
+
+    # --- differences
+
+    def _difference(self, asked: Event, event: Event) -> str:
+        """What is not as it was; empty if nothing is."""
+        if get_ident() != self._thread:
+            return "another thread of the rank calls MPI"
+        if question_of(asked) != question_of(event):
+            return "the calls differ"
+        now, then = asked.prefix, event.prefix
+        if now.calls != then.calls:
+            return (
+                f"until here it has begun {now.calls} sends and receives that name their peer, "
+                f"in the recording {then.calls}"
+            )
+        if now.digest != then.digest:
+            return (
+                f"of the {now.calls} sends and receives until here, peers or tags differ from "
+                "those of the recording"
+            )
+        if not isinstance(asked, Ended | Raised) and not self._same_place(now.site, then.site):
+            return "the lines differ"
+        return ""
+
+    def _same_place(self, now: int, then: int) -> bool:
+        here, there = self._places.get(now), self.recording.place_of_site(then)
+        if here is None:
+            return not there.file
+        if here.check != there.check or not here.check:  # the file has changed, or is none
+            return here.function == there.function
+        return (here.line, here.function) == (there.line, there.function)
+
+    def _report(self, asked: Event, event: Event, reason: str) -> str:
+        here = self._shown(self._places.get(asked.prefix.site))
+        there = self._shown(self.recording.place_of_site(event.prefix.site))
+        return (
+            f"rank {self.recording.rank} does not do what it did, at event {self.position + 1}: "
+            f"{reason}\n"
+            f"  now:            {here}: {asked_of(asked)}\n"
+            f"  in the recording: {there}: {asked_of(event)}"
+        )
+
+    def _shown(self, place: Place | None) -> str:
+        if place is None or not place.file:
+            return "no line of the program"
+        name = "" if place.function == "<module>" else f" in {place.function}"
+        return f"{shown_path(place.file)}:{place.line}{name}"
+
+    def end_by(self, what: str, traceback: TracebackType | None) -> None:
+        """An exception, or Abort, ends the program."""
+        prefix = self.prefix()
+        if traceback is not None:
+            prefix = prefix._replace(site=self.lines.number_of_raise(traceback))
+        self.next_event(Raised(prefix, what))
+
+    def finish(self) -> None:
+        """The rank begins to finalize."""
+        self.next_event(Ended(self.prefix()))

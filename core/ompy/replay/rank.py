@@ -1,0 +1,148 @@
+"""Begins to record a rank, or to replay it: when it is up, before the program's first call."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from ompy import outputs
+from ompy.replay.entries import EVENTS, Header
+
+if TYPE_CHECKING:
+    from ompy.check.interposing import Observer
+    from ompy.frameworks.pml import Pml
+    from ompy.replay.follower import Follower
+    from ompy.replay.job_file import RecordedJob
+    from ompy.replay.recorder import Recorder
+    from ompy.runtime.process import RankProcess
+
+
+# of a process that is one rank without the others (`alone.py`); None in a job
+follower_of_this_process: Follower | None = None
+
+
+def begin_recording(process: RankProcess, directory: str, *, data: bool) -> None:
+    """Record this rank from now on.
+
+    Args:
+        process: the rank.
+        directory: of the recording.
+        data: write what it receives, too.
+    """
+    from ompy.replay.events import NEVER
+    from ompy.replay.recorded_calls import begin_recording_calls
+    from ompy.replay.recorder import Recorder
+    from ompy.replay.recording_pml import RecordingPml
+
+    context = process.context
+    header = Header(EVENTS, context.rank, len(context.world), context.job_id)
+    try:
+        recorder = Recorder(directory, header, data=data)
+    except OSError as problem:
+        text = f"--record {directory}: {problem.strerror}; this rank is not recorded"
+        outputs.warn(text, ("ompy", f"rank {context.rank}"))
+        return
+    put_around(process, RecordingPml(process.pml, recorder))
+    if len({proc.node for proc in context.world}) > 1:
+        recorder.locks = "hosts have clocks of their own, so the order of locks is not known"
+    if context.recovery is not None:
+        recorder.note_unreplayable(NEVER, "mpi_ft_enable: when ranks die, no recording says")
+    begin_recording_calls(recorder)
+    _finish_with(process, recorder)
+
+
+def _finish_with(process: RankProcess, recorder: Recorder) -> None:
+    """The end of the events is where the rank begins to finalize; bytes come until it is over."""
+    process.before_finalize.append(recorder.finish)
+    process.before_finalize.insert(0, recorder.close)
+
+
+def put_around(process: RankProcess, pml: Pml) -> None:
+    """Have a rank use a PML that is around its own.
+
+    Args:
+        process: the rank, which has sent nothing yet.
+        pml: around `process.pml`.
+    """
+    from ompy.mpi import life
+
+    process.pml = pml
+    for communicator in process.communicators.values():
+        communicator.pml = pml
+    for state in life.predefined_states():
+        state.pml = pml
+
+
+def begin_replaying(process: RankProcess, directory: str) -> None:
+    """Give this rank of a job the answers of its recording from now on.
+
+    Args:
+        process: the rank.
+        directory: of the recording.
+
+    Raises:
+        MPIError: it cannot be read, or is of a job of another size; the text says why.
+    """
+    from ompy.data.errors import ERR_OTHER, MPIError
+    from ompy.replay.entries import RecordingError
+    from ompy.replay.follower import Follower
+    from ompy.replay.job_file import read_job
+    from ompy.replay.outcomes import JobOutcome
+    from ompy.replay.recording import read_rank
+
+    if follower_of_this_process is not None:
+        follow(process, follower_of_this_process)
+        return
+    context = process.context
+    try:
+        recorded = read_job(directory)
+        if context.me.world == 0 and recorded.size != len(context.world):
+            raise RecordingError(f"{directory}: it is of {recorded.size} ranks")
+        recording = read_rank(recorded, context.rank)
+    except RecordingError as problem:
+        raise MPIError(ERR_OTHER, f"no replay: {problem}") from None
+    follower = Follower(recording, JobOutcome(process, directory))
+    _lock_in_order(process, recorded, follower, follow(process, follower))
+
+
+def _lock_in_order(
+    process: RankProcess, recorded: RecordedJob, follower: Follower, observer: Observer
+) -> None:
+    """Have windows locked in the order of the recording, where one clock has told it.
+
+    Raises:
+        MPIError: the recording of another rank cannot be read, or nothing written beside it.
+    """
+    from ompy.data.errors import ERR_OTHER, MPIError
+    from ompy.replay.entries import RecordingError
+    from ompy.replay.events import Locked
+    from ompy.replay.lock_order import Waits, waits_of
+    from ompy.replay.outcomes import MEETING
+    from ompy.replay.recording import read_rank
+    from ompy.replay.window_locks import GrantedLocks, begin_replaying_locks
+
+    waits: dict[int, Waits] = {}
+    granted = None
+    context = process.context
+    path = os.path.join(recorded.directory, f"{MEETING}-{context.job_id.hex()}")
+    try:
+        if any(isinstance(event, Locked) for event in follower.recording.events):
+            every = {rank: read_rank(recorded, rank) for rank in range(recorded.size)}
+            os.makedirs(path, exist_ok=True)
+            granted = GrantedLocks(os.path.join(path, "locks"), context.rank, recorded.size)
+            if len(recorded.job.hosts) == 1:
+                waits = waits_of(every, context.rank)
+    except (RecordingError, OSError) as problem:
+        raise MPIError(ERR_OTHER, f"no replay: {problem}") from None
+    begin_replaying_locks(observer, follower, waits, granted)
+
+
+def follow(process: RankProcess, follower: Follower) -> Observer:
+    """Have a rank get its answers from a recording. Returns whose handlers are in front."""
+    from ompy.replay.replayed_calls import begin_replaying_calls
+    from ompy.replay.replayed_pml import ReplayedPml
+
+    pml = ReplayedPml(process.pml, follower)
+    put_around(process, pml)
+    process.before_finalize.append(follower.finish)
+    return begin_replaying_calls(follower, pml)

@@ -1,0 +1,166 @@
+"""What one rank was told, written down: the events of its recording."""
+
+from __future__ import annotations
+
+from threading import get_ident
+from typing import TYPE_CHECKING, Final
+
+from ompy import outputs
+from ompy.replay.entries import DATA, EVENTS, Header
+from ompy.replay.entry_writer import EntryWriter
+from ompy.replay.events import (
+    NEVER,
+    Comm,
+    Ended,
+    Entry,
+    Matched,
+    Note,
+    NothingFound,
+    NotYet,
+    Prefix,
+    Raised,
+    Time,
+    bytes_of,
+    counts_on,
+)
+from ompy.replay.job_file import file_of
+from ompy.replay.program_lines import ProgramLines
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from ompy.frameworks.communicator import Communicator
+    from ompy.replay.counting_pml import CountingPml
+
+THREADS: Final = "several threads of the rank call MPI: in which order, no recording says"
+
+
+class Recorder:
+    """One rank's.
+
+    Attributes:
+        pml: counts its calls; set before the first event.
+        data: takes the received bytes; None where they are not recorded.
+        lines: of the program.
+        locks: why the order of locks is not known; empty where it is.
+    """
+
+    pml: CountingPml
+
+    def __init__(self, directory: str, header: Header, *, data: bool) -> None:
+        """Begin the files of a rank.
+
+        Raises:
+            OSError: they cannot be written.
+        """
+        rank = header.rank
+        self._events = EntryWriter(file_of(directory, rank, EVENTS), header)
+        self.data: EntryWriter | None = None
+        if data:
+            path = file_of(directory, rank, DATA)
+            self.data = EntryWriter(path, header._replace(kind=DATA))
+        self.lines = ProgramLines(self._append)
+        self.locks = ""
+        self._who = f"rank {rank}"
+        self._comms: dict[int, tuple[Communicator, int]] = {}
+        self._thread = get_ident()
+        self._no: NothingFound | NotYet | None = None  # said last, and `_times` times since
+        self._times = 0
+        self._written = 0  # of these
+        self._noted: set[str] = set()
+        self._warned = False
+
+    def prefix(self) -> Prefix:
+        """What the next event begins with."""
+        pml = self.pml
+        return Prefix(self.lines.number_of_caller(), pml.calls, pml.digest)
+
+    def comm(self, communicator: Communicator) -> int:
+        """The number of a communicator."""
+        known = self._comms.get(id(communicator))
+        if known is not None and known[0] is communicator:
+            return known[1]
+        number = len(self._comms) + 1
+        self._comms[id(communicator)] = (communicator, number)
+        rank, size, name = communicator.rank, communicator.size, communicator.name
+        self._append(Comm(number, communicator.context_id, rank, size, name))
+        return number
+
+    def write_event(self, event: Entry) -> None:
+        """Add what the program was told."""
+        if self._no is not None:
+            self._end_noes()
+        if get_ident() != self._thread:
+            self.note_unreplayable(NEVER, THREADS)
+        self._append(event)
+
+    def write_match(self, match: Matched) -> None:
+        """Add what a nonblocking receive has got: from within the PML, in any thread."""
+        self._append(match)
+
+    def write_no(self, event: NothingFound | NotYet) -> None:
+        """Add that nothing was found, or complete. it has been said once."""
+        if self._no is None or not counts_on(self._no, event):
+            if self._no is not None:
+                self._end_noes()
+            if get_ident() != self._thread:
+                self.note_unreplayable(NEVER, THREADS)
+            self._no, self._times, self._written = event, 0, 0
+        self._times += 1
+        if self._times >= 2 * self._written:  # who is killed loses half of them at most
+            self._write_noes()
+
+    def _write_noes(self) -> None:
+        assert self._no is not None, "there is one"
+        self._append(self._no._replace(times=self._times - self._written))
+        self._written = self._times
+
+    def _end_noes(self) -> None:
+        if self._times > self._written:
+            self._write_noes()
+        self._no = None
+
+    def write_time(self, seconds: float) -> None:
+        """Add what Wtime gave."""
+        self.write_event(Time(self.prefix(), seconds))
+
+    def note_unreplayable(self, scope: int, text: str) -> None:
+        """The program does what cannot be replayed; said once of each text."""
+        if text not in self._noted:
+            self._noted.add(text)
+            self._append(Note(self.lines.number_of_caller(), scope, text))
+
+    def _append(self, entry: Entry) -> None:
+        self._events.append_entry(bytes_of(entry))
+        if self._events.problem:
+            self._warn(self._events.problem)
+
+    def write_data(self, body: bytes) -> None:
+        """Add to the received bytes."""
+        assert self.data is not None, "they are recorded"
+        self.data.append_entry(body)
+        if self.data.problem:
+            self._warn(self.data.problem)
+
+    def _warn(self, problem: str) -> None:
+        if not self._warned:
+            self._warned = True
+            text = f"--record: {problem}; the recording of this rank ends here"
+            outputs.warn(text, ("ompy", self._who))
+
+    def write_end(self, what: str, traceback: TracebackType | None) -> None:
+        """Add that an exception, or Abort, ends the program."""
+        prefix = self.prefix()
+        if traceback is not None:
+            prefix = prefix._replace(site=self.lines.number_of_raise(traceback))
+        self.write_event(Raised(prefix, what))
+
+    def finish(self) -> None:
+        """The rank begins to finalize."""
+        self.write_event(Ended(self.prefix()))
+
+    def close(self) -> None:
+        """Nothing more is received."""
+        self._events.close()
+        if self.data is not None:
+            self.data.close()

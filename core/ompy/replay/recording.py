@@ -1,0 +1,223 @@
+"""The recording of one rank, as a replay needs it. Pure but for reading the file."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from typing import Final, NamedTuple
+
+from ompy.replay.entries import DATA, EVENTS, Entries, RecordingError, read_entries
+from ompy.replay.events import (
+    CALLS,
+    HOW,
+    Cancelled,
+    Comm,
+    Completed,
+    Entry,
+    Event,
+    File,
+    Locked,
+    Looked,
+    Matched,
+    Note,
+    NothingFound,
+    NotYet,
+    Posted,
+    Raised,
+    Site,
+    Time,
+    Unlocked,
+    counts_on,
+    entry_of,
+    is_event,
+)
+from ompy.replay.job_file import RecordedJob, files_of
+
+ANYBODY: Final = "any source"
+
+
+class Place(NamedTuple):
+    """A line of the program; `check` is of its file."""
+
+    file: str
+    line: int
+    function: str
+    check: int
+
+
+class RankRecording:
+    """What one rank was told.
+
+    Attributes:
+        rank: of the job.
+        size: ranks of its world.
+        job: names it.
+        events: in their order; those that go on with the one before are one with it.
+        places: of the program, by site.
+        comms: by number.
+        matches: of nonblocking receives, by number.
+        cancelled: numbers of receives that were cancelled in time.
+        notes: of what cannot be replayed.
+        complete: the rank has finalized.
+    """
+
+    def __init__(self, entries: Entries, name: str) -> None:
+        """Take the entries of an events file in.
+
+        Raises:
+            RecordingError: there is one that this version does not know.
+        """
+        self.rank, self.size = entries.header.rank, entries.header.size
+        self.job = entries.header.job
+        self.events: list[Event] = []
+        self.places: dict[int, Place] = {}
+        self.comms: dict[int, Comm] = {}
+        self.matches: dict[int, Matched] = {}
+        self.cancelled: set[int] = set()
+        self.notes: list[Note] = []
+        self.complete = entries.complete
+        files: dict[int, File] = {}
+        for body in entries.bodies:
+            try:
+                self._take_entry(entry_of(body), files)
+            except RecordingError as problem:
+                raise RecordingError(f"{name}: {problem}") from None
+
+    def _take_entry(self, entry: Entry, files: dict[int, File]) -> None:
+        match entry:
+            case File():
+                files[entry.number] = entry
+            case Site():
+                file = files.get(entry.file, File(0, 0, ""))
+                self.places[entry.number] = Place(file.name, entry.line, entry.function, file.check)
+            case Comm():
+                self.comms[entry.number] = entry
+            case Matched():
+                self.matches[entry.number] = entry
+            case Note():
+                self.notes.append(entry)
+            case _:
+                assert is_event(entry), "the others are above"
+                if isinstance(entry, Cancelled) and entry.done:
+                    self.cancelled.add(entry.number)
+                self._add_event(entry)
+
+    def _add_event(self, event: Event) -> None:
+        last = self.events[-1] if self.events else None
+        if isinstance(last, NothingFound | NotYet) and counts_on(last, event):
+            assert isinstance(event, NothingFound | NotYet), "it counts"
+            self.events[-1] = last._replace(times=last.times + event.times)
+        else:
+            self.events.append(event)
+
+    def place_of_site(self, site: int) -> Place:
+        """A line of the program."""
+        return self.places.get(site, Place("", 0, "", 0))
+
+    def said_of(self, event: Event) -> str:
+        """What an event is, in words, with what the program was told."""
+        of = (
+            self.comms.get(event.comm)
+            if isinstance(event, Looked | NothingFound | Posted)
+            else None
+        )
+        asked = f"{asked_of(event)}{f' in {of.name}' if of is not None else ''}"
+        told = self._told_of(event)
+        return f"{asked} -> {told}" if told else asked
+
+    def _told_of(self, event: Event) -> str:
+        """What the program was told."""
+        told = ""
+        match event:
+            case Looked():
+                told = _message(event)
+            case NothingFound() | NotYet():
+                told = f"no, {event.times} times" if event.times > 1 else "no"
+            case Posted():
+                got = self.matches.get(event.number)
+                told = "nothing" if got is None else _message(got)
+            case Cancelled():
+                told = "cancelled" if event.done else "too late"
+            case Completed():
+                places = ", ".join(map(str, event.places))
+                told = f"place {places}" if places else "yes"
+            case Time():
+                told = f"{event.seconds:.9f}"
+        return told
+
+
+def _message(got: Looked | Matched) -> str:
+    return f"rank {got.source}, tag {got.tag}, {got.length} bytes"
+
+
+def asked_of(event: Event) -> str:
+    """What the program has asked, in words."""
+    asked = "Finalize"
+    match event:
+        case Looked() | NothingFound():
+            asked = f"{HOW[event.how]} from {_wanted(event.wanted_source, event.wanted_tag)}"
+        case Posted():
+            asked = f"Irecv from {_wanted(event.wanted_source, event.wanted_tag)}"
+        case Cancelled():
+            asked = "Cancel"
+        case Completed() | NotYet():
+            many = f" of {event.requests} requests" if event.requests != 1 else ""
+            asked = f"{CALLS[event.call]}{many}"
+        case Time():
+            asked = "Wtime"
+        case Locked():
+            asked = f"{'' if event.exclusive else 'shared '}lock of rank {event.target}'s memory"
+        case Unlocked():
+            asked = f"unlock of rank {event.target}'s memory"
+        case Raised():
+            asked = f"its end by {event.what}"
+    return asked
+
+
+def _wanted(source: int, tag: int) -> str:
+    of = ANYBODY if source < 0 else f"rank {source}"
+    return f"{of}, {'any tag' if tag < 0 else f'tag {tag}'}"
+
+
+def read_rank(recorded: RecordedJob, rank: int) -> RankRecording:
+    """The events of a rank.
+
+    Raises:
+        RecordingError: there are none, or they are damaged, or of another job.
+    """
+    path = files_of(recorded, rank)[0][1]
+    found = RankRecording(_read_file(path, EVENTS), path)
+    if found.rank != rank or found.job != bytes.fromhex(recorded.job.job_id):
+        raise RecordingError(f"{path}: it is of another rank, or of another job")
+    return found
+
+
+def read_data(recorded: RecordedJob, rank: int) -> tuple[Entries, str]:
+    """The received bytes of a rank, and the file's name.
+
+    Raises:
+        RecordingError: there are none, or they are damaged, or of another job.
+    """
+    if not recorded.data:
+        raise RecordingError(
+            f"{recorded.directory}: it has no received bytes, which a rank alone needs: "
+            "record with --record-data"
+        )
+    path = files_of(recorded, rank)[1][1]
+    found = _read_file(path, DATA)
+    if found.header.rank != rank or found.header.job != bytes.fromhex(recorded.job.job_id):
+        raise RecordingError(f"{path}: it is of another rank, or of another job")
+    return found, path
+
+
+def _read_file(path: str, kind: int) -> Entries:
+    try:
+        with open(path, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            data = memoryview(mmap.mmap(file.fileno(), size, prot=mmap.PROT_READ) if size else b"")
+    except OSError as problem:
+        raise RecordingError(f"{path}: {problem.strerror}") from None
+    found = read_entries(data, path)
+    if found.header.kind != kind:
+        raise RecordingError(f"{path}: it is a file of another kind")
+    return found

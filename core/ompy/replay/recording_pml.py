@@ -1,0 +1,214 @@
+"""Around the PML of a rank that is recorded: what wildcards match, what probes find, what comes."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ompy.data.errors import ERR_TRUNCATE
+from ompy.frameworks.pml import MatchedMessage, Pml
+from ompy.replay.counting_pml import CountingPml
+from ompy.replay.data_log import body_bytes, message_bytes, taken_bytes
+from ompy.replay.events import (
+    IMPROBE,
+    IPROBE,
+    MPROBE,
+    PROBE,
+    RECV,
+    Cancelled,
+    Looked,
+    Matched,
+    NothingFound,
+    Posted,
+)
+
+if TYPE_CHECKING:
+    from ompy.data.convertor import Convertor
+    from ompy.data.request import Request
+    from ompy.frameworks.communicator import Communicator
+    from ompy.replay.recorder import Recorder
+
+
+class RecordingPml(CountingPml):
+    """Writes down what the PML inside tells the program."""
+
+    __slots__ = ("_order", "_recorder", "_taken")
+
+    def __init__(self, inner: Pml, recorder: Recorder) -> None:
+        super().__init__(inner, recorder.data is not None)
+        self._recorder = recorder
+        recorder.pml = self
+        self._order = 0  # of receives, where bytes are recorded
+        self._taken: dict[int, tuple[MatchedMessage, int]] = {}
+
+    # --- receives
+
+    def irecv_internal(
+        self, communicator: Communicator, convertor: Convertor, source: int, tag: int
+    ) -> Request:
+        """Its bytes are written; whoever listens to anybody is not of the program's making."""
+        request = self.inner.irecv(communicator, convertor, source, tag)
+        if self.every and source >= 0:
+            self._watch(communicator, convertor, request, 0)
+        return request
+
+    def irecv_numbered(
+        self, communicator: Communicator, convertor: Convertor, source: int, tag: int, number: int
+    ) -> Request:
+        """A wildcard is an event, and what it matches is written when it is complete."""
+        named = source >= 0 and tag >= 0
+        if named and not self.every:
+            return self.inner.irecv(communicator, convertor, source, tag)
+        recorder = self._recorder
+        if not named:
+            comm = recorder.comm(communicator)
+            recorder.write_event(Posted(recorder.prefix(), comm, number, source, tag))
+        request = self.inner.irecv(communicator, convertor, source, tag)
+        self._watch(communicator, convertor, request, 0 if named else number)
+        return request
+
+    def recv_looked_at(
+        self, communicator: Communicator, convertor: Convertor, source: int, tag: int
+    ) -> Request:
+        """A wildcard is an event when its message is there."""
+        request = self.inner.irecv(communicator, convertor, source, tag)
+        order = self._next_order()
+        try:
+            return self.inner.wait(communicator, request)
+        finally:
+            if _has_come(request):
+                if source < 0 or tag < 0:
+                    self._write_look(RECV, communicator, source, tag, request)
+                if self.every:
+                    self._write_message(communicator, convertor, request, order)
+
+    def _next_order(self) -> int:
+        self._order += 1
+        return self._order
+
+    def _watch(
+        self, communicator: Communicator, convertor: Convertor, request: Request, number: int
+    ) -> None:
+        """Hear when a receive is complete; `number` is 0 if its match follows from the program."""
+        order = self._next_order()
+        told = partial(self._completed, communicator, convertor, request, number, order)
+        with communicator.context.engine.lock:
+            request.notify(told)
+
+    def _completed(
+        self,
+        communicator: Communicator,
+        convertor: Convertor,
+        request: Request,
+        number: int,
+        order: int,
+    ) -> None:
+        if not _has_come(request):
+            return
+        if number:
+            match = Matched(number, request.source, request.tag, request.length)
+            self._recorder.write_match(match)
+        if self.every:
+            self._write_message(communicator, convertor, request, order)
+
+    def _write_message(
+        self, communicator: Communicator, convertor: Convertor, request: Request, order: int
+    ) -> None:
+        stream = (communicator.context_id, request.source, request.tag)
+        data = _bytes_in(convertor, request)
+        self._recorder.write_data(message_bytes(order, stream, request.length, data))
+
+    # --- looking
+
+    def _write_look(
+        self,
+        how: int,
+        communicator: Communicator,
+        source: int,
+        tag: int,
+        found: Request | MatchedMessage,
+    ) -> None:
+        recorder = self._recorder
+        wanted = (recorder.comm(communicator), source, tag)
+        got = (found.source, found.tag, found.length)
+        recorder.write_event(Looked(recorder.prefix(), how, *wanted, *got))
+
+    def _write_nothing(self, how: int, communicator: Communicator, source: int, tag: int) -> None:
+        recorder = self._recorder
+        comm = recorder.comm(communicator)
+        recorder.write_no(NothingFound(recorder.prefix(), how, comm, source, tag, 1))
+
+    def probe(self, communicator: Communicator, source: int, tag: int) -> Request:
+        """An event, if it is a wildcard."""
+        found = self.inner.probe(communicator, source, tag)
+        if source < 0 or tag < 0:
+            self._write_look(PROBE, communicator, source, tag, found)
+        return found
+
+    def iprobe(self, communicator: Communicator, source: int, tag: int) -> Request | None:
+        """An event."""
+        found = self.inner.iprobe(communicator, source, tag)
+        if found is None:
+            self._write_nothing(IPROBE, communicator, source, tag)
+        else:
+            self._write_look(IPROBE, communicator, source, tag, found)
+        return found
+
+    def mprobe(self, communicator: Communicator, source: int, tag: int) -> MatchedMessage:
+        """An event, if it is a wildcard."""
+        found = self.inner.mprobe(communicator, source, tag)
+        if source < 0 or tag < 0:
+            self._write_look(MPROBE, communicator, source, tag, found)
+        self._write_taken(communicator, found)
+        return found
+
+    def improbe(self, communicator: Communicator, source: int, tag: int) -> MatchedMessage | None:
+        """An event."""
+        found = self.inner.improbe(communicator, source, tag)
+        if found is None:
+            self._write_nothing(IMPROBE, communicator, source, tag)
+            return None
+        self._write_look(IMPROBE, communicator, source, tag, found)
+        self._write_taken(communicator, found)
+        return found
+
+    def _write_taken(self, communicator: Communicator, found: MatchedMessage) -> None:
+        if self.every:
+            order = self._next_order()
+            self._taken[id(found)] = (found, order)
+            stream = (communicator.context_id, found.source, found.tag)
+            self._recorder.write_data(taken_bytes(order, stream, found.length))
+
+    def imrecv(self, message: MatchedMessage, convertor: Convertor) -> Request:
+        """Its bytes are written."""
+        request = self.inner.imrecv(message, convertor)
+        if self.every:
+            _, order = self._taken.pop(id(message))
+            request.notify(partial(self._received, convertor, request, order))
+        return request
+
+    def _received(self, convertor: Convertor, request: Request, order: int) -> None:
+        if _has_come(request):
+            self._recorder.write_data(body_bytes(order, _bytes_in(convertor, request)))
+
+    def cancel(self, request: Request) -> None:
+        """An event, if there is anything to cancel: whether it was in time."""
+        number = self.number_of(request)
+        self.inner.cancel(request)
+        if number:
+            done = int(request.complete and request.cancelled)
+            self._recorder.write_event(Cancelled(self._recorder.prefix(), number, done))
+
+
+def _has_come(request: Request) -> bool:
+    """Whether a receive has got a message, be it too long."""
+    there = request.complete and not request.cancelled and request.source >= 0
+    return there and request.error in (0, ERR_TRUNCATE)
+
+
+def _bytes_in(convertor: Convertor, request: Request) -> memoryview:
+    """What was received, out of the memory it was received into."""
+    room = memoryview(bytearray(request.received))
+    if request.received:
+        convertor.pack_at(room, 0, request.received)
+    return room

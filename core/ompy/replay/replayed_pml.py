@@ -1,0 +1,143 @@
+"""Around the PML of a rank that is replayed: each wildcard names what it matched."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ompy.data.request import Request
+from ompy.frameworks.pml import MatchedMessage, Pml
+from ompy.replay.counting_pml import CountingPml
+from ompy.replay.events import (
+    IMPROBE,
+    IPROBE,
+    MPROBE,
+    PROBE,
+    RECV,
+    Cancelled,
+    Event,
+    Looked,
+    Posted,
+)
+
+if TYPE_CHECKING:
+    from ompy.data.convertor import Convertor
+    from ompy.frameworks.communicator import Communicator
+    from ompy.replay.follower import Follower
+
+
+class Withheld(Request):
+    """A receive that got no message, or was cancelled: it is not posted, and so takes none."""
+
+    __slots__ = ()
+
+
+class ReplayedPml(CountingPml):
+    """Tells the program what it was told."""
+
+    __slots__ = ("_follower", "_posted_as")
+
+    def __init__(self, inner: Pml, follower: Follower) -> None:
+        super().__init__(inner, False)
+        self._follower = follower
+        self._posted_as: type = Withheld
+        follower.pml = self
+
+    def _ask(self, how: int, communicator: Communicator, source: int, tag: int) -> Event:
+        """What a receive or a probe was told."""
+        follower = self._follower
+        comm = follower.comm(communicator)
+        return follower.next_event(
+            Looked(follower.prefix(), how, comm, source, tag, source, tag, 0)
+        )
+
+    # --- receives
+
+    def irecv_numbered(
+        self, communicator: Communicator, convertor: Convertor, source: int, tag: int, number: int
+    ) -> Request:
+        """Posted with the source and the tag of its message, if it got one."""
+        follower = self._follower
+        if source < 0 or tag < 0:
+            comm = follower.comm(communicator)
+            follower.next_event(Posted(follower.prefix(), comm, number, source, tag))
+            match = follower.recording.matches.get(number)
+            if match is None:
+                return Withheld()
+            source, tag = match.source, match.tag
+        elif number in follower.recording.cancelled:
+            return Withheld()
+        request = self.inner.irecv(communicator, convertor, source, tag)
+        self._posted_as = type(request)
+        return request
+
+    def recv_looked_at(
+        self, communicator: Communicator, convertor: Convertor, source: int, tag: int
+    ) -> Request:
+        """Receives the message that it got."""
+        event = self._ask(RECV, communicator, source, tag)
+        assert isinstance(event, Looked), "a receive always finds something"
+        return self.inner.recv(communicator, convertor, event.source, event.tag)
+
+    def wait(self, communicator: Communicator, request: Request) -> Request:
+        """Hand on what can be complete."""
+        self.expect_complete(request)
+        return self.inner.wait(communicator, request)
+
+    def expect_complete(self, request: object) -> None:
+        """The program waits for an operation; does not return if it never was complete."""
+        if isinstance(request, Withheld) and not request.complete:
+            self._follower.stands_at("a wait for a message that never came")
+
+    # --- looking
+
+    def probe(self, communicator: Communicator, source: int, tag: int) -> Request:
+        """Finds what it found."""
+        if source < 0 or tag < 0:
+            event = self._ask(PROBE, communicator, source, tag)
+            assert isinstance(event, Looked), "a probe always finds something"
+            source, tag = event.source, event.tag
+        return self.inner.probe(communicator, source, tag)
+
+    def iprobe(self, communicator: Communicator, source: int, tag: int) -> Request | None:
+        """Finds what it found, if it has to wait for it; or nothing."""
+        event = self._ask(IPROBE, communicator, source, tag)
+        if isinstance(event, Looked):
+            return self.inner.probe(communicator, event.source, event.tag)
+        communicator.context.engine.progress()
+        return None
+
+    def mprobe(self, communicator: Communicator, source: int, tag: int) -> MatchedMessage:
+        """Takes what it took."""
+        if source < 0 or tag < 0:
+            event = self._ask(MPROBE, communicator, source, tag)
+            assert isinstance(event, Looked), "a probe always finds something"
+            source, tag = event.source, event.tag
+        return self.inner.mprobe(communicator, source, tag)
+
+    def improbe(self, communicator: Communicator, source: int, tag: int) -> MatchedMessage | None:
+        """Takes what it took, if it has to wait for it; or nothing."""
+        event = self._ask(IMPROBE, communicator, source, tag)
+        if isinstance(event, Looked):
+            return self.inner.mprobe(communicator, event.source, event.tag)
+        communicator.context.engine.progress()
+        return None
+
+    # --- cancelling
+
+    def number_of(self, request: Request) -> int:
+        """Which nonblocking receive of the program a request is, posted or not."""
+        known = type(request) in (Withheld, self._posted_as)
+        return self.numbers.get(id(request), 0) if known else 0
+
+    def cancel(self, request: Request) -> None:
+        """In time, if it was: then it was never posted. Else it goes on, as it did."""
+        number = self.number_of(request)
+        if not number:
+            self.inner.cancel(request)
+            return
+        follower = self._follower
+        event = follower.next_event(Cancelled(follower.prefix(), number, 0))
+        assert isinstance(event, Cancelled), "the questions agree"
+        if event.done and not request.complete:
+            request.cancelled = True
+            request.finish()

@@ -1,0 +1,118 @@
+"""`ompy-run --record` and `ompy replay` on real ranks: what was told is told again."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.support.recorded_programs import ACTS, BEGIN, END
+
+pytestmark = pytest.mark.proc
+BIN: Final = Path(sys.executable).parent
+PATIENCE: Final = 120  # s; arbitrary, far beyond what any program takes
+DIVERGED: Final = 6
+CHOSEN: Final = (
+    "any tag, too", "some of them", "tested", "looked for", "probed, taken and received later",
+    "cancelled, or not", "the time", "collectives under way", "between two groups", "too long",
+    "never received", "in parts",
+)  # fmt: skip
+# who is late is not the program's to know: a recording says who came first
+RACE: Final = """\
+import os, time
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+comm.Barrier()
+if comm.rank == int(os.environ["LATE"]):
+    time.sleep(0.5)
+if comm.rank == 0:
+    first = comm.recv(source=MPI.ANY_SOURCE)
+    comm.recv(source=3 - first)
+    print("first", first)
+    if os.environ.get("ODD"):
+        comm.iprobe()
+    assert first == 2
+else:
+    comm.send(comm.rank, dest=0)
+"""
+KILLED: Final = """\
+import os
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+if comm.rank == 0:
+    print("told", comm.recv(source=MPI.ANY_SOURCE))
+    os.kill(os.getpid(), 9)
+comm.send(comm.rank, dest=0)
+comm.recv(source=MPI.ANY_SOURCE)
+"""
+
+
+def run(folder: Path, *words: str, said: str = "", **variables: str) -> tuple[int, str, str]:
+    """Exit code, what was printed and what was told of it."""
+    done = subprocess.run(
+        [str(BIN / words[0]), *words[1:]], capture_output=True, text=True, cwd=folder, input=said,
+        timeout=PATIENCE, check=False, env={**os.environ, "LATE": "0", **variables},
+    )  # fmt: skip
+    return done.returncode, done.stdout, done.stderr
+
+
+def record(folder: Path, program: str, *options: str, **variables: str) -> tuple[int, str, str]:
+    """A recording of three ranks in `recording`."""
+    (folder / "program.py").write_text(program)
+    words = ["-n", "3", "--record", "recording", *options, sys.executable, "program.py"]
+    return run(folder, "ompy-run", *words, **variables)
+
+
+def test_whatever_ranks_were_told_they_are_told_again(tmp_path: Path) -> None:
+    acts = [
+        f"turn, count, root = {turn}, {(8, 70_000)[turn % 2]}, {turn % 3}\n{ACTS[name]}"
+        for turn, name in enumerate(CHOSEN, 1)
+    ]
+    code, told, errors = record(tmp_path, "\n".join([BEGIN, *acts, END]), "--record-data")
+    assert code == 0, errors
+    lines = sorted(told.splitlines())
+    assert len(lines) == 3
+    code, again, errors = run(tmp_path, "ompy", "replay", "recording")
+    assert (code, sorted(again.splitlines())) == (0, lines), errors
+    for rank, line in enumerate(lines):
+        code, alone, errors = run(tmp_path, "ompy", "replay", "recording", "--rank", str(rank))
+        assert (code, alone) == (0, line + "\n"), errors
+
+
+def test_a_race_is_lost_again_and_looked_at_alone(tmp_path: Path) -> None:
+    code, told, errors = record(tmp_path, RACE, "--record-data", LATE="2")
+    assert (code, told) == (1, "first 1\n"), errors
+    code, told, errors = run(tmp_path, "ompy", "replay", "recording", LATE="1")
+    assert (code, told) == (1, "first 1\n"), errors
+    assert "AssertionError" in errors
+    alone = ("ompy", "replay", "recording", "--rank", "0")
+    code, told, errors = run(tmp_path, *alone)
+    assert (code, told) == (1, "first 1\n")
+    assert 'program.py", line 13' in errors
+    assert "core/ompy" not in errors, "no frames of ours"
+    code, told, _ = run(tmp_path, *alone, "--pdb", "--until-event", "1", said="n\np first\nq\n")
+    assert code == 0
+    assert "program.py(8)<module>()" in told
+    assert "(Pdb) 1\n" in told
+    for words in (alone, alone[:3]):
+        code, _, errors = run(tmp_path, *words, ODD="1")
+        assert code == DIVERGED
+        assert "rank 0 does not do what it did, at event 3" in errors
+        assert "in the recording: program.py:13: its end by AssertionError" in errors
+        assert "now:            program.py:12: Iprobe from any source, any tag" in errors
+    (tmp_path / "program.py").write_text(RACE.replace("assert first == 2", "assert first"))
+    assert run(tmp_path, *alone)[:2] == (0, "first 1\n"), "mended, it goes well"
+
+
+def test_the_recording_of_a_killed_job_goes_as_far_as_that(tmp_path: Path) -> None:
+    code, told, errors = record(tmp_path, KILLED, "--record-data")
+    assert code == 137, errors
+    assert run(tmp_path, "ompy", "replay", "recording")[:2] == (137, told)
+    code, _, errors = run(tmp_path, "ompy", "replay", "recording", "--rank", "1")
+    assert code == 0
+    where = "program.py:8, in Recv from any source, any tag"
+    assert errors == f"ompy replay: the recording of rank 1 ends at {where}\n"

@@ -1,0 +1,395 @@
+"""mpi4py programs that are drawn, as text, and whose ranks are told what nothing determines.
+
+Each act notes in `told` what it was told: sources, places, how often it asked. At the end a rank
+prints that. A replay is right when every line is what it was.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Final
+
+BEGIN: Final = '''\
+import random
+import time
+from array import array
+
+from mpi4py import MPI
+
+comm = MPI.COMM_WORLD
+me, size = comm.rank, comm.size
+left, right = (me - 1) % size, (me + 1) % size
+told = []
+chance = random.SystemRandom()
+
+
+def pause():
+    """Be late, or not: nothing else hangs on it."""
+    if chance.random() < 0.5:
+        time.sleep(chance.uniform(0, 0.003))
+
+
+def pattern(rank, turn, count):
+    """The bytes that a rank sends in a turn."""
+    return bytes([(rank * 31 + turn * 7) % 251]) * count
+
+'''
+END: Final = """
+comm.Barrier()
+print(f"rank {me} was told {told}", flush=True)
+"""
+
+ACTS: Final = {
+    "received from anybody": """\
+if me == root:
+    for _ in range(2 * (size - 1)):
+        status, room = MPI.Status(), bytearray(count)
+        comm.Recv(room, MPI.ANY_SOURCE, turn, status)
+        assert bytes(room) == pattern(status.source, turn, count)
+        told.append(status.source)
+else:
+    for _ in range(2):
+        pause()
+        comm.Send(pattern(me, turn, count), root, turn)
+""",
+    "any tag, too": """\
+own = comm.Dup()
+if me == root:
+    for _ in range(2 * (size - 1)):
+        status = MPI.Status()
+        got = own.recv(source=MPI.ANY_SOURCE, status=status)
+        told.append((status.source, status.tag, got))
+else:
+    for tag in (turn, turn + 1):
+        pause()
+        own.send((me, tag), root, tag)
+own.Free()
+""",
+    "any tag of one": """\
+own = comm.Dup()
+requests = [own.isend(tag, right, tag) for tag in (3, 1, 2)]
+pause()
+told.append([own.recv(source=left, tag=MPI.ANY_TAG) for _ in range(3)])
+MPI.Request.Waitall(requests)
+own.Free()
+""",
+    "posted for anybody, told one by one": """\
+if me == root:
+    rooms = [bytearray(count) for _ in range(size - 1)]
+    requests = [comm.Irecv(room, MPI.ANY_SOURCE, turn) for room in rooms]
+    for _ in requests:
+        status = MPI.Status()
+        place = MPI.Request.Waitany(requests, status)
+        assert bytes(rooms[place]) == pattern(status.source, turn, count)
+        told.append((place, status.source))
+    assert MPI.Request.Waitany(requests) == MPI.UNDEFINED
+else:
+    pause()
+    comm.Send(pattern(me, turn, count), root, turn)
+""",
+    "some of them": """\
+requests = [comm.irecv(source=rank, tag=turn) for rank in range(size) if rank != me]
+for rank in range(size):
+    if rank != me:
+        pause()
+        comm.send((me, turn), rank, turn)
+left_over = len(requests)
+while left_over:
+    call = MPI.Request.waitsome if turn % 2 else MPI.Request.testsome
+    places, got = call(requests)
+    told.append((places, got))
+    left_over -= len(places or ())
+""",
+    "tested": """\
+pause()
+sent = comm.isend(me, right, turn)
+request, polls = comm.irecv(source=left, tag=turn), 0
+while True:
+    flag, got = request.test()
+    if flag:
+        break
+    polls += 1
+sent.wait()
+told.append((polls, got))
+""",
+    "tested, any and all": """\
+requests = [comm.Isend(pattern(me, turn, count), right, turn)]
+requests.append(comm.Irecv(bytearray(count), left, turn))
+pause()
+seen, polls = [], 0
+while len(seen) < 1:
+    place, flag = MPI.Request.Testany(requests)
+    polls += 1
+    if flag:
+        seen.append(place)
+    told.append(MPI.Request.Get_status_all([one for one in requests if one]))
+while not MPI.Request.Testall(requests):
+    polls += 1
+told.append((polls, seen))
+""",
+    "looked for": """\
+sent = comm.isend((me, turn), right, turn)
+status, polls = MPI.Status(), 0
+while not comm.iprobe(source=MPI.ANY_SOURCE, tag=turn, status=status):
+    polls += 1
+told.append((polls, status.source, comm.recv(source=status.source, tag=turn)))
+sent.wait()
+""",
+    "taken": """\
+if me == root:
+    for _ in range(size - 1):
+        polls, message = 0, None
+        while message is None:
+            message = comm.improbe(source=MPI.ANY_SOURCE, tag=turn)
+            polls += 1
+        told.append((polls, message.recv()))
+else:
+    pause()
+    comm.send(me, root, turn)
+""",
+    "probed, taken and received later": """\
+if me == root:
+    messages = []
+    for _ in range(size - 1):
+        status = MPI.Status()
+        messages.append(comm.Mprobe(MPI.ANY_SOURCE, turn, status))
+        told.append((status.source, status.Get_count()))
+    for message in reversed(messages):
+        room = bytearray(count)
+        status = MPI.Status()
+        message.Irecv(room).Wait(status)
+        assert bytes(room) == pattern(status.source, turn, count)
+else:
+    pause()
+    comm.Send(pattern(me, turn, count), root, turn)
+""",
+    "probed": """\
+if me == root:
+    for _ in range(size - 1):
+        status = MPI.Status()
+        comm.Probe(MPI.ANY_SOURCE, turn, status)
+        room = bytearray(status.Get_count())
+        comm.Recv(room, status.source, status.tag)
+        told.append((status.source, len(room)))
+else:
+    pause()
+    comm.Send(pattern(me, turn, count + me), root, turn)
+""",
+    "cancelled, or not": """\
+sent = comm.Isend(pattern(me, turn, 8), right, turn)
+pause()
+room, status = bytearray(8), MPI.Status()
+request = comm.Irecv(room, left if turn % 2 else MPI.ANY_SOURCE, turn)
+pause()
+request.Cancel()
+request.Wait(status)
+told.append(status.Is_cancelled())
+if status.Is_cancelled():
+    comm.Recv(room, left, turn)
+assert bytes(room) == pattern(left, turn, 8)
+sent.Wait()
+""",
+    "the time": """\
+began = MPI.Wtime()
+pause()
+told.append((began, MPI.Wtime() - began))
+""",
+    "collectives under way": """\
+sums, rooms = array("q", [0]), bytearray(count * size)
+requests = [comm.Iallreduce(array("q", [me]), sums)]
+requests.append(comm.Iallgather(pattern(me, turn, count), rooms))
+pause()
+requests.append(comm.Ibarrier())
+polls = 0
+while not MPI.Request.Testall(requests):
+    polls += 1
+assert sums[0] == size * (size - 1) // 2
+assert rooms == b"".join(pattern(rank, turn, count) for rank in range(size))
+told.append(polls)
+""",
+    "who has something for me": """\
+draw = random.Random(turn * 100 + me)
+targets = draw.sample(range(size), draw.randint(0, size))
+requests = [comm.issend((me, turn), rank, turn) for rank in targets]
+barrier, heard = None, []
+while True:
+    status = MPI.Status()
+    if comm.iprobe(source=MPI.ANY_SOURCE, tag=turn, status=status):
+        heard.append(comm.recv(source=status.source, tag=turn))
+    if barrier is None:
+        if MPI.Request.testall(requests)[0]:
+            barrier = comm.Ibarrier()
+    elif barrier.Test():
+        break
+told.append(heard)
+""",
+    "persistent, from anybody": """\
+if me == root:
+    rooms = [bytearray(count) for _ in range(size - 1)]
+    requests = [comm.Recv_init(room, MPI.ANY_SOURCE, turn) for room in rooms]
+    for _ in range(2):
+        MPI.Prequest.Startall(requests)
+        for _ in requests:
+            status = MPI.Status()
+            told.append((MPI.Request.Waitany(requests, status), status.source))
+    for request in requests:
+        request.Free()
+else:
+    for _ in range(2):
+        pause()
+        comm.Send(pattern(me, turn, count), root, turn)
+comm.Barrier()
+""",
+    "work for who asks": """\
+if me == root:
+    tasks, results, busy = list(range(3 * size)), [], size - 1
+    while busy:
+        status = MPI.Status()
+        result = comm.recv(source=MPI.ANY_SOURCE, tag=turn, status=status)
+        results.append((status.source, result))
+        busy -= not tasks
+        comm.send(tasks.pop() if tasks else None, status.source, turn)
+    told.append(results)
+else:
+    result = None
+    while True:
+        comm.send(result, root, turn)
+        task = comm.recv(source=root, tag=turn)
+        if task is None:
+            break
+        pause()
+        result = task * task
+        told.append(task)
+""",
+    "halves": """\
+half = comm.Split(me % 2, -me)
+if half.rank == 0:
+    told.append([half.recv(source=MPI.ANY_SOURCE, tag=turn) for _ in range(half.size - 1)])
+else:
+    pause()
+    half.send(me, 0, turn)
+told.append(half.allgather(told[-1] if told else None))
+half.Free()
+""",
+    "duplicated meanwhile": """\
+own, request = comm.Idup()
+polls = 0
+while not request.Test():
+    polls += 1
+told.append((polls, own.allreduce(me)))
+own.Free()
+""",
+    "between two groups": """\
+half = comm.Split(me % 2, me)
+between = half.Create_intercomm(0, comm, 1 - me % 2, turn)
+pause()
+requests = [between.isend(me, rank, turn) for rank in range(between.remote_size)]
+told.append([between.recv(source=MPI.ANY_SOURCE, tag=turn) for _ in range(between.remote_size)])
+MPI.Request.waitall(requests)
+told.append(between.allgather(me))
+between.Free()
+half.Free()
+""",
+    "a ring of both ways": """\
+room, status = bytearray(count), MPI.Status()
+comm.Sendrecv(pattern(me, turn, count), right, turn, room, MPI.ANY_SOURCE, turn, status)
+assert bytes(room) == pattern(left, turn, count)
+told.append(status.source)
+told.append(comm.sendrecv(me, right, turn, source=MPI.ANY_SOURCE, recvtag=turn))
+""",
+    "too long": """\
+comm.Set_errhandler(MPI.ERRORS_RETURN)
+if me == root:
+    for _ in range(size - 1):
+        status, room = MPI.Status(), bytearray(4)
+        try:
+            comm.Recv(room, MPI.ANY_SOURCE, turn, status)
+        except MPI.Exception as problem:
+            told.append(("error", problem.Get_error_class() == MPI.ERR_TRUNCATE))
+        told.append((status.source, bytes(room)))
+else:
+    pause()
+    comm.Send(pattern(me, turn, 4 * (me + 1)), root, turn)
+""",
+    "never received": """\
+request = comm.irecv(source=MPI.ANY_SOURCE, tag=30000)
+told.append(request.test()[0])
+request.Cancel()
+request.Wait()
+""",
+    "neighbours": """\
+ring = comm.Create_cart([size], periods=[True])
+rooms = bytearray(2 * count)
+request = ring.Ineighbor_allgather(pattern(me, turn, count), rooms)
+polls = 0
+while not request.Test():
+    polls += 1
+assert rooms == pattern(left, turn, count) + pattern(right, turn, count)
+told.append(polls)
+ring.Free()
+""",
+    "in parts": """\
+room = bytearray(4 * count)
+sends = comm.Psend_init(pattern(me, turn, 4 * count), 4, right, turn)
+receives = comm.Precv_init(room, 4, left, turn)
+MPI.Prequest.Startall([sends, receives])
+sends.Pready_range(0, 3)
+MPI.Request.Waitall([sends, receives])
+assert bytes(room) == pattern(left, turn, 4 * count)
+sends.Free()
+receives.Free()
+""",
+    "with gaps": """\
+kind = MPI.BYTE.Create_vector(count // 8 + 1, 5, 8).Commit()
+data, room = bytearray(pattern(me, turn, count + 8)), bytearray(count + 8)
+sent = comm.Isend([data, 1, kind], right, turn)
+comm.Recv([room, 1, kind], MPI.ANY_SOURCE, turn)
+assert room[:5] == data[:5] or size > 1
+told.append(sum(room))
+sent.Wait()
+kind.Free()
+""",
+    "who had the lock": """\
+memory, mine = array("q", [0] * (8 * size)), array("q", [0])
+window = MPI.Win.Create(memory if me == root else None, 8, comm=comm)
+for _ in range(4):
+    pause()
+    window.Lock(root)
+    window.Get(mine, root, 0)
+    window.Flush(root)
+    told.append(mine[0])
+    window.Put(array("q", [mine[0] + 1]), root, 0)
+    window.Put(array("q", [me]), root, 1 + mine[0])
+    window.Unlock(root)
+comm.Barrier()
+window.Free()
+""",
+    "objects of every rank": """\
+told.append(comm.gather((me, turn), root))
+told.append(comm.scatter([turn + rank for rank in range(size)] if me == root else None, root))
+told.append(comm.alltoall([(me, rank) for rank in range(size)]))
+told.append(comm.scan(me))
+told.append(comm.reduce([me], root=root))
+""",
+}
+SIZES: Final = (0, 8, 100, 5_000, 70_000)  # bytes: nothing, eager, and with rendezvous
+
+
+# acts that a rank cannot do without the others
+TOGETHER: Final = ("who had the lock",)
+
+
+def draw_program(random: Random, *, alone: bool) -> str:
+    """The source of a program; the same from the same state of `random`.
+
+    Args:
+        random: draws it.
+        alone: each rank can be replayed without the others.
+    """
+    lines = [BEGIN]
+    acts = [name for name in ACTS if not (alone and name in TOGETHER)]
+    for turn in range(1, random.randint(4, 9)):
+        name, count = random.choice(acts), random.choice(SIZES)
+        head = f"# {name}\nturn, count = {turn}, {count}\nroot = turn % size"
+        lines.append(f"{head}\n{ACTS[name]}")
+    return "\n".join([*lines, END])
