@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import click
 
 from ompy import outputs
-from ompy.cli import trace_calls, trace_gasnet
+from ompy.cli import trace_calls, trace_exports, trace_gasnet
 from ompy.cli.terminal import one_line
 from ompy.frameworks import coll as _coll  # noqa: F401 - its tags have names
 from ompy.trace.amounts import byte_count
@@ -32,6 +32,7 @@ DRAWINGS: dict[str, Callable[[Diagram], str]] = {".svg": svg, ".mmd": mermaid}
 @click.command()
 @click.argument("directory", metavar="DIR")
 @click.option("--chrome", "chrome_file", metavar="FILE", help="Write JSON for ui.perfetto.dev.")
+@click.option("--otf2", "archive", metavar="DIR", help="Write an OTF2 archive: Vampir, Traveler.")
 @click.option(
     "--sequence", "sequence_file", metavar="FILE", help="Draw messages: FILE.svg or FILE.mmd."
 )
@@ -49,6 +50,7 @@ DRAWINGS: dict[str, Callable[[Diagram], str]] = {".svg": svg, ".mmd": mermaid}
 def trace(
     directory: str,
     chrome_file: str | None,
+    archive: str | None,
     sequence_file: str | None,
     text: bool,
     **options: Any,
@@ -71,9 +73,11 @@ def trace(
     if chrome_file:
         _write(chrome_file, chrome(found), "--chrome")
         click.echo(f"{chrome_file}: {len(found.events)} events; open it at ui.perfetto.dev")
+    if archive:
+        trace_exports.export_otf2(archive, found)
     if text:
         click.echo("\n".join(event.line() for event in found.events))
-    if sequence_file or not (chrome_file or text):
+    if sequence_file or not (chrome_file or archive or text):
         _show(found, wanted, sequence_file)
 
 
@@ -275,10 +279,7 @@ def _write(path: str, text: str, option: str) -> None:
     try:
         outputs.write_text(path, text)
     except (OSError, ValueError) as problem:
-        why = getattr(problem, "strerror", None) or problem
-        raise click.ClickException(
-            f"{option} {one_line(path)}: it cannot be written: {why}"
-        ) from None
+        raise trace_exports.unwritable(option, path, problem) from None
 
 
 def _warn(trace: JobTrace) -> None:

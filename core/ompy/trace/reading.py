@@ -12,6 +12,7 @@ import stat
 from collections.abc import Iterator, Mapping
 from typing import IO, Any, Final, NamedTuple, NoReturn
 
+from ompy.trace.communicators import members_of
 from ompy.trace.gasnet_events import NUMBERS as GASNET_NUMBERS
 from ompy.trace.gasnet_events import is_gasnet, needs
 from ompy.trace.sink import Event
@@ -42,11 +43,12 @@ _NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
 CALL_LAYERS: Final = ("api", "coll", "coll.sm")
 _CALL_TEXTS: Final = frozenset(
     {"call", "comm", "type", "op", "file", "function", "error"}
-    | {"operation", "component", "algorithm"}
+    | {"operation", "component", "algorithm", "members", "remote"}
 )
 _CALL_NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
     "CALL": ("number", "call", "file", "line", "function"),
     "RETURN": ("number",),
+    "GROUP": ("context", "comm", "members"),
     "SERVED": ("operation", "component", "algorithm", "context", "collective", "tag"),
     "STEP": ("context", "tag", "step"),
     "SHOW": ("context", "collective", "number", "bytes"),
@@ -252,6 +254,11 @@ def _check_call(name: str, fields: dict[str, Any]) -> None:
             read_number(value, key)
     if fields.get("requests", 0) < 0:
         raise DamageError("requests is less than 0")
+    for key in ("members", "remote"):
+        try:
+            members_of(fields.get(key, ""))
+        except ValueError as problem:
+            raise DamageError(f"{key}: {problem}") from None
     needed = _CALL_NEEDED.get(name, ())
     if name == "CALL" and ("collective" in fields or "internal" in fields):
         needed += ("context", "collective")

@@ -196,6 +196,8 @@ class JobTrace(NamedTuple):
         events: of all ranks in the order of their times, which are aligned: nanoseconds from
             the first event.
         damage: what cannot be read, a sentence for each file.
+        wall: nanoseconds of the wall clock at time 0, as the lowest rank's host has it; 0 where
+            nobody knows.
     """
 
     job: dict[str, Any]
@@ -203,6 +205,7 @@ class JobTrace(NamedTuple):
     ends: dict[int, Ended]
     events: list[Event]
     damage: Sequence[str] = ()
+    wall: int = 0
 
 
 def read_trace(directory: str) -> JobTrace:
@@ -229,7 +232,10 @@ def read_trace(directory: str) -> JobTrace:
     if not found.headers:
         raise TraceError(damage[0])
     job = _read_job(directory, damage)
-    return found._replace(job=job, events=align(found.headers, found.events), damage=damage)
+    moved, start = _on_one_clock(found.headers, found.events)
+    base = found.headers[min(found.headers)]
+    wall = base.wall - base.monotonic + start
+    return found._replace(job=job, events=moved, damage=damage, wall=wall)
 
 
 def _read_job(directory: str, damage: list[str]) -> dict[str, Any]:
@@ -295,6 +301,13 @@ def align(headers: Mapping[int, RankHeader], events: Iterable[Event]) -> list[Ev
     The clock is that of the lowest rank's host. Ranks of one host share it; another host's
     differs by what the wall clocks said at wire-up, so it is as good as the hosts' wall clocks.
     """
+    return _on_one_clock(headers, events)[0]
+
+
+def _on_one_clock(
+    headers: Mapping[int, RankHeader], events: Iterable[Event]
+) -> tuple[list[Event], int]:
+    """The events as `align` has them, and when the first was, on the base's clock."""
     base = headers[min(headers)]
     shift = {
         rank: 0
@@ -307,4 +320,4 @@ def align(headers: Mapping[int, RankHeader], events: Iterable[Event]) -> list[Ev
     moved = [e._replace(time=e.time + by_node[headers[e.rank].node]) for e in events]
     start = min((event.time for event in moved), default=0)
     aligned = [event._replace(time=event.time - start) for event in moved]
-    return sorted(aligned, key=lambda event: event[:2])
+    return sorted(aligned, key=lambda event: event[:2]), start
