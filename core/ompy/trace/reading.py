@@ -22,6 +22,7 @@ VERSION: Final = 1
 LINE_MAX: Final = 1 << 20  # bytes; arbitrary: some thousand times what an event takes
 DEEPEST: Final = 16  # lists and objects in each other; arbitrary: ours have two or three
 NUMBER_MAX: Final = 1 << 63  # C: int64_t, which is what a rank's clock and counts are
+PACKET_MAX: Final = 1 << 16  # RFC 791, 768, 9293: bytes of a packet, and ports
 RANK_MAX: Final = 1 << 31  # C: int, which is what a rank is in MPI
 SIDES: Final = ("send", "receive")
 # of events that messages are made of: what is a number, what is a text
@@ -55,6 +56,15 @@ _CALL_NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
     "RESULT": ("context", "collective", "number", "bytes"),
     "READ": ("context", "collective", "number", "bytes", "owner"),
     "DONE": ("context", "collective", "number"),
+}
+
+
+# of what was sent: what is a text, what an event has at least
+WIRE: Final = "wire"
+_WIRE_TEXTS: Final = frozenset({"protocol", "via", "rail", "host", "to", "data"})
+_WIRE_NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
+    "FLOW": ("flow", "protocol", "via", "rail", "host", "port"),
+    "SENT": ("flow", "size", "data"),
 }
 
 
@@ -225,11 +235,27 @@ def event_of(value: Any, rank: int) -> Event:
         raise DamageError("its fields are none")
     if layer in CALL_LAYERS:
         _check_call(name, fields)
+    elif layer == WIRE:
+        _check_wire(name, fields)
     elif is_gasnet(layer):
         _check_operation(name, fields)
     elif "side" in fields or name in ("POST", "RAIL"):
         _check_message(name, fields)
     return Event(time, rank, layer, name, tuple(fields.items()))
+
+
+def _check_wire(name: str, fields: dict[str, Any]) -> None:
+    """An event of what was sent."""
+    for key, value in fields.items():
+        if key in _WIRE_TEXTS:
+            read_text(value, key)
+        elif read_number(value, key) < 0 and key != "peer":
+            raise DamageError(f"{key} is less than 0")
+    missing = [key for key in _WIRE_NEEDED.get(name, ()) if key not in fields]
+    if missing:
+        raise DamageError(f"a {name} has no {missing[0]}")
+    for key in {"port", "to_port", "size"} & fields.keys():
+        read_number(fields[key], key, PACKET_MAX)
 
 
 def _check_operation(name: str, fields: dict[str, Any]) -> None:

@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 
 from ompy import outputs
 from ompy.trace import reading
-from ompy.trace.reading import FORMAT, VERSION, DamageError, Ended, RankHeader
+from ompy.trace.reading import FORMAT, VERSION, WIRE, DamageError, Ended, RankHeader
 from ompy.trace.sink import Event
 
 JOB: Final = "job.json"
@@ -198,6 +198,7 @@ class JobTrace(NamedTuple):
         damage: what cannot be read, a sentence for each file.
         wall: nanoseconds of the wall clock at time 0, as the lowest rank's host has it; 0 where
             nobody knows.
+        wire: what was sent, where that was kept (`ompy.net.capture`); in the order of times too.
     """
 
     job: dict[str, Any]
@@ -206,6 +207,7 @@ class JobTrace(NamedTuple):
     events: list[Event]
     damage: Sequence[str] = ()
     wall: int = 0
+    wire: Sequence[Event] = ()
 
 
 def read_trace(directory: str) -> JobTrace:
@@ -235,7 +237,10 @@ def read_trace(directory: str) -> JobTrace:
     moved, start = _on_one_clock(found.headers, found.events)
     base = found.headers[min(found.headers)]
     wall = base.wall - base.monotonic + start
-    return found._replace(job=job, events=moved, damage=damage, wall=wall)
+    wire = [event for event in moved if event.layer == WIRE]
+    if wire:
+        moved = [event for event in moved if event.layer != WIRE]
+    return found._replace(job=job, events=moved, damage=damage, wall=wall, wire=wire)
 
 
 def _read_job(directory: str, damage: list[str]) -> dict[str, Any]:
