@@ -42,7 +42,8 @@ def udp_packet(source: End, target: End, data: bytes, size: int) -> tuple[bytes,
     """A datagram.
 
     Args:
-        source, target: its ends, both of one version of IP.
+        source: where it comes from.
+        target: where it goes, of the same version of IP.
         data: the first bytes of it.
         size: bytes of it.
 
