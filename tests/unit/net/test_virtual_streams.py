@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from ompy.net.base import Address
 from ompy.net.virtual_network import Rail, beginning
 from ompy.net.virtual_rail import WINDOW
 from ompy.runtime.simulation.remote import RemoteStream
