@@ -356,11 +356,11 @@ local function take_all(side, items, conversation)
   take_units(side, items)
 end
 
-local function new_side(first, protocol)
-  local asks = first:len() >= 4 and first:subset(0, 4):raw() == "ompy"
-  local role = FORMATS.connections[protocol][asks and "asked" or "answered"]
+-- Who has opened a connection speaks first
+local function new_side(way, protocol)
+  local role = FORMATS.connections[protocol][way]
   local handshake = {}
-  for _, step in ipairs(FORMATS.handshake[asks and "asked" or "answered"]) do
+  for _, step in ipairs(FORMATS.handshake[way]) do
     table.insert(handshake, step)
   end
   return {
@@ -377,7 +377,7 @@ local function take_segment(tvb, pinfo, protocol)
   local bytes = tvb:len() > 0 and tvb:bytes() or ByteArray.new()
   local side = conversation.sides[from]
   if side == nil then
-    side = new_side(bytes, protocol)
+    side = new_side(next(conversation.sides) == nil and "asked" or "answered", protocol)
     conversation.sides[from] = side
   end
   local items = {}

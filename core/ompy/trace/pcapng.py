@@ -88,7 +88,7 @@ def _packet(event: Event, fields: dict[str, Any], flow: dict[str, Any]) -> Packe
     if len(source.address) != len(target.address):
         return None
     try:
-        data = a2b_base64(fields["data"])
+        data = a2b_base64(fields["data"], strict_mode=True)
     except NotBase64:
         return None
     size = max(fields["size"], len(data))
