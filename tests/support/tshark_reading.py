@@ -36,7 +36,17 @@ def dissected(capture: bytes, folder: Path) -> list[Fields]:
     script, file = folder / "ompy.lua", folder / "job.pcapng"
     script.write_text(_dissector())
     file.write_bytes(capture)
-    command = ["tshark", "-X", f"lua_script:{script}", "-r", str(file), "-T", "json", "-J", "ompy _ws.malformed _ws.lua"]
+    command = [
+        "tshark",
+        "-X",
+        f"lua_script:{script}",
+        "-r",
+        str(file),
+        "-T",
+        "json",
+        "-J",
+        "ompy _ws.malformed _ws.lua",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     said = [line for line in done.stderr.splitlines() if not line.startswith("Running as user")]
     assert done.returncode == 0, done.stderr

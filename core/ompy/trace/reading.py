@@ -28,9 +28,9 @@ SIDES: Final = ("send", "receive")
 # of events that messages are made of: what is a number, what is a text
 _NUMBERS: Final = frozenset(
     {"context", "source", "peer", "posted", "sequence", "tag", "size", "offset", "payload"}
-    | {"restart", "receive", "send", "room"}
+    | {"restart", "receive", "send", "room", "count"}
 )
-_TEXTS: Final = frozenset({"side", "protocol", "step", "rail", "what"})
+_TEXTS: Final = frozenset({"side", "protocol", "step", "rail", "rails", "what"})
 _RANKS: Final = frozenset({"source", "peer"})
 # what an event of a message has besides, by its name
 _NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
@@ -39,6 +39,8 @@ _NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
     "WRITE": ("size", "offset"),
     "POST": ("context", "posted"),
     "RAIL": (),
+    "PENDING": ("count",),
+    "ADD_PROC": (),
 }
 # of calls: layers, what is a text, what an event has at least
 CALL_LAYERS: Final = ("api", "coll", "coll.sm")
@@ -239,7 +241,7 @@ def event_of(value: Any, rank: int) -> Event:
         _check_wire(name, fields)
     elif is_gasnet(layer):
         _check_operation(name, fields)
-    elif "side" in fields or name in ("POST", "RAIL"):
+    elif "side" in fields or name in ("POST", "RAIL", "PENDING", "ADD_PROC"):
         _check_message(name, fields)
     return Event(time, rank, layer, name, tuple(fields.items()))
 
