@@ -39,7 +39,7 @@ TEMPLATE: Final = "dissector.lua"
 # fields whose value says what a packet is: their names are shown in the list of packets
 _LABELS: Final = ("type", "kind", "opcode", "what", "verdict", "stage")
 _HEXADECIMAL: Final = ("address", "key", "rkey", "put_address", "identity", "subnet")
-_WHOLE: Final = 0xFFFF_FFFF  # `Switch.mask` of all
+_WHOLE: Final = 0xFFFF_FFFF  # arbitrary: `Switch.mask` of all
 
 
 def dissector() -> tuple[str, list[str]]:

@@ -169,7 +169,8 @@ class Stream(Source):
 
     def own_address(self) -> Address:
         """Where this end is, as the other one sees it; without a host where that is not known."""
-        return Address("", 0)
+        address: Address = getattr(self, "address", Address("", 0))
+        return address
 
     def belongs_to(self, rank: int) -> None:
         """The owner knows by now which rank is at the other end. Faults that name ranks need it."""

@@ -171,10 +171,6 @@ class VirtualStream(VirtualSource, Stream):
         """Data, the end of data, or an error."""
         return bool(self._arrived) or self._ended or self.problem is not None
 
-    def own_address(self) -> Address:
-        """Where this end is."""
-        return self.address
-
     def writable(self) -> bool:
         """Connected with room at the other end, or an error to be told."""
         if self.problem is not None:

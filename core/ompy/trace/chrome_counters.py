@@ -38,15 +38,15 @@ class _Counters:
         self.changes: dict[Key, list[Change]] = {}
         self.values: dict[Key, list[Change]] = {}  # those that are known as a whole
 
-    def add(self, rank: int, name: str, time: int, by: int) -> None:
+    def add_change(self, rank: int, name: str, time: int, by: int) -> None:
         """One change."""
         self.changes.setdefault((rank, name), []).append((time, by))
 
-    def added(self, rank: int, name: str, began: int, ended: int | None) -> None:
+    def add_period(self, rank: int, name: str, began: int, ended: int | None) -> None:
         """One more, for a time or for good."""
-        self.add(rank, name, began, 1)
+        self.add_change(rank, name, began, 1)
         if ended is not None:
-            self.add(rank, name, max(began, ended), -1)
+            self.add_change(rank, name, max(began, ended), -1)
 
 
 def counters(events: Sequence[Event], found: Sequence[Message]) -> Iterator[dict[str, Any]]:
@@ -102,18 +102,18 @@ def _count_posts(events: Sequence[Event], found: Sequence[Message], made: _Count
     matched = {id(message.posted): _matched(message) for message in found if message.posted}
     for event in events:
         if event.name == "POST":
-            made.added(event.rank, POSTED, event.time, matched.get(id(event)))
+            made.add_period(event.rank, POSTED, event.time, matched.get(id(event)))
 
 
 def _count_message(message: Message, made: _Counters) -> None:
     """A message that nobody had posted a receive for, and one that is being sent."""
     first = next((event for event in message.receives if event.name in FIRST), None)
     if first is not None and message.posted is None:
-        made.added(first.rank, UNEXPECTED, first.time, _matched(message))
+        made.add_period(first.rank, UNEXPECTED, first.time, _matched(message))
     if message.sends:
         done = next((event for event in message.sends if event.name == "COMPLETE"), None)
         began = message.sends[0]
-        made.added(began.rank, SENDING, began.time, None if done is None else done.time)
+        made.add_period(began.rank, SENDING, began.time, None if done is None else done.time)
 
 
 def _rail(event: Event) -> str:
@@ -126,8 +126,10 @@ def _count_rails(arrows: Iterable[Arrow], made: _Counters) -> None:
         rail = _rail(arrow.sent)
         if rail and arrow.size and arrow.arrived is not None:
             name = f"rail {rail}: {IN_FLIGHT}"
-            made.add(arrow.sent.rank, name, arrow.sent.time, arrow.size)
-            made.add(arrow.sent.rank, name, max(arrow.arrived.time, arrow.sent.time), -arrow.size)
+            made.add_change(arrow.sent.rank, name, arrow.sent.time, arrow.size)
+            made.add_change(
+                arrow.sent.rank, name, max(arrow.arrived.time, arrow.sent.time), -arrow.size
+            )
 
 
 def _count_rates(arrows: Iterable[Arrow], end: int, made: _Counters) -> None:
@@ -163,7 +165,7 @@ def _count_states(events: Iterable[Event], made: _Counters) -> None:
             made.values.setdefault((event.rank, PENDING), []).append((event.time, fields["count"]))
         elif event.name == "ADD_PROC":
             for rail in _rail_names(str(fields.get("rails", ""))):
-                made.add(event.rank, f"rail {rail}: {PEERS}", event.time, 1)
+                made.add_change(event.rank, f"rail {rail}: {PEERS}", event.time, 1)
         elif event.name == "RAIL" and fields.get("what") in ("broke", "healed"):
             by = 1 if fields["what"] == "healed" else -1
-            made.add(event.rank, f"rail {fields.get('rail', '')}: {PEERS}", event.time, by)
+            made.add_change(event.rank, f"rail {fields.get('rail', '')}: {PEERS}", event.time, by)

@@ -14,16 +14,16 @@ from array import array
 from struct import Struct
 from typing import Final, NamedTuple
 
-TCP: Final = 6  # IANA: protocol numbers, and the next
-UDP: Final = 17
+TCP: Final = 6  # reference RFC 9293 3.1: protocol number
+UDP: Final = 17  # reference RFC 768: protocol number
 _IPV4: Final = Struct(">BBHHHBBH4s4s")
 _IPV6: Final = Struct(">IHBB16s16s")
 _UDP: Final = Struct(">HHHH")
 _TCP: Final = Struct(">HHIIBBHHH")
-_HOPS: Final = 64  # RFC 1700: the recommended time to live
-_PUSH_ACK: Final = 0x18  # RFC 9293 3.1: flags
-_WINDOW: Final = 0xFFFF  # none is known
-_WORD: Final = 1 << 32
+_HOPS: Final = 64  # reference RFC 1700: the recommended time to live
+_PUSH_ACK: Final = 0x18  # reference RFC 9293 3.1: flags
+_WINDOW: Final = 0xFFFF  # arbitrary: none is known
+_WORD: Final = 1 << 32  # reference RFC 9293 3.4: numbers wrap
 
 
 class End(NamedTuple):

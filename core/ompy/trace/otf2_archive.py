@@ -31,7 +31,7 @@ from ompy.trace.trace_files import JobTrace
 NAME: Final = "traces"  # as Score-P calls the files in an archive, which tools expect
 ANCHOR: Final = f"{NAME}.otf2"
 _OURS: Final = frozenset({NAME, ANCHOR, f"{NAME}.def"})
-NANOSECONDS: Final = 1_000_000_000  # ticks of the trace's clock in a second
+NANOSECONDS: Final = 1_000_000_000  # arbitrary: ticks in a second of the clock, as traces have them
 _ROLES: Final = {
     "barrier": "BARRIER",
     "one to all": "COLL_ONE2ALL",
@@ -71,7 +71,7 @@ def write_archive(path: str, trace: JobTrace) -> int:
     os.mkdir(unfinished)
     try:
         try:
-            _Writer(library, trace, records).write(unfinished)
+            _Writer(library, trace, records).write_files(unfinished)
         except (import_module("_otf2").Error, library.error.Error) as problem:
             raise LibraryError(f"OTF2's library cannot write it: {problem}") from None
         _move(unfinished, place)
@@ -122,7 +122,7 @@ class _Writer:
         named = (rank for each in communicators_of(records) for rank in each.members + each.remote)
         self._ranks = sorted({*trace.headers, *named})
 
-    def write(self, folder: str) -> None:
+    def write_files(self, folder: str) -> None:
         """Make the archive's files in a folder that is empty."""
         with self._otf2.writer.open(folder, NAME, timer_resolution=NANOSECONDS) as archive:
             archive.creator = f"ompy {self._trace.job.get('ompy', '')}".strip()

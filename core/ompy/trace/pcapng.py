@@ -23,15 +23,16 @@ from ompy.trace.ip_packets import End, tcp_packet, udp_packet
 from ompy.trace.sink import Event
 from ompy.trace.trace_files import JobTrace
 
-LINKTYPE_RAW: Final = 101
-_SECTION: Final = 0x0A0D0D0A  # types of blocks, and the next two
+LINKTYPE_RAW: Final = 101  # reference tcpdump.org, linktypes
+# reference draft-ietf-opsawg-pcapng 4: types of blocks
+_SECTION: Final = 0x0A0D0D0A
 _INTERFACE: Final = 1
-_PACKET: Final = 6
-_MAGIC: Final = 0x1A2B3C4D
-_LENGTH_UNKNOWN: Final = 0xFFFF_FFFF_FFFF_FFFF
+_PACKET: Final = 6  # reference pcapng 4.3: an enhanced packet
+_MAGIC: Final = 0x1A2B3C4D  # reference pcapng 4.1, as the next one
+_LENGTH_UNKNOWN: Final = 0xFFFF_FFFF_FFFF_FFFF  # reference pcapng 4.1
 _APPLICATION, _COMMENT = 4, 1  # options: shb_userappl, opt_comment
 _NAME, _DESCRIPTION, _RESOLUTION = 2, 3, 9  # options: if_name, if_description, if_tsresol
-_NANOSECONDS: Final = 9  # of if_tsresol: 10 to the power of -9
+_NANOSECONDS: Final = 9  # reference pcapng 4.2, if_tsresol: 10 to the power of -9
 _BLOCK: Final = Struct("<II")
 _OPTION: Final = Struct("<HH")
 _WORD: Final = Struct("<I")

@@ -325,10 +325,6 @@ class RemoteStream(RemoteSource, Stream):
         super().__init__(world, number)
         self.address = address
 
-    def own_address(self) -> Address:
-        """Where this end is."""
-        return self.address
-
     def send(self, pieces: Sequence[memoryview]) -> int:
         """Hand bytes to the scheduler, no more than a stream ever takes at once."""
         self.check()
