@@ -36,6 +36,8 @@ COMMANDS = {
     "ompy-run -n 2 --mca btl_base_seal encrypt python ring.py": "cryptography",
     "ompy sim -n 2 --mca btl_base_seal encrypt ring.py": "cryptography",
     "ompy trace run1": "",
+    "ompy trace --otf2 archive run1": "otf2",
+    "ompy trace --chrome run1.json --dissector ompy.lua run1": "",
     "ompy explain --size 1m --peer 1": "",
     "ompy-info --all": "",
     "ompy-info --plugins": "",

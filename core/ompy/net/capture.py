@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     from ompy.trace.sink import Trace
 
 LAYER: Final = "wire"
-SEGMENT_MAX: Final = (
-    65_480  # bytes; reference RFC 791, 8200, 9293: a packet of 65535 with both headers
-)
+# bytes; reference RFC 791, 8200, 9293: a packet of 65535 with both headers
+SEGMENT_MAX: Final = 65_480
 DATAGRAM: Final = "datagram"
 STREAM: Final = "stream"
 

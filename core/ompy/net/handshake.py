@@ -34,9 +34,8 @@ HELLO_LAYOUT: Final = HeaderLayout(
     "handshake.hello", "magic b8, job b8, rank u32, target u32, seal u8, nonce b16"
 )
 HELLO: Final = HELLO_LAYOUT.struct
-ANY_RANK: Final = (
-    1 << 32
-)  # arbitrary; for an acceptor of a job that may have grown: beyond what HELLO can say
+# for an acceptor of a job that may have grown; arbitrary: beyond what HELLO can say
+ANY_RANK: Final = 1 << 32
 assert len(MAGIC) == MAGIC_SIZE
 assert HELLO.size == 41
 CHALLENGE_SIZE: Final = NONCE_SIZE + PROOF_SIZE

@@ -12,9 +12,8 @@ from typing import Final
 from zlib import crc32
 
 _VIRTUAL: Final = re.compile(r"([^/]*?)(\d{0,3})/(\d{1,5})")
-_RAILS_MAX: Final = (
-    255  # reference RFC 1918: networks of 10.0.0.0/8 with 16 bits, without the first
-)
+# reference RFC 1918: networks of 10.0.0.0/8 with 16 bits, without the first
+_RAILS_MAX: Final = 255
 _BENCHMARKING: Final = 0xC612_0000  # reference RFC 2544: 198.18.0.0/15
 
 

@@ -32,6 +32,7 @@ NAME: Final = "traces"  # as Score-P calls the files in an archive, which tools 
 ANCHOR: Final = f"{NAME}.otf2"
 _OURS: Final = frozenset({NAME, ANCHOR, f"{NAME}.def"})
 NANOSECONDS: Final = 1_000_000_000  # arbitrary: ticks in a second of the clock, as traces have them
+RANKS_MAX: Final = 1 << 16  # arbitrary: the library makes two files for each
 _ROLES: Final = {
     "barrier": "BARRIER",
     "one to all": "COLL_ONE2ALL",
@@ -68,10 +69,11 @@ def write_archive(path: str, trace: JobTrace) -> int:
     _refuse_other(path, place)
     unfinished = f"{place}.{os.getpid()}.unfinished"
     records = otf2_records(trace)
+    writer = _Writer(library, trace, records)
     os.mkdir(unfinished)
     try:
         try:
-            _Writer(library, trace, records).write_files(unfinished)
+            writer.write_files(unfinished)
         except (import_module("_otf2").Error, library.error.Error) as problem:
             raise LibraryError(f"OTF2's library cannot write it: {problem}") from None
         _move(unfinished, place)
@@ -121,6 +123,8 @@ class _Writer:
         self._communicators: dict[tuple[Any, ...], Any] = {}
         named = (rank for each in communicators_of(records) for rank in each.members + each.remote)
         self._ranks = sorted({*trace.headers, *named})
+        if len(self._ranks) > RANKS_MAX:
+            raise LibraryError(f"its communicators have {len(self._ranks)} ranks; {RANKS_MAX} fit")
 
     def write_files(self, folder: str) -> None:
         """Make the archive's files in a folder that is empty."""

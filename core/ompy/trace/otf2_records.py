@@ -165,7 +165,7 @@ class _Maker:
                 "MpiCollectiveEnd",
                 collective_op=operation,
                 communicator=communicator,
-                root=part.fields.get("root"),
+                root=_root(part, communicator),
                 size_sent=sent,
                 size_received=received,
             )
@@ -183,7 +183,7 @@ class _Maker:
     def _common(self, message: Message, event: Event) -> dict[str, Any]:
         communicator = self._communicator[id(event)]
         size = message.size or sum(fields_of(e).get("payload", 0) for e in message.receives)
-        return {"communicator": communicator, "msg_tag": message.tag, "msg_length": size}
+        return {"communicator": communicator, "msg_tag": message.tag, "msg_length": max(size, 0)}
 
     def _add_send(self, message: Message, first: Event) -> None:
         call = self._around.get(id(first))
@@ -245,6 +245,12 @@ def _role(call: str) -> str:
     return "message" if "send" in lowered or "recv" in lowered or "probe" in lowered else ""
 
 
+def _root(part: Call, communicator: Communicator) -> int | None:
+    """The root of a collective, if it has one that can be."""
+    root = part.fields.get("root")
+    return root if isinstance(root, int) and 0 <= root < len(communicator.peers) else None
+
+
 def _sizes(part: Call, operation: str, communicator: Communicator) -> tuple[int, int]:
     """Bytes a rank gives and gets, as far as its own arguments say; 0 of objects.
 
@@ -256,10 +262,8 @@ def _sizes(part: Call, operation: str, communicator: Communicator) -> tuple[int,
         return 0, 0
     if way in ("one to all", "all to one"):
         members = communicator.members
-        root = part.fields.get("root")
-        at_root = (
-            isinstance(root, int) and 0 <= root < len(members) and (members[root] == part.rank)
-        )
+        root = _root(part, communicator)
+        at_root = root is not None and root < len(members) and members[root] == part.rank
         gives = at_root if way == "one to all" else not at_root
         return (size, 0) if gives else (0, size)
     return size, size

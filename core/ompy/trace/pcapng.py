@@ -11,7 +11,6 @@ www.tcpdump.org/linktypes.html: packets begin with IP.
 
 from __future__ import annotations
 
-from binascii import Error as NotBase64
 from binascii import a2b_base64
 from collections.abc import Iterable, Iterator
 from struct import Struct
@@ -90,7 +89,7 @@ def _packet(event: Event, fields: dict[str, Any], flow: dict[str, Any]) -> Packe
         return None
     try:
         data = a2b_base64(fields["data"], strict_mode=True)
-    except NotBase64:
+    except ValueError:  # and what is no ASCII
         return None
     size = max(fields["size"], len(data))
     if flow["via"] == STREAM:
