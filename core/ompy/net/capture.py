@@ -60,17 +60,20 @@ class Capture(Middleware):
         """Keep what the socket takes."""
         return CapturedDatagram(self, datagram)
 
-    def write(self, data: Sequence[memoryview], size: int, **fields: object) -> None:
+    def write_packet(
+        self, time: int, data: Sequence[memoryview], size: int, **fields: object
+    ) -> None:
         """Write a packet.
 
         Args:
+            time: when it was handed over: before that, as an answer may be here right behind it.
             data: its bytes, or more than those that are kept.
             size: of the packet.
             fields: of the event.
         """
         kept = beginning(data, min(self.most, size))
         text = b2a_base64(kept, newline=False).decode()
-        self.trace.record(LAYER, "SENT", **fields, size=size, data=text)
+        self.trace.record_at(time, LAYER, "SENT", **fields, size=size, data=text)
 
 
 def beginning(pieces: Sequence[memoryview], most: int) -> bytes:
@@ -119,31 +122,33 @@ class CapturedStream(WrappedStream):
 
     def send(self, pieces: Sequence[memoryview]) -> int:
         """As the stream below; what it takes is kept."""
+        time = self._capture.trace.clock()
         taken = self.inner.send(pieces)
         if taken and self._capture.trace.active:
-            self._keep(pieces, taken)
+            self._keep(time, pieces, taken)
         return taken
 
-    def _keep(self, pieces: Sequence[memoryview], taken: int) -> None:
+    def _keep(self, time: int, pieces: Sequence[memoryview], taken: int) -> None:
         if not self._flow:
-            self._begin()
+            self._begin(time)
         flow, heard = self._flow, self._heard
         left = list(pieces)
         while taken:
             size = min(taken, SEGMENT_MAX)
-            self._capture.write(left, size, flow=flow, offset=self._sent, heard=heard)
+            where = {"flow": flow, "offset": self._sent, "heard": heard}
+            self._capture.write_packet(time, left, size, **where)
             self._sent += size
             taken -= size
             left = _behind(left, size) if taken else []
 
-    def _begin(self) -> None:
+    def _begin(self, time: int) -> None:
         capture = self._capture
         self._flow = capture.next_flow()
         own, peer = self.own_address(), self._peer
         rail = capture.network.rail_to(peer.host)
         about = {"flow": self._flow, "protocol": self._protocol, "via": STREAM, "rail": rail}
         ends = {"host": own.host, "port": own.port, "to": peer.host, "to_port": peer.port}
-        capture.trace.record(LAYER, "FLOW", **about, **ends, peer=self._rank)
+        capture.trace.record_at(time, LAYER, "FLOW", **about, **ends, peer=self._rank)
 
     def receive_into(self, view: memoryview) -> int:
         """As the stream below, counted."""
@@ -173,7 +178,7 @@ class CapturedDatagram(Datagram):
         """From now on it is known what goes over it."""
         self._protocol = protocol
 
-    def _keep(self, packet: memoryview, address: Address) -> None:
+    def _keep(self, time: int, packet: memoryview, address: Address) -> None:
         capture = self._capture
         if not capture.trace.active:
             return
@@ -182,16 +187,17 @@ class CapturedDatagram(Datagram):
             rail = capture.network.rail_to(self.address.host)
             about = {"flow": self._flow, "protocol": self._protocol, "via": DATAGRAM, "rail": rail}
             own = {"host": self.address.host, "port": self.address.port}
-            capture.trace.record(LAYER, "FLOW", **about, **own)
+            capture.trace.record_at(time, LAYER, "FLOW", **about, **own)
         to = {"to": address.host, "to_port": address.port}
         peer = capture.network.rank_at(address)
-        capture.write((packet,), len(packet), flow=self._flow, peer=peer, **to)
+        capture.write_packet(time, (packet,), len(packet), flow=self._flow, peer=peer, **to)
 
     def send(self, packet: memoryview, address: Address) -> bool:
         """As the socket below; what it takes is kept."""
+        time = self._capture.trace.clock()
         taken = self.inner.send(packet, address)
         if taken:
-            self._keep(packet, address)
+            self._keep(time, packet, address)
         return taken
 
     def receive_into(self, view: memoryview) -> tuple[int, Address] | None:
@@ -200,9 +206,10 @@ class CapturedDatagram(Datagram):
 
     def send_run(self, packets: Sequence[memoryview], address: Address) -> int:
         """As the socket below; the packets it takes are kept."""
+        time = self._capture.trace.clock()
         taken = self.inner.send_run(packets, address)
         for packet in packets[:taken]:
-            self._keep(packet, address)
+            self._keep(time, packet, address)
         return taken
 
     def receive_run_into(self, view: memoryview) -> tuple[int, int, Address] | None:
