@@ -16,7 +16,7 @@ import stat
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import IO, Final
+from typing import Final, TextIO
 
 LINKS_MAX: Final = 40  # Linux: so many symbolic links are followed in one path
 _SHARED: Final = stat.S_ISVTX | stat.S_IWOTH  # of a folder such as /tmp
@@ -113,7 +113,7 @@ def create_in(directory: int, name: str) -> int:
     return os.open(name, _CREATE | os.O_EXCL | os.O_NOFOLLOW, 0o644, dir_fd=directory)
 
 
-def open_text(path: str, *, buffering: int = -1) -> IO[str]:
+def open_text(path: str, *, buffering: int = -1) -> TextIO:
     """A file for text, emptied, as `open(path, "w")` but for what strangers have planted.
 
     Raises:
@@ -146,6 +146,12 @@ def write_text(path: str, text: str) -> None:
     """
     with open_text(path) as file:
         file.write(text)
+
+
+def write_bytes(path: str, data: bytes) -> None:
+    """Write a whole file of bytes. Raises as `write_text`."""
+    with open_text(path) as file:
+        file.buffer.write(data)
 
 
 def output_failure(problem: BaseException) -> str:

@@ -76,6 +76,24 @@ def _gasnet_traces() -> list[bytes]:
     return [path.read_bytes() for path in sorted((EXAMPLES / "gasnet").glob("*.jsonl"))]
 
 
+@cache
+def _exported_traces() -> list[bytes]:
+    return [path.read_bytes() for path in sorted((EXAMPLES / "exported").glob("*.jsonl"))]
+
+
+def _read_exported_trace(data: bytes, folder: Path) -> None:
+    """Calls, communicators and packets, written for other tools."""
+    from ompy.cli.trace import trace
+
+    (folder / "rank-0.jsonl").write_bytes(data)
+    (folder / "rank-1.jsonl").write_bytes(_exported_traces()[1])
+    archive, capture = str(folder / "archive"), str(folder / "job.pcapng")
+    options = ["--otf2", archive, "--pcapng", capture, "--chrome", str(folder / "c.json")]
+    for each in range(0, len(options), 2):
+        with _silence(), _refused(click.ClickException):
+            trace.main([str(folder), *options[each : each + 2]], standalone_mode=False)
+
+
 def _read_gasnet_trace(data: bytes, folder: Path) -> None:
     _read_trace(data, folder, _gasnet_traces())
 
@@ -303,6 +321,7 @@ def _use(words: str, options: dict[str, Any]) -> None:
 
 SUBJECTS: Final[dict[str, Subject]] = {
     "trace": Subject(_traces, _read_trace),
+    "trace for other tools": Subject(_exported_traces, _read_exported_trace),
     "trace of GASNet": Subject(_gasnet_traces, _read_gasnet_trace),
     "job.json": Subject(lambda: [b'{"format": "ompy-trace", "exit_code": 3}'], _read_job_facts),
     "fault script": Subject(

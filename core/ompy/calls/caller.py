@@ -10,6 +10,7 @@ from ompy.check.checker import Inside
 from ompy.check.record import program_frame
 from ompy.frameworks.coll_observing import CollObserver
 from ompy.mpi.errors import MPIException
+from ompy.trace.communicators import GROUP, members_text
 
 if TYPE_CHECKING:
     from ompy.frameworks.communicator import Communicator
@@ -77,7 +78,19 @@ class Caller:
             members = {proc.rank for proc in (*communicator.procs, *communicator.own)}
             digest = crc32(",".join(map(str, sorted(members))).encode())
             known = self._groups[id(communicator)] = (communicator, digest)
+            self._write_group(communicator, digest)
         return known[1]
+
+    def _write_group(self, communicator: Communicator, digest: int) -> None:
+        """Write who is in a communicator, once: before its first call."""
+        if not self._trace.active:
+            return
+        fields: dict[str, object] = {"context": communicator.context_id, "group": digest}
+        fields["comm"] = str(communicator.name)
+        fields["members"] = members_text([proc.rank for proc in communicator.own])
+        if communicator.own is not communicator.procs:
+            fields["remote"] = members_text([proc.rank for proc in communicator.procs])
+        self._trace.record(LAYER, GROUP, **fields)
 
     def failed(self, _at: Any, _call: str, _problem: MPIException) -> None:
         """Nothing: the handler has written it."""

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import click
 
 from ompy import outputs
-from ompy.cli import trace_calls, trace_gasnet
+from ompy.cli import trace_calls, trace_exports, trace_gasnet
 from ompy.cli.terminal import one_line
 from ompy.frameworks import coll as _coll  # noqa: F401 - its tags have names
 from ompy.trace.amounts import byte_count
@@ -30,8 +30,11 @@ DRAWINGS: dict[str, Callable[[Diagram], str]] = {".svg": svg, ".mmd": mermaid}
 
 
 @click.command()
-@click.argument("directory", metavar="DIR")
+@click.argument("directory", metavar="DIR", required=False)
 @click.option("--chrome", "chrome_file", metavar="FILE", help="Write JSON for ui.perfetto.dev.")
+@click.option("--otf2", "archive", metavar="DIR", help="Write an OTF2 archive: Vampir, Traveler.")
+@click.option("--pcapng", "packets", metavar="FILE", help="Write packets for Wireshark.")
+@click.option("--dissector", metavar="FILE", help="Write FILE.lua: Wireshark reads them by it.")
 @click.option(
     "--sequence", "sequence_file", metavar="FILE", help="Draw messages: FILE.svg or FILE.mmd."
 )
@@ -47,10 +50,9 @@ DRAWINGS: dict[str, Callable[[Diagram], str]] = {".svg": svg, ".mmd": mermaid}
 @click.option("--from", "first", type=click.IntRange(1), metavar="N", help="From the Nth on.")
 @click.option("--count", "most", type=click.IntRange(1), metavar="M", help="Only M of those.")
 def trace(
-    directory: str,
-    chrome_file: str | None,
-    sequence_file: str | None,
+    directory: str | None,
     text: bool,
+    sequence_file: str | None,
     **options: Any,
 ) -> None:
     """Show what happened in a job that `ompy-run --trace DIR` ran.
@@ -60,21 +62,42 @@ def trace(
     job that used GASNet it lists active messages, puts and gets; the messages of barriers and
     memset are left out unless --handler asks for them. A picture has 20 messages at most: more are
     drawn on several pages, FILE-1.svg and so on, unless --count says how many.
+
+    Packets are in a trace that was made with --mca trace_base_wire BYTES. The dissector is of what
+    is installed, and needs no DIR.
     """
+    exports = [options.pop(name) for name in ("chrome_file", "archive", "packets", "dissector")]
     wanted = Wanted(**options)
     _check(wanted, sequence_file)
+    if exports[-1]:
+        trace_exports.export_dissector(exports[-1])
+    if directory is None:
+        if exports[-1] and not (any(exports[:-1]) or sequence_file or text):
+            return
+        raise click.UsageError("the directory of a trace is needed")
     try:
         found = read_trace(directory)
     except TraceError as problem:
         raise click.ClickException(one_line(str(problem))) from None
     _warn(found)
+    _export(found, *exports[:-1])
+    if text:
+        click.echo("\n".join(event.line() for event in found.events))
+    if sequence_file or not (any(exports) or text):
+        _show(found, wanted, sequence_file)
+
+
+def _export(
+    found: JobTrace, chrome_file: str | None, archive: str | None, packets: str | None
+) -> None:
+    """Write what other tools read."""
     if chrome_file:
         _write(chrome_file, chrome(found), "--chrome")
         click.echo(f"{chrome_file}: {len(found.events)} events; open it at ui.perfetto.dev")
-    if text:
-        click.echo("\n".join(event.line() for event in found.events))
-    if sequence_file or not (chrome_file or text):
-        _show(found, wanted, sequence_file)
+    if archive:
+        trace_exports.export_otf2(archive, found)
+    if packets:
+        trace_exports.export_pcapng(packets, found)
 
 
 class Wanted(NamedTuple):
@@ -275,10 +298,7 @@ def _write(path: str, text: str, option: str) -> None:
     try:
         outputs.write_text(path, text)
     except (OSError, ValueError) as problem:
-        why = getattr(problem, "strerror", None) or problem
-        raise click.ClickException(
-            f"{option} {one_line(path)}: it cannot be written: {why}"
-        ) from None
+        raise trace_exports.unwritable(option, path, problem) from None
 
 
 def _warn(trace: JobTrace) -> None:

@@ -71,6 +71,16 @@ CATALOG: Final = (
                 minimum=1,
             ),
             Parameter(
+                "wire",
+                "unsigned_int",
+                0,
+                "Bytes that a traced rank keeps of each packet it sends, and of each 64 KiB it "
+                "writes to a connection, for `ompy trace --pcapng`; 0 for none.",
+                level=5,
+                unit="bytes",
+                maximum=0xFFFF,  # IP, RFC 791: no packet is longer
+            ),
+            Parameter(
                 "recent",
                 "int",
                 64,  # arbitrary: what a screen or two can show

@@ -66,6 +66,7 @@ class JobDatagrams:
         self._addresses: dict[int, Address | None] = {}
         self._room = memoryview(bytearray(DATAGRAM_MAX))
         self._socket = _open(context, host)
+        self._socket.carries(name)
         self._readiness = context.network.readiness()
         self._readiness.add(self._socket, self)
         self._open = True

@@ -19,9 +19,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from struct import Struct
 from typing import Final, NamedTuple
 
+from ompy.data.header_layout import HeaderLayout
 from ompy.engine.base import Poller
 from ompy.frameworks.btl import (
     BAD_PARAM,
@@ -42,7 +42,11 @@ from ompy.frameworks.btl import (
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.registration import RegistrationTable
 
-_HEADER: Final = Struct("<B3xiQQQQQ")
+TRANSFER_LAYOUT: Final = HeaderLayout(
+    "transfer.piece",
+    "kind u8, pad 3, status i32, operation u64, identity u64, offset u64, at u64, size u64",
+)
+_HEADER: Final = TRANSFER_LAYOUT.struct
 HEADER_SIZE: Final = _HEADER.size
 assert HEADER_SIZE == 48
 

@@ -16,9 +16,9 @@ reference openmpi.md 5.7, EP_BROKEN).
 from __future__ import annotations
 
 from functools import partial
-from struct import Struct
 from typing import TYPE_CHECKING, Final
 
+from ompy.data.header_layout import HeaderLayout
 from ompy.frameworks.bml import BmlEndpoint
 from ompy.frameworks.btl import (
     BTL_OWNERSHIP,
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from ompy.frameworks.bml import Rail
     from ompy.frameworks.context import RankContext
 
-_HEAD: Final = Struct("<QB")
+NOTICE_LAYOUT: Final = HeaderLayout("notice.head", "number u64, name_length u8")
+_HEAD: Final = NOTICE_LAYOUT.struct
 RETRY: Final = 1_000_000  # ns; arbitrary: a rail that has no room for a notice has none for a PML
 TRIES: Final = 1_000  # arbitrary: by then the peer knows by other means, or nothing gets through
 

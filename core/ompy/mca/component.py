@@ -36,6 +36,8 @@ class Component:
         rank_modules: modules that a rank imports when the component is put to work. Those of
             components that come with ompy are imported before a rank is forked, once for all of
             them; importing them does nothing else.
+        wire_formats: where it says what it sends over the wire, as `module:attribute`: a sequence
+            of `ompy.frameworks.wire_formats`. Tools import it, no rank does.
     """
 
     framework: ClassVar[str]
@@ -46,6 +48,7 @@ class Component:
     pvars: ClassVar[tuple[PerformanceVariable, ...]] = ()
     exclusive: ClassVar[tuple[tuple[str, str], ...]] = ()
     rank_modules: ClassVar[tuple[str, ...]] = ()
+    wire_formats: ClassVar[str] = ""
 
     values: Values
 

@@ -85,6 +85,15 @@ class Source:
         """Give it back; harmless when closed already."""
         raise NotImplementedError
 
+    def carries(self, protocol: str) -> None:
+        """Say what goes over it, as the component that speaks so is called: `btl.tcp`.
+
+        For who captures packets. Called before anything is sent.
+        """
+        inner = getattr(self, "inner", None)
+        if inner is not None:
+            inner.carries(protocol)
+
 
 class Stream(Source):
     """A connection: bytes in order, or an error."""
@@ -157,6 +166,11 @@ class Stream(Source):
             Whether it does, and `sends_again` can tell; the virtual world has no such kernel.
         """
         return False
+
+    def own_address(self) -> Address:
+        """Where this end is, as the other one sees it; without a host where that is not known."""
+        address: Address = getattr(self, "address", Address("", 0))
+        return address
 
     def belongs_to(self, rank: int) -> None:
         """The owner knows by now which rank is at the other end. Faults that name ranks need it."""

@@ -20,11 +20,14 @@ from __future__ import annotations
 
 from typing import Final
 
+from ompy.data.header_layout import HeaderLayout
 from ompy.net.replay import ReplayWindow, Taken
 from ompy.net.seal import MAC_SIZE, PacketSeal
 
 NUMBER_SIZE: Final = 8  # bytes; RFC 4303 2.2.1, reference: 64 bits never wrap
+SEAL_LAYOUT: Final = HeaderLayout("seal.datagram", "mac b16, number u64")
 SEAL_SIZE: Final = MAC_SIZE + NUMBER_SIZE
+assert SEAL_LAYOUT.size == SEAL_SIZE
 assert SEAL_SIZE == 24
 
 

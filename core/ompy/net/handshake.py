@@ -22,15 +22,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum, IntEnum
-from struct import Struct
 from typing import Final
+
+from ompy.data.header_layout import HeaderLayout
 
 MAGIC: Final = b"ompytcp2"  # of btl/tcp; another protocol has another word
 MAGIC_SIZE: Final = 8  # bytes; arbitrary: of the word a connection begins with
 NONCE_SIZE: Final = 16  # arbitrary: 128 bits never repeat
 PROOF_SIZE: Final = 32  # HMAC-SHA256
-HELLO: Final = Struct(f"<8s8sIIB{NONCE_SIZE}s")
-ANY_RANK: Final = 1 << 32  # for an acceptor of a job that may have grown: beyond what HELLO can say
+HELLO_LAYOUT: Final = HeaderLayout(
+    "handshake.hello", "magic b8, job b8, rank u32, target u32, seal u8, nonce b16"
+)
+HELLO: Final = HELLO_LAYOUT.struct
+# for an acceptor of a job that may have grown; arbitrary: beyond what HELLO can say
+ANY_RANK: Final = 1 << 32
 assert len(MAGIC) == MAGIC_SIZE
 assert HELLO.size == 41
 CHALLENGE_SIZE: Final = NONCE_SIZE + PROOF_SIZE

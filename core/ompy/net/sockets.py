@@ -149,6 +149,13 @@ class SocketStream(SocketSource, Stream):
         (segments,) = _INT.unpack_from(info, _RESENT)
         return Totals(sent - again, received, segments)
 
+    def own_address(self) -> Address:
+        """As the kernel has it."""
+        try:
+            return Address(*self.socket.getsockname()[:2])
+        except OSError:  # closed
+            return Address("", 0)
+
     def hold_unsent(self, most: int) -> None:
         """By an option of Linux; elsewhere the kernel holds what it likes."""
         option = getattr(socket, "TCP_NOTSENT_LOWAT", None)

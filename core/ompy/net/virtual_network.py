@@ -144,16 +144,20 @@ class VirtualStream(VirtualSource, Stream):
         "_last_arrival",
         "_other",
         "_rail",
+        "address",
         "connected",
         "peer",
         "problem",
     )
 
-    def __init__(self, fabric: Fabric, rail: Rail, engine: VirtualEngine, other: int) -> None:
+    def __init__(
+        self, fabric: Fabric, rail: Rail, engine: VirtualEngine, other: int, address: Address
+    ) -> None:
         super().__init__(engine)
         self._fabric = fabric
         self._rail = rail
         self._other = other
+        self.address = address
         self._chance = fabric.scheduler.stream("pieces", engine.rank, other, rail.name)
         self._arrived: deque[memoryview] = deque()
         self._held = 0  # bytes on their way to this end or waiting at it
@@ -290,7 +294,7 @@ class VirtualListener(VirtualSource, Listener):
             caller.fail("connection refused")
             return
         rail, peer_rank = self._rail, caller.engine.rank
-        stream = VirtualStream(self._fabric, rail, self.engine, peer_rank)
+        stream = VirtualStream(self._fabric, rail, self.engine, peer_rank, self.address)
         stream.establish(caller)
         scheduler = self._fabric.scheduler
         delay = self._fabric.delay(rail, self.engine.rank, peer_rank, 0)
@@ -514,7 +518,7 @@ class VirtualNetwork(Network):
         rail = self._fabric.rail_of(address.host).through(link)
         own = Address(source or f"{rail.name}/{self._rank}", self._fabric.next_port())
         peer = _rank_at(address)
-        stream = VirtualStream(self._fabric, rail, self._engine, peer)
+        stream = VirtualStream(self._fabric, rail, self._engine, peer, own)
 
         def request() -> None:
             listener = self._fabric.listeners.get(address)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ompy.net.base import Stream
+from ompy.net.base import Address, Stream
 from ompy.net.totals import Totals
 
 
@@ -59,6 +59,10 @@ class WrappedStream(Stream):
     def ask_when_idle(self) -> bool:
         """As the stream below."""
         return self.inner.ask_when_idle()
+
+    def own_address(self) -> Address:
+        """As the stream below."""
+        return self.inner.own_address()
 
     def belongs_to(self, rank: int) -> None:
         """As the stream below."""

@@ -23,7 +23,7 @@ from ompy.runtime.long_sleeps import tell_long_sleeps
 from ompy.runtime.process import RankProcess
 from ompy.runtime.rank_report import report_when_asked
 from ompy.runtime.singleton import SingletonWireUp
-from ompy.runtime.tracing import open_trace
+from ompy.runtime.tracing import capture_wire, open_trace
 
 if TYPE_CHECKING:
     from ompy.frameworks.job import Job
@@ -218,6 +218,7 @@ def _alone() -> RankProcess:
         job_id=os.urandom(8),
         job_key=os.urandom(32),
     )
+    capture_wire(context, registry)
     wireup.on_founded = partial(_founded, context, network)
     registry.speak_for(host=procs[0].hostname, rank=0)
     process = RankProcess(context, registry, _warn)
@@ -254,7 +255,8 @@ def _launched(client: AgentClient) -> RankProcess:
         client.publish(KEY, str(client.agent_port).encode())
     context.find_paths = partial(_paths, client, context, registry)
     engine.wakeup.watch_descriptor(client.fileno(), client.on_readable)
-    sampler = _sample_rails(client, context, registry)  # below the faults
+    capture_wire(context, registry)  # below the faults, and so is the next
+    sampler = _sample_rails(client, context, registry)
     disturbance = _disturb(client, context) if job.faults else None
     process = RankProcess(context, registry, _warn if me.rank == me.world else None)
     if disturbance is not None:

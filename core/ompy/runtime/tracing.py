@@ -17,6 +17,7 @@ from ompy import outputs
 from ompy.trace.sink import Trace
 
 if TYPE_CHECKING:
+    from ompy.frameworks.context import RankContext
     from ompy.frameworks.proc import Proc
     from ompy.mca.registry import Registry
     from ompy.trace.trace_files import TraceWriter
@@ -50,6 +51,18 @@ def _write_to(trace: Trace, directory: str, limit: int, me: Proc) -> None:
     os.register_at_fork(after_in_child=trace.forget)
     if threading.current_thread() is threading.main_thread():
         _finish_at_sigterm(trace, writer)
+
+
+def capture_wire(context: RankContext, registry: Registry) -> None:
+    """Have a traced rank keep what it sends, if `trace_base_wire` says so.
+
+    Call before anything uses the rank's network, and before faults are put into it.
+    """
+    most = registry.values("trace").wire
+    if most and context.trace.active:
+        from ompy.net.capture import Capture
+
+        context.network.install(Capture(context.network, context.trace, most))
 
 
 def wire_up_times() -> tuple[int, int]:

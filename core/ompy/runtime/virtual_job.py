@@ -17,6 +17,7 @@ from ompy.net.virtual_network import Fabric, Rail, VirtualNetwork
 from ompy.runtime.probes.parameters import probing_of
 from ompy.runtime.probes.virtual_agents import VirtualAgents, VirtualPaths
 from ompy.runtime.process import RankProcess
+from ompy.runtime.tracing import capture_wire
 from ompy.trace.sink import Event, Trace
 
 if TYPE_CHECKING:
@@ -271,6 +272,7 @@ class VirtualJob:
         )
         if self._registry is not None:  # a world without frameworks has the default
             context.seal = self._registry.values("btl").seal
+            capture_wire(context, self._registry)
         self.known[rank] = procs
         self._departures[rank] = context.departures
         for news in self._early.pop(rank, ()):

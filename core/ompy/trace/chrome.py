@@ -2,7 +2,8 @@
 
 A process per rank; in it a track for each layer and each rail; a span for each send and receive,
 from its beginning (posting) to its completion, and for each operation of GASNet; an arrow for each
-fragment, control message and active message; above them the calls of the API.
+fragment, control message and active message; above them the calls of the API, below them counters
+of queues and rails.
 
 Source: the Trace Event Format (Google), as Perfetto reads it.
 """
@@ -15,6 +16,7 @@ from typing import Any, Final
 
 from ompy.trace.calls import joint_calls
 from ompy.trace.chrome_calls import LAYERS, TRACK, call_slices
+from ompy.trace.chrome_counters import counters
 from ompy.trace.chrome_operations import flows, handler_durations, spans
 from ompy.trace.message_events import Arrow, Kind, Message, messages
 from ompy.trace.operations import operations
@@ -37,6 +39,7 @@ def chrome(trace: JobTrace) -> str:
         *_slices(trace.events, tracks, _durations(found) | handler_durations(of_gasnet)),
         *_spans(found),
         *spans(of_gasnet),
+        *counters(trace.events, found),
         *arrows,
         *flows(of_gasnet, tracks.of, len(arrows) + 1),
     ]

@@ -12,6 +12,7 @@ import stat
 from collections.abc import Iterator, Mapping
 from typing import IO, Any, Final, NamedTuple, NoReturn
 
+from ompy.trace.communicators import members_of
 from ompy.trace.gasnet_events import NUMBERS as GASNET_NUMBERS
 from ompy.trace.gasnet_events import is_gasnet, needs
 from ompy.trace.sink import Event
@@ -21,14 +22,15 @@ VERSION: Final = 1
 LINE_MAX: Final = 1 << 20  # bytes; arbitrary: some thousand times what an event takes
 DEEPEST: Final = 16  # lists and objects in each other; arbitrary: ours have two or three
 NUMBER_MAX: Final = 1 << 63  # C: int64_t, which is what a rank's clock and counts are
+PACKET_MAX: Final = 1 << 16  # RFC 791, 768, 9293: bytes of a packet, and ports
 RANK_MAX: Final = 1 << 31  # C: int, which is what a rank is in MPI
 SIDES: Final = ("send", "receive")
 # of events that messages are made of: what is a number, what is a text
 _NUMBERS: Final = frozenset(
     {"context", "source", "peer", "posted", "sequence", "tag", "size", "offset", "payload"}
-    | {"restart", "receive", "send", "room"}
+    | {"restart", "receive", "send", "room", "count"}
 )
-_TEXTS: Final = frozenset({"side", "protocol", "step", "rail", "what"})
+_TEXTS: Final = frozenset({"side", "protocol", "step", "rail", "rails", "what"})
 _RANKS: Final = frozenset({"source", "peer"})
 # what an event of a message has besides, by its name
 _NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
@@ -37,22 +39,34 @@ _NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
     "WRITE": ("size", "offset"),
     "POST": ("context", "posted"),
     "RAIL": (),
+    "PENDING": ("count",),
+    "ADD_PROC": (),
 }
 # of calls: layers, what is a text, what an event has at least
 CALL_LAYERS: Final = ("api", "coll", "coll.sm")
 _CALL_TEXTS: Final = frozenset(
     {"call", "comm", "type", "op", "file", "function", "error"}
-    | {"operation", "component", "algorithm"}
+    | {"operation", "component", "algorithm", "members", "remote"}
 )
 _CALL_NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
     "CALL": ("number", "call", "file", "line", "function"),
     "RETURN": ("number",),
+    "GROUP": ("context", "comm", "members"),
     "SERVED": ("operation", "component", "algorithm", "context", "collective", "tag"),
     "STEP": ("context", "tag", "step"),
     "SHOW": ("context", "collective", "number", "bytes"),
     "RESULT": ("context", "collective", "number", "bytes"),
     "READ": ("context", "collective", "number", "bytes", "owner"),
     "DONE": ("context", "collective", "number"),
+}
+
+
+# of what was sent: what is a text, what an event has at least
+WIRE: Final = "wire"
+_WIRE_TEXTS: Final = frozenset({"protocol", "via", "rail", "host", "to", "data"})
+_WIRE_NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
+    "FLOW": ("flow", "protocol", "via", "rail", "host", "port"),
+    "SENT": ("flow", "size", "data"),
 }
 
 
@@ -223,11 +237,27 @@ def event_of(value: Any, rank: int) -> Event:
         raise DamageError("its fields are none")
     if layer in CALL_LAYERS:
         _check_call(name, fields)
+    elif layer == WIRE:
+        _check_wire(name, fields)
     elif is_gasnet(layer):
         _check_operation(name, fields)
-    elif "side" in fields or name in ("POST", "RAIL"):
+    elif "side" in fields or name in ("POST", "RAIL", "PENDING", "ADD_PROC"):
         _check_message(name, fields)
     return Event(time, rank, layer, name, tuple(fields.items()))
+
+
+def _check_wire(name: str, fields: dict[str, Any]) -> None:
+    """An event of what was sent."""
+    for key, value in fields.items():
+        if key in _WIRE_TEXTS:
+            read_text(value, key)
+        elif read_number(value, key) < 0 and key != "peer":
+            raise DamageError(f"{key} is less than 0")
+    missing = [key for key in _WIRE_NEEDED.get(name, ()) if key not in fields]
+    if missing:
+        raise DamageError(f"a {name} has no {missing[0]}")
+    for key in {"port", "to_port", "size"} & fields.keys():
+        read_number(fields[key], key, PACKET_MAX)
 
 
 def _check_operation(name: str, fields: dict[str, Any]) -> None:
@@ -252,6 +282,11 @@ def _check_call(name: str, fields: dict[str, Any]) -> None:
             read_number(value, key)
     if fields.get("requests", 0) < 0:
         raise DamageError("requests is less than 0")
+    for key in ("members", "remote"):
+        try:
+            members_of(fields.get(key, ""))
+        except ValueError as problem:
+            raise DamageError(f"{key}: {problem}") from None
     needed = _CALL_NEEDED.get(name, ())
     if name == "CALL" and ("collective" in fields or "internal" in fields):
         needed += ("context", "collective")

@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 
 from ompy import outputs
 from ompy.trace import reading
-from ompy.trace.reading import FORMAT, VERSION, DamageError, Ended, RankHeader
+from ompy.trace.reading import FORMAT, VERSION, WIRE, DamageError, Ended, RankHeader
 from ompy.trace.sink import Event
 
 JOB: Final = "job.json"
@@ -196,6 +196,9 @@ class JobTrace(NamedTuple):
         events: of all ranks in the order of their times, which are aligned: nanoseconds from
             the first event.
         damage: what cannot be read, a sentence for each file.
+        wall: nanoseconds of the wall clock at time 0, as the lowest rank's host has it; 0 where
+            nobody knows.
+        wire: what was sent, where that was kept (`ompy.net.capture`); in the order of times too.
     """
 
     job: dict[str, Any]
@@ -203,6 +206,8 @@ class JobTrace(NamedTuple):
     ends: dict[int, Ended]
     events: list[Event]
     damage: Sequence[str] = ()
+    wall: int = 0
+    wire: Sequence[Event] = ()
 
 
 def read_trace(directory: str) -> JobTrace:
@@ -229,7 +234,13 @@ def read_trace(directory: str) -> JobTrace:
     if not found.headers:
         raise TraceError(damage[0])
     job = _read_job(directory, damage)
-    return found._replace(job=job, events=align(found.headers, found.events), damage=damage)
+    moved, start = _on_one_clock(found.headers, found.events)
+    base = found.headers[min(found.headers)]
+    wall = base.wall - base.monotonic + start
+    wire = [event for event in moved if event.layer == WIRE]
+    if wire:
+        moved = [event for event in moved if event.layer != WIRE]
+    return found._replace(job=job, events=moved, damage=damage, wall=wall, wire=wire)
 
 
 def _read_job(directory: str, damage: list[str]) -> dict[str, Any]:
@@ -295,6 +306,13 @@ def align(headers: Mapping[int, RankHeader], events: Iterable[Event]) -> list[Ev
     The clock is that of the lowest rank's host. Ranks of one host share it; another host's
     differs by what the wall clocks said at wire-up, so it is as good as the hosts' wall clocks.
     """
+    return _on_one_clock(headers, events)[0]
+
+
+def _on_one_clock(
+    headers: Mapping[int, RankHeader], events: Iterable[Event]
+) -> tuple[list[Event], int]:
+    """The events as `align` has them, and when the first was, on the base's clock."""
     base = headers[min(headers)]
     shift = {
         rank: 0
@@ -307,4 +325,4 @@ def align(headers: Mapping[int, RankHeader], events: Iterable[Event]) -> list[Ev
     moved = [e._replace(time=e.time + by_node[headers[e.rank].node]) for e in events]
     start = min((event.time for event in moved), default=0)
     aligned = [event._replace(time=event.time - start) for event in moved]
-    return sorted(aligned, key=lambda event: event[:2])
+    return sorted(aligned, key=lambda event: event[:2]), start

@@ -65,6 +65,14 @@ def both(one: int | None, other: list[int]) -> U64:
 def weigh(pair: Pair, either: Either) -> float:
     return 0.5
 '''
+LAYOUTS = """
+LAYOUT = HeaderLayout("a.b", "one u8, pad 3, two i64, " "three b5")
+PACKED: Final = LAYOUT.struct
+WHOLE: Final = LAYOUT.size
+LENGTH: Final = PACKED.size
+MADE = HeaderLayout("a.b", fields)
+UNKNOWN: Final = MADE.size
+"""
 HEIR = """
 from __future__ import annotations
 from typing import TYPE_CHECKING
@@ -202,6 +210,28 @@ def test_a_constant_that_is_made_of_itself_is_none(tree: Path) -> None:
     (tree / "ompy" / "base.py").write_text("from ompy.heir import TO\nFROM = TO\n")
     (tree / "ompy" / "heir.py").write_text("from ompy.base import FROM\nTO = FROM\n")
     assert Constants(Tree(tree)).value("ompy.base", "FROM") is None
+
+
+def test_sizes_of_headers_that_are_declared(tree: Path) -> None:
+    (tree / "ompy" / "layouts.py").write_text(LAYOUTS)
+    constants = Constants(Tree(tree))
+    values = [constants.value("ompy.layouts", name) for name in ("WHOLE", "LENGTH", "UNKNOWN")]
+    assert values == [17, 17, None]
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "size"),
+    [
+        ("pml.ob1.headers", "MATCH_SIZE", 16),
+        ("pml.ob1.headers", "UNION_SIZE", 56),
+        ("pml.bfo.headers", "_FIN_SIZE", 40),
+        ("btl.tcp.framing", "REMOTE_SIZE", 40),
+    ],
+)
+def test_headers_of_hot_modules_have_known_sizes(module: str, name: str, size: int) -> None:
+    """They are numbers in C where they are compiled."""
+    constants = Constants(Tree(ROOT / "components"))
+    assert constants.value(f"ompy_components.{module}", name) == size
 
 
 def test_what_is_compiled_has_every_line_in_its_place(tree: Path) -> None:

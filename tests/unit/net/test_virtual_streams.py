@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from ompy.net.base import Address
 from ompy.net.virtual_network import Rail, beginning
 from ompy.net.virtual_rail import WINDOW
 from ompy.runtime.simulation.remote import RemoteStream
@@ -26,7 +27,7 @@ def test_a_rank_hands_no_more_to_the_scheduler() -> None:
             return 7
 
     world: Any = World()
-    stream = RemoteStream(world, 5)
+    stream = RemoteStream(world, 5, Address("rail0/0", 1))
     assert stream.send([memoryview(bytes(1 << 20)), memoryview(b"more")]) == 7
     assert offered == [("send", 5, bytes(WINDOW))]
     assert Rail("rail0").window == WINDOW

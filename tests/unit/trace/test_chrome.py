@@ -22,6 +22,7 @@ FIELDS: dict[str, dict[str, Any]] = {
     "e": {"cat": str, "id": str, "args": dict},
     "s": {"cat": str, "id": int},
     "f": {"cat": str, "id": int, "bp": str},
+    "C": {"args": dict},
 }
 
 

@@ -217,6 +217,7 @@ class OfiComponent(BtlComponent):
 
     name: ClassVar[str] = "ofi"
     version: ClassVar[str] = "0.1.0"
+    wire_formats: ClassVar[str] = "ompy_components.btl.ofi.wire:WIRE"
     api: ClassVar[tuple[int, int]] = API
     on_request: ClassVar[bool] = True
     exclusive: ClassVar[tuple[tuple[str, str], ...]] = (

@@ -21,11 +21,16 @@ from typing import Final
 
 from ompy import raw
 from ompy.compiled import U64, ccall, cclass, cfunc
+from ompy.data.header_layout import HeaderLayout
 from ompy.net.datagram_seal import SEAL_SIZE, DatagramSeal
 from ompy.net.replay import Taken
 from ompy.net.seal import MAC_SIZE, PacketSeal
 
+HEADER_LAYOUT: Final = HeaderLayout(
+    "ofi.header", "rank u32, number u32, acknowledged u32, generation u16, kind u8, tag u8"
+)
 HEADER_SIZE: Final = 40  # arbitrary: the fields above
+assert SEAL_SIZE + HEADER_LAYOUT.size == HEADER_SIZE
 _WHOLE: Final = HEADER_SIZE
 FIRST: Final = SEAL_SIZE  # byte where rank and number are
 SECOND: Final = FIRST + 8  # where the rest is

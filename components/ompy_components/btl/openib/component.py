@@ -241,6 +241,7 @@ class OpenibComponent(BtlComponent):
 
     name: ClassVar[str] = "openib"
     version: ClassVar[str] = "0.1.0"
+    wire_formats: ClassVar[str] = "ompy_components.btl.openib.wire:WIRE"
     api: ClassVar[tuple[int, int]] = API
     emulated: ClassVar[bool] = True
     exclusive: ClassVar[tuple[tuple[str, str], ...]] = (

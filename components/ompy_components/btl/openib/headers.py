@@ -15,6 +15,7 @@ from __future__ import annotations
 from struct import Struct, error
 from typing import Final, NamedTuple
 
+from ompy.data.header_layout import HeaderLayout
 from ompy.frameworks.btl import TAG_BTL
 
 CONTROL: Final = TAG_BTL  # as Open MPI's: the BTLs' own tag
@@ -29,14 +30,16 @@ EP_EAGER_RDMA_ERROR: Final = 5
 BYE: Final = 6  # ours: the sender needs nothing more
 RDMA_QUEUE: Final = 7  # ours: a new queue pair for put and get
 
-HEADER: Final = Struct("<BBH")
+HEADER_LAYOUT: Final = HeaderLayout("openib.header", "tag u8, cm_seen u8, credits u16")
+HEADER: Final = HEADER_LAYOUT.struct
 HEADER_SIZE: Final = HEADER.size
 assert HEADER_SIZE == 4
 FOOTER: Final = Struct("<I")
 FOOTER_SIZE: Final = FOOTER.size
 assert FOOTER_SIZE == 4
 MARGIN: Final = HEADER_SIZE + FOOTER_SIZE  # bytes of a buffer beside its segment
-SUBHEADER: Final = Struct("<BII")  # tag, size, alloc_size
+SUBHEADER_LAYOUT: Final = HeaderLayout("openib.subheader", "tag u8, size u32, alloc_size u32")
+SUBHEADER: Final = SUBHEADER_LAYOUT.struct
 SUBHEADER_SIZE: Final = SUBHEADER.size
 assert SUBHEADER_SIZE == 9
 
@@ -50,10 +53,24 @@ OWNER_LOCAL: Final = 0xFF  # reference openmpi.md 5.4: the slot holds a fragment
 OWNER_REMOTE: Final = 0
 SIZE_MAX: Final = (1 << 24) - 1
 
-_CREDITS: Final = Struct("<BBHI")  # type, queue, on a reserved buffer, none
-_RDMA: Final = Struct("<BBHIQI")  # type, none, slots, rkey, address, bytes of a slot
-_BROKEN: Final = Struct("<BBHIQIII")  # type, none, none, lid, subnet, rank, connection, number
-_RDMA_QUEUE: Final = Struct("<BBHIII")  # type, answer, lid, number, first packet, renewal
+CREDITS_LAYOUT: Final = HeaderLayout(
+    "openib.credits", "type u8, queue u8, reserved u16, unused u32"
+)
+RING_LAYOUT: Final = HeaderLayout(
+    "openib.rdma", "type u8, unused u8, slots u16, rkey u32, address u64, slot_size u32"
+)
+BROKEN_LAYOUT: Final = HeaderLayout(
+    "openib.broken",
+    "type u8, unused u8, unused_too u16, lid u32, subnet u64, rank u32, connection u32, number u32",
+)
+QUEUE_LAYOUT: Final = HeaderLayout(
+    "openib.rdma_queue",
+    "type u8, answer u8, lid u16, number u32, first_packet u32, renewal u32",
+)
+_CREDITS: Final = CREDITS_LAYOUT.struct
+_RDMA: Final = RING_LAYOUT.struct
+_BROKEN: Final = BROKEN_LAYOUT.struct
+_RDMA_QUEUE: Final = QUEUE_LAYOUT.struct
 CONTROL_MAX: Final = max(_CREDITS.size, _RDMA.size, _BROKEN.size, _RDMA_QUEUE.size)
 
 

@@ -11,15 +11,20 @@ Source: reference openmpi.md 5.6 (udcm: connections are made by datagrams).
 
 from __future__ import annotations
 
-from struct import Struct, error
+from struct import error
 from typing import Final, NamedTuple
 
+from ompy.data.header_layout import HeaderLayout
 from ompy.frameworks.nic.verbs import Destination
 from ompy.frameworks.path_life import Stage
 
 VERSION: Final = 2  # arbitrary: counts changes of what goes over the wire
-_HELLO: Final = Struct("<BBHIHB")
-_PAIR: Final = Struct("<HII")
+HELLO_LAYOUT: Final = HeaderLayout(
+    "openib.hello", "version u8, stage u8, pairs u16, generation u32, port u16, host_length u8"
+)
+PAIR_LAYOUT: Final = HeaderLayout("openib.pair", "lid u16, number u32, first_packet u32")
+_HELLO: Final = HELLO_LAYOUT.struct
+_PAIR: Final = PAIR_LAYOUT.struct
 
 
 class BadHello(Exception):

@@ -105,6 +105,7 @@ class PeerListener:
         stream = self._listener.accept()
         if stream is None:
             return 0
+        stream.carries("btl.tcp")
         context = self._context
         nonce = context.network.entropy(NONCE_SIZE)
         acceptor = Acceptor(

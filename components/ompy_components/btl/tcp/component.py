@@ -38,6 +38,7 @@ class TcpComponent(BtlComponent):
 
     name: ClassVar[str] = "tcp"
     version: ClassVar[str] = "0.1.0"
+    wire_formats: ClassVar[str] = "ompy_components.btl.tcp.wire:WIRE"
     api: ClassVar[tuple[int, int]] = API
     rank_modules: ClassVar[tuple[str, ...]] = (
         "ompy_components.btl.tcp.module",

@@ -68,6 +68,7 @@ class Attempt:
         except LinkError as problem:
             self._path.failed(self, str(problem))
             return
+        stream.carries("btl.tcp")
         stream.belongs_to(proc.rank)
         seal = seal_level(context, proc)
         key, job, rank = context.job_key, context.job_id, context.rank

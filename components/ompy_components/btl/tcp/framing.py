@@ -14,18 +14,22 @@ bytes of a put or get are received where `land` says.
 
 from __future__ import annotations
 
-from struct import Struct
 from typing import Final
 
 from ompy import raw
 from ompy.compiled import U64, ccall, cclass, cfunc
+from ompy.data.header_layout import HeaderLayout
 from ompy.net.base import LinkError
 
-FRAME: Final = Struct("<BBHI")
+FRAME_LAYOUT: Final = HeaderLayout("tcp.frame", "tag u8, kind u8, reserved u16, size u32")
+FRAME: Final = FRAME_LAYOUT.struct
 assert FRAME.size == 8
 FRAME_SIZE: Final = FRAME.size
 
-REMOTE: Final = Struct("<QQQQq")
+REMOTE_LAYOUT: Final = HeaderLayout(
+    "tcp.remote", "operation u64, identity u64, offset u64, size u64, status i64"
+)
+REMOTE: Final = REMOTE_LAYOUT.struct
 REMOTE_SIZE: Final = REMOTE.size
 assert REMOTE_SIZE == 40
 

@@ -63,6 +63,7 @@ class UsnicComponent(BtlComponent):
 
     name: ClassVar[str] = "usnic"
     version: ClassVar[str] = "0.1.0"
+    wire_formats: ClassVar[str] = "ompy_components.btl.usnic.wire:WIRE"
     api: ClassVar[tuple[int, int]] = API
     emulated: ClassVar[bool] = True
     exclusive: ClassVar[tuple[tuple[str, str], ...]] = (("if_include", "if_exclude"),)

@@ -31,17 +31,25 @@ would take eight times the room for single losses.
 
 from __future__ import annotations
 
-from struct import Struct
 from typing import Final, NamedTuple
 
+from ompy.data.header_layout import HeaderLayout
 from ompy.frameworks.btl import TAG_BTL, TAG_NOTICE, TAG_TRANSFER
 from ompy.net import datagram_seal
 
 from ompy_components.btl.usnic.sequence import WINDOW
 
 SEAL_SIZE: Final = datagram_seal.SEAL_SIZE
-BTL_HEADER: Final = Struct("<IIHHHBBQB")
-CHUNK_FIELDS: Final = Struct("<3xIII")
+PACKET_LAYOUT: Final = HeaderLayout(
+    "usnic.packet",
+    "sender u32, epoch u32, sequence u16, acknowledged u16, length u16, type u8, ack_present u8, "
+    "put_address u64, tag u8",
+)
+BTL_HEADER: Final = PACKET_LAYOUT.struct
+CHUNK_LAYOUT: Final = HeaderLayout(
+    "usnic.chunk", "pad 3, fragment u32, fragment_size u32, fragment_offset u32"
+)
+CHUNK_FIELDS: Final = CHUNK_LAYOUT.struct
 HEADER_SIZE: Final = BTL_HEADER.size
 CHUNK_HEADER_SIZE: Final = HEADER_SIZE + CHUNK_FIELDS.size
 SENDER: Final = (0, 4)  # reference usnic.md 4: the sender's name is the first field; ours is a rank

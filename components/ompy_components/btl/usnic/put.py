@@ -11,9 +11,9 @@ Source: seed usnic (usnic_put, RDMA emulation); the answer is ours.
 
 from __future__ import annotations
 
-from struct import Struct
 from typing import TYPE_CHECKING, Final
 
+from ompy.data.header_layout import HeaderLayout
 from ompy.frameworks.btl import BAD_PARAM, BTL_OWNERSHIP, REMOTE_WRITE
 from ompy.frameworks.registration import RegistrationTable
 
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from ompy_components.btl.usnic.endpoint import UsnicEndpoint
     from ompy_components.btl.usnic.module import UsnicModule
 
-_ANSWER: Final = Struct("<Ii")  # id of the fragment, status
+DONE_LAYOUT: Final = HeaderLayout("usnic.done", "fragment u32, status i32")
+_ANSWER: Final = DONE_LAYOUT.struct
 PLACE_MAX: Final = 1 << 32  # reference usnic.md 4: frag_offset has 32 bits
 
 

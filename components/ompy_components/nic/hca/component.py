@@ -22,6 +22,7 @@ class HcaComponent(NicComponent):
     name: ClassVar[str] = "hca"
     kinds: ClassVar[tuple[type[Nic], ...]] = (VerbsNic,)
     version: ClassVar[str] = "0.1.0"
+    wire_formats: ClassVar[str] = "ompy_components.nic.hca.wire:WIRE"
     api: ClassVar[tuple[int, int]] = API
     parameters: ClassVar[tuple[Parameter, ...]] = (
         Parameter(

@@ -29,13 +29,25 @@ from enum import Enum
 from struct import Struct
 from typing import Final, NamedTuple
 
+from ompy.data.header_layout import HeaderLayout
 from ompy.net.datagram_seal import SEAL_SIZE
 
-BASE: Final = Struct("<BBBxHHIII")
-RETH: Final = Struct("<QIII")
-ATOMIC_ETH: Final = Struct("<QIQQ")
-AETH: Final = Struct("<I")
-ATOMIC_ACK: Final = Struct("<IQ")
+BASE_LAYOUT: Final = HeaderLayout(
+    "hca.base",
+    "opcode u8, flags u8, round u8, pad 1, to_lid u16, from_lid u16, to u32, source u32, "
+    "sequence u32",
+)
+RETH_LAYOUT: Final = HeaderLayout("hca.reth", "address u64, rkey u32, length u32, segment u32")
+ATOMIC_ETH_LAYOUT: Final = HeaderLayout(
+    "hca.atomic_eth", "address u64, rkey u32, swap u64, compare u64"
+)
+AETH_LAYOUT: Final = HeaderLayout("hca.aeth", "answer u32")
+ATOMIC_ACK_LAYOUT: Final = HeaderLayout("hca.atomic_ack", "answer u32, original u64")
+BASE: Final = BASE_LAYOUT.struct
+RETH: Final = RETH_LAYOUT.struct
+ATOMIC_ETH: Final = ATOMIC_ETH_LAYOUT.struct
+AETH: Final = AETH_LAYOUT.struct
+ATOMIC_ACK: Final = ATOMIC_ACK_LAYOUT.struct
 WORD: Final = Struct("=Q")  # what atomics work on, as it lies in memory
 BEGIN: Final = SEAL_SIZE + BASE.size  # where what depends on the opcode begins
 OVERHEAD: Final = BEGIN + RETH.size  # bytes of a packet beside its payload, at most

@@ -46,6 +46,7 @@ class Port:
             LinkError: there is no socket to be had.
         """
         self._socket: Datagram = network.datagram(host, link=stations.link)
+        self._socket.carries("nic.hca")
         self._stations = stations
         self._closed = False
         self.address = self._socket.address

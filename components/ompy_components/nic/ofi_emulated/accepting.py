@@ -116,6 +116,7 @@ class PeerListener:
         stream = self._listener.accept()
         if stream is None:
             return
+        stream.carries("nic.ofi_emulated")
         context = self._context
         nonce = context.network.entropy(NONCE_SIZE)
         key, job = context.job_key, context.job_id

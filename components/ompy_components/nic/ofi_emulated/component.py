@@ -22,6 +22,7 @@ class EmulatedFabricComponent(NicComponent):
     name: ClassVar[str] = "ofi_emulated"
     kinds: ClassVar[tuple[type[Nic], ...]] = (FabricNic,)
     version: ClassVar[str] = "0.1.0"
+    wire_formats: ClassVar[str] = "ompy_components.nic.ofi_emulated.wire:WIRE"
     api: ClassVar[tuple[int, int]] = API
     parameters: ClassVar[tuple[Parameter, ...]] = (
         Parameter(

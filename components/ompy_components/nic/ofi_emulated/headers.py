@@ -12,13 +12,19 @@ compare by the operand and the comparand; words lie as they do in memory. The st
 
 from __future__ import annotations
 
-from struct import Struct
 from typing import Final, NamedTuple
 
+from ompy.data.header_layout import HeaderLayout
 from ompy.frameworks.nic.fabric import Datatype, Op
 
-REQUEST: Final = Struct("<BBBBIH6xQQQQ")
-ANSWER: Final = Struct("<H6xQQ")
+REQUEST_LAYOUT: Final = HeaderLayout(
+    "fabric.request",
+    "kind u8, flags u8, datatype u8, op u8, endpoint u32, context u16, pad 6, number u64, "
+    "address u64, key u64, size u64",
+)
+ANSWER_LAYOUT: Final = HeaderLayout("fabric.answer", "status u16, pad 6, number u64, size u64")
+REQUEST: Final = REQUEST_LAYOUT.struct
+ANSWER: Final = ANSWER_LAYOUT.struct
 assert REQUEST.size == 48
 assert ANSWER.size == 24
 

@@ -301,6 +301,7 @@ class Link:
             self._failed(problem)
             return
         self.heard = self._engine.now()
+        self._stream.carries("nic.ofi_emulated")
         self._stream.belongs_to(self.rank)
         self.epoch = self._epochs.number_of(self.rank)
         self._left = False

@@ -155,6 +155,7 @@ class VirtualFunction(Domain):
             socket = nic.network.datagram(nic.identity.address, port, link=nic.times.link)
         except LinkError as problem:
             raise NicError(f"{name}: {problem}") from problem
+        socket.carries("nic.vic")
         pair = VicQueuePair(self, queue, socket, send_depth, receive_depth, max_message)
         queue.pairs.append(pair)
         self.pairs.append(pair)

@@ -27,6 +27,7 @@ class BfoComponent(PmlComponent):
 
     name: ClassVar[str] = "bfo"
     version: ClassVar[str] = "0.1.0"
+    wire_formats: ClassVar[str] = "ompy_components.pml.bfo.wire:WIRE"
     api: ClassVar[tuple[int, int]] = API
     rank_modules: ClassVar[tuple[str, ...]] = ("ompy_components.pml.bfo.module",)
     pvars: ClassVar[tuple[PerformanceVariable, ...]] = OB1.pvars

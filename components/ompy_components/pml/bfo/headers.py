@@ -13,6 +13,7 @@ from typing import Final
 from ompy import raw
 from ompy.compiled import U64, ccall, cclass, cfunc
 from ompy.data.errors import ERR_INTERN, MPIError
+from ompy.data.header_layout import HeaderLayout
 from ompy.frameworks.btl import TAG_PML
 
 from ompy_components.pml.ob1.headers import (
@@ -48,17 +49,25 @@ _RESTART: Final = FLAG_RESTART << 8  # in the header's first word
 FLAG_RESENT: Final = 0x01  # of a FIN: an earlier one may have arrived
 FLAG_LOST: Final = 0x02  # of a FIN: the put was lost with its rail, and nothing comes in its place
 
-# of a restarted RNDV or RGET: receive request u64, restart sequence u32
-EXTRA: Final = Struct("<QI4x")
+# of a restarted RNDV or RGET
+EXTRA_LAYOUT: Final = HeaderLayout("bfo.restart", "receive_id u64, restart u32, pad 4")
+EXTRA: Final = EXTRA_LAYOUT.struct
 assert EXTRA.size == 16
-# type u8 @0, flags u8 @1, context u16 @2, source i32 @4, sequence u32 @8, restart sequence u32 @12,
-# size i64 @16 (or a negative error), RDMA fragment u64 @24, offset of the piece u64 @32
-FIN_HEADER: Final = Struct("<BBHiIIqQQ")
+# `size` may be a negative error, `offset` is that of the piece
+FIN_LAYOUT: Final = HeaderLayout(
+    "bfo.fin",
+    "type u8, flags u8, context u16, source i32, sequence u32, restart u32, size i64, "
+    "fragment_id u64, offset u64",
+)
+FIN_HEADER: Final = FIN_LAYOUT.struct
 _FIN_SIZE: Final = FIN_HEADER.size
 assert _FIN_SIZE == 40
-# type u8 @0, flags u8 @1, context u16 @2, source i32 @4, sequence u32 @8, restart sequence u32 @12,
-# send request u64 @16, receive request u64 @24
-DANCE_HEADER: Final = Struct("<BBHiIIQQ")
+DANCE_LAYOUT: Final = HeaderLayout(
+    "bfo.dance",
+    "type u8, flags u8, context u16, source i32, sequence u32, restart u32, send_id u64, "
+    "receive_id u64",
+)
+DANCE_HEADER: Final = DANCE_LAYOUT.struct
 assert DANCE_HEADER.size == 32
 
 BY_ID: Final = -1  # a source that leaves the message to be told by the requests' ids alone

@@ -12,10 +12,10 @@ long before that: `STALE` calls later.
 from __future__ import annotations
 
 from contextlib import suppress
-from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ompy.data.errors import ERR_PROC_FAILED, MPIError
+from ompy.data.header_layout import HeaderLayout
 from ompy.frameworks.call_order import TAG_NUMBER
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.context import RankContext
@@ -29,9 +29,12 @@ if TYPE_CHECKING:
     from ompy_components.pml.ob1.module import Ob1
 
 ABANDON: Final = 1  # in the second byte of a LEAVE
-# type u8 @0, ABANDON u8 @1, error code of what failed u16 @2, rank in the world i32 @4, context u64
-# @8, number of the last message sent to this peer u64 @16, internal tag i64 @24
-ABANDON_HEADER: Final = Struct("<BBHiQQq")
+# error code of what failed, rank in the world, number of the last message sent to this peer, and
+# internal tag
+ABANDON_LAYOUT: Final = HeaderLayout(
+    "ob1.abandon", "type u8, what u8, code u16, rank i32, context u64, sent u64, tag i64"
+)
+ABANDON_HEADER: Final = ABANDON_LAYOUT.struct
 assert ABANDON_HEADER.size == 32
 STALE: Final = TAG_NUMBER // 2  # calls; arbitrary: others are not behind by so many
 _UNANSWERED: Final = (SendState.AWAIT_ACK, SendState.AWAIT_GET)

@@ -18,6 +18,7 @@ class Ob1Component(PmlComponent):
 
     name: ClassVar[str] = "ob1"
     version: ClassVar[str] = "0.1.0"
+    wire_formats: ClassVar[str] = "ompy_components.pml.ob1.wire:WIRE"
     api: ClassVar[tuple[int, int]] = API
     rank_modules: ClassVar[tuple[str, ...]] = ("ompy_components.pml.ob1.module",)
     pvars: ClassVar[tuple[PerformanceVariable, ...]] = (

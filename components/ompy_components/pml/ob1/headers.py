@@ -15,6 +15,7 @@ from typing import Final
 from ompy import raw
 from ompy.compiled import U64, ccall
 from ompy.data.errors import ERR_INTERN, MPIError
+from ompy.data.header_layout import HeaderLayout
 from ompy.frameworks.btl import TAG_PML, Descriptor
 
 # header types; each is also the BTL tag its fragments travel under
@@ -52,36 +53,56 @@ FLAG_NORDMA: Final = 0x10
 FLAG_SIGNAL: Final = 0x20
 FLAG_WAITS: Final = 0x40  # of a RGET: the sender waits for it, on a core of its own
 
-# type u8 @0, flags u8 @1, context u16 @2, source i32 @4, tag i32 @8, sequence u32 @12
-MATCH_HEADER: Final = Struct("<BBHiiI")
+MATCH_LAYOUT: Final = HeaderLayout(
+    "ob1.match", "type u8, flags u8, context u16, source i32, tag i32, sequence u32"
+)
+MATCH_HEADER: Final = MATCH_LAYOUT.struct
 assert MATCH_HEADER.size == 16
-# MATCH @0, message length u64 @16, send request u64 @24
-RNDV_HEADER: Final = Struct("<BBHiiIQQ")
+RNDV_LAYOUT: Final = HeaderLayout(
+    "ob1.rndv",
+    "type u8, flags u8, context u16, source i32, tag i32, sequence u32, length u64, send_id u64",
+)
+RNDV_HEADER: Final = RNDV_LAYOUT.struct
 assert RNDV_HEADER.size == 32
-# RNDV @0, RDMA fragment u64 @32, address of the message in the registered memory i64 @40; the
+# `address` is that of the message in the registered memory; the
 # registration handle of the rail it goes over follows, then those of other rails, see `RECORD`.
 # A negative address says that the memory begins so many bytes behind the message's beginning:
 # these bytes are the last ones of the fragment
-RGET_HEADER: Final = Struct("<BBHiiIQQQq")
+RGET_LAYOUT: Final = HeaderLayout(
+    "ob1.rget",
+    "type u8, flags u8, context u16, source i32, tag i32, sequence u32, length u64, send_id u64, "
+    "fragment_id u64, address i64",
+)
+RGET_HEADER: Final = RGET_LAYOUT.struct
 assert RGET_HEADER.size == 48
-# type u8 @0, flags u8 @1, offset u64 @8, send request u64 @16, receive request u64 @24
-FRAG_HEADER: Final = Struct("<BB6xQQQ")
+FRAG_LAYOUT: Final = HeaderLayout(
+    "ob1.frag", "type u8, flags u8, pad 6, offset u64, send_id u64, receive_id u64"
+)
+FRAG_HEADER: Final = FRAG_LAYOUT.struct
 assert FRAG_HEADER.size == 32
-# type u8 @0, flags u8 @1, send request u64 @8, receive request u64 @16,
-# send offset u64 @24, send size u64 @32 (0: all that is left)
-ACK_HEADER: Final = Struct("<BB6xQQQQ")
+# `offset` and `size` say what is to be sent; a size of 0: all that is left
+ACK_LAYOUT: Final = HeaderLayout(
+    "ob1.ack", "type u8, flags u8, pad 6, send_id u64, receive_id u64, offset u64, size u64"
+)
+ACK_HEADER: Final = ACK_LAYOUT.struct
 assert ACK_HEADER.size == 40
-# type u8 @0, flags u8 @1, send request u64 @8, RDMA fragment u64 @16, receive request u64 @24,
-# offset in the message u64 @32, address in the registered memory u64 @40, size u64 @48; the
-# registration handle follows
-PUT_HEADER: Final = Struct("<BB6xQQQQQQ")
+# `offset` is in the message, `address` in the registered memory; the registration handle follows
+PUT_LAYOUT: Final = HeaderLayout(
+    "ob1.put",
+    "type u8, flags u8, pad 6, send_id u64, fragment_id u64, receive_id u64, offset u64, "
+    "address u64, size u64",
+)
+PUT_HEADER: Final = PUT_LAYOUT.struct
 assert PUT_HEADER.size == 56
-# type u8 @0, flags u8 @1, size i64 @8 (bytes moved, or a negative error), RDMA fragment u64 @16
-FIN_HEADER: Final = Struct("<BB6xqQ")
+# `size` are bytes moved, or a negative error
+FIN_LAYOUT: Final = HeaderLayout("ob1.fin", "type u8, flags u8, pad 6, size i64, fragment_id u64")
+FIN_HEADER: Final = FIN_LAYOUT.struct
 assert FIN_HEADER.size == 24
-# type u8 @0, flags u8 @1, own window u32 @4, messages taken u64 @8, bytes given back u64 @16;
-# of these two all that ever were
-CREDIT_HEADER: Final = Struct("<BB2xIQQ")
+# messages taken and bytes given back are all that ever were
+CREDIT_LAYOUT: Final = HeaderLayout(
+    "ob1.credit", "type u8, flags u8, pad 2, window u32, taken u64, given_back u64"
+)
+CREDIT_HEADER: Final = CREDIT_LAYOUT.struct
 assert CREDIT_HEADER.size == 24
 
 # the largest header, PUT's: what an eager limit must leave room for

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ompy.data.errors import ERR_INTERN, MPIError
+from ompy.data.header_layout import HeaderLayout
 from ompy.frameworks.bml import BmlEndpoint
 from ompy.frameworks.btl import BtlModule, Endpoint, ReceiveCallback
 from ompy.frameworks.communicator import Communicator
@@ -26,13 +26,15 @@ from ompy_components.pml.ob1.matching import Matching
 if TYPE_CHECKING:
     from ompy_components.pml.ob1.module import Ob1
 
-# type u8 @0, 0 u8 @1 (`abandoning.py` has another), rank in the world i32 @4, records of all of a
-# rank's LEAVEs to this peer u64 @8; the records follow, as many as fit an eager fragment
-LEAVE_HEADER: Final = Struct("<BB2xiQ")
+# `what` is 0 (`abandoning.py` has another), `records` are of all of a rank's LEAVEs to this peer;
+# they follow, as many as fit an eager fragment
+LEAVE_LAYOUT: Final = HeaderLayout("ob1.leave", "type u8, what u8, pad 2, rank i32, records u64")
+LEAVE_HEADER: Final = LEAVE_LAYOUT.struct
 assert LEAVE_HEADER.size == 16
-# context u64, number of the last message sent u64, of the last one taken in its order u64; or
-# UNRECEIVED, the peer's send request u64, 0
-LEAVE_RECORD: Final = Struct("<QQQ")
+# number of the last message sent, of the last one taken in its order; or UNRECEIVED, the peer's
+# send request, 0
+LEAVE_RECORD_LAYOUT: Final = HeaderLayout("ob1.record", "context u64, sent u64, taken u64")
+LEAVE_RECORD: Final = LEAVE_RECORD_LAYOUT.struct
 assert LEAVE_RECORD.size == 24
 UNRECEIVED: Final = 1 << 32  # arbitrary: beyond every context id
 

@@ -193,7 +193,7 @@ class Ob1(Pml):
         self._bml = bml
         self._engine = context.engine
         self._lock = context.engine.lock
-        self.pending = PendingQueue(context.engine)
+        self.pending = PendingQueue(context.engine, context.trace)
         self.gave_up = False
         self.trace = context.trace
         self.steps = StepTrace(context)

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable
 
 from ompy.engine.base import Engine, Poller
+from ompy.trace.sink import Trace
 
 Attempt = Callable[[], bool]  # true when it went out
 
@@ -67,10 +68,11 @@ class PendingQueue(Poller):
     Where many wait for room on the same rail or peer, one that fails speaks for those behind it.
     """
 
-    __slots__ = ("_engine", "_fragments", "_packets", "_polled", "_rdma", "_starts")
+    __slots__ = ("_engine", "_fragments", "_packets", "_polled", "_rdma", "_starts", "_trace")
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, trace: Trace) -> None:
         self._engine = engine
+        self._trace = trace
         self._packets = Lines()
         self._starts = Lines()
         self._fragments = Lines()
@@ -101,6 +103,8 @@ class PendingQueue(Poller):
         succeeded = 0
         for lines in (self._packets, self._starts, self._fragments, self._rdma):
             succeeded += lines.advance()
+        if succeeded and self._trace.active:
+            self._trace.record("pml.ob1", "PENDING", count=len(self))
         if not len(self):
             self._engine.remove_poller(self)
             self._polled = False
@@ -108,6 +112,8 @@ class PendingQueue(Poller):
 
     def _add(self, lines: Lines, attempt: Attempt, room_on: object) -> None:
         lines.add(attempt, room_on)
+        if self._trace.active:
+            self._trace.record("pml.ob1", "PENDING", count=len(self))
         if not self._polled:
             self._polled = True
             self._engine.add_poller(self)

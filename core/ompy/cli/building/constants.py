@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ompy.cli.building.sources import ALWAYS, Tree
+from ompy.data.header_layout import HeaderLayout
 
 OPERATIONS: Final[dict[type, Callable[[int, int], int]]] = {
     ast.Add: operator.add,
@@ -83,7 +84,7 @@ class Constants:
         return found
 
     def _size(self, module: str, name: str) -> int | None:
-        """That of a `struct.Struct`, whose format is written out."""
+        """That of a `struct.Struct` or a `HeaderLayout` that is written out, or of its `struct`."""
         source = self._tree.source(module)
         if source is None:
             return None
@@ -96,4 +97,11 @@ class Constants:
                 args=[ast.Constant(value=str(layout))],
             ):
                 return struct.calcsize(layout)
+            case ast.Call(
+                func=ast.Name(id="HeaderLayout"),
+                args=[ast.Constant(), ast.Constant(value=str(fields))],
+            ):
+                return HeaderLayout(name, fields).size
+            case ast.Attribute(value=ast.Name(id=layout), attr="struct"):
+                return self._size(module, layout)
         return None

@@ -37,6 +37,7 @@ from ompy.runtime.simulation.remote import (
     RemoteWireUp,
 )
 from ompy.runtime.simulation.twins import die_with_parent
+from ompy.runtime.tracing import capture_wire
 from ompy.trace.sink import Trace
 
 if TYPE_CHECKING:
@@ -146,6 +147,7 @@ class _Rank:
             job_key=part.key,
             hosts=len(part.job.hosts),
         )
+        capture_wire(context, registry)
         context.direct = self._line
         context.expects_others = bool(own.parents)
         departures = context.departures

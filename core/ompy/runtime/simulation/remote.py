@@ -319,7 +319,11 @@ class RemoteSource(Source):
 class RemoteStream(RemoteSource, Stream):
     """One end of a simulated connection."""
 
-    __slots__ = ()
+    __slots__ = ("address",)
+
+    def __init__(self, world: Conducted, number: int, address: Address) -> None:
+        super().__init__(world, number)
+        self.address = address
 
     def send(self, pieces: Sequence[memoryview]) -> int:
         """Hand bytes to the scheduler, no more than a stream ever takes at once."""
@@ -360,7 +364,8 @@ class RemoteListener(RemoteSource, Listener):
         if found is None:
             return None
         number, host, port = found
-        return self._network.wrap_stream(RemoteStream(self._world, number), Address(host, port))
+        stream = RemoteStream(self._world, number, self.address)
+        return self._network.wrap_stream(stream, Address(host, port))
 
 
 class RemoteDatagram(RemoteSource, Datagram):
@@ -527,8 +532,8 @@ class RemoteNetwork(Network):
 
     def connect(self, address: Address, source: str = "", *, link: Link | None = None) -> Stream:
         """Begin a connection."""
-        number = self.world.call("connect", tuple(address), source, _plain(link))
-        return self._wrap_stream(RemoteStream(self.world, number), address)
+        number, *own = self.world.call("connect", tuple(address), source, _plain(link))
+        return self._wrap_stream(RemoteStream(self.world, number, Address(*own)), address)
 
     def wrap_stream(self, stream: Stream, peer: Address) -> Stream:
         """For listeners: what they accept passes the middleware, too."""

@@ -500,11 +500,13 @@ class RankStub:
         assert isinstance(stream, VirtualStream)
         return self._keep(stream), *self._network.peers[stream]
 
-    def do_connect(self, address: tuple[str, int], source: str, link: _Link) -> int:
-        """Number of a connection that is being made."""
+    def do_connect(
+        self, address: tuple[str, int], source: str, link: _Link
+    ) -> tuple[int, str, int]:
+        """Number of a connection that is being made, and where its own end is."""
         stream = self._network.connect(Address(*address), source, link=_named(link))
         assert isinstance(stream, VirtualStream)
-        return self._keep(stream)
+        return self._keep(stream), *stream.address
 
     def do_datagram(self, host: str, port: int, link: _Link) -> tuple[int, int]:
         """Number and port of a datagram socket."""
