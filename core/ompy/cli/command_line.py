@@ -56,6 +56,18 @@ JOB_WIDE: Final = {
     "detect_deadlocks",
     "check",
     "check_report",
+    "bind_to",
+    "rank_by",
+    "report_bindings",
+    "cpus_per_rank",
+    "cpu_set",
+    "use_hwthread_cpus",
+    "output_filename",
+    "merge_stderr",
+    "prefix",
+    "debug",
+    "debugger",
+    "get_stack_traces",
 }  # options that stand before the first program
 
 DISPLAY_COMM: Final = "bml_base_display_comm"  # the parameter behind --display-comm
@@ -72,6 +84,8 @@ _BEHIND: Final = {
     "watch_rails": SAMPLE_RAILS,
     "record_rails": SAMPLE_RAILS,
 }
+
+REMOTE_PYTHONS: Final = ("plm_ssh_python", "plm_slurm_python")  # behind --prefix
 
 RANKS_MAX: Final = 1_000_000  # of a job; arbitrary: more than any machine runs
 _DIGITS_MAX: Final = 18  # of a number that is looked at; C: int64_t has all of these
@@ -149,7 +163,11 @@ def _positive(text: str) -> int:
 _DEFAULTS: Final[dict[str, Any]] = {
     **dict.fromkeys(("count", "map_by", "npernode", "wdir", "timeout", "trace", "program")),
     **dict.fromkeys(("report_rails", "record_rails", "log_format", "pvars", "autopsy")),
-    **dict.fromkeys(("check", "check_report")),
+    **dict.fromkeys(("check", "check_report", "bind_to", "rank_by", "cpus_per_rank", "cpu_set")),
+    **dict.fromkeys(("output_filename", "prefix", "debug", "debugger")),
+    **dict.fromkeys(
+        ("report_bindings", "use_hwthread_cpus", "merge_stderr", "get_stack_traces"), False
+    ),
     **dict.fromkeys(("hosts", "hostfiles", "mca", "tune", "am", "exports", "fault", "kills"), ()),
     **dict.fromkeys(
         ("strict_plugins", "tag_output", "timestamp_output", "fault_strict", "display_map"), False
@@ -172,6 +190,8 @@ _WITH_WORD: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
     "--stdin": ("stdin", str),
     "--check-report": ("check_report", str),
     "--wdir": ("wdir", str),
+    "--bind-to": ("bind_to", str),
+    "--map-by": ("map_by", str),
 }
 # options that are switches, by spelling: name and value
 _SWITCHES: Final = {
@@ -183,6 +203,7 @@ _SWITCHES: Final = {
     "--check": ("check", "all"),
     **dict.fromkeys(("--check=buffering", "--check-buffering"), ("check", "buffering")),
     "--tag-output": ("tag_output", True),
+    "--report-bindings": ("report_bindings", True),
     "--allow-run-as-root": ("allow_run_as_root", True),
     "-q": ("quiet", True),
     "--quiet": ("quiet", True),
@@ -254,9 +275,18 @@ def parameters_set(groups: Sequence[Group]) -> list[tuple[str, str]]:
         pairs.append((CHECK_BUFFERING, "1"))
     if options["pvars"]:
         pairs.append((PVARS, options["pvars"]))
+    if options["prefix"]:
+        python = os.path.join(_whole_path(options["prefix"]), "bin", "python")
+        pairs += [(parameter, python) for parameter in REMOTE_PYTHONS]
     if options["trace"]:
         pairs.append((TRACE_DIRECTORY, os.path.abspath(options["trace"])))
     return pairs
+
+
+def _whole_path(prefix: str) -> str:
+    if not os.path.isabs(prefix):
+        raise CommandError(f"--prefix {shown(prefix)}: the path of a folder begins with /")
+    return prefix
 
 
 def split_programs(arguments: Sequence[str]) -> list[list[str]]:

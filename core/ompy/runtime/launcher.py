@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ompy.frameworks.job import Job
 from ompy.frameworks.plm import AgentLink, CommandPlm, PlmComponent, Target
@@ -20,8 +20,37 @@ if TYPE_CHECKING:
     from ompy.runtime.agent_proof import AgentProof
     from ompy.runtime.agent_start import ReadyAgent
     from ompy.runtime.kills import Kill
+    from ompy.runtime.place.mapper import Rule
 
 PATIENCE: Final = 5.0  # s; arbitrary: killed processes go at once unless the kernel holds them
+
+
+class OutputFiles(NamedTuple):
+    """Files for what ranks write.
+
+    Attributes:
+        directory: absolute path of a folder; it is made.
+        copied: it goes to our own streams too.
+        numbered: there is a folder for each job in it.
+    """
+
+    directory: str
+    copied: bool = True
+    numbered: bool = True
+
+
+class Debugged(NamedTuple):
+    """A rank that runs under a debugger.
+
+    Attributes:
+        rank: which.
+        words: what stands before its program (`debugging.py`).
+        terminal: path of the terminal that the rank talks to by itself; empty for pipes.
+    """
+
+    rank: int
+    words: tuple[str, ...]
+    terminal: str = ""
 
 
 class LaunchOptions(NamedTuple):
@@ -56,6 +85,11 @@ class LaunchOptions(NamedTuple):
         sample_interval_ms: how often ranks say so.
         adopted: the process that is rank 0 and was not started, and the descriptor of its
             registration socket.
+        place: how the ranks of each host are bound; None if nothing is asked.
+        merged: standard error of ranks goes where their standard output does.
+        output: files for what ranks write; None for none.
+        debug: the rank that runs under a debugger; None for none.
+        stacks: at a timeout, show where each thread of each rank is.
     """
 
     universe: int
@@ -85,6 +119,11 @@ class LaunchOptions(NamedTuple):
     record_rails: str = ""
     sample_interval_ms: int = 100
     adopted: tuple[int, int] | None = None
+    place: Rule | None = None
+    merged: bool = False
+    output: OutputFiles | None = None
+    debug: Debugged | None = None
+    stacks: bool = False
 
 
 Starts = Sequence[tuple[PlmComponent, Target]]
@@ -121,7 +160,7 @@ def launch(job: Job, starts: Starts, options: LaunchOptions, reporting: Reportin
 
             start = AgentStart(tree, links, options.concurrent, proof=proof)
             ready_agents = start.run(options.start_timeout_ms / 1000)
-            job = _with_cores(job, ready_agents)
+            job = _with_cores(job, ready_agents, options.place.elements if options.place else 1)
         _tell(job, links, options, proof.key if proof is not None else os.urandom(KEY_SIZE))
 
         from ompy.runtime.coordinator import Coordinator  # imported while the ranks start
@@ -180,10 +219,10 @@ def _proof(starts: Starts) -> AgentProof | None:
         ) from None
 
 
-def _with_cores(job: Job, ready_agents: Mapping[int, ReadyAgent]) -> Job:
-    """The job, now that the other hosts have said how many cores they have."""
+def _with_cores(job: Job, ready_agents: Mapping[int, ReadyAgent], each: int) -> Job:
+    """The job, now that the other hosts have said how many cores they have, if ranks take some."""
     oversubscribed = any(
-        placement.local_rank >= ready_agents[placement.node].cores
+        (placement.local_rank + 1) * each > ready_agents[placement.node].cores
         for placement in job.placements
         if placement.node in ready_agents
     )
@@ -200,7 +239,7 @@ def _tell(job: Job, links: Mapping[int, AgentLink], options: LaunchOptions, key:
     """
     body = job.packed()
     for node, link in links.items():
-        header = {
+        header: dict[str, Any] = {
             "node": node,
             "universe": options.universe,
             "interactive": os.isatty(0),
@@ -211,7 +250,12 @@ def _tell(job: Job, links: Mapping[int, AgentLink], options: LaunchOptions, key:
             "agent_misses": options.heartbeat_misses,
             "start_timeout_ms": options.start_timeout_ms,
             "attach_timeout_ms": options.attach_timeout_ms,
+            "merged": options.merged,
         }
+        if options.place is not None:
+            header["place"] = options.place._asdict()
+        if options.debug is not None:
+            header["debug"] = options.debug._asdict()
         registrations: list[int] = []
         if options.adopted is not None:
             header["adopted"], *registrations = options.adopted

@@ -47,6 +47,9 @@ class _Origin(NamedTuple):
     open_files: tuple[int, int]
     blocked: set[int]
     ignored: frozenset[int]
+    threads: frozenset[int]
+    merged: bool
+    terminal: str
 
 
 def spawn(
@@ -58,6 +61,9 @@ def spawn(
     program: Program | None = None,
     ignored: frozenset[int] = frozenset(),
     orders: int = -1,
+    threads: frozenset[int] = frozenset(),
+    merged: bool = False,
+    terminal: str = "",
 ) -> Spawned | ForkedRank:
     """Start a rank. That it cannot be executed is told over its registration socket.
 
@@ -69,6 +75,9 @@ def spawn(
         program: the same, if the fork itself is to run it.
         ignored: signals that were ignored before this process took them over.
         orders: where a spare is told all that (`spares.py`); -1: it is not one.
+        threads: hardware threads that it is bound to; none if it is not.
+        merged: its standard error goes where its standard output does.
+        terminal: path of a terminal that is all its standard streams; empty for the pipes.
 
     Returns:
         In the agent the process. In a fork that is to run the program, that: its caller returns
@@ -94,7 +103,7 @@ def spawn(
             pid = os.fork()
             if pid == 0:
                 standard = (their_stdin, their_stdout, their_stderr)
-                origin = _Origin(agent, open_files, blocked, ignored)
+                origin = _Origin(agent, open_files, blocked, ignored, threads, merged, terminal)
                 if orders >= 0:
                     ends = (registration.fileno(), stdout, stderr, *standard, inherited.fileno())
                     return _spare(orders, origin, inherited, standard, ends)
@@ -173,6 +182,17 @@ def _prepare(
     resource.setrlimit(resource.RLIMIT_NOFILE, origin.open_files)
     for number, end in enumerate(standard):
         os.dup2(end, number)
+    if origin.terminal:
+        opened = os.open(origin.terminal, os.O_RDWR | os.O_NOCTTY)
+        for number in range(len(standard)):
+            os.dup2(opened, number)
+        os.close(opened)
+    elif origin.merged:
+        os.dup2(1, 2)
+    if origin.threads:
+        from ompy.runtime.place.host_place import bind_process  # few jobs ask for it
+
+        bind_process(0, origin.threads)
     if app.directory:
         os.chdir(app.directory)
     os.set_inheritable(inherited.fileno(), True)
