@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from ompy.runtime.rank_spans import ranks_in_words
+
+Frame = tuple[str, int, str]  # file, line, function
+FORK: Final = "ompy/runtime/forked.py"
 
 
 def stack_lines(where: Mapping[int, Mapping[str, Any]]) -> list[str]:
@@ -23,9 +26,19 @@ def stack_lines(where: Mapping[int, Mapping[str, Any]]) -> list[str]:
     return lines
 
 
+def _of_program(frames: Sequence[Frame]) -> Sequence[Frame]:
+    """Without the calls by which a fork of the agent has come to the program."""
+    begins = 0
+    for place, (file, _, function) in enumerate(frames):
+        if file.endswith(FORK) and function == "run":
+            begins = place + 1
+    return frames[begins:]
+
+
 def _of_rank(said: Mapping[str, Any]) -> list[str]:
     lines = []
     for name, frames in said.get("threads", ()):
         lines.append(f"  thread {name}")
-        lines += [f"    {file}:{line} in {function}" for file, line, function in reversed(frames)]
+        for file, line, function in _of_program(list(reversed(frames))):
+            lines.append(f"    {file}:{line} in {function}")
     return lines or ["  it has not said"]
