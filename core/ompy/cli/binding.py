@@ -215,4 +215,4 @@ def _lines_of(rule: Rule, ranks: Sequence[int], name: str, *, known: bool) -> di
         made.place_ranks(ranks)
     except PlaceError as problem:
         raise CommandError(f"host {name}: {problem}") from None
-    return {rank: f"rank {rank} on {name} {made.describe(rank)}" for rank in ranks}
+    return {rank: f"rank {rank} on {name} {made.describe_rank(rank)}" for rank in ranks}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from ompy.cli.command_line import RANKS_MAX, CommandError, counted, shown
+from ompy.cli.hosts import PORT_MAX
 from ompy.frameworks.job import Job
 from ompy.runtime.debugging import (
     DEBUGPY,
@@ -17,8 +18,6 @@ from ompy.runtime.debugging import (
     debugger_words,
 )
 from ompy.runtime.launcher import Debugged
-
-PORT_MAX: Final = 65535  # TCP's largest port
 
 
 def debugged_job(options: Mapping[str, Any], job: Job, host: str) -> tuple[Job, Debugged | None]:

@@ -8,7 +8,7 @@ from typing import Final
 
 PDB: Final = "pdb"
 DEBUGPY: Final = "debugpy"
-PORT: Final = 5678  # debugpy's documentation: what editors look for unless they are told
+PORT: Final = 5678  # arbitrary: what debugpy's documentation has, and editors look for
 LOOPBACK: Final = "127.0.0.1"  # debugpy asks nobody who he is: only this host may connect
 _WITH_WORD: Final = ("-W", "-X", "--check-hash-based-pycs")  # options of Python that take a word
 

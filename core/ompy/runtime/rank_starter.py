@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ompy.frameworks.job import App, Job, Placement
 from ompy.runtime.environment import ranks_variables
-from ompy.runtime.spawn import Spawned, spawn
+from ompy.runtime.spawn import Setting, Spawned, spawn
 from ompy.runtime.warm import Program, WarmStart, program_to_fork
 
 if TYPE_CHECKING:
@@ -105,6 +105,7 @@ class RankStarter:
             environment |= self._place.variables_of(rank)
         app, program = self._command(job.apps[placement.app], rank, environment)
         threads = self._place.threads_of(rank) if self._place is not None else frozenset[int]()
+        terminal: str = self._debug["terminal"] if self.is_debugged(rank) else ""
         while program is not None and spares:
             spare = spares.pop(0)
             try:
@@ -122,9 +123,7 @@ class RankStarter:
             open_files=self.open_files,
             program=program,
             ignored=self.ignored,
-            threads=threads,
-            merged=self.merged,
-            terminal=self._debug.get("terminal", "") if self.is_debugged(rank) else "",
+            setting=Setting(threads, self.merged, terminal),
         )
 
     def _command(

@@ -42,7 +42,7 @@ from ompy.runtime.rank_starter import RankStarter
 from ompy.runtime.ranks import LocalRank
 from ompy.runtime.shortage import shortage, tell_of
 from ompy.runtime.spares import NOBODY, Spare
-from ompy.runtime.spawn import Spawned, spawn
+from ompy.runtime.spawn import Setting, Spawned, spawn
 
 
 class Supervisor(Driver):
@@ -233,7 +233,7 @@ class Supervisor(Driver):
                     open_files=self._starter.open_files,
                     ignored=self._starter.ignored,
                     orders=told,
-                    merged=self._starter.merged,
+                    setting=Setting(merged=self._starter.merged),
                 )
             except OSError:  # then it is started when it is needed
                 os.close(orders)

@@ -19,7 +19,15 @@ SEALS: Final = {
     "mac": "they prove themselves by MUNGE, or by OMPY_SECRET_FILE where that is set",
     "none": "whoever reads what srun carries has the job key",
 }
-STEP: Final = ("--nodes=1", "--ntasks=1", "--overlap", "--unbuffered", "--quiet", "--mpi=none", "--cpu-bind=none")
+STEP: Final = (
+    "--nodes=1",
+    "--ntasks=1",
+    "--overlap",
+    "--cpu-bind=none",
+    "--unbuffered",
+    "--quiet",
+    "--mpi=none",
+)
 
 
 class SlurmPlm(CommandPlm):

@@ -65,7 +65,7 @@ class HostPlace:
         if self._mapper is None:
             return
         try:
-            spots = self._mapper.place(len(ranks))
+            spots = self._mapper.give_spots(len(ranks))
         except PlaceError as problem:
             if self._rule.if_supported:
                 return
@@ -100,9 +100,9 @@ class HostPlace:
 
     def report_of(self, rank: int) -> str:
         """Its place in words, if they are wanted."""
-        return self.describe(rank) if self._rule.report else ""
+        return self.describe_rank(rank) if self._rule.report else ""
 
-    def describe(self, rank: int) -> str:
+    def describe_rank(self, rank: int) -> str:
         """Its place in words."""
         spot = self._spots.get(rank)
         if spot is None:

@@ -105,7 +105,7 @@ class Mapper:
         objects = self._topology.objects(self._rule.map)
         return [[n for n in everything if self._units[n] <= each] for each in objects]
 
-    def place(self, count: int) -> list[Spot]:
+    def give_spots(self, count: int) -> list[Spot]:
         """Spots for so many more ranks, in the order of ranks.
 
         Raises:

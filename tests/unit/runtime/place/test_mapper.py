@@ -16,7 +16,7 @@ DUAL = "pack:2 numa:1 l3:2 core:2 pu:2"  # 16 threads, 8 cores, 4 caches
 
 
 def threads(count: int, text: str = DUAL, **rule) -> list[str]:
-    spots = Mapper(parse_synthetic(text), Rule(**rule)).place(count)
+    spots = Mapper(parse_synthetic(text), Rule(**rule)).give_spots(count)
     return [cpu_list(spot.threads) for spot in spots]
 
 
@@ -84,11 +84,11 @@ def test_overload_takes_the_least_used() -> None:
 
 def test_what_was_given_back_is_given_again() -> None:
     mapper = Mapper(parse_synthetic(DUAL), Rule(bind="core"))
-    spots = mapper.place(8)
+    spots = mapper.give_spots(8)
     with pytest.raises(PlaceError, match="0 of its 8 cores are free"):
-        mapper.place(1)
+        mapper.give_spots(1)
     mapper.release(spots[5])
-    assert mapper.place(1) == [spots[5]]
+    assert mapper.give_spots(1) == [spots[5]]
 
 
 DESCRIPTIONS = st.builds(
@@ -113,7 +113,7 @@ def test_every_rank_gets_what_it_may(text, data, rule, count) -> None:
     units, targets = topology.objects(rule.unit), topology.objects(rule.bind)
     mapper = Mapper(topology, rule)
     try:
-        spots = mapper.place(count)
+        spots = mapper.give_spots(count)
     except PlaceError:
         deals = [topology.objects(rule.map)] if rule.map in LEVELS[2:] else [(allowed,)]
         sizes = [sum(unit <= each for unit in units) for each in deals[0]]
@@ -143,7 +143,7 @@ def test_places_that_come_and_go(text, rule, count, chance) -> None:
     held = []
     for _ in range(6):
         with suppress(PlaceError):
-            held += mapper.place(chance.randint(0, count))
+            held += mapper.give_spots(chance.randint(0, count))
         taken = [unit for spot in held for unit in spot.units]
         assert len(taken) == len(set(taken))
         chance.shuffle(held)
@@ -164,7 +164,7 @@ def test_reports() -> None:
         "is bound to package 1, numa 1, core 4, cpus 8-9: [../../../..][BB/../../..]"
     )
     assert place(2, bind="numa").report_of(1) == "", "nobody wants to know"
-    assert place(1, bind="core", elements=8).describe(0) == (
+    assert place(1, bind="core", elements=8).describe_rank(0) == (
         "is bound to packages 0-1, numa 0-1, cores 0-7, cpus 0-15: [BB/BB/BB/BB][BB/BB/BB/BB]"
     )
     assert place(1, bind=NONE, report=True).report_of(0) == (
