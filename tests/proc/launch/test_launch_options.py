@@ -105,7 +105,7 @@ def test_pdb_has_the_terminal(launch, program):
     while b"('it is 0', True)" not in seen:
         seen += os.read(ours, 4096)
     running.process.stdout = None
-    running.process.wait(60)
+    assert running.process.wait(60) == 0
     os.close(ours)
 
 

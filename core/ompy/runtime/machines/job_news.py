@@ -57,7 +57,9 @@ class JobNews:
             return []
         rank, text = header["rank"], header["bound"]
         host = job.hosts[job.placements[rank].node]
-        return said("rank bound", [f"rank {rank} on {host} {text}"], rank=rank, bound=text)
+        return said(
+            "rank bound", [f"rank {rank} on {host} {text}"], rank=rank, where=host, bound=text
+        )
 
     def path(self, event: Event) -> bool:
         """A rank has lost a path. True for the first: the table is due soon."""
