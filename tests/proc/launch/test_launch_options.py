@@ -6,6 +6,9 @@ import sys
 
 import pytest
 
+from tests.support.effort import THOROUGH
+
+nightly = pytest.mark.skipif(not THOROUGH, reason="tools/nightly.py does it")
 pytestmark = pytest.mark.proc
 BOTH = "import os; r = os.environ['OMPY_RANK']; os.write(1, b'out ' + r.encode() + b'\\n'); "
 BOTH += "os.write(2, b'err ' + r.encode() + b'\\n')"
@@ -21,13 +24,14 @@ def files_in(folder):
 
 def test_files_of_output(launch, tmp_path):
     there = tmp_path / "made" / "out"
-    result = launch.python(11, BOTH, "--output-filename", there, "--tag-output")
+    result = launch.python(2, BOTH, "--output-filename", there, "--tag-output")
     assert result.code == 0, result
-    assert "[1,10]<stdout>:out 10" in result.out
-    found = files_in(there)
-    assert len(found) == 22
-    assert found["1/rank.03/stdout"] == "out 3\n"
-    assert found["1/rank.10/stderr"] == "err 10\n"
+    assert "[1,1]<stdout>:out 1" in result.out
+    assert files_in(there) == {
+        f"1/rank.{rank}/{name}": f"{text} {rank}\n"
+        for rank in range(2)
+        for name, text in (("stdout", "out"), ("stderr", "err"))
+    }
 
 
 def test_files_in_place_of_the_terminal(launch, tmp_path):
@@ -40,6 +44,7 @@ def test_files_in_place_of_the_terminal(launch, tmp_path):
     assert files_in(folder) == {"rank.0/stderr": "", "rank.0/stdout": "out 0\nerr 0\n"}
 
 
+@nightly
 def test_files_that_cannot_be_made(launch, tmp_path):
     (tmp_path / "file").write_text("")
     result = launch("-n", 1, "--output-filename", "file", "touch", "there")
@@ -50,12 +55,14 @@ def test_files_that_cannot_be_made(launch, tmp_path):
     assert (result.code, "write DIR, DIR:nocopy or" in result.err) == (2, True), result
 
 
+@nightly
 def test_merged_streams_are_in_order(launch):
     code = "import os\nfor n in range(50): os.write(1 + n % 2, b'%d\\n' % n)"
     result = launch.python(1, code, "--merge-stderr")
     assert (result.out.split(), result.err) == ([str(n) for n in range(50)], ""), result
 
 
+@nightly
 def test_stacks_at_a_timeout(launch, tmp_path):
     program = tmp_path / "program.py"
     program.write_text(
@@ -65,7 +72,7 @@ def test_stacks_at_a_timeout(launch, tmp_path):
         "def innermost(): time.sleep(600)\n"
         "innermost()\n"
     )
-    line = ("-n", 2, "--timeout", 3, "--get-stack-traces", sys.executable, program)
+    line = ("-n", 2, "--timeout", 6, "--get-stack-traces", sys.executable, program)
     result = launch(*line)
     assert result.code == 110, result
     assert "ompy-run: stacks of ranks 0, 1, the innermost call last:" in result.err
@@ -109,6 +116,7 @@ def test_pdb_has_the_terminal(launch, program):
     os.close(ours)
 
 
+@nightly
 def test_debugpy_waits_for_an_editor(launch, program, tmp_path):
     line = ("-n", 2, "--debug", "1:7777", sys.executable, program)
     (tmp_path / "debugpy").mkdir()

@@ -5,6 +5,9 @@ import sys
 
 import pytest
 
+from tests.support.effort import THOROUGH
+
+nightly = pytest.mark.skipif(not THOROUGH, reason="tools/nightly.py does it")
 pytestmark = [
     pytest.mark.proc,
     pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="ranks on cores of their own"),
@@ -24,7 +27,9 @@ seen = []
 thread = threading.Thread(target=lambda: seen.append(os.sched_getaffinity(0)))
 thread.start(); thread.join()
 assert seen == [os.sched_getaffinity(0)], "threads inherit"
-print(MPI.COMM_WORLD.rank, *os.sched_getaffinity(0), os.environ.get("OMPY_PLACE"), flush=True)
+from ompy.mpi.life import current
+own = current().process.context.engine.has_core
+print(MPI.COMM_WORLD.rank, *os.sched_getaffinity(0), os.environ.get("OMPY_PLACE"), own, flush=True)
 """
 SPAWNS = f"""
 import sys
@@ -45,11 +50,11 @@ def two_cores():
     os.sched_setaffinity(0, before)
 
 
-@pytest.mark.parametrize("spares", [0, 1])
+@pytest.mark.parametrize("spares", [pytest.param(0, marks=nightly), 1])
 def test_forks_threads_spawned_ranks_and_spares(launch, two_cores, spares):
     result = launch.python(1, SPAWNS, "--bind-to", "core", "--report-bindings", "--spares", spares)
     assert result.code == 0, result
-    assert result.out.splitlines() == [f"0 {FIRST} 0/1", f"0 {SECOND} 0/1"], result
+    assert result.out.splitlines() == [f"0 {FIRST} 0/1 True", f"0 {SECOND} 0/1 True"], result
     told = [line for line in result.err.splitlines() if " is bound to " in line]
     assert [line.split(" on ")[0] for line in told] == ["ompy-run: rank 0", "ompy-run: rank 1"]
     assert f"cpu {SECOND}: [./B]" in told[1].replace("][", "/"), result
@@ -63,7 +68,7 @@ def test_programs_that_are_executed(launch, two_cores):
 
 def test_nothing_is_bound_unless_it_is_asked_for(launch, two_cores):
     result = launch.python(2, SAYS, "--report-bindings", "--map-by", "core")
-    assert sorted(result.out.splitlines()) == [f"{n} {FIRST} {SECOND} None" for n in range(2)]
+    assert sorted(result.out.splitlines()) == [f"{n} {FIRST} {SECOND} None True" for n in range(2)]
     assert result.err.count(f"is not bound; it may run on cpus {FIRST}") == 2, result
 
 
@@ -73,9 +78,16 @@ def test_too_many_ranks_run_nowhere(launch, two_cores, tmp_path):
     assert (result.code, result.out) == (2, ""), result
     assert "3 rank(s) were to be bound on this host, and it has 2 cores" in result.err
     assert not (tmp_path / "there").exists()
-    assert launch(*line, "--map-by", "slot:OVERSUBSCRIBE", "true").code == 0
+    result = launch(*line, "--map-by", "slot:OVERSUBSCRIBE", sys.executable, "-c", SAYS)
+    alone = [f"1 {SECOND} 0/1 True"]
+    assert sorted(result.out.splitlines()) == [
+        f"0 {FIRST} 0/2 False",
+        *alone,
+        f"2 {FIRST} 1/2 False",
+    ]
 
 
+@nightly
 def test_a_spawn_that_has_no_core_is_an_error(launch, two_cores):
     code = (
         "import sys\nfrom mpi4py import MPI\n"
@@ -93,7 +105,7 @@ def test_each_host_has_its_own_processors(launch, two_cores, tmp_path):
     shell.chmod(0o755)
     line = ("--mca", "plm_rsh_agent", shell, "--bind-to", "core", "--report-bindings")
     result = launch(*line, "--host", "other", sys.executable, "-c", SAYS)
-    assert (result.code, result.out) == (0, f"0 {SECOND} 0/1\n"), result
+    assert (result.code, result.out) == (0, f"0 {SECOND} 0/1 True\n"), result
     assert "rank 0 on other is bound to" in result.err
     result = launch(*line, "--host", "other:2", "true")
     assert result.code == 2, result

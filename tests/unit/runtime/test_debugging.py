@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
+from ompy.runtime.control import Kind
 from ompy.runtime.debugging import NotDebuggable, debugged_words, debugger_words
+from ompy.runtime.machines.events import Event, Seen
+from ompy.runtime.machines.inquest import INTERRUPTED, TIMEOUT, Inquests
 from ompy.runtime.stacks import stack_lines
 
 
@@ -47,3 +52,21 @@ def test_equal_stacks_are_told_of_once() -> None:
         "stacks of rank 1, the innermost call last:",
         "  it has not said",
     ]
+
+
+@pytest.mark.parametrize(
+    ("why", "wanted", "shown"),
+    [(TIMEOUT, True, 1), (TIMEOUT, False, 0), (INTERRUPTED, True, 0)],
+)
+def test_stacks_are_told_at_a_timeout_if_they_are_wanted(
+    why: str, wanted: bool, shown: int
+) -> None:
+    made = Inquests(lambda *_: (), stacks=wanted)
+    made.begin_inquest(why, frozenset({0}), 0.0)
+    said = {"at": {}, "threads": [["MainThread", [["a.py", 7, "inner"]]]]}
+    header = {"rank": 0, "line": "", "waits": ""}
+    made.heard(Event(Seen.BELOW, 0, Kind.WHERE, header, json.dumps(said).encode()))
+    over = made.take_inquest(None)
+    assert over is not None
+    text = "".join(str(act) for act in made.tell_users(over))
+    assert text.count("stacks of rank 0, the innermost call last") == shown
