@@ -133,7 +133,8 @@ def _run(
         ranks.append(adopted_rank(start.header["adopted"], registration))
         _tell_started(connection, ours[0].rank, ranks[-1].process, {})
         ours = []
-    nowhere = starter.place_ranks([placement.rank for placement in ours])
+    host = job.hosts[start.header["node"]]
+    nowhere = starter.place_ranks([placement.rank for placement in ours], host)
     for placement in ours:
         if nowhere:
             _tell_unstarted(connection, placement.rank, NO_PLACE, nowhere)

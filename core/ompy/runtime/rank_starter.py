@@ -46,11 +46,12 @@ class RankStarter:
         self._debug: Mapping[str, Any] = start.get("debug") or {}
         self._place: HostPlace | None = None
 
-    def place_ranks(self, ranks: Sequence[int]) -> str:
+    def place_ranks(self, ranks: Sequence[int], host: str) -> str:
         """Find hardware threads for more ranks, if they are to be bound.
 
         Args:
             ranks: their numbers, rising.
+            host: what this one is called.
 
         Returns:
             Why there are none; empty if all is well.
@@ -68,7 +69,7 @@ class RankStarter:
                 self._place = HostPlace(Rule.from_dict(rule))
             self._place.place_ranks(ranks)
         except PlaceError as problem:
-            return str(problem)
+            return f"host {host}: {problem}"
         return ""
 
     def forget_rank(self, rank: int) -> None:

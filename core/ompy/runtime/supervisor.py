@@ -209,7 +209,7 @@ class Supervisor(Driver):
         self._job = widened(self._job, body)
         key = self._start.body[:KEY_SIZE]
         self._server.widen_job(self._job, key + self._job.packed())
-        nowhere = self._starter.place_ranks(start)
+        nowhere = self._starter.place_ranks(start, self._job.hosts[self._start.header["node"]])
         for rank in start:
             if nowhere:
                 self.see(Seen.UNFORKED, rank, nowhere.encode())

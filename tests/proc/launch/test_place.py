@@ -110,7 +110,7 @@ def test_each_host_has_its_own_processors(launch, two_cores, tmp_path):
     result = launch(*line, "--host", "other:2", "true")
     assert result.code == 2, result
     text = " ".join(result.err.split())
-    assert "2 rank(s) were to be bound on this host, and it has 1 cores" in text, result
+    assert "host other: 2 rank(s) were to be bound on this host, and it has 1 cores" in text, result
 
 
 def test_shared_memory_is_first_touched_by_its_owner(launch):

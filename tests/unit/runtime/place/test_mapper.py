@@ -12,6 +12,13 @@ from ompy.runtime.place.mapper import FILL, NODE, NONE, SLOT, Mapper, Rule
 from ompy.runtime.place.synthetic import parse_synthetic
 from ompy.runtime.place.topology import LEVELS, PlaceError, cpu_list, topology_of
 
+from tests.support.sys_trees import (
+    four_packages_out_of_order,
+    two_packages_in_turn,
+    two_packages_of_clusters,
+    write_tree,
+)
+
 DUAL = "pack:2 numa:1 l3:2 core:2 pu:2"  # 16 threads, 8 cores, 4 caches
 
 
@@ -201,3 +208,22 @@ def test_only_some_processors() -> None:
 def test_a_topology_that_is_no_tree(tmp_path) -> None:
     with pytest.raises(PlaceError, match=r"cpu/online: No such file or directory; a topology is"):
         HostPlace(Rule(bind="core", topology=str(tmp_path)))
+
+
+TREES = {
+    "two Xeons numbered in turn": (two_packages_in_turn, "numa", 1, "0 1 2 3"),
+    "a package each": (two_packages_in_turn, "slot", 6, "0,2,4,6,8,10 1,3,5,7,9,11"),
+    "four Xeons, their nodes out of order": (four_packages_out_of_order, "numa", 1, "0 1 2 3"),
+    "clusters in packages": (two_packages_of_clusters, "numa", 2, "0-1,96-97 24-25,120-121"),
+    "caches": (two_packages_in_turn, "l3cache", 2, "0,2 1,3 4,6 5,7"),
+}
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_cores_of_machines_that_are_not_here(name: str, tmp_path) -> None:
+    machine, by, elements, expected = TREES[name]
+    root = write_tree(tmp_path, machine())
+    made = HostPlace(Rule("core", map=by, elements=elements, topology=root))
+    ranks = range(len(expected.split()))
+    made.place_ranks(ranks)
+    assert " ".join(cpu_list(made.threads_of(rank)) for rank in ranks) == expected
