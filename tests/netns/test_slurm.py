@@ -1,5 +1,6 @@
 """Jobs inside a Slurm allocation of the laboratory, agents started by srun."""
 
+import os
 import shutil
 import sys
 
@@ -42,3 +43,15 @@ def test_much_output(slurm_lab):
     code, out, err = slurm_lab.run(sys.executable, "-c", program)
     assert code == 0, err
     assert out.count("x" * 60 + "\n") == 40_000
+
+
+def test_ranks_are_bound_within_what_the_step_has(slurm_lab):
+    program = "import os; print(os.uname().nodename, *sorted(os.sched_getaffinity(0)), flush=True)"
+    code, out, err = slurm_lab.run(
+        "--bind-to", "core", "--report-bindings", "python", "-c", program
+    )
+    assert code == 0, err
+    cores = sorted(os.sched_getaffinity(0))[:2]
+    assert sorted(out.splitlines()) == [f"h{host} {core}" for host in range(1, 5) for core in cores]
+    assert err.count(" is bound to ") == 8, err
+    slurm_lab.assert_empty()

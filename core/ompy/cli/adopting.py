@@ -49,16 +49,17 @@ def _adopt(process: int, registration: int, argv: Sequence[str]) -> int:
     """Make the job, and run it to its end."""
     import socket
 
+    from ompy.cli.binding import place_wishes
     from ompy.cli.command_line import parse_command_line
     from ompy.cli.hosts import Host
     from ompy.cli.launch_options import launch_options
     from ompy.cli.launching import (
         choose_starters,
-        cores,
         launch_job,
         resolve,
         set_log_format,
     )
+    from ompy.cli.placing import cores
     from ompy.frameworks.job import App, Job, Placement
 
     host = socket.gethostname()
@@ -76,7 +77,7 @@ def _adopt(process: int, registration: int, argv: Sequence[str]) -> int:
     starts = choose_starters(registry, plms, [Host(host, cores())])
     (group,) = parse_command_line(["-n", "1", "true"])  # its options: the defaults
     options = launch_options(registry, group.options, cores())._replace(
-        adopted=(process, registration)
+        adopted=(process, registration), place=place_wishes(group, registry).rule
     )
     try:
         return launch_job(registry, starts, job, options)

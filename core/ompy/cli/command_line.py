@@ -60,6 +60,18 @@ JOB_WIDE: Final = {
     "check_report",
     "record",
     "record_data",
+    "bind_to",
+    "rank_by",
+    "report_bindings",
+    "cpus_per_rank",
+    "cpu_set",
+    "use_hwthread_cpus",
+    "output_filename",
+    "merge_stderr",
+    "prefix",
+    "debug",
+    "debugger",
+    "get_stack_traces",
 }  # options that stand before the first program
 
 DISPLAY_COMM: Final = "bml_base_display_comm"  # the parameter behind --display-comm
@@ -79,6 +91,8 @@ _BEHIND: Final = {
     "watch_rails": SAMPLE_RAILS,
     "record_rails": SAMPLE_RAILS,
 }
+
+REMOTE_PYTHONS: Final = ("plm_ssh_python", "plm_slurm_python")  # behind --prefix
 
 RANKS_MAX: Final = 1_000_000  # of a job; arbitrary: more than any machine runs
 _DIGITS_MAX: Final = 18  # of a number that is looked at; C: int64_t has all of these
@@ -157,6 +171,11 @@ _DEFAULTS: Final[dict[str, Any]] = {
     **dict.fromkeys(("count", "map_by", "npernode", "wdir", "timeout", "trace", "program")),
     **dict.fromkeys(("report_rails", "record_rails", "log_format", "pvars", "autopsy")),
     **dict.fromkeys(("check", "check_report", "record", "joinable", "join")),
+    **dict.fromkeys(("bind_to", "rank_by", "cpus_per_rank", "cpu_set")),
+    **dict.fromkeys(("output_filename", "prefix", "debug", "debugger")),
+    **dict.fromkeys(
+        ("report_bindings", "use_hwthread_cpus", "merge_stderr", "get_stack_traces"), False
+    ),
     **dict.fromkeys(("hosts", "hostfiles", "mca", "tune", "am", "exports", "fault", "kills"), ()),
     **dict.fromkeys(
         ("strict_plugins", "tag_output", "timestamp_output", "fault_strict", "display_map"), False
@@ -181,6 +200,8 @@ _WITH_WORD: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
     "--check-report": ("check_report", str),
     "--record": ("record", str),
     "--wdir": ("wdir", str),
+    "--bind-to": ("bind_to", str),
+    "--map-by": ("map_by", str),
 }
 # options that are switches, by spelling: name and value
 _SWITCHES: Final = {
@@ -193,6 +214,7 @@ _SWITCHES: Final = {
     **dict.fromkeys(("--check=buffering", "--check-buffering"), ("check", "buffering")),
     "--record-data": ("record_data", True),
     "--tag-output": ("tag_output", True),
+    "--report-bindings": ("report_bindings", True),
     "--allow-run-as-root": ("allow_run_as_root", True),
     "-q": ("quiet", True),
     "--quiet": ("quiet", True),
@@ -265,6 +287,9 @@ def parameters_set(groups: Sequence[Group]) -> list[tuple[str, str]]:
     if options["pvars"]:
         pairs.append((PVARS, options["pvars"]))
     pairs += _recording(options, pairs)
+    if options["prefix"]:
+        python = os.path.join(_whole_path(options["prefix"]), "bin", "python")
+        pairs += [(parameter, python) for parameter in REMOTE_PYTHONS]
     if options["trace"]:
         pairs.append((TRACE_DIRECTORY, os.path.abspath(options["trace"])))
     return pairs
@@ -282,6 +307,12 @@ def _recording(options: dict[str, Any], pairs: Sequence[tuple[str, str]]) -> lis
         return found
     found.append((RECORD_DIRECTORY, os.path.abspath(options["record"])))
     return [*found, (RECORD_DATA, "1")] if options["record_data"] else found
+
+
+def _whole_path(prefix: str) -> str:
+    if not os.path.isabs(prefix):
+        raise CommandError(f"--prefix {shown(prefix)}: the path of a folder begins with /")
+    return prefix
 
 
 def split_programs(arguments: Sequence[str]) -> list[list[str]]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from ompy.cli.command_line import SEPARATOR, split_programs
+from ompy.frameworks.places import FRAMEWORKS
 
 Made = list[str]
 
@@ -20,7 +21,7 @@ class Translation(NamedTuple):
 
     Attributes:
         words: for `ompy-run`.
-        notes: a sentence for each option that is of no effect.
+        notes: a sentence for each option of which something is of no effect.
     """
 
     words: list[str]
@@ -33,14 +34,12 @@ class ForeignOption(NamedTuple):
     Attributes:
         values: words it takes.
         made: of these words, what `ompy-run` is told.
-        note: what is said when it is of no effect; empty for nothing.
-        silent_values: values for which nothing has to be said.
+        left_out: of these words, what is of no effect here.
     """
 
     values: int
     made: Callable[[Sequence[str]], Made]
-    note: str = ""
-    silent_values: Sequence[str] = ()
+    left_out: Callable[[Sequence[str]], str] = lambda _values: ""
 
 
 def _same(*words: str) -> Callable[[Sequence[str]], Made]:
@@ -60,27 +59,59 @@ def _variables(values: Sequence[str]) -> Made:
 
 
 def _mapping(values: Sequence[str]) -> Made:
-    """`core:PE=1:OVERSUBSCRIBE` and the like: an object of a host is a slot of it here."""
-    policy, *rest = values[0].split(":")
+    """`core:PE=2:OVERSUBSCRIBE` and the like, without qualifiers that are of no effect here."""
+    policy, rest = _policy_and_qualifiers(values[0])
+    kept = [word for word in rest if word.upper().startswith(QUALIFIERS)]
+    threads = ["--use-hwthread-cpus"] if "HWTCPUS" in map(str.upper, rest) else []
+    if not policy and not kept:
+        return threads
+    return [*threads, "--map-by", ":".join((policy, *kept))]
+
+
+def _policy_and_qualifiers(text: str) -> tuple[str, list[str]]:
+    policy, *rest = text.split(":")
     if policy == "ppr" and len(rest) > 1:
-        policy, rest = ":".join(("ppr", *rest[:2])), rest[2:]
-    found = []
-    if policy in {"node", "seq"} or policy.startswith("ppr"):
-        found += ["--map-by", policy]
-    for qualifier in rest:
-        if qualifier.upper() in {"OVERSUBSCRIBE", "NOOVERSUBSCRIBE"}:
-            found.append(f"--{qualifier.lower()}")
-    return found
+        return ":".join(("ppr", *rest[:2])), rest[2:]
+    return policy, rest
+
+
+def _unknown_qualifiers(values: Sequence[str]) -> str:
+    known = (*QUALIFIERS, "HWTCPUS")
+    _, rest = _policy_and_qualifiers(values[0])
+    return ", ".join(word for word in rest if not word.upper().startswith(known))
+
+
+def _binding(values: Sequence[str]) -> Made:
+    """Open MPI's policies are ours; `core:2`, `socket` and `rr` are MPICH's."""
+    policy, _, after = values[0].partition(":")
+    policy = HYDRA_OBJECTS.get(policy.lower(), policy)
+    if after.isdecimal():
+        return ["--bind-to", policy, "--cpus-per-rank", after]
+    return ["--bind-to", f"{policy}:{after}" if after else policy]
+
+
+def _ranking(values: Sequence[str]) -> Made:
+    """Without `:span`: on one host it changes nothing, and objects of all are not known here."""
+    return ["--rank-by", values[0].partition(":")[0]]
+
+
+def _rank_qualifiers(values: Sequence[str]) -> str:
+    return values[0].partition(":")[2]
 
 
 def _output(values: Sequence[str]) -> Made:
-    words = values[0].lower().split(",")
-    made = {"tag": "--tag-output", "timestamp": "--timestamp-output", "rank": "--tag-output"}
-    return [made[word] for word in words if word in made]
+    found = []
+    for word in values[0].split(","):
+        name, _, value = word.partition("=")
+        made = OUTPUT.get(name.lower())
+        found += [made, value] if made and value else [made] if made else []
+    return found
 
 
 def _display(values: Sequence[str]) -> Made:
-    return ["--display-map"] if "map" in values[0].lower() else []
+    words = values[0].lower()
+    shown = {"map": "--display-map", "bind": "--report-bindings"}
+    return [option for word, option in shown.items() if word in words]
 
 
 def _parameter(values: Sequence[str]) -> Made:
@@ -88,24 +119,49 @@ def _parameter(values: Sequence[str]) -> Made:
     name, value = values
     if "oversubscribe" in name or "oversubscribe" in value.lower():
         return ["--oversubscribe"]
-    return [] if name.startswith(LAYERS) or name in WAITING else ["--mca", name, value]
+    dropped = (name.startswith(LAYERS) and name not in KEPT) or name in WAITING
+    return [] if dropped else ["--mca", name, value]
 
 
+# of `--output` (reference openmpi.md 2.4), by ours
+OUTPUT: Final = {
+    "tag": "--tag-output",
+    "rank": "--tag-output",
+    "timestamp": "--timestamp-output",
+    "merge": "--merge-stderr",
+    "dir": "--output-filename",
+}
 # of Open MPI: its launchers, and the topology they look at
 LAYERS: Final = ("orte_", "prte_", "rmaps_", "ras_", "odls_", "ess_", "iof_", "hwloc_", "pmix_")
 WAITING: Final = ("mpi_yield_when_idle",)  # ranks yield where they share cores, without being told
-IN_TURN: Final = "ranks are numbered as they are mapped"
-UNBOUND: Final = "ranks are not bound to cores; the system places them"
+QUALIFIERS: Final = ("OVERSUBSCRIBE", "NOOVERSUBSCRIBE", "SPAN", "PE=")  # reference openmpi.md 2.4
+# MPICH's, by ours: its mpiexec's --bind-to -help
+HYDRA_OBJECTS: Final = {"rr": "core", "cache3": "l3cache", "cache2": "l2cache", "machine": "none"}
+# of these layers, what ompy has under the same name
+KEPT: Final = frozenset(
+    f"{framework.name}_base_{parameter.name}"
+    for framework in FRAMEWORKS
+    for parameter in framework.parameters
+) | frozenset(
+    synonym.name
+    for framework in FRAMEWORKS
+    for parameter in framework.parameters
+    for synonym in parameter.synonyms
+)
 _PLM: Final = {"rsh": "ssh", "fork": "local"}
 
 _NOTHING: Final = _same()
 OPTIONS: Final[dict[str, ForeignOption]] = {
-    "--bind-to": ForeignOption(1, _NOTHING, UNBOUND, ("none",)),
-    "--rank-by": ForeignOption(1, _NOTHING, IN_TURN, ("slot", "core", "fill")),
-    "--map-by": ForeignOption(1, _mapping),
-    "--report-bindings": ForeignOption(0, _same("--display-map"), UNBOUND),
-    "--use-hwthread-cpus": ForeignOption(0, _NOTHING),
+    "--bind-to": ForeignOption(1, _binding),
+    "--rank-by": ForeignOption(1, _ranking, _rank_qualifiers),
+    "--map-by": ForeignOption(1, _mapping, _unknown_qualifiers),
     "--pernode": ForeignOption(0, _same("--npernode", "1")),
+    "--bynode": ForeignOption(0, _same("--map-by", "node")),
+    "--bycore": ForeignOption(0, _same("--map-by", "core")),
+    "--byslot": ForeignOption(0, _same("--map-by", "slot")),
+    "--noprefix": ForeignOption(0, _NOTHING),
+    "--report-state-on-timeout": ForeignOption(0, _NOTHING),
+    "--with-ft": ForeignOption(1, _same("--mca", "mpi_ft_enable", "1")),
     "--output": ForeignOption(1, _output),
     "--display": ForeignOption(1, _display),
     "--mca": ForeignOption(2, _parameter),
@@ -161,6 +217,7 @@ def _translate_part(part: Sequence[str], found: Translation) -> None:
             found.words.append(name)
             continue
         found.words.extend(foreign.made(values))
-        if foreign.note and not (values and values[0].lower() in foreign.silent_values):
-            found.notes.append(f"{' '.join([name, *values])} is of no effect: {foreign.note}")
+        dropped = foreign.left_out(values)
+        if dropped:
+            found.notes.append(f"of {name} {' '.join(values)}, {dropped} is of no effect")
     found.words.extend(part[at:])

@@ -6,12 +6,13 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from ompy import outputs
 from ompy.cli.command_line import CommandError, shown
 from ompy.mca.base_parameters import DEADLOCK_PATIENCE
 
 if TYPE_CHECKING:
     from ompy.mca.registry import Registry
-    from ompy.runtime.launcher import LaunchOptions
+    from ompy.runtime.launcher import LaunchOptions, OutputFiles
 
 
 def job_timeout(option: float | None, environment: Mapping[str, str]) -> tuple[float, str]:
@@ -77,5 +78,33 @@ def launch_options(registry: Registry, options: Mapping[str, Any], universe: int
         still_ms=still_ms,
         sample_interval_ms=registry.values("bml").sample_interval_ms,
         watch_rails=options["watch_rails"],
+        merged=options["merge_stderr"],
+        output=_output_files(options["output_filename"]),
+        stacks=_stacks_wanted(options, seconds),
         record_rails=os.path.abspath(options["record_rails"]) if options["record_rails"] else "",
     )
+
+
+def _output_files(text: str | None) -> OutputFiles | None:
+    """What `DIR:nocopy,nojobid` asks for."""
+    if not text:
+        return None
+    from ompy.runtime.launcher import OutputFiles
+
+    directory, _, after = text.partition(":")
+    words = {word.lower() for word in after.split(",")} - {""}
+    if not directory or words - {"nocopy", "nojobid"}:
+        why = "write DIR, DIR:nocopy or DIR:nojobid, or DIR:nocopy,nojobid"
+        raise CommandError(f"--output-filename {shown(text)}: {why}")
+    directory = os.path.abspath(directory)
+    try:
+        os.close(outputs.open_directory(directory))
+    except OSError as problem:
+        raise CommandError(f"--output-filename {directory}: {problem.strerror}") from None
+    return OutputFiles(directory, "nocopy" not in words, "nojobid" not in words)
+
+
+def _stacks_wanted(options: Mapping[str, Any], seconds: float) -> bool:
+    if options["get_stack_traces"] and not seconds:
+        raise CommandError("--get-stack-traces shows them at a timeout: add --timeout SECONDS")
+    return bool(options["get_stack_traces"])

@@ -31,8 +31,9 @@ from ompy.mca.reporting import FORMATS, TEXT
 from ompy.mca.settings import ENVIRONMENT_PREFIX, LOG_FORMAT
 
 if TYPE_CHECKING:
+    from ompy.cli.binding import PlaceWishes
     from ompy.cli.hosts import Host
-    from ompy.cli.mapping import Layout, MapBy
+    from ompy.cli.mapping import Layout
     from ompy.frameworks.plm import PlmComponent, Target
     from ompy.mca.registry import Registry
     from ompy.runtime.launcher import LaunchOptions, Starts
@@ -41,15 +42,9 @@ NOT_STARTED: Final = 1  # reference openmpi.md 2.6: the launcher's own failures
 NOT_EXECUTABLE: Final = 126  # as a shell has it
 NOT_FOUND: Final = 127  # as a shell has it
 OPEN_MPI_PREFIX: Final = "OMPI_MCA_"  # reference openmpi.md 1.7
-DEFAULT_HOSTFILE: Final = "OMPI_MCA_orte_default_hostfile"  # as Kubernetes' mpi-operator sets it
 
 # in which form people are told something, and about what, as `set_log_format` has it last
 _telling: tuple[str, dict[str, object]] = (TEXT, {})
-
-
-def cores() -> int:
-    """How many cores this process may use."""
-    return len(os.sched_getaffinity(0))
 
 
 class Checked(NamedTuple):
@@ -79,26 +74,37 @@ class Plan(NamedTuple):
     layout: Layout
 
 
-def make_job(groups: Sequence[Group], host: str, common: Sequence[tuple[str, str]] = ()) -> Plan:
+def make_job(
+    groups: Sequence[Group],
+    host: str,
+    common: Sequence[tuple[str, str]] = (),
+    wishes: PlaceWishes | None = None,
+) -> Plan:
     """The job a command line asks for; parameters are still missing.
 
     Args:
         groups: the programs.
         host: this host.
         common: variables every program gets, from `common_exports`.
+        wishes: where ranks are to run; None for what the command line alone says.
 
     Raises:
         CommandError: it cannot be run.
     """
+    from ompy.cli.binding import place_wishes
+    from ompy.cli.placing import cores, place_programs
+
     first = groups[0].options
-    counts, layout = _place(groups, host)
+    wishes = place_wishes(groups[0]) if wishes is None else wishes
+    counts, layout = place_programs(groups, host, wishes)
     elsewhere = any(there.name != host for there in layout.hosts)
     here = {p.app for p in layout.placements if layout.hosts[p.node].name == host}
     apps = tuple(
         _make_app(group, count, common, check=app in here, elsewhere=elsewhere)
         for app, (group, count) in enumerate(zip(groups, counts, strict=True))
     )
-    limits = [cores() if there.name == host else there.slots for there in layout.hosts]
+    each = wishes.rule.elements if wishes.rule is not None else 1
+    limits = [cores() // each if there.name == host else there.slots for there in layout.hosts]
     oversubscribed = any(p.local_rank >= limits[p.node] for p in layout.placements)
     job = Job(
         job_id=os.urandom(8).hex(),
@@ -110,83 +116,6 @@ def make_job(groups: Sequence[Group], host: str, common: Sequence[tuple[str, str
         oversubscribed=oversubscribed,
     )
     return Plan(job, layout)
-
-
-def _place(groups: Sequence[Group], host: str) -> tuple[list[int], Layout]:
-    """How many ranks each program has, and where all of them run."""
-    from ompy.cli.hosts import Allocation, Host, allocate_slots
-    from ompy.cli.mapping import default_count, place_ranks
-
-    first = groups[0]
-    map_by = _map_by(first)
-    managed = _managed()
-    allocations = [
-        allocate_slots(group.options["hosts"], _hostfiles(group), host, cores(), managed)
-        for group in groups
-    ]
-    oversubscribe = first.options["oversubscribe"]
-    named = any(allocations)
-    if map_by.oversubscribe is not None:
-        oversubscribe = map_by.oversubscribe
-    elif named and "oversubscribe" not in first.given:
-        oversubscribe = False
-    everything = Allocation((Host(host, cores()),), (host,) * cores())
-    if not named:
-        allocations = [everything] * len(groups)
-    counts = [group.options["count"] for group in groups]
-    if None in counts:
-        if len(groups) > 1:
-            missing = groups[counts.index(None)]
-            text = f"each of several programs needs its -n: {missing.argv[0]} has none"
-            raise CommandError(text)
-        counts = [default_count(allocations[0] or everything, map_by)]
-    if not named:
-        _refuse_crowd(sum(counts), allowed=oversubscribe)
-        allocations = [everything, *[None] * (len(groups) - 1)]
-    return counts, place_ranks(
-        counts,
-        allocations,
-        map_by,
-        oversubscribe=oversubscribe,
-        all_hosts=first.options["all_hosts"],
-    )
-
-
-def _managed() -> list[tuple[str, int]] | None:
-    """What a resource manager has given."""
-    from ompy.runtime.allocation import allocated_hosts
-
-    try:
-        return allocated_hosts(os.environ)
-    except ValueError as problem:
-        text = "the allocation (SLURM_JOB_NODELIST, SLURM_TASKS_PER_NODE) cannot be understood"
-        raise CommandError(f"{text}: {problem}; unset SLURM_JOB_ID to leave it alone") from None
-
-
-def _map_by(first: Group) -> MapBy:
-    from ompy.cli.mapping import PPR, MapBy, parse_map_by
-
-    text, per_node = first.options["map_by"], first.options["npernode"]
-    if text and per_node:
-        raise CommandError("--map-by and --npernode exclude each other")
-    if per_node:
-        return MapBy(PPR, per_node)
-    return parse_map_by(text) if text else MapBy()
-
-
-def _hostfiles(group: Group) -> tuple[str, ...]:
-    """Those of the command line, or the one that Kubernetes' MPI operator gives its launcher."""
-    given: tuple[str, ...] = group.options["hostfiles"]
-    default = os.environ.get(DEFAULT_HOSTFILE, "")
-    return given or ((default,) if default and not group.options["hosts"] else ())
-
-
-def _refuse_crowd(count: int, *, allowed: bool) -> None:
-    if not allowed and count > cores():
-        raise CommandError(
-            f"{count} processes were asked for, {cores()} cores are available and "
-            "--nooversubscribe was given"
-        )
 
 
 def _make_app(
@@ -411,8 +340,11 @@ def _run_job(groups: Sequence[Group], host: str, words: tuple[str, ...]) -> int:
         # a program that is not there often explains the rest: it was taken for a value
         make_job(groups, host)
         raise
+    from ompy.cli.binding import place_wishes
+
     exports = [word for group in groups for word in group.options["exports"]]
-    job, layout = make_job(groups, host, common_exports(registry, exports))
+    wishes = place_wishes(groups[0], registry)
+    job, layout = make_job(groups, host, common_exports(registry, exports), wishes)
     set_log_format(str(registry.value(LOG_FORMAT)), job=job.job_id, host=host)
     registry.speak_for(job=job.job_id, host=host)
     job = job._replace(mca=registry.snapshot(), faults=fault_script(options, job, registry))
@@ -422,6 +354,7 @@ def _run_job(groups: Sequence[Group], host: str, words: tuple[str, ...]) -> int:
 
         slots = [(host.slots, host.max_slots) for host in layout.hosts]
         _show(job_map(job, slots, layout.slots))
+    _look_at_places(wishes, layout, host, launching=not options["do_not_launch"])
     if options["do_not_launch"]:
         return 0
     for app in job.apps:
@@ -431,14 +364,39 @@ def _run_job(groups: Sequence[Group], host: str, words: tuple[str, ...]) -> int:
     starts = choose_starters(registry, plms, layout.hosts)
 
     try:
-        launching = launch_options(registry, options, universe)
-        if options["kills"]:
-            from ompy.runtime.kills import read_kills
-
-            launching = launching._replace(kills=read_kills(options["kills"], job))
+        launching = launch_options(registry, options, universe)._replace(place=wishes.rule)
+        job, launching = _with_single_ranks(options, job, launching, host)
         return launch_job(registry, starts, job, launching, _checked(options), words=words)
     finally:
         registry.close()
+
+
+def _with_single_ranks(
+    options: Mapping[str, Any], job: Job, launching: LaunchOptions, host: str
+) -> tuple[Job, LaunchOptions]:
+    """What is asked for single ranks: to be killed, to run under a debugger."""
+    if options["kills"]:
+        from ompy.runtime.kills import read_kills
+
+        launching = launching._replace(kills=read_kills(options["kills"], job))
+    if options["debug"] is not None or options["debugger"]:
+        from ompy.cli.debugged_job import debugged_job
+
+        job, debug = debugged_job(options, job, host)
+        launching = launching._replace(debug=debug)
+    return job, launching
+
+
+def _look_at_places(wishes: PlaceWishes, layout: Layout, host: str, *, launching: bool) -> None:
+    """See that ranks have room where they are bound; show where, if they are not started."""
+    if wishes.rule is None:
+        return
+    from ompy.cli.binding import check_places
+
+    lines = check_places(wishes.rule, layout, host, launching=launching)
+    if wishes.rule.report and not launching:
+        for line in lines:
+            tell_user(line, "info")
 
 
 def _checked(options: Mapping[str, Any]) -> Checked:

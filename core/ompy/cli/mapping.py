@@ -8,12 +8,14 @@ from typing import Final, NamedTuple
 from ompy.cli.command_line import RANKS_MAX, CommandError, counted, shown
 from ompy.cli.hosts import Allocation, Host
 from ompy.frameworks.job import Placement
+from ompy.runtime.place.mapper import NODE, SLOT
+from ompy.runtime.place.topology import LEVELS, PACKAGE
 
-SLOT: Final = "slot"
-NODE: Final = "node"
 SEQ: Final = "seq"
 PPR: Final = "ppr"
-POLICIES: Final = "slot, node, ppr:N:node and seq"
+SOCKET: Final = "socket"  # Open MPI's older name of a package
+POLICIES: Final = f"slot, node, {', '.join(LEVELS)}, ppr:N:node and seq"
+MODIFIERS: Final = "oversubscribe, nooversubscribe, span and PE=N"
 _UNLIMITED: Final = 1 << 30  # ranks; arbitrary: more than any host takes
 
 
@@ -21,14 +23,18 @@ class MapBy(NamedTuple):
     """A `--map-by`, taken apart.
 
     Attributes:
-        policy: `SLOT`, `NODE`, `PPR` or `SEQ`.
+        policy: `SLOT`, `NODE`, `PPR`, `SEQ` or a level of a host's topology.
         per_node: ranks on each host, with `PPR`.
         oversubscribe: what its modifier says about more ranks than slots, None for nothing.
+        span: hosts get equal shares, as far as they have slots, in place of one after the other.
+        elements: cores, or hardware threads, that each rank takes; 0: nothing is said.
     """
 
     policy: str = SLOT
     per_node: int = 0
     oversubscribe: bool | None = None
+    span: bool = False
+    elements: int = 0
 
 
 class Layout(NamedTuple):
@@ -52,22 +58,36 @@ def parse_map_by(text: str) -> MapBy:
         CommandError: there is no such policy or modifier.
     """
     words = text.lower().split(":")
-    policy, per_node = words.pop(0), 0
+    policy, per_node = level_named(words.pop(0) or SLOT), 0
     if policy == PPR:
         count, what = (*words[:2], "", "")[:2]
         per_node, words = counted(count) or 0, words[2:]
         if not 1 <= per_node <= RANKS_MAX or what != NODE:
             text = f"--map-by {shown(text)}: write ppr:N:node, for N ranks on each host"
             raise CommandError(f"{text}, N from 1 to {RANKS_MAX}")
-    elif policy not in {SLOT, NODE, SEQ}:
+    elif policy not in {SLOT, NODE, SEQ, *LEVELS}:
         raise CommandError(f"--map-by {shown(text)}: ranks are mapped by {POLICIES}")
-    oversubscribe = None
+    return _modified(MapBy(policy, per_node), words, text)
+
+
+def level_named(word: str) -> str:
+    """The level of a topology that a word of the command line means, if it means one."""
+    return PACKAGE if word == SOCKET else word
+
+
+def _modified(made: MapBy, words: Sequence[str], text: str) -> MapBy:
+    """A mapping, with what stands behind it."""
     for word in words:
-        if word not in {"oversubscribe", "nooversubscribe"}:
-            what = "the modifiers are oversubscribe and nooversubscribe"
-            raise CommandError(f"--map-by {shown(text)}: {what}")
-        oversubscribe = word == "oversubscribe"
-    return MapBy(policy, per_node, oversubscribe)
+        name, _, number = word.partition("=")
+        if word in {"oversubscribe", "nooversubscribe"}:
+            made = made._replace(oversubscribe=word == "oversubscribe")
+        elif word == "span":
+            made = made._replace(span=True)
+        elif name == "pe" and 1 <= (counted(number) or 0) <= RANKS_MAX:
+            made = made._replace(elements=counted(number) or 0)
+        else:
+            raise CommandError(f"--map-by {shown(text)}: the modifiers are {MODIFIERS}")
+    return made
 
 
 def default_count(allocation: Allocation, map_by: MapBy) -> int:
@@ -86,6 +106,7 @@ def place_ranks(
     *,
     oversubscribe: bool,
     all_hosts: bool = False,
+    by_node: bool = False,
 ) -> Layout:
     """Give every rank a host.
 
@@ -95,6 +116,7 @@ def place_ranks(
         map_by: how.
         oversubscribe: whether a host may get more ranks than it has slots.
         all_hosts: keep those that get no rank, too.
+        by_node: number the ranks in turn on the hosts, wherever they are mapped.
 
     Raises:
         CommandError: there is not enough room.
@@ -108,6 +130,7 @@ def place_ranks(
         allowed = allocation or table.everything()
         names = _map(count, allowed, table.room(allowed), map_by, oversubscribe=oversubscribe)
         table.take(names)
+        names = _in_turn(names) if by_node else names
         nodes += [(app, name) for name in names]
     return table.layout(nodes, all_hosts=all_hosts)
 
@@ -171,13 +194,22 @@ def _map(
         return _in_sequence(count, allowed.mentions)
     if map_by.policy == PPR:
         return _per_node(count, room, map_by.per_node, oversubscribe=oversubscribe)
-    shares = _shares(count, room, oversubscribe=oversubscribe, by_node=map_by.policy == NODE)
-    if map_by.policy == SLOT:
-        return [one.name for one, share in zip(room, shares, strict=True) for _ in range(share)]
-    rounds = range(max(shares))
-    return [
-        one.name for turn in rounds for one, share in zip(room, shares, strict=True) if turn < share
-    ]
+    dealt = map_by.policy == NODE or map_by.span
+    shares = _shares(count, room, oversubscribe=oversubscribe, by_node=dealt)
+    names = [one.name for one, share in zip(room, shares, strict=True) for _ in range(share)]
+    return _in_turn(names) if map_by.policy == NODE else names
+
+
+def _in_turn(names: Sequence[str]) -> list[str]:
+    """The same hosts, each as often, in turn as long as there are ranks for them."""
+    seen: dict[str, int] = {}
+    turns = []
+    for name in names:
+        seen[name] = seen.get(name, 0) + 1
+        turns.append(seen[name])
+    order = {name: place for place, name in enumerate(dict.fromkeys(names))}
+    dealt = sorted(zip(turns, names, strict=True), key=lambda each: (each[0], order[each[1]]))
+    return [name for _, name in dealt]
 
 
 def _in_sequence(count: int, mentions: Sequence[str]) -> list[str]:

@@ -40,13 +40,20 @@ ALIASES: Final = {
     "-H": "--host",
     "--machinefile": "--hostfile",
     "-N": "--npernode",
+    "--merge-stderr-to-stdout": "--merge-stderr",
+    "--cpus-per-proc": "--cpus-per-rank",
+    "--cpu-list": "--cpu-set",
 }  # reference openmpi.md 2.4; any long option may also have one dash
 ABSENT: Final = (
-    "--rank-by --bind-to --report-bindings --rankfile "
-    "--npersocket --output-filename --merge-stderr-to-stdout --xml "
-    "--xterm --app --prefix --path --cpu-set --cpu-list --enable-recovery "
-    "--max-restarts --debug --tv -d -v --report-pid --report-uri --preload-files --output "
-    "--display --get-stack-traces --report-state-on-timeout"
+    "--rankfile -rf --npersocket --xml --xml-file --xterm --app --path --noprefix "
+    "--enable-recovery --disable-recovery --max-restarts --continuous "
+    "--report-child-jobs-separately --tv -d -v --report-pid --report-uri --preload-files "
+    "--preload-binary --output --display --report-state-on-timeout --pernode "
+    "--nolocal --bynode --byslot --bycore --display-devel-map --display-allocation "
+    "--display-topo --display-diffable-map --show-progress --debug-daemons "
+    "--leave-session-attached --personality --dvm --ompi-server --index-argv-by-rank "
+    "--default-hostfile --set-env --prepend-env --append-env --unset-env --spawn-timeout --rtos "
+    "--runtime-options --stream-buffering --with-ft --initial-errhandler"
 )  # reference openmpi.md 2.4: options of mpirun that mean nothing here yet
 
 
@@ -87,7 +94,36 @@ ABSENT: Final = (
     "--map-by",
     metavar="POLICY",
     help="Which rank runs where: slot fills one host after the other (default), node goes round, "
-    "ppr:N:node has N on each, seq takes the hosts as they are named.",
+    "ppr:N:node has N on each, seq takes the hosts as they are named; core, numa, package and so "
+    "on fill hosts likewise, and go round in each. Behind it: :PE=N, :SPAN, :OVERSUBSCRIBE. See "
+    "docs/launch-options.md.",
+)
+@click.option(
+    "--bind-to",
+    metavar="POLICY",
+    help="What each rank is bound to: none (default), hwthread, core, l1cache, l2cache, l3cache, "
+    "numa or package (socket). Behind it: :overload-allowed, :if-supported.",
+)
+@click.option(
+    "--rank-by",
+    metavar="POLICY",
+    help="In which order ranks are numbered: slot, as they are mapped (default), node, fill, or an "
+    "object as for --bind-to.",
+)
+@click.option("--report-bindings", is_flag=True, help="Show what each rank is bound to.")
+@click.option(
+    "--cpus-per-rank",
+    type=click.IntRange(1, RANKS_MAX),
+    metavar="N",
+    help="Cores, or hardware threads, that each rank takes: the same as --map-by slot:PE=N.",
+)
+@click.option(
+    "--cpu-set",
+    metavar="LIST",
+    help="The only hardware threads that ranks are bound to, as 0-3,8.",
+)
+@click.option(
+    "--use-hwthread-cpus", is_flag=True, help="A rank that is bound takes hardware threads."
 )
 @click.option(
     "--npernode",
@@ -156,6 +192,15 @@ ABSENT: Final = (
     help="How to write what ompy itself says: text for people, or json, a line for each event.",
 )
 @click.option("--tag-output", is_flag=True, help="Begin each line with [job,rank]<stream>:.")
+@click.option(
+    "--output-filename",
+    metavar="DIR",
+    help="Write what ranks write also to DIR/1/rank.N/stdout and stderr; DIR:nocopy writes it only "
+    "there, DIR:nojobid without the 1.",
+)
+@click.option(
+    "--merge-stderr", is_flag=True, help="Standard error of ranks goes to their standard output."
+)
 @click.option("--timestamp-output", is_flag=True, help="Begin each line with the time.")
 @click.option(
     "--stdin",
@@ -163,6 +208,26 @@ ABSENT: Final = (
     metavar="RANK",
     shell_complete=complete_rank,
     help="Which rank gets the standard input, or none. Default: 0.",
+)
+@click.option(
+    "--prefix",
+    metavar="DIR",
+    help="Where ompy is on other hosts: their agents are run by DIR/bin/python.",
+)
+@click.option(
+    "--debug",
+    metavar="RANK[:PORT]",
+    shell_complete=complete_rank,
+    help="Run a rank's Python program in pdb, which has this terminal; with a port, or --debugger "
+    "debugpy, it waits there for an editor.",
+)
+@click.option(
+    "--debugger", type=click.Choice(("pdb", "debugpy")), help="Which one --debug is about."
+)
+@click.option(
+    "--get-stack-traces",
+    is_flag=True,
+    help="When --timeout ends the job, show where each thread of each rank is.",
 )
 @click.option(
     "--oversubscribe/--nooversubscribe",

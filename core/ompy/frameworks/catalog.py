@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from typing import Final
 
-from ompy.frameworks import bml, btl, coll, conduit, healing, io, osc, paths, plm, pml, sealing
+from ompy.frameworks import (
+    bml,
+    btl,
+    coll,
+    conduit,
+    healing,
+    io,
+    osc,
+    paths,
+    places,
+    plm,
+    pml,
+    sealing,
+)
 from ompy.frameworks.nic import base as nic
 from ompy.mca.enumerators import Enumerator
 from ompy.mca.groups import FrameworkInfo
@@ -473,4 +486,5 @@ CATALOG: Final = (
         ),
         contracts=(plm.PlmComponent,),
     ),
+    *places.FRAMEWORKS,
 )

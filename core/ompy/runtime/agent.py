@@ -26,12 +26,12 @@ from ompy.runtime.control import (
     send_all,
 )
 from ompy.runtime.descendants import become_subreaper, control_process, kill_descendants
-from ompy.runtime.environment import ranks_variables
 from ompy.runtime.pipes import Connection
+from ompy.runtime.rank_starter import NO_PLACE, RankStarter
 from ompy.runtime.ranks import LocalRank, adopted_rank
 from ompy.runtime.shortage import shortage, tell_of
-from ompy.runtime.spawn import Spawned, raise_open_files, spawn
-from ompy.runtime.warm import WarmStart, program_to_fork
+from ompy.runtime.spawn import Spawned, raise_open_files
+from ompy.runtime.warm import WarmStart
 
 if TYPE_CHECKING:
     from ompy.runtime.agent_proof import AgentProof
@@ -125,36 +125,36 @@ def _run(
 ) -> int | ForkedRank:
     """Start the ranks, then the loop that looks after them: it is imported while they start."""
     job = Job.from_dict(json.loads(start.body[KEY_SIZE:]))
-    open_files = raise_open_files(OPEN_FILES)
+    starter = RankStarter(start.header, raise_open_files(OPEN_FILES), warm)
+    ours = [p for p in job.placements if p.node == start.header["node"]]
     ranks = []
-    for placement in job.placements:
-        if placement.node != start.header["node"]:
-            continue
-        environment = ranks_variables(job, placement, start.header)
-        if "adopted" in start.header:
-            registration = socket.socket(fileno=start.descriptors[0])
-            ranks.append(adopted_rank(start.header["adopted"], registration))
-            _tell_started(connection, placement.rank, ranks[-1].process)
+    if "adopted" in start.header:
+        registration = socket.socket(fileno=start.descriptors[0])
+        ranks.append(adopted_rank(start.header["adopted"], registration))
+        _tell_started(connection, ours[0].rank, ranks[-1].process, {})
+        ours = []
+    host = job.hosts[start.header["node"]]
+    nowhere = starter.place_ranks([placement.rank for placement in ours], host)
+    for placement in ours:
+        if nowhere:
+            _tell_unstarted(connection, placement.rank, NO_PLACE, nowhere)
             continue
         with_stdin = placement.rank == job.stdin_rank
-        app = job.apps[placement.app]
-        program = program_to_fork(warm, app, environment, start.header)
         try:
-            process = spawn(
-                app, environment, with_stdin=with_stdin, open_files=open_files, program=program
-            )
+            process = starter.start_rank(job, placement, with_stdin=with_stdin)
         except OSError as problem:
-            _tell_unstarted(connection, placement.rank, problem)
+            why = f"no process could be started: {problem.strerror}"
+            _tell_unstarted(connection, placement.rank, 1, why)
             continue
         if not isinstance(process, Spawned):
             return process
-        _tell_started(connection, placement.rank, process)
+        _tell_started(connection, placement.rank, process, starter.report_of(placement.rank))
         ranks.append(LocalRank(placement.rank, placement.local_rank, process))
 
     from ompy.runtime.forked import BecomeRank
     from ompy.runtime.supervisor import Supervisor
 
-    supervisor = Supervisor(connection, decoder, job, ranks, start, open_files, warm)
+    supervisor = Supervisor(connection, decoder, job, ranks, start, starter)
     try:
         code = supervisor.run()
     except BecomeRank as fork:
@@ -164,10 +164,11 @@ def _run(
     return code
 
 
-def _tell_started(connection: Connection, rank: int, process: Spawned) -> None:
-    send_all(connection, encode(Kind.STARTED, {"rank": rank, "pid": process.pid}))
+def _tell_started(
+    connection: Connection, rank: int, process: Spawned, more: dict[str, str]
+) -> None:
+    send_all(connection, encode(Kind.STARTED, {"rank": rank, "pid": process.pid, **more}))
 
 
-def _tell_unstarted(connection: Connection, rank: int, problem: OSError) -> None:
-    text = f"no process could be started: {problem.strerror}"
-    send_all(connection, encode(Kind.UNSTARTED, {"rank": rank, "code": 1}, text.encode()))
+def _tell_unstarted(connection: Connection, rank: int, code: int, why: str) -> None:
+    send_all(connection, encode(Kind.UNSTARTED, {"rank": rank, "code": code}, why.encode()))

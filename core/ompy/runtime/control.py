@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 AGENT_FD: Final = "OMPY_AGENT_FD"  # variable with the number of a rank's inherited descriptor
 AGENT_NAME: Final = "ompy-agent"  # what the process of an agent is called
 ATTACH_MS: Final = "OMPY_ATTACH_MS"  # variable: how long a rank waits there for the first answer
+PLACE: Final = "OMPY_PLACE"  # variable of a bound rank: which it is of those it shares threads with
 KEY_SIZE: Final = 32  # bytes; arbitrary: 256 bits of the kernel's random generator
 _PREFIX: Final = struct.Struct("!2sBBBII")  # magic, version, kind, descriptors, header, body
 _INT: Final = struct.Struct("@i")

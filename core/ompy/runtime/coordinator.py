@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from ompy.runtime.agent_start import ReadyAgent
     from ompy.runtime.guests.listener import Guest, GuestListener
     from ompy.runtime.live_socket import LiveSocket
+    from ompy.runtime.output_files import OutputCopies
     from ompy.runtime.rail_view import RailView
 
 LIVE_AFTER: Final = 0.2  # s; arbitrary: nobody watches a job that is over by then
@@ -103,6 +104,7 @@ class Coordinator(Driver):
             timestamp=options.timestamp,
             on_written=lambda node, count: self.see(Seen.WRITTEN, node=node, bytes=count),
             on_change=self._output_changed,
+            files=_output_copies(options, len(job.placements)),
         )
         self._events = JobEvents(
             self._printer.say,
@@ -246,7 +248,8 @@ class Coordinator(Driver):
     ) -> None:
         match act:
             case Widen():
-                self._printer.add_world(act.job.worlds[-1].first)
+                world = act.job.worlds[-1]
+                self._printer.add_world(world.first, world.size)
                 if self._view is not None:
                     self._view.set_hosts([act.job.hosts[p.node] for p in act.job.placements])
             case TellRail():
@@ -327,6 +330,24 @@ class Coordinator(Driver):
         self._reactor.add_signal_handler(number, self.see, Seen.STOPPED, number)
 
 
+def _output_copies(options: LaunchOptions, size: int) -> OutputCopies | None:
+    """The files for what ranks write.
+
+    Raises:
+        NotAvailable: they cannot be made.
+    """
+    if options.output is None:
+        return None
+    from ompy.mca.component import NotAvailable
+    from ompy.runtime.output_files import OutputCopies
+
+    try:
+        return OutputCopies(options.output, size)
+    except OSError as problem:
+        text = f"--output-filename {options.output.directory}: {problem.strerror}"
+        raise NotAvailable(text) from None
+
+
 def _children(
     links: Mapping[int, AgentLink], ready_agents: Mapping[int, ReadyAgent]
 ) -> list[Child]:
@@ -370,4 +391,5 @@ def rules_of(options: LaunchOptions) -> JobRules:
         still_s=options.still_ms / 1000,
         survives=options.survives,
         kills=options.kills,
+        stacks=options.stacks,
     )

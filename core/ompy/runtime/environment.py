@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import ompy
 from ompy.frameworks.job import Job, Placement
-from ompy.runtime.control import ATTACH_MS
+from ompy.runtime.control import ATTACH_MS, PLACE
 
 # options of each Python that runs our own code: it imports nothing from the directory it is in
 OWN_CODE: Final = ("-P",)
@@ -28,6 +28,7 @@ def rank_environment(
     """
     app = job.apps[placement.app]
     found = dict(base)
+    found.pop(PLACE, None)  # a rank that has started this job has one of its own
     if "VIRTUAL_ENV" not in base:
         _put_first(found, "PATH", os.path.dirname(sys.executable))
     if app.directory:

@@ -21,8 +21,37 @@ if TYPE_CHECKING:
     from ompy.runtime.agent_start import ReadyAgent
     from ompy.runtime.guests.listener import GuestListener
     from ompy.runtime.kills import Kill
+    from ompy.runtime.place.mapper import Rule
 
 PATIENCE: Final = 5.0  # s; arbitrary: killed processes go at once unless the kernel holds them
+
+
+class OutputFiles(NamedTuple):
+    """Files for what ranks write.
+
+    Attributes:
+        directory: absolute path of a folder; it is made.
+        copied: it goes to our own streams too.
+        numbered: there is a folder for each job in it.
+    """
+
+    directory: str
+    copied: bool = True
+    numbered: bool = True
+
+
+class Debugged(NamedTuple):
+    """A rank that runs under a debugger.
+
+    Attributes:
+        rank: which.
+        words: what stands before its program (`debugging.py`).
+        terminal: path of the terminal that the rank talks to by itself; empty for pipes.
+    """
+
+    rank: int
+    words: tuple[str, ...]
+    terminal: str = ""
 
 
 class LaunchOptions(NamedTuple):
@@ -59,6 +88,11 @@ class LaunchOptions(NamedTuple):
         sample_interval_ms: how often ranks say so.
         adopted: the process that is rank 0 and was not started, and the descriptor of its
             registration socket.
+        place: how the ranks of each host are bound; None if nothing is asked.
+        merged: standard error of ranks goes where their standard output does.
+        output: files for what ranks write; None for none.
+        debug: the rank that runs under a debugger; None for none.
+        stacks: at a timeout, show where each thread of each rank is.
     """
 
     universe: int
@@ -90,6 +124,11 @@ class LaunchOptions(NamedTuple):
     record_rails: str = ""
     sample_interval_ms: int = 100
     adopted: tuple[int, int] | None = None
+    place: Rule | None = None
+    merged: bool = False
+    output: OutputFiles | None = None
+    debug: Debugged | None = None
+    stacks: bool = False
 
 
 Starts = Sequence[tuple[PlmComponent, Target]]
@@ -127,7 +166,7 @@ def launch(job: Job, starts: Starts, options: LaunchOptions, reporting: Reportin
 
             start = AgentStart(tree, links, options.concurrent, proof=proof)
             ready_agents = start.run(options.start_timeout_ms / 1000)
-            job = _with_cores(job, ready_agents)
+            job = _with_cores(job, ready_agents, options.place.elements if options.place else 1)
         key = proof.key if proof is not None else os.urandom(KEY_SIZE)
         if options.joinable:
             listener = _listener(job, options, key)
@@ -221,10 +260,10 @@ def _machines(job: Job, address: str) -> int:
     return len(job.hosts) + 1 if elsewhere else 1
 
 
-def _with_cores(job: Job, ready_agents: Mapping[int, ReadyAgent]) -> Job:
-    """The job, now that the other hosts have said how many cores they have."""
+def _with_cores(job: Job, ready_agents: Mapping[int, ReadyAgent], each: int) -> Job:
+    """The job, now that the other hosts have said how many cores they have, if ranks take some."""
     oversubscribed = any(
-        placement.local_rank >= ready_agents[placement.node].cores
+        (placement.local_rank + 1) * each > ready_agents[placement.node].cores
         for placement in job.placements
         if placement.node in ready_agents
     )
@@ -233,7 +272,7 @@ def _with_cores(job: Job, ready_agents: Mapping[int, ReadyAgent]) -> Job:
 
 def start_header(node: int, options: LaunchOptions, *, remote: bool) -> dict[str, Any]:
     """What START says to the agent of a host, beside the job."""
-    return {
+    header: dict[str, Any] = {
         "node": node,
         "universe": options.universe,
         "interactive": os.isatty(0),
@@ -245,7 +284,13 @@ def start_header(node: int, options: LaunchOptions, *, remote: bool) -> dict[str
         "agent_misses": options.heartbeat_misses,
         "start_timeout_ms": options.start_timeout_ms,
         "attach_timeout_ms": options.attach_timeout_ms,
+        "merged": options.merged,
     }
+    if options.place is not None:
+        header["place"] = options.place._asdict()
+    if options.debug is not None:
+        header["debug"] = options.debug._asdict()
+    return header
 
 
 def _tell(job: Job, links: Mapping[int, AgentLink], options: LaunchOptions, key: bytes) -> None:

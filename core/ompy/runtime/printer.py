@@ -13,9 +13,12 @@ import time
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ompy.engine.reactor import Loop
+
+if TYPE_CHECKING:
+    from ompy.runtime.output_files import OutputCopies
 
 _SURE: Final = select.PIPE_BUF  # bytes a pipe takes when it polls writable
 NAMES: Final = {1: "stdout", 2: "stderr"}
@@ -113,6 +116,7 @@ class Printer:
         timestamp: bool,
         on_written: Callable[[int, int], None],
         on_change: Callable[[int, str | None], None],
+        files: OutputCopies | None = None,
     ) -> None:
         """Write to descriptors 1 and 2.
 
@@ -124,9 +128,12 @@ class Printer:
             on_written: told node and number of bytes received that need no more memory.
             on_change: told the number of a stream that has caught up (with None), or that
                 is broken (with the reason, empty if its reader has gone).
+            files: where it is written, too; None for nowhere.
         """
         self._sinks = {number: _Sink(loop, number, on_written, on_change) for number in NAMES}
         self._loop = loop
+        self._on_written = on_written
+        self._files = files
         self._tag = tag
         self._timestamp = timestamp
         self._firsts = [0]  # of each world the rank that is its first
@@ -134,9 +141,14 @@ class Printer:
         self._drawn = 0  # lines of it that stand there now
         self._drawn_at = 0.0
 
-    def add_world(self, first: int) -> None:
+    def add_world(self, first: int, size: int) -> None:
         """There is one world more: its ranks are tagged as a job of their own, as in Open MPI."""
         self._firsts.append(first)
+        if self._files is not None:
+            try:
+                self._files.add_world(size)
+            except OSError as problem:
+                self._lose_files(problem)
 
     @property
     def idle(self) -> bool:
@@ -145,6 +157,9 @@ class Printer:
 
     def show(self, node: int, rank: int, stream: int, data: bytes) -> None:
         """Write lines of a rank. A line another rank left unfinished is ended first."""
+        if self._files is not None and self._kept(rank, stream, data):
+            self._on_written(node, len(data))
+            return
         sink = self._sinks[stream]
         continues = sink.unfinished == rank
         text = self._tagged(data, rank, stream, continues) if self._prefixed else data
@@ -152,6 +167,24 @@ class Printer:
             text = b"\n" + text
         sink.unfinished = _NOBODY if data.endswith(b"\n") else rank
         self._put(stream, text, node, len(data))
+
+    def _kept(self, rank: int, stream: int, data: bytes) -> bool:
+        """Write to the files. Whether that is all that is wanted."""
+        assert self._files is not None, "there are some"
+        copied = self._files.asked.copied
+        try:
+            self._files.keep(rank, stream, data)
+        except OSError as problem:
+            self._lose_files(problem)
+            return False
+        return not copied
+
+    def _lose_files(self, problem: OSError) -> None:
+        """From now on everything goes to our own streams."""
+        assert self._files is not None, "there were some"
+        directory, self._files = self._files.asked.directory, None
+        why = f"{problem.strerror}; what ranks write from now on is not kept there"
+        self.say(f"ompy-run: warning: --output-filename {directory}: {why}\n")
 
     def say(self, text: str) -> None:
         """Write something of the launcher's own to standard error."""

@@ -19,6 +19,7 @@ from ompy.mca.performance import PVARS
 from ompy.mca.registry import Registry
 from ompy.net.real import RealNetwork
 from ompy.runtime.call_account import account
+from ompy.runtime.control import PLACE
 from ompy.runtime.long_sleeps import tell_long_sleeps
 from ompy.runtime.process import RankProcess
 from ompy.runtime.rank_report import report_when_asked
@@ -233,7 +234,8 @@ def _launched(client: AgentClient) -> RankProcess:
     procs = procs_of(job, world.first + world.size)
     me = procs[client.rank]
     registry.speak_for(job=job.job_id, host=me.hostname, rank=me.rank)
-    engine = _engine(registry, sum(proc.node == me.node for proc in procs), me.local_rank)
+    place = _told_place() or (sum(proc.node == me.node for proc in procs), me.local_rank)
+    engine = _engine(registry, *place)
     context = RankContext(
         client.rank,
         procs,
@@ -404,6 +406,12 @@ def _disturb(client: AgentClient, context: RankContext) -> Disturbance:
 
 def _warn(sentence: str) -> None:
     outputs.tell(f"ompy: {sentence}\n", "warning", "warning")
+
+
+def _told_place() -> tuple[int, int] | None:
+    """Of a rank that is bound: how many share its hardware threads, and which of these it is."""
+    place, _, sharers = os.environ.get(PLACE, "").partition("/")
+    return (int(sharers), int(place)) if sharers.isdecimal() and place.isdecimal() else None
 
 
 def _engine(registry: Registry, ranks_here: int, place: int) -> RealEngine:

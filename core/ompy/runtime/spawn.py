@@ -40,6 +40,23 @@ class Spawned(NamedTuple):
     stdin: int
 
 
+class Setting(NamedTuple):
+    """What few ranks have.
+
+    Attributes:
+        threads: hardware threads that it is bound to; none if it is not.
+        merged: its standard error goes where its standard output does.
+        terminal: path of a terminal that is all its standard streams; empty for the pipes.
+    """
+
+    threads: frozenset[int] = frozenset()
+    merged: bool = False
+    terminal: str = ""
+
+
+PLAIN: Final = Setting()
+
+
 class _Origin(NamedTuple):
     """What a child has to know of the agent it was forked from."""
 
@@ -47,6 +64,7 @@ class _Origin(NamedTuple):
     open_files: tuple[int, int]
     blocked: set[int]
     ignored: frozenset[int]
+    setting: Setting
 
 
 def spawn(
@@ -58,6 +76,7 @@ def spawn(
     program: Program | None = None,
     ignored: frozenset[int] = frozenset(),
     orders: int = -1,
+    setting: Setting = PLAIN,
 ) -> Spawned | ForkedRank:
     """Start a rank. That it cannot be executed is told over its registration socket.
 
@@ -69,6 +88,7 @@ def spawn(
         program: the same, if the fork itself is to run it.
         ignored: signals that were ignored before this process took them over.
         orders: where a spare is told all that (`spares.py`); -1: it is not one.
+        setting: what else it is to have.
 
     Returns:
         In the agent the process. In a fork that is to run the program, that: its caller returns
@@ -94,7 +114,7 @@ def spawn(
             pid = os.fork()
             if pid == 0:
                 standard = (their_stdin, their_stdout, their_stderr)
-                origin = _Origin(agent, open_files, blocked, ignored)
+                origin = _Origin(agent, open_files, blocked, ignored, setting)
                 if orders >= 0:
                     ends = (registration.fileno(), stdout, stderr, *standard, inherited.fileno())
                     return _spare(orders, origin, inherited, standard, ends)
@@ -173,6 +193,17 @@ def _prepare(
     resource.setrlimit(resource.RLIMIT_NOFILE, origin.open_files)
     for number, end in enumerate(standard):
         os.dup2(end, number)
+    if origin.setting.terminal:
+        opened = os.open(origin.setting.terminal, os.O_RDWR | os.O_NOCTTY)
+        for number in range(len(standard)):
+            os.dup2(opened, number)
+        os.close(opened)
+    elif origin.setting.merged:
+        os.dup2(1, 2)
+    if origin.setting.threads:
+        from ompy.runtime.place.host_place import bind_process  # few jobs ask for it
+
+        bind_process(0, origin.setting.threads)
     if app.directory:
         os.chdir(app.directory)
     os.set_inheritable(inherited.fileno(), True)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Container, Mapping
+from collections.abc import Container
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ompy.engine.reactor import Reactor
-from ompy.frameworks.job import App, Job, Placement
+from ompy.frameworks.job import Job, Placement
 from ompy.runtime.control import KEY_SIZE, Decoder, Frame
 from ompy.runtime.descendants import catches, reap_all, signal_descendants
 from ompy.runtime.driver import ENDING, Driver
-from ompy.runtime.environment import ranks_variables
 from ompy.runtime.forwarding import InputForwarder, OutputForwarder
 from ompy.runtime.machines.acts import (
     PARENT,
@@ -39,14 +38,11 @@ from ompy.runtime.machines.local_ranks import RankLife
 from ompy.runtime.pipes import Connection
 from ompy.runtime.rank_report import SHORT_SIGNAL
 from ompy.runtime.rank_server import RankServer, clean_up_after
+from ompy.runtime.rank_starter import RankStarter
 from ompy.runtime.ranks import LocalRank
 from ompy.runtime.shortage import shortage, tell_of
 from ompy.runtime.spares import NOBODY, Spare
-from ompy.runtime.spawn import Spawned, spawn
-from ompy.runtime.warm import WarmStart, program_to_fork
-
-if TYPE_CHECKING:
-    from ompy.runtime.forked import ForkedRank
+from ompy.runtime.spawn import Setting, Spawned, spawn
 
 
 class Supervisor(Driver):
@@ -59,8 +55,7 @@ class Supervisor(Driver):
         job: Job,
         ranks: list[LocalRank],
         start: Frame,
-        open_files: tuple[int, int],
-        warm: WarmStart | None = None,
+        starter: RankStarter,
     ) -> None:
         """Take over started ranks.
 
@@ -70,19 +65,17 @@ class Supervisor(Driver):
             job: what runs.
             ranks: of this host.
             start: the message that began it; its body is the job's key and the job.
-            open_files: limits of what ranks may open.
-            warm: what this process has to be for ranks to be forks of it; None if it is not.
+            starter: what has started them, for those that come later.
         """
         self._reactor = Reactor()
         super().__init__(self._reactor)
         self._reactor.set_exception_handler(self._failed)
         self._job = job
         self._start = start
-        self._open_files = open_files
-        self._warm = warm
+        self._starter = starter
         self._spares: list[Spare] = []
         self._to_replace = 0  # spares that may die before use and are forked again
-        self._ignored = frozenset(n for n in ENDING if signal.getsignal(n) == signal.SIG_IGN)
+        starter.ignored = frozenset(n for n in ENDING if signal.getsignal(n) == signal.SIG_IGN)
         self._ranks = {rank.process.pid: rank for rank in ranks}
         self._interactive: bool = start.header["interactive"]
         several = len(job.hosts) > 1 or start.header["several"]
@@ -126,7 +119,8 @@ class Supervisor(Driver):
     def _prompts(self, rank: LocalRank) -> bool:
         """Whether a person waits for what this rank writes, be it a line or not."""
         talked_to = self._interactive and rank.rank == self._job.stdin_rank
-        return talked_to or len(self._job.placements) == 1
+        debugged = self._starter.is_debugged(rank.rank)
+        return talked_to or debugged or len(self._job.placements) == 1
 
     def run(self) -> int:
         """Run until the launcher has gone or wants no more. Returns the agent's exit code."""
@@ -135,7 +129,7 @@ class Supervisor(Driver):
             self._reactor.add_signal_handler(number, self.see, Seen.TOLD_TO_END)
         self.see(Seen.BEGUN)
         self._loop.call_soon(self._reap)  # those that ended before there was a handler
-        if self._warm is not None and self._start.header.get("spares"):
+        if self._starter.warm is not None and self._start.header.get("spares"):
             self._to_replace = self._start.header["spares"]
             self._loop.call_soon(self._fork_spares, self._to_replace)
         self._reactor.run_forever()
@@ -215,8 +209,12 @@ class Supervisor(Driver):
         self._job = widened(self._job, body)
         key = self._start.body[:KEY_SIZE]
         self._server.widen_job(self._job, key + self._job.packed())
+        nowhere = self._starter.place_ranks(start, self._job.hosts[self._start.header["node"]])
         for rank in start:
-            self._fork(self._job.placements[rank])
+            if nowhere:
+                self.see(Seen.UNFORKED, rank, nowhere.encode())
+            else:
+                self._fork(self._job.placements[rank])
         if start:
             self._reactor.add_signal_handler(signal.SIGCHLD, self._reap)
             self._loop.call_soon(self._reap)
@@ -232,9 +230,10 @@ class Supervisor(Driver):
                     NOBODY,
                     {},
                     with_stdin=False,
-                    open_files=self._open_files,
-                    ignored=self._ignored,
+                    open_files=self._starter.open_files,
+                    ignored=self._starter.ignored,
                     orders=told,
+                    setting=Setting(merged=self._starter.merged),
                 )
             except OSError:  # then it is started when it is needed
                 os.close(orders)
@@ -263,26 +262,12 @@ class Supervisor(Driver):
         for spare in spares:
             spare.dismiss()
 
-    def _begin_rank(self, app: App, environment: Mapping[str, str]) -> Spawned | ForkedRank:
-        """The process of a rank: a spare, or a new one."""
-        program = program_to_fork(self._warm, app, environment, self._start.header)
-        while program is not None and self._spares:
-            with suppress(OSError):  # it has been killed
-                return self._spares.pop(0).become_rank(app, environment, program)
-        return spawn(
-            app,
-            environment,
-            with_stdin=False,
-            open_files=self._open_files,
-            program=program,
-            ignored=self._ignored,
-        )
-
     def _fork(self, placement: Placement) -> None:
-        job, header = self._job, self._start.header
-        app, environment = job.apps[placement.app], ranks_variables(job, placement, header)
+        starter = self._starter
         try:
-            process = self._begin_rank(app, environment)
+            process = starter.start_rank(
+                self._job, placement, with_stdin=False, spares=self._spares
+            )
         except OSError as problem:
             reason = f"no process could be started: {problem.strerror}"
             self.see(Seen.UNFORKED, placement.rank, reason.encode())
@@ -293,7 +278,8 @@ class Supervisor(Driver):
             raise BecomeRank(process, self)
         rank = LocalRank(placement.rank, placement.local_rank, process)
         self._ranks[process.pid] = rank
-        self.see(Seen.FORKED, rank.rank, pid=process.pid)
+        told: dict[str, Any] = starter.report_of(rank.rank)
+        self.see(Seen.FORKED, rank.rank, b"", pid=process.pid, **told)
         self._adopt(rank)
 
     def _kill_rank(self, number: int) -> None:
@@ -331,6 +317,7 @@ class Supervisor(Driver):
         self._output.drain(rank.rank)
         clean_up_after(rank)  # again: it may have closed its connection before it was killed
         self._server.forget_rank(rank)
+        self._starter.forget_rank(rank.rank)
         if all(other.exited for other in self._ranks.values()):
             self._dismiss_spares()
         self.see(Seen.EXITED, rank.rank, status=status)

@@ -13,13 +13,23 @@ from ompy.cli.main import main
 ROOT = Path(__file__).resolve().parents[3]
 LINES = {
     "-n 2 python a.py -l": "-n 2 python a.py -l",
-    "-np 2 --bind-to none python a": "-np 2 python a",
-    "--map-by :OVERSUBSCRIBE -n 2 p": "--oversubscribe -n 2 p",
-    "--map-by core:PE=1:OVERSUBSCRIBE p": "--oversubscribe p",
-    "--map-by ppr:2:node:PE=1 p": "--map-by ppr:2:node p",
+    "-np 2 --bind-to none python a": "-np 2 --bind-to none python a",
+    "--bind-to core:overload-allowed p": "--bind-to core:overload-allowed p",
+    "-bind-to core:2 p": "--bind-to core --cpus-per-rank 2 p",
+    "-bind-to rr -map-by numa p": "--bind-to core --map-by numa p",
+    "--map-by :OVERSUBSCRIBE -n 2 p": "--map-by :OVERSUBSCRIBE -n 2 p",
+    "--map-by core:PE=1:OVERSUBSCRIBE:INHERIT p": "--map-by core:PE=1:OVERSUBSCRIBE p",
+    "--map-by :HWTCPUS p": "--use-hwthread-cpus p",
+    "--map-by ppr:2:node:PE=1 p": "--map-by ppr:2:node:PE=1 p",
     "-map-by node p": "--map-by node p",
-    "--map-by=socket p": "p",
-    "--use-hwthread-cpus --report-bindings p": "--display-map p",
+    "--map-by=socket --rank-by core:span p": "--map-by socket --rank-by core p",
+    "--use-hwthread-cpus --report-bindings p": "--use-hwthread-cpus --report-bindings p",
+    "--mca hwloc_base_binding_policy core p": "--mca hwloc_base_binding_policy core p",
+    "--mca rmaps_base_mapping_policy node p": "--mca rmaps_base_mapping_policy node p",
+    "--mca hwloc_base_mem_bind_failure_action warn p": "p",
+    "--output tag,dir=D,merge --display map,bind p": (
+        "--tag-output --output-filename D --merge-stderr --display-map --report-bindings p"
+    ),
     "-l -genv K V -genvlist A,B -n 3 p": "--tag-output -x K=V -x A -x B -n 3 p",
     "-genvall -ppn 2 -f hosts p": "--npernode 2 --hostfile hosts p",
     "-hosts a,b -launcher rsh p": "--host a,b --mca plm ssh p",
@@ -46,10 +56,11 @@ def test_lines(line: str) -> None:
 
 
 def test_what_is_of_no_effect_is_said() -> None:
-    line = "--bind-to core --report-bindings --bind-to none --rank-by slot p"
-    notes = translate_line(line.split()).notes
-    assert len(notes) == 2
-    assert notes[0].startswith("--bind-to core is of no effect: ")
+    line = "--map-by numa:PE=2:INHERIT:ordered --rank-by numa:SPAN --bind-to core p"
+    assert translate_line(line.split()).notes == [
+        "of --map-by numa:PE=2:INHERIT:ordered, INHERIT, ordered is of no effect",
+        "of --rank-by numa:SPAN, SPAN is of no effect",
+    ]
 
 
 def test_the_table_of_options_is_whole() -> None:

@@ -62,6 +62,7 @@ def test_defaults():
         "--oversubscribe --nooversubscribe -n 2 prog", "--no-mpi4py --tag-output -q prog",
         "--quiet --allow-run-as-root prog --quiet", "-n 1 a x : -n 2 --wdir d -x C b : c",
         "--mca a b -n 1 a : --mca c d b", "- x", "-n 007 prog",
+        "--bind-to core --report-bindings --map-by numa:PE=2 prog",
     ],
 )  # fmt: skip
 def test_plain_command_lines_need_no_click(line, monkeypatch):
@@ -120,9 +121,10 @@ def test_several_programs():
         (["--mca", "btl"], "--mca needs 2 argument(s), got 1"),
         (["--tag-ouput", "x"], "there is no option --tag-ouput; did you mean --tag-output?"),
         (["-tag-ouput", "x"], "there is no option -tag-ouput; did you mean --tag-output?"),
-        (["-nolocal", "x"], "there is no option -nolocal"),
+        (["-nolocal", "x"], "-nolocal is an option of mpirun that ompy-run does not"),
+        (["-nowhere", "x"], "there is no option -nowhere"),
         (["--zzzzzz", "x"], "there is no option --zzzzzz"),
-        (["--bind-to", "none", "x"], "--bind-to is an option of mpirun that ompy-run does not"),
+        (["--xterm", "0", "x"], "--xterm is an option of mpirun that ompy-run does not"),
         (["-rankfile", "f", "x"], "-rankfile is an option of mpirun that ompy-run does not"),
         (["--timeout", "0", "x"], "0.0 is not in the range"),
         (["--timeout", "soon", "x"], "'soon' is not a valid float"),

@@ -13,12 +13,21 @@ from ompy.runtime.agent_command import agent_words
 from ompy.runtime.allocation import JOB_VARIABLE, allocated_hosts
 from ompy.runtime.launchers import SECRET
 
-# One step on one host, beside other steps; each byte at once and as it is; no other wire-up.
+# One step on one host, beside other steps, on all that the allocation has there: the agent binds
+# ranks itself; each byte at once and as it is; no other wire-up.
 SEALS: Final = {
     "mac": "they prove themselves by MUNGE, or by OMPY_SECRET_FILE where that is set",
     "none": "whoever reads what srun carries has the job key",
 }
-STEP: Final = ("--nodes=1", "--ntasks=1", "--overlap", "--unbuffered", "--quiet", "--mpi=none")
+STEP: Final = (
+    "--nodes=1",
+    "--ntasks=1",
+    "--overlap",
+    "--cpu-bind=none",
+    "--unbuffered",
+    "--quiet",
+    "--mpi=none",
+)
 
 
 class SlurmPlm(CommandPlm):

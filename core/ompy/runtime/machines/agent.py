@@ -399,7 +399,8 @@ class HostMachine(RanksAgent):
         rank = RankLife(event.who, event.header["pid"])
         self._all.append(rank)
         self._ranks.add_rank(rank)
-        self._up(Kind.STARTED, rank=rank.number, pid=rank.pid)
+        more = {"bound": event.header["bound"]} if "bound" in event.header else {}
+        self._up(Kind.STARTED, rank=rank.number, pid=rank.pid, **more)
 
     def _discard(self, first: int, size: int, *, kill: bool = False) -> None:
         """The end of these ranks is no failure, if they are of a later world."""

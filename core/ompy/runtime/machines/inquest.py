@@ -113,12 +113,14 @@ class Inquests:
         last: why ranks were asked last, and what they have said; None: they were not.
     """
 
-    def __init__(self, tell: Tell) -> None:
+    def __init__(self, tell: Tell, *, stacks: bool = False) -> None:
         """Nobody asks.
 
         Args:
             tell: says a word to all agents.
+            stacks: at a timeout, users are told where each thread is.
         """
+        self._stacks = stacks
         self.numbers = count(-1, -1)
         self.last: tuple[str, Survey] | None = None
         self._tell = tell
@@ -168,5 +170,9 @@ class Inquests:
             return []
         self.last = over.why, survey
         lines = survey_lines(survey)
+        if self._stacks and over.why is TIMEOUT:
+            from ompy.runtime.stacks import stack_lines
+
+            lines += stack_lines(survey.where)
         told = said(EVENTS[over.why], lines, **survey_as_json(survey, over.why))
         return [*told, KeepAutopsy()]

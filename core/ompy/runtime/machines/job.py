@@ -125,7 +125,7 @@ class JobMachine:
         self._hosts = [Host(node, name) for node, name in enumerate(job.hosts)]
         self._agenda: Agenda[Moment] = Agenda()
         self._deadlocks = DeadlockWatch(rules, self._children.tell, self.speaker)
-        self.inquests = Inquests(self._children.tell)
+        self.inquests = Inquests(self._children.tell, stacks=rules.stacks)
         self._viewing: Viewing | None = None  # once somebody watches
         self._began = 0.0
         self._told_to_end = False
@@ -316,6 +316,7 @@ class JobMachine:
         match event.kind:
             case Kind.STARTED:
                 verdict.started(header["rank"], header["pid"])
+                return self.news.bound(header, self._asked.job)
             case Kind.STAGE:
                 return self._advanced(header, now)
             case Kind.UNSTARTED:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ompy.frameworks.job import Job
 from ompy.mca.reporting import Finding
 from ompy.net.fault_rules import FaultRule
 from ompy.runtime.comm_methods import LostPaths
@@ -49,6 +50,16 @@ class JobNews:
         if became in (LOST, HEALED):
             acts.append(TellRail(became == HEALED, rail))
         return acts
+
+    def bound(self, header: Mapping[str, Any], job: Job) -> list[Act]:
+        """A rank has started; its place is told if somebody wants to know."""
+        if "bound" not in header:
+            return []
+        rank, text = header["rank"], header["bound"]
+        host = job.hosts[job.placements[rank].node]
+        return said(
+            "rank bound", [f"rank {rank} on {host} {text}"], rank=rank, where=host, bound=text
+        )
 
     def path(self, event: Event) -> bool:
         """A rank has lost a path. True for the first: the table is due soon."""

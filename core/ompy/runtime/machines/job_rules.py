@@ -24,6 +24,7 @@ class JobRules(NamedTuple):
         still_s: how long a rank sleeps before it says so.
         survives: ranks may die (mpi_ft_enable), and hosts with theirs: the job goes on.
         kills: who is killed on purpose, in the order of time.
+        stacks: at a timeout, tell where each thread of each rank is.
     """
 
     grace_ms: int
@@ -38,3 +39,4 @@ class JobRules(NamedTuple):
     still_s: float = 0.25
     survives: bool = False
     kills: tuple[Kill, ...] = ()
+    stacks: bool = False

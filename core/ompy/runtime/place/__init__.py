@@ -1,0 +1,1 @@
+"""Which hardware threads each rank of a host may run on."""
