@@ -47,6 +47,7 @@ SHARED: Final = (  # modules that import nothing of a rank's own
     "ompy.mpi.graphs",
     "ompy.mpi.intracomm",
     "ompy.runtime.process",
+    "ompy.runtime.rail_report",
 )
 _NO_RANDOMIZE: Final = 0x0040000  # Linux ADDR_NO_RANDOMIZE
 SHORT: Final = 1  # exit code: too little of something; as any program that has failed

@@ -140,9 +140,13 @@ class Exchange:
         self._boxes: dict[tuple[int, int], Box] = {}
         self._changed: set[tuple[int, int]] = set()
         self._finished: dict[Operation, int] = {}  # past of each completion
-        self._matches: dict[Operation, Event] = {}  # by which receives matched
+        self._matches: dict[Operation, int] = {}  # past of a choice, and its own bit
         self._asked: dict[Operation, tuple[Box, Receive]] = {}  # receives with a choice, and probes
         self._news: dict[int, list[News]] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies of a world at a choice: events are shared, the script is another one."""
+        return {**self.__dict__, "events": None, "script": None}
 
     # what ranks do
 
@@ -413,9 +417,7 @@ class Exchange:
         """The events without which these two would not meet."""
         past = receive.past | message.past
         for other in box.before(receive, message):
-            event = self._matches.get(other.operation)
-            if event is not None:
-                past |= 1 << event.number | event.past
+            past |= self._matches.get(other.operation, 0)
         return past
 
     def _finish(self, operation: Operation, completion: _Completion) -> None:
@@ -549,7 +551,7 @@ class Exchange:
         own = receive.past
         event = Event(number, key, MATCH, value, past, own, site, sent=sent, served=served)
         self.events.append(event)
-        self._matches[key] = event
+        self._matches[key] = past | 1 << number
         self._asked[key] = (box, receive)
         self._match(box, receive, message, 1 << number)
         for place, other in self._boxes.items():
@@ -564,7 +566,7 @@ class Exchange:
         what: News = (FROM, number, message.source, message.tag, len(message.data))
         box.tell_arrival(message)
         if takes:
-            self._matches[probe.operation] = event
+            self._matches[probe.operation] = event.past | 1 << event.number
             box.all.append(probe)
             box.take_message(probe, message)
             self._finish_send(message, event.past | 1 << event.number)

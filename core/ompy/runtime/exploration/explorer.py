@@ -11,8 +11,12 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
-from ompy.runtime.exploration.events import NOTHING, Event, Race
-from ompy.runtime.exploration.search import Node, Schedule, Search
+from ompy.runtime.exploration.boxes import Operation
+from ompy.runtime.exploration.conductor import Conductor, Ending, Point
+from ompy.runtime.exploration.events import NOTHING, Diverged, Event, Race, Value
+from ompy.runtime.exploration.first_choice import Beginning, explore_from_first_choice
+from ompy.runtime.exploration.histories import Undetermined, Unfit
+from ompy.runtime.exploration.search import KnownRaces, Node, Schedule, Search
 from ompy.runtime.exploration.trunk import DIVERGED, UNFIT, Result, Trunk, result_of
 from ompy.runtime.simulation.simulated_world import Scenario
 
@@ -80,25 +84,106 @@ class Explorer:
             scenario: with `exploring`, which has the mode.
             bounds: when to give up.
         """
+        self._scenario = scenario
         self._bounds = bounds
         self._until = time.monotonic() + bounds.seconds
         self._search = Search()
-        self._trunk = Trunk(scenario)
         self._bounded = False
+        self._beginning: Beginning | None = None
+        self._trunk: Trunk | None = None  # of whole worlds; made when one is needed
 
     def explore_all(self) -> Explored:
         """Run worlds. Leaves no process."""
+        failures: list[Failure] = []
         try:
+            failures = self._explore_by_histories()
+        except (Undetermined, Unfit, Diverged):
+            self._search, self._bounded, self._beginning = Search(), False, None
             failed = self._run_until_failure()
-            failure = self._shorten(failed) if failed is not None else None
+            failures = [self._shorten(failed)] if failed is not None else []
         finally:
-            self._trunk.close()
+            if self._trunk is not None:
+                self._trunk.close()
+        failure = failures[0] if failures else None
         search = self._search
         left = 0 if failure else search.left
         return Explored(search.worlds, search.schedules, left, self._bounded, failure)
 
+    def _explore_by_histories(self) -> list[Failure]:
+        """What ranks do is asked of them once. At most one failure.
+
+        Raises:
+            Undetermined, Unfit, Diverged: whole worlds have to be run.
+        """
+        failures: list[Failure] = []
+
+        def explore(beginning: Beginning) -> None:
+            self._beginning = beginning
+            failed = self._search_by_histories()
+            if failed is not None:
+                failures.append(self._shorten(failed))
+
+        whole = explore_from_first_choice(self._scenario, explore)
+        self._beginning = None
+        if whole is not None:
+            node = self._search.take_node()
+            assert node is not None, "nothing was run yet"
+            self._search.report_world(node, Schedule(whole.events, whole.races))
+            self._bounded |= whole.bounded
+            if whole.kind != WELL:
+                failures.append(Failure(whole, [], None, None, tried=False))
+        return failures
+
+    def _search_by_histories(self) -> Result | None:
+        """Until a world fails. Returns that, as a whole world."""
+        search = self._search
+        while self._may_begin({}):
+            node = search.take_node()
+            if node is None:
+                return None
+            ending = self._conduct(node.constraint, node.begin).run(KnownRaces(node))
+            self._bounded |= ending.bounded
+            search.report_world(node, Schedule(ending.events, ending.races, ending.saved))
+            if ending.kind != WELL:
+                return self._confirm(ending)
+        return None
+
+    def _conduct(self, script: Mapping[Operation, Value], begin: Point | None) -> Conductor:
+        assert self._beginning is not None, "it is explored by histories"
+        point, histories = self._beginning
+        limit = self._scenario.limit
+        return Conductor(begin or point, script, histories, limit=limit)
+
+    def _confirm(self, ending: Ending) -> Result:
+        """The same schedule in a whole world.
+
+        Raises:
+            Undetermined: it ends otherwise there.
+        """
+        script = {event.key: event.value for event in ending.events}
+        found = self._run_whole(script)
+        if (found.kind, found.code) != (ending.kind, ending.code):
+            raise Undetermined
+        return found
+
+    def _run_whole(self, script: Mapping[Operation, Value]) -> Result:
+        if self._trunk is None:
+            self._trunk = Trunk(self._scenario)
+        return result_of(self._trunk.begin_world(script))
+
+    def _run_trial(self, script: Mapping[Operation, Value]) -> Result:
+        """How a world ends, as quickly as that can be said."""
+        if self._beginning is None:
+            return self._run_whole(script)
+        try:
+            ending = self._conduct(script, None).run(lambda _key, _value: True)
+        except Diverged as problem:
+            return Result(DIVERGED, 1, str(problem), [], [])
+        return Result(ending.kind, ending.code, ending.text, ending.events, [], ending.bounded)
+
     def _run_until_failure(self) -> Result | None:
-        """Until one fails. Returns that."""
+        """Run whole worlds until one fails. Returns that."""
+        self._trunk = self._trunk or Trunk(self._scenario)
         running: dict[socket.socket, Node] = {}
         failed: Result | None = None
         while True:
@@ -125,6 +210,7 @@ class Explorer:
         """Leave out each choice that it fails without, again and again; find a world beside it."""
         if failed.kind in {DIVERGED, UNFIT}:
             return Failure(failed, [], None, None)
+        self._trunk = self._trunk or Trunk(self._scenario)
         # a poll that could find nothing has no choice
         real = [one for one in failed.events if one.offered or one.value != (NOTHING,)]
         script = {event.key: event.value for event in real}
@@ -137,9 +223,10 @@ class Explorer:
                     break
                 without = set(keys[begin : begin + part])
                 fewer = {key: value for key, value in script.items() if key not in without}
-                found = result_of(self._trunk.begin_world(fewer))
+                found = self._run_trial(fewer)
                 if (found.kind, found.code) == (failed.kind, failed.code):
-                    script, result = fewer, found
+                    script = fewer
+        result = self._run_whole(script)  # which says all that there is to say
         choices = [event for event in result.events if event.key in script]
         turn, instead = self._beside(result, trials)
         return Failure(result, choices, turn, instead, tried=bool(result.races))
@@ -156,7 +243,7 @@ class Explorer:
             before = result.events[: order[race.event.key]]
             script = {event.key: event.value for event in before}
             script |= {**schedule.past(race.past), race.event.key: race.value}
-            if result_of(self._trunk.begin_world(script)).kind == WELL:
+            if self._run_trial(script).kind == WELL:
                 return race.event, race
         return None, None
 

@@ -109,7 +109,7 @@ class _Grown:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # who started it ends it
         world = self._world
         world.at_first_choice = self._wait
-        result = _result(world)
+        result = result_of_world(world)
         _send(self._line, result)  # which is another one in a branch
         os._exit(0)
 
@@ -148,7 +148,8 @@ class _Grown:
         self._world.adopt(lines, script)
 
 
-def _result(world: World) -> Result:
+def result_of_world(world: World) -> Result:
+    """Run a world to its end."""
     exchange = world.exchange
     assert exchange is not None, "the world is explored"
     try:
