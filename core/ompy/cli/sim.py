@@ -154,6 +154,26 @@ _reporter = Reporter()  # makes lines of what is said, as `speak` has set it las
     help="With --explore, how often in a row a poll finds nothing though it could. Default: 1.",
 )
 @click.option(
+    "--depth",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="With --explore, choices beyond the first N of each world keep their first value.",
+)
+@click.option(
+    "--pct",
+    type=click.IntRange(min=1),
+    metavar="D",
+    help="With --explore, where a bound has ended the search: run as many worlds again with random "
+    "priorities, to find failures that take D choices.",
+)
+@click.option(
+    "--resume",
+    metavar="FILE",
+    shell_complete=complete_file,
+    help="With --explore, go on with the search in FILE if it is there, and write it there where "
+    "it is not whole. Default: DIR of --keep, PROGRAM-search.json, to write only.",
+)
+@click.option(
     "--schedule",
     metavar="FILE",
     shell_complete=complete_file,

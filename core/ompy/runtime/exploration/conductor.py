@@ -107,7 +107,7 @@ class Ending(NamedTuple):
     saved: list[tuple[int, Point]]
 
 
-class _Over(Exception):
+class Over(Exception):
     """The world has ended badly: kind, code, text."""
 
 
@@ -124,7 +124,7 @@ class Conductor:
         histories: Sequence[Histories],
         *,
         limit: int,
-        chooser: Callable[[Exchange], bool] | None = None,
+        polls: int,
     ) -> None:
         """Go on from a point.
 
@@ -133,26 +133,21 @@ class Conductor:
             script: what is chosen where.
             histories: of each rank.
             limit: ns of virtual time after which the world is ended.
-            chooser: makes a choice in place of `Exchange.decide`.
+            polls: how often in a row a poll finds nothing although it could.
         """
         self._exchange: Exchange = pickle.loads(point.exchange)  # noqa: S301 - our own
         self._exchange.events = list(point.events)
         self._exchange.script = dict(script)
+        self._exchange.polls = polls
         self._actors = [actor.copied() for actor in point.actors]
         self._timers = list(point.timers)
         self._time = point.time
         self._steps = point.steps
         self._histories = histories
         self._limit = limit
-        self._choose = chooser or Exchange.decide
         self._ready: list[Actor] = []
         self._saved: list[tuple[int, Point]] = []
         self._next_save = len(point.events) + BETWEEN
-
-    @property
-    def exchange(self) -> Exchange:
-        """Its messages."""
-        return self._exchange
 
     def run(self, known: Known | None = None) -> Ending:
         """To the end.
@@ -172,11 +167,8 @@ class Conductor:
     def _run(self) -> tuple[str, int, str]:
         try:
             while any(actor.state != ENDED for actor in self._actors):
-                if self._ready:
-                    self._give_turn(self._ready.pop(0))
-                elif not self._pass_turn():
-                    self._pass_time()
-        except _Over as over:
+                self._step()
+        except Over as over:
             kind, code, text = over.args
             return kind, code, text
         except TimeoutError:
@@ -186,6 +178,12 @@ class Conductor:
         return ("failed", IMPROPER, found) if found else ("ended", 0, "")
 
     # who goes on: as the fence and the scheduler have it
+
+    def _step(self) -> None:
+        if self._ready:
+            self._give_turn(self._ready.pop(0))
+        elif not self._pass_turn():
+            self._pass_time()
 
     def _pass_turn(self) -> bool:
         exchange = self._exchange
@@ -197,11 +195,11 @@ class Conductor:
         if any(each.state != ENDED and not exchange.waits(each.rank) for each in self._actors):
             return False
         if exchange.idle_polls() > IDLE_MOST:
-            raise _Over("limit", BEYOND, "polls without end")
+            raise Over("limit", BEYOND, "polls without end")
         if len(exchange.events) >= self._next_save:
             self._saved.append((len(exchange.events), self._point()))
             self._next_save = len(exchange.events) + BETWEEN
-        if not self._choose(exchange):
+        if not exchange.decide():
             return False
         for rank in exchange.match_certain():
             self._wake(self._actors[rank])
@@ -220,10 +218,10 @@ class Conductor:
     def _pass_time(self) -> None:
         if not self._timers:
             waits = sum(actor.state != ENDED for actor in self._actors)
-            raise _Over("deadlock", DEADLOCK, f"nothing can happen any more; {waits} wait")
+            raise Over("deadlock", DEADLOCK, f"nothing can happen any more; {waits} wait")
         self._time = max(self._time, self._timers[0][0])
         if self._time > self._limit:
-            raise _Over("limit", BEYOND, "virtual time is over")
+            raise Over("limit", BEYOND, "virtual time is over")
         while self._timers and self._timers[0][0] <= self._time:
             _, what, rank, *told = self._timers.pop(0)
             if what == "wake":
@@ -256,7 +254,7 @@ class Conductor:
     def _give_turn(self, actor: Actor) -> None:
         self._steps += 1
         if self._steps > STEPS_MAX:
-            raise _Over("limit", BEYOND, "turns without end")
+            raise Over("limit", BEYOND, "turns without end")
         exchange = self._exchange
         if actor.state == SLEEPS and self._time < actor.until:
             return
@@ -267,18 +265,27 @@ class Conductor:
         actor.state = RUNS
         value: Any = None
         while actor.state == RUNS:
-            news, actor.news = actor.news, []
-            answer = (self._time, "ok", value, news, {})
-            try:
-                actor.moment = self._histories[actor.rank].go_on(actor.moment, answer)
-            except Gone:
-                text = f"rank {actor.rank}: its process has gone"
-                raise _Over("failed", 1, text) from None
-            for name, *words in actor.moment.batch:
-                call = _CALLS.get(name)
-                if call is None:
-                    raise Undetermined(name)
-                value = call(self, actor, *words)
+            self._ask(actor, value)
+            for call in actor.moment.batch:
+                value = self._do(actor, call)
+
+    def _ask(self, actor: Actor, value: Any) -> None:
+        """Tell a rank what its last call has come to; its moment is the next one then."""
+        news, actor.news = actor.news, []
+        answer = (self._time, "ok", value, news, {})
+        try:
+            actor.moment = self._histories[actor.rank].go_on(actor.moment, answer)
+        except Gone:
+            text = f"rank {actor.rank}: its process has gone"
+            raise Over("failed", 1, text) from None
+
+    def _do(self, actor: Actor, call: tuple[Any, ...]) -> Any:
+        """Do what a rank asks for. Returns what it is answered."""
+        name, *words = call
+        do = _CALLS.get(name)
+        if do is None:
+            raise Undetermined(name)
+        return do(self, actor, *words)
 
     def _end_wait(self, actor: Actor) -> None:
         self._exchange.end_wait(actor.rank)
@@ -329,9 +336,7 @@ class Conductor:
     def _forget(self, actor: Actor, context: int) -> None:
         self._exchange.forget(context, actor.rank)
 
-    def _await(
-        self, actor: Actor, number: int, wanted: list[int], others: bool, site: str
-    ) -> None:
+    def _await(self, actor: Actor, number: int, wanted: list[int], others: bool, site: str) -> None:
         operation = (actor.rank, number)
         self._exchange.await_operations(operation, wanted, inner=others, site=site)
         if actor.news and not wanted and not number:
@@ -378,13 +383,13 @@ class Conductor:
         actor.calls = calls
 
     def _abort(self, actor: Actor, code: int, reason: str) -> None:
-        raise _Over("aborted", code % 256 or 1, f"rank {actor.rank}: {reason}")
+        raise Over("aborted", code % 256 or 1, f"rank {actor.rank}: {reason}")
 
     def _end(self, actor: Actor, code: int, report: dict[str, Any]) -> None:
         actor.state = ENDED
         if code:
             text = f"rank {actor.rank}: it ended with exit code {code}, {report['why']}"
-            raise _Over("failed", code, text)
+            raise Over("failed", code, text)
         self._after(NEWS, "ended", actor.rank)
 
 

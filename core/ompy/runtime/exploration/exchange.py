@@ -313,6 +313,20 @@ class Exchange:
             raise Diverged(f"what was to be chosen cannot be: {missing}")
         return False
 
+    def take_first_come(self, came: Mapping[Operation, int]) -> bool:
+        """Make an open choice as if time decided: what came first, or nothing if nothing has come.
+
+        Args:
+            came: when each message was sent, by its operation.
+        """
+        for offer in self.offers():
+            some = [value for value in offer.values if value != (NOTHING,)] or [(NOTHING,)]
+            if some[0][0] == FROM:
+                some.sort(key=lambda value: came.get((value[1], value[2]), 0))
+            self._choose(offer, some[0])
+            return True
+        return False
+
     def offers(self) -> list[_Offer]:
         """The open choices, in the order in which they are made."""
         found = [

@@ -74,9 +74,7 @@ def _beginning(world: World, patience: float) -> Beginning:
     scheduler = world.scheduler
     timers = tuple(_timer(*one) for one in scheduler.timers())
     data = pickle.dumps(exchange, pickle.HIGHEST_PROTOCOL)
-    point = Point(
-        data, tuple(exchange.events), actors, timers, scheduler.time, scheduler.steps
-    )
+    point = Point(data, tuple(exchange.events), actors, timers, scheduler.time, scheduler.steps)
     return Beginning(point, histories)
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 LARGE: Final = 256  # bytes; arbitrary: a reference takes about 40
-_all: list[Payload] = []  # those that there are; each is what some rank has said, and is kept with it
+_all: list[
+    Payload
+] = []  # those that there are; each is what some rank has said, and is kept with it
 
 
 class Payload(bytes):

@@ -19,7 +19,6 @@ from ompy.runtime.exploration.events import (
 )
 from ompy.runtime.exploration.exchange import Exchange
 
-
 Known = Callable[[Operation, Value], bool]
 
 

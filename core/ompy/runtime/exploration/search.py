@@ -118,35 +118,47 @@ class Search:
 
     Attributes:
         worlds: how many were run.
+        depth: choices beyond so many of a world keep their first value; None for no such bound.
+        shallow: there were some that could have had another.
+        seen: of each schedule its digest.
+        root: the node that all others are below of.
+        waiting: nodes that are known and were not run, the next one last.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, depth: int | None = None) -> None:
+        """Nothing is known yet."""
         self.worlds = 0
-        self._seen: set[bytes] = set()
-        self._root = Node({}, None)
-        self._left = [self._root]
+        self.depth = depth
+        self.shallow = False
+        self.seen: set[bytes] = set()
+        self.root = Node({}, None)
+        self.waiting = [self.root]
 
     @property
     def schedules(self) -> int:
         """How many different ones the worlds were."""
-        return len(self._seen)
+        return len(self.seen)
 
     @property
     def left(self) -> int:
         """How many worlds are known that were not run."""
-        return len(self._left)
+        return len(self.waiting)
 
     def take_node(self) -> Node | None:
         """A world to be run; None if none can be said now: others are under way, or all are done.
 
         Each has to be given back by `report_world`.
         """
-        while self._left:
-            node = self._left.pop()
+        while self.waiting:
+            node = self.waiting.pop()
             if not self._is_covered(node):
                 return node
             _end(node)
         return None
+
+    def give_back(self, node: Node) -> None:
+        """A world that was taken was not run to its end: it is the next one again."""
+        self.waiting.append(node)
 
     def report_world(self, node: Node, schedule: Schedule) -> bool:
         """A world that was taken has been run. Returns whether its schedule is a new one."""
@@ -156,12 +168,15 @@ class Search:
         node.order = {event.key: place for place, event in enumerate(events)}
         seen = digest_of(node.values)
         node.saved = schedule.saved
-        new = seen not in self._seen
+        new = seen not in self.seen
         if new:
-            self._seen.add(seen)
+            self.seen.add(seen)
             # the last on top: it shares most with this world
             for race in sorted(schedule.races, key=lambda one: node.order[one.event.key]):
-                self._split(node, schedule, race)
+                if self.depth is None or node.order[race.event.key] < self.depth:
+                    self._split(node, schedule, race)
+                else:
+                    self.shallow = True
         _end(node)
         return new
 
@@ -176,7 +191,7 @@ class Search:
         chosen = {**schedule.past(race.past), key: race.value}
         made = self._joined(above, key, chosen)
         if made is None:  # too different from that world: what it needs, and no more
-            above, made = self._root, chosen
+            above, made = self.root, chosen
         tried = above.tried.setdefault(key, [])
         if any(covers(one, made) for one in tried):
             return
@@ -184,14 +199,16 @@ class Search:
         below = Node(made, above, key if made is not chosen else None)
         if made is not chosen:
             place = above.order[key]
-            below.begin = next((one for at, one in reversed(above.saved) if at <= place), above.begin)
+            below.begin = next(
+                (one for at, one in reversed(above.saved) if at <= place), above.begin
+            )
             if len(made) == len(above.constraint.keys() | above.prefix(key).keys()) + 1:
                 above.plain.add((key, race.value))
         over: Node | None = above
         while over is not None:
             over.left += 1
             over = over.parent
-        self._left.insert(0 if made is chosen else len(self._left), below)
+        self.waiting.insert(0 if made is chosen else len(self.waiting), below)
 
     def _joined(self, above: Node, key: Operation, chosen: Constraint) -> Constraint | None:
         """A constraint below a node: what stood before in its world as well. None: impossible."""
