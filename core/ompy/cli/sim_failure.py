@@ -21,6 +21,7 @@ MODES: Final = {True: "with standard sends that buffer", False: "with standard s
 def tell_failure(
     options: dict[str, Any], explored: Explored, failure: Failure, *, buffers: bool
 ) -> int:
+    """Tell of a schedule that fails, and keep it. Returns the exit code."""
     from ompy.runtime.exploration.trunk import DIVERGED, UNFIT
 
     result = failure.result
@@ -37,10 +38,16 @@ def tell_failure(
         return code
     if not buffers:
         tell_user("every schedule ends well where standard sends buffer", "buffering")
+    tell_story(options, failure, buffers=buffers)
+    return code
+
+
+def tell_story(options: dict[str, Any], failure: Failure, *, buffers: bool) -> None:
+    """Say what a failure hangs on; keep the schedule, and its picture beside one that ends well."""
     for line in _story(failure):
         tell_user(line, "choice")
     _save(options, failure, buffers=buffers)
-    return code
+    _draw(options, failure)
 
 
 def _story(failure: Failure) -> Iterator[str]:
@@ -60,32 +67,30 @@ def _story(failure: Failure) -> Iterator[str]:
 def said_of(event: Event) -> str:
     """A choice in words."""
     from ompy.runtime.exploration.events import ANY, FROM, NOTHING, PROBE
+    from ompy.runtime.exploration.pair import short_site
 
     if event.served:
-        asked = f"what rank {event.value[1]} asked at {_short(event.sent)}"
+        asked = f"what rank {event.value[1]} asked at {short_site(event.sent)}"
         return f"rank {event.key[0]}'s part of a window serves {asked}"
-    where = f"rank {event.key[0]} at {_short(event.site)}"
+    where = f"rank {event.key[0]} at {short_site(event.site)}"
     if event.value == (NOTHING,):
         return f"{where} finds nothing yet"
     if event.value[0] == FROM:
         does = "finds" if event.kind == PROBE else "takes"
-        return f"{where} {does} the message that rank {event.value[1]} sent at {_short(event.sent)}"
+        return f"{where} {does} the message that rank {event.value[1]} sent at {short_site(event.sent)}"
     does = "is told first of" if event.kind == ANY else "finds complete"
     return f"{where} {does} its operation {event.value[1]}"
 
 
 def _in_its_place(race: Race) -> str:
     from ompy.runtime.exploration.events import FROM, NOTHING
+    from ompy.runtime.exploration.pair import short_site
 
     if race.event.served:
-        return f"what rank {race.value[1]} asked at {_short(race.site)} first"
+        return f"what rank {race.value[1]} asked at {short_site(race.site)} first"
     if race.value[0] == FROM:
-        return f"the message that rank {race.value[1]} sent at {_short(race.site)}"
+        return f"the message that rank {race.value[1]} sent at {short_site(race.site)}"
     return "nothing yet" if race.value == (NOTHING,) else f"its operation {race.value[1]}"
-
-
-def _short(site: str) -> str:
-    return os.path.relpath(site) if site.startswith(os.getcwd() + os.sep) else site
 
 
 def _save(options: dict[str, Any], failure: Failure, *, buffers: bool) -> None:
@@ -95,7 +100,7 @@ def _save(options: dict[str, Any], failure: Failure, *, buffers: bool) -> None:
     if failure.turn is not None:
         kept[failure.turn.key] = failure.turn
     choices = [(one.key, one.value, one.site, said_of(one)) for one in kept.values()]
-    text = text_of(options["ranks"], options["polls"], choices, buffers=buffers)
+    text = text_of(options["ranks"], failure.polls, choices, buffers=buffers)
     program = Path(options["program"])
     path = Path(options["keep"]) / f"{program.stem}-schedule.json"
     try:
@@ -110,3 +115,21 @@ def _save(options: dict[str, Any], failure: Failure, *, buffers: bool) -> None:
         "schedule",
         file=str(path),
     )
+
+
+def _draw(options: dict[str, Any], failure: Failure) -> None:
+    from ompy.runtime.exploration.pair import pair_of
+    from ompy.trace.schedule_pair import pair_svg, pair_text
+
+    stem = Path(options["program"]).stem
+    pair = pair_of(failure, f"{stem}: two schedules that differ in one decision")
+    if pair is None:
+        return
+    picture = Path(options["keep"]) / f"{stem}.svg"
+    try:
+        outputs.write_text(str(picture), pair_svg(pair))
+        outputs.write_text(str(picture.with_suffix(".txt")), pair_text(pair))
+    except OSError as problem:
+        tell_user(f"warning: {picture}: {problem.strerror}; nothing is drawn", "lost", "warning")
+        return
+    tell_user(f"both schedules are drawn in {picture} (as text: {stem}.txt)", "picture")

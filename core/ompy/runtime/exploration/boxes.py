@@ -29,9 +29,21 @@ class Message:
         site: where in the program it was sent.
         taken: what took it.
         known: its receiver knows that it has arrived, by it or by one that was sent later.
+        turn: when it was taken, among all of the world that were.
     """
 
-    __slots__ = ("data", "known", "past", "sender", "site", "source", "synchronous", "tag", "taken")
+    __slots__ = (
+        "data",
+        "known",
+        "past",
+        "sender",
+        "site",
+        "source",
+        "synchronous",
+        "tag",
+        "taken",
+        "turn",
+    )
 
     def __init__(
         self,
@@ -53,6 +65,7 @@ class Message:
         self.site = site
         self.taken: Receive | None = None
         self.known = False
+        self.turn = 0
 
 
 class Receive:

@@ -27,6 +27,7 @@ from ompy.runtime.exploration.events import (
     PROBE,
     Diverged,
     Event,
+    Meeting,
     Value,
 )
 
@@ -132,6 +133,7 @@ class Exchange:
         self._unheeded = unheeded
         self.events: list[Event] = []
         self._numbers = 0
+        self._turns = 0  # messages that were taken
         self.script = dict(script or {})
         self.bounded = False
         self._buffers = buffers
@@ -368,6 +370,20 @@ class Exchange:
                 found.setdefault(box.rank, []).append(message)
         return found
 
+    def meetings(self) -> list[Meeting]:
+        """The program's messages that were taken, in order; not those of freed communicators."""
+        taken = [
+            (message.turn, receive, message)
+            for box in self._boxes.values()
+            for messages in box.channels.values()
+            for message in messages
+            if message.tag >= 0 and (receive := message.taken) is not None
+        ]
+        return [
+            Meeting(message.sender, message.site, receive.operation, receive.site, message.tag)
+            for _, receive, message in sorted(taken, key=lambda one: one[0])
+        ]
+
     def fill_in(self, said: Mapping[int, dict[str, Any]]) -> None:
         """Say of ranks what they cannot say themselves: what was sent, and what nothing took.
 
@@ -418,9 +434,14 @@ class Exchange:
         """A receive takes a message; both may be complete by that, and by an event's bit."""
         past = self.past_of(box, receive, message) | event
         box.take_message(receive, message)
+        self._turn_taken(message)
         what = (DONE, receive.operation[1], message.source, message.tag, message.data)
         self._finish(receive.operation, _Completion(what, past, box, message))
         self._finish_send(message, past)
+
+    def _turn_taken(self, message: Message) -> None:
+        self._turns += 1
+        message.turn = self._turns
 
     def _finish_send(self, message: Message, past: int) -> None:
         if message.synchronous:
@@ -583,6 +604,7 @@ class Exchange:
             self._matches[probe.operation] = event.past | 1 << event.number
             box.all.append(probe)
             box.take_message(probe, message)
+            self._turn_taken(message)
             self._finish_send(message, event.past | 1 << event.number)
             what = (*what, message.data)
         state = self._ranks[rank]

@@ -58,6 +58,7 @@ class Failure(NamedTuple):
         instead: what was chosen there in a world that ended well, but for that the same.
         tried: there are other schedules, of which none ended well.
         polls: how often in a row a poll finds nothing in it.
+        well: the world that ended well; None where `turn` is.
     """
 
     result: Result
@@ -66,6 +67,7 @@ class Failure(NamedTuple):
     instead: Race | None
     tried: bool = False
     polls: int = 0
+    well: Result | None = None
 
 
 class RandomWorlds(NamedTuple):
@@ -163,8 +165,8 @@ class Explorer:
 
     def _explore_whole_worlds(self) -> list[Failure]:
         self._beginning = None
-        if self._search.worlds > self._before:
-            self._search = search_of(self._plain) if self._plain else Search(self._bounds.depth)
+        self._search = search_of(self._plain) if self._plain else Search(self._bounds.depth)
+        self._bounded = bool(self._plain and self._plain["bounded"])
         failed = self._run_until_failure()
         return [self._shorten(failed)] if failed is not None else []
 
@@ -330,12 +332,12 @@ class Explorer:
         if (result.kind, result.code) != (failed.kind, failed.code):
             script, result = {event.key: event.value for event in real}, failed
         choices = [event for event in result.events if event.key in script]
-        turn, instead = self._beside(result, trials)
-        return Failure(result, choices, turn, instead, bool(result.races), self._polls)
+        turn, instead, well = self._beside(result, trials)
+        return Failure(result, choices, turn, instead, bool(result.races), self._polls, well)
 
     def _beside(
         self, result: Result, trials: Iterator[int]
-    ) -> tuple[Event, Race] | tuple[None, None]:
+    ) -> tuple[Event, Race, Result] | tuple[None, None, None]:
         """A choice of a world that fails, and what ends well in its place."""
         schedule = Schedule(result.events, result.races)
         order = {event.key: place for place, event in enumerate(result.events)}
@@ -346,8 +348,8 @@ class Explorer:
             script = {event.key: event.value for event in before}
             script |= {**schedule.past(race.past), race.event.key: race.value}
             if self._run_trial(script).kind == WELL:
-                return race.event, race
-        return None, None
+                return race.event, race, self._run_whole(script)
+        return None, None, None
 
 
 def most_nothings(events: Iterable[Event]) -> int:

@@ -12,12 +12,12 @@ import pickle
 import signal
 import socket
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, NamedTuple, NoReturn
 
 from ompy.runtime.exploration.boxes import Operation
-from ompy.runtime.exploration.events import Diverged, Event, Race, Value
+from ompy.runtime.exploration.events import Diverged, Event, Meeting, Race, Value
 from ompy.runtime.exploration.races import find_races
 from ompy.runtime.simulation.simulated_world import Scenario, World
 from ompy.runtime.simulation.twins import die_with_parent
@@ -38,6 +38,7 @@ class Result(NamedTuple):
         events: the choices that were made, in their order.
         races: what they could have been instead.
         bounded: a poll might have found nothing more often than the bound allows.
+        meetings: of the program's messages and receives, in order.
     """
 
     kind: str
@@ -46,6 +47,7 @@ class Result(NamedTuple):
     events: list[Event]
     races: list[Race]
     bounded: bool = False
+    meetings: Sequence[Meeting] = ()
 
 
 class Trunk:
@@ -157,7 +159,8 @@ def result_of_world(world: World) -> Result:
         kind, code, text = outcome.kind, outcome.code, outcome.text
     except Diverged as problem:
         kind, code, text = DIVERGED, 1, str(problem)
-    return Result(kind, code, text, exchange.events, find_races(exchange), exchange.bounded)
+    races, meetings = find_races(exchange), exchange.meetings()
+    return Result(kind, code, text, exchange.events, races, exchange.bounded, meetings)
 
 
 def _send(line: socket.socket, value: Any) -> None:
