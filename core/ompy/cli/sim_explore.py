@@ -62,7 +62,7 @@ def run_exploration(options: dict[str, Any]) -> int:
             explored[buffers] = found
             if found.failure is not None:
                 stopped.remove()
-                return tell_failure(options, found, found.failure, buffers=buffers)
+                return tell_failure(options, explored, found.failure, buffers=buffers)
             if found.interrupted and jobs == 1:
                 break
     except KeyboardInterrupt:
@@ -129,7 +129,7 @@ def _tell_well(options: dict[str, Any], explored: list[Explored]) -> int:
     if left or len(explored) < len(MODES):
         tell_user(
             f"not proven: {worlds} worlds all ended well, at least {left} are left "
-            f"({', '.join(_felt(options, explored))})",
+            f"({', '.join(_felt(explored))})",
             "not proven",
             "warning",
             worlds=worlds,
@@ -161,7 +161,7 @@ def _tell_well(options: dict[str, Any], explored: list[Explored]) -> int:
     return 0
 
 
-def _felt(options: dict[str, Any], explored: list[Explored]) -> list[str]:
+def _felt(explored: list[Explored]) -> list[str]:
     """What may have ended a search that is not whole."""
     if any(one.interrupted for one in explored):
         return ["interrupted"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,25 +19,37 @@ MODES: Final = {True: "with standard sends that buffer", False: "with standard s
 
 
 def tell_failure(
-    options: dict[str, Any], explored: Explored, failure: Failure, *, buffers: bool
+    options: dict[str, Any],
+    explored: Mapping[bool, Explored],
+    failure: Failure,
+    *,
+    buffers: bool,
 ) -> int:
     """Tell of a schedule that fails, and keep it. Returns the exit code."""
     from ompy.runtime.exploration.trunk import DIVERGED, UNFIT
 
-    result = failure.result
+    result, random = failure.result, explored[buffers].random
+    worlds = explored[buffers].worlds
+    where = f"world {random.worlds} of random priorities" if random else f"world {worlds}"
     code = result.code or FAILED
     tell_user(
-        f"{result.kind} {MODES[buffers]}, in world {explored.worlds}: {result.text}",
+        f"{result.kind} {MODES[buffers]}, in {where}: {result.text}",
         "schedule fails",
         "error",
         kind=result.kind,
         exit_code=code,
-        worlds=explored.worlds,
+        worlds=worlds,
     )
     if result.kind in {DIVERGED, UNFIT}:
         return code
     if not buffers:
-        tell_user("every schedule ends well where standard sends buffer", "buffering")
+        first = explored[True]
+        some = (
+            f"all {first.worlds} worlds that were tried end"
+            if first.left
+            else "every schedule ends"
+        )
+        tell_user(f"{some} well where standard sends buffer", "buffering")
     tell_story(options, failure, buffers=buffers)
     return code
 
@@ -77,7 +89,8 @@ def said_of(event: Event) -> str:
         return f"{where} finds nothing yet"
     if event.value[0] == FROM:
         does = "finds" if event.kind == PROBE else "takes"
-        return f"{where} {does} the message that rank {event.value[1]} sent at {short_site(event.sent)}"
+        sent = short_site(event.sent)
+        return f"{where} {does} the message that rank {event.value[1]} sent at {sent}"
     does = "is told first of" if event.kind == ANY else "finds complete"
     return f"{where} {does} its operation {event.value[1]}"
 

@@ -62,7 +62,9 @@ class Step(NamedTuple):
         """In words, without the receiving rank."""
         if self.sender < 0:
             return f"{self.text} {self.site}".strip()
-        return f"{self.sent} -> {self.site}"
+        path, _, line = self.site.rpartition(":")
+        same = path == self.sent.rpartition(":")[0]
+        return f"{self.sent} -> {line if same else self.site}"
 
 
 class Panel(NamedTuple):
@@ -112,7 +114,7 @@ def _cut(steps: Sequence[Step], cut: int) -> list[Step]:
     most = BEFORE + AFTER
     shown = rest[:most]
     if cut:
-        shown.insert(0, Step(-1, "", text=f"... {cut} messages, the same in both ..."))
+        shown.insert(0, Step(-1, "", text=f"... {cut} more, the same in both ..."))
     if len(rest) > most:
         shown.append(Step(-1, "", text=f"... {len(rest) - most} more messages ..."))
     return shown + end
@@ -164,7 +166,8 @@ class _Drawing:
         self._height = self._bottom + FOOT + LINE * (len(pair.source) + 1)
         size = {"width": _number(self._width), "height": _number(self._height)}
         box = f"0 0 {size['width']} {size['height']}"
-        self._root = ET.Element("svg", xmlns="http://www.w3.org/2000/svg", viewBox=box, **size)
+        self._root = ET.Element("svg", {"xmlns": "http://www.w3.org/2000/svg", "viewBox": box})
+        self._root.attrib.update(size)
         self._root.set("font-family", FONT)
         self._root.set("font-size", "12")
 
@@ -256,7 +259,9 @@ class _Drawing:
 
     def _note(self, x: float, y: float, step: Step, colour: str) -> None:
         """A row without a message."""
-        if step.rank >= 0:
+        if step.rank >= 0 and not step.fails:
+            self._shape("circle", cx=x, cy=y + 6, r=4, fill=colour)
+        elif step.rank >= 0:
             cross = f"M{_number(x - 5)},{_number(y + 1)} l10,10 m0,-10 l-10,10"
             self._shape("path", d=cross, fill="none", stroke=colour, stroke_width=2)
         self._label(x, y - 5, step.says or step.text, colour, bold=step.fails or step.decides)

@@ -272,7 +272,7 @@ class Conductor:
     def _ask(self, actor: Actor, value: Any) -> None:
         """Tell a rank what its last call has come to; its moment is the next one then."""
         news, actor.news = actor.news, []
-        answer = (self._time, "ok", value, news, {})
+        answer: tuple[Any, ...] = (self._time, "ok", value, news, {})
         try:
             actor.moment = self._histories[actor.rank].go_on(actor.moment, answer)
         except Gone:
@@ -282,19 +282,19 @@ class Conductor:
     def _do(self, actor: Actor, call: tuple[Any, ...]) -> Any:
         """Do what a rank asks for. Returns what it is answered."""
         name, *words = call
-        do = _CALLS.get(name)
+        do = getattr(self, f"do_{name}", None)
         if do is None:
             raise Undetermined(name)
-        return do(self, actor, *words)
+        return do(actor, *words)
 
     def _end_wait(self, actor: Actor) -> None:
         self._exchange.end_wait(actor.rank)
         actor.news += [("direct", *told) for told in self._exchange.news(actor.rank)]
 
-    def _nothing(self, actor: Actor) -> None:
-        pass
+    def do_nothing(self, actor: Actor) -> None:
+        """Take a batch in."""
 
-    def _send(
+    def do_direct_send(
         self,
         actor: Actor,
         number: int,
@@ -306,6 +306,7 @@ class Conductor:
         buffered: bool,
         site: str,
     ) -> None:
+        """A message."""
         self._exchange.send_message(
             (actor.rank, number),
             to,
@@ -317,7 +318,7 @@ class Conductor:
             site=site,
         )
 
-    def _receive(
+    def do_direct_receive(
         self,
         actor: Actor,
         number: int,
@@ -327,16 +328,22 @@ class Conductor:
         served: bool,
         site: str,
     ) -> None:
+        """A receive."""
         operation = (actor.rank, number)
         self._exchange.post_receive(operation, context, source, tag, site, served=served)
 
-    def _cancel(self, actor: Actor, number: int) -> bool:
+    def do_direct_cancel(self, actor: Actor, number: int) -> bool:
+        """Whether a receive is cancelled."""
         return self._exchange.cancel((actor.rank, number))
 
-    def _forget(self, actor: Actor, context: int) -> None:
+    def do_direct_forget(self, actor: Actor, context: int) -> None:
+        """A communicator is freed."""
         self._exchange.forget(context, actor.rank)
 
-    def _await(self, actor: Actor, number: int, wanted: list[int], others: bool, site: str) -> None:
+    def do_direct_wait(
+        self, actor: Actor, number: int, wanted: list[int], others: bool, site: str
+    ) -> None:
+        """Wait for operations, for others that it does not name, or for news."""
         operation = (actor.rank, number)
         self._exchange.await_operations(operation, wanted, inner=others, site=site)
         if actor.news and not wanted and not number:
@@ -344,11 +351,12 @@ class Conductor:
             return
         actor.state, actor.number = MATCHES, number
 
-    def _poll(self, actor: Actor, number: int, site: str) -> None:
+    def do_direct_poll(self, actor: Actor, number: int, site: str) -> None:
+        """Look what is complete."""
         self._exchange.poll_operations((actor.rank, number), site)
         actor.state, actor.number = MATCHES, number
 
-    def _look(
+    def do_direct_look(
         self,
         actor: Actor,
         number: int,
@@ -359,54 +367,43 @@ class Conductor:
         waits: bool,
         site: str,
     ) -> None:
+        """Probe."""
         self._exchange.probe_message(
             (actor.rank, number), context, source, tag, takes=takes, waits=waits, site=site
         )
         actor.state, actor.number = MATCHES, number
 
-    def _wake_later(self, actor: Actor, delay: int) -> None:
+    def do_after(self, actor: Actor, delay: int) -> None:
+        """Wake the rank later."""
         self._after(delay, "wake", actor.rank)
 
-    def _spend(self, actor: Actor, duration: int) -> None:
+    def do_spend(self, actor: Actor, duration: int) -> None:
+        """Let time pass."""
         self._after(duration, "wake", actor.rank)
         if duration > 0:
             actor.state, actor.until = SLEEPS, self._time + duration
 
-    def _pause(self, actor: Actor) -> None:
+    def do_pause(self, actor: Actor) -> None:
+        """Wait for any news."""
         if not actor.news:
             actor.state = LISTENS
 
-    def _leaving(self, actor: Actor, told: list[int]) -> None:
+    def do_leaving(self, actor: Actor, told: list[int]) -> None:
+        """The rank has begun to finalize."""
         self._after(NEWS, "left", actor.rank, frozenset(told))
 
-    def _finalized(self, actor: Actor, calls: dict[str, Any]) -> None:
+    def do_finalized(self, actor: Actor, calls: dict[str, Any]) -> None:
+        """The rank has finalized: an account of its collective calls."""
         actor.calls = calls
 
-    def _abort(self, actor: Actor, code: int, reason: str) -> None:
+    def do_abort(self, actor: Actor, code: int, reason: str) -> None:
+        """End the world."""
         raise Over("aborted", code % 256 or 1, f"rank {actor.rank}: {reason}")
 
-    def _end(self, actor: Actor, code: int, report: dict[str, Any]) -> None:
+    def do_end(self, actor: Actor, code: int, report: dict[str, Any]) -> None:
+        """The program has come to its end."""
         actor.state = ENDED
         if code:
             text = f"rank {actor.rank}: it ended with exit code {code}, {report['why']}"
             raise Over("failed", code, text)
         self._after(NEWS, "ended", actor.rank)
-
-
-_CALLS: Final[Mapping[str, Callable[..., Any]]] = {
-    "nothing": Conductor._nothing,
-    "direct_send": Conductor._send,
-    "direct_receive": Conductor._receive,
-    "direct_cancel": Conductor._cancel,
-    "direct_forget": Conductor._forget,
-    "direct_wait": Conductor._await,
-    "direct_poll": Conductor._poll,
-    "direct_look": Conductor._look,
-    "after": Conductor._wake_later,
-    "spend": Conductor._spend,
-    "pause": Conductor._pause,
-    "leaving": Conductor._leaving,
-    "finalized": Conductor._finalized,
-    "abort": Conductor._abort,
-    "end": Conductor._end,
-}

@@ -140,6 +140,7 @@ class Exchange:
         self.polls = polls
         self._ranks = [_Rank() for _ in range(size)]
         self._boxes: dict[tuple[int, int], Box] = {}
+        self._left: list[Box] = []  # of freed communicators
         self._changed: set[tuple[int, int]] = set()
         self._finished: dict[Operation, int] = {}  # past of each completion
         self._matches: dict[Operation, int] = {}  # past of a choice, and its own bit
@@ -227,7 +228,9 @@ class Exchange:
 
     def forget(self, at: int, rank: int) -> None:
         """A rank has freed a communicator: what is left in it nobody will receive."""
-        self._boxes.pop((at, rank), None)
+        box = self._boxes.pop((at, rank), None)
+        if box is not None:
+            self._left.append(box)
 
     def await_operations(
         self, operation: Operation, wanted: Sequence[int], *, inner: bool, site: str = ""
@@ -371,10 +374,10 @@ class Exchange:
         return found
 
     def meetings(self) -> list[Meeting]:
-        """The program's messages that were taken, in order; not those of freed communicators."""
+        """The program's messages that were taken, in order."""
         taken = [
             (message.turn, receive, message)
-            for box in self._boxes.values()
+            for box in (*self._boxes.values(), *self._left)
             for messages in box.channels.values()
             for message in messages
             if message.tag >= 0 and (receive := message.taken) is not None

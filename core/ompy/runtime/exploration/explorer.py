@@ -353,7 +353,7 @@ class Explorer:
 
 
 def most_nothings(events: Iterable[Event]) -> int:
-    """How often in a row a poll of a rank finds nothing although it could find something, at most."""
+    """How often in a row a rank's polls find nothing, at most."""
     now: dict[int, int] = {}
     most = 0
     for event in events:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import pickle
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import suppress
 from typing import Any, Final, NoReturn
 
@@ -25,7 +25,7 @@ def explore_modes(
     plains: Mapping[bool, Mapping[str, Any]],
     *,
     jobs: int,
-) -> Iterator[tuple[bool, Explored]]:
+) -> Generator[tuple[bool, Explored], None, None]:
     """What is found in each mode; whoever needs no more of them closes the iterator.
 
     Args:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import linecache
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from ompy.runtime.exploration.events import FROM, NOTHING, Event
 from ompy.runtime.exploration.explorer import Failure
@@ -58,23 +58,17 @@ def _steps(result: Result, decides: Event) -> Iterator[Step]:
 
 
 def _place_of(result: Result, decides: Event) -> int:
-    """How many messages were taken before a decision that takes none."""
-    before = {event.key for event in result.events[: _index(result.events, decides)]}
-    met = [number for number, one in enumerate(result.meetings) if one.receiver in before]
+    """How many messages had been taken when a rank decided what takes none.
+
+    At the latest then it had what it has begun to receive before and has got.
+    """
     rank, own = decides.key
-    met += [
+    mine = [
         number
         for number, one in enumerate(result.meetings)
-        if one.receiver[0] == rank
-        and one.receiver[1] < own
-        and one.receiver not in before
-        and decides.value == (NOTHING,)
+        if one.receiver[0] == rank and one.receiver[1] < own
     ]
-    return max(met, default=-1) + 1
-
-
-def _index(events: Sequence[Event], decides: Event) -> int:
-    return next((at for at, one in enumerate(events) if one.key == decides.key), len(events))
+    return max(mine, default=-1) + 1
 
 
 def _said(event: Event) -> Step:
@@ -95,10 +89,10 @@ def _ends(result: Result) -> Iterator[Step]:
         yield Step(rank, place, text="waits at", fails=True)
     if not waits:
         first = result.text.partition("\n")[0]
-        rank = first.removeprefix("rank ").partition(":")[0]
-        number = int(rank) if first.startswith("rank ") and rank.isdigit() else -1
-        said = first.partition(": ")[2] if number >= 0 else first
-        yield Step(number, "", text=said[:60], fails=True)
+        word = first.removeprefix("rank ").partition(":")[0]
+        number = int(word) if first.startswith("rank ") and word.isdigit() else -1
+        said = first.partition(": ")[2].removeprefix("it ") if number >= 0 else first
+        yield Step(number, "", text=said[:60].rstrip(" :"), fails=True)
 
 
 def _standing(text: str) -> Iterator[tuple[int, str]]:

@@ -2,9 +2,9 @@
 
 Each rank has a priority by chance. One call at a time, that of the rank with the highest which can
 go on; a receive from ANY_SOURCE takes what was sent first. Before D - 1 steps by chance the rank
-whose turn it would be gets a priority below all others. A failure that takes D choices in a certain
-order, in a program of n ranks and at most k calls, is found by such a world with a probability of at
-least 1 / (n k^(D-1)).
+whose turn it would be gets a priority below all others. A failure that takes D choices in a
+certain order, in a program of n ranks and at most k calls, is found by such a world with a
+probability of at least 1 / (n k^(D-1)).
 
 A rank whose poll finds nothing goes below the others, too: else it would poll for ever. The source
 leaves that to programs that yield, so the probability is that of programs that do not poll.

@@ -75,7 +75,7 @@ class _Races:
                 yield Race(event, (FROM, *message.sender), past, message.site)
 
     def _begin_of(self, box: Box, place: int) -> dict[int, int]:
-        """Where `Box.late` need not look; of no receive that was posted after the one at `place`."""
+        """Where `Box.late` need not look: as far as for receives posted before `place`."""
         last, begin = self._begins.get(id(box), (place, {}))
         if place < last:
             begin = {}

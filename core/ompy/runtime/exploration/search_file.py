@@ -1,8 +1,8 @@
 """A search that was stopped, as plain values: what is known of each program's schedules so far.
 
-JSON. Pairs of a choice and what is chosen there are in a table, `pairs`, and named by their place in
-it: `[rank, operation, value]`. A node has its parent's place among the nodes, its constraint, what
-was chosen in its world in that order, and what was tried and done below it.
+JSON. Pairs of a choice and what is chosen there are in a table, `pairs`, and named by their place
+in it: `[rank, operation, value]`. A node has its parent's place among the nodes, its constraint,
+what was chosen in its world in that order, and what was tried and done below it.
 """
 
 from __future__ import annotations
