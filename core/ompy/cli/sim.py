@@ -48,6 +48,7 @@ SHARED: Final = (  # modules that import nothing of a rank's own
     "ompy.mpi.intracomm",
     "ompy.runtime.process",
     "ompy.runtime.rail_report",
+    "ompy.runtime.standing",
 )
 _NO_RANDOMIZE: Final = 0x0040000  # Linux ADDR_NO_RANDOMIZE
 SHORT: Final = 1  # exit code: too little of something; as any program that has failed
@@ -172,6 +173,11 @@ _reporter = Reporter()  # makes lines of what is said, as `speak` has set it las
     shell_complete=complete_file,
     help="With --explore, go on with the search in FILE if it is there, and write it there where "
     "it is not whole. Default: DIR of --keep, PROGRAM-search.json, to write only.",
+)
+@click.option(
+    "--check",
+    is_flag=True,
+    help="With --explore, look in each world for what ompy-run --check looks for.",
 )
 @click.option(
     "--schedule",

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, Final
 
+from ompy.cli.command_line import CHECK_DIRECTORY
 from ompy.cli.sim import make_scenario, preload, run_scenario, tell_user
 from ompy.cli.sim_failure import FAILED, MODES, tell_failure
 from ompy.cli.sim_resume import SearchFile
 from ompy.mca.errors import UsageError
 
 if TYPE_CHECKING:
+    from ompy.cli.sim_check import WorldChecker
     from ompy.runtime.exploration.explorer import Explored
     from ompy.runtime.simulation.simulated_world import Scenario
 
@@ -56,13 +58,19 @@ def run_exploration(options: dict[str, Any]) -> int:
     exploring = Exploring({}, polls=options["polls"])
     scenario = scenario._replace(output=null, exploring=exploring)
     explored: dict[bool, Explored] = {}
-    modes = explore_modes(scenario, bounds, plains, jobs=jobs)
+    checkers: dict[bool, WorldChecker] = {}
+    if options["check"]:
+        from ompy.cli.sim_check import WorldChecker, tell_checked
+
+        checkers = {buffers: WorldChecker(buffers=buffers) for buffers in MODES}
+    modes = explore_modes(scenario, bounds, plains, jobs=jobs, checkers=checkers)
     try:
         for buffers, found in modes:
             explored[buffers] = found
             if found.failure is not None:
                 stopped.remove()
-                return tell_failure(options, explored, found.failure, buffers=buffers)
+                code = tell_failure(options, explored, found.failure, buffers=buffers)
+                return tell_checked(explored, found.failure, code) if checkers else code
             if found.interrupted and jobs == 1:
                 break
     except KeyboardInterrupt:
@@ -71,6 +79,8 @@ def run_exploration(options: dict[str, Any]) -> int:
     finally:
         modes.close()
     code = _tell_well(options, list(explored.values()))
+    if checkers:
+        code = tell_checked(explored, None, code)
     stopped.write({**plains, **{mode: one.plain for mode, one in explored.items()}})
     return INTERRUPTED if any(one.interrupted for one in explored.values()) else code
 
@@ -117,6 +127,8 @@ def _scenario(options: dict[str, Any], mode: str, others: tuple[str, ...]) -> Sc
     own = [("pml", "direct"), ("btl", "self")]
     if not any(name == "coll" for name, _ in options["mca"]):
         own.append(("coll", COLL))
+    if options["check"]:
+        own.append((CHECK_DIRECTORY, "."))  # which nothing is written to: the world takes it
     options = {**options, "mca": (*options["mca"], *own)}
     return make_scenario(options)
 

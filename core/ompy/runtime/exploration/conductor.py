@@ -177,6 +177,17 @@ class Conductor:
         found = complaint(accounts) if len(accounts) == len(self._actors) else ""
         return ("failed", IMPROPER, found) if found else ("ended", 0, "")
 
+    def records(self, before: Sequence[Sequence[tuple[Any, ...]]]) -> list[list[tuple[Any, ...]]]:
+        """The record of the calls of each rank, where the program is checked.
+
+        Args:
+            before: what they had recorded at the first choice.
+        """
+        return [
+            [*first, *actor.moment.recorded()]
+            for first, actor in zip(before, self._actors, strict=True)
+        ]
+
     # who goes on: as the fence and the scheduler have it
 
     def _step(self) -> None:
@@ -293,6 +304,9 @@ class Conductor:
 
     def do_nothing(self, actor: Actor) -> None:
         """Take a batch in."""
+
+    def do_checked(self, actor: Actor, events: list[tuple[Any, ...]]) -> None:
+        """Entries of the record of calls: `records` reads them of the moments."""
 
     def do_direct_send(
         self,

@@ -8,9 +8,9 @@ from __future__ import annotations
 import select
 import socket
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from random import Random
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from ompy.runtime.exploration.boxes import Operation
 from ompy.runtime.exploration.conductor import Conductor, Ending, Point
@@ -70,6 +70,19 @@ class Failure(NamedTuple):
     well: Result | None = None
 
 
+class Checker(Protocol):
+    """Takes the records of each world's calls.
+
+    Attributes:
+        found: what is wrong in any of them.
+    """
+
+    found: list[Any]
+
+    def __call__(self, records: Sequence[Sequence[tuple[Any, ...]]], went_well: bool) -> None:
+        """Of a world: what its ranks have recorded, and whether it ended well."""
+
+
 class RandomWorlds(NamedTuple):
     """Worlds of random priorities that were run.
 
@@ -97,6 +110,7 @@ class Explored(NamedTuple):
         interrupted: Ctrl-C has ended the search.
         plain: the search as `search_file.plain_of` has it, unless a schedule fails.
         random: of the worlds of random priorities; None if there were none.
+        found: what the checker has found; empty without one.
     """
 
     worlds: int
@@ -108,13 +122,18 @@ class Explored(NamedTuple):
     interrupted: bool = False
     plain: Mapping[str, Any] | None = None
     random: RandomWorlds | None = None
+    found: Sequence[Any] = ()
 
 
 class Explorer:
     """Explores a program in one mode of buffering."""
 
     def __init__(
-        self, scenario: Scenario, bounds: Bounds, plain: Mapping[str, Any] | None = None
+        self,
+        scenario: Scenario,
+        bounds: Bounds,
+        plain: Mapping[str, Any] | None = None,
+        checker: Checker | None = None,
     ) -> None:
         """Know what an earlier search has found, or nothing.
 
@@ -122,12 +141,14 @@ class Explorer:
             scenario: with `exploring`, which has the mode.
             bounds: when to give up.
             plain: the earlier search, as `search_file.plain_of` has it.
+            checker: looks at what each world's ranks have called; it is not asked of whole worlds.
         """
         self._scenario = scenario
         self._bounds = bounds
         self._until = time.monotonic() + bounds.seconds
         self._search = search_of(plain) if plain is not None else Search(bounds.depth)
         self._plain = plain
+        self._checker = checker
         self._bounded = bool(plain and plain["bounded"])
         self._before = self._search.worlds  # of the search that this one goes on with
         self._interrupted = False
@@ -161,6 +182,7 @@ class Explorer:
             self._interrupted,
             plain_of(search, bounded=self._bounded) if failure is None else None,
             self._random,
+            self._checker.found if self._checker is not None else (),
         )
 
     def _explore_whole_worlds(self) -> list[Failure]:
@@ -191,6 +213,8 @@ class Explorer:
         if whole is not None:
             node = self._search.take_node()
             assert node is not None, "nothing was run yet"
+            if self._checker is not None:
+                self._checker(list(whole.recorded), whole.kind == WELL)
             self._search.report_world(node, Schedule(whole.events, whole.races))
             self._bounded |= whole.bounded
             if whole.kind != WELL:
@@ -204,14 +228,19 @@ class Explorer:
             node = search.take_node()
             if node is None:
                 return None
+            world = self._conduct(node.constraint, node.begin)
             try:
-                ending = self._conduct(node.constraint, node.begin).run(KnownRaces(node))
+                ending = world.run(KnownRaces(node))
             except KeyboardInterrupt:
                 search.give_back(node)
                 self._interrupted = True
                 return None
             self._bounded |= ending.bounded
             search.report_world(node, Schedule(ending.events, ending.races, ending.saved))
+            if self._checker is not None:
+                assert self._beginning is not None, "it is explored by histories"
+                records = world.records(self._beginning.recorded)
+                self._checker(records, ending.kind == WELL)
             if ending.kind != WELL:
                 return self._confirm(ending)
         return None
@@ -225,7 +254,9 @@ class Explorer:
         while depth and worlds < self._bounds.worlds and time.monotonic() < until:
             random = Random(f"{self._bounds.seed}/priorities/{worlds}")  # noqa: S311
             changes = [random.randrange(max(calls, 1)) for _ in range(depth - 1)]
-            world = PriorityConductor(*beginning, limit=limit, random=random, changes=changes)
+            world = PriorityConductor(
+                beginning.point, beginning.histories, limit=limit, random=random, changes=changes
+            )
             try:
                 ending = world.run(lambda _key, _value: True)
             except KeyboardInterrupt:
@@ -240,7 +271,7 @@ class Explorer:
 
     def _conduct(self, script: Mapping[Operation, Value], begin: Point | None) -> Conductor:
         assert self._beginning is not None, "it is explored by histories"
-        point, histories = self._beginning
+        point, histories, _ = self._beginning
         limit = self._scenario.limit
         return Conductor(begin or point, script, histories, limit=limit, polls=self._polls)
 

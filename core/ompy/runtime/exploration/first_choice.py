@@ -23,10 +23,12 @@ class Beginning(NamedTuple):
     Attributes:
         point: the first choice.
         histories: of each rank, from there on.
+        recorded: of each rank the record of its calls until there, where the program is checked.
     """
 
     point: Point
     histories: list[Histories]
+    recorded: list[list[tuple[Any, ...]]]
 
 
 class _Enough(BaseException):
@@ -75,7 +77,7 @@ def _beginning(world: World, patience: float) -> Beginning:
     timers = tuple(_timer(*one) for one in scheduler.timers())
     data = pickle.dumps(exchange, pickle.HIGHEST_PROTOCOL)
     point = Point(data, tuple(exchange.events), actors, timers, scheduler.time, scheduler.steps)
-    return Beginning(point, histories)
+    return Beginning(point, histories, [stub.checked for stub in world.stubs])
 
 
 def _actor(stub: RankStub, histories: Histories) -> Actor:

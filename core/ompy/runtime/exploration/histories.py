@@ -59,6 +59,15 @@ class Moment:
         self.line: Line | None = None
         self.stays = False
 
+    def recorded(self) -> list[tuple[Any, ...]]:
+        """The entries of the record of calls, from the first moment on."""
+        found: list[list[tuple[Any, ...]]] = []
+        at = self
+        while at.parent is not None:
+            found += [call[1] for call in reversed(at.batch) if call[0] == "checked"]
+            at = at.parent
+        return [event for events in reversed(found) for event in events]
+
 
 class Histories:
     """Of one rank.

@@ -12,7 +12,7 @@ from collections.abc import Generator, Mapping
 from contextlib import suppress
 from typing import Any, Final, NoReturn
 
-from ompy.runtime.exploration.explorer import Bounds, Explored, Explorer
+from ompy.runtime.exploration.explorer import Bounds, Checker, Explored, Explorer
 from ompy.runtime.simulation.simulated_world import Scenario
 from ompy.runtime.simulation.twins import die_with_parent
 
@@ -25,6 +25,7 @@ def explore_modes(
     plains: Mapping[bool, Mapping[str, Any]],
     *,
     jobs: int,
+    checkers: Mapping[bool, Checker],
 ) -> Generator[tuple[bool, Explored], None, None]:
     """What is found in each mode; whoever needs no more of them closes the iterator.
 
@@ -33,12 +34,18 @@ def explore_modes(
         bounds: of each.
         plains: searches of earlier runs, by mode.
         jobs: processes at a time.
+        checkers: look at the worlds of each mode, where the program is checked.
 
     Raises:
         KeyboardInterrupt: where that is not a part of what is found.
     """
     first, second = (
-        Explorer(_in_mode(scenario, buffers=buffers), bounds, plains.get(buffers))
+        Explorer(
+            _in_mode(scenario, buffers=buffers),
+            bounds,
+            plains.get(buffers),
+            checkers.get(buffers),
+        )
         for buffers in MODES
     )
     other = _Beside(second) if jobs > 1 else None

@@ -39,6 +39,7 @@ class Result(NamedTuple):
         races: what they could have been instead.
         bounded: a poll might have found nothing more often than the bound allows.
         meetings: of the program's messages and receives, in order.
+        recorded: of each rank the record of its calls, where the program is checked.
     """
 
     kind: str
@@ -48,6 +49,7 @@ class Result(NamedTuple):
     races: list[Race]
     bounded: bool = False
     meetings: Sequence[Meeting] = ()
+    recorded: Sequence[list[tuple[Any, ...]]] = ()
 
 
 class Trunk:
@@ -159,8 +161,9 @@ def result_of_world(world: World) -> Result:
         kind, code, text = outcome.kind, outcome.code, outcome.text
     except Diverged as problem:
         kind, code, text = DIVERGED, 1, str(problem)
+    recorded = [stub.checked for stub in world.stubs]
     races, meetings = find_races(exchange), exchange.meetings()
-    return Result(kind, code, text, exchange.events, races, exchange.bounded, meetings)
+    return Result(kind, code, text, exchange.events, races, exchange.bounded, meetings, recorded)
 
 
 def _send(line: socket.socket, value: Any) -> None:

@@ -102,6 +102,12 @@ class Conducted:
         if len(self._waiting) >= BATCH:
             self.call("nothing")
 
+    def record(self, event: tuple[Any, ...]) -> None:
+        """An entry of the record of calls; it goes along with the next call."""
+        if not self._waiting or self._waiting[-1][0] != "checked":
+            self._waiting.append(("checked", []))
+        self._waiting[-1][1].append(event)
+
     def call(self, *call: Any) -> Any:
         """Have something done and wait for its answer. Others may run meanwhile.
 

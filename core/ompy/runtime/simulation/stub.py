@@ -104,6 +104,7 @@ class RankStub:
         report: what the rank said at its end: counts and strikes.
         calls: the account of its collective calls (`call_account.py`), once it has finalized.
         asks: the batch of calls that it has made last.
+        checked: entries of the record of its calls, where the program is checked.
         done: its process has come to its end.
         in_exchange: it waits for a message, in a world that is explored.
     """
@@ -147,6 +148,7 @@ class RankStub:
         self.report: dict[str, Any] = {}
         self.calls: dict[str, Any] = {}
         self.asks: list[tuple[Any, ...]] = []
+        self.checked: list[tuple[Any, ...]] = []
         self.done = False
         self._in_question = False
         self._line = line
@@ -387,6 +389,10 @@ class RankStub:
     ) -> None:
         """A receive."""
         self.exchange.post_receive((self.rank, number), context, source, tag, site, served=served)
+
+    def do_checked(self, events: list[tuple[Any, ...]]) -> None:
+        """Entries of the record of calls."""
+        self.checked += events
 
     def do_direct_cancel(self, number: int) -> bool:
         """Whether a receive is cancelled."""
