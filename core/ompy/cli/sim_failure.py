@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -122,12 +123,12 @@ def _save(options: dict[str, Any], failure: Failure, *, buffers: bool) -> None:
     except OSError as problem:
         tell_user(f"warning: {path}: {problem.strerror}; the schedule is lost", "lost", "warning")
         return
-    tell_user(
-        f"the schedule is in {path}; again by: {PROGRAM} -n {options['ranks']} "
-        f"--schedule {path} {options['program']}",
-        "schedule",
-        file=str(path),
-    )
+    words = [*PROGRAM.split(), "-n", str(options["ranks"]), "--schedule", str(path)]
+    for pair in options["mca"]:
+        words += ["--mca", *pair]
+    again = shlex.join([*words, options["program"], *options["arguments"]])
+    text = f"the schedule is in {path}; again by: {again}"
+    tell_user(text, "schedule", file=str(path))
 
 
 def _draw(options: dict[str, Any], failure: Failure) -> None:
