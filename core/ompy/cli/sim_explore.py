@@ -26,6 +26,7 @@ NOT_WITH: Final = {  # options that say something of packets, or of many worlds
     "bandwidth": "--bandwidth",
     "seeds": "--seeds",
 }
+OTHERS_NETS: Final = {"pml", "btl", "bml"}  # parameters that a world without packets sets itself
 COLL: Final = "basic,inter"  # linear: members wait for no more of the others than MPI demands
 
 
@@ -111,6 +112,17 @@ def run_schedule(options: dict[str, Any]) -> int:
         return FAILED
 
 
+def plain_scenario(options: dict[str, Any]) -> Scenario:
+    """The program of other options in a world that is explored: one without packets and faults."""
+    from ompy.runtime.simulation.simulated_world import Exploring
+
+    usual = {name: options["defaults"][name] for name in (*NOT_WITH, "trace")}
+    pairs = [pair for pair in options["mca"] if pair[0] not in OTHERS_NETS]
+    options = {**options, **usual, "faults": (), "kills": (), "mca": pairs}
+    scenario = _scenario(options, "--explore", ())
+    return scenario._replace(exploring=Exploring({}, polls=options["polls"]))
+
+
 def _scenario(options: dict[str, Any], mode: str, others: tuple[str, ...]) -> Scenario:
     """A world in which messages are matched without packets.
 
@@ -122,7 +134,7 @@ def _scenario(options: dict[str, Any], mode: str, others: tuple[str, ...]) -> Sc
         if options[name] and options[name] != options["defaults"][name]:
             raise UsageError(f"{option} has no meaning with {mode}: its worlds have no packets")
     for name, value in options["mca"]:
-        if name in {"pml", "btl", "bml"}:
+        if name in OTHERS_NETS:
             raise UsageError(f"--mca {name} {value}: {mode} has a PML of its own, and no BTL")
     own = [("pml", "direct"), ("btl", "self")]
     if not any(name == "coll" for name, _ in options["mca"]):
