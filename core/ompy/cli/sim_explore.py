@@ -116,7 +116,8 @@ def plain_scenario(options: dict[str, Any]) -> Scenario:
     """The program of other options in a world that is explored: one without packets and faults."""
     from ompy.runtime.simulation.simulated_world import Exploring
 
-    usual = {name: options["defaults"][name] for name in (*NOT_WITH, "trace")}
+    usual = dict.fromkeys((*NOT_WITH, "trace"))
+    usual |= {name: options["defaults"][name] for name in ("rails", "ranks_per_host")}
     pairs = [pair for pair in options["mca"] if pair[0] not in OTHERS_NETS]
     options = {**options, **usual, "faults": (), "kills": (), "mca": pairs}
     scenario = _scenario(options, "--explore", ())
