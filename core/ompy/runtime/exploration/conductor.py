@@ -27,7 +27,7 @@ from ompy.runtime.virtual_job import NEWS
 
 BETWEEN: Final = 10  # choices between two points that are saved: one costs about as much (measured)
 
-# what a rank is at
+# values of a rank's state
 RUNS: Final = 0
 MATCHES: Final = 1  # waits for the exchange
 SLEEPS: Final = 2
