@@ -82,7 +82,8 @@ def run_exploration(options: dict[str, Any]) -> int:
     code = _tell_well(options, list(explored.values()))
     if checkers:
         code = tell_checked(explored, None, code)
-    stopped.write({**plains, **{mode: one.plain for mode, one in explored.items()}})
+    found = {mode: one.plain for mode, one in explored.items() if one.plain is not None}
+    stopped.write({**plains, **found})
     return INTERRUPTED if any(one.interrupted for one in explored.values()) else code
 
 

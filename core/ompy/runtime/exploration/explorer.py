@@ -166,6 +166,8 @@ class Explorer:
                 failures = self._explore_by_histories()
         except (Undetermined, Unfit, Diverged):
             failures = self._explore_whole_worlds()
+        except KeyboardInterrupt:
+            self._interrupted = True
         finally:
             if self._trunk is not None:
                 self._trunk.close()
@@ -190,7 +192,7 @@ class Explorer:
         self._search = search_of(self._plain) if self._plain else Search(self._bounds.depth)
         self._bounded = bool(self._plain and self._plain["bounded"])
         failed = self._run_until_failure()
-        return [self._shorten(failed)] if failed is not None else []
+        return [self._failure(failed)] if failed is not None else []
 
     def _explore_by_histories(self) -> list[Failure]:
         """What ranks do is asked of them once. At most one failure.
@@ -206,11 +208,13 @@ class Explorer:
             if failed is None and self._search.left and not self._interrupted:
                 failed = self._try_priorities(beginning)
             if failed is not None:
-                failures.append(self._shorten(failed))
+                failures.append(self._failure(failed))
 
         whole = explore_from_first_choice(self._scenario, explore)
         self._beginning = None
-        if whole is not None:
+        if whole is not None and whole.kind == "interrupted":
+            self._interrupted = True
+        elif whole is not None:
             node = self._search.take_node()
             assert node is not None, "nothing was run yet"
             if self._checker is not None:
@@ -228,22 +232,27 @@ class Explorer:
             node = search.take_node()
             if node is None:
                 return None
-            world = self._conduct(node.constraint, node.begin)
             try:
-                ending = world.run(KnownRaces(node))
+                failed = self._run_node(node)
             except KeyboardInterrupt:
                 search.give_back(node)
                 self._interrupted = True
                 return None
-            self._bounded |= ending.bounded
-            search.report_world(node, Schedule(ending.events, ending.races, ending.saved))
-            if self._checker is not None:
-                assert self._beginning is not None, "it is explored by histories"
-                records = world.records(self._beginning.recorded)
-                self._checker(records, ending.kind == WELL)
-            if ending.kind != WELL:
-                return self._confirm(ending)
+            if failed is not None:
+                return failed
         return None
+
+    def _run_node(self, node: Node) -> Result | None:
+        """Conduct its world. Returns that as a whole world if it fails; it is reported by then."""
+        assert self._beginning is not None, "it is explored by histories"
+        world = self._conduct(node.constraint, node.begin)
+        ending = world.run(KnownRaces(node))
+        failed = self._confirm(ending) if ending.kind != WELL else None
+        if self._checker is not None:
+            self._checker(world.records(self._beginning.recorded), ending.kind == WELL)
+        self._bounded |= ending.bounded
+        self._search.report_world(node, Schedule(ending.events, ending.races, ending.saved))
+        return failed
 
     def _try_priorities(self, beginning: Beginning) -> Result | None:
         """Run worlds of random priorities until one fails. Returns that, as a whole world."""
@@ -339,6 +348,13 @@ class Explorer:
     def _may_begin(self, running: Mapping[socket.socket, Node]) -> bool:
         begun = self._search.worlds - self._before + len(running)
         return begun < self._bounds.worlds and time.monotonic() < self._until
+
+    def _failure(self, failed: Result) -> Failure:
+        """A failure as short as it can be, or as it is where nobody waits for that."""
+        try:
+            return self._shorten(failed)
+        except KeyboardInterrupt:
+            return Failure(failed, list(failed.events), None, None, polls=self._polls)
 
     def _shorten(self, failed: Result) -> Failure:
         """Leave out each choice that it fails without, again and again; find a world beside it."""

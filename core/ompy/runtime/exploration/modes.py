@@ -111,6 +111,8 @@ def _be(explorer: Explorer, told: int) -> NoReturn:
     try:
         try:
             found: Any = explorer.explore_all()
+        except KeyboardInterrupt:  # before anything was known
+            found = Explored(0, 0, 1, False, None, interrupted=True)
         except BaseException as problem:  # it is told where the first mode's would be
             found = problem
         data = memoryview(pickle.dumps(found))
