@@ -158,7 +158,7 @@ def write_document(outcomes: Sequence[Outcome], options: argparse.Namespace) -> 
     lines.append(
         f"`python tools/sweep explore --seed {options.seed}{given} --jobs {options.jobs} --write` "
         f"(at most {WORLDS} worlds in each mode): {part}, {today()}, commit {commit_name()}, "
-        f"{machine}, {seconds:,.0f} s. *Schedules* are those of the mode that has more, none of them "
+        f"{machine}, {seconds:,.0f} s. *Schedules* are those of the mode that has more, none "
         "equivalent to another; *worlds* are those of both modes."
     )
     lines += ["", *make_table(outcomes), "", *(wrong or ["None is wrong."])]
