@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
+import signal
 import subprocess
 import sys
+import textwrap
+import time
 from pathlib import Path
 
 import pytest
@@ -95,6 +99,14 @@ else:
         comm.recv(source=MPI.ANY_SOURCE)
 ended.set()
 """
+ORDERS = """
+if comm.rank == 0:
+    for _ in range(3 * (comm.size - 1)):
+        comm.recv(source=MPI.ANY_SOURCE)
+else:
+    for number in range(3):
+        comm.send(number, dest=0)
+"""
 COLLECTIVES = """
 assert comm.allreduce(comm.rank) == sum(range(comm.size))
 assert comm.bcast(comm.rank, root=1) == 1
@@ -150,6 +162,10 @@ def test_a_schedule_that_fails(
     assert says in done.stderr
     assert "it ends well" in done.stderr
     path = "sim-failures/program-schedule.json"
+    picture = (tmp_path / "sim-failures" / "program.svg").read_text()
+    columns = (tmp_path / "sim-failures" / "program.txt").read_text()
+    assert "it ends well" in picture
+    assert len(re.findall(r"(?:^|\s)> ", columns, re.MULTILINE)) == 2, "one mark in each column"
     (choice,) = json.loads((tmp_path / path).read_text())["choices"]
     assert choice["says"] in done.stderr
     again = sim(tmp_path, program, "--schedule", path, *words)
@@ -176,6 +192,91 @@ def test_bounds_are_said(tmp_path: Path) -> None:
     assert "finds nothing at most 2 times in a row (--polls)" in done.stderr
 
 
+def test_a_search_that_was_stopped_goes_on(tmp_path: Path) -> None:
+    words = ["--explore", "-n", "3", "--jobs", "1", "--resume", "kept.json"]
+    done = sim(tmp_path, ORDERS, *words, "--worlds", "8", "--pct", "2")
+    assert "not proven: 16 worlds all ended well" in done.stderr
+    assert "8 worlds of random priorities with standard sends that buffer ended" in done.stderr
+    assert "1/(n k^1) = 1/" in done.stderr
+    assert "on by: ompy sim --explore -n 3 --worlds 8 --resume kept.json program.py" in done.stderr
+    done = sim(tmp_path, ORDERS, "--explore", "-n", "2", "--resume", "kept.json")
+    assert done.returncode == 2
+    assert "it is a search of another number of ranks" in done.stderr
+    done = sim(tmp_path, ORDERS, *words)
+    assert done.returncode == 0, done.stderr
+    assert "20 schedules, 2 modes of buffering: every one ends well (40 worlds)" in done.stderr
+    assert not (tmp_path / "kept.json").exists()
+
+
+def test_ctrl_c_keeps_the_search(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(
+        HEAD + ORDERS.replace("3 *", "9 *").replace("range(3)", "range(9)")
+    )
+    command = [*SIM, "--explore", "-n", "3", "program.py"]
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    wait_for_twins(process.pid)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 130, said
+    assert "not proven: " in said
+    assert "(interrupted)" in said
+    kept = json.loads((tmp_path / "sim-failures" / "program-search.json").read_text())
+    assert all(mode["left"] for mode in kept["modes"])
+
+
+def wait_for_twins(process: int) -> None:
+    """Until the ranks of the first worlds are there."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        found = subprocess.run(
+            ["pgrep", "-P", str(process)], capture_output=True, text=True, check=False
+        )
+        ranks = found.stdout.split()
+        if any(Path(f"/proc/{rank}/task/{rank}/children").read_text() for rank in ranks):
+            return
+        time.sleep(0.05)
+    raise AssertionError("no rank has forked")
+
+
+def test_a_bound_of_depth_is_said(tmp_path: Path) -> None:
+    done = sim(tmp_path, ORDERS, "--explore", "-n", "3", "--depth", "2")
+    assert done.returncode == 0, done.stderr
+    assert "4 schedules, 2 modes of buffering: every one ends well (8 worlds); not p" in done.stderr
+    assert "choices beyond the first 2 of a world took their first value" in done.stderr
+    assert "nothing is proven beyond" in done.stderr
+
+
+def test_what_writes_files_is_explored_all_the_same(tmp_path: Path) -> None:
+    """A rank that does not do the same again cannot be asked once: whole worlds are run."""
+    program = """
+    import os
+    if comm.rank == 0:
+        got = [comm.recv(source=MPI.ANY_SOURCE), comm.recv(source=MPI.ANY_SOURCE)]
+        again = os.path.exists("seen")
+        open("seen", "w").close()
+        comm.send(again, dest=1)
+        comm.recv(source=1)
+    else:
+        comm.send(0, dest=0)
+        if comm.rank == 1:
+            comm.send(comm.recv(source=0), dest=0)
+    """
+    done = sim(tmp_path, textwrap.dedent(program), "--explore", "-n", "3")
+    assert done.returncode == 0, done.stderr
+    assert "every one ends well" in done.stderr
+
+
+def test_what_the_checker_guesses_is_decided(tmp_path: Path) -> None:
+    done = sim(tmp_path, RACE, "--explore", "--check", "-n", "3")
+    assert done.returncode == 4
+    assert "decided: order B fails, in which rank 0 at program.py:5 takes" in done.stderr
+    mended = RACE.replace("source=1", "source=MPI.ANY_SOURCE").replace("== 1", "== 9")
+    done = sim(tmp_path, mended, "--explore", "--check", "-n", "3")
+    assert done.returncode == 0, done.stderr
+    assert "message-race: " in done.stderr
+    assert "decided: both orders end well" in done.stderr
+
+
 def test_what_cannot_be_explored_is_said(tmp_path: Path) -> None:
     done = sim(tmp_path, THREADS, "--explore", "-n", "3")
     assert done.returncode == 1
@@ -190,6 +291,7 @@ def test_what_cannot_be_explored_is_said(tmp_path: Path) -> None:
     [
         (["--explore", "--fault", "lossy"], "--fault has no meaning with --explore"),
         (["--explore", "--mca", "btl", "self,tcp"], "--mca btl self,tcp: --explore has a PML"),
+        (["--explore", "--resume", "odd.json"], "--resume odd.json: it is no search: "),
         (["--schedule", "none.json"], "--schedule none.json: "),
         (["--schedule", "program.py"], "--schedule program.py: "),
         (["--schedule", "odd.json"], "can be chosen nowhere"),

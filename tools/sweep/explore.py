@@ -5,6 +5,7 @@
     python tools/sweep explore --class deadlock of one class
     python tools/sweep explore --case NAME      one again, with its text and what was said
     python tools/sweep explore --write          and write docs/explore-sweep.md
+    python tools/sweep explore --minutes 10     no case begins after so long; all classes in turn
 
 The programs are those of `tests/support/check_programs/`. Right is: a deadlock and sends that only
 end because they are buffered fail; the receives of a message race have more than one schedule; a
@@ -25,6 +26,7 @@ from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Final
 
@@ -121,10 +123,16 @@ def run_case(case: Case) -> Outcome:
     return Outcome(case, code, said, time.monotonic() - begun)
 
 
+def in_turn(classes: Sequence[str], seed: int) -> list[Case]:
+    """All cases, of each class one after the other, so that a part of them has all classes."""
+    columns = [list(make_cases(0, seed, (one,))) for one in classes]
+    return [case for row in zip_longest(*columns) for case in row if case is not None]
+
+
 def make_table(outcomes: Sequence[Outcome]) -> list[str]:
     """A row for each class and kind of twin, in Markdown."""
     sums: dict[str, Counter[str]] = {}
-    for one in outcomes:
+    for one in sorted(outcomes, key=lambda each: each.case.name):
         name = one.case.name.split("/")[0]
         row = name if one.case.label or name == CORRECT else f"{name}, mended"
         sums.setdefault(row, Counter()).update(one.counts())
@@ -143,10 +151,15 @@ def write_document(outcomes: Sequence[Outcome], options: argparse.Namespace) -> 
     seconds = sum(outcome.seconds for outcome in outcomes)
     wrong = [f"- `{one.case.name}`: {one.verdict()}" for one in outcomes if one.verdict()]
     lines = [HEADING, ""]
+    given = f" --minutes {options.minutes}" if options.minutes else ""
+    part = (
+        f"{len(outcomes)} of {options.cases} cases, all classes in turn" if given else "all cases"
+    )
     lines.append(
-        f"`python tools/sweep explore --seed {options.seed}` (at most {WORLDS} worlds in each "
-        f"mode), {today()}, commit {commit_name()}, {machine}: {seconds:,.0f} s, {options.jobs} "
-        "at a time."
+        f"`python tools/sweep explore --seed {options.seed}{given} --jobs {options.jobs} --write` "
+        f"(at most {WORLDS} worlds in each mode): {part}, {today()}, commit {commit_name()}, "
+        f"{machine}, {seconds:,.0f} s. *Schedules* are those of the mode that has more, none "
+        "equivalent to another; *worlds* are those of both modes."
     )
     lines += ["", *make_table(outcomes), "", *(wrong or ["None is wrong."])]
     figures = ROOT / "docs" / "explore-sweep.md"
@@ -163,6 +176,7 @@ def main(words: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--seed", type=int, default=0, help="of the programs; 0 by default")
     parser.add_argument("--jobs", type=int, default=1, help="cases at a time; 1 by default")
+    parser.add_argument("--minutes", type=float, default=0, help="no case begins after these")
     parser.add_argument("--case", help="only this one, and show it")
     parser.add_argument("--write", action="store_true", help="write docs/explore-sweep.md")
     options = parser.parse_args(words)
@@ -171,11 +185,17 @@ def main(words: Sequence[str] | None = None) -> None:
         print(one.case.text, one.said, one.verdict() or "right", sep="\n")
         return
     outcomes = []
+    cases = in_turn(options.classes or every, options.seed)
+    options.cases = len(cases)
+    until = time.monotonic() + 60 * options.minutes if options.minutes else float("inf")
+
+    def run_in_time(case: Case) -> Outcome | None:
+        return run_case(case) if time.monotonic() < until else None
+
     with ThreadPoolExecutor(options.jobs) as pool:
-        for one in pool.map(run_case, make_cases(0, options.seed, options.classes or every)):
+        for one in filter(None, pool.map(run_in_time, cases)):
             outcomes.append(one)
-            if one.verdict():
-                print(f"{one.case.name}: {one.verdict()}", flush=True)
+            print(f"{one.case.name}: {one.verdict() or 'right'}", flush=True)
     print(*make_table(outcomes), sep="\n")
     if options.write:
         print(f"written to {write_document(outcomes, options)}")

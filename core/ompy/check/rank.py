@@ -10,7 +10,7 @@ from ompy.check import collectives, handles, messages, requests, windows
 from ompy.check.buffers import Buffers
 from ompy.check.checker import Checker, watch_uncaught
 from ompy.check.interposing import interpose_class, interpose_functions
-from ompy.check.record import Recorder
+from ompy.check.record import Recorder, ToldRecorder
 
 if TYPE_CHECKING:
     from ompy.runtime.process import RankProcess
@@ -28,6 +28,10 @@ def begin_checking(
         synchronous: standard sends wait for their receives.
     """
     rank = process.context.rank
+    world = process.context.direct
+    if world is not None:
+        check_rank(process, ToldRecorder(world.record, limit))
+        return
     try:
         recorder = Recorder(os.path.join(directory, f"rank-{rank}.calls"), limit)
     except OSError as problem:

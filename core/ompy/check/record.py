@@ -9,7 +9,7 @@ import linecache
 import marshal
 import mmap
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from threading import get_ident
 from types import CodeType, FrameType
 from typing import Any, Final
@@ -126,6 +126,29 @@ class Recorder:
             name = file_name(code.co_filename)
             self.write_event(("site", found, name, frame.f_lineno, code.co_name))
         return found
+
+
+class ToldRecorder(Recorder):
+    """The record of a rank whose world is explored: it goes to who conducts that."""
+
+    def __init__(self, tell: Callable[[tuple[Any, ...]], object], limit: int) -> None:
+        """Begin one.
+
+        Args:
+            tell: takes an entry.
+            limit: entries at most.
+        """
+        self._tell = tell
+        self._limit = self._left = limit
+        self._sites: dict[tuple[CodeType, int], int] = {}
+        self._thread = get_ident()
+
+    def begin_anew(self) -> None:
+        """There is no second record in such a world."""
+        raise NotImplementedError("the worlds of a notebook are not explored")
+
+    def _append(self, event: tuple[Any, ...]) -> None:
+        self._tell(event)
 
 
 def file_name(name: str) -> str:

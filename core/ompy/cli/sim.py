@@ -47,6 +47,8 @@ SHARED: Final = (  # modules that import nothing of a rank's own
     "ompy.mpi.graphs",
     "ompy.mpi.intracomm",
     "ompy.runtime.process",
+    "ompy.runtime.rail_report",
+    "ompy.runtime.standing",
 )
 _NO_RANDOMIZE: Final = 0x0040000  # Linux ADDR_NO_RANDOMIZE
 SHORT: Final = 1  # exit code: too little of something; as any program that has failed
@@ -151,6 +153,31 @@ _reporter = Reporter()  # makes lines of what is said, as `speak` has set it las
     default=1,
     metavar="N",
     help="With --explore, how often in a row a poll finds nothing though it could. Default: 1.",
+)
+@click.option(
+    "--depth",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="With --explore, choices beyond the first N of each world keep their first value.",
+)
+@click.option(
+    "--pct",
+    type=click.IntRange(min=1),
+    metavar="D",
+    help="With --explore, where a bound has ended the search: run as many worlds again with random "
+    "priorities, to find failures that take D choices.",
+)
+@click.option(
+    "--resume",
+    metavar="FILE",
+    shell_complete=complete_file,
+    help="With --explore, go on with the search in FILE if it is there, and write it there where "
+    "it is not whole. Default: DIR of --keep, PROGRAM-search.json, to write only.",
+)
+@click.option(
+    "--check",
+    is_flag=True,
+    help="With --explore, look in each world for what ompy-run --check looks for.",
 )
 @click.option(
     "--schedule",

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ompy import outputs
 from ompy.cli.sim import PROGRAM, WARNING, job_id_of, make_scenario, preload, tell_faults, tell_user
+from ompy.cli.sim_causes import tell_causes, tell_schedule
+from ompy.mca.errors import ComponentError, UsageError
 from ompy.net.fault_rules import FaultRule
 from ompy.net.flows import Injection
 from ompy.runtime.fault_files import toml
@@ -65,7 +67,7 @@ class Sweep:
         )
         strict = self._options["fault_strict"]
         tell_faults(self._tally, strict=strict)
-        for trial in sorted(self._different(), key=lambda found: found.scenario.seed):
+        for trial in tell_causes(self._failures):
             self._look_into(trial)
         if self._failures:
             return FAILED
@@ -114,13 +116,6 @@ class Sweep:
     def _folder(self, trial: Trial) -> Path:
         return self._keep / f"seed-{trial.scenario.seed}"
 
-    def _different(self) -> list[Trial]:
-        """The failure with the lowest seed of each kind."""
-        found: dict[tuple[str, int, str], Trial] = {}
-        for trial in sorted(self._failures, key=lambda failed: failed.scenario.seed):
-            found.setdefault(trial.signature, trial)
-        return list(found.values())
-
     def _look_into(self, trial: Trial) -> None:
         """Trace a failure, and find the faults that it needs."""
         folder = self._folder(trial)
@@ -128,8 +123,19 @@ class Sweep:
         seed = trial.scenario.seed
         if not self._rules:
             tell_user(f"seed {seed}: again by: {self._command(seed)}", "shrinking", seed=seed)
+            self._tell_schedule(trial)
         elif self._options["shrink"]:
             self._shrink(trial, folder)
+
+    def _tell_schedule(self, trial: Trial) -> None:
+        """What hangs on the order of things may come down to one decision."""
+        if not self._options["shrink"]:
+            return
+        options = {**self._options, "keep": str(self._folder(trial))}
+        try:
+            tell_schedule(trial, options)
+        except (UsageError, ComponentError):
+            return  # it is made for worlds of packets
 
     def _shrink(self, trial: Trial, folder: Path) -> None:
         seed = trial.scenario.seed
@@ -155,6 +161,7 @@ class Sweep:
                 seed=seed,
             )
             tell_user(f"seed {seed}: again by: {self._command(seed)}", "shrinking", seed=seed)
+            self._tell_schedule(trial)
             return
         other = self._fails_without(trial)
         rules = [rule for rule in found.items if isinstance(rule, FaultRule)]

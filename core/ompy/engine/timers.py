@@ -64,8 +64,8 @@ class TimerHeap:
 
     @ccall
     def pending(self) -> list[Timer]:
-        """The timers that are neither due nor cancelled, for whoever looks for leaks."""
-        return [timer for _, _, timer in self._heap if timer.callback is not None]
+        """The timers that are neither due nor cancelled, in order."""
+        return [timer for _, _, timer in sorted(self._heap) if timer.callback is not None]
 
     @ccall
     def next_deadline(self) -> int | None:

@@ -89,6 +89,10 @@ class Scheduler:
         """Let something happen in the world `delay` nanoseconds from now."""
         self._events.add_timer(self.time + delay, callback)
 
+    def timers(self) -> list[tuple[int, Callable[[], object]]]:
+        """What is to happen later, and when, in order."""
+        return [(one.deadline, one.callback) for one in self._events.pending() if one.callback]
+
     def stream(self, *decision: object) -> Random:
         """Where decisions of one kind and place are drawn from, as ("packet", 0, 1, "rail0").
 

@@ -89,6 +89,10 @@ class DirectLine:
         """The communicator is freed."""
         raise NotImplementedError
 
+    def record(self, event: tuple[Any, ...]) -> None:
+        """An entry of the record of calls, for who conducts the world."""
+        raise NotImplementedError
+
     def on_complete(self, told: Callable[[int, Arrival], object]) -> None:
         """Have completions told: number, and what was received (or sent)."""
         raise NotImplementedError

@@ -13,7 +13,7 @@ from typing import Any
 from ompy.runtime.exploration.events import DONE, NOTHING
 from ompy.runtime.exploration.exchange import Exchange
 from ompy.runtime.exploration.races import find_races
-from ompy.runtime.exploration.search import Schedule, Search
+from ompy.runtime.exploration.search import KnownRaces, Schedule, Search
 
 Rank = Callable[[], Generator[tuple[Any, ...], Any, None]]
 WORLD = 0
@@ -128,6 +128,7 @@ def explore(
         end = run_world(ranks, exchange)
         values = {event.key: event.value for event in exchange.events}
         assert all(values.get(key) == value for key, value in node.constraint.items())
-        search.report_world(node, Schedule(list(exchange.events), find_races(exchange)))
+        races = find_races(exchange, KnownRaces(node))
+        search.report_world(node, Schedule(list(exchange.events), races))
         outcomes[frozenset(values.items())] = end
     return search, outcomes

@@ -29,9 +29,21 @@ class Message:
         site: where in the program it was sent.
         taken: what took it.
         known: its receiver knows that it has arrived, by it or by one that was sent later.
+        turn: when it was taken, among all of the world that were.
     """
 
-    __slots__ = ("data", "known", "past", "sender", "site", "source", "synchronous", "tag", "taken")
+    __slots__ = (
+        "data",
+        "known",
+        "past",
+        "sender",
+        "site",
+        "source",
+        "synchronous",
+        "tag",
+        "taken",
+        "turn",
+    )
 
     def __init__(
         self,
@@ -53,6 +65,7 @@ class Message:
         self.site = site
         self.taken: Receive | None = None
         self.known = False
+        self.turn = 0
 
 
 class Receive:
@@ -198,18 +211,32 @@ class Box:
         """All that nothing has taken."""
         return [message for messages in self._waiting.values() for message in messages]
 
-    def late(self, receive: Receive) -> list[Message]:
+    def late(self, receive: Receive, begin: dict[int, int]) -> list[Message]:
         """What a receive could have taken had it come in time, of each other sender the first.
 
         What a receive that was posted earlier has taken it could not have.
+
+        Args:
+            receive: one of this box's.
+            begin: of each sender, how many of its messages receives that were posted earlier have
+                taken, without a gap; brought up to this one.
         """
         found = []
+        own = receive.message.source if receive.message is not None else None
+        place = receive.place
         for source, messages in self.channels.items():
-            if receive.message is not None and source == receive.message.source:
+            if source == own:
                 continue
-            for message in messages:
-                earlier = message.taken is not None and message.taken.place < receive.place
-                if receive.fits(source, message.tag) and not earlier:
+            index, count = begin.get(source, 0), len(messages)
+            while index < count:
+                taken = messages[index].taken
+                if taken is None or taken.place >= place:
+                    break
+                index += 1
+            begin[source] = index
+            for message in messages[index:]:
+                taken = message.taken
+                if (taken is None or taken.place >= place) and receive.fits(source, message.tag):
                     if receive.may_take(message):
                         found.append(message)
                     break

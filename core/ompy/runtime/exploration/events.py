@@ -62,5 +62,23 @@ class Race(NamedTuple):
     site: str = ""
 
 
+class Meeting(NamedTuple):
+    """A message and the receive that took it.
+
+    Attributes:
+        sender: rank and operation.
+        sent: where in the program it was sent.
+        receiver: rank and operation.
+        received: where the receive was posted.
+        tag: of the message.
+    """
+
+    sender: Operation
+    sent: str
+    receiver: Operation
+    received: str
+    tag: int
+
+
 class Diverged(Exception):
     """The program did not do again what it had done in the same world."""

@@ -27,6 +27,7 @@ from ompy.runtime.exploration.events import (
     PROBE,
     Diverged,
     Event,
+    Meeting,
     Value,
 )
 
@@ -132,17 +133,23 @@ class Exchange:
         self._unheeded = unheeded
         self.events: list[Event] = []
         self._numbers = 0
+        self._turns = 0  # messages that were taken
         self.script = dict(script or {})
         self.bounded = False
         self._buffers = buffers
         self.polls = polls
         self._ranks = [_Rank() for _ in range(size)]
         self._boxes: dict[tuple[int, int], Box] = {}
+        self._left: list[Box] = []  # of freed communicators
         self._changed: set[tuple[int, int]] = set()
         self._finished: dict[Operation, int] = {}  # past of each completion
-        self._matches: dict[Operation, Event] = {}  # by which receives matched
+        self._matches: dict[Operation, int] = {}  # past of a choice, and its own bit
         self._asked: dict[Operation, tuple[Box, Receive]] = {}  # receives with a choice, and probes
         self._news: dict[int, list[News]] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies of a world at a choice: events are shared, the script is another one."""
+        return {**self.__dict__, "events": None, "script": None}
 
     # what ranks do
 
@@ -221,7 +228,9 @@ class Exchange:
 
     def forget(self, at: int, rank: int) -> None:
         """A rank has freed a communicator: what is left in it nobody will receive."""
-        self._boxes.pop((at, rank), None)
+        box = self._boxes.pop((at, rank), None)
+        if box is not None:
+            self._left.append(box)
 
     def await_operations(
         self, operation: Operation, wanted: Sequence[int], *, inner: bool, site: str = ""
@@ -309,6 +318,20 @@ class Exchange:
             raise Diverged(f"what was to be chosen cannot be: {missing}")
         return False
 
+    def take_first_come(self, came: Mapping[Operation, int]) -> bool:
+        """Make an open choice as if time decided: what came first, or nothing if nothing has come.
+
+        Args:
+            came: when each message was sent, by its operation.
+        """
+        for offer in self.offers():
+            some = [value for value in offer.values if value != (NOTHING,)] or [(NOTHING,)]
+            if some[0][0] == FROM:
+                some.sort(key=lambda value: came.get((value[1], value[2]), 0))
+            self._choose(offer, some[0])
+            return True
+        return False
+
     def offers(self) -> list[_Offer]:
         """The open choices, in the order in which they are made."""
         found = [
@@ -349,6 +372,20 @@ class Exchange:
             for message in box.waiting():
                 found.setdefault(box.rank, []).append(message)
         return found
+
+    def meetings(self) -> list[Meeting]:
+        """The program's messages that were taken, in order."""
+        taken = [
+            (message.turn, receive, message)
+            for box in (*self._boxes.values(), *self._left)
+            for messages in box.channels.values()
+            for message in messages
+            if message.tag >= 0 and (receive := message.taken) is not None
+        ]
+        return [
+            Meeting(message.sender, message.site, receive.operation, receive.site, message.tag)
+            for _, receive, message in sorted(taken, key=lambda one: one[0])
+        ]
 
     def fill_in(self, said: Mapping[int, dict[str, Any]]) -> None:
         """Say of ranks what they cannot say themselves: what was sent, and what nothing took.
@@ -400,9 +437,14 @@ class Exchange:
         """A receive takes a message; both may be complete by that, and by an event's bit."""
         past = self.past_of(box, receive, message) | event
         box.take_message(receive, message)
+        self._turn_taken(message)
         what = (DONE, receive.operation[1], message.source, message.tag, message.data)
         self._finish(receive.operation, _Completion(what, past, box, message))
         self._finish_send(message, past)
+
+    def _turn_taken(self, message: Message) -> None:
+        self._turns += 1
+        message.turn = self._turns
 
     def _finish_send(self, message: Message, past: int) -> None:
         if message.synchronous:
@@ -413,9 +455,7 @@ class Exchange:
         """The events without which these two would not meet."""
         past = receive.past | message.past
         for other in box.before(receive, message):
-            event = self._matches.get(other.operation)
-            if event is not None:
-                past |= 1 << event.number | event.past
+            past |= self._matches.get(other.operation, 0)
         return past
 
     def _finish(self, operation: Operation, completion: _Completion) -> None:
@@ -549,7 +589,7 @@ class Exchange:
         own = receive.past
         event = Event(number, key, MATCH, value, past, own, site, sent=sent, served=served)
         self.events.append(event)
-        self._matches[key] = event
+        self._matches[key] = past | 1 << number
         self._asked[key] = (box, receive)
         self._match(box, receive, message, 1 << number)
         for place, other in self._boxes.items():
@@ -564,9 +604,10 @@ class Exchange:
         what: News = (FROM, number, message.source, message.tag, len(message.data))
         box.tell_arrival(message)
         if takes:
-            self._matches[probe.operation] = event
+            self._matches[probe.operation] = event.past | 1 << event.number
             box.all.append(probe)
             box.take_message(probe, message)
+            self._turn_taken(message)
             self._finish_send(message, event.past | 1 << event.number)
             what = (*what, message.data)
         state = self._ranks[rank]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from ompy.data.constants import ANY_SOURCE
+from ompy.runtime.exploration.boxes import Box, Operation
 from ompy.runtime.exploration.events import (
     DONE,
     FROM,
@@ -14,18 +15,28 @@ from ompy.runtime.exploration.events import (
     PROBE,
     Event,
     Race,
+    Value,
 )
 from ompy.runtime.exploration.exchange import Exchange
 
+Known = Callable[[Operation, Value], bool]
 
-def find_races(exchange: Exchange) -> list[Race]:
-    """Those of a world that has ended."""
-    return list(_Races(exchange).find_all())
+
+def find_races(exchange: Exchange, known: Known | None = None) -> list[Race]:
+    """Those of a world that has ended.
+
+    Args:
+        exchange: of the world.
+        known: whether a value of a choice need not be told of.
+    """
+    return list(_Races(exchange, known or (lambda _key, _value: False)).find_all())
 
 
 class _Races:
-    def __init__(self, exchange: Exchange) -> None:
+    def __init__(self, exchange: Exchange, known: Known) -> None:
         self._exchange = exchange
+        self._known = known
+        self._begins: dict[int, tuple[int, dict[int, int]]] = {}  # of boxes: a place, and `late`'s
         self._events = exchange.events
         self._by_number = {event.number: event for event in self._events}
 
@@ -35,7 +46,8 @@ class _Races:
                 yield from self._other_messages(event)
             else:
                 yield from self._other_operations(event)
-            if event.offered and event.value != (NOTHING,) and self._may_be_nothing(place):
+            can_be_nothing = event.offered and event.value != (NOTHING,)
+            if can_be_nothing and self._may_be_nothing(place):
                 yield Race(event, (NOTHING,), self._closed(event.own))
 
     def _closed(self, past: int) -> int:
@@ -55,20 +67,31 @@ class _Races:
             return
         if not self._exchange.heeds(receive.tag):
             return
-        for message in box.late(receive):
+        for message in box.late(receive, self._begin_of(box, receive.place)):
+            if self._known(event.key, (FROM, *message.sender)):
+                continue
             past = self._closed(self._exchange.past_of(box, receive, message))
             if not past >> event.number & 1:
                 yield Race(event, (FROM, *message.sender), past, message.site)
+
+    def _begin_of(self, box: Box, place: int) -> dict[int, int]:
+        """Where `Box.late` need not look: as far as for receives posted before `place`."""
+        last, begin = self._begins.get(id(box), (place, {}))
+        if place < last:
+            begin = {}
+        self._begins[id(box)] = (place, begin)
+        return begin
 
     def _other_operations(self, event: Event) -> Iterator[Race]:
         """Operations that could have been complete instead."""
         for one in event.outstanding:
             past = self._exchange.past_of_completion((event.key[0], one))
-            if past is None or (DONE, one) == event.value:
+            value = (DONE, one)
+            if past is None or value == event.value or self._known(event.key, value):
                 continue
             past = self._closed(past | event.own)
             if not past >> event.number & 1:
-                yield Race(event, (DONE, one), past)
+                yield Race(event, value, past)
 
     def _may_be_nothing(self, place: int) -> bool:
         """Whether a poll that found something may have found nothing, within the bound."""

@@ -15,7 +15,8 @@ trees of optimal DPOR (Abdulla et al., POPL 2014) do.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from hashlib import blake2b
+from typing import Any, NamedTuple
 
 from ompy.runtime.exploration.boxes import Operation
 from ompy.runtime.exploration.events import Event, Race, Value
@@ -28,11 +29,13 @@ class Schedule(NamedTuple):
 
     Attributes:
         events: the choices, in their order.
-        races: what they could have been instead.
+        races: what they could have been instead, but for what is known.
+        saved: points of it that others may begin at, by how many choices were made before.
     """
 
     events: Sequence[Event]
     races: Sequence[Race]
+    saved: Sequence[tuple[int, Any]] = ()
 
     def past(self, bits: int) -> Constraint:
         """The events of a past that is closed, and what was chosen there."""
@@ -45,11 +48,18 @@ class Node:
     Attributes:
         constraint: what is chosen.
         parent: the node that it splits; None for the first.
+        key: the choice at which it differs from that one's world; None if from no one choice on.
     """
 
-    def __init__(self, constraint: Constraint, parent: Node | None) -> None:
+    def __init__(
+        self, constraint: Constraint, parent: Node | None, key: Operation | None = None
+    ) -> None:
         self.constraint = constraint
         self.parent = parent
+        self.key = key
+        self.begin: Any = None  # the last saved point of the parent's world that it may begin at
+        self.saved: Sequence[tuple[int, Any]] = ()  # points of its own world
+        self.plain: set[tuple[Operation, Value]] = set()  # made below it, with no more than these
         self.values: Constraint = {}  # what was chosen in the world that was run with it
         self.order: dict[Operation, int] = {}  # the place of each of these
         self.left = 1  # itself and nodes below it that are not done
@@ -62,9 +72,45 @@ class Node:
         return {one: self.values[one] for one, place in self.order.items() if place < end}
 
 
+def digest_of(values: Constraint) -> bytes:
+    """The same for the same choices, of whatever order."""
+    return blake2b(repr(sorted(values.items())).encode(), digest_size=16).digest()
+
+
 def covers(one: Mapping[Operation, Value], other: Mapping[Operation, Value]) -> bool:
     """Whether all schedules with the other constraint are schedules with this one."""
     return len(one) <= len(other) and one.items() <= other.items()
+
+
+class KnownRaces:
+    """Races of the world run with a node that would lead to nothing new.
+
+    Such a one splits a node above, at a choice whose value is part of this one's constraint because
+    it stood there before the choice that was changed. So all that stood before it there stands in
+    this world, too, and what was made with that and the other value covers whatever else.
+    """
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._key: Operation | None = None
+        self._above: Node | None = None  # that a race of this key would split, if it is such a one
+
+    def __call__(self, key: Operation, value: Value) -> bool:
+        """Whether a race is one."""
+        if key != self._key:
+            self._key, self._above = key, self._split_node(key)
+        above = self._above
+        return above is not None and (above.values[key] == value or (key, value) in above.plain)
+
+    def _split_node(self, key: Operation) -> Node | None:
+        below: Node | None = None
+        above = self._node
+        while key in above.constraint:
+            assert above.parent is not None, "the first has no constraint"
+            below, above = above, above.parent
+        if below is None or below.key is None or key not in above.order:
+            return None
+        return above if above.order[key] <= above.order[below.key] else None
 
 
 class Search:
@@ -72,35 +118,47 @@ class Search:
 
     Attributes:
         worlds: how many were run.
+        depth: choices beyond so many of a world keep their first value; None for no such bound.
+        shallow: there were some that could have had another.
+        seen: of each schedule its digest.
+        root: the node that all others are below of.
+        waiting: nodes that are known and were not run, the next one last.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, depth: int | None = None) -> None:
+        """Nothing is known yet."""
         self.worlds = 0
-        self._seen: set[frozenset[tuple[Operation, Value]]] = set()
-        self._root = Node({}, None)
-        self._left = [self._root]
+        self.depth = depth
+        self.shallow = False
+        self.seen: set[bytes] = set()
+        self.root = Node({}, None)
+        self.waiting = [self.root]
 
     @property
     def schedules(self) -> int:
         """How many different ones the worlds were."""
-        return len(self._seen)
+        return len(self.seen)
 
     @property
     def left(self) -> int:
         """How many worlds are known that were not run."""
-        return len(self._left)
+        return len(self.waiting)
 
     def take_node(self) -> Node | None:
         """A world to be run; None if none can be said now: others are under way, or all are done.
 
         Each has to be given back by `report_world`.
         """
-        while self._left:
-            node = self._left.pop()
+        while self.waiting:
+            node = self.waiting.pop()
             if not self._is_covered(node):
                 return node
             _end(node)
         return None
+
+    def give_back(self, node: Node) -> None:
+        """A world that was taken was not run to its end: it is the next one again."""
+        self.waiting.append(node)
 
     def report_world(self, node: Node, schedule: Schedule) -> bool:
         """A world that was taken has been run. Returns whether its schedule is a new one."""
@@ -108,13 +166,17 @@ class Search:
         events = schedule.events
         node.values = {event.key: event.value for event in events}
         node.order = {event.key: place for place, event in enumerate(events)}
-        seen = frozenset(node.values.items())
-        new = seen not in self._seen
+        seen = digest_of(node.values)
+        node.saved = schedule.saved
+        new = seen not in self.seen
         if new:
-            self._seen.add(seen)
+            self.seen.add(seen)
             # the last on top: it shares most with this world
             for race in sorted(schedule.races, key=lambda one: node.order[one.event.key]):
-                self._split(node, schedule, race)
+                if self.depth is None or node.order[race.event.key] < self.depth:
+                    self._split(node, schedule, race)
+                else:
+                    self.shallow = True
         _end(node)
         return new
 
@@ -129,17 +191,24 @@ class Search:
         chosen = {**schedule.past(race.past), key: race.value}
         made = self._joined(above, key, chosen)
         if made is None:  # too different from that world: what it needs, and no more
-            above, made = self._root, chosen
+            above, made = self.root, chosen
         tried = above.tried.setdefault(key, [])
         if any(covers(one, made) for one in tried):
             return
         tried.append(made)
-        below = Node(made, above)
+        below = Node(made, above, key if made is not chosen else None)
+        if made is not chosen:
+            place = above.order[key]
+            below.begin = next(
+                (one for at, one in reversed(above.saved) if at <= place), above.begin
+            )
+            if len(made) == len(above.constraint.keys() | above.prefix(key).keys()) + 1:
+                above.plain.add((key, race.value))
         over: Node | None = above
         while over is not None:
             over.left += 1
             over = over.parent
-        self._left.insert(0 if made is chosen else len(self._left), below)
+        self.waiting.insert(0 if made is chosen else len(self.waiting), below)
 
     def _joined(self, above: Node, key: Operation, chosen: Constraint) -> Constraint | None:
         """A constraint below a node: what stood before in its world as well. None: impossible."""

@@ -12,12 +12,12 @@ import pickle
 import signal
 import socket
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, NamedTuple, NoReturn
 
 from ompy.runtime.exploration.boxes import Operation
-from ompy.runtime.exploration.events import Diverged, Event, Race, Value
+from ompy.runtime.exploration.events import Diverged, Event, Meeting, Race, Value
 from ompy.runtime.exploration.races import find_races
 from ompy.runtime.simulation.simulated_world import Scenario, World
 from ompy.runtime.simulation.twins import die_with_parent
@@ -38,6 +38,8 @@ class Result(NamedTuple):
         events: the choices that were made, in their order.
         races: what they could have been instead.
         bounded: a poll might have found nothing more often than the bound allows.
+        meetings: of the program's messages and receives, in order.
+        recorded: of each rank the record of its calls, where the program is checked.
     """
 
     kind: str
@@ -46,6 +48,8 @@ class Result(NamedTuple):
     events: list[Event]
     races: list[Race]
     bounded: bool = False
+    meetings: Sequence[Meeting] = ()
+    recorded: Sequence[list[tuple[Any, ...]]] = ()
 
 
 class Trunk:
@@ -109,7 +113,7 @@ class _Grown:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # who started it ends it
         world = self._world
         world.at_first_choice = self._wait
-        result = _result(world)
+        result = result_of_world(world)
         _send(self._line, result)  # which is another one in a branch
         os._exit(0)
 
@@ -148,7 +152,8 @@ class _Grown:
         self._world.adopt(lines, script)
 
 
-def _result(world: World) -> Result:
+def result_of_world(world: World) -> Result:
+    """Run a world to its end."""
     exchange = world.exchange
     assert exchange is not None, "the world is explored"
     try:
@@ -156,7 +161,9 @@ def _result(world: World) -> Result:
         kind, code, text = outcome.kind, outcome.code, outcome.text
     except Diverged as problem:
         kind, code, text = DIVERGED, 1, str(problem)
-    return Result(kind, code, text, exchange.events, find_races(exchange), exchange.bounded)
+    recorded = [stub.checked for stub in world.stubs]
+    races, meetings = find_races(exchange), exchange.meetings()
+    return Result(kind, code, text, exchange.events, races, exchange.bounded, meetings, recorded)
 
 
 def _send(line: socket.socket, value: Any) -> None:

@@ -32,7 +32,14 @@ class Line:
         Raises:
             LineClosed: nobody is there any more.
         """
-        data = marshal.dumps(value)
+        self.send_data(marshal.dumps(value))
+
+    def send_data(self, data: bytes) -> None:
+        """Send a value that is in marshal's form already.
+
+        Raises:
+            LineClosed: nobody is there any more.
+        """
         try:
             self._socket.sendall(_SIZE.pack(len(data)) + data)
         except (BrokenPipeError, ConnectionResetError):

@@ -7,6 +7,7 @@ asks for without needing an answer (a packet sent, a timer) waits for its next c
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
@@ -48,6 +49,7 @@ ENDED: Final = 1  # exit code nobody reads: the world has ended around this rank
 # tests in a loop gets on as fast as it would
 POLL_COST: Final = 5_000
 SETTLE: Final = 50  # ns of virtual time; arbitrary: enough for others to get in between two polls
+ODD: Final = "odd"  # said by a rank that, told the same once more, did something else
 BATCH: Final = 64  # calls; arbitrary: bounds what waits in memory
 _HARMLESS: Final = frozenset(
     {"after", "ring", "transmit", "watch_path", "unwatch_path", "outages"}
@@ -88,6 +90,8 @@ class Conducted:
         self.standing: Callable[[], dict[str, Any]] = dict
         self.on_stop: Callable[[], dict[str, Any]] = dict
         self._line = line
+        self._past: deque[tuple[Any, Any]] = deque()  # answers, and what was said to each then
+        self._expected: Any = None
         self._waiting: list[tuple[Any, ...]] = []
         self._untold: list[tuple[Any, ...]] = []
 
@@ -97,6 +101,12 @@ class Conducted:
         self.stale = self.stale or call[0] not in _HARMLESS
         if len(self._waiting) >= BATCH:
             self.call("nothing")
+
+    def record(self, event: tuple[Any, ...]) -> None:
+        """An entry of the record of calls; it goes along with the next call."""
+        if not self._waiting or self._waiting[-1][0] != "checked":
+            self._waiting.append(("checked", []))
+        self._waiting[-1][1].append(event)
 
     def call(self, *call: Any) -> Any:
         """Have something done and wait for its answer. Others may run meanwhile.
@@ -108,7 +118,7 @@ class Conducted:
         batch, self._waiting = self._waiting, []
         self.calling = True
         try:
-            self._line.send(batch)
+            self._say(batch)
             return self.answer()
         except LineClosed:
             os._exit(ENDED)
@@ -135,7 +145,24 @@ class Conducted:
     def end(self, code: int, report: dict[str, Any]) -> None:
         """The program has ended, and this process will."""
         self.calling = True
-        self._line.send([*self._waiting, ("end", code, report)])
+        self._say([*self._waiting, ("end", code, report)])
+
+    def _say(self, batch: list[tuple[Any, ...]]) -> None:
+        """Say it, unless who conducts the world has heard it from a twin that was told the same."""
+        expected, self._expected = self._expected, None
+        if expected is None:
+            self._line.send(batch)
+        elif expected != batch:
+            self._line.send([(ODD,)])
+            os._exit(ENDED)
+
+    def _heard(self) -> tuple[Any, ...]:
+        """The next answer: of those that were sent together, or a new one."""
+        if self._past:
+            answer, self._expected = self._past.popleft()
+            return tuple(answer)
+        found: tuple[Any, ...] = self._line.receive()
+        return found
 
     def _hand_out(self, news: list[tuple[Any, ...]]) -> None:
         """Tell who wants to know; what comes before the rank is up waits for it."""
@@ -158,7 +185,7 @@ class Conducted:
     def answer(self) -> Any:
         """Wait for the scheduler, and do what it wants besides."""
         while True:
-            self.time, kind, value, news, self.ready = self._line.receive()
+            self.time, kind, value, news, self.ready = self._heard()
             self.stale = False
             self._hand_out(news)
             match kind:
@@ -170,6 +197,8 @@ class Conducted:
                     self._line.send([("here", self.where(), self.standing())])
                 case "fork":
                     make_twin(self._line)
+                case "past":
+                    self._past.extend(value)
                 case "stop":
                     self._line.send([("report", self.on_stop())])
                     os._exit(ENDED)

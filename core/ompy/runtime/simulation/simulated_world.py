@@ -230,6 +230,16 @@ class World:
         assert self._scheduler.fence is not None, "the world is explored"
         self._scheduler.fence.at_first_choice = call
 
+    @property
+    def scheduler(self) -> Scheduler:
+        """Its clock."""
+        return self._scheduler
+
+    @property
+    def stubs(self) -> Sequence[RankStub]:
+        """Of its ranks."""
+        return self._stubs
+
     # a world that is explored, and goes on from its first choice more than once
 
     def fork_ranks(self) -> list[tuple[socket.socket, int]] | None:

@@ -103,6 +103,8 @@ class RankStub:
         outages: the lasting faults of the rank.
         report: what the rank said at its end: counts and strikes.
         calls: the account of its collective calls (`call_account.py`), once it has finalized.
+        asks: the batch of calls that it has made last.
+        checked: entries of the record of its calls, where the program is checked.
         done: its process has come to its end.
         in_exchange: it waits for a message, in a world that is explored.
     """
@@ -145,6 +147,8 @@ class RankStub:
         self.outages: Outages | None = None
         self.report: dict[str, Any] = {}
         self.calls: dict[str, Any] = {}
+        self.asks: list[tuple[Any, ...]] = []
+        self.checked: list[tuple[Any, ...]] = []
         self.done = False
         self._in_question = False
         self._line = line
@@ -206,6 +210,11 @@ class RankStub:
         self.standing = said[0][2]
         return dict(said[0][1])
 
+    @property
+    def line(self) -> Line:
+        """To the rank's process."""
+        return self._line
+
     def ask_fork(self) -> None:
         """Have the rank's process fork; it waits for an answer, and so will the other."""
         self._send("fork")
@@ -250,6 +259,7 @@ class RankStub:
 
     def _run(self, batch: list[tuple[Any, ...]]) -> tuple[str, Any]:
         value = None
+        self.asks = batch
         try:
             for name, *arguments in batch:
                 call: Callable[..., Any] = getattr(self, f"do_{name}")
@@ -379,6 +389,10 @@ class RankStub:
     ) -> None:
         """A receive."""
         self.exchange.post_receive((self.rank, number), context, source, tag, site, served=served)
+
+    def do_checked(self, events: list[tuple[Any, ...]]) -> None:
+        """Entries of the record of calls."""
+        self.checked += events
 
     def do_direct_cancel(self, number: int) -> bool:
         """Whether a receive is cancelled."""

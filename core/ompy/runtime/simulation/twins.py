@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import threading
+from functools import cache
 from typing import Final
 
 from ompy.runtime.simulation.line import Line
@@ -42,4 +43,9 @@ def make_twin(line: Line) -> None:
 
 def die_with_parent() -> None:
     """Have the kernel kill this process when the one that forked it has gone."""
-    ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
+    _libc().prctl(_DIE_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
+
+
+@cache
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None)

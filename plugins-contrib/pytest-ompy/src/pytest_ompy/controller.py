@@ -16,6 +16,7 @@ from pytest_ompy.alarm import no_limit
 from pytest_ompy.channel import Message
 from pytest_ompy.checked import with_findings
 from pytest_ompy.debugger import CLASS, Console
+from pytest_ompy.explored import explore_test
 from pytest_ompy.losses import View, report_of
 from pytest_ompy.merge import Report, merge, text_failure
 from pytest_ompy.plan import SIZE, Plan, PlanError, grace_of, plan_of
@@ -133,6 +134,9 @@ class Controller:
         assignment = self._assignments.get(pyfuncitem)
         if assignment is None:
             return None
+        if assignment.plan.explore:
+            explore_test(pyfuncitem, assignment.plan, assignment.key.size)
+            return True
         self._virtual.run(pyfuncitem, assignment.plan, assignment.key.size)
         return True
 

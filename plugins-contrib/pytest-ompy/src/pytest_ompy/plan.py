@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 MARKER: Final = "ompy"
 SIZE: Final = "_ompy_n"  # parameter of a test that runs on several numbers of ranks
 WORLDS: Final = ("real", "virtual")
-ALLOWED: Final = "n, timeout, world, seeds, mca, unreceived and check"
+ALLOWED: Final = "n, timeout, world, seeds, mca, unreceived, check and explore"
 UNRECEIVED: Final = ("error", "ignore")
 SIZES_MAX: Final = 512  # arbitrary: more ranks on one machine are rather a slip of the keyboard
 
@@ -37,6 +37,7 @@ class Plan(NamedTuple):
         mca: parameters and their values, each once.
         unreceived: `error` if messages nobody received make the test fail, else `ignore`.
         check: what `ompy-run --check` finds makes the test fail; it has ranks of its own.
+        explore: the test is run in every schedule; of the virtual world.
     """
 
     sizes: tuple[int, ...]
@@ -46,6 +47,7 @@ class Plan(NamedTuple):
     mca: Pairs
     unreceived: str
     check: bool
+    explore: bool = False
 
 
 def plan_of(node: pytest.Item, config: pytest.Config) -> Plan | None:
@@ -87,17 +89,24 @@ def _plan(found: Mapping[str, Any], config: pytest.Config) -> Plan:
     virtual = checked.get("world") == "virtual"
     if found.get("check") and found.get("world") == "virtual":
         raise PlanError("@pytest.mark.ompy: check is of the real world: leave one of them out")
+    explore = bool(found.get("explore"))
+    for other in ("seeds", "check"):
+        if explore and found.get(other):
+            raise PlanError(f"@pytest.mark.ompy: explore tries all orders: leave {other} out")
+    if explore and found.get("world") == "real":
+        raise PlanError("@pytest.mark.ompy: explore is of the virtual world: leave world out")
     mca: Pairs = tuple({**dict(checked.get("mca", ())), **_command_line_mca(config)}.items())
     if mca and "OMPY_RANK" not in os.environ:  # a rank's controller has checked them
         _check_parameters(mca)
     return Plan(
         sizes=checked["n"],
-        world=checked.get("world", "real"),
+        world="virtual" if explore else checked.get("world", "real"),
         timeout=checked.get("timeout", _ini_seconds(config, "ompy_timeout")),
         seeds=checked.get("seeds", (0,)),
         mca=mca,
         unreceived=checked.get("unreceived", "error"),
-        check=checked.get("check", False) and not virtual,
+        check=checked.get("check", False) and not virtual and not explore,
+        explore=explore,
     )
 
 
@@ -195,10 +204,13 @@ def _one_of(name: str, choices: tuple[str, ...]) -> Callable[[Any], str]:
     return check
 
 
-def _flag(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise PlanError(f"@pytest.mark.ompy(check={value!r}): True or False is needed")
-    return value
+def _flag(name: str) -> Callable[[Any], bool]:
+    def check(value: Any) -> bool:
+        if not isinstance(value, bool):
+            raise PlanError(f"@pytest.mark.ompy({name}={value!r}): True or False is needed")
+        return value
+
+    return check
 
 
 def _seeds(value: Any) -> tuple[int, ...]:
@@ -228,5 +240,6 @@ _CHECKS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "seeds": _seeds,
     "mca": _mca,
     "unreceived": _one_of("unreceived", UNRECEIVED),
-    "check": _flag,
+    "check": _flag("check"),
+    "explore": _flag("explore"),
 }

@@ -48,8 +48,9 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the marker; see that the settings make sense."""
     config.addinivalue_line(
         "markers",
-        "ompy(n, timeout, world, seeds, mca, unreceived, check): run the test on n MPI ranks; with "
-        "world='virtual' on simulated ones, once for each seed. Arguments go by name, as in n=4",
+        "ompy(n, timeout, world, seeds, mca, unreceived, check, explore): run the test on n MPI "
+        "ranks; with world='virtual' on simulated ones, once for each seed; with explore=True in "
+        "every schedule. Arguments go by name, as in n=4",
     )
     check_settings(config)
 
