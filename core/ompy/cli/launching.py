@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from ompy.cli.binding import PlaceWishes
     from ompy.cli.hosts import Host
     from ompy.cli.mapping import Layout
+    from ompy.cli.recorded_job import JobRecord
+    from ompy.cli.traced_job import JobFacts
     from ompy.frameworks.plm import PlmComponent, Target
     from ompy.mca.registry import Registry
     from ompy.runtime.launcher import LaunchOptions, Starts
@@ -436,17 +438,7 @@ def launch_job(
     from ompy.runtime.job_events import Reporting
     from ompy.runtime.launcher import launch
 
-    directory = str(registry.value(TRACE_DIRECTORY))
-    trace = None
-    if directory:
-        from ompy.cli.traced_job import start_trace
-
-        trace = start_trace(directory, job, registry)
-    record, recorded_in = None, str(registry.value(RECORD_DIRECTORY))
-    if recorded_in:
-        from ompy.cli.recorded_job import start_record
-
-        record = start_record(recorded_in, job, words, os.getcwd())
+    kept = _begin_files(registry, job, words)
     hooks = hook_caller(registry)
     check = None
     if checked.asked:
@@ -457,10 +449,9 @@ def launch_job(
     hooks.ompy_job_launching(job)
     _settle(registry)
     snapshot = registry.snapshot()  # with what has become of the hooks
-    if directory and trace is None:  # it cannot be written, which every rank need not find out
-        snapshot["values"][TRACE_DIRECTORY] = ""
-    if recorded_in and record is None:
-        snapshot["values"][RECORD_DIRECTORY] = ""
+    for parameter, observer in kept.items():
+        if observer is None:  # it cannot be written, which every rank need not find out
+            snapshot["values"][parameter] = ""
     if check is not None:
         snapshot["settings"].append([CHECK_DIRECTORY, check.directory, "set", "--check"])
         snapshot["values"][CHECK_DIRECTORY] = check.directory
@@ -469,10 +460,26 @@ def launch_job(
     if check is not None:
         code = check.ended(code)
     hooks.ompy_job_finished(code)
-    for observer in (trace, record):
+    for observer in kept.values():
         if observer is not None:
             observer.ended(code)
     return code
+
+
+def _begin_files(
+    registry: Registry, job: Job, words: Sequence[str]
+) -> dict[str, JobFacts | JobRecord | None]:
+    """The trace and the recording that are asked for, by parameter; None: not to be written."""
+    kept: dict[str, JobFacts | JobRecord | None] = {}
+    if directory := str(registry.value(TRACE_DIRECTORY)):
+        from ompy.cli.traced_job import start_trace
+
+        kept[TRACE_DIRECTORY] = start_trace(directory, job, registry)
+    if directory := str(registry.value(RECORD_DIRECTORY)):
+        from ompy.cli.recorded_job import start_record
+
+        kept[RECORD_DIRECTORY] = start_record(directory, job, words, os.getcwd())
+    return kept
 
 
 def tell_user(text: str, level: str = "warning", advice: str = "") -> None:
