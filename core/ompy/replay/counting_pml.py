@@ -14,9 +14,9 @@ from ompy.frameworks.pml import Pml, PmlWrapper
 if DECLARING:
     from ompy.frameworks.communicator import Communicator
 
-# kinds of calls, in the digest
-SENT = 1
-RECEIVED = 2
+# kinds of calls, as the digest has them (`events.folded`, which says the same in one place)
+SENT = 16777260
+RECEIVED = 33554519
 LEAST = -1  # tag of a program: ANY_TAG; those below are internal (reference openmpi.md 3.4)
 MASK = 0xFFFFFFFF  # values of 32 bits, as recordings have them
 
@@ -26,7 +26,7 @@ class CountingPml(PmlWrapper):
     """Counts sends and receives of the program. Those of windows and of ompy itself are none.
 
     Attributes:
-        calls: sends, and receives that name source and tag; 32 bits.
+        calls: sends, and receives that name source and tag.
         digest: of their peers and tags (`events.folded`).
         posted: nonblocking receives of the program.
         numbers: of these, by the request's id: that of the latest with this id.
@@ -52,20 +52,14 @@ class CountingPml(PmlWrapper):
         self.posted = 0
 
     @ccall
-    def count_call(self, kind: int, peer: int, tag: int) -> None:
-        """The program sends, or receives from somebody it names."""
-        self.calls = (self.calls + 1) & MASK
-        # as `events.folded` has it, in numbers of C where this is compiled
-        mixed: int = self.digest * 33 + kind * 16777259 + peer * 65599 + tag * 31 + 1
-        self.digest = mixed & MASK
-
-    @ccall
     def send(
         self, communicator: Communicator, convertor: Convertor, target: int, tag: int, mode: int
     ) -> None:
         """Hand on."""
         if tag >= 0 and not communicator.served:
-            self.count_call(SENT, target, tag)
+            self.calls += 1
+            mixed: int = self.digest * 33 + target * 65599 + tag * 31 + SENT
+            self.digest = mixed & MASK
         self.inner.send(communicator, convertor, target, tag, mode)
 
     @ccall
@@ -74,7 +68,9 @@ class CountingPml(PmlWrapper):
     ) -> Request:
         """Hand on."""
         if tag >= 0 and not communicator.served:
-            self.count_call(SENT, target, tag)
+            self.calls += 1
+            mixed: int = self.digest * 33 + target * 65599 + tag * 31 + SENT
+            self.digest = mixed & MASK
         return self.inner.isend(communicator, convertor, target, tag, mode)
 
     @ccall
@@ -83,7 +79,9 @@ class CountingPml(PmlWrapper):
     ) -> Request:
         """Hand on."""
         if tag >= 0 and not communicator.served:
-            self.count_call(SENT, target, tag)
+            self.calls += 1
+            mixed: int = self.digest * 33 + target * 65599 + tag * 31 + SENT
+            self.digest = mixed & MASK
         return self.inner.isend_waited(communicator, convertor, target, tag)
 
     @ccall
@@ -97,7 +95,9 @@ class CountingPml(PmlWrapper):
             return made
         self.posted += 1
         if source >= 0 and tag >= 0:
-            self.count_call(RECEIVED, source, tag)
+            self.calls += 1
+            mixed: int = self.digest * 33 + source * 65599 + tag * 31 + RECEIVED
+            self.digest = mixed & MASK
         number: int = self.posted
         request = self.irecv_numbered(communicator, convertor, source, tag, number)
         self.numbers[id(request)] = number
@@ -120,7 +120,9 @@ class CountingPml(PmlWrapper):
                 )
             return self.inner.recv(communicator, convertor, source, tag)
         if source >= 0 and tag >= 0:
-            self.count_call(RECEIVED, source, tag)
+            self.calls += 1
+            mixed: int = self.digest * 33 + source * 65599 + tag * 31 + RECEIVED
+            self.digest = mixed & MASK
             if not self.every:
                 return self.inner.recv(communicator, convertor, source, tag)
         return self.recv_looked_at(communicator, convertor, source, tag)
