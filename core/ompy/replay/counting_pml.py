@@ -31,6 +31,7 @@ class CountingPml(PmlWrapper):
         posted: nonblocking receives of the program.
         numbers: of these, by the request's id: that of the latest with this id.
         every: all receives are looked at, those of collectives too.
+        straight: nonblocking receives that name source and tag are not.
         kind: class of the PML's receives.
     """
 
@@ -40,6 +41,7 @@ class CountingPml(PmlWrapper):
     kind: object
     numbers: dict[int, int]
     posted: int
+    straight: bool
     __slots__ = tuple(__annotations__)
 
     def __init__(self, inner: Pml, every: bool) -> None:
@@ -50,6 +52,7 @@ class CountingPml(PmlWrapper):
         self.kind = None
         self.numbers = {}
         self.posted = 0
+        self.straight = not every
 
     @ccall
     def send(
@@ -99,7 +102,10 @@ class CountingPml(PmlWrapper):
             mixed: int = self.digest * 33 + source * 65599 + tag * 31 + RECEIVED
             self.digest = mixed & MASK
         number: int = self.posted
-        request = self.irecv_numbered(communicator, convertor, source, tag, number)
+        if self.straight and source >= 0 and tag >= 0:
+            request = self.inner.irecv(communicator, convertor, source, tag)
+        else:
+            request = self.irecv_numbered(communicator, convertor, source, tag, number)
         self.numbers[id(request)] = number
         self.kind = request.__class__
         return request
