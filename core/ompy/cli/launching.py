@@ -33,6 +33,8 @@ from ompy.mca.settings import ENVIRONMENT_PREFIX, LOG_FORMAT
 if TYPE_CHECKING:
     from ompy.cli.hosts import Host
     from ompy.cli.mapping import Layout, MapBy
+    from ompy.cli.recorded_job import JobRecord
+    from ompy.cli.traced_job import JobFacts
     from ompy.frameworks.plm import PlmComponent, Target
     from ompy.mca.registry import Registry
     from ompy.runtime.launcher import LaunchOptions, Starts
@@ -470,16 +472,9 @@ def launch_job(
     from ompy.runtime.launcher import launch
 
     directory = str(registry.value(TRACE_DIRECTORY))
-    trace = None
-    if directory:
-        from ompy.cli.traced_job import start_trace
-
-        trace = start_trace(directory, job, registry)
-    record, recorded_in = None, str(registry.value(RECORD_DIRECTORY))
-    if recorded_in:
-        from ompy.cli.recorded_job import start_record
-
-        record = start_record(recorded_in, job, words, os.getcwd())
+    recorded_in = str(registry.value(RECORD_DIRECTORY))
+    trace = _start_trace(directory, job, registry) if directory else None
+    record = _start_record(recorded_in, job, words) if recorded_in else None
     hooks = hook_caller(registry)
     check = None
     if checked.asked:
@@ -506,6 +501,18 @@ def launch_job(
         if observer is not None:
             observer.ended(code)
     return code
+
+
+def _start_trace(directory: str, job: Job, registry: Registry) -> JobFacts | None:
+    from ompy.cli.traced_job import start_trace
+
+    return start_trace(directory, job, registry)
+
+
+def _start_record(directory: str, job: Job, words: Sequence[str]) -> JobRecord | None:
+    from ompy.cli.recorded_job import start_record
+
+    return start_record(directory, job, words, os.getcwd())
 
 
 def tell_user(text: str, level: str = "warning", advice: str = "") -> None:
