@@ -14,9 +14,9 @@ from ompy.frameworks.pml import Pml, PmlWrapper
 if DECLARING:
     from ompy.frameworks.communicator import Communicator
 
-# kinds of calls, in the digest
-SENT = 1
-RECEIVED = 2
+# kinds of calls, as the digest has them (`events.folded`, which says the same in one place)
+SENT = 16777260
+RECEIVED = 33554519
 LEAST = -1  # tag of a program: ANY_TAG; those below are internal (reference openmpi.md 3.4)
 MASK = 0xFFFFFFFF  # values of 32 bits, as recordings have them
 
@@ -26,11 +26,12 @@ class CountingPml(PmlWrapper):
     """Counts sends and receives of the program. Those of windows and of ompy itself are none.
 
     Attributes:
-        calls: sends, and receives that name source and tag; 32 bits.
+        calls: sends, and receives that name source and tag.
         digest: of their peers and tags (`events.folded`).
         posted: nonblocking receives of the program.
         numbers: of these, by the request's id: that of the latest with this id.
         every: all receives are looked at, those of collectives too.
+        straight: nonblocking receives that name source and tag are not.
         kind: class of the PML's receives.
     """
 
@@ -40,6 +41,7 @@ class CountingPml(PmlWrapper):
     kind: object
     numbers: dict[int, int]
     posted: int
+    straight: bool
     __slots__ = tuple(__annotations__)
 
     def __init__(self, inner: Pml, every: bool) -> None:
@@ -50,14 +52,7 @@ class CountingPml(PmlWrapper):
         self.kind = None
         self.numbers = {}
         self.posted = 0
-
-    @ccall
-    def count_call(self, kind: int, peer: int, tag: int) -> None:
-        """The program sends, or receives from somebody it names."""
-        self.calls = (self.calls + 1) & MASK
-        # as `events.folded` has it, in numbers of C where this is compiled
-        mixed: int = self.digest * 33 + kind * 16777259 + peer * 65599 + tag * 31 + 1
-        self.digest = mixed & MASK
+        self.straight = not every
 
     @ccall
     def send(
@@ -65,7 +60,9 @@ class CountingPml(PmlWrapper):
     ) -> None:
         """Hand on."""
         if tag >= 0 and not communicator.served:
-            self.count_call(SENT, target, tag)
+            self.calls += 1
+            mixed: int = self.digest * 33 + target * 65599 + tag * 31 + SENT
+            self.digest = mixed & MASK
         self.inner.send(communicator, convertor, target, tag, mode)
 
     @ccall
@@ -74,7 +71,9 @@ class CountingPml(PmlWrapper):
     ) -> Request:
         """Hand on."""
         if tag >= 0 and not communicator.served:
-            self.count_call(SENT, target, tag)
+            self.calls += 1
+            mixed: int = self.digest * 33 + target * 65599 + tag * 31 + SENT
+            self.digest = mixed & MASK
         return self.inner.isend(communicator, convertor, target, tag, mode)
 
     @ccall
@@ -83,7 +82,9 @@ class CountingPml(PmlWrapper):
     ) -> Request:
         """Hand on."""
         if tag >= 0 and not communicator.served:
-            self.count_call(SENT, target, tag)
+            self.calls += 1
+            mixed: int = self.digest * 33 + target * 65599 + tag * 31 + SENT
+            self.digest = mixed & MASK
         return self.inner.isend_waited(communicator, convertor, target, tag)
 
     @ccall
@@ -97,9 +98,14 @@ class CountingPml(PmlWrapper):
             return made
         self.posted += 1
         if source >= 0 and tag >= 0:
-            self.count_call(RECEIVED, source, tag)
+            self.calls += 1
+            mixed: int = self.digest * 33 + source * 65599 + tag * 31 + RECEIVED
+            self.digest = mixed & MASK
         number: int = self.posted
-        request = self.irecv_numbered(communicator, convertor, source, tag, number)
+        if self.straight and source >= 0 and tag >= 0:
+            request = self.inner.irecv(communicator, convertor, source, tag)
+        else:
+            request = self.irecv_numbered(communicator, convertor, source, tag, number)
         self.numbers[id(request)] = number
         self.kind = request.__class__
         return request
@@ -120,7 +126,9 @@ class CountingPml(PmlWrapper):
                 )
             return self.inner.recv(communicator, convertor, source, tag)
         if source >= 0 and tag >= 0:
-            self.count_call(RECEIVED, source, tag)
+            self.calls += 1
+            mixed: int = self.digest * 33 + source * 65599 + tag * 31 + RECEIVED
+            self.digest = mixed & MASK
             if not self.every:
                 return self.inner.recv(communicator, convertor, source, tag)
         return self.recv_looked_at(communicator, convertor, source, tag)

@@ -6,13 +6,13 @@ import mmap
 import os
 from threading import Lock
 from typing import Final
+from zlib import crc32
 
 from ompy.replay.entries import (
     END,
     HEAD,
     HEADER_SIZE,
     Header,
-    checksum,
     first_checksum,
     header_bytes,
 )
@@ -28,6 +28,7 @@ class EntryWriter:
     Attributes:
         problem: why nothing is written any more: there was no room; empty while it is.
         written: bytes.
+        forked: this process is a child of the rank's, and writes nothing.
     """
 
     def __init__(self, path: str, header: Header) -> None:
@@ -39,7 +40,8 @@ class EntryWriter:
         self.problem = ""
         self.written = HEADER_SIZE
         self._lock = Lock()
-        self._owner = os.getpid()
+        self.forked = False
+        os.register_at_fork(after_in_child=self._leave_to_parent)
         self._check = first_checksum(header)
         self._file = os.open(path, _FLAGS, 0o600)
         self._size = 0
@@ -62,10 +64,15 @@ class EntryWriter:
         self._map = mmap.mmap(self._file, size)
         self._size = size
 
+    def _leave_to_parent(self) -> None:
+        """This process is a fork, and not the rank."""
+        self.forked, self.problem = True, "a forked child is not the rank"
+        self._lock = Lock()
+
     def append_entry(self, body: bytes) -> None:
         """Add an entry. Threads may call it; a forked child writes nothing."""
         with self._lock:
-            if self.problem or os.getpid() != self._owner:
+            if self.problem:
                 return
             at = self.written
             end = at + HEAD.size + len(body)
@@ -75,15 +82,15 @@ class EntryWriter:
                 except (OSError, ValueError) as problem:
                     self.problem = str(problem)
                     return
-            self._check = checksum(body, self._check)
+            self._check = crc32(body, self._check) or 1  # `checksum`, without a call
             # the head last, and it is no longer than a word: who is killed in between leaves zeros
             self._map[at + HEAD.size : end] = body
-            self._map[at : at + HEAD.size] = HEAD.pack(len(body), self._check)
+            HEAD.pack_into(self._map, at, len(body), self._check)
             self.written = end
 
     def close(self) -> None:
         """The rank has ended: write END, and cut the file to its size. Harmless the second time."""
-        if self._size and os.getpid() == self._owner:
+        if self._size and not self.forked:
             whole = not self.problem
             self.append_entry(bytes((END,)))
             self.problem = self.problem or "it is closed"

@@ -203,7 +203,7 @@ CALLS: Final = (
     "testsome", "Get_status_some", "get_status_some", "Waitany", "waitany", "Waitsome", "waitsome",
 )  # fmt: skip
 
-_U32: Final = 0xFFFFFFFF  # values of 32 bits
+U32: Final = 0xFFFFFFFF  # values of 32 bits
 _PLACE: Final = Struct("<I")
 # tag of an entry: its class, the numbers in it. A prefix is three of them, text or places follow
 _FORMS: Final[dict[int, tuple[Any, Struct]]] = {
@@ -224,6 +224,10 @@ _FORMS: Final[dict[int, tuple[Any, Struct]]] = {
     25: (Locked, Struct("<IIIIIBQ")),
     26: (Unlocked, Struct("<IIIII")),
 }
+# tags of the commonest, and their bodies in one piece: as `_FORMS` has them, with the tag
+_MATCHED_TAG, _LOOKED_TAG = 4, 16
+_MATCHED: Final = Struct("<BIiiQ")
+_LOOKED: Final = Struct("<BIIIBIiiiiQ")
 _TAGS: Final = {kind: (bytes((tag,)), form) for tag, (kind, form) in _FORMS.items()}
 _FIRST_EVENT: Final = 16  # values of tags below are no events
 _WITH_TEXT: Final = (File, Site, Comm, Note)
@@ -246,6 +250,16 @@ def bytes_of(entry: Entry) -> bytes:
         places = b"".join(map(_PLACE.pack, fields[-1]))
         return tag + form.pack(*fields[0], *fields[1:-1]) + places
     return tag + form.pack(*fields[0], *fields[1:])
+
+
+def pack_looked(*numbers: int) -> bytes:
+    """The body of a `Looked`, from its numbers in their order."""
+    return _LOOKED.pack(_LOOKED_TAG, *numbers)
+
+
+def pack_matched(*numbers: int) -> bytes:
+    """The body of a `Matched`, likewise."""
+    return _MATCHED.pack(_MATCHED_TAG, *numbers)
 
 
 def entry_of(body: bytes | memoryview) -> Entry:
@@ -302,4 +316,4 @@ def folded(digest: int, kind: int, peer: int, tag: int) -> int:
         tag: of the message.
     """
     # arbitrary odd factors: each bit of a peer and a tag has its part in many
-    return (digest * 33 + kind * 16777259 + peer * 65599 + tag * 31 + 1) & _U32
+    return (digest * 33 + peer * 65599 + tag * 31 + kind * 16777259 + 1) & U32

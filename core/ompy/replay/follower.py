@@ -7,6 +7,7 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from ompy.replay.events import (
+    U32,
     Cancelled,
     Completed,
     Ended,
@@ -101,7 +102,7 @@ class Follower:
     def prefix(self) -> Prefix:
         """What an event of the program begins with, now."""
         pml = self.pml
-        return Prefix(self.lines.number_of_caller(), pml.calls, pml.digest)
+        return Prefix(self.lines.number_of_caller(), pml.calls & U32, pml.digest)
 
     def comm(self, communicator: Communicator) -> int:
         """The number of a communicator: as the recorder counts them."""

@@ -10,10 +10,10 @@ from ompy.replay.entries import DATA, EVENTS, Header
 from ompy.replay.entry_writer import EntryWriter
 from ompy.replay.events import (
     NEVER,
+    U32,
     Comm,
     Ended,
     Entry,
-    Matched,
     Note,
     NothingFound,
     NotYet,
@@ -22,6 +22,8 @@ from ompy.replay.events import (
     Time,
     bytes_of,
     counts_on,
+    pack_looked,
+    pack_matched,
 )
 from ompy.replay.job_file import file_of
 from ompy.replay.program_lines import ProgramLines
@@ -29,7 +31,9 @@ from ompy.replay.program_lines import ProgramLines
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from ompy.data.request import Request
     from ompy.frameworks.communicator import Communicator
+    from ompy.frameworks.pml import MatchedMessage
     from ompy.replay.counting_pml import CountingPml
 
 THREADS: Final = "several threads of the rank call MPI: in which order, no recording says"
@@ -73,7 +77,7 @@ class Recorder:
     def prefix(self) -> Prefix:
         """What the next event begins with."""
         pml = self.pml
-        return Prefix(self.lines.number_of_caller(), pml.calls, pml.digest)
+        return Prefix(self.lines.number_of_caller(), pml.calls & U32, pml.digest)
 
     def comm(self, communicator: Communicator) -> int:
         """The number of a communicator."""
@@ -88,15 +92,49 @@ class Recorder:
 
     def write_event(self, event: Entry) -> None:
         """Add what the program was told."""
+        self._before_event()
+        self._append(event)
+
+    def write_match(self, number: int, source: int, tag: int, length: int) -> None:
+        """Add what a nonblocking receive has got: from within the PML, in any thread."""
+        self._append_bytes(pack_matched(number, source, tag, length))
+
+    def write_look(
+        self,
+        how: int,
+        communicator: Communicator,
+        source: int,
+        tag: int,
+        found: Request | MatchedMessage,
+    ) -> None:
+        """Add what a receive got, or a probe found: `Looked`, without making one.
+
+        Args:
+            how: one of `HOW`.
+            communicator: where.
+            source: as the program has given it.
+            tag: likewise.
+            found: the message.
+        """
+        self._before_event()
+        known = self._comms.get(id(communicator))
+        if known is not None and known[0] is communicator:
+            comm = known[1]
+        else:
+            comm = self.comm(communicator)
+        pml, site = self.pml, self.lines.number_of_caller()
+        self._append_bytes(
+            pack_looked(
+                site, pml.calls & U32, pml.digest, how, comm, source, tag,
+                found.source, found.tag, found.length,
+            )
+        )  # fmt: skip
+
+    def _before_event(self) -> None:
         if self._no is not None:
             self._end_noes()
         if get_ident() != self._thread:
             self.note_unreplayable(NEVER, THREADS)
-        self._append(event)
-
-    def write_match(self, match: Matched) -> None:
-        """Add what a nonblocking receive has got: from within the PML, in any thread."""
-        self._append(match)
 
     def write_no(self, event: NothingFound | NotYet) -> None:
         """Add that nothing was found, or complete. it has been said once."""
@@ -131,7 +169,10 @@ class Recorder:
             self._append(Note(self.lines.number_of_caller(), scope, text))
 
     def _append(self, entry: Entry) -> None:
-        self._events.append_entry(bytes_of(entry))
+        self._append_bytes(bytes_of(entry))
+
+    def _append_bytes(self, body: bytes) -> None:
+        self._events.append_entry(body)
         if self._events.problem:
             self._warn(self._events.problem)
 
@@ -143,7 +184,7 @@ class Recorder:
             self._warn(self.data.problem)
 
     def _warn(self, problem: str) -> None:
-        if not self._warned:
+        if not self._warned and not self._events.forked:
             self._warned = True
             text = f"--record: {problem}; the recording of this rank ends here"
             outputs.warn(text, ("ompy", self._who))

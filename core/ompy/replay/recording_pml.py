@@ -16,8 +16,6 @@ from ompy.replay.events import (
     PROBE,
     RECV,
     Cancelled,
-    Looked,
-    Matched,
     NothingFound,
     Posted,
 )
@@ -78,7 +76,7 @@ class RecordingPml(CountingPml):
         finally:
             if _has_come(request):
                 if source < 0 or tag < 0:
-                    self._write_look(RECV, communicator, source, tag, request)
+                    self._recorder.write_look(RECV, communicator, source, tag, request)
                 if self.every:
                     self._write_message(communicator, convertor, request, order)
 
@@ -106,8 +104,7 @@ class RecordingPml(CountingPml):
         if not _has_come(request):
             return
         if number:
-            match = Matched(number, request.source, request.tag, request.length)
-            self._recorder.write_match(match)
+            self._recorder.write_match(number, request.source, request.tag, request.length)
         if self.every:
             self._write_message(communicator, convertor, request, order)
 
@@ -120,19 +117,6 @@ class RecordingPml(CountingPml):
 
     # --- looking
 
-    def _write_look(
-        self,
-        how: int,
-        communicator: Communicator,
-        source: int,
-        tag: int,
-        found: Request | MatchedMessage,
-    ) -> None:
-        recorder = self._recorder
-        wanted = (recorder.comm(communicator), source, tag)
-        got = (found.source, found.tag, found.length)
-        recorder.write_event(Looked(recorder.prefix(), how, *wanted, *got))
-
     def _write_nothing(self, how: int, communicator: Communicator, source: int, tag: int) -> None:
         recorder = self._recorder
         comm = recorder.comm(communicator)
@@ -142,7 +126,7 @@ class RecordingPml(CountingPml):
         """An event, if it is a wildcard."""
         found = self.inner.probe(communicator, source, tag)
         if source < 0 or tag < 0:
-            self._write_look(PROBE, communicator, source, tag, found)
+            self._recorder.write_look(PROBE, communicator, source, tag, found)
         return found
 
     def iprobe(self, communicator: Communicator, source: int, tag: int) -> Request | None:
@@ -151,14 +135,14 @@ class RecordingPml(CountingPml):
         if found is None:
             self._write_nothing(IPROBE, communicator, source, tag)
         else:
-            self._write_look(IPROBE, communicator, source, tag, found)
+            self._recorder.write_look(IPROBE, communicator, source, tag, found)
         return found
 
     def mprobe(self, communicator: Communicator, source: int, tag: int) -> MatchedMessage:
         """An event, if it is a wildcard."""
         found = self.inner.mprobe(communicator, source, tag)
         if source < 0 or tag < 0:
-            self._write_look(MPROBE, communicator, source, tag, found)
+            self._recorder.write_look(MPROBE, communicator, source, tag, found)
         self._write_taken(communicator, found)
         return found
 
@@ -168,7 +152,7 @@ class RecordingPml(CountingPml):
         if found is None:
             self._write_nothing(IMPROBE, communicator, source, tag)
             return None
-        self._write_look(IMPROBE, communicator, source, tag, found)
+        self._recorder.write_look(IMPROBE, communicator, source, tag, found)
         self._write_taken(communicator, found)
         return found
 

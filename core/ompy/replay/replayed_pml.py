@@ -39,6 +39,7 @@ class ReplayedPml(CountingPml):
     def __init__(self, inner: Pml, follower: Follower) -> None:
         super().__init__(inner, False)
         self._follower = follower
+        self.straight = False  # some may have been cancelled
         self._posted_as: type = Withheld
         follower.pml = self
 

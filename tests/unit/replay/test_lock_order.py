@@ -12,7 +12,7 @@ P = Prefix(0, 0, 0)
 
 def of_rank(rank: int, *locks: tuple[int, int, int], left: bool = False) -> RankRecording:
     """A rank that had locks one after the other: since when, of whom, exclusive."""
-    events = []
+    events: list[Locked | Unlocked] = []
     for since, target, exclusive in locks:
         events += [Locked(P, 7, target, exclusive, since), Unlocked(P, 7, target)]
     bodies = [memoryview(bytes_of(event)) for event in (events[:-1] if left else events)]
