@@ -11,16 +11,16 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final, NamedTuple
 
-_NUMBERS: Final = {
-    "u8": "B",
-    "u16": "H",
-    "u32": "I",
-    "u64": "Q",
-    "i8": "b",
-    "i16": "h",
-    "i32": "i",
-    "i64": "q",
-}  # C: by the letters of `struct`
+_NUMBERS: Final = {  # C: letters of `struct`, and bytes
+    "u8": ("B", 1),
+    "u16": ("H", 2),
+    "u32": ("I", 4),
+    "u64": ("Q", 8),
+    "i8": ("b", 1),
+    "i16": ("h", 2),
+    "i32": ("i", 4),
+    "i64": ("q", 8),
+}
 
 
 class HeaderField(NamedTuple):
@@ -66,9 +66,10 @@ class HeaderLayout:
         offset = 0
         for each in fields.split(","):
             field, _, kind = each.strip().partition(" ")
-            letter = f"{kind}x" if field == "pad" else _letter(kind)
-            size = Struct(f"<{letter}").size
-            if field != "pad":
+            if field == "pad":
+                letter, size = f"{kind}x", int(kind)
+            else:
+                letter, size = _letter(kind)
                 found.append(HeaderField(field, kind, offset, size))
             letters.append(letter)
             offset += size
@@ -76,11 +77,13 @@ class HeaderLayout:
         self.fields = tuple(found)
         self.struct = Struct("<" + "".join(letters))
         self.size = offset
+        assert self.struct.size == offset
 
 
-def _letter(kind: str) -> str:
+def _letter(kind: str) -> tuple[str, int]:
+    """What `struct` calls a type, and its bytes."""
     if kind in _NUMBERS:
         return _NUMBERS[kind]
     if kind[:1] == "b" and kind[1:].isdigit():
-        return f"{kind[1:]}s"
+        return f"{kind[1:]}s", int(kind[1:])
     raise ValueError(f"there is no type {kind}")
