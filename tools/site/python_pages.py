@@ -103,7 +103,8 @@ def _of_class(name: str, kind: type, classes: list[type]) -> list[str]:
         own = [member.name for member in kind]
     lines = [f".. autoclass:: {name}", "   :show-inheritance:"]
     if own:
-        lines += [f"   :members: {', '.join(own)}", "   :inherited-members:", "   :undoc-members:"]
+        lines += [f"   :members: {', '.join(own)}", "   :undoc-members:"]
+        lines += [] if issubclass(kind, enum.Enum) else ["   :inherited-members:"]
     return [*lines, ""]
 
 
