@@ -30,7 +30,13 @@ include_patterns = [
     "core/ompy/**/README.md",
     "components/**/*.md",
     "plugins-contrib/**/README.md",
-    *("examples/README.md", "configs/README.md", "tests/**/README.md", "tools/README.md"),
+    *(
+        "examples/README.md",
+        "configs/README.md",
+        "tests/README.md",
+        "tests/plugins/README.md",
+        "tools/README.md",
+    ),
 ]
 exclude_patterns = [".venv", ".git", "build", "dist", "**/node_modules"]
 

@@ -17,7 +17,9 @@ def pages() -> dict[str, str]:
         name = "-".join(path)
         names.append(name)
         made[f"commands/{name}.md"] = page(path, command)
-    head = "# Commands\n\nEach page is made from the command itself, so it is what `--help` says.\n\n"
+    head = (
+        "# Commands\n\nEach page is made from the command itself, so it is what `--help` says.\n\n"
+    )
     made["commands/index.md"] = head + toctree(names)
     return made
 
@@ -52,7 +54,10 @@ def page(path: list[str], command: click.Command) -> str:
         parts += ["## Options\n", table(["option", "what it does"], rows)]
     if isinstance(command, click.Group):
         subcommands = (
-            [f"[`{title} {name}`]({'-'.join([*path, name])}.md)", cell(each.get_short_help_str(200))]
+            [
+                f"[`{title} {name}`]({'-'.join([*path, name])}.md)",
+                cell(each.get_short_help_str(200)),
+            ]
             for name, each in sorted(command.commands.items())
         )
         parts += ["## Commands\n", table(["command", "what it does"], subcommands)]

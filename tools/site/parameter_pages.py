@@ -106,7 +106,9 @@ def _row(parameter: Parameter) -> list[str]:
 
 
 def _variables(found: list[dict[str, Any]]) -> str:
-    rows = ([code(one["name"]), one["class"], cell(one["unit"]), cell(one["help"])] for one in found)
+    rows = (
+        [code(one["name"]), one["class"], cell(one["unit"]), cell(one["help"])] for one in found
+    )
     head = (
         "# Performance variables\n\n"
         "What ranks count while they run. `ompy-run --pvars NAME,...` shows them at the end of a job, "

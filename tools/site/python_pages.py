@@ -45,9 +45,7 @@ def page(name: str, remark: str, shown: set[type]) -> str:
         key: value for key, value in public.items() if inspect.isclass(value) and value not in shown
     }
     shown |= set(classes.values())
-    functions = [
-        key for key, value in public.items() if inspect.isroutine(value) and _about(value)
-    ]
+    functions = [key for key, value in public.items() if inspect.isroutine(value) and _about(value)]
     lines = [name, "=" * len(name), ""]
     if remark:
         lines += [remark.replace("`", "``"), ""]
