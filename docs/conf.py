@@ -29,7 +29,8 @@ include_patterns = [
     "docs/generated/**",
     "core/ompy/**/README.md",
     "components/**/*.md",
-    "plugins-contrib/**/README.md",
+    "plugins-contrib/README.md",
+    "plugins-contrib/*/README.md",
     *(
         "examples/README.md",
         "configs/README.md",

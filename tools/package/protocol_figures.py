@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The diagrams of docs/protocols.md and docs/failover.md, drawn by `ompy trace` from simulated jobs.
+"""The diagrams of docs/protocols.md and failover.md: `ompy trace` draws them from simulated jobs.
 
     python tools/package protocol_figures            write docs/figures/protocol-*.svg anew
     python tools/package protocol_figures --check    say which are not what would be written

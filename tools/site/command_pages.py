@@ -73,7 +73,7 @@ def _row(option: click.Option, context: click.Context) -> list[str]:
 
 
 def _paragraphs(text: str | None) -> str:
-    """Help as click wraps it: paragraphs, and blocks behind a \\b that keep their lines."""
+    """Help as click wraps it: paragraphs, and blocks behind a mark that keep their lines."""
     made = []
     for paragraph in (text or "").split("\n\n"):
         if paragraph.strip("\n").startswith("\b"):

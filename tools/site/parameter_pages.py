@@ -111,7 +111,7 @@ def _variables(found: list[dict[str, Any]]) -> str:
     )
     head = (
         "# Performance variables\n\n"
-        "What ranks count while they run. `ompy-run --pvars NAME,...` shows them at the end of a job, "
-        "and [`ompy.pvars`](../python/pvars.rst) reads them in a program.\n\n"
+        "What ranks count while they run. `ompy-run --pvars NAME,...` shows them at the end of a "
+        "job, and [`ompy.pvars`](../python/pvars.rst) reads them in a program.\n\n"
     )
     return head + table(["variable", "class", "unit", "what it counts"], rows)
