@@ -17,7 +17,10 @@ INFO: Final = "import sys; from ompy.cli.info import main; sys.exit(main())"
 INTRODUCTION: Final = """# Components and parameters
 
 A parameter is set by `--mca NAME VALUE`, by the environment variable `OMPY_MCA_NAME`, or in a file
-([ompy-info](../../ompy-info.md)). Levels go from 1 (everybody who runs programs) to 9 (developers).
+([ompy-info](../../ompy-info.md)).
+
+Levels say who needs a parameter: 1 to 3 for users, 4 to 6 for who tunes, 7 to 9 for developers; of
+each three the first is basic, the second for details, the third all.
 The *source* of a value is where it was set: what is shown here are defaults.
 `ompy-info --why NAME` says it for a value in force.
 
@@ -76,7 +79,7 @@ def framework_page(
         if component in homes:
             parts.append(f"Declared in {homes[component]}.\n")
         rows = map(_row, sorted(found, key=lambda one: (one["level"], one["name"])))
-        columns = ["parameter", "level", "type", "unit", "default", "source", "what it does"]
+        columns = ["parameter", "level", "type, unit", "default", "source", "what it does"]
         parts.append(table(columns, rows))
     return "\n".join(parts)
 
@@ -99,9 +102,9 @@ def _row(parameter: Parameter) -> list[str]:
     words = [one["word"] for one in parameter["enumerator"]] or parameter["choices"]
     if words:
         about += " One of " + ", ".join(map(code, words)) + "."
-    level = f"{parameter['level']} {parameter['level_name']}"
-    value = str(parameter["text"]).replace(sys.prefix, "PREFIX")
-    cells = [name, cell(level), parameter["type"], cell(parameter["unit"]), code(value)]
+    value = str(parameter["text"]).replace(sys.prefix, "PREFIX").replace(str(ROOT), "PREFIX")
+    kind = ", ".join(word for word in (parameter["type"], parameter["unit"]) if word)
+    cells = [name, str(parameter["level"]), cell(kind), code(value)]
     return [*cells, cell(parameter["source"]), about]
 
 
