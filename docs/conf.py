@@ -47,7 +47,6 @@ myst_linkify_fuzzy_links = False
 default_role = "code"  # docstrings have `name`, as Markdown does
 highlight_language = "none"
 nitpicky = False
-suppress_warnings = ["ref.python"]  # a name that two modules have: either is right
 
 autodoc_typehints = "signature"
 autodoc_member_order = "bysource"
