@@ -16,7 +16,7 @@ import pytest
 
 import tools.package.documents
 from tests.support.effort import THOROUGH
-from tools.package.documents import commands, documents, follow
+from tools.package.documents import commands, difference, documents, follow
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDES = ("docs/faults.md", "docs/gasnet.md", "docs/seeing.md", "docs/simulation.md")
@@ -143,6 +143,11 @@ def test_what_is_shown_is_compared(text: str, problem: str, tmp_path: Path) -> N
     wrong = follow(page, folder, dict(os.environ))
     assert len(wrong) == bool(problem)
     assert all(problem in line for line in wrong)
+
+
+def test_times_are_compared_by_their_form() -> None:
+    assert difference(["handled after 657.1 us"], ["handled after 19.2 ms"]) == ""
+    assert "no line like" in difference(["handled after 657.1 us"], ["handled after 19.2 s"])
 
 
 def environments() -> Iterator[str]:

@@ -33,6 +33,7 @@ PROMPT: Final = "    $ "
 # what differs from run to run: times, processes, events, what chance has struck, folders
 FIGURES: Final = (
     (r"-?\d+\.\d+", r"-?\\d+\\.\\d+"),
+    (r"\\d\+ [um]s\b", r"\\d+ [um]s"),  # of a time on a busy machine the unit, too
     (r"process \d+", r"process \\d+"),
     (r"\d+ events", r"\\d+ events"),
     (r"^(ompy-run:) +\d+  ", r"\1 +\\d+  "),
