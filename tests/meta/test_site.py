@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tools.site import command_pages, header_page, parameter_pages, small_pages
-from tools.site.extension import with_toctrees
+from tools.site.extension import marked_code, with_toctrees
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -29,6 +29,11 @@ def test_lists_of_the_index_are_toctrees() -> None:
     made = with_toctrees(INDEX, ["index", "new", "one"])
     assert ":caption: Start\n:hidden:\n:maxdepth: 1\n\nOne <one>\nTwo <../TWO>\n```" in made
     assert ":caption: More pages\n:hidden:\n:maxdepth: 1\n\nnew\n```" in made
+
+
+def test_code_in_docstrings_is_marked() -> None:
+    lines = ["Say hello:", "", "    hello()", "", "    again()", "", "Args:", "    a: what."]
+    assert marked_code(lines) == [*lines[:2], "::", "", *lines[2:]]
 
 
 def test_every_page_of_the_index_is_there() -> None:

@@ -35,6 +35,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("config-inited", _write_reference)
     app.connect("source-read", _read_index)
     app.connect("doctree-read", _refer_exactly)
+    app.connect("autodoc-process-docstring", _mark_code, priority=100)  # before napoleon
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
 
 
@@ -51,6 +52,23 @@ def _write_reference(_app: Sphinx, _config: object) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists() or path.read_text() != text:
             path.write_text(text)
+
+
+def _mark_code(*event: Any) -> None:
+    """The last argument of the event are the lines of a docstring, to be changed in place."""
+    lines: list[str] = event[-1]
+    lines[:] = marked_code(lines)
+
+
+def marked_code(lines: list[str]) -> list[str]:
+    """Docstrings have code as indented paragraphs, as Markdown does; reST wants a mark above it."""
+    made: list[str] = []
+    for line in lines:
+        begins = line.startswith("    ") and len(made) > 1 and not made[-1]
+        if begins and made[-2] and not made[-2].startswith(" "):
+            made += ["::", ""]
+        made.append(line)
+    return made
 
 
 def _refer_exactly(_app: Sphinx, doctree: Element) -> None:
