@@ -7,6 +7,7 @@ import importlib
 import inspect
 from typing import Any, Final
 
+ON_ONE_PAGE: Final = 15  # classes of a module; arbitrary: of MPI and GASNet there are more
 MODULES: Final = {
     "MPI": ("ompy.MPI", "`from mpi4py import MPI` under `ompy-run` is this module."),
     "gasnet": ("ompy.gasnet", ""),
@@ -25,17 +26,22 @@ MODULES: Final = {
 def pages() -> dict[str, str]:
     """A page for each public module, and a list of them."""
     shown: set[type] = set()
-    made = {f"python/{name}.rst": page(*about, shown) for name, about in MODULES.items()}
+    made: dict[str, str] = {}
+    for name, about in MODULES.items():
+        made |= module_pages(name, *about, shown)
     lines = ["# Python API", "", "Made from the docstrings of the public modules.", ""]
     lines += ["```{toctree}", ":maxdepth: 1", "", *MODULES, "```", ""]
     made["python/index.md"] = "\n".join(lines)
     return made
 
 
-def page(name: str, remark: str, shown: set[type]) -> str:
-    """A module: its classes with what they do not have from another one of it, its functions.
+def module_pages(page: str, name: str, remark: str, shown: set[type]) -> dict[str, str]:
+    """A module: its functions, and its classes with what they do not have from another one of it.
+
+    Many classes have a page each, as a browser takes long for two thousand entries.
 
     Args:
+        page: the name of the module's page.
         name: the module's.
         remark: what is said above its docstring.
         shown: classes that another page has; those of this one are added.
@@ -46,21 +52,33 @@ def page(name: str, remark: str, shown: set[type]) -> str:
     }
     shown |= set(classes.values())
     functions = [key for key, value in public.items() if inspect.isroutine(value) and _about(value)]
-    lines = [name, "=" * len(name), ""]
-    if remark:
-        lines += [remark.replace("`", "``"), ""]
-    lines += [f".. automodule:: {name}", "   :no-members:", "", f".. currentmodule:: {name}", ""]
+    lines = [*_title(name, "="), *([remark.replace("`", "``"), ""] if remark else [])]
+    lines += [f".. automodule:: {name}", "   :no-members:", "", *_module(name)]
     if functions:
-        lines += ["Functions", "---------", ""]
+        lines += _title("Functions", "-")
         lines += [line for key in functions for line in (f".. autofunction:: {key}", "")]
-    lines += ["Classes", "-------", ""] if classes else []
-    for key, value in classes.items():
-        lines += _of_class(key, value, list(classes.values()))
+    texts = {key: _of_class(key, value, list(classes.values())) for key, value in classes.items()}
+    made = {}
+    if len(texts) > ON_ONE_PAGE:
+        lines += [*_title("Classes", "-"), ".. toctree::", "   :maxdepth: 1", ""]
+        lines += [*(f"   {page}/{key}" for key in texts), ""]
+        for key, text in texts.items():
+            made[f"python/{page}/{key}.rst"] = "\n".join([*_title(key, "="), *_module(name), *text])
+    elif texts:
+        lines += _title("Classes", "-") + [line for text in texts.values() for line in text]
     constants = [key for key in public if key not in classes and key not in functions]
     if constants:
-        lines += ["Constants and objects", "---------------------", ""]
+        lines += [*_title("Constants and objects", "-")]
         lines += [", ".join(f"``{key}``" for key in constants), ""]
-    return "\n".join(lines)
+    return {f"python/{page}.rst": "\n".join(lines), **made}
+
+
+def _title(text: str, mark: str) -> list[str]:
+    return [text, mark * len(text), ""]
+
+
+def _module(name: str) -> list[str]:
+    return [f".. currentmodule:: {name}", ""]
 
 
 def _public(module: Any) -> dict[str, Any]:
