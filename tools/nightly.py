@@ -41,6 +41,7 @@ SHARED = (
     *("addons/test_futures.py", "test_bad_input.py", "test_demos.py", "test_mismatch.py"),
     *("test_check.py", "test_check_windows.py"),
 )
+SITE = ("Sphinx>=8", "myst-parser>=4", "furo>=2024.8")  # the extra `docs`
 WORKERS = "examples/master_worker.py"
 
 
@@ -110,6 +111,8 @@ STEPS = [
         "ranks that leave, a quarter", ["tools/sweep", "leaving_matrix", "--real", "--every", "4"]
     ),
     Step("waits for them, a twentieth", ["tools/sweep", "leaving_matrix", "--every", "20"]),
+    Step("the site", ["tools/package", "site"], before=["-m", "pip", "install", "-q", *SITE]),
+    Step("diagrams of protocols", ["tools/package", "protocol_figures", "--check"]),
     tests("GASNet in worlds", "tests/proc/test_sim_gasnet.py", "-n", "2", OMPY_EFFORT="2"),
     tests("worlds x 4", "tests/sim", "-m", "not proc", "-n", "2", OMPY_EFFORT="4"),
     Step("1000 programs in worlds", [*SIM, "--keep", "build/sim-failures", WORKERS]),

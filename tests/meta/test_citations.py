@@ -136,7 +136,7 @@ def test_the_pages_are_read() -> None:
         "Source: seed bfo (9), reference ofi.md A6,\n    openmpi.md 4.15.",
         "# seed usnic: 100 ms",
         "Source: seed ob1 (RDMA Direct Get, Eager Send\n    (Immediate)), steps C to G.",
-        "docs/deviations.md 132, [usnic.md](usnic.md)",
+        "README, row 132, [usnic.md](usnic.md)",
         "seed: int = 0,  # of the world",
         "    # with this seed there were fewer packets",
     ],

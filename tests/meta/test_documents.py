@@ -16,11 +16,11 @@ import pytest
 
 import tools.package.documents
 from tests.support.effort import THOROUGH
-from tools.package.documents import commands, documents, follow
+from tools.package.documents import commands, difference, documents, follow
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDES = ("docs/faults.md", "docs/gasnet.md", "docs/seeing.md", "docs/simulation.md")
-DOCUMENTS = ("README.md", "ARCHITECTURE.md", "docs/deviations.md", *GUIDES)
+DOCUMENTS = ("README.md", "ARCHITECTURE.md", *GUIDES)
 # where the documents' short paths begin
 BASES = (ROOT, ROOT / "docs", ROOT / "core" / "ompy", ROOT / "components" / "ompy_components")
 OUTPUT = "the token went around 4 rank(s) and collected 6"
@@ -53,6 +53,41 @@ def test_paths_exist(document: str) -> None:
         if not any((base / path).exists() for base in BASES)
     ]
     assert not missing
+
+
+def pages() -> list[Path]:
+    """Every page of the tree that people write."""
+    folders = ("docs", "core", "components", "plugins-contrib", "configs", "examples", "tests")
+    found = [path for folder in folders for path in (ROOT / folder).rglob("*.md")]
+    return [*ROOT.glob("*.md"), *(path for path in found if "generated" not in path.parts)]
+
+
+def dead_links(page: Path) -> list[str]:
+    """Links of a page to files that are not there; those in code are no links."""
+    text = re.sub(r"`[^`\n]*`|^ {4}.*$|^```.*?^```", "", page.read_text(), flags=re.M | re.S)
+    targets = re.findall(r"\]\(([^)\s#]+)(?:#[^)\s]*)?\)", text)
+    paths = [
+        target for target in targets if "://" not in target and not target.startswith("mailto:")
+    ]
+    return [target for target in paths if not (page.parent / target).exists()]
+
+
+def test_links_lead_somewhere() -> None:
+    """To other hosts they are not followed."""
+    assert len(pages()) > 60
+    assert {
+        str(page.relative_to(ROOT)): dead_links(page) for page in pages() if dead_links(page)
+    } == {}
+
+
+def test_a_dead_link_is_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("[a](page.md#b) [c](d.md) `[e](f.md)` [g](http://h/i)\n\n    [j](k.md)\n")
+    assert dead_links(page) == ["d.md"]
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 90
 
 
 def test_ci_runs_the_second_command() -> None:
@@ -108,6 +143,11 @@ def test_what_is_shown_is_compared(text: str, problem: str, tmp_path: Path) -> N
     wrong = follow(page, folder, dict(os.environ))
     assert len(wrong) == bool(problem)
     assert all(problem in line for line in wrong)
+
+
+def test_times_are_compared_by_their_form() -> None:
+    assert difference(["handled after 657.1 us"], ["handled after 19.2 ms"]) == ""
+    assert "no line like" in difference(["handled after 657.1 us"], ["handled after 19.2 s"])
 
 
 def environments() -> Iterator[str]:

@@ -23,6 +23,7 @@ TABLES = sorted(COMPONENTS.glob("*/*/SEED.md"))
 SEEDS = headings((ROOT / "docs" / "reference" / "README.md").read_text())
 SEED_OF = {"gni": "gasnet"}  # where the component has another name
 COLUMNS = ["seed", "requires", "where", "test", "differs"]
+DIFFERS = "## Where it differs"
 NAME = re.compile(r"`([^`]+)`")
 # a definition, or a constant that is set
 DEFINED = r"^\s*(?:async def|def|class) {0}\b|^{0}\b.*="
@@ -71,9 +72,14 @@ def source(path: Path) -> str:
 
 @cache
 def deviations() -> Counter[str]:
-    """The numbers of all rows."""
-    text = (ROOT / "docs" / "deviations.md").read_text()
-    return Counter(re.findall(r"^\| (\d+) \|", text, re.MULTILINE))
+    """The numbers of all rows of "Where it differs" in the READMEs of folders."""
+    found: Counter[str] = Counter()
+    for root in ("core", "components"):
+        for path in (ROOT / root).rglob("README.md"):
+            _, heading, table = path.read_text().partition(f"\n{DIFFERS}\n")
+            assert not heading or "| # |" in table, path
+            found.update(re.findall(r"^\| (\d+) \|", table.partition("\n## ")[0], re.MULTILINE))
+    return found
 
 
 def problem(folder: Path, named: str, *, test: bool) -> str:
@@ -103,8 +109,8 @@ def problems(folder: Path, row: Row) -> list[str]:
             wrong.append(f"{COLUMNS[3 if test else 2]} is empty, and it does not differ")
     numbers = re.findall(r"\d+", row.differs.partition(":")[0])
     if row.differs and not (row.differs.startswith("row") and numbers):
-        wrong.append(f"no row of docs/deviations.md in {row.differs!r}")
-    wrong += [f"docs/deviations.md has no row {one}" for one in numbers if one not in deviations()]
+        wrong.append(f"no row of a README in {row.differs!r}")
+    wrong += [f"no README has row {one}" for one in numbers if one not in deviations()]
     if row.differs and not row.differs.partition(": ")[2]:
         wrong.append("it differs, and does not say how")
     if not row.requires:
@@ -168,8 +174,8 @@ WRONG = [
     ),
     ({"test": "-", "differs": ""}, "test is empty"),
     ({"where": "-", "differs": ""}, "where is empty"),
-    ({"differs": "rows 1, 99999: it is an example"}, "has no row 99999"),
-    ({"differs": "it is an example: row 1"}, "no row of docs/deviations.md"),
+    ({"differs": "rows 1, 99999: it is an example"}, "no README has row 99999"),
+    ({"differs": "it is an example: row 1"}, "no row of a README"),
     ({"differs": "row 1"}, "does not say how"),
     ({"requires": ""}, "does not say what is required"),
 ]

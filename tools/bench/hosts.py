@@ -3,8 +3,8 @@
 
     python tools/bench hosts [--rounds 5] [--only start,loops,ranks]
 
-Prints Markdown for docs/hosts.md. By ssh, in a Slurm allocation and by srun alone, all in turn in
-every round. Needs root and what `tools/lab up --slurm` needs.
+Prints Markdown for docs/hosts-figures.md. By ssh, in a Slurm allocation and by srun alone, in turn
+in every round. Needs root and what `tools/lab up --slurm` needs.
 """
 
 from __future__ import annotations

@@ -33,6 +33,7 @@ PROMPT: Final = "    $ "
 # what differs from run to run: times, processes, events, what chance has struck, folders
 FIGURES: Final = (
     (r"-?\d+\.\d+", r"-?\\d+\\.\\d+"),
+    (r"\\d\+ [um]s\b", r"\\d+ [um]s"),  # of a time on a busy machine the unit, too
     (r"process \d+", r"process \\d+"),
     (r"\d+ events", r"\\d+ events"),
     (r"^(ompy-run:) +\d+  ", r"\1 +\\d+  "),
@@ -41,7 +42,8 @@ FIGURES: Final = (
 SIMULATED: Final = "ompy sim:"  # what a seed decides is another thing with each protocol's change
 # of a command that fails
 TELLS: Final = (
-    r"\berror: |\bfailed\b|ended because|can never go on|^ompy sim: deadlock|check: \d+ finding"
+    r"\berror: |\bfailed\b|aborted the job|ended because|can never go on|^ompy sim: deadlock"
+    r"|check: \d+ finding"
 )
 TIME_LIMIT: Final = 300  # s of a command; arbitrary, far beyond what any takes
 TOO_LONG: Final = 124  # coreutils: what `timeout` ends with when it has ended a command

@@ -1,6 +1,6 @@
 """Drives the lives of one module's paths: timers, the hosts' agents, notices, the PML.
 
-A BTL that keeps the failover obligations (ARCHITECTURE.md) gives each of its endpoints a `KeptPath`
+A BTL that keeps the failover obligations (README of this folder) gives each endpoint a `KeptPath`
 and says what it sees; the keeper has it do what the machine of `path_life.py` decides, by the
 methods of `PathUser`. In the order in which the obligations want it, a path that breaks is
 

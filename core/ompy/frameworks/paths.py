@@ -2,7 +2,7 @@
 
 A rank that computes acknowledges nothing, so silence of a peer is no reason to give a path up. A
 BTL that has waited in vain has the path watched: the agents of both hosts, which never compute, ask
-each other over it. ARCHITECTURE.md says who asks and who answers.
+each other over it. The README of this folder says who asks and who answers.
 """
 
 from __future__ import annotations

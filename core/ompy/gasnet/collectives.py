@@ -113,8 +113,9 @@ class Collectives(CollectiveEngine):
             srcimage: rank in the team whose block it is.
             src: the block; only that member's is looked at.
             nbytes: of it.
-            flags: of `CollFlag`, one IN_, one OUT_, SINGLE or LOCAL. With AGGREGATE a call that
-                has a handle returns COLL_INVALID_HANDLE, and the next one without it has both.
+            flags: of `CollFlag`: one that begins with IN, one with OUT, and SINGLE or LOCAL. With
+                AGGREGATE a call that has a handle returns COLL_INVALID_HANDLE, and the next one
+                without it has both.
 
         Raises:
             BadArgument: an argument is wrong, or this thread may not communicate now.

@@ -1,7 +1,7 @@
 """Words for numbers: what a parameter may be called instead of, or besides, its number.
 
 Reference: openmpi.md 1.6.4, 1.6.5 and 1.8.3. Words are case-sensitive, but for those of true and
-false (docs/deviations.md).
+false (README of this folder, 16).
 """
 
 from __future__ import annotations

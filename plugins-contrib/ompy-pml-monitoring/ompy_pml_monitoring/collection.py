@@ -1,7 +1,7 @@
 """The way of the counts to one rank, over the PML inside, without hanging on anybody.
 
 Each rank sends its counts in COMM_WORLD, under a tag no program can use, before the PML inside
-finalizes. MPI_Finalize does not wait for other ranks (docs/deviations.md of ompy, 22); so the
+finalizes. MPI_Finalize does not wait for other ranks (docs/deviations.md of ompy); so the
 rank that collects waits only for ranks that may still report, and for those no longer than its
 patience. Ranks without monitoring, and ranks that ended early, are missing from the matrix.
 """

@@ -6,7 +6,7 @@ from the peer. Letters missing there (B, D, G, J) are those of its figures' arro
 has F and H twice, as in the seed: F are FRAGs and the FINs of puts; H is a FRAG that follows
 another, and a FIN taken in.
 
-What differs from the seed's listings on purpose is in docs/deviations.md: ACK on a RNDV or RGET,
+What differs from the seed's listings on purpose is in ob1's README: ACK on a RNDV or RGET,
 ACK on the first PUT alone, NORDMA on the other ACK, when registrations are given back.
 """
 

@@ -16,7 +16,7 @@ from tools.package.reduction_table import OPERATIONS, table
 
 RECORDED = json.loads(Path("tests/data/reductions.json").read_text())["table"]
 # MPI 4.1, 6.9.2: no operation is defined for MPI_CHAR, which is for characters; MPICH computes
-# with them all the same (docs/deviations.md 353)
+# with them all the same (README of core/ompy/mpi, 353)
 CHARACTERS = {"numpy S1", "memoryview c"}
 DLPACK = [name for name in RECORDED if name.startswith("dlpack")]
 

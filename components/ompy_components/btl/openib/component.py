@@ -141,7 +141,7 @@ QUEUES: Final = (
 TRIES: Final = (
     _number(
         "ib_timeout",
-        13,  # deviations.md 132: 33 ms
+        13,  # README, row 132: 33 ms
         "How long a queue pair waits for an acknowledgement: 4.096 us doubled so often, 0 to 31.",
         "doublings",
         minimum=None,
@@ -162,7 +162,7 @@ TRIES: Final = (
     ),
     _number(
         "ib_min_rnr_timer",
-        12,  # deviations.md 132: 640 us
+        12,  # README, row 132: 640 us
         "How long a sender waits that found it empty, as code 0 to 31 of the specification.",
         "code",
         minimum=None,
@@ -229,7 +229,7 @@ FAILURES: Final = (
     Parameter(
         "port_error_failover",
         "bool",
-        True,  # deviations.md 134
+        True,  # README, row 134
         "Whether a port that goes down fails its connections at once, under a PML that fails over.",
         level=5,
     ),

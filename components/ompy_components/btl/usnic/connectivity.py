@@ -10,7 +10,7 @@ without a word (an *MTU black hole*). The path is failed then, and the reason sa
 peer that answers nothing at all may be computing: it is pinged `retries` times and then left to
 the retransmission timers.
 
-Source: reference usnic.md 14, where agents of two hosts ping each other; docs/deviations.md.
+Source: reference usnic.md 14, where agents of two hosts ping each other; README of this folder, 99.
 """
 
 from __future__ import annotations

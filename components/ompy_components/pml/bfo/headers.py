@@ -1,7 +1,7 @@
 """What bfo's wire headers have beyond ob1's: restarts, the FIN, and the messages of the dance.
 
 Source: seed bfo (7, 8); reference openmpi.md 4.4, from which the layout differs
-where a field was too small or told nothing (docs/deviations.md).
+where a field was too small or told nothing (README of this folder).
 """
 
 from __future__ import annotations

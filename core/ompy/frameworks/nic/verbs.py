@@ -32,8 +32,8 @@ the same way by its lkey when the work is done: `LOC_PROT_ERR`. Addresses are th
 `MemoryRegion.address` is where it begins.
 
 **Busy peers.** A device answers without its process on real hardware. An emulated one whose
-process computes cannot: it must not take that for a dead wire (ARCHITECTURE.md, "Whether a rail
-is dead"), so timeouts count as tries only when the path to the peer is not known to be alive.
+process computes cannot: it must not take that for a dead wire (README of `frameworks`, "Whether a
+rail is dead"), so timeouts count as tries only when the path to the peer is not known to be alive.
 
 Source: reference openmpi.md 5; the names are those of libibverbs.
 """
