@@ -75,7 +75,7 @@ def test_headers_have_the_comments_of_their_declarations() -> None:
     text = '# type u8 @0\n# tag u8 @1\nA_HEADER: Final = Struct("<BB")\nB = 3  # why\n'
     assert header_page.declarations(text) == [("A_HEADER", "type u8 @0 tag u8 @1"), ("B", "why")]
     page = header_page.page("ompy_components.pml.ob1.headers")
-    assert "| `MATCH_HEADER` | `<BBHiiI` | 16 | type u8 @0, flags u8 @1" in page
+    assert "| `MATCH_LAYOUT` | `<BBHiiI` | 16 | type u8 @0, flags u8 @1" in page
     assert "| `FLAG_NORDMA` | `16` |" in page
 
 

@@ -266,6 +266,15 @@ def test_what_writes_files_is_explored_all_the_same(tmp_path: Path) -> None:
     assert "every one ends well" in done.stderr
 
 
+def test_failing_seeds_are_grouped_and_come_down_to_a_schedule(tmp_path: Path) -> None:
+    done = sim(tmp_path, RACE, "-n", "3", "--seed", "6", "--seeds", "2")
+    assert done.returncode == 1, done.stderr
+    assert "cause: failed by Exception: 2 seeds (6, 7)" in done.stderr
+    assert "seed 6: explored, a schedule of the program fails: deadlock" in done.stderr
+    assert "it hangs on this one:" in done.stderr
+    assert (tmp_path / "sim-failures" / "seed-6" / "program.svg").exists()
+
+
 def test_what_the_checker_guesses_is_decided(tmp_path: Path) -> None:
     done = sim(tmp_path, RACE, "--explore", "--check", "-n", "3")
     assert done.returncode == 4

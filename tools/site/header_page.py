@@ -9,6 +9,8 @@ from pathlib import Path
 from struct import Struct
 from typing import Final, NamedTuple
 
+from ompy.data.header_layout import HeaderLayout
+
 from tools.site.markdown import block, cell, code, table, toctree
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -67,10 +69,17 @@ def page(name: str) -> str:
     ]
     parts = [f"# {name}\n", f"Declared in `{path.relative_to(ROOT)}`.\n"]
     parts.append(block((ast.get_docstring(ast.parse(text)) or "").strip()))
+    layouts = [one for one in found if isinstance(one.value, HeaderLayout)]
+    declared = {id(one.value.struct) for one in layouts if isinstance(one.value, HeaderLayout)}
     structs = [
+        [code(one.name), code(one.value.struct.format), str(one.value.size), _fields(one.value)]
+        for one in layouts
+        if isinstance(one.value, HeaderLayout)
+    ]
+    structs += [
         [code(one.name), code(one.value.format), str(one.value.size), cell(one.comment)]
         for one in found
-        if isinstance(one.value, Struct)
+        if isinstance(one.value, Struct) and id(one.value) not in declared
     ]
     if structs:
         parts += ["## Layouts\n", table(["name", "format", "bytes", "fields"], structs)]
@@ -82,6 +91,11 @@ def page(name: str) -> str:
     if numbers:
         parts += ["## Numbers\n", table(["name", "value", "remark"], numbers)]
     return "\n".join(parts)
+
+
+def _fields(layout: HeaderLayout) -> str:
+    """Name, type and offset of each."""
+    return cell(", ".join(f"{each.name} {each.type} @{each.offset}" for each in layout.fields))
 
 
 def declarations(text: str) -> list[tuple[str, str]]:

@@ -30,7 +30,7 @@ def begin_checking(
     rank = process.context.rank
     world = process.context.direct
     if world is not None:
-        check_rank(process, ToldRecorder(world.record, limit))
+        check_rank(process, ToldRecorder(world.record_call, limit))
         return
     try:
         recorder = Recorder(os.path.join(directory, f"rank-{rank}.calls"), limit)

@@ -13,7 +13,7 @@ from ompy.mca.errors import UsageError
 
 if TYPE_CHECKING:
     from ompy.cli.sim_check import WorldChecker
-    from ompy.runtime.exploration.explorer import Explored
+    from ompy.runtime.exploration.explorer import Bounds, Explored, Failure
     from ompy.runtime.simulation.simulated_world import Scenario
 
 INTERRUPTED: Final = 130  # exit code: 128 and SIGINT, as a shell has it
@@ -36,42 +36,28 @@ def run_exploration(options: dict[str, Any]) -> int:
     Raises:
         UsageError, ComponentError: what was asked for is wrong.
     """
-    from ompy.runtime.exploration.explorer import Bounds
     from ompy.runtime.exploration.modes import explore_modes
-    from ompy.runtime.fault_script import duration
     from ompy.runtime.simulation.simulated_world import Exploring
 
     scenario = _scenario(options, "--explore", ("trace",))
-    seconds = duration(options["time"], "--time") / 1e9 if options["time"] else float("inf")
     jobs = options["jobs"] or len(os.sched_getaffinity(0))
-    bounds = Bounds(
-        options["worlds"],
-        seconds,
-        jobs,
-        options["depth"],
-        options["pct"] or 0,
-        options["seed"],
-    )
+    bounds = _bounds(options, jobs)
     stopped = SearchFile(options)
-    plains = stopped.read()
+    plains = stopped.read_modes()
     preload(scenario.job)
     null = os.open(os.devnull, os.O_WRONLY)
     exploring = Exploring({}, polls=options["polls"])
     scenario = scenario._replace(output=null, exploring=exploring)
     explored: dict[bool, Explored] = {}
-    checkers: dict[bool, WorldChecker] = {}
-    if options["check"]:
-        from ompy.cli.sim_check import WorldChecker, tell_checked
-
-        checkers = {buffers: WorldChecker(buffers=buffers) for buffers in MODES}
+    checkers = _checkers(options)
     modes = explore_modes(scenario, bounds, plains, jobs=jobs, checkers=checkers)
     try:
         for buffers, found in modes:
             explored[buffers] = found
             if found.failure is not None:
-                stopped.remove()
+                stopped.remove_file()
                 code = tell_failure(options, explored, found.failure, buffers=buffers)
-                return tell_checked(explored, found.failure, code) if checkers else code
+                return _checked(explored, found.failure, code) if checkers else code
             if found.interrupted and jobs == 1:
                 break
     except KeyboardInterrupt:
@@ -81,10 +67,33 @@ def run_exploration(options: dict[str, Any]) -> int:
         modes.close()
     code = _tell_well(options, list(explored.values()))
     if checkers:
-        code = tell_checked(explored, None, code)
-    found = {mode: one.plain for mode, one in explored.items() if one.plain is not None}
-    stopped.write({**plains, **found})
+        code = _checked(explored, None, code)
+    known = {mode: one.plain for mode, one in explored.items() if one.plain is not None}
+    stopped.write_modes({**plains, **known})
     return INTERRUPTED if any(one.interrupted for one in explored.values()) else code
+
+
+def _bounds(options: dict[str, Any], jobs: int) -> Bounds:
+    from ompy.runtime.exploration.explorer import Bounds
+    from ompy.runtime.fault_script import duration
+
+    seconds = duration(options["time"], "--time") / 1e9 if options["time"] else float("inf")
+    depth, bug_depth = options["depth"], options["pct"] or 0
+    return Bounds(options["worlds"], seconds, jobs, depth, bug_depth, options["seed"])
+
+
+def _checkers(options: dict[str, Any]) -> dict[bool, WorldChecker]:
+    if not options["check"]:
+        return {}
+    from ompy.cli.sim_check import WorldChecker
+
+    return {buffers: WorldChecker(buffers=buffers) for buffers in MODES}
+
+
+def _checked(explored: dict[bool, Explored], failure: Failure | None, code: int) -> int:
+    from ompy.cli.sim_check import tell_checked
+
+    return tell_checked(explored, failure, code)
 
 
 def run_schedule(options: dict[str, Any]) -> int:

@@ -25,7 +25,7 @@ class SearchFile:
         stem = Path(options["program"]).stem
         self._path = Path(options["resume"] or Path(options["keep"]) / f"{stem}-search.json")
 
-    def read(self) -> Mapping[bool, Mapping[str, Any]]:
+    def read_modes(self) -> Mapping[bool, Mapping[str, Any]]:
         """What an earlier search has found, by mode; empty if there was none.
 
         Raises:
@@ -47,13 +47,13 @@ class SearchFile:
                 )
         return found.modes
 
-    def write(self, modes: Mapping[bool, Mapping[str, Any] | None]) -> None:
+    def write_modes(self, modes: Mapping[bool, Mapping[str, Any] | None]) -> None:
         """Keep a search that is not whole; take the file of one that is away."""
         from ompy.runtime.exploration.search_file import SavedSearch, text_of_search
 
         kept = {mode: plain for mode, plain in modes.items() if plain is not None}
         if len(kept) == 2 and not any(plain["left"] for plain in kept.values()):
-            self.remove()
+            self.remove_file()
             return
         try:
             os.makedirs(self._path.parent, exist_ok=True)
@@ -67,7 +67,7 @@ class SearchFile:
             f"the search is in {self._path}; on by: {command}", "search", file=str(self._path)
         )
 
-    def remove(self) -> None:
+    def remove_file(self) -> None:
         """The search has come to its end."""
         if self._resumes:
             with suppress(OSError):

@@ -89,7 +89,7 @@ class DirectLine:
         """The communicator is freed."""
         raise NotImplementedError
 
-    def record(self, event: tuple[Any, ...]) -> None:
+    def record_call(self, event: tuple[Any, ...]) -> None:
         """An entry of the record of calls, for who conducts the world."""
         raise NotImplementedError
 

@@ -8,7 +8,8 @@ import pytest
 
 BAD = {
     "": "the number of ranks is missing, as in n=4",
-    "4": "write n=4; the arguments are n, timeout, world, seeds, mca, unreceived and check",
+    "4": "write n=4; the arguments are n, timeout, world, seeds, mca, unreceived, check and "
+    "explore",
     "n=4, ranks=3": "has no argument ranks; the arguments are n, timeout",
     "n=0": "a number of ranks from 1 to 512, or a list of such, is needed",
     "n='4'": "a number of ranks from 1 to 512",

@@ -1,4 +1,4 @@
-"""The same small programs for the conductor: a rank is run anew for each thing it is told."""
+"""The same small programs for told worlds: a rank is run anew for each thing it is told."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import pickle
 from collections.abc import Sequence
 from typing import Any
 
-from ompy.runtime.exploration.conductor import Actor, Conductor, Point
 from ompy.runtime.exploration.events import DONE, NOTHING
 from ompy.runtime.exploration.exchange import Exchange
 from ompy.runtime.exploration.histories import Moment
 from ompy.runtime.exploration.search import KnownRaces, Schedule, Search
+from ompy.runtime.exploration.told_world import Actor, Point, ToldWorld
 
 from tests.property.exploration.small_programs import WORLD, Outcomes, Rank
 
@@ -132,8 +132,8 @@ def conduct(
         if node is None:
             break
         at = node.begin or point
-        world = Conductor(at, node.constraint, told, limit=LIMIT, polls=polls)
-        ending = world.run(KnownRaces(node))
+        world = ToldWorld(at, node.constraint, told, limit=LIMIT, polls=polls)
+        ending = world.run_to_end(KnownRaces(node))
         values = {event.key: event.value for event in ending.events}
         assert all(values.get(key) == value for key, value in node.constraint.items())
         search.report_world(node, Schedule(ending.events, ending.races, ending.saved))

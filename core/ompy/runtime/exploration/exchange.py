@@ -14,7 +14,7 @@ Godefroid, POPL 2005). Pure: no clock, no network, no process.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from ompy.runtime.exploration.boxes import Box, Message, Operation, Receive
 from ompy.runtime.exploration.events import (
@@ -30,76 +30,9 @@ from ompy.runtime.exploration.events import (
     Meeting,
     Value,
 )
+from ompy.runtime.exploration.waits import Completion, News, Offer, Rank, Wait
 
 _ORDER: Final = {MATCH: 0, PROBE: 1, ANY: 2, POLL: 3}  # at a fence: who polls sees what can be seen
-News = tuple[Any, ...]
-
-
-class _Offer(NamedTuple):
-    """An open choice."""
-
-    key: Operation
-    kind: str
-    values: dict[Value, Any]
-
-
-class _Wait(NamedTuple):
-    """What a rank waits for.
-
-    Attributes:
-        kind: MATCH (of one operation, which is no choice), ANY, POLL, PROBE.
-        number: of the operation that waits.
-        wanted: numbers of operations, of which one suffices.
-        inner: operations of the library's own suffice, too.
-        box, probe: of a probe: where it looks, and for what.
-        takes: a probe takes its message out of matching.
-        waits: a probe that finds nothing goes on waiting.
-        site: where it stands.
-    """
-
-    kind: str
-    number: int
-    wanted: tuple[int, ...] = ()
-    inner: bool = False
-    box: tuple[int, int] = (0, 0)
-    probe: tuple[int, int] = (0, 0)
-    takes: bool = False
-    waits: bool = True
-    site: str = ""
-
-    @property
-    def polls(self) -> bool:
-        """It goes on whatever there is."""
-        return self.kind == POLL or not self.waits
-
-
-class _Completion(NamedTuple):
-    """Of an operation.
-
-    Attributes:
-        news: what its rank is told.
-        past: events that it depends on, a bit for each.
-        box, message: what it has received, and where.
-    """
-
-    news: News
-    past: int
-    box: Box | None
-    message: Message | None
-
-
-class _Rank:
-    """One rank, as the exchange knows it."""
-
-    def __init__(self) -> None:
-        self.past = 0
-        self.wait: _Wait | None = None
-        self.done: dict[int, _Completion] = {}  # of what is complete and it was not told of
-        self.inner: set[int] = set()  # its operations that are the library's own
-        self.served: set[int] = set()  # of these, such as are told whatever it waits for
-        self.open: set[int] = set()  # its operations that are not complete
-        self.nothings = 0  # polls in a row that could have found something
-        self.idle = 0  # polls in a row that could not
 
 
 class Exchange:
@@ -138,7 +71,7 @@ class Exchange:
         self.bounded = False
         self._buffers = buffers
         self.polls = polls
-        self._ranks = [_Rank() for _ in range(size)]
+        self._ranks = [Rank() for _ in range(size)]
         self._boxes: dict[tuple[int, int], Box] = {}
         self._left: list[Box] = []  # of freed communicators
         self._changed: set[tuple[int, int]] = set()
@@ -155,7 +88,7 @@ class Exchange:
 
     def add_rank(self) -> None:
         """One that comes later."""
-        self._ranks.append(_Rank())
+        self._ranks.append(Rank())
 
     def send_message(
         self,
@@ -245,14 +178,14 @@ class Exchange:
         """
         rank, number = operation
         kind = MATCH if len(wanted) == 1 and not inner else ANY
-        self._ranks[rank].wait = _Wait(kind, number, tuple(wanted), inner, site=site)
+        self._ranks[rank].wait = Wait(kind, number, tuple(wanted), inner, site=site)
 
     def poll_operations(self, operation: Operation, site: str = "") -> None:
         """A rank looks whether anything is complete."""
         rank, number = operation
         state = self._ranks[rank]
         wanted = tuple(sorted((state.open | state.done.keys()) - state.inner))
-        state.wait = _Wait(POLL, number, wanted, inner=True, site=site)
+        state.wait = Wait(POLL, number, wanted, inner=True, site=site)
 
     def probe_message(
         self,
@@ -268,7 +201,7 @@ class Exchange:
         """A rank looks for a message, or takes it out of matching, or waits until it can."""
         rank, number = operation
         asks = (source, tag)
-        self._ranks[rank].wait = _Wait(
+        self._ranks[rank].wait = Wait(
             PROBE, number, (), False, (at, rank), asks, takes, waits, site
         )
 
@@ -332,10 +265,10 @@ class Exchange:
             return True
         return False
 
-    def offers(self) -> list[_Offer]:
+    def offers(self) -> list[Offer]:
         """The open choices, in the order in which they are made."""
         found = [
-            _Offer(
+            Offer(
                 receive.operation, MATCH, {(FROM, *one.sender): (box, receive, one) for one in of}
             )
             for box in self._boxes.values()
@@ -345,10 +278,10 @@ class Exchange:
             if state.wait is not None and state.wait.kind != MATCH:
                 values = self._values(state, state.wait)
                 if values:
-                    found.append(_Offer((rank, state.wait.number), state.wait.kind, values))
+                    found.append(Offer((rank, state.wait.number), state.wait.kind, values))
         return sorted(found, key=self._turn)
 
-    def _turn(self, offer: _Offer) -> tuple[Any, ...]:
+    def _turn(self, offer: Offer) -> tuple[Any, ...]:
         """Its place at a fence: of polls that find nothing, whose last was the longest ago."""
         nothing = next(iter(offer.values)) == (NOTHING,)
         return _ORDER[offer.kind], nothing, self._ranks[offer.key[0]].idle, offer.key
@@ -439,7 +372,7 @@ class Exchange:
         box.take_message(receive, message)
         self._turn_taken(message)
         what = (DONE, receive.operation[1], message.source, message.tag, message.data)
-        self._finish(receive.operation, _Completion(what, past, box, message))
+        self._finish(receive.operation, Completion(what, past, box, message))
         self._finish_send(message, past)
 
     def _turn_taken(self, message: Message) -> None:
@@ -449,7 +382,7 @@ class Exchange:
     def _finish_send(self, message: Message, past: int) -> None:
         if message.synchronous:
             what = (DONE, message.sender[1], message.source, message.tag, None)
-            self._finish(message.sender, _Completion(what, past, None, None))
+            self._finish(message.sender, Completion(what, past, None, None))
 
     def past_of(self, box: Box, receive: Receive, message: Message) -> int:
         """The events without which these two would not meet."""
@@ -458,14 +391,14 @@ class Exchange:
             past |= self._matches.get(other.operation, 0)
         return past
 
-    def _finish(self, operation: Operation, completion: _Completion) -> None:
+    def _finish(self, operation: Operation, completion: Completion) -> None:
         rank, number = operation
         state = self._ranks[rank]
         state.open.discard(number)
         state.done[number] = completion
         self._finished[operation] = completion.past
 
-    def _serve(self, rank: int, state: _Rank) -> bool:
+    def _serve(self, rank: int, state: Rank) -> bool:
         """Tell a rank of what it waits for and has no choice of. Whether it can go on."""
         wait = state.wait
         if wait is None:
@@ -480,7 +413,7 @@ class Exchange:
             state.wait = None
         return bool(told) and wait.kind != POLL
 
-    def _tell(self, rank: int, state: _Rank, number: int) -> None:
+    def _tell(self, rank: int, state: Rank, number: int) -> None:
         what, past, box, message = state.done.pop(number)
         state.past |= past
         if box is not None and message is not None:
@@ -490,7 +423,7 @@ class Exchange:
         state.nothings = state.idle = 0
         self._news.setdefault(rank, []).append(what)
 
-    def _values(self, state: _Rank, wait: _Wait) -> dict[Value, Any]:
+    def _values(self, state: Rank, wait: Wait) -> dict[Value, Any]:
         """What can be chosen for a rank that waits, the likely first."""
         if wait.kind == PROBE:
             box = self._boxes.get(wait.box)
@@ -506,7 +439,7 @@ class Exchange:
         self.bounded |= not may
         return values | ({(NOTHING,): None} if may else {})
 
-    def _choose(self, offer: _Offer, value: Value) -> None:
+    def _choose(self, offer: Offer, value: Value) -> None:
         chosen = offer.values[value]
         if offer.kind == MATCH:
             self._choose_message(offer.key, value, *chosen)
@@ -520,7 +453,7 @@ class Exchange:
         else:
             self._choose_operation(offer, wait, value)
 
-    def _choose_probe(self, offer: _Offer, wait: _Wait, value: Value) -> None:
+    def _choose_probe(self, offer: Offer, wait: Wait, value: Value) -> None:
         """What a probe finds."""
         rank, number = offer.key
         state, box = self._ranks[rank], self._box(wait.box)
@@ -553,7 +486,7 @@ class Exchange:
         if message is not None:
             self._find(box, asked, message, event, takes=wait.takes)
 
-    def _choose_operation(self, offer: _Offer, wait: _Wait, value: Value) -> None:
+    def _choose_operation(self, offer: Offer, wait: Wait, value: Value) -> None:
         """Which operation is complete first, or that none is."""
         rank, _ = offer.key
         state = self._ranks[rank]
@@ -570,11 +503,11 @@ class Exchange:
             event = Event(number, offer.key, offer.kind, value, past, own, wait.site, offered, of)
             self._enter(state, event)
 
-    def _count_nothing(self, state: _Rank, *, offered: bool) -> None:
+    def _count_nothing(self, state: Rank, *, offered: bool) -> None:
         state.nothings += offered
         state.idle += not offered
 
-    def _enter(self, state: _Rank, event: Event) -> None:
+    def _enter(self, state: Rank, event: Event) -> None:
         """An event that its rank knows of."""
         state.past |= event.past | 1 << event.number
         self.events.append(event)

@@ -13,13 +13,13 @@ from random import Random
 from typing import Any, Final, NamedTuple, Protocol
 
 from ompy.runtime.exploration.boxes import Operation
-from ompy.runtime.exploration.conductor import Conductor, Ending, Point
 from ompy.runtime.exploration.events import NOTHING, POLL, PROBE, Diverged, Event, Race, Value
 from ompy.runtime.exploration.first_choice import Beginning, explore_from_first_choice
 from ompy.runtime.exploration.histories import Undetermined, Unfit
-from ompy.runtime.exploration.priorities import PriorityConductor
+from ompy.runtime.exploration.priorities import PriorityWorld
 from ompy.runtime.exploration.search import KnownRaces, Node, Schedule, Search
 from ompy.runtime.exploration.search_file import plain_of, search_of
+from ompy.runtime.exploration.told_world import Ending, Point, ToldWorld
 from ompy.runtime.exploration.trunk import DIVERGED, UNFIT, Result, Trunk, result_of
 from ompy.runtime.simulation.simulated_world import Scenario
 
@@ -245,8 +245,8 @@ class Explorer:
     def _run_node(self, node: Node) -> Result | None:
         """Conduct its world. Returns that as a whole world if it fails; it is reported by then."""
         assert self._beginning is not None, "it is explored by histories"
-        world = self._conduct(node.constraint, node.begin)
-        ending = world.run(KnownRaces(node))
+        world = self._begin_world(node.constraint, node.begin)
+        ending = world.run_to_end(KnownRaces(node))
         failed = self._confirm(ending) if ending.kind != WELL else None
         if self._checker is not None:
             self._checker(world.records(self._beginning.recorded), ending.kind == WELL)
@@ -263,11 +263,11 @@ class Explorer:
         while depth and worlds < self._bounds.worlds and time.monotonic() < until:
             random = Random(f"{self._bounds.seed}/priorities/{worlds}")  # noqa: S311
             changes = [random.randrange(max(calls, 1)) for _ in range(depth - 1)]
-            world = PriorityConductor(
+            world = PriorityWorld(
                 beginning.point, beginning.histories, limit=limit, random=random, changes=changes
             )
             try:
-                ending = world.run(lambda _key, _value: True)
+                ending = world.run_to_end(lambda _key, _value: True)
             except KeyboardInterrupt:
                 self._interrupted = True
                 break
@@ -278,11 +278,11 @@ class Explorer:
                 return self._confirm(ending)
         return None
 
-    def _conduct(self, script: Mapping[Operation, Value], begin: Point | None) -> Conductor:
+    def _begin_world(self, script: Mapping[Operation, Value], begin: Point | None) -> ToldWorld:
         assert self._beginning is not None, "it is explored by histories"
         point, histories, _ = self._beginning
         limit = self._scenario.limit
-        return Conductor(begin or point, script, histories, limit=limit, polls=self._polls)
+        return ToldWorld(begin or point, script, histories, limit=limit, polls=self._polls)
 
     def _confirm(self, ending: Ending) -> Result:
         """The same schedule in a whole world.
@@ -304,7 +304,7 @@ class Explorer:
         if self._beginning is None:
             return self._run_whole(script)
         try:
-            ending = self._conduct(script, None).run(lambda _key, _value: True)
+            ending = self._begin_world(script, None).run_to_end(lambda _key, _value: True)
         except Diverged as problem:
             return Result(DIVERGED, 1, str(problem), [], [])
         return Result(ending.kind, ending.code, ending.text, ending.events, [], ending.bounded)

@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from ompy.engine.virtual_engine import VirtualEngine
-from ompy.runtime.exploration.conductor import ENDED, MATCHES, Actor, Point
 from ompy.runtime.exploration.histories import Histories, Undetermined
+from ompy.runtime.exploration.told_world import ENDED, MATCHES, Actor, Point
 from ompy.runtime.exploration.trunk import Result, result_of_world
 from ompy.runtime.simulation.simulated_world import Scenario, World
 from ompy.runtime.simulation.stub import RankStub
@@ -58,7 +58,7 @@ def explore_from_first_choice(
             explore(made)
         finally:
             for each in made.histories:
-                each.close()
+                each.end_processes()
         raise _Enough
 
     world.at_first_choice = begin

@@ -106,7 +106,7 @@ class Histories:
             found = moment.after[told] = self._run(moment, told)
         return found
 
-    def close(self) -> None:
+    def end_processes(self) -> None:
         """End all processes but the first."""
         for moment in self._waiting:
             self._drop(moment)
@@ -116,7 +116,7 @@ class Histories:
         try:
             batch, line = self._tell(moment, told)
         except LineClosed:
-            self.close()  # one that made it may have ended, and took it along
+            self.end_processes()  # one that made it may have ended, and took it along
             try:
                 batch, line = self._tell(moment, told)
             except LineClosed:

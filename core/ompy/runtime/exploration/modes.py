@@ -52,7 +52,7 @@ def explore_modes(
     try:
         found = first.explore_all()
         if found.interrupted and other is not None:
-            other.interrupt()
+            other.interrupt_search()
         yield True, found
         if other is not None:
             yield False, other.result()
@@ -60,7 +60,7 @@ def explore_modes(
             yield False, second.explore_all()
     finally:
         if other is not None:
-            other.end()
+            other.end_process()
 
 
 def _in_mode(scenario: Scenario, *, buffers: bool) -> Scenario:
@@ -92,12 +92,12 @@ class _Beside:
         assert isinstance(found, Explored), "it says nothing else"
         return found
 
-    def interrupt(self) -> None:
+    def interrupt_search(self) -> None:
         """Have it say what it has found so far."""
         with suppress(ProcessLookupError):
             os.kill(self._process, signal.SIGINT)
 
-    def end(self) -> None:
+    def end_process(self) -> None:
         """End it, with what it runs."""
         os.close(self._result)
         with suppress(ProcessLookupError):

@@ -21,25 +21,25 @@ from random import Random
 from typing import Any, Final
 
 from ompy.runtime.exploration.boxes import Operation
-from ompy.runtime.exploration.conductor import (
+from ompy.runtime.exploration.events import NOTHING
+from ompy.runtime.exploration.histories import Histories
+from ompy.runtime.exploration.told_world import (
     ENDED,
     LISTENS,
     MATCHES,
     RUNS,
     SLEEPS,
     Actor,
-    Conductor,
     Over,
     Point,
+    ToldWorld,
 )
-from ompy.runtime.exploration.events import NOTHING
-from ompy.runtime.exploration.histories import Histories
 from ompy.runtime.simulation.simulated_world import BEYOND
 
 ENOUGH: Final = 100_000  # calls; arbitrary: far above what a world has that ends
 
 
-class PriorityConductor(Conductor):
+class PriorityWorld(ToldWorld):
     """One world, from the first choice on.
 
     Attributes:

@@ -40,9 +40,9 @@ class RankLine(DirectLine):
         """Have completions told."""
         self._told = told
 
-    def record(self, event: tuple[Any, ...]) -> None:
+    def record_call(self, event: tuple[Any, ...]) -> None:
         """An entry of the record of calls: it goes along with the next call."""
-        self._world.record(event)
+        self._world.record_call(event)
 
     def new_number(self) -> int:
         """Of the rank's next operation."""

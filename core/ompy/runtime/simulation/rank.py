@@ -34,8 +34,8 @@ from ompy.runtime.simulation.remote import (
     Conducted,
     RemoteEngine,
     RemoteNetwork,
-    RemoteWireUp,
 )
+from ompy.runtime.simulation.remote_wireup import RemoteWireUp
 from ompy.runtime.simulation.twins import die_with_parent
 from ompy.runtime.tracing import capture_wire
 from ompy.trace.sink import Trace

@@ -1,4 +1,4 @@
-"""What a rank's process has in place of engine, network and wire-up: all of it is the scheduler's.
+"""What a rank's process has in place of engine and network: both are the scheduler's.
 
 Between two answers of the scheduler no time passes and nothing happens elsewhere, so what a rank
 asks for without needing an answer (a packet sent, a timer) waits for its next call and goes along.
@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Any, Final
 from ompy.data.errors import MPIError
 from ompy.engine.stepped import SteppedEngine
 from ompy.engine.timers import Timer
-from ompy.frameworks.proc import Modex, Proc
-from ompy.frameworks.wireup import Inquiry, WireUp
 from ompy.net.base import (
     WOULD_BLOCK,
     Address,
@@ -41,7 +39,6 @@ from ompy.runtime.simulation.line import Line, LineClosed
 from ompy.runtime.simulation.twins import make_twin
 
 if TYPE_CHECKING:
-    from ompy.frameworks.job import Job
     from ompy.runtime.simulation.host_memory import HostMemory
 
 ENDED: Final = 1  # exit code nobody reads: the world has ended around this rank
@@ -102,7 +99,7 @@ class Conducted:
         if len(self._waiting) >= BATCH:
             self.call("nothing")
 
-    def record(self, event: tuple[Any, ...]) -> None:
+    def record_call(self, event: tuple[Any, ...]) -> None:
         """An entry of the record of calls; it goes along with the next call."""
         if not self._waiting or self._waiting[-1][0] != "checked":
             self._waiting.append(("checked", []))
@@ -243,73 +240,6 @@ class RemoteEngine(SteppedEngine):
     def wake_after(self, delay: int) -> None:
         """Have the scheduler wake this rank."""
         self._world.later("after", delay)
-
-
-class RemoteWireUp(WireUp):
-    """put, fence and get through the scheduler's board."""
-
-    def __init__(self, world: Conducted, job: Job) -> None:
-        """Publish nothing yet.
-
-        Args:
-            world: the scheduler.
-            job: as it was when this rank began.
-        """
-        self.job = job
-        self._world = world
-        self._mine: dict[str, bytes] = {}
-        self._asked: dict[int, Inquiry] = {}
-        self._asks = 0
-        world.on_answer = self._answered
-
-    def publish(self, key: str, value: bytes) -> None:
-        """Keep until `commit`."""
-        self._mine[key] = bytes(value)
-
-    def commit(self) -> None:
-        """Put on the board."""
-        self._world.call("commit", dict(self._mine))
-
-    def lookup(self, rank: int) -> Modex:
-        """Wait for a rank's entry."""
-        found: dict[str, bytes] = self._world.call("lookup", rank)
-        return found
-
-    def fence(self) -> None:
-        """Wait for everybody."""
-        self._world.call("fence")
-
-    def procs_from(self, rank: int) -> list[Proc]:
-        """Those that the scheduler knows of."""
-        return [Proc(*row) for row in self._world.call("placed", rank)]
-
-    def ask_launcher(self, what: str, header: Mapping[str, Any], body: bytes = b"") -> Inquiry:
-        """Ask the scheduler, in place of a launcher."""
-        inquiry = Inquiry()
-        self._asks += 1
-        self._asked[self._asks] = inquiry
-        self._world.call("ask", {**header, "what": what, "ask": self._asks}, body)
-        return inquiry
-
-    def _answered(self, ask: int, code: int, body: bytes) -> None:
-        inquiry = self._asked.pop(ask)
-        if code:
-            inquiry.fail(code, body.decode())
-        else:
-            inquiry.answer = body
-            inquiry.finish()
-
-    def leaving(self, told: Sequence[int]) -> None:
-        """Tell the scheduler with the next call."""
-        self._world.later("leaving", list(told))
-
-    def finalized(self, calls: dict[str, Any]) -> None:
-        """This rank has finalized, with this account of its collective calls."""
-        self._world.later("finalized", calls)
-
-    def abort(self, code: int, reason: str) -> None:
-        """End the world, this process with it."""
-        self._world.call("abort", code, reason)
 
 
 class RemoteSource(Source):

@@ -37,8 +37,14 @@ def explore_test(item: pytest.Function, plan: Plan, size: int) -> None:
         words += ["--mca", *pair]
     program = os.path.relpath(PROGRAM)
     command = [*words, program, *map(str, _arguments(item))]
+    here = [str(PROGRAM.parents[1]), os.environ.get("PYTHONPATH", "")]
     done = subprocess.run(  # noqa: S603 - our own program
-        command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, here))},
     )
     if done.returncode == 0 and PROVEN.search(done.stderr):
         return

@@ -84,17 +84,17 @@ def _plan(found: Mapping[str, Any], config: pytest.Config) -> Plan:
     if "n" not in given:
         raise PlanError("@pytest.mark.ompy: the number of ranks is missing, as in n=4")
     checked = {name: check(given[name]) for name, check in _CHECKS.items() if name in given}
-    if "seeds" in found and found.get("world", "real") == "real":
-        raise PlanError("@pytest.mark.ompy: seeds are of the virtual world: add world='virtual'")
-    virtual = checked.get("world") == "virtual"
-    if found.get("check") and found.get("world") == "virtual":
-        raise PlanError("@pytest.mark.ompy: check is of the real world: leave one of them out")
     explore = bool(found.get("explore"))
     for other in ("seeds", "check"):
         if explore and found.get(other):
             raise PlanError(f"@pytest.mark.ompy: explore tries all orders: leave {other} out")
     if explore and found.get("world") == "real":
         raise PlanError("@pytest.mark.ompy: explore is of the virtual world: leave world out")
+    if "seeds" in found and found.get("world", "real") == "real":
+        raise PlanError("@pytest.mark.ompy: seeds are of the virtual world: add world='virtual'")
+    virtual = checked.get("world") == "virtual"
+    if found.get("check") and found.get("world") == "virtual":
+        raise PlanError("@pytest.mark.ompy: check is of the real world: leave one of them out")
     mca: Pairs = tuple({**dict(checked.get("mca", ())), **_command_line_mca(config)}.items())
     if mca and "OMPY_RANK" not in os.environ:  # a rank's controller has checked them
         _check_parameters(mca)

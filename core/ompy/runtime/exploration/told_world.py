@@ -114,7 +114,7 @@ class Over(Exception):
 Known = Callable[[Operation, Value], bool]
 
 
-class Conductor:
+class ToldWorld:
     """One world, from a point on."""
 
     def __init__(
@@ -149,7 +149,7 @@ class Conductor:
         self._saved: list[tuple[int, Point]] = []
         self._next_save = len(point.events) + BETWEEN
 
-    def run(self, known: Known | None = None) -> Ending:
+    def run_to_end(self, known: Known | None = None) -> Ending:
         """To the end.
 
         Args:

@@ -1,0 +1,77 @@
+"""What ranks of an explored world wait for, and what can be chosen for them; plain values."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ompy.runtime.exploration.boxes import Box, Message, Operation
+from ompy.runtime.exploration.events import POLL, Value
+
+News = tuple[Any, ...]
+
+
+class Offer(NamedTuple):
+    """An open choice."""
+
+    key: Operation
+    kind: str
+    values: dict[Value, Any]
+
+
+class Wait(NamedTuple):
+    """What a rank waits for.
+
+    Attributes:
+        kind: MATCH (of one operation, which is no choice), ANY, POLL, PROBE.
+        number: of the operation that waits.
+        wanted: numbers of operations, of which one suffices.
+        inner: operations of the library's own suffice, too.
+        box, probe: of a probe: where it looks, and for what.
+        takes: a probe takes its message out of matching.
+        waits: a probe that finds nothing goes on waiting.
+        site: where it stands.
+    """
+
+    kind: str
+    number: int
+    wanted: tuple[int, ...] = ()
+    inner: bool = False
+    box: tuple[int, int] = (0, 0)
+    probe: tuple[int, int] = (0, 0)
+    takes: bool = False
+    waits: bool = True
+    site: str = ""
+
+    @property
+    def polls(self) -> bool:
+        """It goes on whatever there is."""
+        return self.kind == POLL or not self.waits
+
+
+class Completion(NamedTuple):
+    """Of an operation.
+
+    Attributes:
+        news: what its rank is told.
+        past: events that it depends on, a bit for each.
+        box, message: what it has received, and where.
+    """
+
+    news: News
+    past: int
+    box: Box | None
+    message: Message | None
+
+
+class Rank:
+    """One rank, as the exchange knows it."""
+
+    def __init__(self) -> None:
+        self.past = 0
+        self.wait: Wait | None = None
+        self.done: dict[int, Completion] = {}  # of what is complete and it was not told of
+        self.inner: set[int] = set()  # its operations that are the library's own
+        self.served: set[int] = set()  # of these, such as are told whatever it waits for
+        self.open: set[int] = set()  # its operations that are not complete
+        self.nothings = 0  # polls in a row that could have found something
+        self.idle = 0  # polls in a row that could not
