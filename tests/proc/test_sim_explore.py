@@ -327,3 +327,16 @@ def test_a_schedule_of_another_program_is_said(tmp_path: Path) -> None:
     assert done.returncode != 0
     assert "what was to be chosen cannot be" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_what_is_known_only_at_the_end_of_a_program_is_found(tmp_path):
+    """A rank that has chosen is another process; it finalizes all the same."""
+    program = tmp_path / "program.py"
+    body = "for _ in range(2):\n        comm.recv(source=MPI.ANY_SOURCE)"
+    program.write_text(
+        f"{HEAD}if comm.rank == 0:\n    {body}\nelse:\n    comm.send(1, dest=0)\ncomm.Dup()\n"
+    )
+    words = [*SIM, "--explore", "--check", "-n", "3", str(program)]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == 5, done.stderr
+    assert "leak: comm.Dup" in done.stderr

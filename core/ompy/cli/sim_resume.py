@@ -33,6 +33,9 @@ class SearchFile:
         """
         from ompy.runtime.exploration.search_file import read_search
 
+        if self._resumes and self._options["check"]:
+            text = "what --check has found in the worlds before is not kept: leave out one of them"
+            raise UsageError(f"--resume {self._path}: {text}")
         if not self._resumes or not self._path.exists():
             return {}
         try:
@@ -62,10 +65,9 @@ class SearchFile:
             why = f"{problem.strerror}; the search is lost"
             tell_user(f"warning: {self._path}: {why}", "lost", "warning")
             return
-        command = self._command()
-        tell_user(
-            f"the search is in {self._path}; on by: {command}", "search", file=str(self._path)
-        )
+        checked = " without --check" if self._options["check"] else ""
+        text = f"the search is in {self._path}; go on{checked} by: {self._command()}"
+        tell_user(text, "search", file=str(self._path))
 
     def remove_file(self) -> None:
         """The search has come to its end."""

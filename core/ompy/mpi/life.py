@@ -237,7 +237,10 @@ def _guard() -> None:
 
 def _at_exit() -> None:
     """The interpreter ends: finalise, unless it was an error that ended it."""
-    if not is_up() or _life.left or _life.process != os.getpid():
+    from ompy.runtime import ending
+
+    own = os.getpid() in {_life.process, ending.twin}
+    if not is_up() or _life.left or not own:
         return
     _life.left = True
     world = current()
@@ -245,8 +248,6 @@ def _at_exit() -> None:
         world.abort(_life.exit_status, "the program ended with an error")
     uncaught = getattr(sys, "last_value", None) is not None and not hasattr(sys, "ps1")
     if not uncaught:
-        from ompy.runtime import ending
-
         # a rank that fails does not leave: whoever waits for it is ended with the job, and what
         # failed first has to be what the job ends with
         context = world.process.context

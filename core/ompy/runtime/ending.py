@@ -7,6 +7,7 @@ rank do, notes it here; of a program that the interpreter itself runs it stays u
 from __future__ import annotations
 
 code: int | None = None
+twin = 0  # the process that is the rank, if it is no longer the one that initialised MPI
 
 
 def note(end: SystemExit | None) -> None:

@@ -610,3 +610,17 @@ def test_a_rank_that_runs_is_waited_for():
     for moment in (2.0, 4.0, 20.0):
         made.handle(Event(Seen.TIME), moment)
     assert made.phase is JobPhase.RUNNING
+
+
+def test_a_second_signal_while_ranks_are_asked_where_they_are() -> None:
+    """`timeout` sends its signal to the process and to its group."""
+    made = machine()
+    for rank in range(SIZE):
+        made.handle(word(0, Kind.STAGE, rank=rank, stage="attached"), 1.0)
+        made.handle(word(0, Kind.STAGE, rank=rank, stage="initialized"), 1.0)
+    made.handle(Event(Seen.TOLD_TO_END, signal.SIGINT), 2.0)
+    assert made.phase is JobPhase.ASKING
+    acts = made.handle(Event(Seen.TOLD_TO_END, signal.SIGINT), 2.0)
+    assert any(isinstance(act, Stop) for act in acts)
+    assert made.due is None or made.phase is JobPhase.OVER
+    assert made.exit_code == 130

@@ -587,4 +587,5 @@ class JobMachine:
     def _stop(self) -> list[Act]:
         self.phase = JobPhase.OVER
         self._agenda.clear()
+        self.inquests.stop_inquest()
         return [Stop()]

@@ -11,6 +11,7 @@ import threading
 from functools import cache
 from typing import Final
 
+from ompy.runtime import ending
 from ompy.runtime.simulation.line import Line
 
 _DIE_WITH_PARENT: Final = 1  # Linux PR_SET_PDEATHSIG
@@ -37,6 +38,7 @@ def make_twin(line: Line) -> None:
         return
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     die_with_parent()
+    ending.twin = os.getpid()
     theirs.close()
     line.replace(ours)
 
