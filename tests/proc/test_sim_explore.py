@@ -13,10 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.effort import THOROUGH
+
 ROOT = Path(__file__).resolve().parents[2]
 SIM = [sys.executable, "-m", "ompy.cli.main", "sim"]
 PATIENCE = 200.0  # s; far beyond what anything here takes, beside many others too
 pytestmark = pytest.mark.proc
+nightly = pytest.mark.skipif(not THOROUGH, reason="tools/nightly.py does it")
 HEAD = "from mpi4py import MPI\ncomm = MPI.COMM_WORLD\n"
 
 RACE = """
@@ -148,8 +151,8 @@ def test_what_always_ends_well_is_proven(
     [
         (RACE, 3, 4, "rank 0 at program.py:5 takes the message that rank"),
         (FIRST_OF_TWO, 3, 1, "rank 0 at program.py:6 is told first of its operation 2"),
-        (POLLS, 2, 1, "rank 0 at program.py:6 finds nothing yet"),
-        (LOST_UPDATE, 3, 1, "rank 0's part of a window serves what rank"),
+        pytest.param(POLLS, 2, 1, "rank 0 at program.py:6 finds nothing yet", marks=nightly),
+        pytest.param(LOST_UPDATE, 3, 1, "rank 0's part of a window serves what", marks=nightly),
     ],
     ids=["race", "first of two", "polls", "lost update"],
 )
@@ -238,6 +241,7 @@ def wait_for_twins(process: int) -> None:
     raise AssertionError("no rank has forked")
 
 
+@nightly
 def test_a_bound_of_depth_is_said(tmp_path: Path) -> None:
     done = sim(tmp_path, ORDERS, "--explore", "-n", "3", "--depth", "2")
     assert done.returncode == 0, done.stderr
@@ -246,6 +250,7 @@ def test_a_bound_of_depth_is_said(tmp_path: Path) -> None:
     assert "nothing is proven beyond" in done.stderr
 
 
+@nightly
 def test_what_writes_files_is_explored_all_the_same(tmp_path: Path) -> None:
     """A rank that does not do the same again cannot be asked once: whole worlds are run."""
     program = """
@@ -266,6 +271,7 @@ def test_what_writes_files_is_explored_all_the_same(tmp_path: Path) -> None:
     assert "every one ends well" in done.stderr
 
 
+@nightly
 def test_failing_seeds_are_grouped_and_come_down_to_a_schedule(tmp_path: Path) -> None:
     done = sim(tmp_path, RACE, "-n", "3", "--seed", "6", "--seeds", "2")
     assert done.returncode == 1, done.stderr

@@ -9,7 +9,10 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from tests.support.effort import THOROUGH
+
 pytestmark = pytest.mark.proc
+nightly = pytest.mark.skipif(not THOROUGH, reason="tools/nightly.py does it")
 OMPY = [sys.executable, "-c", "from ompy.cli.main import main; main()"]
 
 MESSAGES = """
@@ -129,7 +132,7 @@ except MPI.Exception:
 """
 
 
-@pytest.mark.parametrize("coll", ["tuned,basic", "sm,tuned,basic"])
+@pytest.mark.parametrize("coll", ["tuned,basic", pytest.param("sm,tuned,basic", marks=nightly)])
 def test_a_program_of_collectives(launch, tmp_path, coll) -> None:
     """It is never answered that there is no such message: the calls are there."""
     folder = tmp_path / "t"
@@ -313,6 +316,7 @@ def test_a_job_of_gasnet(launch, tmp_path) -> None:
     assert "--tag is of MPI" in ompy("trace", tmp_path / "t", "--tag", 1, "--gasnet").stderr
 
 
+@nightly
 def test_explain_gasnet() -> None:
     mca = ("--mca", "conduit", "aries", "--mca", "conduit_aries_pshm", 0)
     shown = ompy("explain", "--gasnet", "put", "--size", 9000, *mca)
