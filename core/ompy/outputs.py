@@ -154,6 +154,45 @@ def write_bytes(path: str, data: bytes) -> None:
         file.buffer.write(data)
 
 
+def clear_directory(path: str, is_ours: Callable[[str], object]) -> None:
+    """Make a directory ready to be written into: files of an earlier time go.
+
+    Args:
+        path: of the directory, which is made if it is not there.
+        is_ours: whether a file of this name is one that goes.
+
+    Raises:
+        OSError: it cannot be made or written, or is a stranger's.
+    """
+    folder = open_directory(path)
+    try:
+        for name in os.listdir(folder):
+            if is_ours(name):
+                os.unlink(name, dir_fd=folder)
+    finally:
+        os.close(folder)
+
+
+def replace_text(path: str, name: str, text: str) -> None:
+    """Write a file of a directory all at once.
+
+    Raises:
+        OSError: it cannot be written; what was there before still is.
+    """
+    unfinished = f".{name}"
+    folder = open_directory(path)
+    try:
+        with open(create_in(folder, unfinished), "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(unfinished, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except OSError:
+        with suppress(OSError):
+            os.unlink(unfinished, dir_fd=folder)
+        raise
+    finally:
+        os.close(folder)
+
+
 def output_failure(problem: BaseException) -> str:
     """Why standard output takes nothing; empty if that is not what an error is about.
 

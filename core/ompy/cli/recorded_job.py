@@ -5,14 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ompy.cli.command_line import (
-    PROGRAM,
-    RECORD_DATA,
-    RECORD_REPLAY,
-    CommandError,
-    write_error_line,
-)
-from ompy.outputs import PlantedError
+from ompy.cli.command_line import RECORD_DATA, RECORD_REPLAY, CommandError
+from ompy.cli.kept_files import begin_in, end_in
 from ompy.replay.job_file import RecordedJob, prepare_directory, write_job
 
 if TYPE_CHECKING:
@@ -47,13 +41,8 @@ class JobRecord:
 
     def ended(self, code: int) -> None:
         """The job has ended."""
-        try:
-            write_job(self._recorded._replace(exit_code=code))
-        except OSError as problem:
-            write_error_line(
-                f"{PROGRAM}: warning: --record {self._recorded.directory}: {problem.strerror}; "
-                "job.json does not say how the job ended"
-            )
+        ended = self._recorded._replace(exit_code=code)
+        end_in("--record", ended.directory, lambda: write_job(ended))
 
 
 def start_record(directory: str, job: Job, words: Sequence[str], folder: str) -> JobRecord | None:
@@ -66,15 +55,9 @@ def start_record(directory: str, job: Job, words: Sequence[str], folder: str) ->
         CommandError: it is no directory, or a stranger's.
     """
     data = bool(job.mca["values"].get(RECORD_DATA))
-    try:
+
+    def begin() -> JobRecord:
         prepare_directory(directory)
         return JobRecord(RecordedJob(directory, tuple(words), folder, data, job))
-    except (FileExistsError, NotADirectoryError):
-        raise CommandError(f"--record {directory}: it is not a directory") from None
-    except PlantedError as problem:
-        raise CommandError(f"--record {directory}: {problem}") from None
-    except OSError as problem:
-        write_error_line(
-            f"{PROGRAM}: warning: --record {directory}: {problem.strerror}; nothing is recorded"
-        )
-        return None
+
+    return begin_in("--record", directory, "nothing is recorded", begin)

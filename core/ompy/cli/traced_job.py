@@ -7,8 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from ompy import __version__
-from ompy.cli.command_line import PROGRAM, CommandError, write_error_line
-from ompy.outputs import PlantedError
+from ompy.cli.kept_files import begin_in, end_in
 from ompy.trace.trace_files import prepare_directory, write_job
 
 if TYPE_CHECKING:
@@ -28,13 +27,8 @@ class JobFacts:
     def ended(self, code: int) -> None:
         """The job has ended."""
         seconds = round(time.monotonic() - self._began, 6)
-        try:
-            write_job(self._directory, {**self._facts, "exit_code": code, "seconds": seconds})
-        except OSError as problem:
-            write_error_line(
-                f"{PROGRAM}: warning: --trace {self._directory}: {problem.strerror}; job.json does "
-                "not say how the job ended"
-            )
+        facts = {**self._facts, "exit_code": code, "seconds": seconds}
+        end_in("--trace", self._directory, lambda: write_job(self._directory, facts))
 
 
 def start_trace(directory: str, job: Job, registry: Registry) -> JobFacts | None:
@@ -62,15 +56,9 @@ def start_trace(directory: str, job: Job, registry: Registry) -> JobFacts | None
             )
         },
     }
-    try:
+
+    def begin() -> JobFacts:
         prepare_directory(directory)
         return JobFacts(directory, facts)
-    except (FileExistsError, NotADirectoryError):
-        raise CommandError(f"--trace {directory}: it is not a directory") from None
-    except PlantedError as problem:
-        raise CommandError(f"--trace {directory}: {problem}") from None
-    except OSError as problem:
-        write_error_line(
-            f"{PROGRAM}: warning: --trace {directory}: {problem.strerror}; nothing is traced"
-        )
-        return None
+
+    return begin_in("--trace", directory, "nothing is traced", begin)

@@ -6,7 +6,6 @@ import json
 import os
 import re
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -56,13 +55,7 @@ def prepare_directory(directory: str) -> None:
     Raises:
         OSError: it cannot be made or written, or is a stranger's.
     """
-    folder = outputs.open_directory(directory)
-    try:
-        for name in os.listdir(folder):
-            if name == NAME or _OURS.fullmatch(name):
-                os.unlink(name, dir_fd=folder)
-    finally:
-        os.close(folder)
+    outputs.clear_directory(directory, lambda name: name == NAME or _OURS.fullmatch(name))
 
 
 def write_job(recorded: RecordedJob) -> None:
@@ -75,18 +68,7 @@ def write_job(recorded: RecordedJob) -> None:
     values |= recorded._asdict()
     values.pop("directory")
     values["job"] = recorded.job.to_dict()
-    unfinished = f".{NAME}"
-    folder = outputs.open_directory(recorded.directory)
-    try:
-        with open(outputs.create_in(folder, unfinished), "w", encoding="utf-8") as file:
-            file.write(json.dumps(values, indent=1) + "\n")
-        os.replace(unfinished, NAME, src_dir_fd=folder, dst_dir_fd=folder)
-    except OSError:
-        with suppress(OSError):
-            os.unlink(unfinished, dir_fd=folder)
-        raise
-    finally:
-        os.close(folder)
+    outputs.replace_text(recorded.directory, NAME, json.dumps(values, indent=1) + "\n")
 
 
 def read_job(directory: str) -> RecordedJob:

@@ -156,13 +156,7 @@ def prepare_directory(directory: str) -> None:
     Raises:
         OSError: it cannot be made or written.
     """
-    folder = outputs.open_directory(directory)
-    try:
-        for name in os.listdir(folder):
-            if name == JOB or _RANK_FILE.fullmatch(name):
-                os.unlink(name, dir_fd=folder)
-    finally:
-        os.close(folder)
+    outputs.clear_directory(directory, lambda name: name == JOB or _RANK_FILE.fullmatch(name))
 
 
 def write_job(directory: str, facts: Mapping[str, Any]) -> None:
@@ -172,18 +166,7 @@ def write_job(directory: str, facts: Mapping[str, Any]) -> None:
         OSError: they cannot be written; what was there before still is.
     """
     text = json.dumps({"format": FORMAT, "version": VERSION, **facts}, indent=1) + "\n"
-    unfinished = f".{JOB}"
-    folder = outputs.open_directory(directory)
-    try:
-        with open(outputs.create_in(folder, unfinished), "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(unfinished, JOB, src_dir_fd=folder, dst_dir_fd=folder)
-    except OSError:
-        with suppress(OSError):
-            os.unlink(unfinished, dir_fd=folder)
-        raise
-    finally:
-        os.close(folder)
+    outputs.replace_text(directory, JOB, text)
 
 
 class JobTrace(NamedTuple):
