@@ -291,8 +291,8 @@ class Verdict:
         headline = f"The job was ended because it ran longer than {seconds:g} s ({source})."
         self._set(Failure(TIMED_OUT, headline, self._whereabouts()))
 
-    def deadlocked(self, failure: Failure) -> None:
-        """It is proven that ranks can never go on."""
+    def failed(self, failure: Failure) -> None:
+        """Something that is none of the others: a proof that ranks never go on, for one."""
         self._set(failure)
 
     def _whereabouts(self) -> tuple[tuple[str, str], ...]:

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from ompy import __version__, outputs
 from ompy.engine.reactor import Reactor
-from ompy.frameworks.job import App, Job, Placement
+from ompy.frameworks.job import App, Job
 from ompy.frameworks.plm import AgentLink
 from ompy.runtime.agent_proof import accept
 from ompy.runtime.agent_start import BANNER
@@ -27,6 +27,7 @@ from ompy.runtime.machines.acts import PARENT, Act, Find, Show, Sweep
 from ompy.runtime.machines.children import Child
 from ompy.runtime.machines.events import Seen
 from ompy.runtime.machines.guest_relay import GuestMachine
+from ompy.runtime.machines.guests import placed_together
 from ompy.runtime.pipes import PipePair
 from ompy.runtime.printer import Printer
 from ompy.runtime.relay import fork_agent
@@ -99,9 +100,8 @@ def join_job(path: str, apps: Sequence[App], terminal: Terminal) -> int:
 
 def _alone(ticket: Ticket, apps: Sequence[App]) -> Job:
     """The guest as if it were a job."""
-    numbers = [number for number, app in enumerate(apps) for _ in range(app.ranks)]
-    placements = [Placement(rank, app, 0, rank) for rank, app in enumerate(numbers)]
-    return Job(ticket.job_id, tuple(apps), (os.uname().nodename,), tuple(placements))
+    placements = tuple(placed_together(apps, node=0))
+    return Job(ticket.job_id, tuple(apps), (os.uname().nodename,), placements)
 
 
 def _ask_to_join(path: str, ticket: Ticket, apps: Sequence[App]) -> _Place:

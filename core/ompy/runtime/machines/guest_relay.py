@@ -5,8 +5,8 @@ What its ranks write stays here; all else goes to the job that was joined, and c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar, Final
+import json
+from typing import ClassVar, Final
 
 from ompy.frameworks.job import Job
 from ompy.mca.reporting import Finding
@@ -92,16 +92,14 @@ class GuestMachine(RelayMachine):
                 super()._happened(event)
 
     def _fail(self, headline: str) -> None:
-        """The first failure counts; this may be its consequence."""
-        if self._verdict.failure is None:
-            self._verdict.deadlocked(Failure(BROKEN, headline))
+        self._verdict.failed(Failure(BROKEN, headline))
 
     def _end_ranks(self) -> None:
         self._do(Send(self._node, Kind.END, {"grace_ms": GRACE_MS}))
 
     def _from_above(self, event: Event) -> None:
         if event.kind is Kind.START:
-            placed = Job.from_dict(_told(event)).placements
+            placed = Job.from_dict(json.loads(event.body)).placements
             self._first = next(p.rank for p in placed if p.node == self._node)
         if event.kind is Kind.END:
             self._fail("The job that was joined has been ended.")
@@ -142,10 +140,3 @@ class GuestMachine(RelayMachine):
         self._fail("The process that looks after the ranks here is gone.")
         super()._gone(node, reason)
         self.done = True
-
-
-def _told(event: Event) -> dict[str, Any]:
-    import json
-
-    values: Mapping[str, Any] = json.loads(event.body)
-    return dict(values)

@@ -13,8 +13,6 @@ from ompy.runtime.control import Kind
 from ompy.runtime.machines.acts import Send
 from ompy.runtime.ranks import Stage
 
-NO_PARENT = -1
-
 
 class Guests:
     """Those of one job.
@@ -53,12 +51,8 @@ class Guests:
     def added_to(self, job: Job, host: str, apps: Sequence[App]) -> tuple[Job, JobWorld]:
         """The job with a guest, which has a host of its own."""
         node, first = len(job.hosts), len(job.placements)
-        numbers = [number for number, app in enumerate(apps) for _ in range(app.ranks)]
-        placements = [
-            Placement(first + place, len(job.apps) + number, node, place)
-            for place, number in enumerate(numbers)
-        ]
-        world = JobWorld(first, len(placements), len(job.apps), (), NO_PARENT, 0)
+        placements = placed_together(apps, node, first, len(job.apps))
+        world = JobWorld(first, len(placements), len(job.apps))
         self.nodes.add(node)
         self.alone.add(node)
         return job.grown(apps, placements, world, [host]), world
@@ -79,6 +73,21 @@ class Guests:
             return []
         self._ending.add(node)
         return [Send(node, Kind.END, {"grace_ms": grace_ms})]
+
+
+def placed_together(
+    apps: Sequence[App], node: int, first: int = 0, first_app: int = 0
+) -> list[Placement]:
+    """All ranks of some programs on one host that has no others.
+
+    Args:
+        apps: the programs.
+        node: index of the host.
+        first: the number of the first rank.
+        first_app: the index of the first program.
+    """
+    numbers = [number for number, app in enumerate(apps, first_app) for _ in range(app.ranks)]
+    return [Placement(first + place, app, node, place) for place, app in enumerate(numbers)]
 
 
 def has_failed(header: Mapping[str, Any]) -> bool:

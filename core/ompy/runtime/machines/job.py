@@ -549,7 +549,7 @@ class JobMachine:
         if all(host.done for host in self._hosts):
             return self._finish()
         if self._deadlocks.failure is not None:
-            self.verdict.deadlocked(self._deadlocks.failure)
+            self.verdict.failed(self._deadlocks.failure)
         if self.verdict.failure is not None and self.phase is JobPhase.RUNNING:
             return self._end(now)
         return []
