@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -108,11 +107,6 @@ def with_toctrees(text: str, pages: list[str]) -> str:
             options = f":caption: {caption}\n:hidden:\n:maxdepth: 1"
             made += f"```{{toctree}}\n{options}\n\n" + "\n".join(entries) + "\n```\n\n"
     return made
-
-
-def remove_reference() -> None:
-    """Take docs/generated away."""
-    shutil.rmtree(GENERATED, ignore_errors=True)
 
 
 if __name__ == "__main__":
