@@ -112,6 +112,17 @@ class Lab:
         command = ["ip", "netns", "exec", f"{self.name}-{host}", "cat", path]
         return int(subprocess.run(command, capture_output=True, check=True).stdout)
 
+    def wait_for_messages(self, host, size=20_000):
+        """Until ranks of a host have sent so many bytes more over its rails."""
+        began, deadline = self.sent_by_rails(host), time.monotonic() + PATIENCE
+        while self.sent_by_rails(host) < began + size:
+            assert time.monotonic() < deadline, f"{host} sends nothing"
+            time.sleep(0.05)
+
+    def sent_by_rails(self, host):
+        """Bytes a host has sent over all its rails."""
+        return sum(self.sent(host, link) for link in ("rail1", "rail2"))
+
     def clean(self):
         """End what a test has left, so that the next begins with nothing."""
         for process in self._started:

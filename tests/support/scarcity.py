@@ -21,7 +21,7 @@ comm.sendrecv(comm.rank, (comm.rank + 1) % comm.size, source=(comm.rank - 1) % c
 if comm.rank == 0:
     print("well")
 """
-# words of an example of each command of `ompy`; ring.py and trace are in its directory
+# words of an example of each command of `ompy`; ring.py, trace and recorded are in its directory
 EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "bench": ("latency --sizes 8 --rounds 1",),
     "build": ("",),
@@ -30,6 +30,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "explain": ("--size 8",),
     "mpiexec": ("--link links",),
     "ps": ("", "--json"),
+    "replay": ("recorded", "recorded --rank 1"),
     "sim": (
         "ring.py",
         "--trace traced --report-rails rails.json ring.py",
@@ -46,6 +47,7 @@ OTHERS = (
     "ompy-run --help",
     "ompy-run -n 2 PYTHON ring.py",
     "ompy-run -n 2 --trace traced PYTHON ring.py",
+    "ompy-run -n 2 --record made --record-data PYTHON ring.py",
 )
 
 # take seconds; for the night
@@ -55,7 +57,10 @@ LONG = (
     "ompy sim --trace traced --report-rails rails.json ring.py",
     "ompy sim --seeds 2 --jobs 1 --keep kept ring.py",
     "ompy explain --size 8",
+    "ompy replay recorded",
+    "ompy replay recorded --rank 1",
     "ompy-run -n 2 --trace traced PYTHON ring.py",
+    "ompy-run -n 2 --record made --record-data PYTHON ring.py",
 )
 
 

@@ -61,6 +61,7 @@ class RankServer:
         self._ranks: dict[int, AttachedRank] = {}
         self._registrations: dict[int, Channel] = {}
         self._users: dict[str, set[int]] = {}  # ranks that have asked for a memory, by its name
+        self._ended: set[int] = set()  # ranks of worlds that came later
         self._handlers: dict[Kind, Callable[[_Call], None]] = {
             Kind.MEMORY: self._memory,
             Kind.DOORBELL: self._doorbell,
@@ -95,14 +96,19 @@ class RankServer:
             os.close(rank.lifeline)
             rank.lifeline = -1
         self._shared.forget_doorbell(rank.local_rank)
-        world = self._job.world_of(rank.rank)
+        self._ended.add(rank.rank)
+        world, node = self._job.world_of(rank.rank), self._job.placements[rank.rank].node
         members = range(world.first, world.first + world.size)
-        for name in [name for name, users in self._users.items() if rank.rank in users]:
-            users = self._users[name]
-            users.remove(rank.rank)
-            if not users.intersection(members):  # what is between two worlds is for both or none
-                self._shared.forget_memory(name)
-                del self._users[name]
+        here = {member for member in members if self._job.placements[member].node == node}
+        if here <= self._ended:  # one that lives may not have asked yet for what the others had
+            self._ended -= here
+            self._forget_memory_of(here)
+
+    def _forget_memory_of(self, world: set[int]) -> None:
+        """Memory between two worlds is for both or none: one of them has ended."""
+        for name in [name for name, users in self._users.items() if users & world]:
+            self._shared.forget_memory(name)
+            del self._users[name]
 
     def hear_out(self, rank: LocalRank) -> None:
         """Handle all a rank has said until now."""

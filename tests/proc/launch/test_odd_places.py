@@ -49,13 +49,14 @@ def chosen() -> list[tuple[str, scarcity.Condition]]:
 
 
 @pytest.fixture(scope="module")
-def trace(tmp_path_factory):
-    """The trace of a small job, made once."""
+def small_job(tmp_path_factory):
+    """The program of a small job, its trace and its recording, made once."""
     folder = tmp_path_factory.mktemp("traced")
     (folder / "ring.py").write_text(scarcity.RING)
-    command = scarcity.argv(f"ompy-run -n 2 --trace {folder}/trace PYTHON {folder}/ring.py")
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=90)
-    return folder / "trace"
+    for option in ("--trace trace", "--record-data --record recorded"):
+        command = scarcity.argv(f"ompy-run -n 2 {option} PYTHON ring.py")
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=90, cwd=folder)
+    return folder
 
 
 def run(command: str, condition: scarcity.Condition, launch) -> subprocess.CompletedProcess[str]:
@@ -81,9 +82,8 @@ def run(command: str, condition: scarcity.Condition, launch) -> subprocess.Compl
 @pytest.mark.parametrize(
     ("command", "condition"), chosen(), ids=lambda one: getattr(one, "name", one)
 )
-def test_one_clear_error_or_none(command, condition, launch, trace) -> None:
-    (launch.directory / "ring.py").write_text(scarcity.RING)
-    shutil.copytree(trace, launch.directory / "trace")
+def test_one_clear_error_or_none(command, condition, launch, small_job) -> None:
+    shutil.copytree(small_job, launch.directory, dirs_exist_ok=True)
     if condition.fatal and not python_starts(condition, launch):
         pytest.skip("not even the interpreter starts")
     done = run(command, condition, launch)

@@ -154,6 +154,34 @@ parent.Disconnect()
     ) == ["1 2 2", "2 2", "2 3 3"]
 
 
+SLOW_TO_MEET = """
+import os, sys, time
+from ompy.runtime.other_worlds import OtherWorlds
+
+if os.environ["OMPI_COMM_WORLD_RANK"] == "1":
+    meet = OtherWorlds._meet_world
+    OtherWorlds._meet_world = lambda *given: (time.sleep(1), meet(*given))
+
+from ompy import MPI
+parent = MPI.Comm.Get_parent()
+if parent == MPI.COMM_NULL:
+    group = MPI.COMM_SELF.Spawn(sys.executable, [__file__], maxprocs=2)
+    group.bcast(7, root=MPI.ROOT)
+    print(group.recv(source=1))
+elif parent.bcast(None, root=0) == 7 and parent.Get_rank():
+    parent.send("well", dest=0)
+"""
+
+
+@pytest.mark.parametrize("btl", ["self,sm", "self,tcp", "self,usnic"])
+def test_a_rank_meets_its_parents_when_its_sibling_has_ended(launch, btl):
+    """What the first shared with the world that started them is there for the second."""
+    (launch.directory / "program.py").write_text(SLOW_TO_MEET)
+    options = ("--mca", "btl", btl, "--mca", "plm_base_fork_ranks", "0")
+    result = launch("-n", 1, *options, sys.executable, "program.py")
+    assert (result.code, result.out, result.err) == (0, "well\n", ""), result
+
+
 NOTHING = "both = parent.Merge()\nboth.Barrier()\nboth.Free()\nparent.Disconnect()"
 
 

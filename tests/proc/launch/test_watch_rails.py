@@ -137,9 +137,9 @@ def two_rails() -> list[str]:
     return list(found)[:2]
 
 
-def readme_command(rails: list[str]) -> list[str]:
-    """What the README tells to try, with this host's interfaces, and sooner over."""
-    text = (ROOT / "README.md").read_text()
+def shown_command(rails: list[str]) -> list[str]:
+    """What docs/pull-the-cable.md tells to try, with this host's interfaces, and sooner over."""
+    text = (ROOT / "docs" / "pull-the-cable.md").read_text()
     (command,) = re.findall(r"^    ompy-run (.* python examples/pull_the_cable.py) 8$", text, re.M)
     for shown, here in (
         ("lo,eth0", ",".join(rails)),
@@ -158,7 +158,7 @@ def test_a_cable_is_pulled_and_plugged_in_again(terminal, launch) -> None:
     rails = two_rails()
     if len(rails) < 2:
         pytest.skip("this host has one interface, and nothing else leads to it")
-    words = readme_command(rails)
+    words = shown_command(rails)
     fault = words[words.index("--fault") + 1]
     for seconds in (2, 10, 30):  # on a machine that is very busy it takes longer to heal
         job = terminal("--record-rails", "rails.jsonl", "--fault-strict", *words, seconds)

@@ -41,7 +41,7 @@ def flood(process: RankProcess) -> tuple[int, int, int]:
             pml.recv(comm, room, 0, 0)
             assert bytes(memory) == pattern(8, number % 100), f"message {number}"
         return 0, 0, 0
-    queue = pml.pending = CountingQueue(process.context.engine)
+    queue = pml.pending = CountingQueue(process.context.engine, process.context.trace)
     requests = [
         pml.isend(comm, send(pattern(8, number % 100)), peer, 0, STANDARD)
         for number in range(MESSAGES)
