@@ -129,6 +129,23 @@ cdef inline bytes part(object view, Py_ssize_t at, Py_ssize_t count):
 cdef inline void copy(object target, Py_ssize_t at, object source, Py_ssize_t start, Py_ssize_t count):
     memcpy(begin(target) + at, begin(source) + start, count)
 
+cdef extern from *:
+    """
+    static CYTHON_INLINE int ompy_references(PyObject *object) { return (int)Py_REFCNT(object); }
+    """
+    int ompy_references(object one)
+
+# its attribute, and this call
+cdef inline object moved(object view, object memory, Py_ssize_t at, Py_ssize_t count):
+    cdef Py_buffer *inside
+    if ompy_references(view) > 2:
+        return memory[at:at + count]
+    inside = PyMemoryView_GET_BUFFER(view)
+    inside.buf = <char *>PyMemoryView_GET_BUFFER(memory).buf + at
+    inside.len = count
+    inside.shape[0] = count
+    return view
+
 cdef inline bint are_numbers(const Py_buffer *inside) noexcept:
     cdef const char *format = inside.format
     if not PyBuffer_IsContiguous(<Py_buffer *>inside, b"C"):

@@ -70,6 +70,15 @@ def copy(target: memoryview, at: int, source: memoryview | bytes, start: int, co
     target[at : at + count] = source[start : start + count]
 
 
+def moved(view: memoryview, memory: memoryview, at: int, count: int) -> memoryview:
+    """A view of `count` bytes of `memory`, a byte view, from byte `at` on.
+
+    Compiled, that is `view` itself, an earlier one of the same memory, if only the attribute that
+    it was read from refers to it.
+    """
+    return memory[at : at + count]
+
+
 def numbers(buffer: Any) -> memoryview | None:
     """The bytes of a contiguous buffer of numbers, or None for whatever else it may be."""
     try:

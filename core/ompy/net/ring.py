@@ -1,39 +1,52 @@
 """A single-producer single-consumer ring in shared memory, without a lock.
 
-Layout, in bytes from the ring's base; the two counters lie on cache lines of their own, so
-that producer and consumer do not take each other's line away at each look:
+Records follow each other, each as long as it has to be: small messages share pages and come in the
+order in which a processor fetches memory ahead. Layout, in bytes from the ring's base; each end
+writes one of the first two lines and looks at the other's only when it has to:
 
-    0    tail   u64   slots ever published; written by the producer only
-    64   head   u64   slots ever consumed; written by the consumer only
-    128  slots        `slots` times `slot_size` bytes
+    0    records ever published u64 | where the next one begins u64; written by the producer only
+    64   records ever consumed  u64 | where the next one begins u64; written by the consumer only
+    128  records, each on a cache line of its own
 
-    slot: 0 length u32 | 4 tag u8 | 5 kind u8 | 6 -  | 8 reference u64 | 16 payload
+    record: 0 length u32 | 4 tag u8 | 5 kind + 1 u8 | 6 cache lines u16 | 8 reference u64 | 16 payload
 
-A slot belongs to the producer from `reserve` to `publish` and to the consumer from `peek` to
-`release`. On x86 plain stores are seen in order; compiled for another architecture the
-store of `tail` must be a release and its load an acquire (design: reference performance.md 3a).
+The consumer looks at the next record's first word and nowhere else. The word is 0 until the record
+is there: the producer clears the word of the record after it before it stores its own. A record
+that does not fit before the end begins at the first place again. Once it is there, a word of kind
+`WRAP` in the place where it would have been says so.
+
+A record belongs to the producer from `reserve` to `publish` and to the consumer from `peek` to
+`release`. The ring is full when `slots` records are under way, however small they are. Its memory
+is larger than these can be by two, so that no record and no cleared word meets an unread one.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from ompy import raw
 from ompy.compiled import U64, U64View, ccall, cclass
 
-HEADER_SIZE: Final = 128  # the layout above: one x86 cache line for each counter
+HEADER_SIZE: Final = 128  # the layout above: one x86 cache line for each end
 CACHE_LINE: Final = 64  # bytes; x86 and most aarch64
 SLOT_HEADER: Final = 16
-_TAIL: Final = 0
-_HEAD: Final = CACHE_LINE // 8
+WRAP: Final = 255  # in place of a kind and 1: there is no record here, go on at the first place
+# indices of an end's words, from its ring's base, and how many more the ring holds than it takes
+_WRITTEN: Final = 0
+_READ: Final = CACHE_LINE // 8
+_SPARE: Final = 2
+_LINE: Final = CACHE_LINE
 _SLOT_HEADER: Final = SLOT_HEADER
+_WRAP: Final = WRAP
 _LENGTH: Final = 0xFFFFFFFF  # the bits of it; by name, as compiled a number beyond int is an object
-assert _HEAD * 8 + 8 <= HEADER_SIZE
+assert _READ * 8 + 16 <= HEADER_SIZE
 
 
 def ring_size(slots: int, slot_size: int) -> int:
-    """Bytes one ring takes."""
-    assert slot_size % 8 == 0, "slots are aligned to words"
-    return HEADER_SIZE + slots * slot_size
+    """Bytes one ring takes that has room for so many records of up to `slot_size` bytes."""
+    assert slot_size % CACHE_LINE == 0, "records lie on cache lines"
+    assert slot_size < CACHE_LINE << 16, "a record says in 16 bits how many"
+    return HEADER_SIZE + (slots + _SPARE) * slot_size
 
 
 @cclass
@@ -41,17 +54,20 @@ class RingWriter:
     """The producer's end.
 
     Attributes:
-        room: payload bytes one slot holds.
+        room: payload bytes one record holds at most.
     """
 
+    _at: int
     _base: int
     _bytes: memoryview[int]
+    _end: int
     _first: int
-    _head: U64
-    _size: int
+    _lines: U64
+    _place: int
+    _read: U64
     _slots: U64
-    _tail: U64
     _words: U64View
+    _written: U64
     room: int
     __slots__ = tuple(__annotations__)
 
@@ -62,96 +78,125 @@ class RingWriter:
         self._words = memory.cast("Q")
         self._base = base // 8
         self._first = base + HEADER_SIZE
+        self._end = base + ring_size(slots, slot_size)
         self._slots = slots
-        self._size = slot_size
-        self._tail = self._words[self._base + _TAIL]
-        self._head = self._words[self._base + _HEAD]
+        self._written = self._words[self._base + _WRITTEN]
+        self._read = self._words[self._base + _READ]
+        self._at = self._place = self._first + self._words[self._base + _WRITTEN + 1]
+        self._lines = 0
         self.room = slot_size - SLOT_HEADER
 
     @ccall
-    def reserve(self) -> int:
-        """Byte offset in `memory` of the next slot's payload, or -1 when the ring is full."""
-        if self._tail - self._head >= self._slots:
-            self._head = self._words[self._base + _HEAD]
-            if self._tail - self._head >= self._slots:
+    def reserve(self, size: int) -> int:
+        """Byte offset in `memory` for a payload of `size` bytes, or -1 when the ring is full."""
+        if self._written - self._read >= self._slots:
+            self._read = self._words[self._base + _READ]
+            if self._written - self._read >= self._slots:
                 return -1
-        return self._first + (self._tail % self._slots) * self._size + _SLOT_HEADER
+        self._lines = (_SLOT_HEADER + size + _LINE - 1) // _LINE
+        fits = self._at + self._lines * _LINE <= self._end
+        self._place = self._at if fits else self._first
+        return self._place + _SLOT_HEADER
 
     @ccall
     def publish(self, length: U64, tag: U64, kind: U64, reference: U64) -> None:
-        """Hand the slot last reserved to the consumer; its payload is written already."""
-        slot: int = (self._first + (self._tail % self._slots) * self._size) >> 3
-        self._words[slot] = length | (tag << 32) | (kind << 40)
-        self._words[slot + 1] = reference
-        self._tail += 1
-        self._words[self._base + _TAIL] = self._tail
+        """Hand the record last reserved to the consumer; its payload is written already.
+
+        The length is told as it is: that of what the reference is to, where the payload is empty.
+        """
+        at: int = self._place
+        after: int = at + self._lines * _LINE
+        if after >= self._end:
+            after = self._first
+        self._words[after >> 3] = 0
+        self._words[(at >> 3) + 1] = reference
+        word: U64 = length | (tag << 32) | ((kind + 1) << 40) | (self._lines << 48)
+        raw.put_word(self._bytes, at, word)
+        if at != self._at:
+            raw.put_word(self._bytes, self._at, _WRAP << 40)
+        self._at = after
+        self._written += 1
+        self._words[self._base + _WRITTEN] = self._written
+        self._words[self._base + _WRITTEN + 1] = after - self._first
 
     @ccall
-    def slots_written(self) -> int:
-        """Slots that were filled so far."""
-        return self._tail
+    def records_written(self) -> int:
+        """Records that were published so far."""
+        return self._written
 
 
 @cclass
 class RingReader:
     """The consumer's end.
 
-    After `peek` has returned true the slot's number `slot`, its `length`, `tag`, `kind`,
-    `reference` and the byte offset `payload` describe it, until `release`.
+    After `peek` has returned true, `length`, `tag`, `kind`, `reference` and the byte offset
+    `payload` describe the oldest record, until `release`.
     """
 
+    _at: int
     _base: int
+    _bytes: memoryview[int]
+    _end: int
     _first: int
-    _head: U64
-    _size: int
-    _slots: U64
+    _lines: U64
+    _read: U64
     _words: U64View
     kind: int
     length: U64
     payload: int
     reference: U64
-    slot: int
     tag: int
     __slots__ = tuple(__annotations__)
 
     def __init__(self, memory: memoryview, base: int, slots: int, slot_size: int) -> None:
         """Take the ring at byte `base` of `memory` (format B)."""
         assert base % 8 == 0
+        self._bytes = memory
         self._words = memory.cast("Q")
         self._base = base // 8
         self._first = base + HEADER_SIZE
-        self._slots = slots
-        self._size = slot_size
-        self._head = self._words[self._base + _HEAD]
-        self.length = self.tag = self.kind = self.reference = self.payload = self.slot = 0
+        self._end = base + ring_size(slots, slot_size)
+        self._read = self._words[self._base + _READ]
+        self._at = self._first + self._words[self._base + _READ + 1]
+        self._lines = 0
+        self.length = self.tag = self.kind = self.reference = self.payload = 0
 
     @ccall
     def pending(self) -> bool:
-        """Whether a slot has been published and not yet consumed."""
-        return self._words[self._base + _TAIL] != self._head
+        """Whether a record has been published and not yet consumed."""
+        return self._words[self._at >> 3] != 0
 
     @ccall
     def peek(self) -> bool:
-        """Look at the oldest slot; false when there is none."""
-        if self._words[self._base + _TAIL] == self._head:
+        """Look at the oldest record; false when there is none."""
+        word: U64 = self._words[self._at >> 3]
+        if word >> 40 == _WRAP:
+            raw.load_fence()
+            self._at = self._first
+            word = self._words[self._at >> 3]
+        if not word:
             return False
-        self.slot = self._head % self._slots
-        start: int = self._first + self.slot * self._size
-        word: U64 = self._words[start >> 3]
+        raw.load_fence()
         self.length = word & _LENGTH
         self.tag = (word >> 32) & 0xFF
-        self.kind = (word >> 40) & 0xFF
-        self.reference = self._words[(start >> 3) + 1]
-        self.payload = start + _SLOT_HEADER
+        self.kind = ((word >> 40) & 0xFF) - 1
+        self._lines = word >> 48
+        self.reference = self._words[(self._at >> 3) + 1]
+        self.payload = self._at + _SLOT_HEADER
         return True
 
     @ccall
     def release(self) -> None:
-        """Give the slot back to the producer; its bytes may change at once."""
-        self._head += 1
-        self._words[self._base + _HEAD] = self._head
+        """Give the record back to the producer; its bytes may change at once."""
+        after: int = self._at + self._lines * _LINE
+        if after >= self._end:
+            after = self._first
+        self._at = after
+        self._read += 1
+        self._words[self._base + _READ + 1] = after - self._first
+        raw.put_word(self._bytes, (self._base + _READ) << 3, self._read)
 
     @ccall
-    def slots_read(self) -> int:
-        """Slots that were emptied so far."""
-        return self._head
+    def records_read(self) -> int:
+        """Records that were released so far."""
+        return self._read

@@ -7,17 +7,25 @@ from collections import deque
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ompy.net.ring import SLOT_HEADER, RingReader, RingWriter, ring_size
+from ompy.net.ring import CACHE_LINE, SLOT_HEADER, RingReader, RingWriter, ring_size
+
+SLOT = 4 * CACHE_LINE
+ROOM = SLOT - SLOT_HEADER
+SIZES = st.one_of(st.integers(0, ROOM), st.sampled_from([0, ROOM]))
 
 
-@given(st.integers(1, 5), st.lists(st.one_of(st.binary(max_size=20), st.none()), max_size=60))
-def test_is_a_bounded_queue(slots: int, steps: list[bytes | None]) -> None:
-    memory = memoryview(bytearray(8 + ring_size(slots, 40)))
-    writer, reader = RingWriter(memory, 8, slots, 40), RingReader(memory, 8, slots, 40)
+@given(st.integers(1, 5), st.lists(st.one_of(SIZES, st.none()), max_size=120), st.booleans())
+def test_is_a_bounded_queue(slots: int, steps: list[int | None], fresh: bool) -> None:
+    """Records of all lengths go in; `None` takes one out. With `fresh`, by new ends each time."""
+    memory = memoryview(bytearray(8 + ring_size(slots, SLOT) + 8))
+    memory[-8:] = b"untouched"[:8]
+    writer, reader = RingWriter(memory, 8, slots, SLOT), RingReader(memory, 8, slots, SLOT)
     expected: deque[tuple[int, bytes]] = deque()
-    for number, step in enumerate(steps):
+    for number, size in enumerate(steps):
+        if fresh:
+            writer, reader = RingWriter(memory, 8, slots, SLOT), RingReader(memory, 8, slots, SLOT)
         assert reader.pending() == bool(expected)
-        if step is None:
+        if size is None:
             assert reader.peek() == bool(expected)
             if expected:
                 tag, data = expected.popleft()
@@ -25,30 +33,74 @@ def test_is_a_bounded_queue(slots: int, steps: list[bytes | None]) -> None:
                 assert bytes(memory[reader.payload : reader.payload + reader.length]) == data
                 reader.release()
             continue
-        at = writer.reserve()
+        assert (writer.reserve(0) < 0) == (len(expected) == slots), "asking takes nothing"
+        at = writer.reserve(size)
         assert (at < 0) == (len(expected) == slots)
         if at >= 0:
             tag = number % 256
-            memory[at : at + len(step)] = step
-            writer.publish(len(step), tag, tag % 7, tag * 2**30)
-            expected.append((tag, step))
+            data = bytes([tag ^ 0xFF]) * size
+            memory[at : at + size] = data
+            writer.publish(size, tag, tag % 7, tag * 2**30)
+            expected.append((tag, data))
+    assert bytes(memory[:8]) == bytes(8), "nothing lies before the ring"
+    assert bytes(memory[-8:]) == b"untouche", "nor behind it"
+
+
+@pytest.mark.parametrize("size", [0, 1, 48, 49, ROOM - CACHE_LINE, ROOM])
+def test_goes_round_with_records_of_one_size(size: int) -> None:
+    memory = memoryview(bytearray(ring_size(3, SLOT)))
+    writer, reader = RingWriter(memory, 0, 3, SLOT), RingReader(memory, 0, 3, SLOT)
+    places = set()
+    for number in range(100):
+        for ahead in range(3):
+            places.add(writer.reserve(size))
+            writer.publish(size, number, ahead, 0)
+        assert writer.reserve(size) == -1
+        for ahead in range(3):
+            assert reader.peek()
+            assert (reader.tag, reader.kind, reader.length) == (number, ahead, size)
+            reader.release()
+        assert not reader.peek()
+    assert writer.records_written() == reader.records_read() == 300
+    assert max(places) + size <= len(memory)
+
+
+def test_the_length_of_what_lies_elsewhere_takes_no_room() -> None:
+    memory = memoryview(bytearray(ring_size(3, SLOT)))
+    writer, reader = RingWriter(memory, 0, 3, SLOT), RingReader(memory, 0, 3, SLOT)
+    for number in range(50):
+        writer.reserve(0)
+        writer.publish(1 << 20, 1, 1, number)
+        assert reader.peek()
+        assert (reader.length, reader.reference) == (1 << 20, number)
+        reader.release()
+
+
+def test_small_records_share_pages() -> None:
+    memory = memoryview(bytearray(ring_size(64, 4096)))
+    writer = RingWriter(memory, 0, 64, 4096)
+    places = []
+    for _ in range(64):
+        places.append(writer.reserve(8))
+        writer.publish(8, 0, 0, 0)
+    assert places == [places[0] + CACHE_LINE * number for number in range(64)]
 
 
 def test_room_and_both_ends_attach_to_what_is_there() -> None:
-    memory = memoryview(bytearray(ring_size(2, 32)))
-    writer = RingWriter(memory, 0, 2, 32)
-    assert writer.room == 32 - SLOT_HEADER
-    writer.reserve()
+    memory = memoryview(bytearray(ring_size(2, CACHE_LINE)))
+    writer = RingWriter(memory, 0, 2, CACHE_LINE)
+    assert writer.room == CACHE_LINE - SLOT_HEADER
+    writer.reserve(0)
     writer.publish(0, 5, 0, 0)
-    late = RingReader(memory, 0, 2, 32)
+    late = RingReader(memory, 0, 2, CACHE_LINE)
     assert late.peek()
     assert late.tag == 5
-    another = RingWriter(memory, 0, 2, 32)
-    assert another.reserve() >= 0
+    another = RingWriter(memory, 0, 2, CACHE_LINE)
+    assert another.reserve(0) >= 0
     another.publish(0, 6, 0, 0)
-    assert another.reserve() == -1
+    assert another.reserve(0) == -1
 
 
-def test_slot_size_must_be_words() -> None:
+def test_slots_must_be_cache_lines() -> None:
     with pytest.raises(AssertionError):
-        ring_size(2, 33)
+        ring_size(2, 72)

@@ -109,6 +109,7 @@ class SmComponent(BtlComponent):
             level=6,
             unit="bytes",
             minimum=64,  # arbitrary: more than any header of ob1
+            maximum=1 << 20,  # arbitrary: beyond this a block is no slower
         ),
         Parameter(
             "ring_slots",

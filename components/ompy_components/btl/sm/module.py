@@ -71,29 +71,24 @@ class Inbox:
     Attributes:
         peer: who writes it.
         reader: our end.
-        views: by slot, the view last made of its payload. Messages of one length follow each
-            other, and a view is worth keeping: making one takes longer than reading it.
+        view: of the payload handed over last; making one takes longer than reading it.
     """
 
     peer: SmEndpoint
     reader: RingReader
-    views: list[memoryview[int]]
+    view: memoryview[int]
     __slots__ = tuple(__annotations__)
 
-    def __init__(self, peer: SmEndpoint, reader: RingReader, slots: int) -> None:
+    def __init__(self, peer: SmEndpoint, reader: RingReader, memory: memoryview) -> None:
         self.peer = peer
         self.reader = reader
-        self.views = [memoryview(b"")] * slots
+        self.view = memory[:0]
 
     @cfunc
     def payload(self, memory: memoryview) -> memoryview:
-        """What the slot just looked at carries."""
-        reader: RingReader = self.reader
-        view = self.views[reader.slot]
-        if raw.size(view) != reader.length:
-            view = memory[reader.payload : reader.payload + reader.length]
-            self.views[reader.slot] = view
-        return view
+        """What the record just looked at carries."""
+        self.view = raw.moved(self.view, memory, self.reader.payload, self.reader.length)
+        return self.view
 
 
 @cclass
@@ -190,7 +185,7 @@ class SmModule(RdmaModule):
         endpoint = SmEndpoint(self, proc, writer, layout.parked_word(there), layout.table(there))
         self._endpoints[proc.rank] = endpoint
         reader = RingReader(self._memory, layout.ring(here, there), slots, size)
-        self._inboxes.append(Inbox(endpoint, reader, slots))
+        self._inboxes.append(Inbox(endpoint, reader, self._memory))
 
     @ccall
     def begin_failover(self) -> bool:
@@ -205,9 +200,9 @@ class SmModule(RdmaModule):
         inbox: Inbox
         sent = received = 0
         for endpoint in self._endpoints.values():
-            sent += endpoint.writer.slots_written()
+            sent += endpoint.writer.records_written()
         for inbox in self._inboxes:
-            received += inbox.reader.slots_read()
+            received += inbox.reader.records_read()
         return {
             "fragments_sent": sent,
             "fragments_received": received,
@@ -351,7 +346,7 @@ class SmModule(RdmaModule):
         total: int = begin + payload_size
         if total > self._block_room or (self._waiting and there.queue):
             return NOT_AVAILABLE
-        at: int = writer.reserve()
+        at: int = writer.reserve(total if total <= writer.room else 0)
         if at < 0:
             return NOT_AVAILABLE
         if total > writer.room:
@@ -402,10 +397,10 @@ class SmModule(RdmaModule):
 
     @cfunc
     def _push(self, endpoint: SmEndpoint, descriptor: SmDescriptor) -> bool:
-        at: int = endpoint.writer.reserve()
+        size: int = len(descriptor.segment)
+        at: int = endpoint.writer.reserve(size if descriptor.block < 0 else 0)
         if at < 0:
             return False
-        size: int = len(descriptor.segment)
         if descriptor.block >= 0:
             start: int = self._place_of(descriptor.block)
             self._words[start >> 3] = TAKEN
@@ -522,7 +517,7 @@ class SmModule(RdmaModule):
     @cfunc
     def _room_for_waiting(self) -> bool:
         for endpoint in self._endpoints.values():
-            if endpoint.queue and endpoint.writer.reserve() >= 0:
+            if endpoint.queue and endpoint.writer.reserve(0) >= 0:
                 return True
         return False
 

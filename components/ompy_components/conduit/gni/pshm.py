@@ -44,7 +44,7 @@ class Layout:
         """For so many ranks, and messages of up to so many bytes."""
         self._ranks = ranks
         self.slots = slots
-        self.slot_size = -(-(SLOT_HEADER + message) // 8) * 8
+        self.slot_size = -(-(SLOT_HEADER + message) // CACHE_LINE) * CACHE_LINE
         self._ring = -(-ring_size(slots, self.slot_size) // CACHE_LINE) * CACHE_LINE
         self._rings = ranks * CACHE_LINE
         self.size = self._rings + ranks * ranks * self._ring
@@ -131,7 +131,7 @@ class PshmTransport(Transport):
             text = f"a message of {len(message)} bytes is larger than {self.max_message}"
             raise MPIError(ERR_INTERN, text)
         neighbour = self._neighbours[node]
-        at = neighbour.writer.reserve()
+        at = neighbour.writer.reserve(len(message))
         if at < 0:
             return False
         raw.copy(self._memory, at, memoryview(message), 0, len(message))

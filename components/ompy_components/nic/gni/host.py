@@ -143,12 +143,12 @@ class HostWire:
 
     def has_room(self, rank: int, kind: Kind) -> bool:
         """Whether an entry for a peer would be taken now."""
-        return self._peers[rank].writer.reserve() >= 0
+        return self._peers[rank].writer.reserve(0) >= 0
 
     def send(self, rank: int, kind: Kind, word: int, due: int, *parts: memoryview | bytes) -> bool:
         """Put an entry into the ring to a peer, that is there at `due`; false: there is no room."""
         peer = self._peers[rank]
-        at = peer.writer.reserve()
+        at = peer.writer.reserve(DUE_SIZE + sum(map(len, parts)))
         if at < 0:
             return False
         self.words[at >> 3] = due

@@ -45,7 +45,8 @@ class Layout:
     def __init__(self, ranks: int, registrations: int, slots: int, message_size: int) -> None:
         self._ranks = ranks
         self.registrations = registrations
-        self.slot_size = -(-(SLOT_HEADER + DUE_SIZE + message_size) // 8) * 8
+        entry = SLOT_HEADER + DUE_SIZE + message_size
+        self.slot_size = -(-entry // CACHE_LINE) * CACHE_LINE
         self._ring = -(-ring_size(slots, self.slot_size) // CACHE_LINE) * CACHE_LINE
         self._hints_of = -(-ranks // CACHE_LINE) * CACHE_LINE
         self._hints = ranks * LINE_WORDS * 8
