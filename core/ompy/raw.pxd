@@ -87,6 +87,14 @@ cdef inline bytes three_words(unsigned long long first, unsigned long long secon
     words[2] = third
     return PyBytes_FromStringAndSize(<char *>words, 24)
 
+cdef inline bytes four_words(unsigned long long first, unsigned long long second, unsigned long long third, unsigned long long fourth):
+    cdef unsigned long long[4] words
+    words[0] = first
+    words[1] = second
+    words[2] = third
+    words[3] = fourth
+    return PyBytes_FromStringAndSize(<char *>words, 32)
+
 cdef inline bytes five_words(unsigned long long first, unsigned long long second, unsigned long long third, unsigned long long fourth, unsigned long long fifth):
     cdef unsigned long long[5] words
     words[0] = first

@@ -17,6 +17,7 @@ from typing import Any, Final, TypeVar
 _WORD: Final = Struct("<Q")
 _WORDS: Final = Struct("<QQ")
 _THREE_WORDS: Final = Struct("<QQQ")
+_FOUR_WORDS: Final = Struct("<QQQQ")
 _FIVE_WORDS: Final = Struct("<QQQQQ")
 _SIGNED: Final = Struct("<q")
 _load = _WORD.unpack_from
@@ -32,6 +33,7 @@ give_way = sched_yield
 thread = get_ident
 one_word = _WORD.pack
 two_words = _WORDS.pack
+four_words = _FOUR_WORDS.pack
 six_words = Struct("<QQQQQq").pack  # the last has a sign
 seven_words = Struct("<QQQQQQQ").pack
 
@@ -70,7 +72,12 @@ def copy(target: memoryview, at: int, source: memoryview | bytes, start: int, co
     target[at : at + count] = source[start : start + count]
 
 
-def moved(view: memoryview, memory: memoryview, at: int, count: int) -> memoryview:
+def moved(
+    view: memoryview,  # noqa: ARG001 - for the compiled form
+    memory: memoryview,
+    at: int,
+    count: int,
+) -> memoryview:
     """A view of `count` bytes of `memory`, a byte view, from byte `at` on.
 
     Compiled, that is `view` itself, an earlier one of the same memory, if only the attribute that

@@ -181,6 +181,22 @@ class LentConvertor(ContiguousConvertor):
         return view
 
     @ccall
+    def pack(self, offset: int, target: memoryview) -> int:
+        """Copy bytes from `offset` on into `target`; from the beginning, without a view."""
+        if offset:
+            return ContiguousConvertor.pack(self, offset, target)
+        count = min(self.size, raw.size(target))
+        borrowed.copy_out(self._lent, target, 0, count)
+        return count
+
+    @ccall
+    def unpack(self, offset: int, source: memoryview) -> int:
+        """Copy `source` to the bytes from `offset` on; to the beginning, without a view."""
+        if offset:
+            return ContiguousConvertor.unpack(self, offset, source)
+        return self.unpack_from(source, 0, raw.size(source))
+
+    @ccall
     def pack_at(self, target: memoryview, at: int, count: int) -> None:
         """Copy from the beginning."""
         assert count <= self.size, "there are not so many bytes"

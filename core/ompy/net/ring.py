@@ -8,7 +8,9 @@ writes one of the first two lines and looks at the other's only when it has to:
     64   records ever consumed  u64 | where the next one begins u64; written by the consumer only
     128  records, each on a cache line of its own
 
-    record: 0 length u32 | 4 tag u8 | 5 kind + 1 u8 | 6 cache lines u16 | 8 reference u64 | 16 payload
+    record: 0 length u32 | 4 tag u8 | 5 kind + 1 u8 | 6 lines u16 | 8 reference u64 | 16 payload
+
+where `lines` are the cache lines that it takes.
 
 The consumer looks at the next record's first word and nowhere else. The word is 0 until the record
 is there: the producer clears the word of the record after it before it stores its own. A record

@@ -95,8 +95,14 @@ def test_what_is_packed_as_words_has_the_same_bytes() -> None:
         rest = (2**63 + 1, 9, 6, -300)
         recorded = headers.RGET_HEADER.pack(headers.RGET, *fields, *rest)
         assert headers.rget_words(*fields, *rest) == recorded
+        recorded = headers.RNDV_HEADER.pack(headers.RNDV, *fields, *rest[:2])
+        assert headers.rndv_words(*fields, *rest[:2]) == recorded
     fields = (1, 2**32 - 1, 2**40, 2**50)
     assert headers.credit_words(*fields) == headers.CREDIT_HEADER.pack(headers.CREDIT, *fields)
+    fields = (2**63 + 1, 9, 2**40)
+    assert headers.frag_words(*fields) == headers.FRAG_HEADER.pack(headers.FRAG, 0, *fields)
+    fields = (0x11, 9, 2**63 + 6, 131_072, 2**40)
+    assert headers.ack_words(*fields) == headers.ACK_HEADER.pack(headers.ACK, *fields)
     fields = (1, 9, 6, 4, 131_072, 2**63 + 4096, 65_536)
     assert headers.put_words(*fields) == headers.PUT_HEADER.pack(headers.PUT, *fields)
     for size in (0, -16, 2**62):

@@ -111,11 +111,12 @@ assert UNION_SIZE == 56
 MATCH_SIZE: Final = MATCH_HEADER.size
 RNDV_SIZE: Final = RNDV_HEADER.size
 FRAG_SIZE: Final = FRAG_HEADER.size
+ACK_SIZE: Final = ACK_HEADER.size
 FIN_SIZE: Final = FIN_HEADER.size
 CREDIT_SIZE: Final = CREDIT_HEADER.size
 RGET_SIZE: Final = RGET_HEADER.size
 PUT_SIZE: Final = PUT_HEADER.size
-assert max(MATCH_SIZE, RNDV_SIZE, RGET_SIZE, FRAG_SIZE, ACK_HEADER.size) <= UNION_SIZE
+assert max(MATCH_SIZE, RNDV_SIZE, RGET_SIZE, FRAG_SIZE, ACK_SIZE) <= UNION_SIZE
 
 # of each further registration behind a RGET: bytes of the rail's name u8, of the handle u16
 RECORD: Final = Struct("<BH")
@@ -135,6 +136,29 @@ def match_words(flags: U64, context_id: U64, source: int, tag: int, sequence: U6
     kind: int = MATCH
     first: U64 = kind | flags << 8 | context_id << 16 | (source & _LOW) << 32
     return raw.two_words(first, tag & _LOW | sequence << 32)
+
+
+@ccall
+def rndv_words(
+    flags: U64, context_id: U64, source: int, tag: int, sequence: U64, length: U64, send_id: U64
+) -> bytes:
+    """A RNDV header."""
+    kind: int = RNDV
+    first: U64 = kind | flags << 8 | context_id << 16 | (source & _LOW) << 32
+    return raw.four_words(first, tag & _LOW | sequence << 32, length, send_id)
+
+
+@ccall
+def frag_words(offset: U64, send_id: U64, receive_id: U64) -> bytes:
+    """A FRAG header."""
+    return raw.four_words(FRAG, offset, send_id, receive_id)
+
+
+@ccall
+def ack_words(flags: U64, send_id: U64, receive_id: U64, offset: U64, size: U64) -> bytes:
+    """An ACK."""
+    first: U64 = ACK | flags << 8
+    return raw.five_words(first, send_id, receive_id, offset, size)
 
 
 @ccall

@@ -28,13 +28,11 @@ from ompy_components.pml.ob1.headers import (
     RGET,
     RGET_SIZE,
     RNDV,
-    RNDV_HEADER,
     RNDV_SIZE,
     SEQUENCE_MASK,
     SEQUENCES,
     as_signed,
     check,
-    parse,
     parse_registrations,
 )
 from ompy_components.pml.ob1.matching import Matching, PeerQueue, RecvRequest
@@ -181,8 +179,16 @@ class Receiving(ReceiverHalf):
     @ccall
     def rndv_fragment(self, data: memoryview) -> Fragment:
         """What a RNDV says."""
-        fields = parse(RNDV_HEADER, RNDV, data)
-        _, flags, context_id, source, tag, sequence, length, send_id = fields
+        check(RNDV, RNDV_SIZE, data)
+        first: U64 = raw.word(data, 0)
+        second: U64 = raw.word(data, 8)
+        flags: int = first >> 8 & 0xFF
+        context_id: int = first >> 16 & 0xFFFF
+        source: int = as_signed(first >> 32)
+        tag: int = as_signed(second)
+        sequence: int = second >> 32 & SEQUENCE_MASK
+        length: int = raw.word(data, 16)
+        send_id: U64 = raw.word(data, 24)
         if self._trace.noting:
             self._trace.note("< RNDV", context_id, source, tag, sequence, length)
         if self._trace.active:

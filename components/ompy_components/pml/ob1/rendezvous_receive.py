@@ -27,11 +27,11 @@ from ompy_components.pml.ob1.fragment import Fragment, RemoteMemory
 from ompy_components.pml.ob1.halves import ReceiverHalf
 from ompy_components.pml.ob1.headers import (
     ACK,
-    ACK_HEADER,
     FLAG_CONTIG,
     FLAG_NORDMA,
     FLAG_PIN,
     FLAG_WAITS,
+    ack_words,
 )
 from ompy_components.pml.ob1.matching import RecvRequest
 from ompy_components.pml.ob1.rdma_get import Gets
@@ -260,9 +260,7 @@ class RendezvousReceive:
         endpoint = self._endpoint(request)
         if self._trace.active:
             self._ob1.steps.receiver(request, "ACK", offset=offset, size=size, flags=flags)
-        self._control.send(
-            endpoint, ACK_HEADER.pack(ACK, flags, send_id, request.id, offset, size), ACK
-        )
+        self._control.send(endpoint, ack_words(flags, send_id, request.id, offset, size), ACK)
 
 
 @cfunc

@@ -32,11 +32,11 @@ from ompy_components.pml.ob1.headers import (
     FLAG_WAITS,
     RGET,
     RNDV,
-    RNDV_HEADER,
     UNION_SIZE,
     pack_registrations,
     place,
     rget_words,
+    rndv_words,
 )
 from ompy_components.pml.ob1.rdma import wire_of
 from ompy_components.pml.ob1.selection import (
@@ -212,9 +212,9 @@ class RendezvousSend:
     @ccall
     def rndv_header(self, request: SendRequest, flags: int) -> bytes:
         """The header of a RNDV."""
-        return RNDV_HEADER.pack(
-            RNDV,
-            FLAG_ACK | flags | (FLAG_BARE if request.bare else 0),
+        flags |= FLAG_ACK | FLAG_BARE if request.bare else FLAG_ACK
+        return rndv_words(
+            flags,
             request.context_id,
             request.own_rank,
             request.tag,

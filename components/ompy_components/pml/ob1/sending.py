@@ -37,7 +37,6 @@ from ompy_components.pml.ob1.flow import MESSAGE_COST
 from ompy_components.pml.ob1.halves import SenderHalf
 from ompy_components.pml.ob1.headers import (
     FRAG,
-    FRAG_HEADER,
     MATCH,
     MATCH_SIZE,
     NAMES,
@@ -45,6 +44,7 @@ from ompy_components.pml.ob1.headers import (
     RNDV,
     SENT,
     UNION_SIZE,
+    frag_words,
     match_words,
     place,
 )
@@ -520,4 +520,4 @@ class Sending(SenderHalf):
 
     def frag_header(self, request: SendRequest, offset: int) -> bytes:
         """The header of a FRAG with the bytes from `offset` on."""
-        return FRAG_HEADER.pack(FRAG, 0, offset, request.id, request.peer_request)
+        return frag_words(offset, request.id, request.peer_request)

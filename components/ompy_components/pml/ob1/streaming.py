@@ -8,7 +8,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from ompy.compiled import DECLARING, ccall, cclass, cfunc
+from ompy import raw
+from ompy.compiled import DECLARING, U64, ccall, cclass, cfunc
 from ompy.frameworks.bml import Rail
 from ompy.frameworks.btl import (
     BTL_OWNERSHIP,
@@ -22,12 +23,12 @@ from ompy.frameworks.btl import (
 from ompy_components.pml.ob1.halves import SenderHalf
 from ompy_components.pml.ob1.headers import (
     ACK,
-    ACK_HEADER,
+    ACK_SIZE,
     FLAG_NORDMA,
     FRAG,
     FRAG_SIZE,
     NAMES,
-    parse,
+    check,
     place,
 )
 from ompy_components.pml.ob1.selection import BUFFERED_PIPELINE, SEND_RECEIVE_PIPELINE
@@ -94,7 +95,12 @@ class Streaming:
     @ccall
     def acknowledged(self, data: memoryview) -> None:
         """The receiver answers a RNDV or RGET with what it wants as FRAGs."""
-        _, flags, send_id, receive_id, offset, size = parse(ACK_HEADER, ACK, data)
+        check(ACK, ACK_SIZE, data)
+        flags: int = raw.word(data, 0) >> 8 & 0xFF
+        send_id: U64 = raw.word(data, 8)
+        receive_id: U64 = raw.word(data, 16)
+        offset: int = raw.word(data, 24)
+        size: int = raw.word(data, 32)
         request = self._sending.requests.get(send_id)
         if request is None:
             self._sending.unknown(ACK, send_id)
@@ -106,11 +112,12 @@ class Streaming:
         if self._trace.active:
             self._ob1.steps.sender(request, "ACK", offset=offset, size=size, flags=flags)
         end = min(offset + size, request.convertor.size) if size else request.convertor.size
-        unhurried = not flags & FLAG_NORDMA and self._puts_outlast(request, offset, end)
-        self.add_range(request, offset, end - offset, UNHURRIED if unhurried else 0)
-        request.answering = True
-        self.schedule(request)
-        request.answering = False
+        if offset < end:  # else all of it went with the RNDV, whose sender was to be told
+            unhurried = not flags & FLAG_NORDMA and self._puts_outlast(request, offset, end)
+            self.add_range(request, offset, end - offset, UNHURRIED if unhurried else 0)
+            request.answering = True
+            self.schedule(request)
+            request.answering = False
         self._sending.finish_if_delivered(request)
 
     @cfunc
