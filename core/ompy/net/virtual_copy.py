@@ -10,7 +10,7 @@ from ompy.net.process_copy import ProcessCopy
 from ompy.net.virtual_locks import VirtualLocks
 
 if TYPE_CHECKING:
-    from ompy.net.virtual_memory import VirtualMemory
+    from ompy.net.virtual_memory import Memory, VirtualMemory
 
 RANK_AT: Final = 40  # bits of an address below its rank; arbitrary: more than any host's memory
 
@@ -61,7 +61,7 @@ class VirtualCopy(ProcessCopy):
         """Copy to a rank of this host."""
         self._find(process, address, len(view))[:] = view
 
-    def _region(self, process: int, number: int) -> bytearray:
+    def _region(self, process: int, number: int) -> Memory:
         if (process, number) not in self._memory.regions:
             raise LinkError(f"rank {process} has no region {number}")
         return self._memory.regions[process, number]

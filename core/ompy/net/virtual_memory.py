@@ -6,6 +6,7 @@ host it is alone on.
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -16,6 +17,13 @@ from ompy.net.virtual_locks import LockTable
 
 MEMORY_SIZE: Final = 1 << 26  # bytes; arbitrary: of a host; enough for tests, little to try
 GAP: Final = 4096  # between what has addresses; arbitrary
+
+Memory = mmap.mmap | bytearray
+
+
+def zeroed(size: int) -> Memory:
+    """Memory whose pages are there when they are touched: most of it never is."""
+    return mmap.mmap(-1, size) if size >= mmap.PAGESIZE else bytearray(size)
 
 
 @dataclass(slots=True)
@@ -32,8 +40,8 @@ class VirtualMemory:
     """
 
     hosts: Sequence[int] | Mapping[int, int]
-    segments: dict[tuple[int, str], bytearray] = field(default_factory=dict)
-    regions: dict[tuple[int, int], bytearray] = field(default_factory=dict)
+    segments: dict[tuple[int, str], Memory] = field(default_factory=dict)
+    regions: dict[tuple[int, int], Memory] = field(default_factory=dict)
     exposed: dict[int, memoryview] = field(default_factory=dict)
     locks: LockTable = field(default_factory=dict)
     addresses: int = GAP
@@ -46,7 +54,7 @@ class VirtualMemory:
         """
         key = self.hosts[rank], name
         if key not in self.segments:
-            self.segments[key] = bytearray(size)  # made once: of many MiB that takes a while
+            self.segments[key] = zeroed(size)
         memory = self.segments[key]
         if len(memory) != size:
             raise LinkError(f"segment {name} has {len(memory)} bytes, not {size}")
@@ -54,7 +62,7 @@ class VirtualMemory:
 
     def region(self, rank: int, size: int) -> memoryview:
         """Memory of a rank that the others of its host may have."""
-        memory = bytearray(size)
+        memory = zeroed(size)
         self.regions[rank, self.next_address(1)] = memory
         return memoryview(memory)
 
