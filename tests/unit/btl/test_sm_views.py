@@ -1,4 +1,4 @@
-"""What a handler of btl/sm's messages keeps stays what it was, and what it only reads costs little."""
+"""What a handler of btl/sm keeps of a message stays what it was, however cheap views are made."""
 
 from __future__ import annotations
 
