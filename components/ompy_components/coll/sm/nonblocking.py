@@ -21,7 +21,7 @@ from ompy_components.coll.sm.nonblocking_board import NonblockingBoard, nonblock
 from ompy_components.coll.sm.nonblocking_calls import NonblockingCall
 from ompy_components.coll.sm.nonblocking_edges import EdgeCall
 
-PERSISTENT: Final = 16  # slots of persistent requests; arbitrary: a program has a handful
+PERSISTENT: Final = 128  # slots of persistent requests; arbitrary: only those in use take memory
 ONCE: Final = -1  # number of what is no persistent request
 NO_SLOT: Final = -2  # number of one for which there is no slot
 WITH_TABLES: Final = ("scatter", "alltoall")
