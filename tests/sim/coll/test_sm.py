@@ -26,8 +26,8 @@ from tests.support.worlds import virtual
 SM = {"coll": "sm,tuned,basic", "btl": "self,sm"}
 # the least of both: everything is a pipeline, and everybody waits for everybody
 NARROW = {"coll_sm_fragment_size": 64, "coll_sm_comm_num_segments": 2}
-# large reductions are worked on in the least of pieces
-WINDOW = {"coll_sm_fragment_size": 64, "coll_sm_window_size": 64}
+# large reductions are worked on in the least of pieces, in CI in eight of these
+WINDOW = {"coll_sm_fragment_size": 64, "coll_sm_window_size": 64 if THOROUGH else 512}
 # large blocks go as messages
 SENT = {**NARROW, "coll_sm_single_copy": 0}
 SETTINGS = {"default": {}, "narrow": NARROW, "window": WINDOW, "sent": SENT}

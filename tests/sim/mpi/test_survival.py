@@ -24,7 +24,7 @@ BTL = "self,tcp"
 EVERY_STEP = bool(os.environ.get("OMPY_EVERY_STEP"))
 # every how many-th step of so many ranks a victim dies at; each victim begins with another one
 EVERY = {2: 1, 3: 1, 4: 1, 5: 5}
-EVERY_IN_CI = {2: 1, 3: 2, 4: 5, 5: 17}
+EVERY_IN_CI = {2: 1, 3: 3, 4: 11, 5: 29}
 DEAD = "dead"  # what a rank gives that died
 
 
