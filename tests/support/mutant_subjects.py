@@ -89,6 +89,7 @@ def _read_exported_trace(data: bytes, folder: Path) -> None:
     (folder / "rank-1.jsonl").write_bytes(_exported_traces()[1])
     archive, capture = str(folder / "archive"), str(folder / "job.pcapng")
     options = ["--otf2", archive, "--pcapng", capture, "--chrome", str(folder / "c.json")]
+    options += ["--play", str(folder / "p.html")]
     for each in range(0, len(options), 2):
         with _silence(), _refused(click.ClickException):
             trace.main([str(folder), *options[each : each + 2]], standalone_mode=False)
@@ -124,6 +125,7 @@ def _show_trace(folder: Path) -> None:
         ["--chrome", str(folder / "c.json")],
         ["--sequence", str(folder / "m.svg"), "--rank", "0", "--message", "1"],
         ["--sequence", str(folder / "m.mmd"), "--message", "2"],
+        ["--play", str(folder / "p.html")],
     ):
         with _silence(), _refused(click.ClickException):
             trace.main([str(folder), *options], standalone_mode=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
@@ -11,6 +12,7 @@ from ompy.check.record import program_frame
 from ompy.frameworks.coll_observing import CollObserver
 from ompy.mpi.errors import MPIException
 from ompy.trace.communicators import GROUP, members_text
+from ompy.trace.program_lines import LINE
 
 if TYPE_CHECKING:
     from ompy.frameworks.communicator import Communicator
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
 
 LAYER: Final = "api"
 NOWHERE: Final[tuple[str, int, str]] = ("", 0, "")
+LINE_SHOWN: Final = (
+    160  # letters of a line of the program; arbitrary: as reports of ranks have them
+)
 
 
 class Caller:
@@ -36,6 +41,7 @@ class Caller:
         self.collectives = CollObserver(trace)
         self._number = 0
         self._sites: dict[tuple[CodeType, int], tuple[str, int, str]] = {}
+        self._lines: set[tuple[str, int]] = set()
         self._groups: dict[int, tuple[Any, int]] = {}
 
     def site(self, frame: FrameType | None) -> tuple[str, int, str]:
@@ -48,7 +54,17 @@ class Caller:
         if found is None:
             code = frame.f_code
             found = self._sites[key] = (code.co_filename, frame.f_lineno or 0, code.co_name)
+            self._write_line(*found[:2])
         return found
+
+    def _write_line(self, file: str, line: int) -> None:
+        """Write what a line of the program says, once: before the first call that stands there."""
+        if not self._trace.active or (file, line) in self._lines:
+            return
+        self._lines.add((file, line))
+        text = linecache.getline(file, line).strip()[:LINE_SHOWN]
+        if text:  # there is none of what was given to exec
+            self._trace.record(LAYER, LINE, file=file, line=line, text=text)
 
     def begin_call(self, at: tuple[str, int, str], name: str, fields: dict[str, object]) -> int:
         """Write that a call begins. Returns its number."""

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import click
 
 from ompy import outputs
-from ompy.cli import trace_calls, trace_exports, trace_gasnet
+from ompy.cli import trace_calls, trace_exports, trace_gasnet, trace_play
 from ompy.cli.terminal import one_line
 from ompy.frameworks import coll as _coll  # noqa: F401 - its tags have names
 from ompy.trace.amounts import byte_count
@@ -38,6 +38,7 @@ DRAWINGS: dict[str, Callable[[Diagram], str]] = {".svg": svg, ".mmd": mermaid}
 @click.option(
     "--sequence", "sequence_file", metavar="FILE", help="Draw messages: FILE.svg or FILE.mmd."
 )
+@click.option("--play", "page", metavar="FILE", help="Write FILE.html: a page that plays it.")
 @click.option("--text", is_flag=True, help="Print every event on a line.")
 @click.option("--calls", is_flag=True, help="List the program's calls of MPI.")
 @click.option("--call", metavar="C", help="Only call number C, or calls of this name.")
@@ -53,6 +54,7 @@ def trace(
     directory: str | None,
     text: bool,
     sequence_file: str | None,
+    page: str | None,
     **options: Any,
 ) -> None:
     """Show what happened in a job that `ompy-run --trace DIR` ran.
@@ -61,18 +63,19 @@ def trace(
     negative tags, and are left out unless --tag asks for them, or --call for those of a call. Of a
     job that used GASNet it lists active messages, puts and gets; the messages of barriers and
     memset are left out unless --handler asks for them. A picture has 20 messages at most: more are
-    drawn on several pages, FILE-1.svg and so on, unless --count says how many.
+    drawn on several pages, FILE-1.svg and so on, unless --count says how many. --play writes a page
+    for a browser, which plays messages, calls and matching queues of MPI step by step.
 
     Packets are in a trace that was made with --mca trace_base_wire BYTES. The dissector is of what
     is installed, and needs no DIR.
     """
     exports = [options.pop(name) for name in ("chrome_file", "archive", "packets", "dissector")]
     wanted = Wanted(**options)
-    _check(wanted, sequence_file)
+    _check(wanted, sequence_file, page)
     if exports[-1]:
         trace_exports.export_dissector(exports[-1])
     if directory is None:
-        if exports[-1] and not (any(exports[:-1]) or sequence_file or text):
+        if exports[-1] and not (any(exports[:-1]) or sequence_file or page or text):
             return
         raise click.UsageError("the directory of a trace is needed")
     try:
@@ -81,9 +84,11 @@ def trace(
         raise click.ClickException(one_line(str(problem))) from None
     _warn(found)
     _export(found, *exports[:-1])
+    if page:
+        trace_play.export_page(page, found, _played(found, wanted))
     if text:
         click.echo("\n".join(event.line() for event in found.events))
-    if sequence_file or not (any(exports) or text):
+    if sequence_file or not (any(exports) or page or text):
         _show(found, wanted, sequence_file)
 
 
@@ -130,7 +135,7 @@ class Wanted(NamedTuple):
         return self.gasnet or self.handler is not None
 
 
-def _check(wanted: Wanted, sequence_file: str | None) -> None:
+def _check(wanted: Wanted, sequence_file: str | None, page: str | None) -> None:
     if wanted.tag is not None and wanted.of_gasnet:
         raise click.UsageError("--tag is of MPI's messages; --gasnet and --handler are of GASNet's")
     if wanted.of_calls and (wanted.of_gasnet or wanted.of_messages):
@@ -139,6 +144,12 @@ def _check(wanted: Wanted, sequence_file: str | None) -> None:
         raise click.UsageError("--peer says with whom; --rank A is needed beside it")
     if sequence_file and Path(sequence_file).suffix not in DRAWINGS:
         raise click.UsageError(f"--sequence {sequence_file}: a name in .svg or .mmd is needed")
+    if page and Path(page).suffix not in trace_play.SUFFIXES:
+        raise click.UsageError(f"--play {page}: a name in .html is needed")
+    if page and wanted.of_gasnet:
+        raise click.UsageError(
+            "--play shows MPI's messages; --gasnet and --handler are of GASNet's"
+        )
 
 
 def _show(found: JobTrace, wanted: Wanted, sequence_file: str | None) -> None:
@@ -161,6 +172,20 @@ def _show(found: JobTrace, wanted: Wanted, sequence_file: str | None) -> None:
             click.echo("\n" + trace_calls.listing(_part(numbered, wanted)))
     if gasnet or (known.all and not wanted.of_messages and not wanted.of_calls):
         _show_operations(found, known, wanted, sequence_file)
+
+
+def _played(found: JobTrace, wanted: Wanted) -> list[Message] | None:
+    """The messages that --play shows; None for all, where no option chooses."""
+    if wanted == Wanted():
+        return None
+    every, calls = messages(found.events), joint_calls(found.events)
+    if wanted.of_calls:
+        chosen = trace_calls.choose_calls(calls, wanted.rank, wanted.call)
+        own = {id(m): m for _, call in chosen for m in messages_of(call, calls, every)}
+        numbered = list(enumerate(own.values(), 1))
+    else:
+        numbered = choose_messages(every, *wanted[:4])
+    return [message for _, message in _part(numbered, wanted)]
 
 
 def _show_calls(

@@ -13,11 +13,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from ompy.trace.calls import fields_of
-from ompy.trace.message_events import FIRST, Arrow, Message
+from ompy.trace.matching_queues import matching_queues
+from ompy.trace.message_events import Arrow, Message
 from ompy.trace.sink import Event
 
-POSTED: Final = "posted receives"
-UNEXPECTED: Final = "unexpected messages"
 SENDING: Final = "sends under way"
 PENDING: Final = "waits for room"
 IN_FLIGHT: Final = "bytes in flight"
@@ -57,9 +56,9 @@ def counters(events: Sequence[Event], found: Sequence[Message]) -> Iterator[dict
         found: its messages.
     """
     made = _Counters()
-    _count_posts(events, found, made)
+    _count_waiting(events, found, made)
     for message in found:
-        _count_message(message, made)
+        _count_sending(message, made)
     arrows = [arrow for message in found for arrow in message.arrows()]
     _count_rails(arrows, made)
     _count_rates(arrows, events[-1].time if events else 0, made)
@@ -89,27 +88,15 @@ def _levels(changes: Iterable[Change]) -> Iterator[Change]:
         yield time, level
 
 
-def _matched(message: Message) -> int | None:
-    """When a receive had got its message."""
-    for event in message.receives:
-        if event.name in ("PROTOCOL", "COMPLETE"):
-            return event.time
-    return None
+def _count_waiting(events: Sequence[Event], found: Sequence[Message], made: _Counters) -> None:
+    """Receives that wait for a message, and messages that nobody had posted a receive for."""
+    for waiting in matching_queues(events, found):
+        ended = None if waiting.ended is None else waiting.ended.time
+        made.add_period(waiting.rank, waiting.queue, waiting.began.time, ended)
 
 
-def _count_posts(events: Sequence[Event], found: Sequence[Message], made: _Counters) -> None:
-    """Receives that wait for a message, from when they are posted."""
-    matched = {id(message.posted): _matched(message) for message in found if message.posted}
-    for event in events:
-        if event.name == "POST":
-            made.add_period(event.rank, POSTED, event.time, matched.get(id(event)))
-
-
-def _count_message(message: Message, made: _Counters) -> None:
-    """A message that nobody had posted a receive for, and one that is being sent."""
-    first = next((event for event in message.receives if event.name in FIRST), None)
-    if first is not None and message.posted is None:
-        made.add_period(first.rank, UNEXPECTED, first.time, _matched(message))
+def _count_sending(message: Message, made: _Counters) -> None:
+    """A message that is being sent."""
     if message.sends:
         done = next((event for event in message.sends if event.name == "COMPLETE"), None)
         began = message.sends[0]

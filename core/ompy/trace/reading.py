@@ -45,13 +45,14 @@ _NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
 # of calls: layers, what is a text, what an event has at least
 CALL_LAYERS: Final = ("api", "coll", "coll.sm")
 _CALL_TEXTS: Final = frozenset(
-    {"call", "comm", "type", "op", "file", "function", "error"}
+    {"call", "comm", "type", "op", "file", "function", "error", "text"}
     | {"operation", "component", "algorithm", "members", "remote"}
 )
 _CALL_NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
     "CALL": ("number", "call", "file", "line", "function"),
     "RETURN": ("number",),
     "GROUP": ("context", "comm", "members"),
+    "LINE": ("file", "line", "text"),
     "SERVED": ("operation", "component", "algorithm", "context", "collective", "tag"),
     "STEP": ("context", "tag", "step"),
     "SHOW": ("context", "collective", "number", "bytes"),

@@ -90,7 +90,7 @@ def _message(
             at(event, f"{side} complete{several}")
     for event in message.breaks:
         at(event, f"rail {_field(event, 'rail')} broke")
-    shown, hidden = _thin(message.arrows())
+    shown, hidden = thin_arrows(message.arrows())
     known = message.failed_over and message.sends and message.receives
     missing = "not received" if known else ""
     pairs = [_ends(_told(arrow, message), origin, at, several, missing) for arrow in shown]
@@ -156,8 +156,15 @@ def _field(event: Event, name: str) -> Any:
     return dict(event.fields).get(name)
 
 
-def _thin(arrows: list[Arrow]) -> tuple[list[Arrow], list[tuple[Arrow, int, int]]]:
-    """Leave out the middle of many arrows of one name: the first left out, how many, bytes."""
+def thin_arrows(arrows: list[Arrow]) -> tuple[list[Arrow], list[tuple[Arrow, int, int]]]:
+    """Leave out the middle of many arrows of one name.
+
+    Args:
+        arrows: of one message.
+
+    Returns:
+        Those that are shown; for each name of others the first left out, how many, their bytes.
+    """
     shown: list[Arrow] = []
     hidden: list[tuple[Arrow, int, int]] = []
     for name in dict.fromkeys(arrow.name for arrow in arrows):

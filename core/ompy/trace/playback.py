@@ -1,0 +1,260 @@
+"""A trace as something that can be played: what a page needs to show it step by step.
+
+A *step* is an event of a rank. Steps are in the order of time, but an arrival never comes before
+its sending: they are the rows of `diagram.py`. A page moves along *places*: the gap between two
+steps grows with the logarithm of the time between them, so that microseconds and seconds of one job
+can both be watched.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from ompy.trace.amounts import byte_count, duration
+from ompy.trace.calls import ANY, Call
+from ompy.trace.communicators import GROUP, Communicators
+from ompy.trace.diagram import Entry, Point, assign_rows, chain, head
+from ompy.trace.matching_queues import POSTED, Waiting
+from ompy.trace.message_events import SEND, Arrow, Kind, Message
+from ompy.trace.playback_contents import Contents, choose_contents
+from ompy.trace.program_lines import program_lines
+from ompy.trace.sink import Event
+from ompy.trace.tag_names import tag_text
+from ompy.trace.trace_files import JobTrace
+
+WIDEST: Final = 5.0  # arbitrary: places between two steps, at most
+FINALIZED: Final = "finalize"
+# families of protocols: the name, what the names of their protocols have in common, and words
+FAMILIES: Final = (
+    ("eager", "Eager", "sent at once, with all its bytes"),
+    ("pipelined", "Pipeline", "announced first, then moved in pieces"),
+    ("rendezvous", "Direct", "announced first, then moved by a put or get"),
+)
+OTHER: Final = ("other", "", "the trace does not say the protocol")
+
+
+def playback(trace: JobTrace, chosen: Sequence[Message] | None = None) -> dict[str, Any]:
+    """What a page shows, as JSON has it: numbers, texts, lists and objects.
+
+    Args:
+        trace: a traced job.
+        chosen: the messages to show, as `choose_contents` takes them; None for all there are.
+    """
+    contents = choose_contents(trace, chosen)
+    return {
+        "title": _title(trace),
+        "facts": _facts(trace),
+        "ranks": [{"rank": rank, "head": head(rank, trace.headers)} for rank in contents.lanes],
+        **_Steps(trace, contents).told(),
+        "left_out": contents.left_out,
+    }
+
+
+def family_of(protocol: str) -> str:
+    """The family of a protocol that a trace names."""
+    return next((name for name, part, _ in FAMILIES if part in protocol), OTHER[0])
+
+
+def gap(nanoseconds: int) -> float:
+    """Places between two steps that are so far apart in time."""
+    return min(1 + math.log10(1 + max(nanoseconds, 0) / 1000), WIDEST)
+
+
+class _Steps:
+    """The steps of what is played, and what begins and ends at which of them."""
+
+    def __init__(self, trace: JobTrace, contents: Contents) -> None:
+        self._contents = contents
+        self._lanes = {rank: lane for lane, rank in enumerate(contents.lanes)}
+        self._lines = program_lines(trace.events)
+        self._wanted = dict(_wanted_by(trace))
+        self._texts: dict[int, list[str]] = {}  # by the id of an event
+        self._causes: list[tuple[Event, Event]] = []
+        self._note_events()
+        known = [event for event in trace.events if id(event) in self._texts]
+        self._entries = {id(event): self._entry(event) for event in known}
+        for rank in contents.lanes:
+            chain([self._entries[id(event)] for event in known if event.rank == rank])
+        for cause, effect in self._causes:
+            self._entries[id(effect)].after.append(self._entries[id(cause)])
+        assign_rows(list(self._entries.values()))
+
+    def told(self) -> dict[str, Any]:
+        """All of it."""
+        contents = self._contents
+        families = [_family(message) for message in contents.messages]
+        return {
+            "steps": list(self._steps()),
+            "messages": [self._message(message) for message in contents.messages],
+            "arrows": [self._arrow(place, arrow) for place, arrow in contents.arrows],
+            "waiting": [self._queued(waiting) for waiting in contents.waiting],
+            "calls": [self._call(call) for call in contents.calls],
+            "families": [
+                {"name": name, "text": text}
+                for name, _, text in (*FAMILIES, OTHER)
+                if name != OTHER[0] or name in families
+            ],
+        }
+
+    # what happens in a step
+
+    def _note(self, event: Event, text: str) -> None:
+        self._texts.setdefault(id(event), []).append(text)
+
+    def _note_events(self) -> None:
+        for call in self._contents.calls:
+            self._note(call.began, f"calls {call.name}{f' ({call.line})' if call.line else ''}")
+            if call.ended is not None:
+                error = f" with {call.error}" if call.error else ""
+                self._note(call.ended, f"{call.name} ends{error}")
+        for _, arrow in self._contents.arrows:
+            self._note_arrow(arrow)
+        for waiting in self._contents.waiting:
+            if waiting.queue == POSTED:
+                self._note(waiting.began, f"posts a receive {self._wanted[id(waiting.began)]}")
+            else:
+                self._note(waiting.began, "no receive fits: the message waits as unexpected")
+            if waiting.ended is not None:
+                self._note(waiting.ended, "a receive and its message have met")
+        for message in self._contents.messages:
+            for event in message.events():
+                if event.name == "COMPLETE":
+                    side = "send" if dict(event.fields)["side"] == SEND else "receive"
+                    self._note(event, f"the {side} is complete")
+
+    def _note_arrow(self, arrow: Arrow) -> None:
+        what = f"{arrow.name} {byte_count(arrow.size)}" if arrow.size else arrow.name
+        begun = "begins" if arrow.kind is Kind.RDMA else "sends"
+        inwards = arrow.source != arrow.sent.rank
+        other = f"from rank {arrow.source}" if inwards else f"to rank {arrow.target}"
+        self._note(arrow.sent, f"{begun} {what} {other}")
+        if arrow.arrived is None:
+            return
+        if arrow.kind is Kind.RDMA:
+            self._note(arrow.arrived, f"{what} is complete")
+        else:
+            self._note(arrow.arrived, f"{what} from rank {arrow.source} is here")
+        if arrow.arrived is not arrow.sent:
+            self._causes.append((arrow.sent, arrow.arrived))
+
+    def _entry(self, event: Event) -> Entry:
+        return Entry(Point(event.rank, event.time, text="; ".join(self._texts[id(event)])))
+
+    def _row(self, event: Event | None) -> int | None:
+        """The step of an event; None for one that has not come."""
+        return None if event is None else self._entries[id(event)].row
+
+    # as JSON has it
+
+    def _steps(self) -> Iterator[dict[str, Any]]:
+        place, before = 0.0, None
+        for entry in sorted(self._entries.values(), key=lambda entry: entry.row):
+            point = entry.point
+            place += 0 if before is None else gap(point.time - before)
+            before = point.time
+            lane, text = self._lanes[point.rank], point.text
+            yield {"lane": lane, "time": point.time, "place": round(place, 3), "text": text}
+
+    def _message(self, message: Message) -> dict[str, Any]:
+        return {
+            "from": self._lanes[message.sender],
+            "to": self._lanes[message.receiver],
+            "tag": tag_text(message.tag),
+            "internal": message.tag < 0,
+            "size": byte_count(message.size),
+            "protocol": message.decided or message.protocol,
+            "family": _family(message),
+        }
+
+    def _arrow(self, place: int, arrow: Arrow) -> dict[str, Any]:
+        return {
+            "message": place,
+            "name": arrow.name,
+            "kind": arrow.kind.name.lower(),
+            "from": self._lanes[arrow.source],
+            "to": self._lanes[arrow.target],
+            "size": byte_count(arrow.size) if arrow.size else "",
+            "start": self._row(arrow.sent),
+            "end": self._row(arrow.arrived),
+        }
+
+    def _queued(self, waiting: Waiting) -> dict[str, Any]:
+        message, family = waiting.message, ""
+        if message is None or waiting.queue == POSTED:
+            queue, text = "posted", self._wanted[id(waiting.began)]
+        else:
+            queue, family = "unexpected", _family(message)
+            text = f"from rank {message.sender}, {tag_text(message.tag)}"
+            text += f", {byte_count(message.size)}" if message.size else ""
+        return {
+            "lane": self._lanes[waiting.rank],
+            "queue": queue,
+            "start": self._row(waiting.began),
+            "end": self._row(waiting.ended),
+            "text": text,
+            "family": family,
+            "internal": dict(waiting.began.fields).get("tag", ANY) < ANY,
+        }
+
+    def _call(self, call: Call) -> dict[str, Any]:
+        fields = call.fields
+        number = f" #{fields['collective']}" if "collective" in fields else ""
+        return {
+            "lane": self._lanes[call.rank],
+            "name": call.name,
+            "start": self._row(call.began),
+            "end": self._row(call.ended),
+            "of": call.amount(),
+            "communicator": f"{fields['comm']}{number}" if "comm" in fields else "",
+            "line": call.line,
+            "text": self._lines.get((call.rank, fields["file"], fields["line"]), ""),
+            "error": call.error,
+        }
+
+
+def _family(message: Message) -> str:
+    return family_of(message.decided or message.protocol)
+
+
+def _wanted_by(trace: JobTrace) -> Iterator[tuple[int, str]]:
+    """What each receive that is posted takes, in words, by the id of its event.
+
+    A receive names a rank of its communicator; the words have that rank's number in the world.
+    """
+    known = Communicators(trace.headers)
+    for event in trace.events:
+        if event.name == GROUP:
+            known.take_event(event)
+        elif event.name == "POST":
+            fields = dict(event.fields)
+            peers = known.of(event.rank, fields["context"]).peers
+            source, tag = fields.get("source", ANY), fields.get("tag", ANY)
+            rank = peers[source] if 0 <= source < len(peers) else source
+            whom = "any rank" if source == ANY else f"rank {rank}"
+            yield id(event), f"from {whom}, {tag_text(tag)}"
+
+
+def _title(trace: JobTrace) -> str:
+    """The program, where all ranks run the same."""
+    told = trace.job.get("ranks")
+    ranks = told if isinstance(told, list) else []
+    programs = {str(each.get("program", "")) for each in ranks if isinstance(each, dict)}
+    only = programs.pop() if len(programs) == 1 else ""
+    return only or f"a job of {len(trace.headers)} ranks"
+
+
+def _facts(trace: JobTrace) -> list[str]:
+    """Sentences on the job, and on what its trace lacks."""
+    last = trace.events[-1].time if trace.events else 0
+    told = [f"{len(trace.headers)} ranks, {duration(last)}"]
+    code = trace.job.get("exit_code", 0)
+    if code and isinstance(code, int):
+        told.append(f"the job ended with exit code {code}")
+    for rank, end in sorted(trace.ends.items()):
+        if end.reason != FINALIZED:
+            told.append(f"the events of rank {rank} end early: {end.reason}")
+        if end.dropped:
+            told.append(f"rank {rank} left out {end.dropped} events")
+    return [*told, *trace.damage]
