@@ -41,7 +41,8 @@ def matching_queues(events: Sequence[Event], found: Sequence[Message]) -> Iterat
     for event in events:
         if event.name == "POST":
             message = taken.get(id(event))
-            yield Waiting(event.rank, POSTED, event, message and _matched(message), message)
+            ended = None if message is None else _matched(message)
+            yield Waiting(event.rank, POSTED, event, ended, message)
     for message in found:
         first = next((event for event in message.receives if event.name in FIRST), None)
         if first is not None and message.posted is None:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from ompy.trace.amounts import byte_count, duration
-from ompy.trace.calls import ANY, Call
+from ompy.trace.calls import ANY, Call, fields_of
 from ompy.trace.communicators import GROUP, Communicators
 from ompy.trace.diagram import Entry, Point, assign_rows, chain, head
 from ompy.trace.matching_queues import POSTED, Waiting
@@ -121,7 +121,7 @@ class _Steps:
         for message in self._contents.messages:
             for event in message.events():
                 if event.name == "COMPLETE":
-                    side = "send" if dict(event.fields)["side"] == SEND else "receive"
+                    side = "send" if fields_of(event)["side"] == SEND else "receive"
                     self._note(event, f"the {side} is complete")
 
     def _note_arrow(self, arrow: Arrow) -> None:
@@ -195,7 +195,7 @@ class _Steps:
             "end": self._row(waiting.ended),
             "text": text,
             "family": family,
-            "internal": dict(waiting.began.fields).get("tag", ANY) < ANY,
+            "internal": fields_of(waiting.began).get("tag", ANY) < ANY,
         }
 
     def _call(self, call: Call) -> dict[str, Any]:
@@ -228,7 +228,7 @@ def _wanted_by(trace: JobTrace) -> Iterator[tuple[int, str]]:
         if event.name == GROUP:
             known.take_event(event)
         elif event.name == "POST":
-            fields = dict(event.fields)
+            fields = fields_of(event)
             peers = known.of(event.rank, fields["context"]).peers
             source, tag = fields.get("source", ANY), fields.get("tag", ANY)
             rank = peers[source] if 0 <= source < len(peers) else source

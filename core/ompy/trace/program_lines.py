@@ -7,7 +7,7 @@ that are not there any more, or were on another machine.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
 from ompy.trace.sink import Event
 
@@ -23,7 +23,7 @@ def program_lines(events: Iterable[Event]) -> dict[tuple[int, str, int], str]:
     found: dict[tuple[int, str, int], str] = {}
     for event in events:
         if event.name == LINE:
-            fields = dict(event.fields)
+            fields: dict[str, Any] = dict(event.fields)
             if {"file", "line", "text"} <= fields.keys():  # other layers may have the name, too
                 found[event.rank, fields["file"], fields["line"]] = fields["text"]
     return found

@@ -1,0 +1,212 @@
+"""A trace played in a real browser, from its directory alone: what is seen, moves and is said.
+
+Needs the package playwright and a Chromium: `pip install playwright`, and `playwright install
+chromium` or `apt-get install chromium`. Without them it says that it is skipped.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PROGRAM = """
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+if comm.rank == 0:
+    comm.send("early", dest=1, tag=7)
+    comm.Send(bytearray(1 << 20), dest=1, tag=8)
+    comm.Send(bytearray(100_000), dest=1, tag=9)
+else:
+    comm.Recv(bytearray(1 << 20), source=0, tag=8)
+    comm.recv(source=0, tag=7)
+    comm.Recv(bytearray(100_000), source=0, tag=9)
+comm.Barrier()
+comm.recv(source=1 - comm.rank, tag=99)
+"""
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+pytestmark = pytest.mark.proc
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    reason = "no browser is driven here: pip install playwright"
+    api = pytest.importorskip("playwright.sync_api", reason=reason)
+    path = next(filter(None, map(shutil.which, NAMES)), None)
+    with api.sync_playwright() as driver:
+        sandbox = [] if os.geteuid() else ["--no-sandbox"]  # root has none
+        try:
+            opened = driver.chromium.launch(executable_path=path, args=sandbox)
+        except api.Error as problem:
+            pytest.skip(f"no browser begins: {str(problem).splitlines()[0]}")
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="module")
+def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of a simulated job that ends in a deadlock; its program is not there any more."""
+    folder = tmp_path_factory.mktemp("played")
+    (folder / "app.py").write_text(PROGRAM)
+    ompy = [sys.executable, "-m", "ompy.cli.main"]
+    words = ["sim", "-q", "-n", "2", "--mca", "btl", "self,tcp", "--trace", "run", "app.py"]
+    done = subprocess.run([*ompy, *words], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 4, done.stderr
+    (folder / "app.py").unlink()
+    words = ["trace", "run", "--play", "page.html"]
+    subprocess.run([*ompy, *words], cwd=folder, check=True, capture_output=True)
+    shutil.rmtree(folder / "run")
+    return folder / "page.html"
+
+
+@pytest.fixture
+def page(browser: Any, page_file: Path) -> Iterator[Any]:
+    """The page, opened; whatever it asks for, or complains of, fails the test."""
+    context = browser.new_context(viewport={"width": 1300, "height": 900})
+    opened = context.new_page()
+    asked, complaints = [], []
+    opened.on("request", lambda request: asked.append(request.url))
+    opened.on("pageerror", lambda problem: complaints.append(str(problem)))
+    opened.on("console", lambda said: complaints.append(said.text))
+    opened.goto(page_file.as_uri())
+    yield opened
+    assert asked == [page_file.as_uri()]
+    assert complaints == []
+    context.close()
+
+
+def step(page: Any) -> int:
+    return int(page.evaluate("document.body.dataset.step"))
+
+
+def wait_until(page: Any, condition: Callable[[], bool]) -> None:
+    """Not by playwright's own way, which the page's content security policy refuses."""
+    for _ in range(1000):
+        if condition():
+            return
+        page.wait_for_timeout(30)
+    pytest.fail("it has not come")
+
+
+def steps_that_say(page: Any, words: str) -> list[int]:
+    texts = page.locator("#steps li").all_text_contents()
+    return [number for number, text in enumerate(texts) if words in text]
+
+
+def go(page: Any, number: int) -> None:
+    page.locator("#steps li").nth(number).click()
+    assert step(page) == number
+
+
+def queue(page: Any, lane: int, name: str) -> list[str]:
+    return page.locator(f'ul[data-queue="{name}"][data-lane="{lane}"] li').all_text_contents()
+
+
+def test_lanes_queues_and_lines_of_source(page: Any) -> None:
+    assert page.locator(".name b").all_text_contents() == ["rank 0 on host0", "rank 1 on host1"]
+    (unexpected,) = steps_that_say(page, "no receive fits")[:1]
+    go(page, unexpected)
+    assert queue(page, 1, "unexpected") == ["eager from rank 0, tag 7, 13 B"]
+    assert queue(page, 1, "posted") == ["from rank 0, tag 8"]
+    lane = page.locator('.name[data-lane="1"]')
+    assert "in Recv: 1 MiB, from 0, tag 8" in lane.inner_text()
+    assert lane.locator("code").inner_text() == ("comm.Recv(bytearray(1 << 20), source=0, tag=8)")
+    page.keyboard.press("End")  # the deadlock: a receive that nothing comes for
+    assert queue(page, 0, "posted") == ["from rank 1, tag 99"]
+    assert queue(page, 1, "unexpected") == ["none"]
+
+
+def test_keys_and_buttons(page: Any) -> None:
+    last = page.locator("#steps li").count() - 1
+    assert step(page) == 0
+    for key, expected in (("ArrowRight", 1), ("ArrowRight", 2), ("ArrowLeft", 1), ("End", last)):
+        page.keyboard.press(key)
+        assert step(page) == expected
+    page.keyboard.press("ArrowRight")
+    assert step(page) == last  # there is nothing behind it
+    page.keyboard.press("Home")
+    for button, expected in (("#forward", 1), ("#last", last), ("#back", last - 1), ("#first", 0)):
+        page.click(button)
+        assert step(page) == expected
+    page.locator("#scrub").fill(str(last // 2))
+    assert step(page) == last // 2
+    assert f"step {last // 2 + 1} of {last + 1}" in page.locator("#clock").inner_text()
+    page.locator("#scrub").focus()
+    page.keyboard.press("ArrowRight")  # with the slider in focus, too, it is one step
+    assert step(page) == last // 2 + 1
+    page.locator("#steps li").nth(3).focus()
+    page.keyboard.press("Enter")
+    assert step(page) == 3
+
+
+def test_playing_and_pausing(page: Any) -> None:
+    page.select_option("#speed", "8")
+    page.locator("h1").click()
+    page.keyboard.press("Space")
+    wait_until(page, lambda: step(page) > 3)
+    page.keyboard.press("Space")
+    here = step(page)
+    assert page.locator("#play").inner_text() == "▶ play"
+    page.wait_for_timeout(200)
+    assert step(page) == here
+    page.keyboard.press("+")
+    assert page.locator("#speed").input_value() == "8"
+    page.keyboard.press("-")
+    assert page.locator("#speed").input_value() == "4"
+    page.click("#play")
+    last = page.locator("#steps li").count() - 1
+    wait_until(page, lambda: step(page) == last)
+    wait_until(page, lambda: page.locator("#play").inner_text() == "▶ play")
+    page.click("#play")  # from the end it begins anew
+    wait_until(page, lambda: step(page) < last)
+
+
+def test_messages_move_as_arrows(page: Any) -> None:
+    """The dot of a message is at its sender, then between the ranks, then there is an arrow."""
+    moving = page.locator('g.message[data-moving="yes"] circle')
+    go(page, steps_that_say(page, "sends MATCH 13 B")[0])
+    heights = []
+    page.select_option("#speed", "0.25")
+    page.click("#play")
+    for _ in range(200):
+        if moving.count():
+            heights.append(float(moving.first.get_attribute("cy")))
+        if len(set(heights)) > 4:
+            break
+        page.wait_for_timeout(20)
+    page.click("#play")
+    assert len(set(heights)) > 4
+    assert heights == sorted(heights)  # from rank 0 down to rank 1
+    page.keyboard.press("End")
+    assert moving.count() == 0
+
+
+def test_protocols_have_words_and_patterns_beside_their_colours(page: Any) -> None:
+    page.keyboard.press("End")
+    labels = page.locator("text.label").all_text_contents()
+    assert "eager 13 B" in labels
+    assert "pipelined 1 MiB" in labels
+    looks = page.evaluate(
+        """() => [...document.querySelectorAll("#legend .sample")].map((each) => {
+            const style = getComputedStyle(each);
+            return [style.stroke, style.strokeDasharray, style.strokeWidth].join();
+        })"""
+    )
+    assert len(set(looks)) == len(looks) >= 6
+    families = page.locator("#legend li").all_text_contents()[:3]
+    assert [text.partition(":")[0] for text in families] == ["eager", "pipelined", "rendezvous"]
+
+
+def test_messages_of_collectives_can_be_hidden(page: Any) -> None:
+    page.keyboard.press("End")
+    internal = page.locator("g.internal")
+    assert internal.count() == 2  # of the barrier
+    assert internal.first.evaluate("each => getComputedStyle(each).display") == "inline"
+    page.click("#internal")
+    assert internal.first.evaluate("each => getComputedStyle(each).display") == "none"
