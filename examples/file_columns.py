@@ -1,8 +1,13 @@
-"""A matrix in a file: each rank writes a column, all together, and reads rows.
+"""Lesson 11, files: a matrix in a file; all write it together, a column each, and read it by rows.
 
-The view says which numbers of the file are a rank's. If the disk is full, every rank is told.
+You learn: a view says which numbers of a file are a rank's; a collective write lets ompy put the
+    pieces of all ranks together; if the disk is full, every rank is told.
+Run: ompy-run -n 4 python examples/file_columns.py
+Change: let each rank have two columns. Then write without a view, by Write_at: how many calls are
+    that?
 """
 
+# %% One file, and whose number is where
 import os
 import sys
 import tempfile
@@ -20,6 +25,8 @@ mode = MPI.MODE_RDWR | MPI.MODE_CREATE | MPI.MODE_DELETE_ON_CLOSE
 file = MPI.File.Open(comm, path, mode)
 file.Set_view(rank * MPI.DOUBLE.size, MPI.DOUBLE, column)
 column.Free()  # the view keeps what it needs of it
+
+# %% All write
 try:
     file.Write_all(array("d", [100 * row + rank for row in range(ROWS)]))
 except MPI.Exception as problem:
@@ -27,6 +34,7 @@ except MPI.Exception as problem:
     sys.exit(f"rank {rank}: {problem}" if rank == 0 else 0)
 file.Sync()
 
+# %% Each reads rows, with numbers of all
 file.Set_view(0, MPI.DOUBLE)
 mine = range(rank, ROWS, size)
 for row in mine:

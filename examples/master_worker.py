@@ -1,9 +1,19 @@
-"""Rank 0 deals out tasks by demand; whoever is ready asks for the next one."""
+"""Lesson 9, wildcards: rank 0 deals out tasks by demand; a worker that is ready asks for the next.
+
+You learn: a receive from ANY_SOURCE takes whoever comes first, and a Status says who it was; so who
+    does what differs from run to run; `ompy sim --explore` tries every order that matters.
+Run: ompy-run -n 4 python examples/master_worker.py
+    ompy sim --explore -n 3 examples/master_worker.py 2
+Change: assert that all workers have the same number of tasks, and explore it again.
+"""
+
+# %% What messages are for
+import sys
 
 from mpi4py import MPI
 
 READY, TASK, RESULT, STOP = range(4)
-TASKS = 40
+TASKS = int(sys.argv[1]) if sys.argv[1:] else 40
 
 comm = MPI.COMM_WORLD
 
@@ -13,6 +23,7 @@ def work(number):
     return sum(number % divisor == 0 for divisor in range(1, number + 1))
 
 
+# %% Rank 0
 def master():
     """Deal out tasks until all are answered, then send everybody home."""
     answers = {}
@@ -33,6 +44,7 @@ def master():
     return answers
 
 
+# %% The others
 def worker():
     """Ask, work, answer, until told to stop."""
     done = 0
@@ -46,6 +58,7 @@ def worker():
         done += 1
 
 
+# %% The work
 result = master() if comm.rank == 0 else worker()
 shares = comm.gather(result if comm.rank else 0, root=0)
 if comm.rank == 0:

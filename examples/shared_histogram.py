@@ -1,9 +1,12 @@
-"""A histogram that nobody owns: its bins are spread over the ranks, which count straight into them.
+"""Lesson 10, windows: a histogram that nobody owns; every rank counts straight into all of it.
 
-No rank receives anything. Each adds to bins of others by `Accumulate`, under a lock that all may
-share, as every element is added to at once; batches of work are drawn from a counter at rank 0.
+You learn: a window is memory that others may reach, and no rank receives anything; Accumulate and
+    Fetch_and_op are atomic for each element, so a shared lock is enough; Flush completes them.
+Run: ompy-run -n 4 python examples/shared_histogram.py
+Change: Get, add and Put instead of Accumulate: how many numbers are lost, and why?
 """
 
+# %% Bins with each rank, and at rank 0 a counter of batches
 import random
 from array import array
 
@@ -21,6 +24,7 @@ histogram = MPI.Win.Allocate(BINS_EACH * item, item, comm=comm)
 counter = MPI.Win.Allocate(item if rank == 0 else 0, item, comm=comm)
 comm.Barrier()
 
+# %% Draw a batch, count it, add the counts to the bins wherever they are
 counter.Lock_all()
 histogram.Lock_all()
 drawn = array("q", [0])
@@ -42,6 +46,7 @@ while True:
 histogram.Unlock_all()
 counter.Unlock_all()
 
+# %% Nothing is lost
 comm.Barrier()  # everybody has counted
 own = memoryview(histogram.tomemory()).cast("B").cast("q").tolist()
 everything = [count for part in comm.allgather(own) for count in part]
