@@ -113,6 +113,12 @@ STEPS = [
     ),
     Step("waits for them, a twentieth", ["tools/sweep", "leaving_matrix", "--every", "20"]),
     Step("the site", ["tools/package", "site"], before=["-m", "pip", "install", "-q", *SITE]),
+    Step("pictures and notebooks of the course", ["tools/package", "course", "--check"]),
+    Step("the course's notebooks, executed", ["tools/package", "course", "--execute"]),
+    replace(
+        tests("a trace played in a browser", "tests/proc/test_player.py"),
+        before=["-m", "pip", "install", "-q", "playwright"],
+    ),
     Step("diagrams of protocols", ["tools/package", "protocol_figures", "--check"]),
     tests("GASNet in worlds", "tests/proc/test_sim_gasnet.py", "-n", "2", OMPY_EFFORT="2"),
     tests("worlds x 4", "tests/sim", "-m", "not proc", "-n", "2", OMPY_EFFORT="4"),

@@ -40,7 +40,7 @@ COMMANDS = {
     "ompy replay run2": "",
     "ompy replay run2 --rank 1": "",
     "ompy trace --otf2 archive run1": "otf2",
-    "ompy trace --chrome run1.json --dissector ompy.lua run1": "",
+    "ompy trace --chrome run1.json --play run1.html --dissector ompy.lua run1": "",
     "ompy explain --size 1m --peer 1": "",
     "ompy-info --all": "",
     "ompy-info --plugins": "",

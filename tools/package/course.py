@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Notebooks and pictures of the course, from its programs: examples/course/NN-PROGRAM.ipynb and .svg.
+"""Notebooks and pictures of the course, made of its programs: examples/course/01-hello.ipynb ...
 
     python tools/package course              write them anew
     python tools/package course --check      say which are not what would be written

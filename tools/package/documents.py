@@ -11,6 +11,8 @@ block after a line "`FILE`:". Each document has an empty folder, in which its co
 Lines may come in any order, as ranks write in none. `...` stands for any lines, and what differs
 from run to run is compared by its form (`FIGURES`).
 
+A page whose commands name `examples/` finds the programs of the tree there.
+
 docs/write-a-btl.md is followed by `tests/meta/test_tutorial.py`, which installs what it makes.
 """
 
@@ -19,6 +21,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -173,6 +176,9 @@ def follow(
     )  # what is listed, and attached to, is of this page: others run beside it
     jobs.mkdir(mode=0o700)
     environment = {**environment, "XDG_RUNTIME_DIR": str(jobs)}
+    if any("examples/" in command.line for command in commands(page)):
+        programs = shutil.ignore_patterns("__pycache__", "course")
+        shutil.copytree(ROOT / "examples", folder / "examples", ignore=programs)
     for step in steps(page.read_text()):
         if isinstance(step, File):
             (folder / step.name).write_text(step.text)

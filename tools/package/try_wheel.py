@@ -36,7 +36,7 @@ from typing import Final, NamedTuple
 
 from ompy.cli.bench import KINDS
 
-from tools.package.documents import documents, follow, shell
+from tools.package.documents import commands, documents, follow, shell
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 CACHE: Final = ROOT / "build" / "cache"
@@ -180,12 +180,19 @@ def needs_numpy(example: Path) -> bool:
     return "import numpy" in example.read_text()
 
 
-def examples(*, numpy: bool) -> Iterator[Run]:
-    """The examples that need NumPy, or those that do not."""
+def examples(*, numpy: bool, shown: bool) -> Iterator[Run]:
+    """The examples that need NumPy, or those that do not.
+
+    Args:
+        numpy: which.
+        shown: those, too, that the page of the course runs.
+    """
+    course = " ".join(command.line for command in commands(ROOT / "docs" / "course.md"))
     for path in sorted((ROOT / "examples").glob("*.py")):
-        if needs_numpy(path) == numpy:
+        if needs_numpy(path) == numpy and (shown or path.name not in course):
             end = " 1" if path.stem == "pull_the_cable" else ""  # second
-            yield Run(f"ompy-run -n 2 python {path.name}{end}")
+            options = " --mca mpi_ft_enable 1" if path.stem == "go_on" else ""
+            yield Run(f"ompy-run -n 2{options} python {path.name}{end}")
 
 
 def btls() -> Iterator[Run]:
@@ -197,8 +204,8 @@ def btls() -> Iterator[Run]:
         yield Run(f"ompy-run -n {ranks} --mca btl {','.join(used)}{nic} python ring.py", "token")
 
 
-def first() -> Iterator[Run]:
-    """With nothing but what ompy requires."""
+def first(*, shown: bool) -> Iterator[Run]:
+    """With nothing but what ompy requires; `shown` as `examples` has it."""
     yield Run("ompy-info --version", COMPILED)
     yield Run("ompy-info --all")
     yield Run("ompy-info --plugins", r"libfabric .*not-available\s+cffi is missing")
@@ -213,7 +220,7 @@ def first() -> Iterator[Run]:
     yield Run(f"_OMPY_{COMPLETING}=3 COMP_WORDS='ompy sim --mca btl_sm' ompy", "btl_sm_")
     yield from (Run(f"ompy bench {kind} --sizes 8 --rounds 1") for kind in KINDS)
     yield from btls()
-    yield from examples(numpy=False)
+    yield from examples(numpy=False, shown=shown)
 
 
 def with_fabric() -> Iterator[Run]:
@@ -228,10 +235,10 @@ def with_fabric() -> Iterator[Run]:
 def try_it(environment: Environment, made: Path) -> list[str]:
     """What CI does. Returns what is wrong."""
     environment.install(str(made))
-    wrong = environment.documents() + environment.run(first())
+    wrong = environment.documents() + environment.run(first(shown=False))
     environment.install("numpy")
     again = [Run("ompy bench object --rounds 1", "ndarray"), Run("ompy sim -n 2 ring.py")]
-    wrong += environment.run([*again, *examples(numpy=True)])
+    wrong += environment.run([*again, *examples(numpy=True, shown=False)])
     environment.install(f"{made}[ofi]")
     wrong += environment.run(with_fabric())
     pure = [Run("ompy-info --version", "interpreted .*OMPY_PURE is set"), *map(Run, PURE_TOO)]
@@ -275,7 +282,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="ompy-wheel-") as name:
         folder = Path(name)
         if given.here:
-            wrong = Here(folder).run(first())
+            wrong = Here(folder).run(first(shown=True))
             print("\n".join(wrong) or f"what is installed in {sys.prefix} works")
             sys.exit(1 if wrong else 0)
         sdist, made = built(folder)
