@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
 LAYER: Final = "api"
 NOWHERE: Final[tuple[str, int, str]] = ("", 0, "")
-LINE_SHOWN: Final = (
-    160  # letters of a line of the program; arbitrary: as reports of ranks have them
-)
+LINE_SHOWN: Final = 160  # arbitrary: letters of a line, as in reports of ranks
 
 
 class Caller:
