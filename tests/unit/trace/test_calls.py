@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
+from ompy.calls.caller import Caller
 from ompy.cli.trace_calls import call_text, listing
 from ompy.trace.call_steps import Order, ranks_text, rounds, step_lines
 from ompy.trace.calls import joint_calls, messages_of
 from ompy.trace.chrome import chrome
 from ompy.trace.message_events import messages
+from ompy.trace.program_lines import LINE
 from ompy.trace.reading import DamageError, RankHeader, event_of
 from ompy.trace.sink import Event
 from ompy.trace.trace_files import JobTrace
@@ -183,3 +186,32 @@ def test_what_is_missing_is_damage_before_it_is_read() -> None:
                 assert isinstance(call_text(1, one, found, changed), str)
                 assert isinstance(listing([(1, one)]), str)
             chrome(JobTrace({}, {rank: RankHeader(rank) for rank in range(3)}, {}, changed))
+
+
+class Recorded:
+    """A trace that keeps what it is told."""
+
+    active = True
+
+    def __init__(self) -> None:
+        self.events: list[tuple[str, dict[str, object]]] = []
+
+    def record(self, _layer: str, name: str, **fields: object) -> None:
+        self.events.append((name, fields))
+
+
+def test_a_line_of_the_program_is_written_once() -> None:
+    """Before the first call that stands there; not while nobody traces."""
+    trace = Recorded()
+    caller = Caller(trace)  # type: ignore[arg-type]
+    for _ in range(3):
+        here = caller.site(sys._getframe())
+    first, second = caller.site(sys._getframe()), caller.site(sys._getframe())  # in one line
+    assert first == second
+    lines = {fields["line"]: fields["text"] for name, fields in trace.events if name == LINE}
+    assert lines[here[1]] == "here = caller.site(sys._getframe())"
+    assert lines[first[1]].endswith("# in one line")
+    assert len(trace.events) == 2
+    trace.active = False
+    caller.site(sys._getframe())
+    assert len(trace.events) == 2
