@@ -212,6 +212,16 @@ def output_failure(problem: BaseException) -> str:
     return ""
 
 
+def working_directory_gone() -> str:
+    """That nothing can be found by a relative path, and what to do; empty if it can."""
+    try:
+        os.getcwd()
+    except OSError as problem:
+        why = f"the working directory is not there any longer ({problem.strerror})"
+        return f"{why}; change to another one first"
+    return ""
+
+
 READER_GONE: Final = 141  # exit code: 128 and SIGPIPE, as a shell has it
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from ompy import outputs
 from ompy.cli.command_line import (
     CHECK_DIRECTORY,
     PROGRAM,
@@ -407,11 +408,9 @@ def _checked(options: Mapping[str, Any]) -> Checked:
 
 
 def _check_working_directory() -> None:
-    try:
-        os.getcwd()
-    except OSError as problem:
-        why = f"the working directory is not there any longer ({problem.strerror})"
-        raise CommandError(f"{why}; change to another one first") from None
+    gone = outputs.working_directory_gone()
+    if gone:
+        raise CommandError(gone)
 
 
 def _show(text: str) -> None:

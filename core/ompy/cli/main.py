@@ -20,11 +20,11 @@ from ompy.cli.live import ps, top
 from ompy.cli.mpiexec import mpiexec
 from ompy.cli.replay import replay
 from ompy.cli.sim import sim
+from ompy.cli.start import FAILED
 from ompy.cli.trace import trace
 from ompy.runtime.shortage import shortage
 
 T = TypeVar("T")
-FAILED = 1  # exit code, as of any program that has failed
 
 
 class _Tools(click.Group):
@@ -42,7 +42,9 @@ class _Tools(click.Group):
             told = problem.__context__
             if isinstance(told, click.ClickException):  # standard error did not take it
                 sys.exit(told.exit_code)
-            failure = shortage(problem) or outputs.output_failure(problem)
+            failure = (
+                shortage(problem) or outputs.output_failure(problem) or outputs.working_directory_gone()
+            )
             if not failure:
                 raise
             outputs.tell(f"Error: {failure}\n", "error", "error")

@@ -14,7 +14,6 @@ from ompy.cli.terminal import one_line
 from ompy.frameworks import coll as _coll  # noqa: F401 - its tags have names
 from ompy.trace.amounts import byte_count
 from ompy.trace.calls import JointCall, joint_calls, messages_of
-from ompy.trace.chrome import chrome
 from ompy.trace.diagram import MOST_MESSAGES, Diagram
 from ompy.trace.mermaid import mermaid
 from ompy.trace.message_events import Message, messages
@@ -97,6 +96,8 @@ def _export(
 ) -> None:
     """Write what other tools read."""
     if chrome_file:
+        from ompy.trace.chrome import chrome
+
         _write(chrome_file, chrome(found), "--chrome")
         click.echo(f"{chrome_file}: {len(found.events)} events; open it at ui.perfetto.dev")
     if archive:

@@ -6,8 +6,6 @@ import click
 
 from ompy import outputs
 from ompy.cli.terminal import one_line
-from ompy.trace.otf2_archive import ANCHOR, LibraryError, write_archive
-from ompy.trace.pcapng import pcapng
 from ompy.trace.trace_files import JobTrace
 
 
@@ -17,6 +15,8 @@ def export_otf2(path: str, found: JobTrace) -> None:
     Raises:
         click.ClickException: it cannot be written.
     """
+    from ompy.trace.otf2_archive import ANCHOR, LibraryError, write_archive
+
     try:
         count = write_archive(path, found)
     except LibraryError as problem:
@@ -32,6 +32,8 @@ def export_pcapng(path: str, found: JobTrace) -> None:
     Raises:
         click.ClickException: there are none, or they cannot be written.
     """
+    from ompy.trace.pcapng import pcapng
+
     if not found.wire:
         raise click.ClickException(
             "--pcapng: the trace has no packets. They are kept with --mca trace_base_wire BYTES, "

@@ -329,11 +329,13 @@ class RealEngine(Engine):
             self.hub()
             assert self._readers is not None
             self._readers.follow()
-        except OSError as problem:  # Linux: ELOOP, epoll descriptors in each other are too many
+        # Linux: ELOOP, epoll descriptors in each other are too many; or no room for its modules
+        except (OSError, MemoryError, ImportError) as problem:
             import warnings
 
             self._hubless = True
-            text = f"ompy sleeps without its event loop, which cannot watch for news: {problem}"
+            why = str(problem) or type(problem).__name__
+            text = f"ompy sleeps without its event loop, which cannot watch for news: {why}"
             warnings.warn(text, RuntimeWarning, stacklevel=2)
         return not self._hubless
 

@@ -29,6 +29,7 @@ from ompy.replay.recording import RankRecording
 from ompy.runtime.environment import rank_environment
 from ompy.runtime.process import RankProcess
 from ompy.runtime.rank_start import give, procs_of
+from ompy.runtime.shortage import shortage
 from ompy.runtime.simulation.program import execute
 from ompy.runtime.singleton import SingletonWireUp
 from ompy.runtime.tracing import open_trace
@@ -141,7 +142,7 @@ def run_alone(
     follower.lines.outermost = execute.__code__
     ranks.follower_of_this_process = follower
     line = RecordedLine(streams, outcome.missing)
-    give(partial(_bring_up, recorded, rank, line), _abort)
+    give(partial(_bring_up_or_leave, recorded, rank, line), _abort)
     program: Callable[[], tuple[int, str]] = partial(
         execute, job.apps[placement.app], mpi4py=job.mpi4py
     )
@@ -151,9 +152,20 @@ def run_alone(
     return code
 
 
-def _abort(code: int, reason: str) -> None:
+def _abort(code: int, reason: str) -> NoReturn:
     outputs.tell(f"ompy replay: {reason}\n", "error", "error")
     leave_now(code or FAILED)
+
+
+def _bring_up_or_leave(recorded: RecordedJob, rank: int, line: RecordedLine) -> RankProcess:
+    """As `_bring_up`; if there is too little of something, it is said, and the process ends."""
+    try:
+        return _bring_up(recorded, rank, line)
+    except (OSError, MemoryError, ImportError) as problem:
+        short = shortage(problem)
+        if not short:
+            raise
+        _abort(FAILED, f"error: rank {rank} cannot begin: {short}")
 
 
 def _bring_up(recorded: RecordedJob, rank: int, line: RecordedLine) -> RankProcess:

@@ -85,7 +85,8 @@ def execute(app: App, *, mpi4py: bool) -> tuple[int, str]:
     if mpi4py:
         sys.path.insert(own, str(Path(ompy.__file__).parent / "dropin"))
     for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+        if stream is not None:  # it is closed
+            stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     code, why = 0, ""
     try:
         _run(program)
@@ -99,7 +100,8 @@ def execute(app: App, *, mpi4py: bool) -> tuple[int, str]:
     threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001 - as the interpreter's own end has it
     atexit._run_exitfuncs()  # noqa: SLF001 - as multiprocessing does in its forks
     for stream in (sys.stdout, sys.stderr):
-        stream.flush()
+        if stream is not None:
+            stream.flush()
     return code, why
 
 
