@@ -17,7 +17,7 @@ from ompy.replay.entries import RecordingError
 from ompy.replay.events import ALONE, NEVER, ORDER
 from ompy.replay.job_file import RecordedJob, read_job
 from ompy.replay.program_lines import shown_path
-from ompy.replay.recording import RankRecording, read_data, read_rank
+from ompy.replay.recording import RankRecording, read_rank, read_streams
 
 if TYPE_CHECKING:
     from ompy.replay.debuggers import NoDebugger
@@ -121,20 +121,33 @@ def _refuse(recording: RankRecording, scopes: tuple[int, ...], what: str) -> Non
 def _replay_job(recorded: RecordedJob) -> int:
     """All ranks again, as they were started. Returns the exit code."""
     from ompy.cli.run import main
-    from ompy.replay.outcomes import MEETING
+    from ompy.replay.outcomes import MEETING, is_over
 
     unfinished = 0
     for rank in range(recorded.size):
         recording = read_rank(recorded, rank)
         _refuse(recording, (NEVER,), "this job cannot be replayed")
         unfinished += not recording.complete
+        if recorded.data:
+            read_streams(recorded, rank)  # damage is said once, and not by each rank
     _change_to(recorded.folder)
     own = ["--mca", RECORD_REPLAY, recorded.directory, "--mca", UNFINISHED, str(unfinished)]
     try:
-        return main([*own, *recorded.words])
+        code = main([*own, *recorded.words])
+        return code or (_code_of_end(recorded) if is_over(recorded.directory) else 0)
     finally:
         for folder in Path(recorded.directory).glob(f"{MEETING}-*"):
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _code_of_end(recorded: RecordedJob) -> int:
+    """What the job ended with where its recording ends; it is said."""
+    code = recorded.exit_code
+    text = "how the job ended is not known: its launcher was killed"
+    if code is not None:
+        text = f"the job ended there with exit code {code}"
+    outputs.tell(f"ompy replay: {text}\n", "job ended")
+    return code or 0
 
 
 def _replay_rank(
@@ -142,7 +155,6 @@ def _replay_rank(
 ) -> int:
     """One rank in this process. Returns the exit code of its program."""
     from ompy.replay.alone import run_alone
-    from ompy.replay.data_log import Streams
     from ompy.runtime.simulation.program import problem_of
 
     recording = read_rank(recorded, rank)
@@ -151,8 +163,7 @@ def _replay_rank(
         raise RecordingError(
             f"--until-event {until}: rank {rank} has {len(recording.events)} events"
         )
-    entries, name = read_data(recorded, rank)
-    streams = Streams(entries.bodies, name)
+    streams = read_streams(recorded, rank)
     _change_to(recorded.folder)
     problem = problem_of(recorded.job.apps[recorded.job.placements[rank].app])
     if problem:

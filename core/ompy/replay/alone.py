@@ -74,8 +74,10 @@ class AloneWireUp(SingletonWireUp):
 class AloneOutcome:
     """What becomes of it when it cannot go on."""
 
-    def __init__(self, debugger: NoDebugger) -> None:
+    def __init__(self, debugger: NoDebugger, code: int) -> None:
+        """Nothing has happened yet; `code` is what the job ended with."""
         self.debugger = debugger
+        self._code = code
         self.follower: Follower | None = None
 
     def diverged(self, text: str) -> NoReturn:
@@ -83,6 +85,10 @@ class AloneOutcome:
         self._end(text, DIVERGED)
 
     def ended(self, text: str) -> NoReturn:
+        """Likewise; the exit code is the job's, which has ended this rank here."""
+        self._end(text, self._code)
+
+    def mended(self, text: str) -> NoReturn:
         """Likewise."""
         self._end(text, 0)
 
@@ -107,7 +113,8 @@ class AloneOutcome:
             leave_now(0)
 
     def _end(self, text: str, code: int) -> NoReturn:
-        outputs.tell(f"ompy replay: {text}\n", "recording ends" if not code else "diverged")
+        name = "diverged" if code == DIVERGED else "recording ends"
+        outputs.tell(f"ompy replay: {text}\n", name)
         assert self.follower is not None, "it runs"
         self.debugger.stop_in_frame(self.follower.lines.frame_of_caller())
         leave_now(code)
@@ -136,7 +143,7 @@ def run_alone(
     placement = job.placements[rank]
     os.chdir(recorded.folder)
     os.environ.update(rank_environment(job, placement, os.environ, recorded.size))
-    outcome = AloneOutcome(debugger)
+    outcome = AloneOutcome(debugger, recorded.exit_code or 0)
     follower = outcome.follower = Follower(recording, outcome)
     follower.stop_at, follower.on_stop = until, outcome.stop_before_event
     follower.lines.outermost = execute.__code__

@@ -42,6 +42,9 @@ class Outcome(Protocol):
     def ended(self, text: str) -> NoReturn:
         """The rank is where its recording ends: it was killed there."""
 
+    def mended(self, text: str) -> NoReturn:
+        """The recording ends by an exception, and the program goes on: it has been changed."""
+
 
 def question_of(event: Event) -> tuple[Any, ...]:
     """What the program has asked, without what it was told."""
@@ -150,7 +153,7 @@ class Follower:
 
     def _mended(self, asked: Event, event: Raised) -> NoReturn:
         rank = self.recording.rank
-        self._outcome.ended(
+        self._outcome.mended(
             f"the recording of rank {rank} ends here, by {event.what}; the program has been "
             f"changed, and goes on at {self._shown(self._places.get(asked.prefix.site))}"
         )
@@ -163,6 +166,16 @@ class Follower:
             text = f"rank {rank} waits for ever at {place}, in {what}: in the recording it did not"
             self._outcome.diverged(text)
         self._outcome.ended(f"the recording of rank {rank} ends at {place}, in {what}")
+
+    def bytes_differ(self, message: str, how: str) -> None:
+        """A message has other bytes than it had. Does not return, unless that is no wonder."""
+        place = self._now()
+        if self._has_changed():
+            return
+        self._outcome.diverged(
+            f"rank {self.recording.rank} does not get what it got, in the message {message}: "
+            f"{how}\n  now at {place}"
+        )
 
     def _now(self) -> str:
         return self._shown(self._places.get(self.lines.number_of_caller()))

@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from ompy import outputs
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 # fault that never struck (3), a deadlock (4) and a finding of --check (5)
 DIVERGED: Final = 6
 MEETING: Final = ".ended"  # a folder in the recording: who is where its recording ends
+# what is in a rank's file there
+OVER: Final = b"over"  # it was killed here, or the job was
+MENDED: Final = b"mended"  # it had failed here, and does not
 LOOKS_S: Final = 0.01  # arbitrary: between two looks at it
 
 
@@ -43,12 +47,20 @@ class JobOutcome:
 
     def ended(self, text: str) -> NoReturn:
         """Say it, and let the others come as far as they can."""
+        self._leave_with(text, OVER)
+
+    def mended(self, text: str) -> NoReturn:
+        """Likewise."""
+        self._leave_with(text, MENDED)
+
+    def _leave_with(self, text: str, why: bytes) -> NoReturn:
         outputs.tell(f"ompy replay: {text}\n", "recording ends")
         names: set[str] = set()
         with suppress(OSError):  # of a recording that cannot be written nobody is waited for
             os.makedirs(self._folder, exist_ok=True)
             mark = os.path.join(self._folder, str(self._process.context.rank))
-            os.close(os.open(mark, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+            with open(mark, "wb") as file:
+                file.write(why)
             until = time.monotonic() + self._patience
             while len(names) < self._unfinished and time.monotonic() < until:
                 self._process.context.engine.progress()  # others may need what this one has
@@ -61,6 +73,16 @@ class JobOutcome:
         if tell_finalized is not None:
             tell_finalized({})
         leave_now(0)
+
+
+def is_over(directory: str) -> bool:
+    """Whether a rank of a replay is where it was killed.
+
+    Args:
+        directory: of the recording.
+    """
+    marks = Path(directory).glob(f"{MEETING}-*/*")
+    return any(mark.name.isdecimal() and mark.read_bytes() == OVER for mark in marks)
 
 
 def leave_now(code: int) -> NoReturn:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ompy.frameworks.pml import Pml
     from ompy.replay.follower import Follower
     from ompy.replay.job_file import RecordedJob
+    from ompy.replay.received_bytes import ReceivedBytes
     from ompy.replay.recorder import Recorder
     from ompy.runtime.process import RankProcess
 
@@ -88,7 +89,8 @@ def begin_replaying(process: RankProcess, directory: str) -> None:
     from ompy.replay.follower import Follower
     from ompy.replay.job_file import read_job
     from ompy.replay.outcomes import JobOutcome
-    from ompy.replay.recording import read_rank
+    from ompy.replay.received_bytes import ReceivedBytes
+    from ompy.replay.recording import read_rank, read_streams
 
     if follower_of_this_process is not None:
         follow(process, follower_of_this_process)
@@ -99,10 +101,12 @@ def begin_replaying(process: RankProcess, directory: str) -> None:
         if context.me.world == 0 and recorded.size != len(context.world):
             raise RecordingError(f"{directory}: it is of {recorded.size} ranks")
         recording = read_rank(recorded, context.rank)
+        streams = read_streams(recorded, context.rank) if recorded.data else None
     except RecordingError as problem:
         raise MPIError(ERR_OTHER, f"no replay: {problem}") from None
     follower = Follower(recording, JobOutcome(process, directory))
-    _lock_in_order(process, recorded, follower, follow(process, follower))
+    received = None if streams is None else ReceivedBytes(streams, follower)
+    _lock_in_order(process, recorded, follower, follow(process, follower, received))
 
 
 def _lock_in_order(
@@ -137,12 +141,23 @@ def _lock_in_order(
     begin_replaying_locks(observer, follower, waits, granted)
 
 
-def follow(process: RankProcess, follower: Follower) -> Observer:
-    """Have a rank get its answers from a recording. Returns whose handlers are in front."""
+def follow(
+    process: RankProcess, follower: Follower, received: ReceivedBytes | None = None
+) -> Observer:
+    """Have a rank get its answers from a recording.
+
+    Args:
+        process: the rank.
+        follower: has the answers.
+        received: compares what it receives; None where nothing is compared.
+
+    Returns:
+        Whose handlers are in front.
+    """
     from ompy.replay.replayed_calls import begin_replaying_calls
     from ompy.replay.replayed_pml import ReplayedPml
 
-    pml = ReplayedPml(process.pml, follower)
+    pml = ReplayedPml(process.pml, follower, received)
     put_around(process, pml)
     process.before_finalize.append(follower.finish)
     return begin_replaying_calls(follower, pml)

@@ -6,6 +6,7 @@ import mmap
 import os
 from typing import Final, NamedTuple
 
+from ompy.replay.data_log import Streams
 from ompy.replay.entries import DATA, EVENTS, Entries, RecordingError, read_entries
 from ompy.replay.events import (
     CALLS,
@@ -192,12 +193,18 @@ def read_rank(recorded: RecordedJob, rank: int) -> RankRecording:
     return found
 
 
-def read_data(recorded: RecordedJob, rank: int) -> tuple[Entries, str]:
-    """The received bytes of a rank, and the file's name.
+def read_streams(recorded: RecordedJob, rank: int) -> Streams:
+    """The messages that a rank received.
 
     Raises:
         RecordingError: there are none, or they are damaged, or of another job.
     """
+    entries, name = _read_data(recorded, rank)
+    return Streams(entries.bodies, name)
+
+
+def _read_data(recorded: RecordedJob, rank: int) -> tuple[Entries, str]:
+    """The received bytes of a rank, and the file's name."""
     if not recorded.data:
         raise RecordingError(
             f"{recorded.directory}: it has no received bytes, which a rank alone needs: "

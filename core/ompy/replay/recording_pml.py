@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ompy.data.errors import ERR_TRUNCATE
 from ompy.frameworks.pml import MatchedMessage, Pml
 from ompy.replay.counting_pml import CountingPml
 from ompy.replay.data_log import body_bytes, message_bytes, taken_bytes
@@ -19,6 +18,7 @@ from ompy.replay.events import (
     NothingFound,
     Posted,
 )
+from ompy.replay.received_bytes import bytes_in, has_come
 
 if TYPE_CHECKING:
     from ompy.data.convertor import Convertor
@@ -74,7 +74,7 @@ class RecordingPml(CountingPml):
         try:
             return self.inner.wait(communicator, request)
         finally:
-            if _has_come(request):
+            if has_come(request):
                 if source < 0 or tag < 0:
                     self._recorder.write_look(RECV, communicator, source, tag, request)
                 if self.every:
@@ -101,7 +101,7 @@ class RecordingPml(CountingPml):
         number: int,
         order: int,
     ) -> None:
-        if not _has_come(request):
+        if not has_come(request):
             return
         if number:
             self._recorder.write_match(number, request.source, request.tag, request.length)
@@ -112,7 +112,7 @@ class RecordingPml(CountingPml):
         self, communicator: Communicator, convertor: Convertor, request: Request, order: int
     ) -> None:
         stream = (communicator.context_id, request.source, request.tag)
-        data = _bytes_in(convertor, request)
+        data = bytes_in(convertor, request)
         self._recorder.write_data(message_bytes(order, stream, request.length, data))
 
     # --- looking
@@ -172,8 +172,8 @@ class RecordingPml(CountingPml):
         return request
 
     def _received(self, convertor: Convertor, request: Request, order: int) -> None:
-        if _has_come(request):
-            self._recorder.write_data(body_bytes(order, _bytes_in(convertor, request)))
+        if has_come(request):
+            self._recorder.write_data(body_bytes(order, bytes_in(convertor, request)))
 
     def cancel(self, request: Request) -> None:
         """An event, if there is anything to cancel: whether it was in time."""
@@ -183,16 +183,3 @@ class RecordingPml(CountingPml):
             done = int(request.complete and request.cancelled)
             self._recorder.write_event(Cancelled(self._recorder.prefix(), number, done))
 
-
-def _has_come(request: Request) -> bool:
-    """Whether a receive has got a message, be it too long."""
-    there = request.complete and not request.cancelled and request.source >= 0
-    return there and request.error in (0, ERR_TRUNCATE)
-
-
-def _bytes_in(convertor: Convertor, request: Request) -> memoryview:
-    """What was received, out of the memory it was received into."""
-    room = memoryview(bytearray(request.received))
-    if request.received:
-        convertor.pack_at(room, 0, request.received)
-    return room

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ompy.data.request import Request
@@ -22,7 +23,9 @@ from ompy.replay.events import (
 if TYPE_CHECKING:
     from ompy.data.convertor import Convertor
     from ompy.frameworks.communicator import Communicator
+    from ompy.replay.data_log import Message
     from ompy.replay.follower import Follower
+    from ompy.replay.received_bytes import ReceivedBytes
 
 
 class Withheld(Request):
@@ -34,11 +37,22 @@ class Withheld(Request):
 class ReplayedPml(CountingPml):
     """Tells the program what it was told."""
 
-    __slots__ = ("_follower", "_posted_as")
+    __slots__ = ("_follower", "_posted_as", "_received", "_taken")
 
-    def __init__(self, inner: Pml, follower: Follower) -> None:
-        super().__init__(inner, False)
+    def __init__(
+        self, inner: Pml, follower: Follower, received: ReceivedBytes | None = None
+    ) -> None:
+        """Go around a PML.
+
+        Args:
+            inner: the rank's own.
+            follower: says what the program was told.
+            received: compares what it receives; None where that was not recorded.
+        """
+        super().__init__(inner, received is not None)
         self._follower = follower
+        self._received = received
+        self._taken: dict[int, tuple[MatchedMessage, Message | None]] = {}
         self.straight = False  # some may have been cancelled
         self._posted_as: type = Withheld
         follower.pml = self
@@ -69,15 +83,28 @@ class ReplayedPml(CountingPml):
             return Withheld()
         request = self.inner.irecv(communicator, convertor, source, tag)
         self._posted_as = type(request)
+        received = self._received
+        if received is not None:
+            expected = received.expected_message(communicator, source, tag)
+            with communicator.context.engine.lock:
+                request.notify(partial(received.compare, expected, convertor, request))
         return request
 
     def recv_looked_at(
         self, communicator: Communicator, convertor: Convertor, source: int, tag: int
     ) -> Request:
         """Receives the message that it got."""
-        event = self._ask(RECV, communicator, source, tag)
-        assert isinstance(event, Looked), "a receive always finds something"
-        return self.inner.recv(communicator, convertor, event.source, event.tag)
+        if source < 0 or tag < 0:
+            event = self._ask(RECV, communicator, source, tag)
+            assert isinstance(event, Looked), "a receive always finds something"
+            source, tag = event.source, event.tag
+        received = self._received
+        if received is None:
+            return self.inner.recv(communicator, convertor, source, tag)
+        expected = received.expected_message(communicator, source, tag)
+        request = self.inner.recv(communicator, convertor, source, tag)
+        received.compare(expected, convertor, request)
+        return request
 
     def wait(self, communicator: Communicator, request: Request) -> Request:
         """Hand on what can be complete."""
@@ -113,13 +140,28 @@ class ReplayedPml(CountingPml):
             event = self._ask(MPROBE, communicator, source, tag)
             assert isinstance(event, Looked), "a probe always finds something"
             source, tag = event.source, event.tag
-        return self.inner.mprobe(communicator, source, tag)
+        return self._take(communicator, source, tag)
+
+    def _take(self, communicator: Communicator, source: int, tag: int) -> MatchedMessage:
+        found = self.inner.mprobe(communicator, source, tag)
+        if self._received is not None:
+            expected = self._received.expected_message(communicator, source, tag)
+            self._taken[id(found)] = (found, expected)
+        return found
+
+    def imrecv(self, message: MatchedMessage, convertor: Convertor) -> Request:
+        """Its bytes are compared."""
+        request = self.inner.imrecv(message, convertor)
+        if self._received is not None:
+            _, expected = self._taken.pop(id(message))
+            request.notify(partial(self._received.compare, expected, convertor, request))
+        return request
 
     def improbe(self, communicator: Communicator, source: int, tag: int) -> MatchedMessage | None:
         """Takes what it took, if it has to wait for it; or nothing."""
         event = self._ask(IMPROBE, communicator, source, tag)
         if isinstance(event, Looked):
-            return self.inner.mprobe(communicator, event.source, event.tag)
+            return self._take(communicator, event.source, event.tag)
         communicator.context.engine.progress()
         return None
 
