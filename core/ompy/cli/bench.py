@@ -15,6 +15,7 @@ from ompy import __version__
 from ompy.cli import gasnet_bench
 from ompy.cli.bytecounts import parse_bytes
 from ompy.cli.completion import WordKeepingCommand, complete_parameter
+from ompy.cli.given_words import GivenPath
 from ompy.cli.own_jobs import answer_of
 
 KINDS: Final = {
@@ -97,7 +98,7 @@ def parse_sizes(text: str) -> list[int]:
 @click.option("--json", "as_json", is_flag=True, help="Print every round's figure as JSON.")
 @click.option(
     "--plot",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=GivenPath(dir_okay=False, path_type=Path),
     help="Draw bandwidth by size too, for gasnet; the name says as what: SVG, PNG, PDF.",
 )
 def bench(

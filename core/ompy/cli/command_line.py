@@ -253,12 +253,12 @@ def _plain_group(tokens: Sequence[str]) -> Group:
         option = words.pop()
         if option in _SWITCHES:
             name, value = _SWITCHES[option]
-        elif option in _WITH_WORD and words:
+        elif option in _WITH_WORD and words and words[-1]:
             name, made = _WITH_WORD[option]
             value = made(words.pop())
         elif option == "--mca" and len(words) > 1:
             name, value = "mca", (*options["mca"], (words.pop(), words.pop()))
-        elif option == "-x" and words:
+        elif option == "-x" and words and words[-1]:
             name, value = "exports", (*options["exports"], words.pop())
         else:
             raise _NotPlain

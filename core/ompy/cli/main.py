@@ -16,6 +16,7 @@ from ompy.cli.build import build
 from ompy.cli.completion_scripts import completion
 from ompy.cli.conformance import conformance
 from ompy.cli.explain import explain
+from ompy.cli.given_words import refuse_empty_words
 from ompy.cli.live import ps, top
 from ompy.cli.mpiexec import mpiexec
 from ompy.cli.replay import replay
@@ -43,7 +44,9 @@ class _Tools(click.Group):
             if isinstance(told, click.ClickException):  # standard error did not take it
                 sys.exit(told.exit_code)
             failure = (
-                shortage(problem) or outputs.output_failure(problem) or outputs.working_directory_gone()
+                shortage(problem)
+                or outputs.output_failure(problem)
+                or outputs.working_directory_gone()
             )
             if not failure:
                 raise
@@ -88,6 +91,7 @@ main.add_command(replay)
 main.add_command(sim)
 main.add_command(top)
 main.add_command(trace)
+refuse_empty_words(main)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from typing import Final
 import click
 
 from ompy import outputs
+from ompy.cli.given_words import GivenPath
 
 NAMES: Final = ("mpiexec", "mpirun")
 MARK: Final = "# made by: ompy mpiexec --link"
@@ -29,7 +30,7 @@ exec {python} -m ompy.cli.mpiexec "$@"
     "--link",
     required=True,
     metavar="DIR",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=GivenPath(path_type=Path, file_okay=False),
     help="Put mpiexec and mpirun there, which start jobs by ompy-run; put DIR into PATH.",
 )
 def mpiexec(link: Path) -> None:

@@ -27,6 +27,7 @@ from ompy.cli.completion import (
     complete_rank,
     complete_variable,
 )
+from ompy.cli.given_words import refuse_empty_words
 from ompy.mca.errors import did_you_mean
 from ompy.mca.reporting import FORMATS
 
@@ -379,6 +380,9 @@ def command(**_options: object) -> None:
 
     Options stand before the program; what follows it is the program's own.
     """
+
+
+refuse_empty_words(command)
 
 
 def parse_by_click(arguments: Sequence[str]) -> list[Group]:

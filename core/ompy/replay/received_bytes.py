@@ -31,9 +31,7 @@ class ReceivedBytes:
         self._streams = streams
         self._follower = follower
 
-    def expected_message(
-        self, communicator: Communicator, source: int, tag: int
-    ) -> Message | None:
+    def expected_message(self, communicator: Communicator, source: int, tag: int) -> Message | None:
         """What the receive that is posted now got, or what a matched probe took.
 
         Args:
@@ -67,9 +65,7 @@ def _difference(then: memoryview, now: memoryview) -> str:
     if len(then) != len(now):
         return f"{len(now)} bytes were received, in the recording {len(then)}"
     place = next(place for place in range(len(now)) if then[place] != now[place])
-    return (
-        f"byte {place} of {len(now)} is 0x{now[place]:02x}, in the recording 0x{then[place]:02x}"
-    )
+    return f"byte {place} of {len(now)} is 0x{now[place]:02x}, in the recording 0x{then[place]:02x}"
 
 
 def has_come(request: Request) -> bool:

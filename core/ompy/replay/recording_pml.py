@@ -182,4 +182,3 @@ class RecordingPml(CountingPml):
         if number:
             done = int(request.complete and request.cancelled)
             self._recorder.write_event(Cancelled(self._recorder.prefix(), number, done))
-

@@ -17,6 +17,7 @@ from ompy.cli.completion import (
     complete_path_type,
     complete_type,
 )
+from ompy.cli.given_words import refuse_empty_words
 from ompy.cli.info import PROGRAM
 from ompy.mca.parameter import LEVELS
 from ompy.mca.settings import PARAMETER_SETS, STRICT_PLUGINS, TUNE_FILES
@@ -187,6 +188,9 @@ class Options(NamedTuple):
 @click.help_option("-h", "--help")
 def command(**_options: object) -> None:
     """Show the components of ompy, their parameters, the values in force and why."""
+
+
+refuse_empty_words(command)
 
 
 def run_info(arguments: Sequence[str]) -> int:
