@@ -193,6 +193,19 @@ def replace_text(path: str, name: str, text: str) -> None:
         os.close(folder)
 
 
+def json_checksum(values: object) -> str:
+    """A checksum of what a file of JSON says: the same before it is written and after it is read.
+
+    Args:
+        values: plain ones, that JSON has.
+    """
+    import json
+    from zlib import crc32
+
+    plain = json.loads(json.dumps(values))  # keys are texts, tuples are lists
+    return f"{crc32(json.dumps(plain, sort_keys=True).encode()):08x}"
+
+
 def output_failure(problem: BaseException) -> str:
     """Why standard output takes nothing; empty if that is not what an error is about.
 

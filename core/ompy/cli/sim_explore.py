@@ -39,6 +39,9 @@ def run_exploration(options: dict[str, Any]) -> int:
     from ompy.runtime.exploration.modes import explore_modes
     from ompy.runtime.simulation.simulated_world import Exploring
 
+    if options["schedule"]:
+        raise UsageError("--explore tries all schedules, --schedule one: choose one of them")
+
     scenario = _scenario(options, "--explore", ("trace",))
     jobs = options["jobs"] or len(os.sched_getaffinity(0))
     bounds = _bounds(options, jobs)

@@ -41,7 +41,9 @@ class SearchFile:
         try:
             found = read_search(str(self._path))
         except (OSError, ValueError) as problem:
-            raise UsageError(f"--resume {self._path}: {problem}") from None
+            why = getattr(problem, "strerror", None) or problem
+            text = f"{why}; remove the file to begin anew"
+            raise UsageError(f"--resume {self._path}: {text}") from None
         for name, value in self._about().items():
             if found.about.get(name) != value:
                 raise UsageError(

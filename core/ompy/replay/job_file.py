@@ -15,7 +15,8 @@ from ompy.replay.entries import DATA, EVENTS, KINDS, RecordingError
 
 NAME: Final = "job.json"
 FORMAT: Final = "ompy recording"
-VERSION: Final = 1
+VERSION: Final = 2
+AGAIN: Final = "record the job again: ompy-run --record DIR"
 _OURS: Final = re.compile(r"rank-\d+\.(events|data)")
 
 
@@ -68,6 +69,7 @@ def write_job(recorded: RecordedJob) -> None:
     values |= recorded._asdict()
     values.pop("directory")
     values["job"] = recorded.job.to_dict()
+    values["checksum"] = outputs.json_checksum(values)
     outputs.replace_text(recorded.directory, NAME, json.dumps(values, indent=1) + "\n")
 
 
@@ -80,24 +82,28 @@ def read_job(directory: str) -> RecordedJob:
     path = os.path.join(directory, NAME)
     try:
         values = json.loads(Path(path).read_bytes())
+        check = values.pop("checksum", None) if isinstance(values, dict) else None
     except OSError as problem:
         raise RecordingError(
             f"{directory}: no recording: {NAME}: {problem.strerror}; "
             "ompy-run --record DIR makes one"
         ) from None
-    except ValueError as problem:
-        raise RecordingError(f"{path}: damaged: {problem}") from None
+    except (ValueError, RecursionError) as problem:
+        raise RecordingError(f"{path}: damaged or truncated: {problem}; {AGAIN}") from None
     if not isinstance(values, dict) or values.get("format") != FORMAT:
-        raise RecordingError(f"{path}: it is not of a recording")
+        raise RecordingError(f"{path}: it is not of a recording; {AGAIN}")
     if values.get("version") != VERSION:
         raise RecordingError(
-            f"{path}: its format has version {values.get('version')}, this ompy reads {VERSION}"
+            f"{path}: its format has version {values.get('version')}, this ompy reads {VERSION}: "
+            "replay it with the ompy that recorded it"
         )
+    if check != outputs.json_checksum(values):
+        raise RecordingError(f"{path}: damaged: its checksum is wrong; {AGAIN}")
     try:
         return _recorded(directory, values)
     except (KeyError, TypeError, ValueError, AttributeError) as problem:
         text = f"{type(problem).__name__}: {problem}"
-        raise RecordingError(f"{path}: damaged: {text}") from None
+        raise RecordingError(f"{path}: damaged: {text}; {AGAIN}") from None
 
 
 def _recorded(directory: str, values: dict[str, Any]) -> RecordedJob:

@@ -2,7 +2,8 @@
 
 JSON. Pairs of a choice and what is chosen there are in a table, `pairs`, and named by their place
 in it: `[rank, operation, value]`. A node has its parent's place among the nodes, its constraint,
-what was chosen in its world in that order, and what was tried and done below it.
+what was chosen in its world in that order, and what was tried and done below it. A checksum of all
+of it finds a file that was damaged or changed.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from ompy import outputs
 from ompy.runtime.exploration.boxes import Operation
 from ompy.runtime.exploration.events import Value
 from ompy.runtime.exploration.search import Constraint, Node, Search
 
-FORM: Final = 1  # of the file; another one is refused
+FORM: Final = 2  # of the file; another one is refused
 
 
 class SavedSearch(NamedTuple):
@@ -34,7 +36,8 @@ class SavedSearch(NamedTuple):
 def text_of_search(saved: SavedSearch) -> str:
     """What to write."""
     modes = [{"buffers": buffers, **plain} for buffers, plain in saved.modes.items()]
-    return json.dumps({"form": FORM, "about": dict(saved.about), "modes": modes}) + "\n"
+    whole = {"form": FORM, "about": dict(saved.about), "modes": modes}
+    return json.dumps({**whole, "checksum": outputs.json_checksum(whole)}) + "\n"
 
 
 def read_search(path: str) -> SavedSearch:
@@ -46,13 +49,17 @@ def read_search(path: str) -> SavedSearch:
     """
     try:
         found = json.loads(Path(path).read_text())
+        if found["form"] == FORM and found.pop("checksum") != outputs.json_checksum(found):
+            raise ValueError("it is damaged: its checksum is wrong")
         if found["form"] != FORM:
             raise ValueError(f"it is of form {found['form']}, and {FORM} is read here")
         modes = {bool(one["buffers"]): one for one in found["modes"]}
         for one in modes.values():
             search_of(one)
         return SavedSearch(dict(found["about"]), modes)
-    except (KeyError, TypeError, AttributeError, IndexError, UnicodeDecodeError) as problem:
+    except (json.JSONDecodeError, UnicodeDecodeError) as problem:
+        raise ValueError(f"it is damaged or truncated, or no search: {problem}") from None
+    except (KeyError, TypeError, AttributeError, IndexError) as problem:
         raise ValueError(f"it is no search: {type(problem).__name__}: {problem}") from None
 
 
