@@ -27,8 +27,13 @@ UNFINISHED: Final = "record_base_unfinished"
 
 
 @click.command()
-@click.argument("directory", metavar="DIR")
-@click.option("--rank", type=click.IntRange(0), metavar="R", help="Run this rank alone.")
+@click.argument("directory", metavar="DIR|FILE")
+@click.option(
+    "--rank",
+    type=click.IntRange(0),
+    metavar="R",
+    help="Run this rank alone; of a FILE, with --pdb.",
+)
 @click.option("--pdb", is_flag=True, help="With --rank: in Python's debugger.")
 @click.option(
     "--debugpy",
@@ -54,6 +59,9 @@ def replay(
 
     With --rank the rank runs alone in this process, fed from the recording, which has to be made
     with --record-data. The others are not needed, and neither are their hosts.
+
+    FILE is what `ompy sim` keeps of a world that fails, of a seed or a schedule: that world runs
+    again, all of it, and with --rank R --pdb one of its ranks is in the debugger.
     """
     for name, given in (
         ("--pdb", pdb),
@@ -65,6 +73,12 @@ def replay(
     if pdb and debugpy is not None:
         raise click.UsageError("--pdb and --debugpy are two debuggers: choose one")
     directory = os.path.abspath(directory)
+    if os.path.isfile(directory):
+        from ompy.cli.replayed_world import replay_world
+
+        if debugpy is not None or until or lists or pdb != (rank is not None):
+            raise click.UsageError(f"{directory}: of a virtual world's options are --rank R --pdb")
+        replay_world(directory, rank)
     try:
         recorded = read_job(directory)
         if rank is not None and rank >= recorded.size:

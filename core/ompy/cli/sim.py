@@ -51,6 +51,7 @@ SHARED: Final = (  # modules that import nothing of a rank's own
     "ompy.runtime.standing",
 )
 _NO_RANDOMIZE: Final = 0x0040000  # Linux ADDR_NO_RANDOMIZE
+INTERRUPTED: Final = "interrupted"  # kind of a world that Ctrl-C has ended
 SHORT: Final = 1  # exit code: too little of something; as any program that has failed
 _QUERY: Final = 0xFFFFFFFF  # Linux personality(2): only ask
 WARNING: Final = ("warning", "warning")  # name and level
@@ -186,6 +187,10 @@ _reporter = Reporter()  # makes lines of what is said, as `speak` has set it las
     help="Run one schedule again that --explore has written.",
 )
 @click.option(
+    "--rank", type=click.IntRange(0), metavar="R", help="With --pdb, the rank to look at."
+)
+@click.option("--pdb", is_flag=True, help="Run --rank R in Python's debugger.")
+@click.option(
     "--log-format",
     type=click.Choice(list(FORMATS)),
     help="How to write what ompy itself says. The same as mca_base_log_format.",
@@ -207,6 +212,7 @@ def sim(context: click.Context, /, **options: Any) -> None:
         options["mca"] = (*options["mca"], (LOG_FORMAT, options["log_format"]))
     options["defaults"] = {parameter.name: parameter.default for parameter in sim.params}
     try:
+        check_debugged(options)
         if options["explore"] or options["schedule"]:
             from ompy.cli.sim_explore import run_exploration, run_schedule
 
@@ -226,6 +232,21 @@ def sim(context: click.Context, /, **options: Any) -> None:
     except Short as problem:
         tell_user(f"error: {problem}", "error", "error")
         context.exit(SHORT)
+
+
+def check_debugged(options: dict[str, Any]) -> None:
+    """See that one rank of one world is looked at, or none.
+
+    Raises:
+        UsageError: what was asked for makes no sense.
+    """
+    rank, pdb = options["rank"], options["pdb"]
+    if pdb != (rank is not None):
+        raise UsageError("--pdb is of one rank: --rank R --pdb")
+    if pdb and rank >= options["ranks"]:
+        raise UsageError(f"--rank {rank}: the world has ranks 0 to {options['ranks'] - 1}")
+    if pdb and (options["explore"] or options["seeds"]):
+        raise UsageError("--pdb is of one world, not of many: --seed N or --schedule FILE")
 
 
 def prepare_interpreter() -> None:
@@ -263,6 +284,10 @@ def run_scenario(scenario: Scenario, options: dict[str, Any]) -> int:
     from ompy.runtime.rail_report import RailTally
     from ompy.runtime.simulation.simulated_world import World
 
+    if options["pdb"]:
+        from ompy.replay.debuggers import WorldPdb
+
+        scenario = scenario._replace(debugger=WorldPdb(options["rank"]))
     preload(scenario.job)
     outcome = World(scenario).run()
     tally = RailTally()
@@ -279,7 +304,22 @@ def run_scenario(scenario: Scenario, options: dict[str, Any]) -> int:
         lines = tally.lines()
         if lines:
             tell_user(f"\n{PROGRAM}: ".join(lines), "rails", rails=tally.events)
+    if outcome.code and outcome.kind != INTERRUPTED and not options["pdb"]:
+        _keep(outcome, options)
     return code
+
+
+def _keep(outcome: Outcome, options: dict[str, Any]) -> None:
+    """A world that fails is a recording; say how to look at it."""
+    from ompy.cli.kept_world import debugging_command, keep_failed_world
+
+    if options["schedule"]:
+        command = debugging_command(options["schedule"], outcome.text)
+        tell_user(f"in a debugger: {command}", "kept", file=options["schedule"])
+        return
+    keep_failed_world(
+        options, {"kind": outcome.kind, "exit_code": outcome.code, "text": outcome.text}
+    )
 
 
 def preload(job: Job) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shlex
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from ompy.cli.command_line import CHECK_DIRECTORY
@@ -113,9 +115,11 @@ def run_schedule(options: dict[str, Any]) -> int:
     try:
         saved = read_schedule(path)
     except (OSError, ValueError) as problem:
-        raise UsageError(f"--schedule {path}: {problem}") from None
+        why = getattr(problem, "strerror", None) or problem
+        raise UsageError(f"--schedule {path}: {why}; ompy sim --explore writes one") from None
     if saved.ranks != options["ranks"]:
         raise UsageError(f"--schedule {path}: it is of {saved.ranks} ranks: run it with that -n")
+    check_program(path, saved.about, options)
     scenario = _scenario(options, "--schedule", ())
     exploring = Exploring(saved.script, saved.buffers, saved.polls)
     try:
@@ -123,6 +127,32 @@ def run_schedule(options: dict[str, Any]) -> int:
     except Diverged as problem:
         tell_user(f"error: --schedule {path}: {problem}", "diverged", "error")
         return FAILED
+
+
+def check_program(path: str, about: Mapping[str, Any], options: dict[str, Any]) -> None:
+    """See that a schedule is of this program; a program that has been changed is told of.
+
+    Args:
+        path: of the file.
+        about: what it says of its program.
+        options: of this command.
+
+    Raises:
+        UsageError: it is of another program, or of other arguments.
+    """
+    from ompy.cli.kept_world import digest_of
+
+    if not about:
+        return
+    then, now = str(about.get("program")), str(options["program"])
+    if os.path.basename(then) != os.path.basename(now):
+        raise UsageError(f"--schedule {path}: it is of {then}, not of {now}")
+    if about.get("arguments") != list(options["arguments"]):
+        words = shlex.join(map(str, about.get("arguments", ())))
+        raise UsageError(f"--schedule {path}: it is of {then} with other arguments: {words or '-'}")
+    if about.get("sha256") != digest_of(now):
+        text = f"{now} has been changed since; the schedule holds as far as its calls are the same"
+        tell_user(f"warning: --schedule {path}: {text}", "changed", "warning")
 
 
 def plain_scenario(options: dict[str, Any]) -> Scenario:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ompy import outputs
+from ompy.cli.kept_world import about_world, debugging_command
 from ompy.cli.sim import PROGRAM, tell_user
 
 if TYPE_CHECKING:
@@ -114,7 +115,8 @@ def _save(options: dict[str, Any], failure: Failure, *, buffers: bool) -> None:
     if failure.turn is not None:
         kept[failure.turn.key] = failure.turn
     choices = [(one.key, one.value, one.site, said_of(one)) for one in kept.values()]
-    text = text_of(options["ranks"], failure.polls, choices, buffers=buffers)
+    about = about_world(options, [])
+    text = text_of(about, options["ranks"], failure.polls, choices, buffers=buffers)
     program = Path(options["program"])
     path = Path(options["keep"]) / f"{program.stem}-schedule.json"
     try:
@@ -129,6 +131,8 @@ def _save(options: dict[str, Any], failure: Failure, *, buffers: bool) -> None:
     again = shlex.join([*words, options["program"], *options["arguments"]])
     text = f"the schedule is in {path}; again by: {again}"
     tell_user(text, "schedule", file=str(path))
+    command = debugging_command(str(path), failure.result.text)
+    tell_user(f"in a debugger: {command}", "kept", file=str(path))
 
 
 def _draw(options: dict[str, Any], failure: Failure) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ompy import outputs
+from ompy.cli.kept_world import debugging_command, text_of_world
 from ompy.cli.sim import PROGRAM, WARNING, job_id_of, make_scenario, preload, tell_faults, tell_user
 from ompy.cli.sim_causes import tell_causes, tell_schedule
 from ompy.mca.errors import ComponentError, UsageError
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from ompy.runtime.simulation.simulated_world import Scenario
 
 FAILED: Final = 1  # exit code: at least one world failed
+WORLD: Final = "world.json"  # of a failing seed: `ompy replay` runs it
 SHOWN: Final = 20  # failing seeds that are told of one by one; arbitrary: a screen
 OTHERS: Final = 20  # seeds tried without any fault; arbitrary: a race shows in far fewer
 RACE: Final = "what it hangs on is the order of things"
@@ -90,6 +92,8 @@ class Sweep:
         folder = self._folder(trial)
         self._put(folder, "output.txt", trial.output)
         self._put(folder, "outcome.txt", f"{outcome.kind} at {outcome.time} ns: {outcome.text}\n")
+        ended = {"kind": outcome.kind, "exit_code": outcome.code, "text": outcome.text}
+        self._put(folder, WORLD, text_of_world(self._options, seed, ended))
         if len(self._failures) <= SHOWN:
             said = outcome.text.splitlines()[0]
             text = f"seed {seed}: {outcome.kind} at {outcome.time / 1e6:.6f} ms: {said} ({folder})"
@@ -126,6 +130,9 @@ class Sweep:
             self._tell_schedule(trial)
         elif self._options["shrink"]:
             self._shrink(trial, folder)
+        if not self._unkept:
+            command = debugging_command(str(folder / WORLD), trial.outcome.text)
+            tell_user(f"seed {seed}: in a debugger: {command}", "kept", seed=seed)
 
     def _tell_schedule(self, trial: Trial) -> None:
         """What hangs on the order of things may come down to one decision."""

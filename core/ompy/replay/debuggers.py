@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import importlib
+import os
 import pdb
 import sys
 from collections.abc import Callable, Iterator
 from types import FrameType, TracebackType
 from typing import Any, Final, TypeVar
 
-from ompy.check.record import is_ours
+from ompy import outputs
+from ompy.check.record import is_ours, program_frame
 from ompy.replay.outcomes import leave_now
 
 T = TypeVar("T")
@@ -60,6 +62,37 @@ class Pdb(NoDebugger):
         """Show where."""
         if traceback is not None:
             pdb.post_mortem(traceback)
+
+
+class WorldPdb:
+    """`pdb` in one rank of a virtual world.
+
+    Attributes:
+        rank: which.
+    """
+
+    def __init__(self, rank: int) -> None:
+        self.rank = rank
+        self._pdb = Pdb(at_once=True)
+
+    def run_program(self, program: Callable[[], T]) -> T:
+        """From the first line of the program on."""
+        return self._pdb.run_program(program)
+
+    def failed(self) -> None:
+        """Show where."""
+        self._pdb.failed(getattr(sys, "last_traceback", None))
+
+    def stop_in_call(self) -> None:
+        """Ask in the line of the program that waits."""
+        self._pdb.stop_in_frame(program_frame(sys._getframe()))  # noqa: SLF001 - its only name
+
+    def world_ends(self, text: str) -> None:
+        """Say why, before the rank is looked at for the last time."""
+        if text:
+            outputs.tell(
+                f"ompy sim: the world ends: {text.partition(os.linesep)[0]}\n", "world ends"
+            )
 
 
 class _Leaving(pdb.Pdb):

@@ -24,23 +24,36 @@ class SavedSchedule(NamedTuple):
         buffers: standard sends are complete at once.
         polls: as of an `Exchange`.
         script: what is chosen where.
+        about: of which program and options, as the writer has put it; empty if nobody has.
     """
 
     ranks: int
     buffers: bool
     polls: int
     script: Mapping[Operation, Value]
+    about: Mapping[str, Any]
 
 
 def text_of(
-    ranks: int, polls: int, choices: Iterable[tuple[Operation, Value, str, str]], *, buffers: bool
+    about: Mapping[str, Any],
+    ranks: int,
+    polls: int,
+    choices: Iterable[tuple[Operation, Value, str, str]],
+    *,
+    buffers: bool,
 ) -> str:
     """What to write: of each choice its operation, what was chosen, where, and in words."""
     listed = [
         {"rank": key[0], "operation": key[1], "value": list(value), "site": site, "says": says}
         for key, value, site, says in choices
     ]
-    whole = {"ranks": ranks, "buffers": buffers, "polls": polls, "choices": listed}
+    whole = {
+        "about": dict(about),
+        "ranks": ranks,
+        "buffers": buffers,
+        "polls": polls,
+        "choices": listed,
+    }
     return json.dumps(whole, indent=1) + "\n"
 
 
@@ -57,9 +70,10 @@ def read_schedule(path: str) -> SavedSchedule:
         script = {(one["rank"], one["operation"]): _value(one["value"]) for one in choices}
         if not all(isinstance(part, int) for key in script for part in key):
             raise ValueError("a rank or an operation is no number")
-        return SavedSchedule(
-            int(found["ranks"]), bool(found["buffers"]), int(found["polls"]), script
-        )
+        numbers = int(found["ranks"]), bool(found["buffers"]), int(found["polls"])
+        return SavedSchedule(*numbers, script, dict(found.get("about", {})))
+    except (json.JSONDecodeError, RecursionError) as problem:
+        raise ValueError(f"it is damaged or truncated, or no schedule: {problem}") from None
     except (KeyError, TypeError, AttributeError, UnicodeDecodeError) as problem:
         raise ValueError(f"it is no schedule: {type(problem).__name__}: {problem}") from None
 

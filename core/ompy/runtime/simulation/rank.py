@@ -6,7 +6,8 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from ompy.frameworks.job import Job
+    from ompy.runtime.simulation.simulated_world import Debugger
 
 SHOWN: Final = 8  # entries of the flight recorder; arbitrary: enough to see what a rank was at
 
@@ -61,6 +63,7 @@ class Part(NamedTuple):
         record: keep which packets faults have struck.
         memory: descriptor of what the ranks of its host share; -1 where it is alone there.
         buffers: of a world that is explored, whether standard sends buffer; None of another.
+        debugger: looks at this rank; None where nobody does.
     """
 
     job: Job
@@ -72,6 +75,7 @@ class Part(NamedTuple):
     record: bool
     memory: int = -1
     buffers: bool | None = None
+    debugger: Debugger | None = None
 
 
 def run_rank(part: Part, line: Line) -> NoReturn:
@@ -85,6 +89,14 @@ def run_rank(part: Part, line: Line) -> NoReturn:
         pass
     finally:
         os._exit(code)
+
+
+def _looked_at(program: Callable[[], tuple[int, str]], debugger: Debugger) -> tuple[int, str]:
+    """Run a program under a debugger. Returns its exit code, and what it raised."""
+    code, why = debugger.run_program(program)
+    if why:
+        debugger.failed()
+    return code, why
 
 
 class _Rank:
@@ -120,7 +132,8 @@ class _Rank:
         self._world.answer()
         stand_ins.adopt(self._world, self._engine, self._chance)
         self._begun = True
-        code, why = execute(part.job.apps[placement.app], mpi4py=part.job.mpi4py)
+        program = partial(execute, part.job.apps[placement.app], mpi4py=part.job.mpi4py)
+        code, why = program() if part.debugger is None else _looked_at(program, part.debugger)
         if self._process is not None:
             self._process.context.trace.finish("exit")  # unless it has finalized
         self._world.end(code, {**self._report(), "why": why})
@@ -214,6 +227,8 @@ class _Rank:
         self._world.say_where(self._where(frame))
 
     def _stopped(self) -> dict[str, Any]:
+        if self._part.debugger is not None:
+            self._part.debugger.stop_in_call()
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
         if self._process is not None:

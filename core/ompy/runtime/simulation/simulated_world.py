@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from random import Random
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from ompy import outputs
 from ompy.data.errors import ERR_SPAWN
@@ -42,7 +42,31 @@ from ompy.runtime.virtual_job import NEWS, Board, VirtualWireUp
 
 BEYOND: Final = 5  # exit code: the world has taken too long; arbitrary, as above
 EVENTS_SHOWN: Final = 4  # ranks whose last events are told; arbitrary: a terminal has room
+LEFT: Final = "left"  # kind of a world whose user has seen enough
+UNHURRIED: Final = 1e6  # s that a rank in a debugger may take; arbitrary: eleven days
 INTERRUPTED: Final = 130  # exit code: 128 and SIGINT, as a shell has it
+
+
+class Debugger(Protocol):
+    """Looks at one rank of a world.
+
+    Attributes:
+        rank: which.
+    """
+
+    rank: int
+
+    def run_program(self, program: Callable[[], tuple[int, str]]) -> tuple[int, str]:
+        """Run the rank's program, in the rank's process."""
+
+    def failed(self) -> None:
+        """The program has ended with an exception."""
+
+    def stop_in_call(self) -> None:
+        """The world has ended while the program is in a call."""
+
+    def world_ends(self, text: str) -> None:
+        """Hear, in the scheduler's process, why the world ends."""
 
 
 class Exploring(NamedTuple):
@@ -74,6 +98,7 @@ class Scenario(NamedTuple):
         kills: who is killed on purpose, and when.
         survives: the world goes on when a rank dies (mpi_ft_enable).
         exploring: its choices are made, not drawn; None in a world of packets.
+        debugger: looks at one of the ranks, which may take its time; None where nobody does.
     """
 
     job: Job
@@ -87,13 +112,14 @@ class Scenario(NamedTuple):
     kills: Sequence[Kill] = ()
     survives: bool = False
     exploring: Exploring | None = None
+    debugger: Debugger | None = None
 
 
 class Outcome(NamedTuple):
     """How a world ended.
 
     Attributes:
-        kind: `ended`, `failed`, `aborted`, `deadlock`, `limit`, `stuck` or `interrupted`.
+        kind: `ended`, `failed`, `aborted`, `deadlock`, `limit`, `stuck`, `interrupted` or `left`.
         code: exit code.
         text: what happened, for people; empty when it ended well.
         time: ns of virtual time.
@@ -277,12 +303,15 @@ class World:
         """Fork the ranks, run them to the end, leave none."""
         if self._scenario.trace_directory:
             self._begin_trace()
+        debugger = self._scenario.debugger
         interruptible = signal.getsignal(signal.SIGINT) is signal.default_int_handler
         if interruptible:
             signal.signal(signal.SIGINT, self._scheduler.interrupt)
         try:
             self._fork()
             kind, code, text = self._run_world()
+            if debugger is not None:
+                debugger.world_ends(text)
         finally:
             if interruptible:
                 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -311,6 +340,7 @@ class World:
             scenario.record,
             self._files[node] if scenario.exploring is None else -1,
             scenario.exploring.buffers if scenario.exploring is not None else None,
+            scenario.debugger if self._is_debugged(rank) else None,
         )
         process = os.fork()
         if not process:
@@ -326,7 +356,7 @@ class World:
             engine,
             network,
             wireup,
-            scenario.patience,
+            UNHURRIED if self._is_debugged(rank) else scenario.patience,
             self._agents,
             self._rules,
             self._segments[node],
@@ -335,6 +365,10 @@ class World:
         )
         self._stubs.append(made)
         return made
+
+    def _is_debugged(self, rank: int) -> bool:
+        debugger = self._scenario.debugger
+        return debugger is not None and debugger.rank == rank
 
     # what ranks ask
 
@@ -386,9 +420,10 @@ class World:
         ours.close()
         for line in self._lines:
             line.close()
-        null = os.open(os.devnull, os.O_RDONLY)
-        os.dup2(null, 0)
-        os.close(null)
+        if part.debugger is None:
+            null = os.open(os.devnull, os.O_RDONLY)
+            os.dup2(null, 0)
+            os.close(null)
         if self._scenario.output >= 0:
             os.dup2(self._scenario.output, 1)
             os.dup2(self._scenario.output, 2)
@@ -426,6 +461,8 @@ class World:
     def _failed(self, failure: RankFailed) -> tuple[str, int, str]:
         """How a world ended in which a stub's work for its rank was cut short."""
         cause = failure.__cause__
+        if isinstance(cause, RankEnded) and cause.killed and self._is_debugged(failure.rank):
+            return LEFT, 0, ""  # its user has quit
         if isinstance(cause, RankEnded):
             kind = "aborted" if cause.aborted else "failed"
             return kind, cause.code or 1, f"rank {failure.rank}: {cause}"
