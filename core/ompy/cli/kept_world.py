@@ -11,7 +11,7 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -56,17 +56,20 @@ class KeptWorld(NamedTuple):
     schedule: bool
 
 
-def about_world(options: Mapping[str, Any], own: Sequence[str]) -> dict[str, Any]:
+def about_world(
+    options: Mapping[str, Any], own: Sequence[str], without: Collection[str] = ()
+) -> dict[str, Any]:
     """What to keep of a world.
 
     Args:
         options: of `ompy sim`.
         own: words that name this world among others, such as its seed.
+        without: parameters of the environment that mean nothing in it.
     """
     program = str(options["program"])
     about = {
         "form": FORM,
-        "words": [*_words(options), *own, program, *options["arguments"]],
+        "words": [*_words(options, without), *own, program, *options["arguments"]],
         "folder": os.getcwd(),
         "program": program,
         "sha256": digest_of(program),
@@ -75,25 +78,26 @@ def about_world(options: Mapping[str, Any], own: Sequence[str]) -> dict[str, Any
     return {**about, "checksum": outputs.json_checksum(about)}
 
 
-def _words(options: Mapping[str, Any]) -> list[str]:
+def _words(options: Mapping[str, Any], without: Collection[str]) -> list[str]:
     """Every option that is not as it is without being given, and parameters of the environment."""
     from ompy.cli.sim import sim
 
     words: list[str] = []
+    given = {name for name, _ in options["mca"]}
     for name, value in sorted(os.environ.items()):
-        if name.startswith(ENVIRONMENT_PREFIX) and name != ENVIRONMENT_PREFIX:
-            words += ["--mca", name.removeprefix(ENVIRONMENT_PREFIX), value]
+        parameter = name.removeprefix(ENVIRONMENT_PREFIX)
+        if parameter not in {name, "", *given, *without}:
+            words += ["--mca", parameter, value]
     for pair in options["mca"]:
         words += ["--mca", *pair]
     for option in sim.params:
-        name = option.name or ""
-        value = options.get(name)
-        if not isinstance(option, click.Option) or name in OTHERS or value == option.default:
+        known = option.name or ""
+        value = options.get(known)
+        if not isinstance(option, click.Option) or known in OTHERS or value == option.default:
             continue
-        if value is None or value in (False, ()):
+        if value is None or value is False:
             continue
-        each = value if option.multiple else (value,)
-        for one in each:
+        for one in value if option.multiple else (value,):
             words += [option.opts[-1]] if option.is_flag else [option.opts[-1], str(one)]
     return words
 

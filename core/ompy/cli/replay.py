@@ -63,15 +63,7 @@ def replay(
     FILE is what `ompy sim` keeps of a world that fails, of a seed or a schedule: that world runs
     again, all of it, and with --rank R --pdb one of its ranks is in the debugger.
     """
-    for name, given in (
-        ("--pdb", pdb),
-        ("--debugpy", debugpy is not None),
-        ("--until-event", until),
-    ):
-        if given and rank is None:
-            raise click.UsageError(f"{name} is of one rank: name it with --rank R")
-    if pdb and debugpy is not None:
-        raise click.UsageError("--pdb and --debugpy are two debuggers: choose one")
+    _check_options(rank, debugpy, until, pdb=pdb)
     directory = os.path.abspath(directory)
     if os.path.isfile(directory):
         from ompy.cli.replayed_world import replay_world
@@ -79,6 +71,13 @@ def replay(
         if debugpy is not None or until or lists or pdb != (rank is not None):
             raise click.UsageError(f"{directory}: of a virtual world's options are --rank R --pdb")
         replay_world(directory, rank)
+    sys.exit(_replay(directory, rank, debugpy, until, pdb=pdb, lists=lists))
+
+
+def _replay(
+    directory: str, rank: int | None, port: int | None, until: int | None, *, pdb: bool, lists: bool
+) -> int:
+    """What was asked for of a recording. Returns the exit code."""
     try:
         recorded = read_job(directory)
         if rank is not None and rank >= recorded.size:
@@ -88,15 +87,30 @@ def replay(
         if lists:
             for line in _listed(recorded, rank):
                 click.echo(line)
-            return
+            return 0
         if rank is None:
-            code = _replay_job(recorded)
-        else:
-            code = _replay_rank(recorded, rank, until or 0, pdb=pdb, port=debugpy)
+            return _replay_job(recorded)
+        return _replay_rank(recorded, rank, until or 0, pdb=pdb, port=port)
     except RecordingError as problem:
         click.echo(f"Error: {problem}", err=True)
-        code = USAGE
-    sys.exit(code)
+        return USAGE
+
+
+def _check_options(rank: int | None, port: int | None, until: int | None, *, pdb: bool) -> None:
+    """See that they make sense together.
+
+    Raises:
+        click.UsageError: they do not.
+    """
+    for name, given in (
+        ("--pdb", pdb),
+        ("--debugpy", port is not None),
+        ("--until-event", until),
+    ):
+        if given and rank is None:
+            raise click.UsageError(f"{name} is of one rank: name it with --rank R")
+    if pdb and port is not None:
+        raise click.UsageError("--pdb and --debugpy are two debuggers: choose one")
 
 
 def _listed(recorded: RecordedJob, rank: int | None) -> Iterator[str]:

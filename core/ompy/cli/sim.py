@@ -50,6 +50,7 @@ SHARED: Final = (  # modules that import nothing of a rank's own
     "ompy.runtime.rail_report",
     "ompy.runtime.standing",
 )
+OTHERS_NETS: Final = {"pml", "btl", "bml"}  # parameters that a world without packets sets itself
 _NO_RANDOMIZE: Final = 0x0040000  # Linux ADDR_NO_RANDOMIZE
 INTERRUPTED: Final = "interrupted"  # kind of a world that Ctrl-C has ended
 SHORT: Final = 1  # exit code: too little of something; as any program that has failed

@@ -56,7 +56,7 @@ def tell_schedule(trial: Trial, options: dict[str, Any]) -> bool:
     It may end otherwise: where a rank of a world of packets hears that another has left, one whose
     messages are matched without packets waits for ever.
     """
-    from ompy.cli.sim_explore import plain_scenario
+    from ompy.cli.sim_explore import plain_options, plain_scenario
     from ompy.cli.sim_failure import tell_story
     from ompy.runtime.exploration.explorer import Bounds
     from ompy.runtime.exploration.modes import explore_modes
@@ -73,7 +73,7 @@ def tell_schedule(trial: Trial, options: dict[str, Any]) -> bool:
                 seed = trial.scenario.seed
                 text = f"seed {seed}: explored, a schedule of the program fails: {first}"
                 tell_user(text, "schedule", seed=seed, kind=failure.result.kind)
-                tell_story(options, failure, buffers=buffers)
+                tell_story(plain_options(options), failure, buffers=buffers)
                 return True
     finally:
         modes.close()

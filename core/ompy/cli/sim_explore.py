@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from ompy.cli.command_line import CHECK_DIRECTORY
-from ompy.cli.sim import make_scenario, preload, run_scenario, tell_user
+from ompy.cli.sim import OTHERS_NETS, make_scenario, preload, run_scenario, tell_user
 from ompy.cli.sim_failure import FAILED, MODES, tell_failure
 from ompy.cli.sim_resume import SearchFile
 from ompy.mca.errors import UsageError
@@ -28,7 +28,6 @@ NOT_WITH: Final = {  # options that say something of packets, or of many worlds
     "bandwidth": "--bandwidth",
     "seeds": "--seeds",
 }
-OTHERS_NETS: Final = {"pml", "btl", "bml"}  # parameters that a world without packets sets itself
 COLL: Final = "basic,inter"  # linear: members wait for no more of the others than MPI demands
 
 
@@ -155,15 +154,19 @@ def check_program(path: str, about: Mapping[str, Any], options: dict[str, Any]) 
         tell_user(f"warning: --schedule {path}: {text}", "changed", "warning")
 
 
-def plain_scenario(options: dict[str, Any]) -> Scenario:
-    """The program of other options in a world that is explored: one without packets and faults."""
-    from ompy.runtime.simulation.simulated_world import Exploring
-
+def plain_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Options of a world of packets and faults, without all that is about these."""
     usual = dict.fromkeys((*NOT_WITH, "trace"))
     usual |= {name: options["defaults"][name] for name in ("rails", "ranks_per_host")}
     pairs = [pair for pair in options["mca"] if pair[0] not in OTHERS_NETS]
-    options = {**options, **usual, "faults": (), "kills": (), "mca": pairs}
-    scenario = _scenario(options, "--explore", ())
+    return {**options, **usual, "faults": (), "kills": (), "mca": pairs}
+
+
+def plain_scenario(options: dict[str, Any]) -> Scenario:
+    """The program of other options in a world that is explored."""
+    from ompy.runtime.simulation.simulated_world import Exploring
+
+    scenario = _scenario(plain_options(options), "--explore", ())
     return scenario._replace(exploring=Exploring({}, polls=options["polls"]))
 
 

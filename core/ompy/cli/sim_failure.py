@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ompy import outputs
 from ompy.cli.kept_world import about_world, debugging_command
-from ompy.cli.sim import PROGRAM, tell_user
+from ompy.cli.sim import OTHERS_NETS, PROGRAM, tell_user
 
 if TYPE_CHECKING:
     from ompy.runtime.exploration.events import Event, Race
@@ -115,7 +115,7 @@ def _save(options: dict[str, Any], failure: Failure, *, buffers: bool) -> None:
     if failure.turn is not None:
         kept[failure.turn.key] = failure.turn
     choices = [(one.key, one.value, one.site, said_of(one)) for one in kept.values()]
-    about = about_world(options, [])
+    about = about_world(options, [], OTHERS_NETS)
     text = text_of(about, options["ranks"], failure.polls, choices, buffers=buffers)
     program = Path(options["program"])
     path = Path(options["keep"]) / f"{program.stem}-schedule.json"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
 import pdb
 import sys
 from collections.abc import Callable, Iterator
@@ -90,9 +89,8 @@ class WorldPdb:
     def world_ends(self, text: str) -> None:
         """Say why, before the rank is looked at for the last time."""
         if text:
-            outputs.tell(
-                f"ompy sim: the world ends: {text.partition(os.linesep)[0]}\n", "world ends"
-            )
+            first = text.partition("\n")[0]
+            outputs.tell(f"ompy sim: the world ends: {first}\n", "world ends")
 
 
 class _Leaving(pdb.Pdb):

@@ -47,13 +47,8 @@ def text_of(
         {"rank": key[0], "operation": key[1], "value": list(value), "site": site, "says": says}
         for key, value, site, says in choices
     ]
-    whole = {
-        "about": dict(about),
-        "ranks": ranks,
-        "buffers": buffers,
-        "polls": polls,
-        "choices": listed,
-    }
+    whole = {"about": dict(about), "ranks": ranks, "buffers": buffers, "polls": polls}
+    whole["choices"] = listed
     return json.dumps(whole, indent=1) + "\n"
 
 
