@@ -26,7 +26,7 @@ OTHERS: Final = frozenset(
     {
         "seeds", "jobs", "keep", "shrink", "explore", "worlds", "time", "polls", "depth", "pct",
         "resume", "check", "schedule", "quiet", "trace", "report_rails", "log_format", "mca",
-        "rank", "pdb", "seed",
+        "rank", "pdb", "seed", "kept",
     }
 )  # fmt: skip
 _BLAMED: Final = re.compile(r"\branks? (\d+)")
@@ -84,10 +84,10 @@ def _words(options: Mapping[str, Any], without: Collection[str]) -> list[str]:
 
     words: list[str] = []
     given = {name for name, _ in options["mca"]}
-    for name, value in sorted(os.environ.items()):
-        parameter = name.removeprefix(ENVIRONMENT_PREFIX)
-        if parameter not in {name, "", *given, *without}:
-            words += ["--mca", parameter, value]
+    for variable, text in sorted(os.environ.items()):
+        parameter = variable.removeprefix(ENVIRONMENT_PREFIX)
+        if parameter not in {variable, "", *given, *without}:
+            words += ["--mca", parameter, text]
     for pair in options["mca"]:
         words += ["--mca", *pair]
     for option in sim.params:

@@ -39,8 +39,7 @@ def replay_world(path: str, rank: int | None) -> NoReturn:
         text = f"{kept.program} has been changed since: the world may be another one"
         outputs.tell(f"ompy replay: warning: {text}\n", "changed", "warning")
     words = ["sim", *(() if rank is None else ("--rank", str(rank), "--pdb"))]
-    if kept.schedule:
-        words += ["--schedule", path]
+    words += ["--schedule" if kept.schedule else "--kept", path]
     os.execv(sys.executable, [*command, *words, *kept.words])  # noqa: S606
 
 

@@ -191,6 +191,7 @@ _reporter = Reporter()  # makes lines of what is said, as `speak` has set it las
     "--rank", type=click.IntRange(0), metavar="R", help="With --pdb, the rank to look at."
 )
 @click.option("--pdb", is_flag=True, help="Run --rank R in Python's debugger.")
+@click.option("--kept", metavar="FILE", hidden=True, help="This world is kept there already.")
 @click.option(
     "--log-format",
     type=click.Choice(list(FORMATS)),
@@ -314,9 +315,10 @@ def _keep(outcome: Outcome, options: dict[str, Any]) -> None:
     """A world that fails is a recording; say how to look at it."""
     from ompy.cli.kept_world import debugging_command, keep_failed_world
 
-    if options["schedule"]:
-        command = debugging_command(options["schedule"], outcome.text)
-        tell_user(f"in a debugger: {command}", "kept", file=options["schedule"])
+    path = options["kept"] or options["schedule"]
+    if path:
+        command = debugging_command(path, outcome.text)
+        tell_user(f"in a debugger: {command}", "kept", file=path)
         return
     keep_failed_world(
         options, {"kind": outcome.kind, "exit_code": outcome.code, "text": outcome.text}

@@ -52,6 +52,9 @@ class Outcome:
     def ended(self, text: str) -> NoReturn:
         raise Stopped(f"ended: {text}")
 
+    def mended(self, text: str) -> NoReturn:
+        raise Stopped(f"ended: {text}")
+
 
 def recording(*entries: Entry, complete: bool = True, check: int | None = None) -> RankRecording:
     """Of rank 0, with one line of this file as site 1."""
