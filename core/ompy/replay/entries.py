@@ -10,14 +10,14 @@ from struct import Struct
 from typing import Final, NamedTuple
 from zlib import crc32
 
-VERSION: Final = 1
+VERSION: Final = 2
 MAGIC: Final = b"ompyrec\x00"  # arbitrary: no text begins so
 EVENTS: Final = 1  # kind of file
 DATA: Final = 2
 KINDS: Final = {EVENTS: "events", DATA: "data"}
 _HEADER: Final = Struct("<8sHHII8sI")  # the checksum last
 HEADER_SIZE: Final = _HEADER.size
-HEAD: Final = Struct("<II")  # before an entry: its length and its checksum
+HEAD: Final = Struct("<II")  # before an entry: length and checksum; places are multiples of it
 OVER: Final = bytes(HEAD.size)  # behind the last entry that was written
 # bytes that a killed rank may leave behind the end, of an event it was writing; arbitrary: more
 # than any has. Of a message it may be all of it
@@ -137,18 +137,19 @@ def _walk(data: memoryview, header: Header, name: str) -> Iterator[tuple[int, me
                 raise RecordingError(f"{name}: damaged at byte {at}: it goes on behind its end")
             return
         start, end = at + HEAD.size, at + HEAD.size + length
+        following = end + -end % HEAD.size
         if not length or not stored:
             raise RecordingError(f"{name}: damaged at byte {at}: no entry begins so")
-        if end > len(data):
+        if following > len(data):
             raise RecordingError(
                 f"{name}: truncated or damaged: the entry at byte {at} has {length} bytes, "
                 f"the file only {len(data) - start} more"
             )
         body = data[start:end]
         check = checksum(body, check)
-        if check != stored:
+        if check != stored or any(data[end:following]):
             raise RecordingError(
                 f"{name}: damaged: the checksum of the entry at byte {at} is wrong"
             )
         yield at, body
-        at, last = end, bytes(body[:1])
+        at, last = following, bytes(body[:1])

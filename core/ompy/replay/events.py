@@ -212,7 +212,7 @@ _FORMS: Final[dict[int, tuple[Any, Struct]]] = {
     3: (Comm, Struct("<IIII")),
     4: (Matched, Struct("<IiiQ")),
     5: (Note, Struct("<IB")),
-    16: (Looked, Struct("<IIIBIiiiiQ")),
+    16: (Looked, Struct("<BHIIIIiiiiIQ")),  # in whole words
     17: (NothingFound, Struct("<IIIBIiiQ")),
     18: (Posted, Struct("<IIIIIii")),
     19: (Cancelled, Struct("<IIIIB")),
@@ -224,10 +224,9 @@ _FORMS: Final[dict[int, tuple[Any, Struct]]] = {
     25: (Locked, Struct("<IIIIIBQ")),
     26: (Unlocked, Struct("<IIIII")),
 }
-# tags of the commonest, and their bodies in one piece: as `_FORMS` has them, with the tag
-_MATCHED_TAG, _LOOKED_TAG = 4, 16
-_MATCHED: Final = Struct("<BIiiQ")
-_LOOKED: Final = Struct("<BIIIBIiiiiQ")
+LOOKED_TAG: Final = 16  # of the commonest event, which `EntryWriter` puts together itself
+_MATCHED_TAG: Final = 4
+_MATCHED: Final = Struct("<BIiiQ")  # as `_FORMS` has it, with the tag
 _TAGS: Final = {kind: (bytes((tag,)), form) for tag, (kind, form) in _FORMS.items()}
 _FIRST_EVENT: Final = 16  # values of tags below are no events
 _WITH_TEXT: Final = (File, Site, Comm, Note)
@@ -242,6 +241,9 @@ def bytes_of(entry: Entry) -> bytes:
     if kind in _WITH_TEXT:
         text: bytes = fields[-1].encode("utf-8", "surrogateescape")
         return tag + form.pack(*fields[:-1]) + text
+    if kind is Looked:
+        (site, calls, digest), how, *numbers, length = fields
+        return tag + form.pack(how, 0, site, calls, digest, *numbers, 0, length)
     if kind is Matched:
         return tag + form.pack(*fields)
     if kind is Raised:
@@ -252,13 +254,8 @@ def bytes_of(entry: Entry) -> bytes:
     return tag + form.pack(*fields[0], *fields[1:])
 
 
-def pack_looked(*numbers: int) -> bytes:
-    """The body of a `Looked`, from its numbers in their order."""
-    return _LOOKED.pack(_LOOKED_TAG, *numbers)
-
-
 def pack_matched(*numbers: int) -> bytes:
-    """The body of a `Matched`, likewise."""
+    """The body of a `Matched`, from its numbers in their order."""
     return _MATCHED.pack(_MATCHED_TAG, *numbers)
 
 
@@ -286,6 +283,9 @@ def entry_of(body: bytes | memoryview) -> Entry:
             raise RecordingError(f"there is an entry {kind.__name__} that is too long")
         if kind is Matched:
             return Matched(*numbers)
+        if kind is Looked:
+            how, _, site, calls, digest, *others, _, length = numbers
+            return Looked(Prefix(site, calls, digest), how, *others, length)  # type: ignore[call-arg]
         return kind(Prefix(*numbers[:_PREFIX]), *numbers[_PREFIX:])  # type: ignore[no-any-return]
     except (error, UnicodeDecodeError, TypeError) as problem:
         raise RecordingError(

@@ -22,7 +22,6 @@ from ompy.replay.events import (
     Time,
     bytes_of,
     counts_on,
-    pack_looked,
     pack_matched,
 )
 from ompy.replay.job_file import file_of
@@ -31,9 +30,7 @@ from ompy.replay.program_lines import ProgramLines
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from ompy.data.request import Request
     from ompy.frameworks.communicator import Communicator
-    from ompy.frameworks.pml import MatchedMessage
     from ompy.replay.counting_pml import CountingPml
 
 THREADS: Final = "several threads of the rank call MPI: in which order, no recording says"
@@ -44,6 +41,7 @@ class Recorder:
 
     Attributes:
         pml: counts its calls; set before the first event.
+        events: are written there.
         data: takes the received bytes; None where they are not recorded.
         lines: of the program.
         locks: why the order of locks is not known; empty where it is.
@@ -58,7 +56,7 @@ class Recorder:
             OSError: they cannot be written.
         """
         rank = header.rank
-        self._events = EntryWriter(file_of(directory, rank, EVENTS), header)
+        self.events = EntryWriter(file_of(directory, rank, EVENTS), header)
         self.data: EntryWriter | None = None
         if data:
             path = file_of(directory, rank, DATA)
@@ -92,45 +90,15 @@ class Recorder:
 
     def write_event(self, event: Entry) -> None:
         """Add what the program was told."""
-        self._before_event()
+        self.before_event()
         self._append(event)
 
     def write_match(self, number: int, source: int, tag: int, length: int) -> None:
         """Add what a nonblocking receive has got: from within the PML, in any thread."""
         self._append_bytes(pack_matched(number, source, tag, length))
 
-    def write_look(
-        self,
-        how: int,
-        communicator: Communicator,
-        source: int,
-        tag: int,
-        found: Request | MatchedMessage,
-    ) -> None:
-        """Add what a receive got, or a probe found: `Looked`, without making one.
-
-        Args:
-            how: one of `HOW`.
-            communicator: where.
-            source: as the program has given it.
-            tag: likewise.
-            found: the message.
-        """
-        self._before_event()
-        known = self._comms.get(id(communicator))
-        if known is not None and known[0] is communicator:
-            comm = known[1]
-        else:
-            comm = self.comm(communicator)
-        pml, site = self.pml, self.lines.number_of_caller()
-        self._append_bytes(
-            pack_looked(
-                site, pml.calls & U32, pml.digest, how, comm, source, tag,
-                found.source, found.tag, found.length,
-            )
-        )  # fmt: skip
-
-    def _before_event(self) -> None:
+    def before_event(self) -> None:
+        """An event comes: what was counted is whole, and the thread has to be the rank's."""
         if self._no is not None:
             self._end_noes()
         if get_ident() != self._thread:
@@ -144,6 +112,7 @@ class Recorder:
             if get_ident() != self._thread:
                 self.note_unreplayable(NEVER, THREADS)
             self._no, self._times, self._written = event, 0, 0
+            self.events.held = True
         self._times += 1
         if self._times >= 2 * self._written:  # who is killed loses half of them at most
             self._write_noes()
@@ -157,6 +126,7 @@ class Recorder:
         if self._times > self._written:
             self._write_noes()
         self._no = None
+        self.events.held = False
 
     def write_time(self, seconds: float) -> None:
         """Add what Wtime gave."""
@@ -172,9 +142,13 @@ class Recorder:
         self._append_bytes(bytes_of(entry))
 
     def _append_bytes(self, body: bytes) -> None:
-        self._events.append_entry(body)
-        if self._events.problem:
-            self._warn(self._events.problem)
+        self.events.append_entry(body)
+        if self.events.problem:
+            self.warn_of_problem()
+
+    def warn_of_problem(self) -> None:
+        """Nothing more is written: say why, once."""
+        self._warn(self.events.problem)
 
     def write_data(self, body: bytes) -> None:
         """Add to the received bytes."""
@@ -184,7 +158,7 @@ class Recorder:
             self._warn(self.data.problem)
 
     def _warn(self, problem: str) -> None:
-        if not self._warned and not self._events.forked:
+        if not self._warned and not self.events.forked:
             self._warned = True
             text = f"--record: {problem}; the recording of this rank ends here"
             outputs.warn(text, ("ompy", self._who))
@@ -202,6 +176,6 @@ class Recorder:
 
     def close(self) -> None:
         """Nothing more is received."""
-        self._events.close()
+        self.events.close()
         if self.data is not None:
             self.data.close()
