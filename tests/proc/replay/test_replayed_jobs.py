@@ -15,6 +15,7 @@ from tests.support.recorded_programs import ACTS, BEGIN, END
 pytestmark = pytest.mark.proc
 BIN: Final = Path(sys.executable).parent
 PATIENCE: Final = 120  # s; arbitrary, far beyond what any program takes
+DEADLOCK: Final = 4  # exit code of `ompy-run`
 DIVERGED: Final = 6
 CHOSEN: Final = (
     "any tag, too", "some of them", "tested", "looked for", "probed, taken and received later",
@@ -48,6 +49,27 @@ if comm.rank == 0:
     os.kill(os.getpid(), 9)
 comm.send(comm.rank, dest=0)
 comm.recv(source=MPI.ANY_SOURCE)
+"""
+
+
+# what a rank says hangs on the environment; then each waits for the other
+STANDS: Final = """\
+import os
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+if comm.rank == 0:
+    comm.send(os.environ.get("WORD", "one"), dest=1)
+else:
+    comm.recv(source=0)
+comm.recv(source=MPI.ANY_SOURCE)
+"""
+WORLD: Final = """\
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+if comm.rank == 0:
+    first = comm.recv(source=MPI.ANY_SOURCE)
+    raise SystemExit(f"{first} came first")
+comm.send(comm.rank, dest=0)
 """
 
 
@@ -116,3 +138,30 @@ def test_the_recording_of_a_killed_job_goes_as_far_as_that(tmp_path: Path) -> No
     assert code == 137, "what the job has ended with"
     where = "program.py:8, in Recv from any source, any tag"
     assert errors == f"ompy replay: the recording of rank 1 ends at {where}\n"
+
+
+def test_a_job_that_stood_ends_as_it_did_and_other_bytes_are_noticed(tmp_path: Path) -> None:
+    code, _, errors = record(tmp_path, STANDS, "--record-data")
+    assert code == DEADLOCK, errors
+    code, _, errors = run(tmp_path, "ompy", "replay", "recording")
+    assert code == DEADLOCK
+    assert "ompy replay: the job ended there with exit code 4" in errors
+    assert run(tmp_path, "ompy", "replay", "recording", "--rank", "1")[0] == DEADLOCK
+    code, _, errors = run(tmp_path, "ompy", "replay", "recording", WORD="two")
+    assert code == DIVERGED
+    assert "rank 1 does not get what it got, in the message from rank 0, tag 0: byte" in errors
+    assert "  now at program.py:7\n" in errors
+
+
+def test_a_virtual_world_that_failed_is_a_recording(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(WORLD)
+    code, _, errors = run(tmp_path, "ompy", "sim", "-n", "3", "--seed", "3", "program.py")
+    assert code == 1
+    kept = "sim-failures/program-seed-3.json"
+    assert errors.endswith(f"in a debugger: ompy replay {kept} --rank 0 --pdb\n")
+    (came,) = [line for line in errors.splitlines() if line.endswith(" came first")]
+    (tmp_path / "elsewhere").mkdir()
+    words = ("replay", f"../{kept}", "--rank", "0", "--pdb")
+    code, told, errors = run(tmp_path / "elsewhere", "ompy", *words, said="b 5\nc\np first\nq\n")
+    assert code == 0, errors
+    assert f"(Pdb) {came.split()[0]}\n" in told

@@ -94,8 +94,13 @@ def file_of(bodies: list[bytes], *, ended: bool, padding: int = 0) -> bytes:
     made, check = bytearray(header_bytes(HEADER)), first_checksum(HEADER)
     for body in [*bodies, *([bytes((END,))] if ended else [])]:
         check = checksum(body, check)
-        made += HEAD.pack(len(body), check) + body
+        made += HEAD.pack(len(body), check) + padded(body)
     return bytes(made) + bytes(0 if ended else HEAD.size + padding)
+
+
+def padded(body: bytes) -> bytes:
+    """A body as it is in a file: the next entry is at a whole word."""
+    return body + bytes(-len(body) % HEAD.size)
 
 
 def read(data: bytes) -> tuple[list[bytes], bool]:
@@ -155,8 +160,8 @@ def test_an_entry_that_is_left_out_is_found(bodies: list[bytes], draw: st.DataOb
     bodies = [b"\x01" + body for body in bodies]
     place = draw.draw(st.integers(0, len(bodies) - 1))
     data = file_of(bodies, ended=True)
-    begin = HEADER_SIZE + sum(HEAD.size + len(body) for body in bodies[:place])
-    end = begin + HEAD.size + len(bodies[place])
+    begin = HEADER_SIZE + sum(HEAD.size + len(padded(body)) for body in bodies[:place])
+    end = begin + HEAD.size + len(padded(bodies[place]))
     with pytest.raises(RecordingError, match="checksum"):
         read(data[:begin] + data[end:])
 
@@ -169,7 +174,7 @@ def test_anything_else_is_refused_in_words(data: bytes) -> None:
 
 def test_zeros_in_the_middle_are_no_end() -> None:
     data = bytearray(file_of([b"\x01" * 900] * 200, ended=False))
-    begin = HEADER_SIZE + 908 * 3
+    begin = HEADER_SIZE + (HEAD.size + len(padded(bytes(900)))) * 3
     data[begin : begin + 4096] = bytes(4096)
     with pytest.raises(RecordingError, match="damaged at byte"):
         read(bytes(data))
@@ -227,15 +232,31 @@ def test_the_writer_writes_this_format(bodies: list[bytes], ends: bool, chunk: i
         path.unlink()
 
 
-def test_a_full_disk_ends_the_writing_and_not_the_rank(tmp_path: Path) -> None:
+@given(PREFIX, st.tuples(HOWS, u(31), s(32), s(32), s(32), s(32), u(63)))
+def test_the_writer_puts_a_look_together_as_others_are(
+    prefix: Prefix, numbers: tuple[int, ...]
+) -> None:
+    path = Path(f"look-{os.getpid()}.tmp").absolute()
+    writer = EntryWriter(str(path), HEADER)
+    try:
+        writer.append_look(*prefix, *numbers)
+        writer.close()
+        assert read(path.read_bytes()) == ([bytes_of(Looked(prefix, *numbers))], True)
+    finally:
+        path.unlink()
+
+
+def test_a_full_disk_ends_the_writing_and_not_the_rank(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "rank-3.events"
     writer = EntryWriter(str(path), HEADER)
     refuse = OSError(28, "No space left on device")
 
-    def grow(_least: int) -> None:
+    def allocate(*_: int) -> None:
         raise refuse
 
-    writer._grow_to = grow  # type: ignore[method-assign]
+    monkeypatch.setattr(entry_writer.os, "posix_fallocate", allocate)
     body = bytes((1,)) * (1 << 19)
     for _ in range(4):
         writer.append_entry(body)

@@ -67,9 +67,9 @@ def read_schedule(path: str) -> SavedSchedule:
             raise ValueError("a rank or an operation is no number")
         numbers = int(found["ranks"]), bool(found["buffers"]), int(found["polls"])
         return SavedSchedule(*numbers, script, dict(found.get("about", {})))
-    except (json.JSONDecodeError, RecursionError) as problem:
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as problem:
         raise ValueError(f"it is damaged or truncated, or no schedule: {problem}") from None
-    except (KeyError, TypeError, AttributeError, UnicodeDecodeError) as problem:
+    except (KeyError, TypeError, AttributeError) as problem:
         raise ValueError(f"it is no schedule: {type(problem).__name__}: {problem}") from None
 
 

@@ -57,7 +57,7 @@ def read_search(path: str) -> SavedSearch:
         for one in modes.values():
             search_of(one)
         return SavedSearch(dict(found["about"]), modes)
-    except (json.JSONDecodeError, UnicodeDecodeError) as problem:
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as problem:
         raise ValueError(f"it is damaged or truncated, or no search: {problem}") from None
     except (KeyError, TypeError, AttributeError, IndexError) as problem:
         raise ValueError(f"it is no search: {type(problem).__name__}: {problem}") from None

@@ -28,6 +28,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     add("--ompy-world", choices=WORLDS, help="Run all marked tests in this world.")
     add("--ompy-seed", type=int, metavar="SEED", help="The one seed of virtual worlds.")
+    add("--ompy-pdb", type=int, metavar="RANK", help="In virtual worlds: trace this rank in pdb.")
     add("--ompy-check", action="store_true", help="Check every marked test, as with check=True.")
     add("--ompy-no-pool", action="store_true", help="Start the ranks afresh for every test.")
     parser.addini("ompy_timeout", "Seconds a marked test may take; 0 for no limit.", default="60")

@@ -26,6 +26,13 @@ START_SPREAD_NS: Final = 50_000  # ns of virtual time; arbitrary: several messag
 _OUT_OF_WORLD: Final = (KeyboardInterrupt, pytest.exit.Exception, TimeIsUpError)
 
 
+def traced(function: Callable[..., None]) -> Callable[..., None]:
+    """A test function that begins in pytest's debugger, as with `--trace`."""
+    from _pytest.debugging import pytestPDB
+
+    return partial(pytestPDB._init_pdb("runcall").runcall, function)  # noqa: SLF001 - as pytest's own `--trace` has it
+
+
 class LaterCommunicator:
     """What `comm` is before the virtual world begins, in which every rank gets its own."""
 
@@ -217,6 +224,7 @@ class VirtualRuns:
         directory = str(config.invocation_params.dir)
         self._view = View(directory, full=bool(config.getoption("fulltrace", False)))
         self._stories: dict[pytest.Item, Story] = {}
+        self._looked_at: int | None = config.getoption("ompy_pdb")
 
     def run(self, item: pytest.Function, plan: Plan, size: int) -> None:
         """Run a test once for each seed.
@@ -236,7 +244,8 @@ class VirtualRuns:
             def in_worlds(*positional: Any, **named: Any) -> None:
                 def program(*own: Any) -> None:
                     given = [_own(value, *own) for value in positional]
-                    function(*given, **{name: _own(value, *own) for name, value in named.items()})
+                    call = traced(function) if own[0].rank == self._looked_at else function
+                    call(*given, **{name: _own(value, *own) for name, value in named.items()})
 
                 self._run(item, program, plan, size)
 
@@ -331,7 +340,10 @@ class VirtualRuns:
             more = ", ..." if len(story.failed) > SEEDS_SHOWN else ""
             text += f" ({len(story.failed)} of {story.tried} seeds failed: {seeds}{more})"
         command = f"pytest {shlex.quote(item.nodeid)} --ompy-seed {story.seed}"
-        return f"{text}; this one alone:\n    {command}"
+        assert story.world is not None, "it has failed"
+        rank = min(story.world.failures or story.world.stuck)
+        in_pdb = f"in a debugger:\n    {command} --ompy-pdb {rank}"
+        return f"{text}; this one alone:\n    {command}\n{in_pdb}"
 
 
 def _check(item: pytest.Function) -> None:
