@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from ompy.frameworks.job import Job
-    from ompy.runtime.simulation.simulated_world import Debugger
+    from ompy.runtime.simulation.debugger import Debugger
 
 SHOWN: Final = 8  # entries of the flight recorder; arbitrary: enough to see what a rank was at
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from random import Random
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 from ompy import outputs
 from ompy.data.errors import ERR_SPAWN
@@ -31,6 +31,7 @@ from ompy.runtime.kills import Kill
 from ompy.runtime.machines.asking import Answer, Asked, Growth, Reply
 from ompy.runtime.probes.virtual_agents import VirtualAgents
 from ompy.runtime.rank_spans import ranks_in_words
+from ompy.runtime.simulation.debugger import Debugger
 from ompy.runtime.simulation.host_memory import Segments, make_file
 from ompy.runtime.simulation.line import Line
 from ompy.runtime.simulation.program import problem_of
@@ -45,28 +46,6 @@ EVENTS_SHOWN: Final = 4  # ranks whose last events are told; arbitrary: a termin
 LEFT: Final = "left"  # kind of a world whose user has seen enough
 UNHURRIED: Final = 1e6  # s that a rank in a debugger may take; arbitrary: eleven days
 INTERRUPTED: Final = 130  # exit code: 128 and SIGINT, as a shell has it
-
-
-class Debugger(Protocol):
-    """Looks at one rank of a world.
-
-    Attributes:
-        rank: which.
-    """
-
-    rank: int
-
-    def run_program(self, program: Callable[[], tuple[int, str]]) -> tuple[int, str]:
-        """Run the rank's program, in the rank's process."""
-
-    def failed(self) -> None:
-        """The program has ended with an exception."""
-
-    def stop_in_call(self) -> None:
-        """The world has ended while the program is in a call."""
-
-    def world_ends(self, text: str) -> None:
-        """Hear, in the scheduler's process, why the world ends."""
 
 
 class Exploring(NamedTuple):
