@@ -224,8 +224,8 @@ _FORMS: Final[dict[int, tuple[Any, Struct]]] = {
     25: (Locked, Struct("<IIIIIBQ")),
     26: (Unlocked, Struct("<IIIII")),
 }
-LOOKED_TAG: Final = 16  # of the commonest event, which `EntryWriter` puts together itself
-_MATCHED_TAG: Final = 4
+LOOKED_TAG: Final = 16  # arbitrary, as `_FORMS` has it; `EntryWriter` writes it
+_MATCHED_TAG: Final = 4  # arbitrary, likewise
 _MATCHED: Final = Struct("<BIiiQ")  # as `_FORMS` has it, with the tag
 _TAGS: Final = {kind: (bytes((tag,)), form) for tag, (kind, form) in _FORMS.items()}
 _FIRST_EVENT: Final = 16  # values of tags below are no events

@@ -38,6 +38,8 @@ def test_a_seed_that_fails_is_named_and_repeats_it(pytester, run) -> None:
             "*- virtual world -*",
             "failed with seed * of 20 seeds failed: *); this one alone:",
             "    pytest test_it.py::test_order --ompy-seed *",
+            "in a debugger:",
+            "    pytest test_it.py::test_order --ompy-seed * --ompy-pdb 0",
             "FAILED *::test_order - seed *, rank 0: assert (2, 1) == (1, 2)",
         ]
     )
