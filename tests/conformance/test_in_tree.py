@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from ompy.conformance import BtlConformance
 from ompy.conformance.atomics import AtomicSuite
-from ompy.conformance.btl_worlds import Settings
+from ompy.conformance.registries import Settings
 from ompy.conformance.completion import CompletionSuite
 from ompy.conformance.datagram_faults import DatagramFaultSuite
 from ompy.conformance.delivery import DeliverySuite

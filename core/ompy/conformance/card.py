@@ -12,7 +12,7 @@ from ompy import __version__
 from ompy.conformance.plugin import EXPECTED, FAILED, PASSED, SKIPPED, Outcome
 
 if TYPE_CHECKING:
-    from ompy.conformance.btl_worlds import Settings
+    from ompy.conformance.registries import Settings
     from ompy.frameworks.btl import BtlComponent
 
 COLUMNS: Final = (PASSED, FAILED, SKIPPED, EXPECTED)

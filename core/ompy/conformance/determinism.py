@@ -19,7 +19,7 @@ import pytest
 
 from ompy.conformance.btl_worlds import World
 from ompy.conformance.driver import Driver
-from ompy.conformance.identity import importable
+from ompy.conformance.component_identity import importable
 from ompy.conformance.suite import Suite, Worlds
 from ompy.net.faults import Drop, Duplicate, Fault
 from ompy.runtime.environment import OWN_CODE

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import pytest
 
 if TYPE_CHECKING:
-    from ompy.conformance.btl_worlds import Settings
+    from ompy.conformance.registries import Settings
     from ompy.frameworks.btl import BtlComponent
 
 PASSED: Final = "passed"
@@ -178,7 +178,7 @@ class _Run:
 def _title(item: pytest.Function) -> str:
     """Title of the suite a test was written in."""
     assert item.cls is not None
-    from ompy.conformance.suite import suite_of_test
+    from ompy.conformance.component_kit import suite_of_test
 
     written_in = suite_of_test(item.cls, item.originalname)
     title: str = written_in.__dict__.get("title", written_in.__name__)

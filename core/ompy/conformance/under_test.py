@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ompy.conformance import BtlConformance
-from ompy.conformance.btl_worlds import Settings
+from ompy.conformance.registries import Settings
 from ompy.conformance.plugin import UNDER_TEST, Candidate
 from ompy.frameworks.btl import BtlComponent
 
