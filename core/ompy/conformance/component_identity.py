@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import os
 import re
 import subprocess
@@ -83,34 +83,43 @@ class ComponentIdentitySuite(ComponentSuite):
         target = importable(component)
         if not target:
             pytest.skip("it cannot be imported by name")
-        script = (
-            f"import {target.partition(':')[0]}, sys\n"
-            f"print(*[name for name in {HEAVY!r} if name in sys.modules])"
-        )
-        done = subprocess.run(  # noqa: S603 - this interpreter, our own lines
-            [sys.executable, *OWN_CODE, "-c", script],
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert not done.stdout.split(), "these are imported at a rank's start"
+        loaded = loaded_by_import(target.partition(":")[0])
+        assert not loaded, f"these are imported at a rank's start: {', '.join(loaded)}"
+
+
+def loaded_by_import(module: str) -> list[str]:
+    """What importing a module loads of `HEAVY`."""
+    script = f"import {module}, sys\nprint(*[name for name in {HEAVY!r} if name in sys.modules])"
+    done = subprocess.run(  # noqa: S603 - this interpreter, our own lines
+        [sys.executable, *OWN_CODE, "-c", script],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.split()
 
 
 def importable(component: Component) -> str:
     """`module:attribute` of the component where another interpreter finds it too, or nothing."""
     name = type(component).__module__
     module = sys.modules.get(name)
-    if name == "__main__" or module is None:
+    if module is None or not importable_module(name):
         return ""
-    for attribute, value in vars(module).items():
-        if value is component and getattr(module, "__spec__", None) is not None:
-            try:
-                found = importlib.util.find_spec(name)
-            except (ImportError, ValueError):
-                return ""
-            return f"{name}:{attribute}" if found is not None else ""
-    return ""
+    found = (attribute for attribute, value in vars(module).items() if value is component)
+    attribute = next(found, "")
+    return f"{name}:{attribute}" if attribute else ""
+
+
+def importable_module(name: str) -> str:
+    """The module's name, if another interpreter finds it by that, or nothing."""
+    module = sys.modules.get(name)
+    if name == "__main__" or module is None or getattr(module, "__spec__", None) is None:
+        return ""
+    try:
+        return name if importlib.util.find_spec(name) is not None else ""
+    except (ImportError, ValueError):
+        return ""
 
 
 def _object(record: ComponentRecord) -> object:
