@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ompy.data.errors import ERR_OTHER, MPIError
 from ompy.data.request import Request
-from ompy.frameworks.osc import ALLOCATED, SHARED, OscModule
-from ompy.mpi.constants import LOCK_SHARED  # noqa: F401 - what `exclusive` means
+from ompy.frameworks.osc import SHARED, OscModule
 from ompy_components.osc.pt2pt.component import Pt2ptComponent
 from ompy_components.osc.pt2pt.module import Pt2pt
 
@@ -108,14 +108,6 @@ class StartsAtOnce(Pt2pt):
         pass
 
 
-class Sulks(Pt2pt):
-    """What others ask for is done in this rank's own calls only."""
-
-    def __init__(self, window, inline_max):
-        super().__init__(window, inline_max)
-        self._listener.poll = lambda: 0  # type: ignore[method-assign]
-
-
 class LeavesTimers(Pt2pt):
     """A window that is freed leaves a timer."""
 
@@ -124,11 +116,14 @@ class LeavesTimers(Pt2pt):
         super().close()
 
 
-class Deaf(Pt2pt):
-    """It does not hear of members that have ended."""
+class MakesUpErrors(Pt2pt):
+    """What a member that has ended fails is said to have another reason."""
 
-    def _gone(self, rank):
-        return False
+    def lock(self, target, *, exclusive):
+        try:
+            super().lock(target, exclusive=exclusive)
+        except MPIError as problem:
+            raise MPIError(ERR_OTHER, "a lock failed") from problem
 
 
 RUNS = [0]
@@ -171,7 +166,7 @@ PLANTED: dict[type[OscModule], str] = {
     FlushForgets: "test_flush",
     StartsAtOnce: "test_groups",
     LeavesTimers: "test_freed",
-    Deaf: "test_a_rank_has_left",
+    MakesUpErrors: "test_a_rank_has_left",
     DiffersFromRunToRun: "test_same_seed_same_trace",
     HandsOutAnothersMemory: "test_put_and_get",
 }
@@ -184,7 +179,6 @@ def component(planted: type[Pt2pt]) -> Pt2ptComponent:
         def query(self, window):
             if window.flavor == SHARED:
                 return None
-            assert ALLOCATED
             return planted(window, self.values.inline_max)
 
     return Mutant()

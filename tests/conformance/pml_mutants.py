@@ -113,7 +113,7 @@ class HidesProbes(PmlWrapper):
 
     def probe(self, communicator, source, tag):
         found = self.inner.probe(communicator, source, tag)
-        found.length -= 1
+        found.length = found.received = found.length - 1
         return found
 
 

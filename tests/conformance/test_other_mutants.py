@@ -20,7 +20,7 @@ EVERY = [
     for mutants in (coll_mutants, pml_mutants, osc_mutants, nic_mutants, hook_mutants)
     for planted in mutants.PLANTED
 ]
-CHOSEN = EVERY if THOROUGH else EVERY[::6]
+CHOSEN = EVERY if THOROUGH else EVERY[::12]
 
 
 @pytest.mark.parametrize(("mutants", "planted"), CHOSEN, ids=lambda one: one.__name__.split(".")[-1])

@@ -51,6 +51,7 @@ def words_for(kind: Kind, name: str) -> dict[str, str]:
 def _contents(kind: Kind, package: str) -> str:
     rows = (
         (f"{package}/{kind.module}.py", f"the {kind.noun}: it works as it is"),
+        *((f"{package}/{other}.py", "what it is made of") for other in kind.others),
         ("tests/test_conformance.py", "the tests of ompy's conformance kit, for your CI"),
         ("pyproject.toml", "the distribution, with the entry point by which ompy finds it"),
     )
@@ -67,6 +68,7 @@ def rendered(kind: Kind, name: str) -> dict[str, str]:
         "README.md": "README.md",
         f"{package}/__init__.py": "package_init.py",
         f"{package}/{module}.py": "component.py",
+        **{f"{package}/{other}.py": f"{other}.py" for other in kind.others},
         "tests/test_conformance.py": "test_conformance.py",
     }
     return {path: _text(kind, template, words) for path, template in templates.items()}

@@ -22,6 +22,7 @@ class Kind(NamedTuple):
         use: a command that uses it.
         judge: the command that judges it.
         next_steps: what an author does then, a paragraph each.
+        others: modules of the template beside that one.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Kind(NamedTuple):
     use: str
     judge: str
     next_steps: tuple[str, ...]
+    others: tuple[str, ...] = ()
 
     @property
     def api(self) -> tuple[int, int]:
@@ -123,6 +125,7 @@ _NIC = Kind(
         "Report what the device does, and decide nothing: BTLs decide which path is dead.",
         "Take clock, chance and network from the `RankContext`, so that a seed decides all.",
     ),
+    ("device",),
 )
 _HOOK = Kind(
     "hook",

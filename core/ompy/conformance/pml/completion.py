@@ -62,6 +62,7 @@ class CompletionSuite(PmlSuite):
                 comm.Probe(ANY_SOURCE, ANY_TAG, status)
                 assert (status.source, status.tag) == (0, 4)
                 assert status.Get_count() == size, f"a probe says {status.Get_count()} bytes"
+            assert comm.Iprobe(0, 4), "a message that was probed is not found again"
             assert not comm.Iprobe(0, 5), "a probe for tag 5 found a message with tag 4"
             room = bytearray(size)
             comm.Recv(room, 0, 4)
