@@ -11,7 +11,8 @@ block after a line "`FILE`:". Each document has an empty folder, in which its co
 Lines may come in any order, as ranks write in none. `...` stands for any lines, and what differs
 from run to run is compared by its form (`FIGURES`).
 
-docs/write-a-btl.md is followed by `tests/meta/test_tutorial.py`, which installs what it makes.
+Pages that install what they make have an environment of their own (`tutorial_environment.py`), and
+docs/write-a-btl.md is followed by `tests/meta/test_tutorial.py`.
 """
 
 from __future__ import annotations
@@ -26,8 +27,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from tools.package.tutorial_environment import make_environment
+
 ROOT: Final = Path(__file__).resolve().parents[2]
 ELSEWHERE: Final = {"write-a-btl.md"}
+INSTALLS: Final = "pip install"  # a page with such a command changes its environment
 ELISION: Final = "..."
 PROMPT: Final = "    $ "
 # what differs from run to run: times, processes, events, what chance has struck, folders
@@ -42,7 +46,7 @@ FIGURES: Final = (
 SIMULATED: Final = "ompy sim:"  # what a seed decides is another thing with each protocol's change
 # of a command that fails
 TELLS: Final = (
-    r"\berror: |\bfailed\b|aborted the job|ended because|can never go on|^ompy sim: deadlock"
+    r"\berror: |\bfailed\b(?!\s+skipped)|aborted the job|ended because|can never go on|^ompy sim: deadlock"
     r"|check: \d+ finding"
 )
 TIME_LIMIT: Final = 300  # s of a command; arbitrary, far beyond what any takes
@@ -173,6 +177,8 @@ def follow(
     )  # what is listed, and attached to, is of this page: others run beside it
     jobs.mkdir(mode=0o700)
     environment = {**environment, "XDG_RUNTIME_DIR": str(jobs)}
+    if any(step.line.startswith(INSTALLS) for step in commands(page)):
+        environment = make_environment(jobs, environment)
     for step in steps(page.read_text()):
         if isinstance(step, File):
             (folder / step.name).write_text(step.text)

@@ -72,14 +72,14 @@ def test_folder_and_files_have_the_modes_of_others(tmp_path: Path) -> None:
     assert (tmp_path / "ompy-coll-mine").stat().st_mode & 0o777 == 0o755
 
 
-def test_sources_are_as_ruff_wants_them(tmp_path: Path) -> None:
-    for kind in KINDS:
-        assert new(tmp_path, kind, "mine").exit_code == 0
-    ruff = [sys.executable, "-m", "ruff"]
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_sources_are_as_ruff_wants_them(tmp_path: Path, kind: str) -> None:
+    assert new(tmp_path, kind, "mine").exit_code == 0
+    folder = tmp_path / f"ompy-{kind}-mine"
     chosen = ["--line-length", "100", "--select", "E,F,I,UP,B,ARG,PL", "--ignore", "ARG002,PLR"]
     for words in (["check", *chosen], ["format", "--check", "--line-length", "100"]):
-        command = [*ruff, words[0], "--isolated", *words[1:], str(tmp_path)]
-        done = subprocess.run(command, capture_output=True, text=True)
+        command = [sys.executable, "-m", "ruff", words[0], "--isolated", *words[1:], "."]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout
 
 

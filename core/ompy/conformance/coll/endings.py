@@ -9,12 +9,11 @@ from typing import Any, ClassVar, Final
 import pytest
 
 from ompy.conformance.coll.calls import CALLS, sum_reduction
-from ompy.conformance.coll.coll_suite import CollSuite, skip_unserved
+from ompy.conformance.coll.coll_suite import CollSuite, served_operations, skip_unless_served, skip_unserved
 from ompy.conformance.coll.results import blocking
 from ompy.conformance.coll.rooms import Case, Types
 from ompy.conformance.mpi_worlds import SECOND, MpiWorlds, Rank
 from ompy.data.errors import ERR_PROC_FAILED
-from ompy.frameworks.coll import OPERATIONS
 from ompy.mpi.errors import MPIException
 from ompy.mpi.intracomm import Intracomm
 
@@ -44,18 +43,13 @@ class EndingSuite(CollSuite):
 
     def test_serves_something(self, worlds: MpiWorlds) -> None:
         """Some communicator has an operation of it: alone, on one host, on several."""
-        found = set[str]()
-
-        def program(rank: Rank) -> None:
-            found.update(name for name in OPERATIONS if rank.serves(name))
-
-        for hosts in ((0,), (0, 0, 0), (0, 1, 2), (0, 0, 1, 1)):
-            worlds.play(program, len(hosts), hosts=hosts)
+        found = served_operations(worlds.component, tuple(sorted(worlds.settings.items())))
         assert found, "query gives no module with an operation, for no communicator that was tried"
 
     @pytest.mark.parametrize("operation", NEEDY)
     def test_a_member_has_left(self, worlds: MpiWorlds, operation: str) -> None:
         """A rank ends before the call: the others get MPI_ERR_PROC_FAILED, and do not hang."""
+        skip_unless_served(worlds, operation)
 
         def program(rank: Rank) -> Any:
             comm = rank.comm

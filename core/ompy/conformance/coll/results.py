@@ -15,12 +15,13 @@ from ompy.conformance.coll.calls import (
     composition,
     sum_reduction,
 )
-from ompy.conformance.coll.coll_suite import CollSuite, skip_unserved
+from ompy.conformance.coll.coll_suite import CollSuite, skip_unless_served, skip_unserved
 from ompy.conformance.coll.rooms import SPREAD, Case, Types
 from ompy.conformance.mpi_worlds import MpiWorlds, Rank
 from ompy.mpi.intracomm import Intracomm
 
-RANKS: Final = (1, 2, 3, 5, 8)  # arbitrary: with and without a power of two
+# of each rank; arbitrary: with and without a power of two, on one host and on several
+HOSTS: Final = ((0,), (0, 1), (0, 0, 0), (0, 0, 1, 1, 1), (0, 1, 0, 1, 2, 2, 2, 2))
 FEW: Final = 3  # ranks up to which every case is tried; arbitrary: the rest is a matter of time
 MUCH: Final = 400  # elements; arbitrary: more than a first fragment has room for, in few blocks
 LARGE: Final = 9001  # elements; arbitrary: more than any first fragment of a message has room for
@@ -37,27 +38,32 @@ class ResultSuite(CollSuite):
     @pytest.mark.parametrize("operation", CALLS)
     def test_blocking(self, worlds: MpiWorlds, operation: str) -> None:
         """Blocking calls of 1 to 8 ranks: counts, gaps, in place, uneven blocks, each root."""
+        skip_unless_served(worlds, operation)
         served = False
-        for ranks in RANKS:
+        for hosts in HOSTS:
+            ranks = len(hosts)
             program = _program(operation, blocking, cases(ranks))
-            served = any(worlds.play(program, ranks).results) or served
+            served = any(worlds.play(program, ranks, hosts=hosts).results) or served
         skip_unserved(operation, served=served)
 
     @pytest.mark.parametrize("operation", CALLS)
     def test_nonblocking(self, worlds: MpiWorlds, operation: str) -> None:
         """The same begun, and waited for."""
+        skip_unless_served(worlds, operation)
         program = _program(operation, nonblocking, cases(3))
         skip_unserved(operation, served=any(worlds.play(program, 3).results))
 
     @pytest.mark.parametrize("operation", CALLS)
     def test_persistent(self, worlds: MpiWorlds, operation: str) -> None:
         """A call that is made once and started several times."""
+        skip_unless_served(worlds, operation)
         program = _program(operation, persistent, [Case(5), Case(0, salt=1)])
         skip_unserved(operation, served=any(worlds.play(program, 3).results))
 
     @pytest.mark.parametrize("operation", CALLS)
     def test_large(self, worlds: MpiWorlds, operation: str) -> None:
         """Messages of many fragments, between hosts and within."""
+        skip_unless_served(worlds, operation)
         program = _program(operation, blocking, [Case(LARGE), Case(LARGE, in_place=True, salt=1)])
         served = any(worlds.play(program, 4, hosts=(0, 0, 1, 1)).results)
         skip_unserved(operation, served=served)
@@ -65,6 +71,7 @@ class ResultSuite(CollSuite):
     @pytest.mark.parametrize("operation", REDUCTIONS)
     def test_order_of_operands(self, worlds: MpiWorlds, operation: str) -> None:
         """An operation that does not commute gets its operands in the order of the ranks."""
+        skip_unless_served(worlds, operation)
         served = False
         for ranks in (2, 3, 4, 7):
             some = [Case(count, root=ranks - 1, salt=count) for count in (1, 6, 250)]
