@@ -31,7 +31,9 @@ class IgnoresInPlace(Basic):
     def schedule_allgather(self, exchange, send, receive):
         if send is None:
             own = receive[exchange.rank]
-            send = Message(memoryview(bytearray(len(own.memory))), own.origin, own.count, own.layout)
+            send = Message(
+                memoryview(bytearray(len(own.memory))), own.origin, own.count, own.layout
+            )
         return super().schedule_allgather(exchange, send, receive)
 
 
@@ -41,8 +43,10 @@ class IgnoresGaps(Basic):
     def schedule_alltoall(self, exchange, send, receive):
         rank, size = exchange.rank, exchange.size
         source = receive if send is None else send
-        kept = [bytes(source[other].memory)[source[other].origin :][: source[other].size]
-                for other in range(size)]
+        kept = [
+            bytes(source[other].memory)[source[other].origin :][: source[other].size]
+            for other in range(size)
+        ]
         for other in range(size):
             block = receive[other]
             if other == rank:

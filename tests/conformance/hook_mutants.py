@@ -109,7 +109,7 @@ class SetsVariables(Hooks):
 
     @hookimpl
     def ompy_job_launching(self, job):
-        os.environ["OMPY_MCA_btl"] = "self,tcp"
+        os.environ["OMPY_SET_BY_A_HOOK"] = "self,tcp"
 
 
 class StartsThreads(Hooks):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ompy.frameworks.nic.base import LinkState, Nic
 from ompy.frameworks.nic.datagram import Completion, Status, Work
 from ompy_components.nic.vic.component import VicComponent
-from ompy_components.nic.vic.device import VirtualFunction, Vic
+from ompy_components.nic.vic.device import Vic, VirtualFunction
 from ompy_components.nic.vic.queues import VicCompletionQueue, VicQueuePair
 
 

@@ -1,4 +1,4 @@
-"""The kits for coll, pml, osc, nic and hooks notice each planted defect, by the test that is for it.
+"""The other kits than the one for BTLs notice each planted defect, by the test that is for it.
 
 That nothing fails without a defect is what `test_other_kits.py` shows.
 """
@@ -23,15 +23,17 @@ EVERY = [
 CHOSEN = EVERY if THOROUGH else EVERY[::12]
 
 
-@pytest.mark.parametrize(("mutants", "planted"), CHOSEN, ids=lambda one: one.__name__.split(".")[-1])
+@pytest.mark.parametrize(
+    ("mutants", "planted"), CHOSEN, ids=lambda one: one.__name__.split(".")[-1]
+)
 def test_noticed(mutants: Any, planted: type, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OMPY_MCA_btl", raising=False)  # what a defect sets is taken back
+    monkeypatch.delenv("OMPY_SET_BY_A_HOOK", raising=False)  # what a defect sets is taken back
     handler = signal.getsignal(signal.SIGTERM)
     test = mutants.PLANTED[planted]
     try:
         outcomes = examine(mutants.component(planted), {}, tests=[test])
     finally:
         signal.signal(signal.SIGTERM, handler)
-        os.environ.pop("OMPY_MCA_btl", None)
+        os.environ.pop("OMPY_SET_BY_A_HOOK", None)
     assert {outcome.result for outcome in outcomes} <= {PASSED, FAILED, SKIPPED}
     assert any(outcome.result == FAILED for outcome in outcomes), f"{test} has not noticed it"

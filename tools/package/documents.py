@@ -46,8 +46,8 @@ FIGURES: Final = (
 SIMULATED: Final = "ompy sim:"  # what a seed decides is another thing with each protocol's change
 # of a command that fails
 TELLS: Final = (
-    r"\berror: |\bfailed\b(?!\s+skipped)|aborted the job|ended because|can never go on|^ompy sim: deadlock"
-    r"|check: \d+ finding"
+    r"\berror: |\bfailed\b(?!\s+skipped)|aborted the job|ended because|can never go on"
+    r"|^ompy sim: deadlock|check: \d+ finding"
 )
 TIME_LIMIT: Final = 300  # s of a command; arbitrary, far beyond what any takes
 TOO_LONG: Final = 124  # coreutils: what `timeout` ends with when it has ended a command

@@ -63,16 +63,16 @@ def _command(framework: str, noun: str) -> click.Command:
     )
     options = (
         click.argument("name"),
-        click.option("--mca", nargs=2, multiple=True, metavar="NAME VALUE", help="As for ompy-run."),
+        click.option(
+            "--mca", nargs=2, multiple=True, metavar="NAME VALUE", help="As for ompy-run."
+        ),
         click.option("--seed", type=int, help="Run tests that take a seed with this one only."),
         click.option(
             "--seeds",
             type=click.IntRange(min=1),
             help="Run tests that take a seed with so many, from 0.",
         ),
-        click.option(
-            "--test", "tests", multiple=True, metavar="TEST", help="Run this test only."
-        ),
+        click.option("--test", "tests", multiple=True, metavar="TEST", help="Run this test only."),
         click.option(
             "--json", "as_json", is_flag=True, help="Print the card for programs, with a badge."
         ),
@@ -126,7 +126,9 @@ def _installed(framework: str, name: str, mca: Settings) -> Subject:
 
     try:
         registry = Registry(CATALOG, gather_settings(mca, {}, files=[]))
-        records = registry.records_of(framework) if framework == "hooks" else registry.load(framework)
+        records = (
+            registry.records_of(framework) if framework == "hooks" else registry.load(framework)
+        )
         registry.check_settings()
     except UsageError as problem:
         _end("\n".join(problem.problems), problem.exit_code)
@@ -134,7 +136,9 @@ def _installed(framework: str, name: str, mca: Settings) -> Subject:
     if name not in names:
         there = f"there are {', '.join(names)}" if names else "there is none"
         what = "package" if framework == "hooks" else "component"
-        _end(f"there is no {framework} {what} {name}{did_you_mean(name, names)} ({there})", NOT_THERE)
+        _end(
+            f"there is no {framework} {what} {name}{did_you_mean(name, names)} ({there})", NOT_THERE
+        )
     record = next(record for record in records if record.name == name)
     if framework == "hooks":
         return _hooks(registry, record)

@@ -28,6 +28,7 @@ NEWS: Final = SECOND // 1000  # ns; arbitrary: the way through two agents
 Program = Callable[[Driver], Any]
 Plan = Callable[[Driver], "Sequence[Fault]"]
 
+
 def registry(component: BtlComponent, settings: Settings, btl: str) -> Registry:
     """A registry of ompy's own components and this one, which replaces one of its name.
 

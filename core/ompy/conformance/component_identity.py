@@ -32,9 +32,7 @@ class ComponentIdentitySuite(ComponentSuite):
     def test_names(self, component: Component) -> None:
         """Framework, name and versions are what a registry takes."""
         assert component.framework == self.framework
-        assert re.fullmatch(NAME, component.name), (
-            f"lower case, as in --mca {self.framework} NAME"
-        )
+        assert re.fullmatch(NAME, component.name), f"lower case, as in --mca {self.framework} NAME"
         assert component.name != "base", "base stands for the framework"
         assert component.version
         contract = framework_info(self.framework).api

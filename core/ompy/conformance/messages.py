@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import ClassVar, Final
 
 from ompy.conformance.btl_worlds import registry
-from ompy.conformance.registries import Settings
 from ompy.conformance.fragment import content
+from ompy.conformance.registries import Settings
 from ompy.conformance.suite import Suite, Worlds
 from ompy.data.constants import ANY_SOURCE, ANY_TAG
 from ompy.data.convertor import ContiguousConvertor, GrowingConvertor

@@ -11,8 +11,8 @@ from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
 from ompy.conformance.coll.rooms import Case, Room, Types
-from ompy.mpi.markers import IN_PLACE
 from ompy.mpi.intracomm import Intracomm
+from ompy.mpi.markers import IN_PLACE
 from ompy.mpi.operation import OPERATIONS as MPI_OPERATIONS
 from ompy.mpi.operation import Op
 

@@ -9,9 +9,15 @@ from typing import Any, ClassVar, Final
 import pytest
 
 from ompy.conformance.coll.calls import CALLS, sum_reduction
-from ompy.conformance.coll.coll_suite import CollSuite, served_operations, skip_unless_served, skip_unserved
+from ompy.conformance.coll.coll_suite import (
+    CollSuite,
+    served_operations,
+    skip_unless_served,
+    skip_unserved,
+)
 from ompy.conformance.coll.results import blocking
 from ompy.conformance.coll.rooms import Case, Types
+from ompy.conformance.kept_by_engine import kept_by_engine
 from ompy.conformance.mpi_worlds import SECOND, MpiWorlds, Rank
 from ompy.data.errors import ERR_PROC_FAILED
 from ompy.mpi.errors import MPIException
@@ -73,12 +79,12 @@ class EndingSuite(CollSuite):
 
         def program(rank: Rank) -> None:
             rank.comm.Barrier()
-            before = _kept(rank)
+            before = kept_by_engine(rank.engine)
             for _ in range(DUPLICATES):
-                _every_call(rank, rank.comm.Dup())
+                _every_call(rank.comm.Dup())
             rank.comm.Barrier()
             rank.pass_time(SECOND)
-            after = _kept(rank)
+            after = kept_by_engine(rank.engine)
             assert after == before, f"pollers and timers: {before} before, {after} after"
 
         worlds.play(program, 3)
@@ -87,7 +93,7 @@ class EndingSuite(CollSuite):
         """What it does depends on the seed alone: not on memory, hashes, clocks or chance."""
 
         def program(rank: Rank) -> None:
-            _every_call(rank, rank.comm.Dup())
+            _every_call(rank.comm.Dup())
 
         first = worlds.play(program, 4, seed=seed, trace=True).lines()
         second = worlds.play(program, 4, seed=seed, trace=True).lines()
@@ -96,7 +102,7 @@ class EndingSuite(CollSuite):
             assert one == other, f"seed {seed}: a second run differs from event {number} on"
 
 
-def _every_call(rank: Rank, comm: Intracomm) -> None:
+def _every_call(comm: Intracomm) -> None:
     types = Types()
     for operation in CALLS:
         prepared = CALLS[operation](comm, Case(20), types, sum_reduction())
@@ -104,9 +110,3 @@ def _every_call(rank: Rank, comm: Intracomm) -> None:
         prepared.verify(operation)
     types.free_all()
     comm.Free()
-
-
-def _kept(rank: Rank) -> tuple[int, int]:
-    """How many pollers and timers the rank's engine has."""
-    engine = rank.engine
-    return len(engine._pollers), len(engine._timers.pending())

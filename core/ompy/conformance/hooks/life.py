@@ -1,4 +1,4 @@
-"""Life: hooks are called in every order of events, and leave launcher, ranks and job as they are."""
+"""Life: hooks are called in many orders, and leave launcher, ranks and job as they are."""
 
 from __future__ import annotations
 

@@ -41,7 +41,9 @@ class DatagramSuite(NicSuite):
                 station.meet()
                 if station.context.rank == 0:
                     arrived = ("arrived", index)
-                    station.send_until(1, payload(size, index), lambda a=arrived: a in station.shared)
+                    station.send_until(
+                        1, payload(size, index), lambda a=arrived: a in station.shared
+                    )
                 else:
                     _receive_one(station, size, index)
                     station.shared["arrived", index] = True
@@ -172,8 +174,8 @@ class DatagramSuite(NicSuite):
             to, most = station.everybody[0], station.nic.max_message
             with pytest.raises(NicError):
                 station.pair.post_send(station.memory[: most + 1], to, "long")
+            too_long = memoryview(bytes(station.pair.inline_max + 1))
             with pytest.raises(NicError):
-                too_long = memoryview(bytes(station.pair.inline_max + 1))
                 station.pair.post_send(too_long, to, "inline", inline=True)
             for number in range(DEPTH):
                 station.pair.post_send(station.slot(0)[:1], to, number, more=True)
@@ -205,7 +207,11 @@ class DatagramSuite(NicSuite):
 
         def plan(station: Station) -> list[Drop | Duplicate | Reorder]:
             about = station.context.engine, station.counter
-            rates = (Drop(*about, rate=0.2), Duplicate(*about, rate=0.2), Reorder(*about, rate=0.2, delay=LATE))
+            rates = (
+                Drop(*about, rate=0.2),
+                Duplicate(*about, rate=0.2),
+                Reorder(*about, rate=0.2, delay=LATE),
+            )
             return list(rates)
 
         def program(station: Station) -> None:

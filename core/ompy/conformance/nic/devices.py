@@ -6,6 +6,7 @@ from typing import ClassVar, Final
 
 import pytest
 
+from ompy.conformance.kept_by_engine import kept_by_engine
 from ompy.conformance.mpi_worlds import MpiWorlds, Rank
 from ompy.conformance.nic.nic_worlds import DEPTH, MakeWorld, NicSuite, Station, payload
 from ompy.conformance.registries import Settings
@@ -84,9 +85,8 @@ class DeviceSuite(NicSuite):
             station.nic.close()
             assert not station.wire.sources, f"open: {list(station.wire.sources.values())}"
             assert not station.wire.watches, "a readiness set is still open"
-            engine = station.engine
-            assert not engine._pollers, f"still polled: {engine._pollers}"
-            assert not engine._timers.pending(), "a timer is pending"
+            left = kept_by_engine(station.engine)
+            assert left == (0, 0), f"pollers and timers that are left: {left}"
 
         datagrams().play(program)
 

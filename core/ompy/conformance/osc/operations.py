@@ -133,7 +133,7 @@ class OperationSuite(OscSuite):
     ) -> None:
         """Fetch-and-add and compare-and-swap by all at once: each answer is one rank's."""
 
-        def program(rank: Rank, win: Win) -> tuple[list[int], int]:
+        def program(_rank: Rank, win: Win) -> tuple[list[int], int]:
             had, won, was = [], 0, numbers(-1)
             win.Lock_all()
             for _ in range(TURNS):

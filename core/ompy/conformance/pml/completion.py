@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Final
 
 import pytest
 
+from ompy.conformance.kept_by_engine import kept_by_engine
 from ompy.conformance.mpi_worlds import SECOND, Rank
 from ompy.conformance.pml.delivery import LARGE, PLACES
 from ompy.conformance.pml.pml_suite import PmlSuite, PmlWorlds, payload
@@ -168,8 +169,7 @@ class CompletionSuite(PmlSuite):
             for _ in range(3):
                 _some_of_everything(rank)
                 rank.pass_time(SECOND)
-                engine = rank.engine
-                kept.append((len(engine._pollers), len(engine._timers.pending())))
+                kept.append(kept_by_engine(rank.engine))
             assert kept[1] == kept[2], f"pollers and timers grow: {kept}"
 
         worlds.play(program, 3)

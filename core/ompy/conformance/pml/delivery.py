@@ -98,12 +98,14 @@ class DeliverySuite(PmlSuite):
             wanted = [(peer, tag) for tag in reversed(range(COUNT)) for peer in peers]
             rooms = [bytearray(100) for _ in wanted]
             requests = [
-                comm.Irecv(room, peer, tag)
-                for room, (peer, tag) in zip(rooms, wanted, strict=True)
+                comm.Irecv(room, peer, tag) for room, (peer, tag) in zip(rooms, wanted, strict=True)
             ]
             rank.compute(DELAY)
-            sent = [comm.Isend(payload(100, comm.rank, tag), peer, tag) for tag in range(COUNT)
-                    for peer in peers]
+            sent = [
+                comm.Isend(payload(100, comm.rank, tag), peer, tag)
+                for tag in range(COUNT)
+                for peer in peers
+            ]
             for request in (*requests, *sent):
                 request.Wait()
             for room, (peer, tag) in zip(rooms, wanted, strict=True):
@@ -137,7 +139,10 @@ class DeliverySuite(PmlSuite):
             comm = rank.comm
             other = comm.Dup()
             left, right = bytearray(5), bytearray(5)
-            requests = [other.Irecv(left, ANY_SOURCE, ANY_TAG), comm.Irecv(right, ANY_SOURCE, ANY_TAG)]
+            requests = [
+                other.Irecv(left, ANY_SOURCE, ANY_TAG),
+                comm.Irecv(right, ANY_SOURCE, ANY_TAG),
+            ]
             peer = 1 - comm.rank
             comm.Send(b"world", peer, 3)
             other.Send(b"other", peer, 3)

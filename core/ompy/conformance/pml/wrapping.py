@@ -50,7 +50,9 @@ class WrappingSuite(PmlSuite):
         def program(rank: Rank) -> None:
             pml: Pml = rank.process.pml
             assert isinstance(pml, PmlWrapper), "derive it from ompy.frameworks.pml.PmlWrapper"
-            assert rank.process.context.pml_name == "ob1", "the name on the wire is the PML's inside"
+            assert rank.process.context.pml_name == "ob1", (
+                "the name on the wire is the PML's inside"
+            )
 
         wrapped.play(program, 2)
 
