@@ -207,6 +207,7 @@ def first() -> Iterator[Run]:
     yield Run("ompy explain --size 1m --peer 1", "RDMA")
     yield Run("ompy-run -n 2 --trace traced python ring.py && ompy trace traced", "Eager")
     yield Run("ompy conformance btl self", r"ompy\[conformance\]", 2)
+    yield Run("ompy new coll mine", "ompy-coll-mine has pyproject.toml, README.md")
     yield Run("ompy build", r"ompy\[build\]", 2)
     yield Run("ompy completion bash", "complete")
     yield Run(f"_OMPY_INFO_{COMPLETING}=2 COMP_WORDS='ompy-info --why nic_l' ompy-info", "nic_lib")
