@@ -73,6 +73,11 @@ def documents() -> list[Path]:
     return [page for page in pages if page.name not in ELSEWHERE and commands(page)]
 
 
+def installs(page: Path) -> bool:
+    """Whether a page installs what it makes: such pages take half a minute each."""
+    return any(command.line.startswith(INSTALLS) for command in commands(page))
+
+
 def commands(page: Path) -> list[Command]:
     """The commands of a page."""
     return [step for step in steps(page.read_text()) if isinstance(step, Command)]
@@ -177,7 +182,7 @@ def follow(
     )  # what is listed, and attached to, is of this page: others run beside it
     jobs.mkdir(mode=0o700)
     environment = {**environment, "XDG_RUNTIME_DIR": str(jobs)}
-    if any(step.line.startswith(INSTALLS) for step in commands(page)):
+    if installs(page):
         environment = make_environment(jobs, environment)
     for step in steps(page.read_text()):
         if isinstance(step, File):

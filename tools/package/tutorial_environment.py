@@ -18,7 +18,7 @@ from packaging.requirements import Requirement
 TOOLS: Final = ("pip", "hatchling", "editables", "pytest")
 SCRIPTS: Final = {
     "pip": "pip._internal.cli.main:main",
-    "pytest": "pytest:console_main",
+    "pytest": "pytest:main",
     "ompy": "ompy.cli.main:main",
     "ompy-run": "ompy.cli.run:main",
     "ompy-info": "ompy.cli.info:main",
