@@ -17,8 +17,15 @@ USAGE: Final = 2  # exit code, as click has it
 NAME: Final = r"[a-z][a-z0-9_]*"
 
 
+def _kinds(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[str]:
+    """For a shell's completion."""
+    from ompy.cli.new.kinds import KINDS
+
+    return [kind for kind in KINDS if kind.startswith(begun)]
+
+
 @click.command("new")
-@click.argument("kind")
+@click.argument("kind", shell_complete=_kinds)
 @click.argument("name")
 @click.option(
     "--into",

@@ -90,17 +90,17 @@ def combined(fold: Fold, parts: Iterable[list[int]]) -> list[int]:
 
 def bcast(comm: Intracomm, case: Case, types: Types, _reduction: Reduction) -> Prepared:
     """The root's data come to all."""
-    room, data = Room(case.count, case.stride), case.values(case.count, case.root)
+    room, data = Room(case.elements, case.stride), case.values(case.elements, case.root)
     if comm.rank == case.root:
         room.put_values(0, data)
     room.expect_values(0, data)
-    message = [room.view, case.count, types.of_stride(case.stride)]
+    message = [room.view, case.elements, types.of_stride(case.stride)]
     return Prepared("Bcast", (message, case.root), (room,))
 
 
 def scatter(comm: Intracomm, case: Case, types: Types, _reduction: Reduction) -> Prepared:
     """Block i of the root comes to rank i."""
-    counts, kind = case.counts(comm.size), types.of_stride(case.stride)
+    counts, kind = case.elementss(comm.size), types.of_stride(case.stride)
     blocks = _blocks(case, counts)
     firsts = [0, *accumulate(counts)]
     sent, own = Room(sum(counts), case.stride), Room(counts[comm.rank], case.stride)
@@ -119,7 +119,7 @@ def scatter(comm: Intracomm, case: Case, types: Types, _reduction: Reduction) ->
 
 def gather(comm: Intracomm, case: Case, types: Types, _reduction: Reduction) -> Prepared:
     """The data of rank i come to block i of the root."""
-    counts, kind = case.counts(comm.size), types.of_stride(case.stride)
+    counts, kind = case.elementss(comm.size), types.of_stride(case.stride)
     blocks = _blocks(case, counts)
     firsts = [0, *accumulate(counts)]
     own, got = Room(counts[comm.rank], case.stride), Room(sum(counts), case.stride)
@@ -138,7 +138,7 @@ def gather(comm: Intracomm, case: Case, types: Types, _reduction: Reduction) -> 
 
 def allgather(comm: Intracomm, case: Case, types: Types, _reduction: Reduction) -> Prepared:
     """The data of rank i come to block i of all."""
-    counts, kind = case.counts(comm.size), types.of_stride(case.stride)
+    counts, kind = case.elementss(comm.size), types.of_stride(case.stride)
     blocks = _blocks(case, counts)
     firsts = [0, *accumulate(counts)]
     own, got = Room(counts[comm.rank], case.stride), Room(sum(counts), case.stride)
@@ -152,7 +152,7 @@ def allgather(comm: Intracomm, case: Case, types: Types, _reduction: Reduction) 
     if case.uneven or case.in_place:
         words = (source, [got.view, counts, firsts[:-1], kind])
         return Prepared("Allgatherv", words, (own, got))
-    return Prepared("Allgather", (source, [got.view, case.count, kind]), (own, got))
+    return Prepared("Allgather", (source, [got.view, case.elements, kind]), (own, got))
 
 
 def alltoall(comm: Intracomm, case: Case, types: Types, _reduction: Reduction) -> Prepared:
@@ -162,7 +162,7 @@ def alltoall(comm: Intracomm, case: Case, types: Types, _reduction: Reduction) -
     def count(sender: int, receiver: int) -> int:
         # in place the counts are the same both ways
         mixed = sender + receiver if case.in_place else sender * 2 + receiver
-        return case.count * ((mixed + case.salt) % 3) if case.uneven else case.count
+        return case.elements * ((mixed + case.salt) % 3) if case.uneven else case.elements
 
     def block(sender: int, receiver: int) -> list[int]:
         return case.values(count(sender, receiver), sender, receiver)
@@ -189,7 +189,7 @@ def reduce(comm: Intracomm, case: Case, types: Types, reduction: Reduction) -> P
     if comm.rank == case.root:
         got.expect_values(0, combined(reduction.fold, parts))
     else:
-        source, into = [own.view, case.count, kind], None
+        source, into = [own.view, case.elements, kind], None
     if comm.rank != case.root and case.in_place:
         own.put_values(0, parts[comm.rank])
     return Prepared("Reduce", (source, into, reduction.op, case.root), (own, got))
@@ -222,7 +222,7 @@ def exscan(comm: Intracomm, case: Case, types: Types, reduction: Reduction) -> P
 
 def reduce_scatter(comm: Intracomm, case: Case, types: Types, reduction: Reduction) -> Prepared:
     """All data are combined; block i of the result comes to rank i."""
-    counts, kind = case.counts(comm.size), types.of_stride(case.stride)
+    counts, kind = case.elementss(comm.size), types.of_stride(case.stride)
     total, first = sum(counts), sum(counts[: comm.rank])
     parts = [case.values(total, rank) for rank in range(comm.size)]
     result = combined(reduction.fold, parts)[first : first + counts[comm.rank]]
@@ -254,15 +254,15 @@ def _blocks(case: Case, counts: list[int]) -> list[list[int]]:
 
 
 def _parts(case: Case, size: int) -> list[list[int]]:
-    return [case.values(case.count, rank) for rank in range(size)]
+    return [case.values(case.elements, rank) for rank in range(size)]
 
 
 def _reduced(comm: Intracomm, case: Case, parts: list[list[int]]) -> tuple[Room, Room]:
-    own, got = Room(case.count, case.stride), Room(case.count, case.stride)
+    own, got = Room(case.elements, case.stride), Room(case.elements, case.stride)
     (got if case.in_place else own).put_values(0, parts[comm.rank])
     return own, got
 
 
 def _both_ways(case: Case, own: Room, got: Room, kind: object) -> tuple[object, object]:
-    source = IN_PLACE if case.in_place else [own.view, case.count, kind]
-    return source, [got.view, case.count, kind]
+    source = IN_PLACE if case.in_place else [own.view, case.elements, kind]
+    return source, [got.view, case.elements, kind]

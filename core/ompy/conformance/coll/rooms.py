@@ -20,7 +20,7 @@ class Case(NamedTuple):
     """One call of an operation.
 
     Attributes:
-        count: elements of a block, or of the message.
+        elements: of a block, or of the message.
         stride: bytes from an element to the next in memory.
         in_place: as MPI.IN_PLACE means it.
         uneven: blocks differ in their counts.
@@ -28,7 +28,7 @@ class Case(NamedTuple):
         salt: makes the data of this call differ from others'.
     """
 
-    count: int
+    elements: int
     stride: int = ELEMENT
     in_place: bool = False
     uneven: bool = False
@@ -38,8 +38,8 @@ class Case(NamedTuple):
     def counts(self, size: int) -> list[int]:
         """Elements of each block."""
         if not self.uneven:
-            return [self.count] * size
-        return [self.count * ((rank * 2 + self.salt) % 3) for rank in range(size)]
+            return [self.elements] * size
+        return [self.elements * ((rank * 2 + self.salt) % 3) for rank in range(size)]
 
     def values(self, count: int, *who: int) -> list[int]:
         """What somebody has to say in this call."""
