@@ -3,8 +3,8 @@
 
     python tools/package try_wheel           what CI does: the gate `wheel` of tools/check.py
     python tools/package try_wheel --all     also the pages that install what they make, every
-                                        BTL's kit, `ompy build` of a pure installation, the wheel compiled anew in another folder
-                                        (tools/nightly.py)
+                                        BTL's kit, `ompy build` of a pure installation, the
+                                        wheel compiled anew in another folder (tools/nightly.py)
     python tools/package try_wheel --tree DIR    only build, and unpack the wheel there
     python tools/package try_wheel --here    build nothing: use the compiled wheel that is installed
                                         here (what cibuildwheel runs for each wheel)

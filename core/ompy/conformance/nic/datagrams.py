@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from typing import ClassVar, Final
 
 import pytest
@@ -15,7 +16,7 @@ from ompy.conformance.nic.nic_worlds import (
     Station,
     payload,
 )
-from ompy.frameworks.nic.base import EventKind, LinkState, NicError
+from ompy.frameworks.nic.base import EventKind, LinkState, Nic, NicError
 from ompy.frameworks.nic.datagram import Status, Work
 from ompy.net.faults import Cut, Drop, Duplicate, Reorder
 
@@ -42,7 +43,7 @@ class DatagramSuite(NicSuite):
                 if station.context.rank == 0:
                     arrived = ("arrived", index)
                     station.send_until(
-                        1, payload(size, index), lambda a=arrived: a in station.shared
+                        1, payload(size, index), partial(station.shared.__contains__, arrived)
                     )
                 else:
                     _receive_one(station, size, index)
@@ -88,9 +89,7 @@ class DatagramSuite(NicSuite):
                     to = station.everybody[1]
                     station.pair.post_send(memoryview(own), to, number, inline=True)
                     own[:] = bytes(size)
-                    station.wait(
-                        lambda due=number: len(station.of_kind(Work.SEND)) > due, "an inline send"
-                    )
+                    station.wait(partial(station.has_sent, number), "an inline send")
             station.pass_time(PAUSE)
             for one in station.of_kind(Work.RECEIVE):
                 found = bytes(station.slot(_slot(one.context))[: one.size])
@@ -273,15 +272,19 @@ def _lose_link(station: Station, cut: Cut) -> None:
     station.wait(lambda: bool(station.of_kind(Work.SEND)), "a send over a link that is down")
     refused = station.of_kind(Work.SEND)[0]
     assert refused.status is Status.LINK_DOWN, f"a refused send is {refused.status}"
-    assert nic.link is LinkState.DOWN, "the wire has refused a packet"
+    assert _link(nic) is LinkState.DOWN, "the wire has refused a packet"
     kinds = [event.kind for event in nic.events()]
     assert kinds == [EventKind.LINK_DOWN], f"events: {kinds}"
     cut.restore()
     station.send(1, payload(SHORT), "taken")
     station.wait(lambda: len(station.of_kind(Work.SEND)) == 2, "a send over the link again")
     assert station.of_kind(Work.SEND)[1].status is Status.OK
-    assert nic.link is LinkState.UP, "the wire takes packets again"
+    assert _link(nic) is LinkState.UP, "the wire takes packets again"
     assert [event.kind for event in nic.events()] == [EventKind.LINK_UP]
+
+
+def _link(nic: Nic) -> LinkState:
+    return nic.link
 
 
 def _slot(context: object) -> int:

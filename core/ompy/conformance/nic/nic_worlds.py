@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from random import Random
 from typing import Any, ClassVar, Final
 
@@ -112,6 +113,10 @@ class Station(Poller):
         """The completions of sends, or of receives."""
         return [one for one in self.done if one.work is work]
 
+    def has_sent(self, before: int) -> bool:
+        """Whether more sends are complete than there were before."""
+        return len(self.of_kind(Work.SEND)) > before
+
     def wait(self, holds: Callable[[], bool], what: str) -> None:
         """Progress until it holds.
 
@@ -137,7 +142,7 @@ class Station(Poller):
         for number in range(TRIES):
             sent = len(self.of_kind(Work.SEND))
             self.send(target, data, ("again", number))
-            self.wait(lambda due=sent: len(self.of_kind(Work.SEND)) > due, "a send to complete")
+            self.wait(partial(self.has_sent, sent), "a send to complete")
             if self.engine.wait_until(arrived, 10 * FIRST_PAUSE):
                 return
         raise AssertionError(f"{TRIES} sends of {len(data)} bytes, and none arrived")
