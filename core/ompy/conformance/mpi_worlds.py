@@ -83,7 +83,7 @@ class MpiWorlds:
         trace: bool = False,
         without: Sequence[int] = (),
         failing: Sequence[int] = (),
-        **settings: object,
+        settings: Settings | None = None,
     ) -> Played:
         """Run a program on every rank of a world.
 
@@ -95,12 +95,12 @@ class MpiWorlds:
             trace: keep the events.
             without: ranks that do not use the component.
             failing: ranks that are taken for failed when their program ends.
-            settings: parameters by full name, with `_` as they have it.
+            settings: more parameters, by full name.
 
         Raises:
             AssertionError: a program found something wrong, raised, or never ended.
         """
-        told = {**self.chosen(), **self.settings, **settings}
+        told = {**self.chosen(), **self.settings, **(settings or {})}
         registry = self._registry(told)
         others = self._registry({**told, **self.not_chosen()}) if without else registry
 

@@ -100,7 +100,7 @@ def bcast(comm: Intracomm, case: Case, types: Types, _reduction: Reduction) -> P
 
 def scatter(comm: Intracomm, case: Case, types: Types, _reduction: Reduction) -> Prepared:
     """Block i of the root comes to rank i."""
-    counts, kind = case.elementss(comm.size), types.of_stride(case.stride)
+    counts, kind = case.counts(comm.size), types.of_stride(case.stride)
     blocks = _blocks(case, counts)
     firsts = [0, *accumulate(counts)]
     sent, own = Room(sum(counts), case.stride), Room(counts[comm.rank], case.stride)
@@ -119,7 +119,7 @@ def scatter(comm: Intracomm, case: Case, types: Types, _reduction: Reduction) ->
 
 def gather(comm: Intracomm, case: Case, types: Types, _reduction: Reduction) -> Prepared:
     """The data of rank i come to block i of the root."""
-    counts, kind = case.elementss(comm.size), types.of_stride(case.stride)
+    counts, kind = case.counts(comm.size), types.of_stride(case.stride)
     blocks = _blocks(case, counts)
     firsts = [0, *accumulate(counts)]
     own, got = Room(counts[comm.rank], case.stride), Room(sum(counts), case.stride)
@@ -138,7 +138,7 @@ def gather(comm: Intracomm, case: Case, types: Types, _reduction: Reduction) -> 
 
 def allgather(comm: Intracomm, case: Case, types: Types, _reduction: Reduction) -> Prepared:
     """The data of rank i come to block i of all."""
-    counts, kind = case.elementss(comm.size), types.of_stride(case.stride)
+    counts, kind = case.counts(comm.size), types.of_stride(case.stride)
     blocks = _blocks(case, counts)
     firsts = [0, *accumulate(counts)]
     own, got = Room(counts[comm.rank], case.stride), Room(sum(counts), case.stride)
@@ -222,7 +222,7 @@ def exscan(comm: Intracomm, case: Case, types: Types, reduction: Reduction) -> P
 
 def reduce_scatter(comm: Intracomm, case: Case, types: Types, reduction: Reduction) -> Prepared:
     """All data are combined; block i of the result comes to rank i."""
-    counts, kind = case.elementss(comm.size), types.of_stride(case.stride)
+    counts, kind = case.counts(comm.size), types.of_stride(case.stride)
     total, first = sum(counts), sum(counts[: comm.rank])
     parts = [case.values(total, rank) for rank in range(comm.size)]
     result = combined(reduction.fold, parts)[first : first + counts[comm.rank]]

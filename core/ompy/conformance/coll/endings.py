@@ -71,7 +71,7 @@ class EndingSuite(CollSuite):
             return rank.serves(operation)
 
         told = {"pml_ob1_leave_patience_ms": PATIENCE_MS}
-        served = any(worlds.play(program, 4, **told).results)
+        served = any(worlds.play(program, 4, settings=told).results)
         skip_unserved(operation, served=served)
 
     def test_freed(self, worlds: MpiWorlds) -> None:

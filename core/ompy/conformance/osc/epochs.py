@@ -185,7 +185,7 @@ class EpochSuite(OscSuite):
             assert rank.engine.now() - began < BOUND, "the error came late"
 
         told = {"pml_ob1_leave_patience_ms": PATIENCE_MS}
-        if not worlds.play(body, 3, failing=(1,), hosts=(0, 1, 2), **told).used:
+        if not worlds.play(body, 3, failing=(1,), hosts=(0, 1, 2), settings=told).used:
             pytest.skip(f"capability off: {kind} windows, several hosts")
 
     @every_kind

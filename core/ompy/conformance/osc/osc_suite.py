@@ -59,7 +59,6 @@ class OscWorlds(MpiWorlds):
         place: str = "one host",
         count: int = COUNT,
         seed: int = 0,
-        **settings: object,
     ) -> list[Any]:
         """Run a program of three ranks with a window, and see that its guard is whole.
 
@@ -77,7 +76,7 @@ class OscWorlds(MpiWorlds):
             win.Free()
             return result
 
-        played = self.play(body, 3, seed=seed, hosts=PLACES[place], **settings)
+        played = self.play(body, 3, seed=seed, hosts=PLACES[place])
         if not played.used:
             pytest.skip(f"capability off: {kind} windows, {place}")
         return played.results

@@ -88,7 +88,7 @@ class CompletionSuite(PmlSuite):
             comm.Recv(other, ANY_SOURCE, ANY_TAG)
             assert isinstance(message, Message)
             message.Recv(room)
-            assert (room, other) == (payload(size, 1), payload(size, 2))
+            assert [bytes(room), bytes(other)] == [payload(size, 1), payload(size, 2)]
             assert comm.Improbe(ANY_SOURCE, ANY_TAG) is None
 
         worlds.play(program, 2)
@@ -110,7 +110,7 @@ class CompletionSuite(PmlSuite):
             comm.Barrier()
             kept = bytearray(4)
             comm.Recv(kept, 0, 4)
-            assert (kept, room) == (b"mine", bytes(4))
+            assert [bytes(kept), bytes(room)] == [b"mine", bytes(4)]
 
         worlds.play(program, 2)
 
@@ -150,7 +150,7 @@ class CompletionSuite(PmlSuite):
         known = {parameter.name for parameter in worlds.component.parameters}
         patience = f"pml_{name}_leave_patience_ms"
         told = {patience: PATIENCE_MS} if worlds.wraps or "leave_patience_ms" in known else {}
-        worlds.play(program, 2, **told)
+        worlds.play(program, 2, settings=told)
 
     def test_same_seed_same_trace(self, worlds: PmlWorlds, seed: int) -> None:
         """What it does depends on the seed alone."""
