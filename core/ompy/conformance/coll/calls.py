@@ -88,7 +88,7 @@ def combined(fold: Fold, parts: Iterable[list[int]]) -> list[int]:
     return found
 
 
-def bcast(comm: Intracomm, case: Case, types: Types, _reduction: Reduction) -> Prepared:
+def prepare_bcast(comm: Intracomm, case: Case, types: Types, _reduction: Reduction) -> Prepared:
     """The root's data come to all."""
     room, data = Room(case.elements, case.stride), case.values(case.elements, case.root)
     if comm.rank == case.root:
@@ -98,7 +98,7 @@ def bcast(comm: Intracomm, case: Case, types: Types, _reduction: Reduction) -> P
     return Prepared("Bcast", (message, case.root), (room,))
 
 
-def scatter(comm: Intracomm, case: Case, types: Types, _reduction: Reduction) -> Prepared:
+def prepare_scatter(comm: Intracomm, case: Case, types: Types, _reduction: Reduction) -> Prepared:
     """Block i of the root comes to rank i."""
     counts, kind = case.counts(comm.size), types.of_stride(case.stride)
     blocks = _blocks(case, counts)
@@ -117,7 +117,7 @@ def scatter(comm: Intracomm, case: Case, types: Types, _reduction: Reduction) ->
     return Prepared("Scatterv", (source, into, case.root), (sent, own))
 
 
-def gather(comm: Intracomm, case: Case, types: Types, _reduction: Reduction) -> Prepared:
+def prepare_gather(comm: Intracomm, case: Case, types: Types, _reduction: Reduction) -> Prepared:
     """The data of rank i come to block i of the root."""
     counts, kind = case.counts(comm.size), types.of_stride(case.stride)
     blocks = _blocks(case, counts)
@@ -136,7 +136,7 @@ def gather(comm: Intracomm, case: Case, types: Types, _reduction: Reduction) -> 
     return Prepared("Gatherv", (source, into, case.root), (own, got))
 
 
-def allgather(comm: Intracomm, case: Case, types: Types, _reduction: Reduction) -> Prepared:
+def prepare_allgather(comm: Intracomm, case: Case, types: Types, _reduction: Reduction) -> Prepared:
     """The data of rank i come to block i of all."""
     counts, kind = case.counts(comm.size), types.of_stride(case.stride)
     blocks = _blocks(case, counts)
@@ -155,7 +155,7 @@ def allgather(comm: Intracomm, case: Case, types: Types, _reduction: Reduction) 
     return Prepared("Allgather", (source, [got.view, case.elements, kind]), (own, got))
 
 
-def alltoall(comm: Intracomm, case: Case, types: Types, _reduction: Reduction) -> Prepared:
+def prepare_alltoall(comm: Intracomm, case: Case, types: Types, _reduction: Reduction) -> Prepared:
     """Block j of rank i comes to block i of rank j."""
     size, kind = comm.size, types.of_stride(case.stride)
 
@@ -181,7 +181,7 @@ def alltoall(comm: Intracomm, case: Case, types: Types, _reduction: Reduction) -
     return Prepared("Alltoallv", (source, [got.view, into, into_at[:-1], kind]), (sent, got))
 
 
-def reduce(comm: Intracomm, case: Case, types: Types, reduction: Reduction) -> Prepared:
+def prepare_reduce(comm: Intracomm, case: Case, types: Types, reduction: Reduction) -> Prepared:
     """All data, combined, come to the root."""
     parts, kind = _parts(case, comm.size), types.of_stride(case.stride)
     own, got = _reduced(comm, case, parts)
@@ -195,7 +195,7 @@ def reduce(comm: Intracomm, case: Case, types: Types, reduction: Reduction) -> P
     return Prepared("Reduce", (source, into, reduction.op, case.root), (own, got))
 
 
-def allreduce(comm: Intracomm, case: Case, types: Types, reduction: Reduction) -> Prepared:
+def prepare_allreduce(comm: Intracomm, case: Case, types: Types, reduction: Reduction) -> Prepared:
     """All data, combined, come to all."""
     parts, kind = _parts(case, comm.size), types.of_stride(case.stride)
     own, got = _reduced(comm, case, parts)
@@ -204,7 +204,7 @@ def allreduce(comm: Intracomm, case: Case, types: Types, reduction: Reduction) -
     return Prepared("Allreduce", words, (own, got))
 
 
-def scan(comm: Intracomm, case: Case, types: Types, reduction: Reduction) -> Prepared:
+def prepare_scan(comm: Intracomm, case: Case, types: Types, reduction: Reduction) -> Prepared:
     """The data of ranks 0 to i, combined, come to rank i."""
     parts, kind = _parts(case, comm.size), types.of_stride(case.stride)
     own, got = _reduced(comm, case, parts)
@@ -212,7 +212,7 @@ def scan(comm: Intracomm, case: Case, types: Types, reduction: Reduction) -> Pre
     return Prepared("Scan", (*_both_ways(case, own, got, kind), reduction.op), (own, got))
 
 
-def exscan(comm: Intracomm, case: Case, types: Types, reduction: Reduction) -> Prepared:
+def prepare_exscan(comm: Intracomm, case: Case, types: Types, reduction: Reduction) -> Prepared:
     """The data of ranks 0 to i-1, combined, come to rank i; rank 0 gets nothing."""
     parts, kind = _parts(case, comm.size), types.of_stride(case.stride)
     own, got = _reduced(comm, case, parts)
@@ -220,7 +220,9 @@ def exscan(comm: Intracomm, case: Case, types: Types, reduction: Reduction) -> P
     return Prepared("Exscan", (*_both_ways(case, own, got, kind), reduction.op), (own, got))
 
 
-def reduce_scatter(comm: Intracomm, case: Case, types: Types, reduction: Reduction) -> Prepared:
+def prepare_reduce_scatter(
+    comm: Intracomm, case: Case, types: Types, reduction: Reduction
+) -> Prepared:
     """All data are combined; block i of the result comes to rank i."""
     counts, kind = case.counts(comm.size), types.of_stride(case.stride)
     total, first = sum(counts), sum(counts[: comm.rank])
@@ -235,16 +237,16 @@ def reduce_scatter(comm: Intracomm, case: Case, types: Types, reduction: Reducti
 
 
 CALLS: Final = {
-    "bcast": bcast,
-    "scatter": scatter,
-    "gather": gather,
-    "allgather": allgather,
-    "alltoall": alltoall,
-    "reduce": reduce,
-    "allreduce": allreduce,
-    "scan": scan,
-    "exscan": exscan,
-    "reduce_scatter": reduce_scatter,
+    "bcast": prepare_bcast,
+    "scatter": prepare_scatter,
+    "gather": prepare_gather,
+    "allgather": prepare_allgather,
+    "alltoall": prepare_alltoall,
+    "reduce": prepare_reduce,
+    "allreduce": prepare_allreduce,
+    "scan": prepare_scan,
+    "exscan": prepare_exscan,
+    "reduce_scatter": prepare_reduce_scatter,
 }
 REDUCTIONS: Final = ("reduce", "allreduce", "scan", "exscan", "reduce_scatter")
 

@@ -75,7 +75,7 @@ class Station(Poller):
         self.shared = world.shared
         self._world = world
         context.engine.add_poller(self)
-        self.everybody: list[Address] = world.meet(self)
+        self.everybody: list[Address] = world.meet_all(self)
 
     @property
     def engine(self) -> VirtualEngine:
@@ -149,7 +149,7 @@ class Station(Poller):
 
     def meet(self) -> None:
         """Return when all ranks have called it; their addresses are known anew."""
-        self.everybody = self._world.meet(self)
+        self.everybody = self._world.meet_all(self)
 
     def finalize(self) -> None:
         """Close the device, if the program has not."""
@@ -209,7 +209,7 @@ class NicWorld:
         finally:
             registry.close()
 
-    def meet(self, station: Station) -> list[Address]:
+    def meet_all(self, station: Station) -> list[Address]:
         """Wait until all ranks have come to the same meeting; the addresses they came with."""
         rank = station.context.rank
         turn = self._at[rank] = self._at.get(rank, -1) + 1

@@ -15,7 +15,7 @@ from ompy.frameworks.osc import OscComponent
 from ompy.mpi.intracomm import Intracomm
 from ompy.mpi.windows import Win
 
-ELEMENT: Final = 8  # bytes of a `q`; C says so
+ELEMENT: Final = 8  # bytes of a `q`; POSIX: int64_t
 COUNT: Final = 64  # elements of a window, if a test says nothing else; arbitrary
 
 
