@@ -25,7 +25,7 @@ def distribution_name(kind: Kind, name: str) -> str:
 def words_for(kind: Kind, name: str) -> dict[str, str]:
     """What stands in the templates for a component of this name."""
     package = f"ompy_{kind.name}_{name}"
-    variable = f"OMPY_HOOK_{name.upper()}"
+    variable = "_".join(("OMPY", "HOOK", name.upper()))
     module = f"{package}.{kind.module}"
     steps = (step.format(name=name) for step in kind.next_steps)
     return {
