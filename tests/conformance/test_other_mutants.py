@@ -20,7 +20,7 @@ EVERY = [
     for mutants in (coll_mutants, pml_mutants, osc_mutants, nic_mutants, hook_mutants)
     for planted in mutants.PLANTED
 ]
-CHOSEN = EVERY if THOROUGH else EVERY[::12]
+CHOSEN = EVERY if THOROUGH else EVERY[::18]
 
 
 @pytest.mark.parametrize(
