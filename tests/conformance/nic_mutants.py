@@ -51,14 +51,16 @@ class KeepsInline(Pair):
     """An inline send reads the memory when the device gets to it."""
 
     def post_send(self, message, to, context, *, inline=False, more=False):
-        self._function.register(message)
-        super().post_send(message, to, context, more=True)
+        super().post_send(message, to, context, inline=inline, more=True)
+        self._sends[-1] = self._sends[-1]._replace(message=message)
         if not more and not inline:
             self.ring()
 
     @property
     def busy(self):
-        return bool(self._sends)
+        if self._sends and not self._rung:
+            self.ring()
+        return super().busy
 
 
 class Overwrites(Pair):
