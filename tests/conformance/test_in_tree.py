@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from ompy.conformance import BtlConformance
 from ompy.conformance.atomics import AtomicSuite
-from ompy.conformance.btl_worlds import Settings
 from ompy.conformance.completion import CompletionSuite
 from ompy.conformance.datagram_faults import DatagramFaultSuite
 from ompy.conformance.delivery import DeliverySuite
@@ -14,6 +13,7 @@ from ompy.conformance.identity import IdentitySuite
 from ompy.conformance.leaks import LeakSuite
 from ompy.conformance.life_cycle import LifeCycleSuite
 from ompy.conformance.reachability import ReachabilitySuite
+from ompy.conformance.registries import Settings
 from ompy.conformance.remote_memory import RemoteMemorySuite
 from ompy.frameworks.btl import BtlComponent
 from ompy_components.btl.ofi.component import COMPONENT as OFI

@@ -29,6 +29,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "conformance": ("btl self",),
     "explain": ("--size 8",),
     "mpiexec": ("--link links",),
+    "new": ("coll mine",),
     "ps": ("", "--json"),
     "replay": ("recorded", "recorded --rank 1"),
     "sim": (

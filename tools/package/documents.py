@@ -11,9 +11,9 @@ block after a line "`FILE`:". Each document has an empty folder, in which its co
 Lines may come in any order, as ranks write in none. `...` stands for any lines, and what differs
 from run to run is compared by its form (`FIGURES`).
 
-A page whose commands name `examples/` finds the programs of the tree there.
-
-docs/write-a-btl.md is followed by `tests/meta/test_tutorial.py`, which installs what it makes.
+A page whose commands name `examples/` finds the programs of the tree there. Pages that install
+what they make have an environment of their own (`tutorial_environment.py`), and
+docs/write-a-btl.md is followed by `tests/meta/test_tutorial.py`.
 """
 
 from __future__ import annotations
@@ -29,8 +29,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from tools.package.tutorial_environment import make_environment
+
 ROOT: Final = Path(__file__).resolve().parents[2]
 ELSEWHERE: Final = {"write-a-btl.md"}
+INSTALLS: Final = "pip install"  # a page with such a command changes its environment
 ELISION: Final = "..."
 PROMPT: Final = "    $ "
 # what differs from run to run: times, processes, events, what chance has struck, folders
@@ -45,8 +48,8 @@ FIGURES: Final = (
 SIMULATED: Final = "ompy sim:"  # what a seed decides is another thing with each protocol's change
 # of a command that fails
 TELLS: Final = (
-    r"\berror: |\bfailed\b|aborted the job|ended because|can never go on|^ompy sim: deadlock"
-    r"|check: \d+ finding"
+    r"\berror: |\bfailed\b(?!\s+skipped)|aborted the job|ended because|can never go on"
+    r"|^ompy sim: deadlock|check: \d+ finding"
 )
 TIME_LIMIT: Final = 300  # s of a command; arbitrary, far beyond what any takes
 TOO_LONG: Final = 124  # coreutils: what `timeout` ends with when it has ended a command
@@ -70,6 +73,11 @@ def documents() -> list[Path]:
     """README.md and the pages of docs/ that show a command."""
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
     return [page for page in pages if page.name not in ELSEWHERE and commands(page)]
+
+
+def installs(page: Path) -> bool:
+    """Whether a page installs what it makes: such pages take half a minute each."""
+    return any(command.line.startswith(INSTALLS) for command in commands(page))
 
 
 def commands(page: Path) -> list[Command]:
@@ -179,6 +187,8 @@ def follow(
     if any("examples/" in command.line for command in commands(page)):
         programs = shutil.ignore_patterns("__pycache__", "course")
         shutil.copytree(ROOT / "examples", folder / "examples", ignore=programs)
+    if installs(page):
+        environment = make_environment(jobs, environment)
     for step in steps(page.read_text()):
         if isinstance(step, File):
             (folder / step.name).write_text(step.text)

@@ -2,9 +2,9 @@
 """Install the wheel into an empty environment outside the tree, and use it there as people do.
 
     python tools/package try_wheel           what CI does: the gate `wheel` of tools/check.py
-    python tools/package try_wheel --all     also every BTL's kit, `ompy build` of a pure
-                                        installation, the wheel compiled anew in another folder
-                                        (tools/nightly.py)
+    python tools/package try_wheel --all     also the pages that install what they make, every
+                                        BTL's kit, `ompy build` of a pure installation, the
+                                        wheel compiled anew in another folder (tools/nightly.py)
     python tools/package try_wheel --tree DIR    only build, and unpack the wheel there
     python tools/package try_wheel --here    build nothing: use the compiled wheel that is installed
                                         here (what cibuildwheel runs for each wheel)
@@ -36,7 +36,7 @@ from typing import Final, NamedTuple
 
 from ompy.cli.bench import KINDS
 
-from tools.package.documents import commands, documents, follow, shell
+from tools.package.documents import commands, documents, follow, installs, shell
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 CACHE: Final = ROOT / "build" / "cache"
@@ -152,9 +152,9 @@ class Environment:
         right = done.returncode == run.code and re.search(run.says, said)
         return "" if right and "Traceback" not in said else f"{run.line}: {done.returncode}: {said}"
 
-    def documents(self) -> list[str]:
-        """Follow the documents. Returns what is wrong."""
-        pages = documents()
+    def documents(self, *, installing: bool) -> list[str]:
+        """Follow the documents, or those that install something. Returns what is wrong."""
+        pages = [page for page in documents() if installs(page) is installing]
         folders = [self.folder / page.stem for page in pages]
         for folder in folders:
             folder.mkdir()
@@ -214,6 +214,7 @@ def first(*, shown: bool) -> Iterator[Run]:
     yield Run("ompy explain --size 1m --peer 1", "RDMA")
     yield Run("ompy-run -n 2 --trace traced python ring.py && ompy trace traced", "Eager")
     yield Run("ompy conformance btl self", r"ompy\[conformance\]", 2)
+    yield Run("ompy new coll mine", "ompy-coll-mine has pyproject.toml, README.md")
     yield Run("ompy build", r"ompy\[build\]", 2)
     yield Run("ompy completion bash", "complete")
     yield Run(f"_OMPY_INFO_{COMPLETING}=2 COMP_WORDS='ompy-info --why nic_l' ompy-info", "nic_lib")
@@ -235,7 +236,7 @@ def with_fabric() -> Iterator[Run]:
 def try_it(environment: Environment, made: Path) -> list[str]:
     """What CI does. Returns what is wrong."""
     environment.install(str(made))
-    wrong = environment.documents() + environment.run(first(shown=False))
+    wrong = environment.documents(installing=False) + environment.run(first(shown=False))
     environment.install("numpy")
     again = [Run("ompy bench object --rounds 1", "ndarray"), Run("ompy sim -n 2 ring.py")]
     wrong += environment.run([*again, *examples(numpy=True, shown=False)])
@@ -247,9 +248,10 @@ def try_it(environment: Environment, made: Path) -> list[str]:
 
 def try_the_rest(environment: Environment, made: Path, folder: Path) -> list[str]:
     """What takes minutes. Returns what is wrong."""
+    wrong = environment.documents(installing=True)
     environment.install(f"{made}[conformance]")
     names = list(PROJECT["entry-points"]["ompy.btl"])
-    wrong = environment.run(Run(f"ompy conformance btl {name}") for name in names)
+    wrong += environment.run(Run(f"ompy conformance btl {name}") for name in names)
     wrong += environment.run([Run(f"ompy-run -n 2 python {name}.py") for name in ("ring", "heat")])
     pure = wheel(ROOT, folder / "pure", OMPY_PURE="1")
     environment.install("--force-reinstall", "--no-deps", str(pure))

@@ -16,10 +16,23 @@ from ompy.cli.terminal import wants_colour
 from ompy.mca.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
-    from ompy.frameworks.btl import BtlComponent
+    from ompy.conformance.plugin import Outcome, Subject
+    from ompy.mca.component_records import ComponentRecord
+    from ompy.mca.registry import Registry
 
 DOES_NOT_CONFORM: Final = 1  # exit codes; 2 is for the command line, as click has it
 NOT_THERE: Final = 2
+# what there is a kit for, and what it is called in a sentence
+SUBJECTS: Final = {
+    "btl": "BTL component",
+    "coll": "coll component",
+    "hooks": "package of hooks",
+    "nic": "nic component",
+    "osc": "osc component",
+    "pml": "PML component",
+}
+
+Settings = tuple[tuple[str, str], ...]
 
 
 @click.group()
@@ -27,45 +40,73 @@ def conformance() -> None:
     """Test a component against its framework's contract."""
 
 
-@conformance.command()
-@click.argument("name")
-@click.option("--mca", nargs=2, multiple=True, metavar="NAME VALUE", help="As for ompy-run.")
-@click.option("--seed", type=int, help="Run tests that take a seed with this one only.")
-@click.option(
-    "--seeds", type=click.IntRange(min=1), help="Run tests that take a seed with so many, from 0."
-)
-@click.option("--test", "tests", multiple=True, metavar="TEST", help="Run this test only.")
-@click.option("--json", "as_json", is_flag=True, help="Print the card for programs, with a badge.")
-@click.option("-v", "--verbose", is_flag=True, help="Print failures in full.")
-def btl(
-    name: str,
-    mca: tuple[tuple[str, str], ...],
-    seed: int | None,
-    seeds: int | None,
+def _command(framework: str, noun: str) -> click.Command:
+    """The command for one framework."""
+
+    def judge(
+        name: str,
+        mca: Settings,
+        seed: int | None,
+        seeds: int | None,
+        tests: tuple[str, ...],
+        as_json: bool,
+        verbose: bool,
+    ) -> None:
+        component = _installed(framework, name, mca)
+        chosen = [seed] if seed is not None else list(range(seeds or 0))
+        _judge(component, dict(mca), chosen, tests, as_json=as_json, verbose=verbose)
+
+    judge.__doc__ = (
+        f"Test the installed {noun} NAME in the virtual world and print its card.\n\n"
+        "Ends with 0 when nothing failed, with 1 when something did, with 2 when there is no such "
+        f"{noun.rpartition(' of ')[0] or 'component'}. Settings come from --mca only."
+    )
+    options = (
+        click.argument("name"),
+        click.option(
+            "--mca", nargs=2, multiple=True, metavar="NAME VALUE", help="As for ompy-run."
+        ),
+        click.option("--seed", type=int, help="Run tests that take a seed with this one only."),
+        click.option(
+            "--seeds",
+            type=click.IntRange(min=1),
+            help="Run tests that take a seed with so many, from 0.",
+        ),
+        click.option("--test", "tests", multiple=True, metavar="TEST", help="Run this test only."),
+        click.option(
+            "--json", "as_json", is_flag=True, help="Print the card for programs, with a badge."
+        ),
+        click.option("-v", "--verbose", is_flag=True, help="Print failures in full."),
+    )
+    for option in reversed(options):
+        judge = option(judge)
+    return click.command(framework)(judge)
+
+
+def _judge(
+    component: Subject,
+    settings: dict[str, str],
+    seeds: list[int],
     tests: tuple[str, ...],
+    *,
     as_json: bool,
     verbose: bool,
-) -> None:
-    """Test the installed BTL component NAME in the virtual world and print its card.
-
-    Ends with 0 when nothing failed, with 1 when something did, with 2 when there is no such
-    component. Settings come from --mca only.
-    """
-    component = _installed(name, mca)
+) -> NoReturn:
+    """Run the kit and print the card; ends the program."""
     if importlib.util.find_spec("pytest") is None:
         _end("the conformance kit needs pytest: pip install 'ompy[conformance]'", NOT_THERE)
     from ompy.conformance.card import Card
     from ompy.conformance.plugin import examine
 
     sys.dont_write_bytecode = True  # pytest's is in no list of files: an uninstallation leaves it
-    chosen = [seed] if seed is not None else list(range(seeds or 0))
+    outcomes: list[Outcome] = []
     try:
         outcomes = examine(
-            component, dict(mca), seeds=chosen, tests=tests, progress=_progress(as_json)
+            component, settings, seeds=seeds, tests=tests, progress=_progress(as_json)
         )
     except LookupError as problem:
         _end(str(problem), NOT_THERE)
-    card = Card(component, dict(mca), outcomes)
+    card = Card(component, settings, outcomes)
     if as_json:
         click.echo(json.dumps(card.document(), indent=2))
     else:
@@ -77,32 +118,46 @@ def btl(
     sys.exit(DOES_NOT_CONFORM if card.failed else 0)
 
 
-def _installed(name: str, mca: tuple[tuple[str, str], ...]) -> BtlComponent:
-    """The component an installed distribution offers; ends the program when there is none."""
-    from ompy.frameworks.btl import BtlComponent
+def _installed(framework: str, name: str, mca: Settings) -> Subject:
+    """What an installed distribution offers by a name; ends the program when there is none."""
     from ompy.frameworks.catalog import CATALOG
     from ompy.mca.registry import Registry
     from ompy.mca.settings import gather_settings
 
     try:
         registry = Registry(CATALOG, gather_settings(mca, {}, files=[]))
-        records = registry.load("btl")
+        records = (
+            registry.records_of(framework) if framework == "hooks" else registry.load(framework)
+        )
         registry.check_settings()
     except UsageError as problem:
         _end("\n".join(problem.problems), problem.exit_code)
     names = list(dict.fromkeys(record.name for record in records))
     if name not in names:
+        there = f"there are {', '.join(names)}" if names else "there is none"
+        what = "package" if framework == "hooks" else "component"
         _end(
-            f"there is no btl component {name}{did_you_mean(name, names)} "
-            f"(there are {', '.join(names)})",
-            NOT_THERE,
+            f"there is no {framework} {what} {name}{did_you_mean(name, names)} ({there})", NOT_THERE
         )
     record = next(record for record in records if record.name == name)
+    if framework == "hooks":
+        return _hooks(registry, record)
     component = record.component
     if component is None:
         _end(f"{record!r}\n{record.traceback}".rstrip(), DOES_NOT_CONFORM)
-    assert isinstance(component, BtlComponent)
     return component
+
+
+def _hooks(registry: Registry, record: ComponentRecord) -> Subject:
+    """A package of hooks; ends the program when it cannot be imported."""
+    loaded = dict(registry.load_hooks()).get(record)
+    if loaded is None:
+        _end(f"{record!r}\n{record.traceback}".rstrip(), DOES_NOT_CONFORM)
+    if importlib.util.find_spec("pytest") is None:
+        _end("the conformance kit needs pytest: pip install 'ompy[conformance]'", NOT_THERE)
+    from ompy.conformance.hooks.hook_suite import HookPackage
+
+    return HookPackage(loaded, record.name, record.version)
 
 
 def _progress(as_json: bool) -> Callable[[int, int], None]:
@@ -120,3 +175,7 @@ def _progress(as_json: bool) -> Callable[[int, int], None]:
 def _end(text: str, code: int) -> NoReturn:
     outputs.tell(f"ompy: error: {text}\n")
     sys.exit(code)
+
+
+for _framework, _noun in SUBJECTS.items():
+    conformance.add_command(_command(_framework, _noun))

@@ -149,21 +149,35 @@ def _name(module: CollModule, asked: Asked, exchange: Exchange, size: int) -> st
     return module.name_algorithm(operation, exchange, arguments)
 
 
-def _explain(asked: Asked, communicator: Communicator) -> Explained:
+def _row(asked: Asked, coll: SelectedColl) -> Row:
+    return next(each for each in coll.table() if each.operation == asked.operation)
+
+
+def _other_ways(asked: Asked, communicator: Communicator) -> list[Change]:
+    """What would be taken if another component were chosen. All members have to ask.
+
+    A module that has served no call may share memory with the others' to know its way.
+    """
     coll = communicator.coll
     assert coll is not None, "a communicator is made with its collectives"
-    row = next(each for each in coll.table() if each.operation == asked.operation)
-    module = _module(coll, row.blocking)
-    exchange = Exchange(communicator, 0)
-    arguments = arguments_of(asked, communicator.rank, asked.size, memory=False)
-    changes = []
-    for verdict in row.verdicts:
+    exchange, changes = Exchange(communicator, 0), []
+    for verdict in _row(asked, coll).verdicts:
         if verdict.verdict == LOWER:
             other = _module(coll, verdict.component)
             name = f"{verdict.component}: {_name(other, asked, exchange, asked.size)}"
             priority = f"coll_{verdict.component}_priority"
             text = f"{verdict.component} had a higher priority, or were named alone"
             changes.append(Change(text, name, (priority, "coll")))
+    return changes
+
+
+def _explain(asked: Asked, communicator: Communicator, changes: Sequence[Change]) -> Explained:
+    coll = communicator.coll
+    assert coll is not None, "a communicator is made with its collectives"
+    row = _row(asked, coll)
+    module = _module(coll, row.blocking)
+    exchange = Exchange(communicator, 0)
+    arguments = arguments_of(asked, communicator.rank, asked.size, memory=False)
     sizes = _sizes(module, asked, exchange) if asked.operation != "barrier" else []
     name = _name(module, asked, exchange, asked.size)
     choice = module.explain_choice(asked.operation, exchange, arguments)
@@ -216,8 +230,9 @@ def _run(asked: Asked, registry: Registry) -> tuple[Explained, VirtualJob]:
                 trace.record("api", "CALL", number=1, call=asked.operation, file="", **fields)
             call(*arguments_of(asked, comm.rank, asked.size, memory=True))
         trace.record("api", "RETURN", number=1)
+        others = _other_ways(asked, comm)
         if comm.rank == 0:
-            told.append(_explain(asked, comm))
+            told.append(_explain(asked, comm, others))
 
     hosts = [rank * asked.hosts // asked.ranks for rank in range(asked.ranks)]
     job = VirtualJob(asked.ranks, registry, hosts=hosts)

@@ -19,6 +19,7 @@ from ompy.cli.explain import explain
 from ompy.cli.given_words import refuse_empty_words
 from ompy.cli.live import ps, top
 from ompy.cli.mpiexec import mpiexec
+from ompy.cli.new.command import new
 from ompy.cli.replay import replay
 from ompy.cli.sim import sim
 from ompy.cli.start import FAILED
@@ -86,6 +87,7 @@ main.add_command(completion)
 main.add_command(conformance)
 main.add_command(explain)
 main.add_command(mpiexec)
+main.add_command(new)
 main.add_command(ps)
 main.add_command(replay)
 main.add_command(sim)

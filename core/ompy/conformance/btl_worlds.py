@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache
-from types import SimpleNamespace
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ompy.conformance.driver import Driver
 from ompy.conformance.fragment import sample
+from ompy.conformance.registries import Settings, registry_with
 from ompy.engine.virtual_engine import Deadlock, RankFailed, VirtualEngine
-from ompy.frameworks.catalog import CATALOG
-from ompy.mca.component_records import ComponentRecord
-from ompy.mca.discovery import scan_entry_points
-from ompy.mca.registry import Registry
-from ompy.mca.settings import gather_settings
 from ompy.net.faults import FaultCounter
 from ompy.net.virtual_network import Rail
 from ompy.runtime.virtual_job import VirtualJob
@@ -24,29 +18,15 @@ if TYPE_CHECKING:
     from ompy.conformance.fragment import Fragment
     from ompy.frameworks.btl import BtlComponent
     from ompy.frameworks.context import RankContext
+    from ompy.mca.registry import Registry
     from ompy.net.faults import Fault
 
 SECOND: Final = 1_000_000_000  # ns; Linux counts so
 TIME_MAX: Final = 1_000 * SECOND  # arbitrary: ten times what any wait of the kit takes
 NEWS: Final = SECOND // 1000  # ns; arbitrary: the way through two agents
-PACKAGE: Final = "ompy.conformance"
 
-Settings = Mapping[str, object]
 Program = Callable[[Driver], Any]
 Plan = Callable[[Driver], "Sequence[Fault]"]
-
-# where the registry finds a component that is not installed, by its name
-candidates = SimpleNamespace()
-
-
-@cache
-def _in_tree() -> tuple[tuple[str, str, str, str, str], ...]:
-    records = scan_entry_points(frozenset(framework.name for framework in CATALOG))
-    return tuple(
-        (record.framework, record.name, record.distribution, record.version, record.target)
-        for record in records
-        if record.in_tree
-    )
 
 
 def registry(component: BtlComponent, settings: Settings, btl: str) -> Registry:
@@ -60,22 +40,8 @@ def registry(component: BtlComponent, settings: Settings, btl: str) -> Registry:
     Raises:
         UsageError: a setting is not valid.
     """
-    setattr(candidates, component.name, component)
-    target = f"{__name__}:candidates.{component.name}"
-    records = [
-        ComponentRecord(component.framework, component.name, PACKAGE, component.version, target)
-    ]
-    records += [
-        ComponentRecord(*known)
-        for known in _in_tree()
-        if known[:2] != (component.framework, component.name)
-    ]
-    given = {"btl": btl, **settings}
-    pairs = [(name, str(value)) for name, value in given.items()]
-    made = Registry(CATALOG, gather_settings(pairs, {}, files=[]), records)
-    made.load(component.framework)
-    made.check_settings()
-    return made
+    told = {"btl": btl, **settings}
+    return registry_with(component.framework, component.name, component.version, component, told)
 
 
 class World:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import click
 
 from ompy import __version__
-from ompy.conformance.plugin import EXPECTED, FAILED, PASSED, SKIPPED, Outcome
+from ompy.conformance.plugin import EXPECTED, FAILED, PASSED, SKIPPED, Outcome, Subject
+from ompy.frameworks.capabilities import Capabilities
 
 if TYPE_CHECKING:
-    from ompy.conformance.btl_worlds import Settings
-    from ompy.frameworks.btl import BtlComponent
+    from ompy.conformance.registries import Settings
 
 COLUMNS: Final = (PASSED, FAILED, SKIPPED, EXPECTED)
 COLOURS: Final = {PASSED: "green", FAILED: "red", SKIPPED: "cyan", EXPECTED: "yellow"}
@@ -30,7 +30,7 @@ class Card(NamedTuple):
         outcomes: of the tests, in the order they ran.
     """
 
-    component: BtlComponent
+    component: Subject
     settings: Settings
     outcomes: Sequence[Outcome]
 
@@ -52,11 +52,14 @@ class Card(NamedTuple):
         """The card as text with colours."""
         component = self.component
         major, minor = component.api
+        framework = component.framework
         yield (
-            f"btl {component.name} {component.version}, BTL API {major}.{minor}, "
-            f"under ompy {__version__}"
+            f"{framework} {component.name} {component.version}, "
+            f"{framework.upper()} API {major}.{minor}, under ompy {__version__}"
         )
-        yield _promises(component)
+        capabilities = _capabilities(component)
+        if capabilities is not None:
+            yield _promises(capabilities)
         yield ""
         yield f"{'suite':<{WIDTH}}{'passed':>8}{'failed':>8}{'skipped':>9}{'expected':>10}"
         for suite in dict.fromkeys(outcome.suite for outcome in self.outcomes):
@@ -75,13 +78,14 @@ class Card(NamedTuple):
         count = Counter(outcome.result for outcome in self.outcomes)
         suites = dict.fromkeys(outcome.suite for outcome in self.outcomes)
         conforms = not count[FAILED]
+        capabilities = _capabilities(self.component)
         return {
             "framework": self.component.framework,
             "component": self.component.name,
             "version": self.component.version,
             "api": list(self.component.api),
             "ompy": __version__,
-            "capabilities": self.component.capabilities._asdict(),
+            "capabilities": capabilities._asdict() if capabilities is not None else {},
             "settings": {name: str(value) for name, value in self.settings.items()},
             "conforms": conforms,
             "suites": [{"suite": suite, **self._counts(suite)} for suite in suites],
@@ -140,9 +144,13 @@ class Card(NamedTuple):
         return click.style(f"conforms: {numbers}", fg="green", bold=True)
 
 
-def _promises(component: BtlComponent) -> str:
+def _capabilities(component: Subject) -> Capabilities | None:
+    """What it promises, if its framework has promises: BTLs' has."""
+    return getattr(component, "capabilities", None)
+
+
+def _promises(capabilities: Capabilities) -> str:
     """What it says of itself, in one line."""
-    capabilities = component.capabilities
     said = [f"reach {capabilities.reach}", f"wire {capabilities.wire}"]
     for name in ("ordered", "reliable", "checksum", "virtual"):
         said.append(name if getattr(capabilities, name) else f"not {name}")

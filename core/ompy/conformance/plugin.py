@@ -7,13 +7,13 @@ import tempfile
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import pytest
 
 if TYPE_CHECKING:
-    from ompy.conformance.btl_worlds import Settings
-    from ompy.frameworks.btl import BtlComponent
+    from ompy.conformance.registries import Settings
+    from ompy.mca.component import ApiVersion
 
 PASSED: Final = "passed"
 FAILED: Final = "failed"
@@ -30,6 +30,26 @@ OFF: Final = (
 )
 
 
+class Subject(Protocol):
+    """What can be examined: a component, or a package of hooks."""
+
+    @property
+    def framework(self) -> str:
+        """Whose kit examines it."""
+
+    @property
+    def name(self) -> str:
+        """Of its entry point."""
+
+    @property
+    def version(self) -> str:
+        """Of it."""
+
+    @property
+    def api(self) -> ApiVersion:
+        """Version of the contract that it was made for."""
+
+
 class Candidate(NamedTuple):
     """What a run is about.
 
@@ -38,7 +58,7 @@ class Candidate(NamedTuple):
         settings: parameters by full name.
     """
 
-    component: BtlComponent
+    component: Subject
     settings: Settings
 
 
@@ -66,7 +86,7 @@ class Outcome(NamedTuple):
 
 
 def examine(
-    component: BtlComponent,
+    component: Subject,
     settings: Settings,
     *,
     seeds: Sequence[int] = (),
@@ -89,7 +109,8 @@ def examine(
     with tempfile.TemporaryDirectory() as folder, _plain_environment():
         configuration = Path(folder) / "pytest.ini"
         configuration.write_text("[pytest]\n")
-        arguments = [str(Path(__file__).with_name("under_test.py")), "--import-mode=importlib"]
+        tests_of_kit = f"{Path(__file__).with_name('under_test.py')}::{_class_of(component)}"
+        arguments = [tests_of_kit, "--import-mode=importlib"]
         arguments += ["-c", str(configuration), "--rootdir", folder]
         for name in OFF:
             arguments += ["-p", f"no:{name}"]
@@ -99,6 +120,11 @@ def examine(
     if code not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
         raise RuntimeError(f"pytest ended with {code!r}: {run.problem or 'no test was run'}")
     return run.outcomes
+
+
+def _class_of(component: Subject) -> str:
+    """The class of `under_test.py` that has the kit for it."""
+    return f"Test{getattr(component, 'framework', 'btl').capitalize()}"
 
 
 @contextmanager
@@ -178,7 +204,7 @@ class _Run:
 def _title(item: pytest.Function) -> str:
     """Title of the suite a test was written in."""
     assert item.cls is not None
-    from ompy.conformance.suite import suite_of_test
+    from ompy.conformance.component_kit import suite_of_test
 
     written_in = suite_of_test(item.cls, item.originalname)
     title: str = written_in.__dict__.get("title", written_in.__name__)

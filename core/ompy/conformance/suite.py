@@ -1,15 +1,17 @@
-"""What every suite has: its fixtures, the seeds, and what is skipped or expected to fail."""
+"""What every suite for BTLs has: its worlds, and what is skipped."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 import pytest
 
-from ompy.conformance.btl_worlds import Settings, World
+from ompy.conformance.btl_worlds import World
+from ompy.conformance.component_kit import ComponentSuite, refuse_or_expect, suite_of_test
 from ompy.conformance.driver import Driver
+from ompy.conformance.registries import Settings
 from ompy.frameworks.btl import (
     ATOMIC_FOPS,
     ATOMIC_OPS,
@@ -127,38 +129,15 @@ def _flags(component: BtlComponent, settings: tuple[tuple[str, object], ...]) ->
     return found
 
 
-class Suite:
-    """Base of the suites, and so of an author's test class.
+class Suite(ComponentSuite):
+    """Base of the suites for BTLs.
 
     Attributes:
-        title: of the suite, for the card.
         needs: capabilities that all its tests need.
-        seeds: of tests that run in several worlds.
     """
 
-    title: ClassVar[str] = ""
+    framework: ClassVar[str] = "btl"
     needs: ClassVar[tuple[str, ...]] = ()
-    seeds: ClassVar[Sequence[int]] = range(2)
-
-    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
-        """Run what asks for a seed once for each."""
-        if "seed" in metafunc.fixturenames:
-            seeds = metafunc.config.getoption("ompy_seeds", None) or self.seeds
-            metafunc.parametrize("seed", seeds, ids=lambda seed: f"seed{seed}")
-
-    @pytest.fixture
-    def component(self) -> BtlComponent:
-        """The component under test; every test class has its own."""
-        pytest.fail(
-            "no component: give the test class a fixture `component` that returns the object "
-            "its entry point names",
-            pytrace=False,
-        )
-
-    @pytest.fixture
-    def settings(self) -> Settings:
-        """Parameters by full name, for every world."""
-        return {}
 
     @pytest.fixture
     def worlds(self, component: BtlComponent, settings: Settings) -> Worlds:
@@ -168,14 +147,7 @@ class Suite:
     @pytest.fixture(autouse=True)
     def _conditions(self, request: pytest.FixtureRequest, component: BtlComponent) -> None:
         """Refuse, skip, or expect a failure."""
-        problem = why_untestable(component)
-        if problem:
-            pytest.fail(problem, pytrace=False)
-        reason = expected_failure(component, request.node)
-        if reason is not None:
-            if not reason.strip():
-                pytest.fail("an expected failure needs a reason", pytrace=False)
-            request.node.add_marker(pytest.mark.xfail(reason=reason, strict=True))
+        refuse_or_expect(request, component, why_untestable(component))
         if "worlds" not in request.fixturenames:
             return
         if not component.capabilities.virtual:
@@ -204,20 +176,6 @@ def why_untestable(component: BtlComponent) -> str:
             f"{', '.join(REACHES)}, wire one of {', '.join(WIRES)}"
         )
     return ""
-
-
-def expected_failure(component: BtlComponent, node: pytest.Item) -> str | None:
-    """The reason for which a test is expected to fail, or None."""
-    known = component.expected_failures
-    for name in (node.name, getattr(node, "originalname", node.name)):
-        if name in known:
-            return known[name]
-    return None
-
-
-def suite_of_test(test_class: type, name: str) -> type:
-    """The class a test was written in: a suite, or the author's own."""
-    return next(base for base in test_class.__mro__ if name in base.__dict__)
 
 
 def _needs_of_suite(request: pytest.FixtureRequest) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from ompy.frameworks.btl_limits import COMMON
@@ -24,7 +24,6 @@ class BtlComponent(Component):
         on_request: it is real, and used only when asked for by name all the same.
         grows: the modules reach processes of other worlds too (`runtime/README.md`): those of
             `init` do if nothing in them was made for a number of ranks.
-        expected_failures: tests of the conformance kit known to fail, each with the reason.
     """
 
     framework: ClassVar[str] = "btl"
@@ -32,7 +31,6 @@ class BtlComponent(Component):
     emulated: ClassVar[bool] = False
     on_request: ClassVar[bool] = False
     grows: ClassVar[bool] = False
-    expected_failures: ClassVar[Mapping[str, str]] = {}
 
     def init(self, context: RankContext) -> list[BtlModule]:
         """Make the modules for one rank and publish their addresses.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import ClassVar, Final
 
 from ompy.mca.parameter import Parameter, Values
@@ -38,6 +40,7 @@ class Component:
             them; importing them does nothing else.
         wire_formats: where it says what it sends over the wire, as `module:attribute`: a sequence
             of `ompy.frameworks.wire_formats`. Tools import it, no rank does.
+        expected_failures: tests of the conformance kit known to fail, each with the reason.
     """
 
     framework: ClassVar[str]
@@ -49,6 +52,7 @@ class Component:
     exclusive: ClassVar[tuple[tuple[str, str], ...]] = ()
     rank_modules: ClassVar[tuple[str, ...]] = ()
     wire_formats: ClassVar[str] = ""
+    expected_failures: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     values: Values
 

@@ -23,6 +23,7 @@ class MonitoringComponent(PmlWrapperComponent):
             0,
             "Order among wrappers of the PML: the highest is closest to the PML.",
             level=9,
+            unit="points",
         ),
         Parameter(
             "enable",

@@ -123,3 +123,11 @@ def test_a_component_of_a_stranger_needs_to_say_nothing() -> None:
 def test_buffers_that_no_host_has() -> None:
     with pytest.raises(click.ClickException, match="the buffers of all ranks"):
         answer("alltoall", 1 << 30, 8, 1)
+
+
+def test_a_component_above_one_that_shares_memory() -> None:
+    """All members ask the others' ways: to know its own, coll/sm may agree on memory with all."""
+    found = answer("allgather", 100, 4, 1, ("coll_tuned_priority", "1000"))
+    assert found["component"] == "tuned"
+    words = [change["protocol"] for change in found["changes"]]
+    assert "sm: blocks in memory" in words

@@ -1,0 +1,1 @@
+"""The kit for coll components: collectives against what MPI says they do."""

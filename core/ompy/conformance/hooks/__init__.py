@@ -1,0 +1,1 @@
+"""The kit for packages of life-cycle hooks."""

@@ -1,0 +1,1 @@
+"""The kit for nic components: devices, their datagrams, and a BTL over them."""

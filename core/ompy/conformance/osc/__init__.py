@@ -1,0 +1,1 @@
+"""The kit for osc components: windows against what MPI says they are."""

@@ -1,0 +1,1 @@
+"""The kit for PML components: messages, matching, completion, and wrappers of a PML."""
