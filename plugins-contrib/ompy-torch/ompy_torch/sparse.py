@@ -32,7 +32,8 @@ def allreduce_sparse(comm: Any, tensors: Sequence[Tensor]) -> None:
         indices = _gathered(comm, own.indices().t().contiguous(), entries)
         values = _gathered(comm, own.values().contiguous(), entries)
         total = torch.sparse_coo_tensor(indices.t(), values, own.shape).coalesce()
-        tensor.detach().copy_(total)
+        with torch.no_grad():
+            tensor.copy_(total)  # what is detached from a sparse tensor has entries of its own
 
 
 def _gathered(comm: Any, rows: Tensor, entries: Sequence[int]) -> Tensor:
