@@ -16,6 +16,7 @@ from ompy_torch import collectives
 from ompy_torch.agreement import check_agreement, is_wanted
 from ompy_torch.lane import Lane, LaneWork
 from ompy_torch.messages import MessageWork
+from ompy_torch.reductions import name_of
 from ompy_torch.tensors import Room, check_tensors, message_of
 from ompy_torch.work import DoneWork, ManyWork, as_torch_says
 
@@ -168,7 +169,7 @@ class OmpyProcessGroup(dist.ProcessGroup):
         opts = opts or dist.AllreduceOptions()
         check_tensors("all_reduce", tensors, sparse=True)
         operation = collectives.prepared_allreduce(self._comm, tensors, opts.reduceOp)
-        return self._make("all_reduce", opts, tensors, operation, (str(opts.reduceOp), tensors))
+        return self._make("all_reduce", opts, tensors, operation, (name_of(opts.reduceOp), tensors))
 
     def allreduce_coalesced(self, tensors: Tensors, opts: Any = None) -> dist.Work:
         """The same."""
@@ -180,7 +181,9 @@ class OmpyProcessGroup(dist.ProcessGroup):
         check_tensors("reduce", tensors)
         root = opts.rootRank
         operation = collectives.prepared_reduce(self._comm, tensors, opts.reduceOp, root)
-        return self._make("reduce", opts, tensors, operation, (root, str(opts.reduceOp), tensors))
+        return self._make(
+            "reduce", opts, tensors, operation, (root, name_of(opts.reduceOp), tensors)
+        )
 
     # --- a tensor of each
 
@@ -261,7 +264,9 @@ class OmpyProcessGroup(dist.ProcessGroup):
         for output, taken in zip(outputs, inputs, strict=True):
             collectives.check_list("reduce_scatter", taken, output, self.size())
         operation = collectives.prepared_reduce_scatter(self._comm, outputs, inputs, opts.reduceOp)
-        return self._make("reduce_scatter", opts, outputs, operation, (str(opts.reduceOp), *inputs))
+        return self._make(
+            "reduce_scatter", opts, outputs, operation, (name_of(opts.reduceOp), *inputs)
+        )
 
     def reduce_scatter_single(self, output: Tensor, taken: Tensor, opts: Any = None) -> dist.Work:
         """The same, of one tensor."""
@@ -278,7 +283,7 @@ class OmpyProcessGroup(dist.ProcessGroup):
         rows: Lists = [list(taken.reshape(-1).chunk(self.size())) for taken in inputs]
         operation = collectives.prepared_reduce_scatter(self._comm, outputs, rows, opts.reduceOp)
         return self._make(
-            "reduce_scatter_tensor", opts, outputs, operation, (str(opts.reduceOp), inputs)
+            "reduce_scatter_tensor", opts, outputs, operation, (name_of(opts.reduceOp), inputs)
         )
 
     reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced

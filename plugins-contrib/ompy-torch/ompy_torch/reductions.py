@@ -58,14 +58,14 @@ class Reduction:
         Raises:
             ValueError: there is no such operation on such numbers.
         """
-        kind = op.op if isinstance(op, ReduceOp) else op
+        kind = kind_of(op)
         truth = dtype is torch.bool
         known = _OF_TRUTH if truth else _OPS
         wrong = kind in _BITWISE and dtype.is_floating_point
         wrong = wrong or (kind == ReduceOp.AVG and not dtype.is_floating_point)
         countable = truth or dtype in NUMBERS or dtype in _SMALL_FLOATS
         if kind not in known or wrong or not countable:
-            raise ValueError(f"{call}: the back end ompy has no {_name_of(kind)} of {dtype}")
+            raise ValueError(f"{call}: the back end ompy has no {name_of(op)} of {dtype}")
         self.op = known[kind]
         self._average = kind == ReduceOp.AVG
         self._dtype = dtype
@@ -97,5 +97,11 @@ class Reduction:
         target.copy_(reduced.view(target.shape))
 
 
-def _name_of(kind: Any) -> str:
-    return str(kind).rpartition(".")[2] or str(kind)
+def kind_of(op: ReduceOp | Any) -> Any:
+    """The operation without what belongs to one use of it, such as a factor."""
+    return op.op if isinstance(op, ReduceOp) else op
+
+
+def name_of(op: ReduceOp | Any) -> str:
+    """The operation as users write it, without `ReduceOp.`."""
+    return str(kind_of(op)).rpartition(".")[2]

@@ -35,15 +35,14 @@ def register_rendezvous() -> None:
         return
 
     def from_environment(url: str, timeout: timedelta, **others: Any) -> Iterator[Found]:
-        if not _is_rank_of_ompy_run() or "MASTER_ADDR" in os.environ:
+        if "OMPY_RANK" not in os.environ:  # no job of ompy-run
             return iter(usual(url, timeout=timeout, **others))
-        return from_job(url, timeout)
+        if "MASTER_ADDR" not in os.environ:
+            return from_job(url, timeout)
+        check_origins(url)  # torch would wait long for ranks that there are not
+        return iter(usual(url, timeout=timeout, **others))
 
     handlers["env"] = from_environment
-
-
-def _is_rank_of_ompy_run() -> bool:
-    return "OMPY_RANK" in os.environ
 
 
 def from_job(url: str, timeout: timedelta, **_: Any) -> Iterator[Found]:
@@ -52,6 +51,19 @@ def from_job(url: str, timeout: timedelta, **_: Any) -> Iterator[Found]:
     Args:
         url: `ompy://` or `env://`, with `rank` and `world_size` if the user gave them.
         timeout: of the store's calls.
+
+    Raises:
+        ValueError: the user's or torchrun's rank or size is another than the job's.
+    """
+    from ompy import MPI
+
+    check_origins(url)
+    world = MPI.COMM_WORLD
+    yield _shared_store(world, timeout), world.rank, world.size
+
+
+def check_origins(url: str) -> None:
+    """See that whoever says something of rank and size says what the job does.
 
     Raises:
         ValueError: the user's or torchrun's rank or size is another than the job's.
@@ -68,7 +80,6 @@ def from_job(url: str, timeout: timedelta, **_: Any) -> Iterator[Found]:
                 f"{origin} is {value}, but this process is rank {world.rank} of {world.size} of "
                 f"its ompy job: unset {origin}, or start the program with one launcher alone"
             )
-    yield _shared_store(world, timeout), world.rank, world.size
 
 
 def _named(variable: str, name: str) -> dict[str, tuple[str, str]]:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.distributed import ReduceOp
 
+from ompy_torch.reductions import kind_of
 from ompy_torch.tensors import blocks_of, message_of
 
 
@@ -20,7 +21,7 @@ def check_sparse(tensors: Sequence[Tensor], op: Any) -> None:
     """
     if not all(tensor.is_sparse for tensor in tensors):
         raise ValueError("all_reduce: sparse and dense tensors in one call")
-    if (op.op if isinstance(op, ReduceOp) else op) != ReduceOp.SUM:
+    if kind_of(op) != ReduceOp.SUM:
         raise ValueError("all_reduce: of sparse tensors there is SUM only; use tensor.to_dense()")
 
 

@@ -23,7 +23,7 @@ Run = Callable[..., Done]
 
 
 def _environment(**more: str) -> dict[str, str]:
-    # a thread a rank, as torchrun has it; torch warns of NumPy's absence, and ours has no need of it
+    # a thread a rank, as torchrun has it; torch warns where there is no NumPy
     return {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore", **more}
 
 
@@ -31,8 +31,14 @@ def _environment(**more: str) -> dict[str, str]:
 def fixture_job() -> Run:
     """Run a program by ompy-run, and see that it ends as expected."""
 
-    def job(ranks: int, name: str, *words: object, options: tuple[str, ...] = (), code: int = 0,
-            **environment: str) -> Done:
+    def job(
+        ranks: int,
+        name: str,
+        *words: object,
+        options: tuple[str, ...] = (),
+        code: int = 0,
+        **environment: str,
+    ) -> Done:
         command = [str(BINARIES / "ompy-run"), "-n", str(ranks), "--oversubscribe", *options]
         program = [sys.executable, str(PROGRAMS / name), *map(str, words)]
         done = _done([*command, *program], environment)

@@ -62,7 +62,7 @@ def compare(name: str, call: Callable[..., object], made: list[Tensor]) -> None:
             rtol=0.05 if loose else 1e-5,
             atol=0.05 if loose else 1e-5,
             equal_nan=True,
-            msg=lambda said: f"{name}, seed {SEED}: {said}",  # noqa: B023 - used at once
+            msg=lambda said: f"{name}, seed {SEED}: {said}",
         )
 
 
@@ -82,7 +82,7 @@ def reducing() -> None:
         work = dist.reduce(tensors[0], root, op, **keywords)
         if work is not None:
             work.wait()
-        if RANK != root:  # what is there then is undefined
+        if root != RANK:  # what is there then is undefined
             tensors[0].zero_()
         return work
 
@@ -119,13 +119,13 @@ def moving() -> None:
     )
     compare(
         f"gather {label}",
-        lambda t, **k: dist.gather(t[0], t[1:] if RANK == root else None, root, **k),
-        row if RANK == root else row[:1],
+        lambda t, **k: dist.gather(t[0], t[1:] if root == RANK else None, root, **k),
+        row if root == RANK else row[:1],
     )
     compare(
         f"scatter {label}",
-        lambda t, **k: dist.scatter(t[0], t[1:] if RANK == root else None, root, **k),
-        row if RANK == root else row[:1],
+        lambda t, **k: dist.scatter(t[0], t[1:] if root == RANK else None, root, **k),
+        row if root == RANK else row[:1],
     )
 
 

@@ -1,6 +1,6 @@
 """Train a small model with DistributedDataParallel, and say what came out of it.
 
-    ompy-run -n 4 python train.py ompy 60
+ompy-run -n 4 python train.py ompy 60
 """
 
 import hashlib
@@ -31,8 +31,9 @@ for _step in range(STEPS):
     optimizer.step()
 total = loss.detach().clone()
 dist.all_reduce(total)
-weights = b"".join(bytes(value.detach().view(torch.uint8).flatten().tolist())
-                   for value in model.parameters())
+weights = b"".join(
+    bytes(value.detach().view(torch.uint8).flatten().tolist()) for value in model.parameters()
+)
 if rank == 0:
     print(f"loss {total.item() / size:.6f} weights {hashlib.sha256(weights).hexdigest()[:16]}")
 dist.destroy_process_group()
