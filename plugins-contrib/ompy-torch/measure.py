@@ -24,6 +24,7 @@ torch.set_num_threads(1)
 
 
 def calls(size: int) -> dict[str, Callable[[object], object]]:
+    """What is measured with tensors of a size, by name; each is told the group."""
     one, whole = torch.ones(size), torch.ones(size * RANKS)
     half = torch.ones(size, dtype=torch.bfloat16)
     return {
@@ -45,6 +46,8 @@ def calls(size: int) -> dict[str, Callable[[object], object]]:
 
 
 def exchange(tensor: torch.Tensor) -> Callable[[object], object]:
+    """A tensor that goes from rank 0 to rank 1 and back."""
+
     def there_and_back(group: object) -> None:
         if RANK == 0:
             dist.send(tensor, 1, group)

@@ -1,4 +1,4 @@
-"""A rank that calls the function which `ompy_dask.run` has sent: `python -m ompy_dask.call MARK`."""
+"""A rank that calls the function of `ompy_dask.run`: `python -m ompy_dask.call MARK`."""
 
 from __future__ import annotations
 

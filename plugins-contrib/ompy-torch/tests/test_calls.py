@@ -54,7 +54,7 @@ def test_a_rank_that_dies_ends_the_job(job: Run) -> None:
 
 
 def test_a_rank_that_dies_is_an_error_for_those_who_go_on(job: Run) -> None:
-    done = job(3, "mistakes.py", "death", options=("--mca", "mpi_ft_enable", "1"), code=137)
+    done = job(3, "mistakes.py", "death", options=("--mca", "mpi_ft_enable", "1"))
     assert done.stdout.count("all_reduce: MPI_ERR_PROC_FAILED") == 2
 
 
