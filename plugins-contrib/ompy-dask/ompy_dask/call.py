@@ -15,7 +15,7 @@ def main() -> None:
     comm = MPI.COMM_WORLD
     sent = comm.bcast(sys.stdin.buffer.read() if comm.rank == 0 else b"")
     function, arguments = cloudpickle.loads(sent)
-    returned = comm.gather(cloudpickle.dumps(function(*arguments)))
+    returned = comm.gather(cloudpickle.dumps(function(*arguments))) or []
     if comm.rank == 0:
         results = cloudpickle.dumps([cloudpickle.loads(each) for each in returned])
         sys.stdout.flush()

@@ -73,9 +73,11 @@ def run(
         sent = cloudpickle.dumps((target, args))
     else:
         command = [sys.executable, os.path.abspath(target), *map(str, args)]
+    assert client.scheduler is not None, "it has just answered"
     named = ",".join(f"{host}:{slots}" for host, slots in hosts.items())
     start = [sys.executable, "-m", "ompy.cli.run", "-n", str(n), "--host", named]
-    start += ["--mca", "plm_dask_scheduler", client.scheduler.address, *options, *command]
+    start += ["--mca", "plm_dask_scheduler", str(client.scheduler.address)]
+    start += [*options, *command]
     with subprocess.Popen(  # noqa: S603 - what the user asked for
         start, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as job:

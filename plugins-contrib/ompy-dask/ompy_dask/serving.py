@@ -7,7 +7,7 @@ import contextlib
 from typing import Any, Final
 
 from distributed import get_worker
-from distributed.comm import CommClosedError, connect
+from distributed.comm.core import CommClosedError, connect
 
 ENDED: Final = 0  # beside the numbers of standard output and error
 INPUT_ENDED: Final = b""
@@ -42,7 +42,7 @@ async def _serve(address: str, token: str, words: list[str], security: dict[str,
     child = await asyncio.create_subprocess_exec(
         *words, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
     )
-    telling = asyncio.gather(_tell(comm, 1, child.stdout), _tell(comm, 2, child.stderr))
+    telling = asyncio.ensure_future(_tell_both(comm, child))
     feeding = asyncio.ensure_future(_feed(comm, child.stdin))
     try:
         await asyncio.wait({telling, feeding}, return_when=asyncio.FIRST_COMPLETED)
@@ -57,6 +57,10 @@ async def _serve(address: str, token: str, words: list[str], security: dict[str,
         await comm.write((ENDED, max(code, 0) or int(code != 0)))
     await comm.close()
     return code
+
+
+async def _tell_both(comm: Any, child: asyncio.subprocess.Process) -> None:
+    await asyncio.gather(_tell(comm, 1, child.stdout), _tell(comm, 2, child.stderr))
 
 
 async def _tell(comm: Any, number: int, source: Any) -> None:

@@ -17,12 +17,12 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from distributed import Client
-from distributed.comm import CommClosedError, listen
+from distributed.comm.core import CommClosedError, listen
 
 from ompy_dask.serving import ENDED, INPUT_ENDED, serve
 from ompy_dask.workers import first_worker_of
 
-_LOST: Final = 255  # what ssh exits with when its connection does
+_LOST: Final = 255  # OpenSSH ssh(1), EXIT STATUS: "if an error occurred"; *arbitrary* otherwise
 _BLOCK: Final = 1 << 16  # arbitrary: bytes read at a time
 
 

@@ -98,7 +98,7 @@ class LaneWork(dist.Work):
         if self._problem is None:
             future.set_result(self._tensors)
         elif isinstance(self._problem, Exception):
-            future.set_exception(self._problem)
+            future.set_exception(self._problem)  # type: ignore[arg-type]
 
 
 class Lane:

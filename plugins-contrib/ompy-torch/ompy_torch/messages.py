@@ -15,7 +15,7 @@ from torch.futures import Future
 from ompy_torch.work import as_torch_says
 
 Operation = Callable[[], None]
-_NS_PER_S: Final = 1_000_000_000
+_NS_PER_S: Final = 10**9
 
 
 class MessageWork(dist.Work):
@@ -120,7 +120,7 @@ class MessageWork(dist.Work):
             try:
                 self.wait()
             except Exception as problem:
-                future.set_exception(problem)
+                future.set_exception(problem)  # type: ignore[arg-type]
             else:
                 future.set_result(self._tensors)
 

@@ -99,7 +99,7 @@ class Reduction:
 
 def kind_of(op: ReduceOp | Any) -> Any:
     """The operation without what belongs to one use of it, such as a factor."""
-    return op.op if isinstance(op, ReduceOp) else op
+    return getattr(op, "op", op)
 
 
 def name_of(op: ReduceOp | Any) -> str:
