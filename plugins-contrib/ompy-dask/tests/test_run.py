@@ -68,7 +68,7 @@ def test_a_program_that_fails_and_a_fault(client: Any, tmp_path: Path) -> None:
         "for _ in range(50): c.allreduce(bytes(5000), op=lambda a, b: a)\n"
         "sys.exit(int(sys.argv[1]))\n"
     )
-    fault = ["--mca", "btl", "self,tcp", "--fault-strict", "--fault", "delay:nth=20,by=1ms"]
+    fault = ["--mca", "btl", "self,tcp", "--fault-strict", "--fault", "delay:nth=20,delay=1ms"]
     assert ompy_dask.run(client, 2, str(program), 0, options=fault) == []
     with pytest.raises(ompy_dask.JobFailed, match="ended with exit code 3") as failed:
         ompy_dask.run(client, 2, str(program), 3)
