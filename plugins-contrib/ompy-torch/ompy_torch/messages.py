@@ -15,7 +15,7 @@ from torch.futures import Future
 from ompy_torch.work import as_torch_says
 
 Operation = Callable[[], None]
-_NS_PER_S: Final = 10**9
+_NS_PER_S: Final = 10**9  # POSIX: tv_nsec of a second
 
 
 class MessageWork(dist.Work):
