@@ -62,7 +62,9 @@ def install_excepthook(
             if not issubclass(kind, _HARMLESS):
                 if tell is not None:
                     tell(value)
-                _end_job(client, value)
+                # a hook that the program set later may print what ours said, as torch's does
+                if sys.excepthook is hook:
+                    _end_job(client, value)
 
     def at_exit() -> None:
         value = getattr(sys, "last_value", None)

@@ -52,6 +52,24 @@ def test_the_users_hook_runs_first(launch):
     assert (result.code, result.out) == (1, "mine the reason\n")
 
 
+def test_a_later_hook_that_prints_what_ours_says_is_not_cut_off(launch):
+    later = """
+import io
+ours = sys.excepthook
+def prefixed(*args):
+    stderr, sys.stderr = sys.stderr, io.StringIO()
+    ours(*args)
+    said, sys.stderr = sys.stderr.getvalue(), stderr
+    print("prefix:", said, file=sys.stderr)
+sys.excepthook = prefixed
+"""
+    code = HEAD + later + FAIL + "guilty() if c.rank else time.sleep(1000)"
+    result = launch.python(2, code)
+    assert result.code == 1
+    assert "prefix: Traceback" in result.err
+    assert "uncaught LookupError" in result.err
+
+
 def test_a_hook_that_fails_does_not_save_the_job(launch):
     code = "import sys\nsys.excepthook = lambda *a: 1 / 0\n" + HEAD + FAIL
     result = launch.python(2, code + "guilty() if c.rank else time.sleep(1000)")
