@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support.forms import COMPILED
+from tests.support.share import left_out
 
 settings.register_profile(
     "shared-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
@@ -15,8 +16,11 @@ settings.register_profile(
 settings.load_profile("shared-machine")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave out of a compiled run what replaces methods of ours."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what CI takes a share of, and of a compiled run what replaces methods of ours."""
+    if left := left_out(items):
+        config.hook.pytest_deselected(items=[item for item in items if item in left])
+        items[:] = [item for item in items if item not in left]
     skip = pytest.mark.skip(
         reason="compiled methods cannot be replaced: the interpreted run plants the defects"
     )

@@ -38,6 +38,7 @@ HOT_SUITES = (
     "tests/unit/ob1",
     "tests/meta/test_forms.py",
 )
+SHARE = {"OMPY_SHARE": os.environ.get("OMPY_SHARE", "0.4")}  # of the cases of a test; nights: all
 REPEATED = 30  # last lines of a command that failed, said once more at the end; arbitrary
 FAILED: list[str] = []
 PYTEST = (sys.executable, "-m", "pytest", "-q")
@@ -93,7 +94,7 @@ def tests() -> bool:
     What the gate `compiled` runs is left to it where there is a compiler, but for tests that plant
     defects, which they can in the interpreted form only.
     """
-    environment = {"OMPY_EFFORT": os.environ.get("OMPY_EFFORT", "0.3")}
+    environment = {**SHARE, "OMPY_EFFORT": os.environ.get("OMPY_EFFORT", "0.3")}
     left = [f"--ignore={path}" for path in HOT_SUITES] if has_compiler() else []
     passed = run(*PYTEST, "-m", "not proc", "-n", "2", *left, "tests", environment=environment)
     planting = [
@@ -135,8 +136,8 @@ def compiled() -> bool:
     environment = compiled_tree()
     if environment is None:
         return True
-    # what has been run interpreted is run in part
-    environment = {**environment, "OMPY_EFFORT": "0.3"}
+    # a part of the seeds; nights take more
+    environment = {**environment, **SHARE, "OMPY_EFFORT": "0.3"}
     # real ranks are the gate `processes`'s, compiled too
     return run(*PYTEST, "-m", "not proc", "-n", "2", *HOT_SUITES, environment=environment)
 
@@ -154,7 +155,8 @@ def processes() -> bool:
     """
     paths = sorted((ROOT / "tests").rglob("test_*.py"))
     chosen = [str(path.relative_to(ROOT)) for path in paths if "mark.proc" in path.read_text()]
-    return run(*PYTEST, "-m", "proc", "-n", "3", *chosen, environment=compiled_tree())
+    environment = {**SHARE, **(compiled_tree() or {})}
+    return run(*PYTEST, "-m", "proc", "-n", "3", *chosen, environment=environment)
 
 
 def plugins() -> bool:
