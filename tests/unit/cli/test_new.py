@@ -92,7 +92,7 @@ def test_the_btl_is_the_tutorials() -> None:
     assert made == shown
 
 
-@pytest.mark.parametrize("name", ["", "Ring", "9lives", "my-ring", "r ing", "../x", "class", "ö"])
+@pytest.mark.parametrize("name", ["Ring", "9lives", "my-ring", "r ing", "../x", "class", "ö"])
 def test_bad_names(tmp_path: Path, name: str) -> None:
     assert "is no name for a component" in refused(tmp_path, "coll", name)
 

@@ -11,6 +11,7 @@ from typing import Final, NoReturn
 import click
 
 from ompy import outputs
+from ompy.cli.given_words import GivenPath
 from ompy.mca.errors import did_you_mean
 
 USAGE: Final = 2  # exit code, as click has it
@@ -29,7 +30,7 @@ def _kinds(_context: click.Context, _parameter: click.Parameter, begun: str) -> 
 @click.argument("name")
 @click.option(
     "--into",
-    type=click.Path(path_type=Path),
+    type=GivenPath(path_type=Path),
     default=Path(),
     metavar="FOLDER",
     help="Make the new folder in this one instead of the present one.",
