@@ -104,7 +104,7 @@ class SmComponent(BtlComponent):
             "inline_max",
             "size_t",
             INLINE_MAX,
-            "Fragments of so many bytes, with the header, lie in a slot of the ring; longer ones "
+            "Fragments of so many bytes, with the header, lie in a record of the ring; longer ones "
             "in a block of the sender's pool.",
             level=6,
             unit="bytes",

@@ -1,7 +1,7 @@
 """sm for one rank: rings for small fragments, a pool of blocks for large ones, one doorbell.
 
-A small fragment is copied into a slot of the ring to its receiver and done with that. A large
-one lies in a block of the sender's pool; the slot only names it. The receiver reads it where
+A small fragment is copied into a record of the ring to its receiver and done with that. A large
+one lies in a block of the sender's pool; the record only names it. The receiver reads it where
 it is and marks the block free, and that completes the fragment: a block counts as delivered
 when the peer has it. A rank that is about to sleep says so in its parked word; whoever has
 news for it rings its doorbell then, and only then.
@@ -55,7 +55,7 @@ from ompy_components.btl.sm.remote import RemoteMemory
 if DECLARING:
     from ompy.frameworks.btl import ReceiveCallback
 
-# kinds of slots
+# kinds of records
 INLINE: Final = 0
 BLOCK: Final = 1
 
@@ -219,7 +219,7 @@ class SmModule(RdmaModule):
 
     @ccall
     def alloc(self, endpoint: Endpoint, order: int, size: int, flags: int) -> Descriptor | None:
-        """Private memory for what fits a slot, else a block."""
+        """Private memory for what fits a record, else a block."""
         assert isinstance(endpoint, SmEndpoint)
         return self._descriptor(endpoint, size, flags, order)
 
@@ -338,7 +338,7 @@ class SmModule(RdmaModule):
         flags: int,
         tag: int,
     ) -> int:
-        """Write header and payload straight into a slot, or a block when they are long."""
+        """Write header and payload straight into a record, or a block when they are long."""
         assert isinstance(endpoint, SmEndpoint)
         there: SmEndpoint = endpoint
         writer: RingWriter = there.writer
