@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 from textual import work
 from textual.app import App, ComposeResult
-from textual.binding import BindingType
+from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, VerticalScroll
 from textual.message import Message
 from textual.screen import ModalScreen
@@ -81,7 +81,8 @@ class TopApp(App[None]):
         ("s", "ask('stacks')", "Stacks"),
         ("m", "matrix", "Messages/bytes"),
         ("q", "quit", "Quit"),
-        ("ctrl+c", "interrupt", "Interrupt"),
+        # a priority: the screen has a Ctrl-C of its own, which copies text
+        Binding("ctrl+c", "interrupt", "Interrupt", priority=True),
     ]
 
     def __init__(
@@ -206,11 +207,10 @@ class TopApp(App[None]):
         self._show_matrix()
 
     def action_interrupt(self) -> None:
-        """End the job, if it is ours to end."""
+        """End the job, if it is ours to end, and the view: what the job says now is plain text."""
         if self._interrupt is not None and not self.gone:
             self._interrupt()
-        else:
-            self.exit()
+        self.exit()
 
     @work(thread=True)
     def action_ask(self, what: str) -> None:

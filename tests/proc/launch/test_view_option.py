@@ -67,5 +67,6 @@ def test_the_view_ends_with_q_and_the_job_goes_on(launch, tmp_path):
 
 def test_ctrl_c_ends_the_job(launch, tmp_path):
     written, code = viewed(launch, tmp_path, 600, until=b"# here", keys=b"\x03")
-    assert code != 0
-    assert written
+    assert code == 130, "as a launcher ends that Ctrl-C has ended"
+    _, _, plain = written.rpartition(LEFT_SCREEN)
+    assert b"app.py:9" in plain, "where the ranks were"
