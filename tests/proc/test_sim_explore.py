@@ -277,7 +277,7 @@ def test_failing_seeds_are_grouped_and_come_down_to_a_schedule(tmp_path: Path) -
     assert done.returncode == 1, done.stderr
     assert "cause: failed by Exception: 2 seeds (6, 7)" in done.stderr
     assert "seed 6: explored, a schedule of the program fails: deadlock" in done.stderr
-    assert "it hangs on this one:" in done.stderr
+    assert "this choice decides:" in done.stderr
     assert (tmp_path / "sim-failures" / "seed-6" / "program.svg").exists()
 
 

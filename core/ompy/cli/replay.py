@@ -69,7 +69,10 @@ def replay(
         from ompy.cli.replayed_world import replay_world
 
         if debugpy is not None or until or lists or pdb != (rank is not None):
-            raise click.UsageError(f"{directory}: of a virtual world's options are --rank R --pdb")
+            raise click.UsageError(
+                f"{directory} keeps a virtual world: it takes --rank R together with --pdb, "
+                "and no other option"
+            )
         replay_world(directory, rank)
     sys.exit(_replay(directory, rank, debugpy, until, pdb=pdb, lists=lists))
 

@@ -71,11 +71,11 @@ def _story(failure: Failure) -> Iterator[str]:
         yield "it takes these choices:"
         yield from (f"  {said_of(event)}" for event in others)
     if turn is not None and instead is not None:
-        yield "it hangs on this one:" if not others else "and it hangs on this one:"
+        yield "this choice decides:" if not others else "and this choice decides:"
         yield f"  {said_of(turn)}"
         yield f"  with {_in_its_place(instead)} it ends well"
     elif not others and failure.tried:
-        yield "it hangs on no choice: no other schedule that was tried ends well"
+        yield "no choice decides: no other schedule that was tried ends well"
 
 
 def said_of(event: Event) -> str:

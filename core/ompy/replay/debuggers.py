@@ -84,7 +84,12 @@ class WorldPdb:
 
     def stop_in_call(self) -> None:
         """Ask in the line of the program that waits."""
-        self._pdb.stop_in_frame(program_frame(sys._getframe()))  # noqa: SLF001 - its only name
+        frame = program_frame(sys._getframe())  # noqa: SLF001 - its only name
+        program = vars(sys.modules["__main__"])
+        if any(outer.f_globals is program for outer in _frames_of_program(frame)):
+            self._pdb.stop_in_frame(frame)
+        else:
+            outputs.tell(f"ompy sim: the program of rank {self.rank} has ended\n", "program ended")
 
     def world_ends(self, text: str) -> None:
         """Say why, before the rank is looked at for the last time."""
@@ -99,6 +104,12 @@ class _Leaving(pdb.Pdb):
     def set_quit(self) -> None:
         """The user has seen enough."""
         leave_now(0)
+
+    def do_run(self, arg: str) -> None:
+        """Say that only the command begins again."""
+        self.message("the program begins again with the command that began it; q ends this one")
+
+    do_restart = do_run
 
 
 class _AtCall(_Leaving):
@@ -123,16 +134,17 @@ def _frames_of_program(frame: FrameType | None) -> Iterator[FrameType]:
 
 
 class _FromFirstLine(_Leaving):
-    """Does not ask before the program's first line."""
+    """Does not ask before the program's first line, nor behind its last."""
 
     _begun = False
+    _module: FrameType | None = None  # the program's own lines, outside of its functions
 
     def user_line(self, frame: FrameType) -> None:
         """A line is about to be run."""
         if not self._begun:
             if frame.f_globals.get("__name__") != "__main__" or is_ours(frame):
                 return
-            self._begun = True
+            self._begun, self._module = True, frame
         super().user_line(frame)
 
     def user_call(self, frame: FrameType, argument_list: None) -> None:
@@ -144,6 +156,10 @@ class _FromFirstLine(_Leaving):
         """A function is about to return."""
         if self._begun:
             super().user_return(frame, return_value)
+        if frame is self._module:
+            self._begun, self._module = False, None
+            self.set_continue()
+            sys.settrace(None)
 
     def user_exception(self, frame: FrameType, exc_info: Any) -> None:
         """Something was raised."""

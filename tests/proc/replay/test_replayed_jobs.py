@@ -165,3 +165,10 @@ def test_a_virtual_world_that_failed_is_a_recording(tmp_path: Path) -> None:
     code, told, errors = run(tmp_path / "elsewhere", "ompy", *words, said="b 5\nc\np first\nq\n")
     assert code == 0, errors
     assert f"(Pdb) {came.split()[0]}\n" in told
+    code, told, errors = run(tmp_path, "ompy", *words[:1], kept, *words[2:], said="restart\nc\nq\n")
+    assert "begins again with the command" in told
+    assert "Traceback" not in errors.partition("AssertionError")[0]
+    code, told, errors = run(
+        tmp_path, "ompy", "replay", kept, "--rank", "1", "--pdb", said="c\nq\n"
+    )
+    assert "bdb.py" not in told, "the program of rank 1 has ended when rank 0 fails"

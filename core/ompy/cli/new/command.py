@@ -72,7 +72,10 @@ def new(kind: str, name: str, into: Path) -> None:
 def _check_name(framework: str, name: str) -> None:
     """End the program where a component cannot be called so."""
     if not re.fullmatch(NAME, name) or keyword.iskeyword(name):
-        _end(f"{name!r} is no name for a component: small letters, digits and _, a letter first")
+        _end(
+            f"{name!r} is no name for a component: small letters, digits and _, a letter first, "
+            "and no keyword of Python"
+        )
     if name == "base":
         _end("'base' is no name for a component: it stands for the framework in parameters")
     from ompy.frameworks.catalog import CATALOG
