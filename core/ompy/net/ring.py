@@ -44,8 +44,16 @@ _LENGTH: Final = 0xFFFFFFFF  # the bits of it; by name, as compiled a number bey
 assert _READ * 8 + 16 <= HEADER_SIZE
 
 
+def slot_size_for(payload: int) -> int:
+    """Bytes of the largest record, where payloads have up to so many."""
+    return -(-(SLOT_HEADER + payload) // CACHE_LINE) * CACHE_LINE
+
+
 def ring_size(slots: int, slot_size: int) -> int:
-    """Bytes one ring takes that has room for so many records of up to `slot_size` bytes."""
+    """Bytes one ring takes that has room for so many records of up to `slot_size` bytes.
+
+    They are whole cache lines.
+    """
     assert slot_size % CACHE_LINE == 0, "records lie on cache lines"
     assert slot_size < CACHE_LINE << 16, "a record says in 16 bits how many"
     return HEADER_SIZE + (slots + _SPARE) * slot_size

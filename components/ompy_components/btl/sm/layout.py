@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ompy.net.ring import CACHE_LINE, SLOT_HEADER, ring_size
+from ompy.net.ring import CACHE_LINE, ring_size, slot_size_for
 
 # values of a parked word
 AWAKE: Final = 0
@@ -63,7 +63,7 @@ def slots_of_ring(most: int, ranks: int, inline_max: int) -> int:
     A sender whose ring is full makes a request of each message and begins it again and again, at
     twice the cost. So a window of messages should have room, if that is to be had.
     """
-    slot = _round_up(SLOT_HEADER + inline_max)
+    slot = slot_size_for(inline_max)
     return min(most, max(SLOTS_LEAST, RINGS_MOST // (ranks * ranks * slot)))
 
 
@@ -92,9 +92,9 @@ class SharedLayout:
     ) -> None:
         self._ranks = ranks
         self._blocks = blocks
-        self.slot_size = _round_up(SLOT_HEADER + inline_max)
+        self.slot_size = slot_size_for(inline_max)
         self.block_size = _round_up(CACHE_LINE + block_room)
-        self._ring_size = _round_up(ring_size(slots, self.slot_size))
+        self._ring_size = ring_size(slots, self.slot_size)
         self._tables = _round_up(ranks * CACHE_LINE)
         self._rings = self._tables + ranks * TABLE_SLOTS * SLOT_WORDS * 8
         self._pools = self._rings + ranks * ranks * self._ring_size

@@ -346,10 +346,11 @@ class SmModule(RdmaModule):
         total: int = begin + payload_size
         if total > self._block_room or (self._waiting and there.queue):
             return NOT_AVAILABLE
-        at: int = writer.reserve(total if total <= writer.room else 0)
+        in_block = total > writer.room
+        at: int = writer.reserve(0 if in_block else total)
         if at < 0:
             return NOT_AVAILABLE
-        if total > writer.room:
+        if in_block:
             return self._send_block(there, convertor, header, payload_size, tag)
         raw.copy(self._memory, at, header, 0, begin)
         if payload_size:

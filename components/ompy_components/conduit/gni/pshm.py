@@ -17,7 +17,7 @@ from ompy import raw
 from ompy.data.errors import ERR_INTERN, MPIError
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.proc import Proc
-from ompy.net.ring import CACHE_LINE, SLOT_HEADER, RingReader, RingWriter, ring_size
+from ompy.net.ring import CACHE_LINE, RingReader, RingWriter, ring_size, slot_size_for
 
 from ompy_components.conduit.gni.transport import Transport
 
@@ -44,8 +44,8 @@ class Layout:
         """For so many ranks, and messages of up to so many bytes."""
         self._ranks = ranks
         self.slots = slots
-        self.slot_size = -(-(SLOT_HEADER + message) // CACHE_LINE) * CACHE_LINE
-        self._ring = -(-ring_size(slots, self.slot_size) // CACHE_LINE) * CACHE_LINE
+        self.slot_size = slot_size_for(message)
+        self._ring = ring_size(slots, self.slot_size)
         self._rings = ranks * CACHE_LINE
         self.size = self._rings + ranks * ranks * self._ring
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ompy.net.ring import CACHE_LINE, SLOT_HEADER, ring_size
+from ompy.net.ring import CACHE_LINE, ring_size, slot_size_for
 
 # words of a rank's line, by place
 PARKED, PROCESS, PROBE_ADDRESS, PROBE, JOB = range(5)
@@ -45,9 +45,8 @@ class Layout:
     def __init__(self, ranks: int, registrations: int, slots: int, message_size: int) -> None:
         self._ranks = ranks
         self.registrations = registrations
-        entry = SLOT_HEADER + DUE_SIZE + message_size
-        self.slot_size = -(-entry // CACHE_LINE) * CACHE_LINE
-        self._ring = -(-ring_size(slots, self.slot_size) // CACHE_LINE) * CACHE_LINE
+        self.slot_size = slot_size_for(DUE_SIZE + message_size)
+        self._ring = ring_size(slots, self.slot_size)
         self._hints_of = -(-ranks // CACHE_LINE) * CACHE_LINE
         self._hints = ranks * LINE_WORDS * 8
         self._tables = (self._hints + ranks * self._hints_of) // 8

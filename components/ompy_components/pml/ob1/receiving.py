@@ -180,21 +180,7 @@ class Receiving(ReceiverHalf):
     def rndv_fragment(self, data: memoryview) -> Fragment:
         """What a RNDV says."""
         check(RNDV, RNDV_SIZE, data)
-        first: U64 = raw.word(data, 0)
-        second: U64 = raw.word(data, 8)
-        flags: int = first >> 8 & 0xFF
-        context_id: int = first >> 16 & 0xFFFF
-        source: int = as_signed(first >> 32)
-        tag: int = as_signed(second)
-        sequence: int = second >> 32 & SEQUENCE_MASK
-        length: int = raw.word(data, 16)
-        send_id: U64 = raw.word(data, 24)
-        if self._trace.noting:
-            self._trace.note("< RNDV", context_id, source, tag, sequence, length)
-        if self._trace.active:
-            self._note_arrived(RNDV, context_id, source, tag, sequence, len(data) - RNDV_SIZE)
-        payload = data[RNDV_SIZE:]
-        return fragment_of(RNDV, flags, source, tag, sequence, length, send_id, payload)
+        return self._announced(RNDV, "< RNDV", data, data[RNDV_SIZE:])
 
     @ccall
     def rget_arrived(self, module: BtlModule, data: memoryview) -> None:
@@ -206,29 +192,32 @@ class Receiving(ReceiverHalf):
     def rget_fragment(self, module: BtlModule, data: memoryview) -> Fragment:
         """What a RGET says."""
         check(RGET, RGET_SIZE, data)
+        address: int = raw.signed_word(data, 40)
+        # the message's first bytes may lie at the end
+        payload = data[address:] if address < 0 else b""
+        fragment: Fragment = self._announced(RGET, "< RGET", data, payload)
+        fragment.remote = _remote(module, data)
+        return fragment
+
+    @cfunc
+    def _announced(
+        self, kind: int, name: str, data: memoryview, payload: memoryview | bytes
+    ) -> Fragment:
+        """What the headers of RNDV and RGET say alike."""
         first: U64 = raw.word(data, 0)
         second: U64 = raw.word(data, 8)
+        flags: int = first >> 8 & 0xFF
         context_id: int = first >> 16 & 0xFFFF
         source: int = as_signed(first >> 32)
         tag: int = as_signed(second)
         sequence: int = second >> 32 & SEQUENCE_MASK
         length: int = raw.word(data, 16)
-        if self._trace.noting:
-            self._trace.note("< RGET", context_id, source, tag, sequence, length)
-        if self._trace.active:
-            self._note_arrived(
-                RGET, context_id, source, tag, sequence, max(-raw.signed_word(data, 40), 0)
-            )
         send_id: U64 = raw.word(data, 24)
-        remote: RemoteMemory = _remote(module, data)
-        # the message's first bytes may lie at the end
-        payload = data[remote.address :] if remote.address < 0 else b""
-        flags: int = first >> 8 & 0xFF
-        fragment: Fragment = fragment_of(
-            RGET, flags, source, tag, sequence, length, send_id, payload
-        )
-        fragment.remote = remote
-        return fragment
+        if self._trace.noting:
+            self._trace.note(name, context_id, source, tag, sequence, length)
+        if self._trace.active:
+            self._note_arrived(kind, context_id, source, tag, sequence, len(payload))
+        return fragment_of(kind, flags, source, tag, sequence, length, send_id, payload)
 
     @ccall
     def arrived(self, context_id: int, fragment: Fragment) -> None:
