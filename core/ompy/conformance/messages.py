@@ -7,6 +7,7 @@ from typing import ClassVar, Final
 
 from ompy.conformance.btl_worlds import registry
 from ompy.conformance.fragment import content
+from ompy.conformance.payloads import assert_same_bytes
 from ompy.conformance.registries import Settings
 from ompy.conformance.suite import Suite, Worlds
 from ompy.data.constants import ANY_SOURCE, ANY_TAG
@@ -106,7 +107,7 @@ def _ring(process: RankProcess) -> None:
             request = pml.isend(comm, _message(size, comm.rank), target, size, mode)
             pml.wait(comm, receive)
             pml.wait(comm, request)
-            assert _bytes(room) == content(source, size, size), f"message of {size} bytes"
+            assert_same_bytes(_bytes(room), content(source, size, size), f"message of {size} bytes")
 
 
 def _crowd(process: RankProcess) -> None:
@@ -126,7 +127,7 @@ def _crowd(process: RankProcess) -> None:
         pml.wait(comm, request)
     for (rank, number), room in zip(wanted, rooms, strict=True):
         expected = content(rank, number, SIZES[number % 6])
-        assert _bytes(room) == expected, f"the message with tag {number} of rank {rank}"
+        assert_same_bytes(_bytes(room), expected, f"the message with tag {number} of rank {rank}")
 
 
 def _overtaking(process: RankProcess) -> None:
@@ -142,6 +143,8 @@ def _overtaking(process: RankProcess) -> None:
             room = GrowingConvertor()
             request = pml.recv(comm, room, ANY_SOURCE, ANY_TAG)
             assert request.tag == number, f"the message with tag {request.tag} overtook {number}"
-            assert _bytes(room) == content(0, number, size), f"the message with tag {number}"
+            assert_same_bytes(
+                _bytes(room), content(0, number, size), f"the message with tag {number}"
+            )
     for request in requests:
         pml.wait(comm, request)

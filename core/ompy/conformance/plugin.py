@@ -131,8 +131,8 @@ def _class_of(component: Subject) -> str:
 def _plain_environment() -> Iterator[None]:
     """Nothing of the caller's pytest reaches the run."""
     before = dict(os.environ)
-    os.environ.pop("PYTEST_ADDOPTS", None)
-    os.environ.pop("PYTEST_PLUGINS", None)
+    for name in ("PYTEST_ADDOPTS", "PYTEST_PLUGINS", "CI", "BUILD_NUMBER"):
+        os.environ.pop(name, None)
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     try:
         yield

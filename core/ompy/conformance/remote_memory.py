@@ -8,6 +8,7 @@ import pytest
 
 from ompy.conformance.btl_worlds import Program
 from ompy.conformance.driver import SECOND, WAIT, Driver
+from ompy.conformance.payloads import assert_same_bytes
 from ompy.conformance.suite import Suite, Worlds, requires
 from ompy.frameworks.btl import (
     ACCESS_ANY,
@@ -137,12 +138,12 @@ class RemoteMemorySuite(Suite):
                 expected[address : address + size] = data
                 local = bytearray(data)
                 assert mover.move(False, local, address, other.key).good, f"put of {size} bytes"
-                assert local == data, "the source of a put was altered"
+                assert_same_bytes(local, data, "the source of a put was altered")
                 local[:] = bytes([BLANK]) * size  # it is the user's again
                 if module.flags & RDMA_COMPLETION:
-                    assert other.exposed == expected, f"after a put of {size} bytes"
+                    assert_same_bytes(other.exposed, expected, f"after a put of {size} bytes")
                 _send_and_see_arrive(driver)
-                assert other.exposed == expected, f"after a put of {size} bytes"
+                assert_same_bytes(other.exposed, expected, f"after a put of {size} bytes")
 
         one_way(worlds, program)
 
@@ -203,7 +204,7 @@ class RemoteMemorySuite(Suite):
             driver.wait(lambda: offered.done, "the end of a put that cannot be")
             driver.idle(SECOND // 10)
             assert not offered.good, "it was completed well"
-            assert other.exposed == bytes([BLANK]) * EXPOSED, "it was written"
+            assert_same_bytes(other.exposed, bytes([BLANK]) * EXPOSED, "it was written")
 
         one_way(worlds, program)
 
@@ -263,9 +264,9 @@ def _many(worlds: Worlds, seed: int, *, get: bool) -> None:
             taken.append(offered)
         driver.wait(lambda: all(one.done for one in taken), "the completion of all")
         assert all(one.good for one in taken)
-        assert b"".join(one.local for one in taken) == expected, "at the own side"
+        assert_same_bytes(b"".join(one.local for one in taken), expected, "at the own side")
         _send_and_see_arrive(driver)
-        assert other.exposed[: len(expected)] == expected, "at the peer's side"
+        assert_same_bytes(other.exposed[: len(expected)], expected, "at the peer's side")
 
     one_way(worlds, program, seed)
 
@@ -284,6 +285,8 @@ def _over(worlds: Worlds, *, get: bool) -> None:
         driver.idle(SECOND // 10)
         assert not offered.statuses
         assert not any(local)
-        assert other.exposed == bytes([BLANK]) * EXPOSED
+        assert_same_bytes(
+            other.exposed, bytes([BLANK]) * EXPOSED, f"a transfer of {limit + 1} bytes was refused"
+        )
 
     one_way(worlds, program)

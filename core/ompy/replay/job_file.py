@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from ompy import __version__, outputs
 from ompy.frameworks.job import Job
-from ompy.replay.entries import DATA, EVENTS, KINDS, RecordingError
+from ompy.replay.entries import KINDS, RecordingError
 
 NAME: Final = "job.json"
 FORMAT: Final = "ompy recording"
@@ -117,9 +117,3 @@ def _recorded(directory: str, values: dict[str, Any]) -> RecordedJob:
     if not job.placements:
         raise ValueError("it has no ranks")
     return RecordedJob(directory, tuple(words), values["folder"], values["data"], job, code)
-
-
-def files_of(recorded: RecordedJob, rank: int) -> list[tuple[int, str]]:
-    """Kind and path of each file of a rank."""
-    kinds = (EVENTS, DATA) if recorded.data else (EVENTS,)
-    return [(kind, file_of(recorded.directory, rank, kind)) for kind in kinds]

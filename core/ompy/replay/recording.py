@@ -7,7 +7,15 @@ import os
 from typing import Final, NamedTuple
 
 from ompy.replay.data_log import Streams
-from ompy.replay.entries import DATA, EVENTS, Entries, RecordingError, read_entries
+from ompy.replay.entries import (
+    DATA,
+    EVENTS,
+    HEADER_SIZE,
+    Entries,
+    Header,
+    RecordingError,
+    read_entries,
+)
 from ompy.replay.events import (
     CALLS,
     HOW,
@@ -32,7 +40,7 @@ from ompy.replay.events import (
     entry_of,
     is_event,
 )
-from ompy.replay.job_file import RecordedJob, files_of
+from ompy.replay.job_file import RecordedJob, file_of
 
 ANYBODY: Final = "any source"
 
@@ -186,11 +194,8 @@ def read_rank(recorded: RecordedJob, rank: int) -> RankRecording:
     Raises:
         RecordingError: there are none, or they are damaged, or of another job.
     """
-    path = files_of(recorded, rank)[0][1]
-    found = RankRecording(_read_file(path, EVENTS), path)
-    if found.rank != rank or found.job != bytes.fromhex(recorded.job.job_id):
-        raise RecordingError(f"{path}: it is of another rank, or of another job")
-    return found
+    found = _read_file(recorded, rank, EVENTS)
+    return RankRecording(found, file_of(recorded.directory, rank, EVENTS))
 
 
 def read_streams(recorded: RecordedJob, rank: int) -> Streams:
@@ -199,32 +204,39 @@ def read_streams(recorded: RecordedJob, rank: int) -> Streams:
     Raises:
         RecordingError: there are none, or they are damaged, or of another job.
     """
-    entries, name = _read_data(recorded, rank)
-    return Streams(entries.bodies, name)
-
-
-def _read_data(recorded: RecordedJob, rank: int) -> tuple[Entries, str]:
-    """The received bytes of a rank, and the file's name."""
     if not recorded.data:
         raise RecordingError(
             f"{recorded.directory}: it has no received bytes, which a rank alone needs: "
             "record with --record-data"
         )
-    path = files_of(recorded, rank)[1][1]
-    found = _read_file(path, DATA)
-    if found.header.rank != rank or found.header.job != bytes.fromhex(recorded.job.job_id):
-        raise RecordingError(f"{path}: it is of another rank, or of another job")
-    return found, path
+    entries = _read_file(recorded, rank, DATA)
+    return Streams(entries.bodies, file_of(recorded.directory, rank, DATA))
 
 
-def _read_file(path: str, kind: int) -> Entries:
+def _read_file(recorded: RecordedJob, rank: int, kind: int) -> Entries:
+    """A file of a rank. One that was killed before it wrote any has no entries.
+
+    Raises:
+        RecordingError: it cannot be read, is damaged, or of another rank or job.
+    """
+    path = file_of(recorded.directory, rank, kind)
+    header = Header(kind, rank, recorded.size, bytes.fromhex(recorded.job.job_id))
+    data = memoryview(b"")
     try:
         with open(path, "rb") as file:
             size = os.fstat(file.fileno()).st_size
-            data = memoryview(mmap.mmap(file.fileno(), size, prot=mmap.PROT_READ) if size else b"")
+            if size:
+                data = memoryview(mmap.mmap(file.fileno(), size, prot=mmap.PROT_READ))
+    except FileNotFoundError as problem:
+        if recorded.exit_code == 0:
+            raise RecordingError(f"{path}: {problem.strerror}") from None
     except OSError as problem:
         raise RecordingError(f"{path}: {problem.strerror}") from None
+    if recorded.exit_code != 0 and not any(data[:HEADER_SIZE]):
+        return Entries(header, [], complete=False)
     found = read_entries(data, path)
     if found.header.kind != kind:
         raise RecordingError(f"{path}: it is a file of another kind")
+    if (found.header.rank, found.header.job) != (rank, header.job):
+        raise RecordingError(f"{path}: it is of another rank, or of another job")
     return found

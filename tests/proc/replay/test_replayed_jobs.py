@@ -138,6 +138,9 @@ def test_the_recording_of_a_killed_job_goes_as_far_as_that(tmp_path: Path) -> No
     assert code == 137, "what the job has ended with"
     where = "program.py:8, in Recv from any source, any tag"
     assert errors == f"ompy replay: the recording of rank 1 ends at {where}\n"
+    for kind in ("events", "data"):  # a rank may be killed before it has begun either
+        (tmp_path / "recording" / f"rank-2.{kind}").unlink(missing_ok=True)
+    assert run(tmp_path, "ompy", "replay", "recording")[:2] == (137, told)
 
 
 def test_a_job_that_stood_ends_as_it_did_and_other_bytes_are_noticed(tmp_path: Path) -> None:

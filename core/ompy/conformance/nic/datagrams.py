@@ -14,8 +14,8 @@ from ompy.conformance.nic.nic_worlds import (
     MakeWorld,
     NicSuite,
     Station,
-    payload,
 )
+from ompy.conformance.payloads import assert_same_bytes, payload
 from ompy.frameworks.nic.base import EventKind, LinkState, Nic, NicError
 from ompy.frameworks.nic.datagram import Status, Work
 from ompy.net.faults import Cut, Drop, Duplicate, Reorder
@@ -93,7 +93,9 @@ class DatagramSuite(NicSuite):
             station.pass_time(PAUSE)
             for one in station.of_kind(Work.RECEIVE):
                 found = bytes(station.slot(_slot(one.context))[: one.size])
-                assert found == payload(size, "inline"), "bytes that were stored after the post"
+                assert_same_bytes(
+                    found, payload(size, "inline"), "bytes that were stored after the post"
+                )
 
         datagrams().play(program)
 
@@ -159,7 +161,9 @@ class DatagramSuite(NicSuite):
             station.shared["done"] = True
             one = station.of_kind(Work.RECEIVE)[0]
             found = bytes(station.slot(_slot(one.context))[: one.size])
-            assert found == payload(SHORT, "late"), "it was sent before there was a buffer"
+            assert_same_bytes(
+                found, payload(SHORT, "late"), "it was sent before there was a buffer"
+            )
 
         datagrams().play(program)
 
@@ -309,7 +313,7 @@ def _receive_one(station: Station, size: int, index: int) -> None:
         assert one.status is Status.OK, f"{size} bytes: {one.status}"
         assert one.size == size, f"{size} bytes were sent, {one.size} came"
         found = bytes(station.slot(_slot(one.context))[:size])
-        assert found == payload(size, index), f"a message of {size} bytes was altered"
+        assert_same_bytes(found, payload(size, index), f"a message of {size} bytes was altered")
         if one.source is not None:
             assert one.source == station.everybody[0], "it says another sender"
 

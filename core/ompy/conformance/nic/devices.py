@@ -8,7 +8,8 @@ import pytest
 
 from ompy.conformance.kept_by_engine import kept_by_engine
 from ompy.conformance.mpi_worlds import MpiWorlds, Rank
-from ompy.conformance.nic.nic_worlds import DEPTH, MakeWorld, NicSuite, Station, payload
+from ompy.conformance.nic.nic_worlds import DEPTH, MakeWorld, NicSuite, Station
+from ompy.conformance.payloads import assert_same_bytes, payload
 from ompy.conformance.registries import Settings
 from ompy.frameworks.nic.base import LinkState, Nic, NicComponent, NicError
 from ompy.frameworks.nic.datagram import Work
@@ -122,7 +123,7 @@ class DeviceSuite(NicSuite):
                 request = comm.Irecv(room, before, turn)
                 comm.Send(payload(size, comm.rank, turn), (comm.rank + 1) % comm.size, turn)
                 request.Wait()
-                assert room == payload(size, before, turn), f"message {turn} was altered"
+                assert_same_bytes(room, payload(size, before, turn), f"message {turn} was altered")
 
         worlds = MpiWorlds(component, {**settings, **told})
         assert worlds.play(program, 3, hosts=(0, 1, 2)).used, "usnic has not used its devices"

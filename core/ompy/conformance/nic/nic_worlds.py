@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from random import Random
 from typing import Any, ClassVar, Final
 
 import pytest
@@ -244,8 +243,3 @@ def _no_faults(_station: Station) -> Sequence[Fault]:
 def has_kind(component: NicComponent, kind: type[Nic]) -> bool:
     """Whether its devices have an interface."""
     return any(issubclass(has, kind) for has in component.kinds)
-
-
-def payload(size: int, *words: object) -> bytes:
-    """Bytes that no other message has."""
-    return Random(f"{size}/{words}").randbytes(size)  # noqa: S311 - data

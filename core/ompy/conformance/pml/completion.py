@@ -8,8 +8,9 @@ import pytest
 
 from ompy.conformance.kept_by_engine import kept_by_engine
 from ompy.conformance.mpi_worlds import SECOND, Rank
+from ompy.conformance.payloads import assert_same_bytes, payload
 from ompy.conformance.pml.delivery import LARGE, PLACES
-from ompy.conformance.pml.pml_suite import PmlSuite, PmlWorlds, payload
+from ompy.conformance.pml.pml_suite import PmlSuite, PmlWorlds
 from ompy.data.constants import ANY_SOURCE, ANY_TAG
 from ompy.data.errors import ERR_PROC_FAILED
 from ompy.mpi.errors import MPIException
@@ -43,7 +44,7 @@ class CompletionSuite(PmlSuite):
             matched[0] = True
             room = bytearray(size)
             rank.comm.Recv(room, 0)
-            assert room == payload(size)
+            assert_same_bytes(room, payload(size), f"{size} bytes, matched after a pause")
 
         worlds.play(program, 2)
 
@@ -67,7 +68,7 @@ class CompletionSuite(PmlSuite):
             assert not comm.Iprobe(0, 5), "a probe for tag 5 found a message with tag 4"
             room = bytearray(size)
             comm.Recv(room, 0, 4)
-            assert room == payload(size)
+            assert_same_bytes(room, payload(size), f"{size} bytes, probed before")
             assert not comm.Iprobe(ANY_SOURCE, ANY_TAG), "the message was received, and is probed"
 
         worlds.play(program, 2)
@@ -129,7 +130,7 @@ class CompletionSuite(PmlSuite):
                 rank.compute(PAUSE)
                 room = bytearray(size)
                 rank.comm.Recv(room, 0)
-                assert room == payload(size)
+                assert_same_bytes(room, payload(size), f"{size} bytes, received late")
 
         worlds.play(program, 3, hosts=PLACES[place])
 
@@ -183,7 +184,7 @@ def _some_of_everything(rank: Rank) -> None:
         request = comm.Irecv(room, ANY_SOURCE, ANY_TAG)
         comm.Ssend(payload(size, comm.rank), after, 4)
         request.Wait()
-        assert room == payload(size, before)
+        assert_same_bytes(room, payload(size, before), f"{size} bytes")
     comm.allreduce(comm.rank)
     comm.Barrier()
     comm.Free()

@@ -7,7 +7,8 @@ from typing import ClassVar, Final
 import pytest
 
 from ompy.conformance.mpi_worlds import Rank
-from ompy.conformance.pml.pml_suite import PmlSuite, PmlWorlds, payload
+from ompy.conformance.payloads import assert_same_bytes, payload
+from ompy.conformance.pml.pml_suite import PmlSuite, PmlWorlds
 from ompy.data.constants import ANY_SOURCE, ANY_TAG
 from ompy.data.errors import ERR_TRUNCATE
 from ompy.mpi.constants import BSEND_OVERHEAD
@@ -54,7 +55,9 @@ class DeliverySuite(PmlSuite):
                 request.Wait()
                 sent[:] = bytes(size)  # the memory is the program's again
                 receive.Wait(status)
-                assert room == payload(size, before), f"{mode} of {size} bytes was altered"
+                assert_same_bytes(
+                    room, payload(size, before), f"{mode} of {size} bytes was altered"
+                )
                 assert status.Get_count() == size, f"{mode} of {size} bytes: {status.Get_count()}"
                 assert (status.source, status.tag) == (before, size)
             if mode == "Bsend":
@@ -84,7 +87,11 @@ class DeliverySuite(PmlSuite):
                     f"from rank {source} message {tag} came after message {last[source]}"
                 )
                 last[source] = tag
-                assert room[: sizes[tag]] == payload(sizes[tag], tag, source)
+                assert_same_bytes(
+                    room[: sizes[tag]],
+                    payload(sizes[tag], tag, source),
+                    f"message {tag} of rank {source}",
+                )
             comm.Barrier()
 
         worlds.play(program, 3, seed=seed, hosts=PLACES[place])
@@ -109,7 +116,7 @@ class DeliverySuite(PmlSuite):
             for request in (*requests, *sent):
                 request.Wait()
             for room, (peer, tag) in zip(rooms, wanted, strict=True):
-                assert room == payload(100, peer, tag), f"tag {tag} of rank {peer}"
+                assert_same_bytes(room, payload(100, peer, tag), f"tag {tag} of rank {peer}")
 
         worlds.play(program, 3, seed=seed)
 
@@ -128,7 +135,7 @@ class DeliverySuite(PmlSuite):
             for size in reversed(SIZES):
                 room = bytearray(size)
                 comm.Recv(room, 0, size)
-                assert room == payload(size, size), f"{size} bytes that came early"
+                assert_same_bytes(room, payload(size, size), f"{size} bytes that came early")
 
         worlds.play(program, 2, seed=seed)
 
@@ -167,7 +174,7 @@ class DeliverySuite(PmlSuite):
             with pytest.raises(MPIException) as caught:
                 comm.Recv([memoryview(room)[: size - 3], size - 3], 0, 1)
             assert caught.value.Get_error_class() == ERR_TRUNCATE, caught.value
-            assert room[: size - 3] == payload(size)[:-3], "what fits was not stored"
+            assert_same_bytes(room[: size - 3], payload(size)[:-3], "what fits was not stored")
             assert room[size - 3 :] == b"-" * 7, "memory behind the buffer was changed"
             short = bytearray(4)
             comm.Recv(short, 0, 1)
@@ -184,6 +191,6 @@ class DeliverySuite(PmlSuite):
                 request = rank.comm.Irecv(room, rank.comm.rank, 2)
                 rank.comm.Send(payload(size, 7), rank.comm.rank, 2)
                 request.Wait()
-                assert room == payload(size, 7)
+                assert_same_bytes(room, payload(size, 7), f"{size} bytes to itself")
 
         worlds.play(program, 1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from random import Random
 from typing import ClassVar
 
 import pytest
@@ -38,8 +37,3 @@ class PmlWorlds(MpiWorlds):
         """The PML by its name; a wrapper beside the PML that it wraps."""
         name = self.component.name
         return {**super().chosen(), "pml": f"ob1,{name}" if self.wraps else name}
-
-
-def payload(size: int, *words: object) -> bytes:
-    """Bytes that nobody else's message has."""
-    return Random(f"{size}/{words}").randbytes(size)  # noqa: S311 - data

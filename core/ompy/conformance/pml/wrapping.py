@@ -7,8 +7,9 @@ from typing import ClassVar, Final
 import pytest
 
 from ompy.conformance.mpi_worlds import SECOND, Rank
+from ompy.conformance.payloads import assert_same_bytes, payload
 from ompy.conformance.pml.delivery import LARGE
-from ompy.conformance.pml.pml_suite import PmlSuite, PmlWorlds, payload
+from ompy.conformance.pml.pml_suite import PmlSuite, PmlWorlds
 from ompy.data.constants import ANY_SOURCE, ANY_TAG
 from ompy.frameworks.pml import Pml, PmlWrapper
 
@@ -39,7 +40,9 @@ class WrappingSuite(PmlSuite):
                 request = comm.Irecv(room, ANY_SOURCE, ANY_TAG)
                 comm.Send(payload(size, comm.rank), (comm.rank + 1) % comm.size, TAG)
                 request.Wait()
-                assert room == payload(size, (comm.rank - 1) % comm.size)
+                assert_same_bytes(
+                    room, payload(size, (comm.rank - 1) % comm.size), f"a message of {size} bytes"
+                )
             assert comm.allreduce(1) == comm.size
 
         wrapped.play(program, 3, without=without)
