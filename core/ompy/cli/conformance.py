@@ -35,7 +35,15 @@ SUBJECTS: Final = {
 Settings = tuple[tuple[str, str], ...]
 
 
-@click.group()
+class _Kits(click.Group):
+    """`hook` is `hooks`: a template is of one."""
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        """As click's."""
+        return super().get_command(context, "hooks" if name == "hook" else name)
+
+
+@click.group(cls=_Kits)
 def conformance() -> None:
     """Test a component against its framework's contract."""
 

@@ -20,6 +20,7 @@ import click
 from ompy import outputs
 from ompy.mca.settings import ENVIRONMENT_PREFIX
 
+WORLD: Final = "world.json"  # name of the file in the folder of a failing seed
 FORM: Final = 1  # of an `about`; another one is refused
 # options that are of many worlds, of what is written or told, or that the file itself stands for
 OTHERS: Final = frozenset(

@@ -13,6 +13,7 @@ import click
 
 from ompy import outputs
 from ompy.cli.command_line import RECORD_REPLAY
+from ompy.cli.kept_world import WORLD
 from ompy.replay.entries import RecordingError
 from ompy.replay.events import ALONE, NEVER, ORDER
 from ompy.replay.job_file import RecordedJob, read_job
@@ -74,7 +75,24 @@ def replay(
                 "and no other option"
             )
         replay_world(directory, rank)
+    _check_directory(directory)
     sys.exit(_replay(directory, rank, debugpy, until, pdb=pdb, lists=lists))
+
+
+def _check_directory(directory: str) -> None:
+    """See that a recording may be there.
+
+    Raises:
+        click.UsageError: the name is nobody's, or of what `ompy sim` keeps in a directory.
+    """
+    if not os.path.exists(directory):
+        raise click.UsageError(
+            f"{directory}: there is no such directory or file; ompy-run --record DIR makes a "
+            "recording, ompy sim keeps the worlds that fail"
+        )
+    kept = os.path.join(directory, WORLD)
+    if os.path.isfile(kept):
+        raise click.UsageError(f"{directory}: the world that failed is in {kept}: replay that")
 
 
 def _replay(

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ompy import outputs
-from ompy.cli.kept_world import debugging_command, text_of_world
+from ompy.cli.kept_world import WORLD, debugging_command, text_of_world
 from ompy.cli.sim import PROGRAM, WARNING, job_id_of, make_scenario, preload, tell_faults, tell_user
 from ompy.cli.sim_causes import tell_causes, tell_schedule
 from ompy.mca.errors import ComponentError, UsageError
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from ompy.runtime.simulation.simulated_world import Scenario
 
 FAILED: Final = 1  # exit code: at least one world failed
-WORLD: Final = "world.json"  # of a failing seed: `ompy replay` runs it
 SHOWN: Final = 20  # failing seeds that are told of one by one; arbitrary: a screen
 OTHERS: Final = 20  # seeds tried without any fault; arbitrary: a race shows in far fewer
 RACE: Final = "what it hangs on is the order of things"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
@@ -24,6 +25,7 @@ from ompy.trace.tag_names import tag_text
 from ompy.trace.trace_files import JobTrace, TraceError, read_trace
 
 T = TypeVar("T")
+USAGE: Final = 2  # exit code: what was asked for cannot be done
 MOST_DRAWN: Final = 1000  # messages; arbitrary: fifty pages
 DRAWINGS: dict[str, Callable[[Diagram], str]] = {".svg": svg, ".mmd": mermaid}
 
@@ -80,7 +82,8 @@ def trace(
     try:
         found = read_trace(directory)
     except TraceError as problem:
-        raise click.ClickException(one_line(str(problem))) from None
+        click.echo(f"Error: {one_line(str(problem))}", err=True)
+        sys.exit(USAGE)
     _warn(found)
     _export(found, *exports[:-1])
     if page:
