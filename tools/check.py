@@ -38,6 +38,7 @@ HOT_SUITES = (
     "tests/unit/ob1",
     "tests/meta/test_forms.py",
 )
+IN_BOTH_FORMS = ("tests/unit/net/test_process_copy.py",)  # its C is no translation of its Python
 SHARE = {"OMPY_SHARE": os.environ.get("OMPY_SHARE", "0.4")}  # of the cases of a test; nights: all
 REPEATED = 30  # last lines of a command that failed, said once more at the end; arbitrary
 FAILED: list[str] = []
@@ -142,7 +143,8 @@ def compiled() -> bool:
     # a part of the seeds; nights take more
     environment = {**environment, **SHARE, "OMPY_EFFORT": "0.3"}
     # real ranks are the gate `processes`'s, compiled too
-    return run(*PYTEST, "-m", "not proc", "-n", "2", *HOT_SUITES, environment=environment)
+    suites = (*HOT_SUITES, *IN_BOTH_FORMS)
+    return run(*PYTEST, "-m", "not proc", "-n", "2", *suites, environment=environment)
 
 
 def wheel() -> bool:

@@ -100,10 +100,10 @@ cdef inline object view_of(Lent lent, object owner):
     return raw.flat(memoryview(owner))
 
 cdef inline void copy_out(Lent lent, object target, Py_ssize_t at, Py_ssize_t count):
-    memcpy(raw.begin(target) + at, lent.buf, count)
+    raw.copy_bytes(raw.begin(target) + at, <const char *>lent.buf, count)
 
 cdef inline void copy_in(Lent lent, object source, Py_ssize_t start, Py_ssize_t count):
-    memcpy(lent.buf, raw.begin(source) + start, count)
+    raw.copy_bytes(<char *>lent.buf, raw.begin(source) + start, count)
 
 cdef inline void give_back(Lent lent):
     PyBuffer_Release(&lent)
@@ -119,7 +119,7 @@ cdef inline void move_run(char *target, const char *source, Py_ssize_t part) noe
     elif part == 32:
         memcpy(target, source, 32)
     else:
-        memcpy(target, source, part)
+        raw.copy_bytes(target, source, part)
 
 # `count` bytes of runs in loops between memory with gaps and packed bytes, from packed byte `offset` on
 cdef inline void move_loops(char *packed, char *memory, Py_ssize_t inner, Py_ssize_t stride, Py_ssize_t outer_stride, Py_ssize_t length, Py_ssize_t offset, Py_ssize_t count, bint into_memory) noexcept nogil:

@@ -2,8 +2,9 @@
 
 Waiting has three stages (reference performance.md 3e and 4). *Spin*: poll again at once,
 only when every rank of the host can have a core. *Yield*: give the core to another rank
-between polls; where each should have a core, also nap now and then: the kernel may go on with a
-rank that yields, and wakes one that napped on a core that is free. *Park*: arm the pollers and
+between polls; where each should have a core and a yield shows that another process runs on this
+one, also nap now and then: the kernel may go on with a rank that yields, and wakes one that napped
+on a core that is free. *Park*: arm the pollers and
 sleep until a descriptor wakes the rank; first in a bare `epoll`, and after a longer idle time in
 the uvloop hub, which is imported only then. A safety timer bounds each sleep, because a store
 into shared memory and the look at the parked word may pass each other.
@@ -26,7 +27,7 @@ from ompy import raw
 from ompy.compiled import U64, Shown, ccall, cclass, cfunc
 from ompy.data.request import Waitable
 from ompy.engine.base import Engine, Poller, Sleepers
-from ompy.engine.placement import Placement
+from ompy.engine.placement import SHARED_YIELD, Placement
 from ompy.engine.wakeup import Wakeup
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ class RealEngine(Engine):
     _placement: Placement
     _readers: Shown[LoopReaders | None]
     _rounds: int
+    _shares_core: bool
     _sleepers: int
     _spin_for: int
     sleepers: Shown[Sleepers | None]
@@ -118,6 +120,7 @@ class RealEngine(Engine):
         self._glanced = 0
         self.has_core = ranks_here <= len(os.sched_getaffinity(0))
         self._nap_at = 0
+        self._shares_core = False
         self._placement = Placement(place)
         if self.has_core and ranks_here > 1:
             self._placement.move_home()
@@ -196,6 +199,7 @@ class RealEngine(Engine):
                 idle_since = self.now()
                 began = began or idle_since
                 self._nap_at = idle_since + self._spin_for + YIELDS_FOR
+                self._shares_core = False
             elif not self._idle(waitable, misses, began, idle_since, deadline):
                 return waitable.complete
         return True
@@ -251,13 +255,15 @@ class RealEngine(Engine):
         idle: int = now - idle_since
         if idle >= self._park_after:
             self._park(waitable, began, idle, deadline - now if deadline >= 0 else -1)
-        elif self.has_core and now >= self._nap_at:
+        elif self._shares_core and now >= self._nap_at:
             raw.nap()
             self._nap_at = self.now() + YIELDS_FOR
         elif idle >= self._spin_for:
             raw.give_way()
             if self.has_core:
-                self._placement.yielded(now, self.now())
+                back: int = self.now()
+                self._shares_core = self._shares_core or back - now >= SHARED_YIELD
+                self._placement.yielded(now, back)
         else:
             raw.pause(1 if misses < LONG_WAIT else LONG_PAUSE)
         return True

@@ -3,6 +3,11 @@
 from cpython.memoryview cimport PyMemoryView_GET_BUFFER
 from libc.errno cimport errno
 
+from ompy cimport raw
+
+cdef enum:
+    PART = 32768  # bytes; arbitrary: stays in the nearest cache
+
 cdef extern from "sys/uio.h" nogil:
     struct iovec:
         void *iov_base
@@ -13,19 +18,44 @@ cdef extern from "sys/uio.h" nogil:
 cdef inline unsigned long long address_of(object view):
     return <unsigned long long>PyMemoryView_GET_BUFFER(view).buf
 
+# One call of the kernel's
+cdef inline ssize_t call(bint writes, int process, char *here, unsigned long long there, size_t count) noexcept nogil:
+    cdef iovec own
+    cdef iovec peers
+    own.iov_base = here
+    own.iov_len = count
+    peers.iov_base = <void *>there
+    peers.iov_len = count
+    if writes:
+        return process_vm_writev(process, &own, 1, &peers, 1, 0)
+    return process_vm_readv(process, &own, 1, &peers, 1, 0)
+
+# A part by way of memory that lies half a page apart from both: the kernel moves strings, too
+cdef inline ssize_t call_apart(bint writes, int process, char *here, unsigned long long there, size_t count) noexcept nogil:
+    cdef char room[PART + 4096]
+    cdef size_t least = <size_t>&room[0]
+    cdef char *apart = <char *>(least + ((there + 2048 - least) & (raw.PAGE - 1)))
+    cdef ssize_t moved
+    count = min(count, <size_t>PART)
+    if writes:
+        raw.copy_bytes(apart, here, count)
+    moved = call(writes, process, apart, there, count)
+    if moved > 0 and not writes:
+        raw.copy_bytes(here, apart, moved)
+    return moved
+
 cdef inline long long move(bint writes, int process, unsigned long long address, object view, long long done):
-    cdef iovec here
-    cdef iovec there
+    cdef char *here = <char *>PyMemoryView_GET_BUFFER(view).buf + done
+    cdef size_t count = PyMemoryView_GET_BUFFER(view).len - done
+    cdef unsigned long long there = address + <unsigned long long>done
+    cdef size_t target = there if writes else <size_t>here
+    cdef size_t source = <size_t>here if writes else there
     cdef ssize_t moved
     cdef int problem
-    here.iov_base = <char *>PyMemoryView_GET_BUFFER(view).buf + done
-    here.iov_len = PyMemoryView_GET_BUFFER(view).len - done
-    there.iov_base = <void *>(address + <unsigned long long>done)
-    there.iov_len = here.iov_len
     with nogil:
-        if writes:
-            moved = process_vm_writev(process, &here, 1, &there, 1, 0)
+        if raw.crawls(target, source, count):
+            moved = call_apart(writes, process, here, there, count)
         else:
-            moved = process_vm_readv(process, &here, 1, &there, 1, 0)
+            moved = call(writes, process, here, there, count)
         problem = errno
     return moved if moved >= 0 else -problem

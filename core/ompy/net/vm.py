@@ -19,6 +19,13 @@ _addressof = ctypes.addressof
 _byte_at = ctypes.c_char.from_buffer
 _HERE: Final = ctypes.c_void_p(_addressof(_byte_at(_pieces)))
 _THERE: Final = ctypes.c_void_p(_addressof(_byte_at(_pieces)) + _PIECES.size // 2)
+# where a move crawls, it goes by way of memory half a page apart: README.md, "Moves that crawl"
+LONG_MOVE: Final = 2048  # bytes; README.md
+PAGE: Final = 4096  # bytes, within which places count; README.md
+CRAWLING: Final = 31  # so many places behind the source; README.md
+PART: Final = 32768  # bytes; arbitrary: stays in the nearest cache
+_apart: Final = memoryview(bytearray(PART + PAGE))
+_APART: Final = _addressof(_byte_at(_apart))
 _processes: Final[dict[int, ctypes.c_int]] = {}
 _library: Final = ctypes.CDLL(None, use_errno=True)
 THERE: Final = hasattr(_library, "process_vm_readv")  # this system has the calls
@@ -52,8 +59,23 @@ def move(writes: bool, process: int, address: int, view: memoryview, done: int) 
     peer = _processes.get(process)
     if peer is None:
         peer = _processes[process] = ctypes.c_int(process)
-    left = len(view) - done
-    _PIECES.pack_into(_pieces, 0, address_of(view) + done, left, address + done, left)
+    here, there, left = address_of(view) + done, address + done, len(view) - done
+    target, source = (there, here) if writes else (here, there)
+    if left < LONG_MOVE or (target - source - 1) % PAGE >= CRAWLING:
+        return _ask_kernel(writes, peer, here, there, left)
+    apart, left = (there + PAGE // 2 - _APART) % PAGE, min(left, PART)
+    part = view[done : done + left]
+    if writes:
+        _apart[apart : apart + left] = part
+    moved = _ask_kernel(writes, peer, _APART + apart, there, left)
+    if moved > 0 and not writes:
+        part[:moved] = _apart[apart : apart + moved]
+    return moved
+
+
+def _ask_kernel(writes: bool, peer: ctypes.c_int, here: int, there: int, count: int) -> int:
+    """One call of the kernel's."""
+    _PIECES.pack_into(_pieces, 0, here, count, there, count)
     moved: int = _calls[writes](peer, _HERE, _ONE, _THERE, _ONE, _NO_FLAGS)
     return moved if moved >= 0 else -ctypes.get_errno()
 

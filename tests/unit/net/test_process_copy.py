@@ -10,6 +10,7 @@ import sys
 import pytest
 from ompy.net.base import LinkError
 from ompy.net.kernel_copy import KernelCopy
+from ompy.net.vm import PAGE
 
 SET_PTRACER = 0x59616D61
 ANY = (1 << 64) - 1
@@ -54,3 +55,25 @@ def test_a_process_that_is_not_there_is_an_error() -> None:
     copy = KernelCopy()
     with pytest.raises(LinkError, match="copy of 4 bytes with process"):
         copy.read(2**22 + 7, copy.address_of(memoryview(bytearray(4))), memoryview(bytearray(4)))
+
+
+@pytest.mark.parametrize("writes", [False, True], ids=["read", "write"])
+@pytest.mark.parametrize("size", [0, 1, 2047, 2048, 2049, 32767, 32768, 32769, 100_001])
+def test_bytes_arrive_from_every_place_in_a_page_at_every_other(size: int, writes: bool) -> None:
+    """Where moves crawl they go another way: 1 to 31 bytes behind the source."""
+    copy = KernelCopy()
+    sent = memoryview(os.urandom(size))
+    pages = 2 * PAGE
+    source, target = memoryview(bytearray(size + pages)), memoryview(bytearray(size + pages))
+    first = (copy.address_of(source) - copy.address_of(target)) % PAGE
+    for behind in (*range(34), 64, 2048, 4095):
+        at = (first + behind) % PAGE
+        source[:size] = sent
+        target[:] = bytes([7]) * len(target)
+        taken, given = target[at : at + size], source[:size]
+        if size and writes:
+            copy.write(os.getpid(), copy.address_of(taken), given)
+        elif size:
+            copy.read(os.getpid(), copy.address_of(given), taken)
+        assert taken == sent
+        assert set(target[:at]) | set(target[at + size :]) == {7}
