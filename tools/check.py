@@ -39,7 +39,7 @@ HOT_SUITES = (
     "tests/meta/test_forms.py",
 )
 IN_BOTH_FORMS = ("tests/unit/net/test_process_copy.py",)  # its C is no translation of its Python
-SHARE = {"OMPY_SHARE": os.environ.get("OMPY_SHARE", "0.4")}  # of the cases of a test; nights: all
+SHARE = {"OMPY_SHARE": os.environ.get("OMPY_SHARE", "0.3")}  # of the cases of a test; nights: all
 REPEATED = 30  # last lines of a command that failed, said once more at the end; arbitrary
 FAILED: list[str] = []
 PYTEST = (sys.executable, "-m", "pytest", "-q")
@@ -95,7 +95,7 @@ def tests() -> bool:
     What the gate `compiled` runs is left to it where there is a compiler, but for tests that plant
     defects, which they can in the interpreted form only.
     """
-    environment = {**SHARE, "OMPY_EFFORT": os.environ.get("OMPY_EFFORT", "0.3")}
+    environment = {**SHARE, "OMPY_EFFORT": os.environ.get("OMPY_EFFORT", "0.2")}
     command = (*PYTEST, "-m", "not proc", "-n", "2", "tests")
     if not has_compiler():
         return run(*command, environment=environment)
@@ -141,7 +141,7 @@ def compiled() -> bool:
     if environment is None:
         return True
     # a part of the seeds; nights take more
-    environment = {**environment, **SHARE, "OMPY_EFFORT": "0.3"}
+    environment = {**environment, **SHARE, "OMPY_EFFORT": "0.2"}
     # real ranks are the gate `processes`'s, compiled too
     suites = (*HOT_SUITES, *IN_BOTH_FORMS)
     return run(*PYTEST, "-m", "not proc", "-n", "2", *suites, environment=environment)
