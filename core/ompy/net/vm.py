@@ -20,9 +20,9 @@ _byte_at = ctypes.c_char.from_buffer
 _HERE: Final = ctypes.c_void_p(_addressof(_byte_at(_pieces)))
 _THERE: Final = ctypes.c_void_p(_addressof(_byte_at(_pieces)) + _PIECES.size // 2)
 # where a move crawls, it goes by way of memory half a page apart: README.md, "Moves that crawl"
-LONG_MOVE: Final = 2048  # bytes; README.md
-PAGE: Final = 4096  # bytes, within which places count; README.md
-CRAWLING: Final = 31  # so many places behind the source; README.md
+LONG_MOVE: Final = 2048  # bytes; measured: README.md
+PAGE: Final = 4096  # bytes, within which places count; measured: README.md
+CRAWLING: Final = 31  # so many places behind the source; measured: README.md
 PART: Final = 32768  # bytes; arbitrary: stays in the nearest cache
 _apart: Final = memoryview(bytearray(PART + PAGE))
 _APART: Final = _addressof(_byte_at(_apart))

@@ -45,7 +45,7 @@ def test_context_ids_that_differ() -> None:
 
 def test_several_deaths() -> None:
     seen: set[str] = set()
-    for number in range(effort(1500)):
+    for number in range(effort(2250)):
         world = World(draw_plan(number)).run()
         seen |= {name for name, count in world.counted.items() if count}
     assert seen >= {name for names in COLUMNS.values() for name in names} - {"worlds"}

@@ -13,6 +13,8 @@ from ompy.cli.building.declaring import Declarations
 from ompy.cli.building.preparing import compilable
 from ompy.cli.building.sources import SourceError, Tree
 
+from tests.support.effort import THOROUGH
+
 ROOT = Path(__file__).resolve().parents[3]
 BASE = '''
 """A base."""
@@ -274,6 +276,7 @@ def test_what_cannot_be_compiled_is_told_with_its_place(tree: Path, text: str, t
         declared(tree, "ompy.base")
 
 
+@pytest.mark.skipif(not THOROUGH, reason="18 s: tools/nightly.py does it")
 def test_the_tool_that_shows_them() -> None:
     command = [sys.executable, "tools/package", "declarations"]
     said = subprocess.run([*command, "ompy.net.ring"], cwd=ROOT, capture_output=True, text=True)

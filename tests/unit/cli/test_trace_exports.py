@@ -61,7 +61,7 @@ def test_no_trace(option: str, tmp_path: Path) -> None:
     plain.write_text("no trace")
     for place, said in ((plain, "cannot be read"), (tmp_path, "holds no trace")):
         done = ompy_trace(option, str(tmp_path / "out"), str(place))
-        assert (done.exit_code, done.output.count("\n")) == (1, 1)
+        assert (done.exit_code, done.output.count("\n")) == (2, 1)
         assert said in done.output
     (tmp_path / "rank-0.jsonl").write_text("{}\n")
     assert "is damaged" in ompy_trace(option, str(tmp_path / "out"), str(tmp_path)).output
