@@ -21,6 +21,7 @@ from ompy.frameworks.places import (
     REPORT,
     TOPOLOGY,
 )
+from ompy.mca.errors import did_you_mean
 from ompy.runtime.place.mapper import FILL, NODE, NONE, SLOT, Rule
 from ompy.runtime.place.topology import CORE, HWTHREAD, LEVELS, PlaceError
 
@@ -133,7 +134,8 @@ def _binding(text: str) -> _Policy:
     level = level_named(level)
     if level not in {"", NONE, *LEVELS}:
         known = ", ".join((NONE, *LEVELS))
-        raise CommandError(f"--bind-to {shown(text)}: ranks are bound to one of {known}")
+        near = did_you_mean(level, (NONE, *LEVELS))
+        raise CommandError(f"--bind-to {shown(text)}: ranks are bound to one of {known}{near}")
     for word in words:
         if word not in {OVERLOAD, "no-overload", IF_SUPPORTED}:
             what = f"the modifiers are {OVERLOAD}, no-overload and {IF_SUPPORTED}"
@@ -144,8 +146,9 @@ def _binding(text: str) -> _Policy:
 def _ranking(text: str) -> str:
     word = level_named(text.lower())
     if word not in {SLOT, NODE, FILL, *LEVELS}:
-        known = ", ".join((SLOT, NODE, FILL, *LEVELS))
-        raise CommandError(f"--rank-by {shown(text)}: ranks are numbered by one of {known}")
+        words = (SLOT, NODE, FILL, *LEVELS)
+        told = f"ranks are numbered by one of {', '.join(words)}{did_you_mean(word, words)}"
+        raise CommandError(f"--rank-by {shown(text)}: {told}")
     return word
 
 

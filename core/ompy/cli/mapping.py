@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from ompy.cli.command_line import RANKS_MAX, CommandError, counted, shown
 from ompy.cli.hosts import Allocation, Host
 from ompy.frameworks.job import Placement
+from ompy.mca.errors import did_you_mean
 from ompy.runtime.place.mapper import NODE, SLOT
 from ompy.runtime.place.topology import LEVELS, PACKAGE
 
@@ -66,7 +67,8 @@ def parse_map_by(text: str) -> MapBy:
             text = f"--map-by {shown(text)}: write ppr:N:node, for N ranks on each host"
             raise CommandError(f"{text}, N from 1 to {RANKS_MAX}")
     elif policy not in {SLOT, NODE, SEQ, *LEVELS}:
-        raise CommandError(f"--map-by {shown(text)}: ranks are mapped by {POLICIES}")
+        near = did_you_mean(policy, (SLOT, NODE, SEQ, *LEVELS))
+        raise CommandError(f"--map-by {shown(text)}: ranks are mapped by {POLICIES}{near}")
     return _modified(MapBy(policy, per_node), words, text)
 
 

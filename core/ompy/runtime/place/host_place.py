@@ -76,8 +76,12 @@ class HostPlace:
         """What is to be done if there is not enough."""
         levels, rule = self.topology.levels, self._rule
         threads = rule.unit == CORE and len(levels[HWTHREAD]) > len(levels[CORE])
-        less = "fewer ranks, --use-hwthread-cpus, or" if threads else "fewer ranks, or"
-        return f"{less} --bind-to {rule.bind}:overload-allowed"
+        choices = ["fewer ranks"]
+        if rule.elements > 1:
+            choices.append(f"fewer {rule.unit}s each")
+        if threads:
+            choices.append("--use-hwthread-cpus")
+        return f"{', '.join(choices)}, or --bind-to {rule.bind}:overload-allowed"
 
     def forget_rank(self, rank: int) -> None:
         """It has ended: what it had is free, for ranks that are started later."""
