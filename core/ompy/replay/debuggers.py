@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pdb
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from types import FrameType, TracebackType
@@ -100,6 +101,19 @@ class WorldPdb:
 
 class _Leaving(pdb.Pdb):
     """To quit is to end the process: what is left of the program is of no interest."""
+
+    def cmdloop(self, intro: Any = None) -> None:
+        """Ask; Ctrl-C at the prompt gives a new prompt, and does not end what is debugged."""
+        try:
+            before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        except ValueError:  # another thread than the first: Ctrl-C is not for it
+            super().cmdloop(intro)
+            return
+        try:
+            super().cmdloop(intro)
+        finally:
+            if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # and not pdb's own
+                signal.signal(signal.SIGINT, before)
 
     def set_quit(self) -> None:
         """The user has seen enough."""

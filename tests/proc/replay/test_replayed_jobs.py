@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -175,3 +176,35 @@ def test_a_virtual_world_that_failed_is_a_recording(tmp_path: Path) -> None:
         tmp_path, "ompy", "replay", kept, "--rank", "1", "--pdb", said="c\nq\n"
     )
     assert "bdb.py" not in told, "the program of rank 1 has ended when rank 0 fails"
+
+
+def test_control_c_at_the_prompt_of_a_world_gives_a_new_prompt(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(WORLD)
+    assert run(tmp_path, "ompy", "sim", "-n", "3", "--seed", "3", "program.py")[0] == 1
+    command = [str(BIN / "ompy"), "replay", "sim-failures/program-seed-3.json"]
+    with subprocess.Popen(
+        [*command, "--rank", "0", "--pdb"], cwd=tmp_path, text=True, start_new_session=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as process:  # fmt: skip
+        try:
+            told = _until_asked(process)
+            assert "program.py(1)<module>()" in told
+            os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of them
+            assert "--KeyboardInterrupt--" in _until_asked(process)
+            told, errors = process.communicate("n\nq\n", PATIENCE)
+        finally:
+            process.kill()
+    assert process.returncode == 0, errors
+    assert "program.py(2)<module>()" in told
+    assert "interrupted" not in errors
+
+
+def _until_asked(process: subprocess.Popen[str]) -> str:
+    """What it says before it asks."""
+    assert process.stdout is not None
+    told = ""
+    while not told.endswith("(Pdb) "):
+        letter = process.stdout.read(1)
+        assert letter, told
+        told += letter
+    return told

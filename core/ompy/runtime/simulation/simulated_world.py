@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import socket
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -45,6 +46,7 @@ BEYOND: Final = 5  # exit code: the world has taken too long; arbitrary, as abov
 EVENTS_SHOWN: Final = 4  # ranks whose last events are told; arbitrary: a terminal has room
 LEFT: Final = "left"  # kind of a world whose user has seen enough
 UNHURRIED: Final = 1e6  # s that a rank in a debugger may take; arbitrary: eleven days
+INTERRUPTED_TWICE_S: Final = 1.0  # arbitrary: as fast as fingers do it on purpose
 INTERRUPTED: Final = 130  # exit code: 128 and SIGINT, as a shell has it
 
 
@@ -138,6 +140,7 @@ class _Scheduler(Scheduler):
     Attributes:
         interrupted: SIGINT has come. The exception alone may come where it is lost, as in what is
             done when an object dies.
+        debugged: a debugger asks the user: SIGINT is for it, unless it comes twice.
         fence: who goes on when no rank has its turn, in a world that is explored.
     """
 
@@ -146,7 +149,8 @@ class _Scheduler(Scheduler):
         self._limit = limit
         self._streams: dict[tuple[object, ...], Random] = {}
         self._turns: dict[int, float] = {}
-        self.interrupted = False
+        self.interrupted = self.debugged = False
+        self._asked_at = -INTERRUPTED_TWICE_S
         self.fence: Fence | None = None
 
     def stream(self, *decision: object) -> Random:
@@ -168,6 +172,9 @@ class _Scheduler(Scheduler):
 
     def interrupt(self, *_: object) -> None:
         """The handler of SIGINT."""
+        before, self._asked_at = self._asked_at, time.monotonic()
+        if self.debugged and self._asked_at - before > INTERRUPTED_TWICE_S:
+            return
         self.interrupted = True
         raise KeyboardInterrupt
 
@@ -284,6 +291,7 @@ class World:
             self._begin_trace()
         debugger = self._scenario.debugger
         interruptible = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        self._scheduler.debugged = debugger is not None
         if interruptible:
             signal.signal(signal.SIGINT, self._scheduler.interrupt)
         try:
