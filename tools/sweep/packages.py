@@ -167,8 +167,9 @@ def one_run(package: Package, launcher: Sequence[str], python: str) -> tuple[str
     seconds = time.perf_counter() - begin
     if done.returncode == 0 and package.expected in done.stdout:
         return FINE, seconds
-    last = (done.stderr.strip() or done.stdout.strip() or "it says nothing").splitlines()[-1]
-    return f"exit code {done.returncode}: {last[:200]}", seconds
+    said = (done.stderr.strip() or done.stdout.strip() or "it says nothing").splitlines()
+    telling = next((line for line in said if "Error" in line), said[-1])
+    return f"exit code {done.returncode}: {telling[:200]}", seconds
 
 
 def examine(package: Package, rounds: int, beside: Sequence[str] | None) -> Result:

@@ -11,9 +11,9 @@ for slab in (True, False):
     fft = PFFT(comm, shape, dtype=float, slab=slab)
     data = newDistArray(fft, False)
     data[:] = whole[data.local_slice()]
-    image = fft.forward(data.copy())
+    image = fft.forward(data.copy(), newDistArray(fft, True))
     expected = np.fft.rfftn(whole) / np.prod(shape)
     assert np.allclose(image, expected[image.local_slice()])
-    assert np.allclose(fft.backward(image.copy()), data)
+    assert np.allclose(fft.backward(image.copy(), newDistArray(fft, False)), data)
 if comm.rank == 0:
     print("fine")
