@@ -141,10 +141,12 @@ class _Table:
     def _begin_operation(self, begin: Callable[..., Request]) -> Any:
         """Nonblocking calls are told their tags."""
 
-        def told(operation: str, tag: int, *arguments: Any, word: int = 0, kept: int = -1) -> Any:
+        def told(
+            operation: str, tag: int, arguments: tuple[Any, ...], word: int = 0, kept: int = -1
+        ) -> Request:
             self._tag, self._word = tag, word
             try:
-                return begin(operation, tag, *arguments, word=word, kept=kept)
+                return begin(operation, tag, arguments, word, kept)
             finally:
                 self._tag = self._word = 0
 

@@ -188,6 +188,8 @@ class SelectedColl(CollModule):
         self._begun = 0
         self._under_way = 0
         self._when_idle: Callable[[], object] | None = None
+        self._lock = communicator.context.engine.lock
+        self._tell_ended = self._ended  # bound once, and not with each call
         self._beginners = self._find_beginners()
         modules = self._modules
         kinds = tuple(map(type, modules))
@@ -276,7 +278,7 @@ class SelectedColl(CollModule):
         return TAG_NONBLOCKING - self._begun % TAGS_IN_TURN
 
     def begin_operation(
-        self, operation: str, tag: int, *arguments: Any, word: int = 0, kept: int = -1
+        self, operation: str, tag: int, arguments: tuple[Any, ...], word: int = 0, kept: int = -1
     ) -> Request:
         """Begin an operation.
 
@@ -306,15 +308,18 @@ class SelectedColl(CollModule):
     def _under_way_until(self, request: Request) -> Request:
         if request.complete:
             return request
-        with self.communicator.context.engine.lock:
+        self._lock.acquire()
+        try:
             if not request.complete:
                 self._under_way += 1
-                request.notify(self._ended)
+                request.notify(self._tell_ended)
+        finally:
+            self._lock.release()
         return request
 
     def when_idle(self, callback: Callable[[], object]) -> None:
         """Call `callback` once, when no operation begun is under way: at once if there is none."""
-        with self.communicator.context.engine.lock:
+        with self._lock:
             if self._under_way:
                 self._when_idle = callback
                 return

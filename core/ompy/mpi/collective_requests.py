@@ -54,7 +54,7 @@ def _start(comm: CommState, operation: str, tag: int, arguments: tuple[Any, ...]
         MPIException: it failed.
     """
     try:
-        started: Operation = comm.coll.begin_operation(operation, tag, *arguments)
+        started: Operation = comm.coll.begin_operation(operation, tag, arguments)
     except MPIError as problem:
         raise comm.raised(problem) from problem.__cause__
     return started
@@ -135,11 +135,7 @@ class PersistentCollectiveState(PersistentState):
         assert comm is not None, "a collective operation is in a communicator"
         try:
             started: Operation = comm.coll.begin_operation(
-                self._operation_name,
-                self._tag,
-                *self._arguments,
-                word=self._word,
-                kept=self._kept,
+                self._operation_name, self._tag, self._arguments, self._word, self._kept
             )
         except MPIError as problem:
             raise comm.raised(problem) from problem.__cause__

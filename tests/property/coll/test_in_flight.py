@@ -84,7 +84,7 @@ def one_rank(comm: Communicator, drawn: list[tuple[Drawn, str]], chance: Random)
             getattr(coll, call.name)(*prepared.arguments)
         else:
             requests.append(
-                coll.begin_operation(call.name, coll.nonblocking_tag(), *prepared.arguments)
+                coll.begin_operation(call.name, coll.nonblocking_tag(), tuple(prepared.arguments))
             )
     chance.shuffle(requests)
     for request in requests:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from threading import RLock
 from types import SimpleNamespace
 from typing import Any
 
@@ -36,8 +37,9 @@ def selected(*kinds: type[CollModule]) -> SelectedColl:
 
 
 def communicator() -> Any:
+    context = SimpleNamespace(engine=SimpleNamespace(lock=RLock()))
     return SimpleNamespace(
-        rank=0, size=1, pml=FakePml(), context=None, order=CallOrder(), name="MPI_COMM_MINE"
+        rank=0, size=1, pml=FakePml(), context=context, order=CallOrder(), name="MPI_COMM_MINE"
     )
 
 
@@ -60,7 +62,7 @@ def test_a_schedule_serves_blocking_calls_too() -> None:
 def test_what_nobody_offers_is_not_there() -> None:
     assert not Scheduled.offers("bcast")
     with pytest.raises(MPIError) as caught:
-        selected(BlockingOnly).begin_operation("barrier", -1)
+        selected(BlockingOnly).begin_operation("barrier", -1, ())
     assert caught.value.code == ERR_UNSUPPORTED_OPERATION
     assert caught.value.detail == (
         "MPI_COMM_MINE has no nonblocking barrier: none of the components of coll that may be used "

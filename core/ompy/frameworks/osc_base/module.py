@@ -518,9 +518,8 @@ class MessageOsc(OscModule):
         coll = self._communicator.coll
         assert coll is not None, "as above"
         everybody = range(self._communicator.size)
-        request = coll.begin_operation(
-            "barrier", self._communicator.order.tag() or coll.nonblocking_tag()
-        )
+        tag = self._communicator.order.tag() or coll.nonblocking_tag()
+        request = coll.begin_operation("barrier", tag, ())
         if not request.complete:
             self._engine.wait_until(
                 lambda: request.complete or any(self._gone(rank) for rank in everybody)
