@@ -38,7 +38,10 @@ HOT_SUITES = (
     "tests/unit/ob1",
     "tests/meta/test_forms.py",
 )
-IN_BOTH_FORMS = ("tests/unit/net/test_process_copy.py",)  # its C is no translation of its Python
+IN_BOTH_FORMS = (  # of what is written in C, and not translated
+    "tests/unit/data/test_every_place.py",
+    "tests/unit/net/test_process_copy.py",
+)
 SHARE = {"OMPY_SHARE": os.environ.get("OMPY_SHARE", "0.3")}  # of the cases of a test; nights: all
 REPEATED = 30  # last lines of a command that failed, said once more at the end; arbitrary
 FAILED: list[str] = []

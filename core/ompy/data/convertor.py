@@ -128,7 +128,8 @@ class ContiguousConvertor(Convertor):
         view = self.whole()
         assert view is not None
         count = min(self.size - offset, len(target))
-        target[:count] = view[offset : offset + count]
+        if count > 0:
+            raw.copy(target, 0, view, offset, count)
         return count
 
     @ccall
@@ -139,7 +140,7 @@ class ContiguousConvertor(Convertor):
         count = min(self.size - offset, len(source))
         if count <= 0:
             return 0
-        view[offset : offset + count] = source[:count]
+        raw.copy(view, offset, source, 0, count)
         return count
 
     @ccall
