@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ompy import outputs
+from ompy.cli.cluster_options import cluster_options
 from ompy.cli.command_line import RANKS_MAX
 from ompy.cli.completion import complete_file, complete_parameter
 from ompy.mca.errors import ComponentError, UsageError
@@ -112,6 +113,7 @@ _reporter = Reporter()  # makes lines of what is said, as `speak` has set it las
 @click.option(
     "--report-rails", metavar="FILE", help="Write what became of rails that broke, as JSON."
 )
+@cluster_options
 @click.option("--trace", metavar="DIR", help="Write the events to DIR, for `ompy trace DIR`.")
 @click.option("--limit", default="60min", metavar="TIME", help="Virtual time it may take.")
 @click.option(
@@ -215,6 +217,10 @@ def sim(context: click.Context, /, **options: Any) -> None:
     options["defaults"] = {parameter.name: parameter.default for parameter in sim.params}
     try:
         check_debugged(options)
+        if options["cluster"] or options["compute_scale"] is not None:
+            from ompy.cli.sim_cluster import run_cluster
+
+            context.exit(run_cluster(options, context))
         if options["explore"] or options["schedule"]:
             from ompy.cli.sim_explore import run_exploration, run_schedule
 
@@ -291,7 +297,8 @@ def run_scenario(scenario: Scenario, options: dict[str, Any]) -> int:
 
         scenario = scenario._replace(debugger=WorldPdb(options["rank"]))
     preload(scenario.job)
-    outcome = World(scenario).run()
+    world = World(scenario)
+    outcome = world.run()
     tally = RailTally()
     for number, event in enumerate(outcome.rails):
         tally.told({**event, "number": number})
@@ -302,6 +309,10 @@ def run_scenario(scenario: Scenario, options: dict[str, Any]) -> int:
             why = f"{problem.strerror}; the report is lost"
             tell_user(f"warning: --report-rails {options['report_rails']}: {why}", *WARNING)
     code = tell_outcome(scenario, outcome, strict=options["fault_strict"], quiet=options["quiet"])
+    if world.timed is not None and not code:
+        from ompy.cli.sim_cluster import tell_prediction
+
+        tell_prediction(world)
     if code or not options["quiet"]:
         lines = tally.lines()
         if lines:
