@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import signal
 import sys
@@ -46,7 +47,9 @@ SHARED: Final = (  # modules that import nothing of a rank's own
     "ompy.mpi.objects",
     "ompy.mpi.cartesian",
     "ompy.mpi.graphs",
+    "ompy.mpi.grequest",
     "ompy.mpi.intracomm",
+    "ompy.runtime.client",
     "ompy.runtime.process",
     "ompy.runtime.rail_report",
     "ompy.runtime.standing",
@@ -216,7 +219,8 @@ def sim(context: click.Context, /, **options: Any) -> None:
         options["mca"] = (*options["mca"], (LOG_FORMAT, options["log_format"]))
     options["defaults"] = {parameter.name: parameter.default for parameter in sim.params}
     try:
-        check_debugged(options)
+        if not options["cluster"]:
+            check_debugged(options)
         if options["cluster"] or options["compute_scale"] is not None:
             from ompy.cli.sim_cluster import run_cluster
 
@@ -297,6 +301,7 @@ def run_scenario(scenario: Scenario, options: dict[str, Any]) -> int:
 
         scenario = scenario._replace(debugger=WorldPdb(options["rank"]))
     preload(scenario.job)
+    gc.freeze()  # what forks do not look at again is not copied
     world = World(scenario)
     outcome = world.run()
     tally = RailTally()
@@ -309,7 +314,7 @@ def run_scenario(scenario: Scenario, options: dict[str, Any]) -> int:
             why = f"{problem.strerror}; the report is lost"
             tell_user(f"warning: --report-rails {options['report_rails']}: {why}", *WARNING)
     code = tell_outcome(scenario, outcome, strict=options["fault_strict"], quiet=options["quiet"])
-    if world.timed is not None and not code:
+    if world.timed is not None and not code and not options["quiet"]:
         from ompy.cli.sim_cluster import tell_prediction
 
         tell_prediction(world)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import resource
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 from click.core import ParameterSource
 
 from ompy.cli.command_line import RANKS_MAX
-from ompy.cli.sim import OTHERS_NETS, make_scenario, run_scenario, tell_user
+from ompy.cli.sim import OTHERS_NETS, check_debugged, make_scenario, run_scenario, tell_user
 from ompy.mca.errors import UsageError
+from ompy.runtime.shortage import Short
 
 if TYPE_CHECKING:
     from ompy.runtime.cluster.model import Cluster
@@ -28,6 +30,7 @@ NOT_WITH: Final = {  # options that say something of packets, or of many worlds
     "schedule": "--schedule",
 }
 COLL: Final = "^sm"  # shared memory has no messages, and takes no time here
+OTHERS: Final = 100  # descriptors besides lines to ranks; arbitrary: more than there ever are
 BUSIEST: Final = 5  # links that are shown; arbitrary: a terminal has room
 
 
@@ -58,14 +61,30 @@ def run_cluster(options: dict[str, Any], context: click.Context) -> int:
     own = [("pml", "direct"), ("btl", "self")]
     if not any(name == "coll" for name, _ in options["mca"]):
         own.append(("coll", COLL))
-    options = {
+    changed = {
         **options,
         "ranks": ranks,
         "ranks_per_host": each,
         "mca": (*options["mca"], *own),
     }
+    check_debugged(changed)
+    make_room_for_lines(ranks)
     described = Described(cluster, options["compute_scale"] or 0.0)
-    return run_scenario(make_scenario(options)._replace(cluster=described), options)
+    return run_scenario(make_scenario(changed)._replace(cluster=described), options)
+
+
+def make_room_for_lines(ranks: int) -> None:
+    """Let this process have a line to each rank.
+
+    Raises:
+        Short: the system does not allow so many descriptors.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = ranks + OTHERS
+    if hard != resource.RLIM_INFINITY and hard < needed:
+        raise Short(f"{ranks} ranks need {needed} open files, and ulimit -Hn allows {hard}")
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 
 
 def place_ranks(cluster: Cluster, ranks: int | None, each: int | None) -> tuple[int, int]:
