@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+"""What start, wire-up and end of a job cost the control plane, by ranks: messages, work, memory.
+
+    python tools/bench control_scale [--ranks 16,64,256,1024,4096] [--per-host 16] [--radix 32]
+
+The product's machines (`JobMachine`, `RelayMachine`, `HostMachine`) in a virtual world without
+processes; counts are exact, seconds are processor time inside the machines. Writes
+docs/figures/control-scale.json and prints the table of docs/what-if.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import tracemalloc
+from collections import Counter
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from ompy.runtime.control import Kind
+from ompy.runtime.machines.agent import HostMachine
+from ompy.runtime.machines.job import JobMachine
+from ompy.runtime.machines.relaying import RelayMachine
+from ompy.runtime.modex import ModexStore
+
+from tests.support.control_processes import Driven
+from tests.support.control_world import LAUNCHER, Rank, Shape, World, judge
+from tools.bench.figure import FIGURES
+
+# bytes that a rank publishes with btl self,sm,tcp on a host with one interface; measured
+PUBLISHED: Final = 59
+RADIX: Final = 32  # plm_base_radix
+MACHINES: Final = {"launcher": JobMachine, "relays": RelayMachine, "agents": HostMachine}
+
+
+class Meter:
+    """Counts what processes send, and the time that machines take."""
+
+    def __init__(self) -> None:
+        self.sent: Counter[str] = Counter()  # by process
+        self.heard: Counter[str] = Counter()
+        self.bytes: Counter[str] = Counter()  # heard
+        self.kinds: Counter[str] = Counter()
+        self.seconds: Counter[str] = Counter()  # by kind of machine
+
+    def watch_processes(self) -> Callable[[], None]:
+        """Begin. Returns what ends it."""
+        send, hear, commit = Driven.send, Driven.hear, Rank._commit  # noqa: SLF001 - a model's
+        meter = self
+
+        def sending(
+            self: Driven, to: int, kind: Kind, header: Mapping[str, Any], body: bytes = b""
+        ) -> None:
+            meter.sent[self.name] += 1
+            meter.kinds[kind.name] += 1
+            send(self, to, kind, header, body)
+
+        def hearing(self: Driven, who: int, message: tuple[Kind, Mapping[str, Any], bytes]) -> None:
+            meter.heard[self.name] += 1
+            meter.bytes[self.name] += len(json.dumps(dict(message[1]))) + len(message[2])
+            hear(self, who, message)
+
+        def committing(self: Rank) -> None:
+            self._calls += 1
+            self._say(Kind.COMMIT, {"call": self._calls}, bytes(PUBLISHED))
+
+        handles = {kind: self._time_machine(kind, one) for kind, one in MACHINES.items()}
+        Driven.send, Driven.hear = sending, hearing  # type: ignore[method-assign]
+        Rank._commit = committing  # type: ignore[method-assign] # noqa: SLF001
+
+        def end() -> None:
+            Driven.send, Driven.hear = send, hear  # type: ignore[method-assign]
+            Rank._commit = commit  # type: ignore[method-assign] # noqa: SLF001
+            for kind, one in MACHINES.items():
+                one.handle = handles[kind]  # type: ignore[attr-defined]
+
+        return end
+
+    def _time_machine(self, kind: str, machine: Any) -> Any:
+        handle = machine.handle
+
+        def timed(self_: Any, event: Any, now: float) -> Any:
+            begin = time.process_time()
+            try:
+                return handle(self_, event, now)
+            finally:
+                self.seconds[kind] += time.process_time() - begin
+
+        machine.handle = timed
+        return handle
+
+
+def run_job(ranks: int, per_host: int, radix: int) -> dict[str, Any]:
+    """One job from its start to its end."""
+    meter = Meter()
+    end = meter.watch_processes()
+    try:
+        world = World(Shape(-(-ranks // per_host), radix, per_host, 1))
+        world.run()
+    finally:
+        end()
+    assert judge(world) == "well", "the job has ended well"
+    others = {name: count for name, count in meter.heard.items() if name != LAUNCHER}
+    busiest = max(others, key=others.__getitem__)
+    return {
+        "ranks": ranks,
+        "hosts": world.shape.hosts,
+        "messages": sum(meter.sent.values()),
+        "modex_messages": meter.kinds["MODEX"],
+        "launcher_heard": meter.heard[LAUNCHER],
+        "launcher_sent": meter.sent[LAUNCHER],
+        "busiest": busiest,
+        "busiest_heard": others[busiest],
+        "busiest_bytes": meter.bytes[busiest],
+        "launcher_s": round(meter.seconds["launcher"], 4),
+        "relays_s": round(meter.seconds["relays"], 4),
+        "agents_s": round(meter.seconds["agents"], 4),
+        "virtual_s": round(world.clock.now, 3),
+        "modex_bytes": modex_bytes(ranks),
+    }
+
+
+def modex_bytes(ranks: int) -> int:
+    """Memory of what an agent knows of all ranks."""
+    tracemalloc.start()
+    store = ModexStore(frozenset(range(1)), ranks)
+    for rank in range(ranks):
+        store.commit(rank, bytes(PUBLISHED))
+    used, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return used
+
+
+def print_table(rows: list[dict[str, Any]]) -> None:
+    """Markdown, per rank where it says so."""
+    print(
+        "| ranks | hosts | messages per rank | heard by the launcher per rank | heard by the "
+        "busiest agent | launcher, us per rank | all agents and relays, us per rank | one agent's "
+        "modex |\n|---|---|---|---|---|---|---|---|"
+    )
+    for row in rows:
+        ranks = row["ranks"]
+        below = (row["relays_s"] + row["agents_s"]) / ranks * 1e6
+        print(
+            f"| {ranks:,} | {row['hosts']} | {row['messages'] / ranks:.1f} "
+            f"| {row['launcher_heard'] / ranks:.1f} | {row['busiest_heard']:,} "
+            f"| {row['launcher_s'] / ranks * 1e6:.0f} | {below:,.0f} "
+            f"| {row['modex_bytes'] / 1e6:.2f} MB |"
+        )
+
+
+def main() -> None:
+    """Run them, smallest first."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--ranks", default="16,64,256,1024,4096")
+    parser.add_argument("--per-host", type=int, default=16)
+    parser.add_argument("--radix", type=int, default=RADIX)
+    options = parser.parse_args()
+    rows = []
+    for ranks in map(int, options.ranks.split(",")):
+        rows.append(run_job(ranks, options.per_host, options.radix))
+        print(json.dumps(rows[-1]), flush=True)
+    said = {"date": str(datetime.now(UTC).date()), "radix": options.radix, "rows": rows}
+    (FIGURES / "control-scale.json").write_text(json.dumps(said, indent=1) + "\n")
+    print_table(rows)
+
+
+if __name__ == "__main__":
+    main()
