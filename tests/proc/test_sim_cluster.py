@@ -213,7 +213,7 @@ EVERYTHING = """
 def test_calls_of_all_kinds(sim: Sim) -> None:
     done = sim(EVERYTHING, "-n", 6, "--ranks-per-host", 2)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert re.search(r"predicted: \d+\.\d+ ms for 6 ranks on 3 hosts of cluster.toml", done.stderr)
+    assert re.search(r"predicted: \d+\.\d+ ms for 6 ranks on 3 hosts of cluster", done.stderr)
     assert "an extrapolation: nothing was compared with a real machine" in done.stderr
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -141,7 +142,7 @@ def prediction_lines(found: Prediction, world: World) -> list[str]:
     over, near = found.counts["network"], found.counts["memory"]
     return [
         f"predicted: {found.time / 1e6:.6f} ms for {ranks} ranks on {hosts} "
-        f"host{'s' if hosts > 1 else ''} of {cluster.name}",
+        f"host{'s' if hosts > 1 else ''} of {Path(cluster.name).stem}",
         f"communication: {mean:.1%} of the ranks' time, "
         f"from {min(found.communication):.1%} to {max(found.communication):.1%}",
         f"between hosts {over[0]} messages of {over[1]} bytes, "
@@ -162,5 +163,5 @@ def standing_of_file(cluster: Cluster, ranks: int, hosts: int) -> str:
     far = f"{known.ranks} ranks on {known.hosts} host{'s' if known.hosts > 1 else ''}"
     error = f"errors up to {known.error:.0%}"
     if ranks > known.ranks or hosts > known.hosts:
-        return f"an extrapolation: {cluster.name} was compared for {far} at most ({error})"
+        return f"an extrapolation: the file was compared for {far} at most ({error})"
     return f"compared with a real machine for {far}: {error}"

@@ -72,7 +72,7 @@ def run_flows(capacities, flows, look=lambda _network, _now: None):
             one = begins.pop(0)
             _, way, size, limit = flows[one]
             network.begin_flow(now, way, size, limit, one)
-        network.settle(now)
+        network.share_links(now)
         look(network, now)
     return ended
 

@@ -95,7 +95,7 @@ class FlowNetwork:
     def begin_flow(
         self, now: int, way: Sequence[int], size: int, limit: float, token: object = None
     ) -> Flow:
-        """Let bytes go; `settle` gives them a rate.
+        """Let bytes go; `share_links` gives them a rate.
 
         Args:
             now: ns.
@@ -115,7 +115,7 @@ class FlowNetwork:
         self._changed[flow] = None
         return flow
 
-    def settle(self, now: int) -> None:
+    def share_links(self, now: int) -> None:
         """Give new rates to all whom the flows that began or ended matter to."""
         changed, self._changed = self._changed, {}
         seen: set[Flow] = set()
@@ -133,7 +133,7 @@ class FlowNetwork:
         return due[0][0] if due else None
 
     def take_ended(self, now: int) -> list[object]:
-        """The tokens of flows that have ended by now, in order; `settle` next."""
+        """The tokens of flows that have ended by now, in order; `share_links` next."""
         ended = []
         while (due := self.next_due()) is not None and due <= now:
             flow = heapq.heappop(self._due)[3]

@@ -285,7 +285,7 @@ class TimedExchange:
             self._match(found, partial(self._wake, rank))
         return found
 
-    def tell(self, rank: int, news: tuple[Any, ...]) -> None:
+    def tell_rank(self, rank: int, news: tuple[Any, ...]) -> None:
         """Have a rank told something with its next answer."""
         self._ranks[rank].told.append(news)
 
@@ -439,7 +439,7 @@ class TimedExchange:
 
     def _settle(self) -> None:
         self._settling = False
-        self._flows.settle(self._clock.time)
+        self._flows.share_links(self._clock.time)
         due = self._flows.next_due()
         if due is not None and not self._clock.time <= self._tick <= due:
             self._tick = due

@@ -118,7 +118,7 @@ class TimedStub(RankStub):
         if found is not None:
             self._tell_found(number, found, takes=takes)
         elif not waits:
-            self.timed.tell(self.rank, (NOTHING, number))
+            self.timed.tell_rank(self.rank, (NOTHING, number))
         self._take_news()
 
     def _tell_found(self, number: int, found: Message, *, takes: bool) -> None:
@@ -128,7 +128,7 @@ class TimedStub(RankStub):
                 self._engine.pause("the bytes of a message")
             self._engine.spend(found.costs.overhead)
             said = (*said, found.data)  # type: ignore[assignment]
-        self.timed.tell(self.rank, said)
+        self.timed.tell_rank(self.rank, said)
 
     def _spend_poll(self, overhead: int) -> None:
         self._engine.spend(self.timed.poll_cost + overhead)
