@@ -159,7 +159,7 @@ def file_text(fits: dict[str, dict[str, Any]], about: str, error: float | None) 
         "ranks_per_host = 2",
     ]
     if error is not None:
-        words = "two ranks over sm, and over tcp; docs/what-if.md"
+        words = "two ranks of one machine over sm, and over tcp on loopback"
         lines += ["\n[validated]", "hosts = 2", "ranks = 2", f"error = {error:.2f}"]
         lines += [f'by = "{words}"']
     for name, way in (("memory", "sm"), ("network", "tcp")):

@@ -164,4 +164,5 @@ def standing_of_file(cluster: Cluster, ranks: int, hosts: int) -> str:
     error = f"errors up to {known.error:.0%}"
     if ranks > known.ranks or hosts > known.hosts:
         return f"an extrapolation: the file was compared for {far} at most ({error})"
-    return f"compared with a real machine for {far}: {error}"
+    how = f" ({known.by})" if known.by else ""
+    return f"compared with a real machine for {far}{how}: {error}"

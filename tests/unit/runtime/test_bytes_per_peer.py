@@ -16,9 +16,9 @@ from ompy.runtime.process import RankProcess
 from ompy.runtime.rank_start import procs_of
 from ompy.runtime.virtual_job import VirtualJob
 
-PROC = 200  # bytes of a `Proc` and its place in a list; measured: 129
-KNOWN = 200  # bytes of a commit of 59 bytes in an agent; measured: 170
-PEER = 400  # bytes of a peer in a rank that has sent it nothing
+PROC = 200  # bytes of a `Proc` and its place in a list; arbitrary: above what is measured
+KNOWN = 200  # bytes of a commit of 59 bytes in an agent; measured: 129 to 160
+PEER = 400  # bytes of a peer in a rank that has sent it nothing; measured: 154 and 333
 
 
 def used_bytes(make: Callable[[], object]) -> int:

@@ -39,7 +39,9 @@ class DirectComponent(PmlComponent):
         from ompy_components.pml.direct.module import Direct
 
         if context.direct is None:
-            raise NotAvailable("it is the PML of ompy sim --explore and --cluster, and works nowhere else")
+            raise NotAvailable(
+                "it is the PML of ompy sim --explore and --cluster, and works nowhere else"
+            )
         return Direct(context.direct, context.trace)
 
 

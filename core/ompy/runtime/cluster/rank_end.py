@@ -73,7 +73,7 @@ class TimedLine(RankLine):
         """Send."""
         del served
         number, target = self.new_number(), to[1]
-        near = target < len(self._hosts) and self._hosts[target] == self._hosts[self._rank]
+        near = self._hosts[target] == self._hosts[self._rank]
         way = self._cluster.memory if near else self._cluster.network
         synchronous = mode == SYNCHRONOUS
         waited = synchronous or (mode != BUFFERED and way.costs(len(data)).rendezvous)

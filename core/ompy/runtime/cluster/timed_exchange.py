@@ -197,11 +197,6 @@ class TimedExchange:
 
     # what ranks do
 
-    def add_rank(self, host: int = 0) -> None:
-        """One that comes later."""
-        self._ranks.append(RankState())
-        self._hosts.append(host)
-
     def costs(self, rank: int, target: int, size: int) -> MessageCosts:
         """Of a message from rank to rank."""
         return self._way(rank, target).costs(size)

@@ -358,8 +358,6 @@ class World:
             engine = self._scheduler.engine()
             if self.exchange is not None:
                 self.exchange.add_rank()
-            if self.timed is not None:
-                self.timed.add_rank(place.node)
             self._board.engines.append(engine)
             self._networks.append(ServedNetwork(self._fabric, place.rank, engine))
             stub = self._fork_rank(place.rank)
