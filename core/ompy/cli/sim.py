@@ -314,7 +314,7 @@ def run_scenario(scenario: Scenario, options: dict[str, Any]) -> int:
             why = f"{problem.strerror}; the report is lost"
             tell_user(f"warning: --report-rails {options['report_rails']}: {why}", *WARNING)
     code = tell_outcome(scenario, outcome, strict=options["fault_strict"], quiet=options["quiet"])
-    if world.timed is not None and not code and not options["quiet"]:
+    if world.timed is not None and outcome.kind == "ended" and not options["quiet"]:
         from ompy.cli.sim_cluster import tell_prediction
 
         tell_prediction(world)

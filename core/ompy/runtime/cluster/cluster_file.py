@@ -160,7 +160,9 @@ def _wrong(error: ErrorDetails) -> str:
     if error["type"] == "extra_forbidden":
         known = _keys_of(error["loc"][:-1])
         last = str(error["loc"][-1])
-        return f"{key}: there is no such key{did_you_mean(last, known)}; {', '.join(known)}"
+        return (
+            f"{key}: there is no such key{did_you_mean(last, known)}; there are {', '.join(known)}"
+        )
     if error["type"] == "missing":
         return f"{key}: it is missing"
     said = re.sub(r"^Value error, ", "", error["msg"])
