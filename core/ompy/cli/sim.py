@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import signal
 import sys
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ompy import outputs
+from ompy.cli.cluster_options import cluster_options
 from ompy.cli.command_line import RANKS_MAX
 from ompy.cli.completion import complete_file, complete_parameter
 from ompy.mca.errors import ComponentError, UsageError
@@ -45,7 +47,9 @@ SHARED: Final = (  # modules that import nothing of a rank's own
     "ompy.mpi.objects",
     "ompy.mpi.cartesian",
     "ompy.mpi.graphs",
+    "ompy.mpi.grequest",
     "ompy.mpi.intracomm",
+    "ompy.runtime.client",
     "ompy.runtime.process",
     "ompy.runtime.rail_report",
     "ompy.runtime.standing",
@@ -112,6 +116,7 @@ _reporter = Reporter()  # makes lines of what is said, as `speak` has set it las
 @click.option(
     "--report-rails", metavar="FILE", help="Write what became of rails that broke, as JSON."
 )
+@cluster_options
 @click.option("--trace", metavar="DIR", help="Write the events to DIR, for `ompy trace DIR`.")
 @click.option("--limit", default="60min", metavar="TIME", help="Virtual time it may take.")
 @click.option(
@@ -214,7 +219,12 @@ def sim(context: click.Context, /, **options: Any) -> None:
         options["mca"] = (*options["mca"], (LOG_FORMAT, options["log_format"]))
     options["defaults"] = {parameter.name: parameter.default for parameter in sim.params}
     try:
-        check_debugged(options)
+        if not options["cluster"]:
+            check_debugged(options)
+        if options["cluster"] or options["compute_scale"] is not None:
+            from ompy.cli.sim_cluster import run_cluster
+
+            context.exit(run_cluster(options, context))
         if options["explore"] or options["schedule"]:
             from ompy.cli.sim_explore import run_exploration, run_schedule
 
@@ -291,7 +301,9 @@ def run_scenario(scenario: Scenario, options: dict[str, Any]) -> int:
 
         scenario = scenario._replace(debugger=WorldPdb(options["rank"]))
     preload(scenario.job)
-    outcome = World(scenario).run()
+    gc.freeze()  # what forks do not look at again is not copied
+    world = World(scenario)
+    outcome = world.run()
     tally = RailTally()
     for number, event in enumerate(outcome.rails):
         tally.told({**event, "number": number})
@@ -302,6 +314,10 @@ def run_scenario(scenario: Scenario, options: dict[str, Any]) -> int:
             why = f"{problem.strerror}; the report is lost"
             tell_user(f"warning: --report-rails {options['report_rails']}: {why}", *WARNING)
     code = tell_outcome(scenario, outcome, strict=options["fault_strict"], quiet=options["quiet"])
+    if world.timed is not None and outcome.kind == "ended" and not options["quiet"]:
+        from ompy.cli.sim_cluster import tell_prediction
+
+        tell_prediction(world)
     if code or not options["quiet"]:
         lines = tally.lines()
         if lines:

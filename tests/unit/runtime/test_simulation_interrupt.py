@@ -7,11 +7,11 @@ import signal
 from contextlib import suppress
 
 import pytest
-from ompy.runtime.simulation.simulated_world import _Scheduler
+from ompy.runtime.simulation.seeded_scheduler import SeededScheduler
 
 
 def test_an_interrupt_that_somebody_swallowed_ends_the_world_at_its_next_turn() -> None:
-    scheduler = _Scheduler(0, 10**18)
+    scheduler = SeededScheduler(0, 10**18)
     engine = scheduler.engine()
     turns = 0
 

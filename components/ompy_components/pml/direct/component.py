@@ -12,7 +12,7 @@ from ompy.mca.parameter import Parameter
 
 
 class DirectComponent(PmlComponent):
-    """The PML of `ompy sim --explore`; nothing else has a world that matches for it."""
+    """The PML of `ompy sim --explore` and `--cluster`, whose worlds match for it."""
 
     name: ClassVar[str] = "direct"
     version: ClassVar[str] = "0.1.0"
@@ -39,7 +39,9 @@ class DirectComponent(PmlComponent):
         from ompy_components.pml.direct.module import Direct
 
         if context.direct is None:
-            raise NotAvailable("it is the PML of ompy sim --explore, and works nowhere else")
+            raise NotAvailable(
+                "it is the PML of ompy sim --explore and --cluster, and works nowhere else"
+            )
         return Direct(context.direct, context.trace)
 
 

@@ -18,6 +18,8 @@ from ompy.frameworks.context import RankContext
 from ompy.frameworks.proc import Proc
 from ompy.mca.registry import Registry
 from ompy.net.base import Interface
+from ompy.runtime.cluster.model import Described
+from ompy.runtime.cluster.rank_end import MeteredWorld, TimedEngine, TimedLine
 from ompy.runtime.disturbance import BEGINS, Disturbance
 from ompy.runtime.environment import rank_environment
 from ompy.runtime.exploration.rank_line import DirectEngine, RankLine
@@ -64,6 +66,7 @@ class Part(NamedTuple):
         memory: descriptor of what the ranks of its host share; -1 where it is alone there.
         buffers: of a world that is explored, whether standard sends buffer; None of another.
         debugger: looks at this rank; None where nobody does.
+        cluster: that is described, and what computing takes there; None in another world.
     """
 
     job: Job
@@ -76,6 +79,7 @@ class Part(NamedTuple):
     memory: int = -1
     buffers: bool | None = None
     debugger: Debugger | None = None
+    cluster: Described | None = None
 
 
 def run_rank(part: Part, line: Line) -> NoReturn:
@@ -84,11 +88,18 @@ def run_rank(part: Part, line: Line) -> NoReturn:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the scheduler, and that ends us
     code = ENDED
     try:
-        code = _Rank(part, Conducted(line)).run()
+        code = _Rank(part, _world_of(part, line)).run()
     except LineClosed:  # the world has ended
         pass
     finally:
         os._exit(code)
+
+
+def _world_of(part: Part, line: Line) -> Conducted:
+    described = part.cluster
+    if described is not None and described.compute_scale:
+        return MeteredWorld(line, described.compute_scale)
+    return Conducted(line)
 
 
 def _looked_at(program: Callable[[], tuple[int, str]], debugger: Debugger) -> tuple[int, str]:
@@ -112,7 +123,12 @@ class _Rank:
         self._begun = False  # the program has had its first turn
         chance = (Random(f"{self._chance}/{name}") for name in ("engine", "breaks"))  # noqa: S311
         self._line: RankLine | None = None
-        if part.buffers is None:
+        self._engine: RemoteEngine
+        if part.cluster is not None:
+            hosts = [placement.node for placement in part.job.placements]
+            self._line = TimedLine(world, part.cluster.cluster, hosts, part.rank)
+            self._engine = TimedEngine(world, self._line, next(chance))
+        elif part.buffers is None:
             self._engine = RemoteEngine(world, *chance)
         else:
             self._line = RankLine(world, buffers=part.buffers)

@@ -45,6 +45,7 @@ ENDED: Final = 1  # exit code nobody reads: the world has ended around this rank
 # ns of virtual time; arbitrary: about what a round of polling takes a rank, so that a program which
 # tests in a loop gets on as fast as it would
 POLL_COST: Final = 5_000
+LOOK: Final = 1_000  # ns; arbitrary: about what a look at a clock takes Python, many times over
 SETTLE: Final = 50  # ns of virtual time; arbitrary: enough for others to get in between two polls
 ODD: Final = "odd"  # said by a rank that, told the same once more, did something else
 BATCH: Final = 64  # calls; arbitrary: bounds what waits in memory
@@ -204,7 +205,13 @@ class Conducted:
 
 
 class RemoteEngine(SteppedEngine):
-    """Drives the rank of this process, on the scheduler's clock."""
+    """Drives the rank of this process, on the scheduler's clock.
+
+    Attributes:
+        look_cost: ns of virtual time that a look at a clock takes.
+    """
+
+    look_cost = LOOK
 
     def __init__(self, world: Conducted, random: Random, breaks: Random) -> None:
         """Drive it, by what the scheduler says; the rest as for any `SteppedEngine`."""

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import socket
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -16,13 +15,16 @@ from typing import Any, Final, NamedTuple
 
 from ompy import outputs
 from ompy.data.errors import ERR_SPAWN
-from ompy.engine.virtual_engine import Deadlock, RankFailed, Scheduler, VirtualEngine
+from ompy.engine.virtual_engine import Deadlock, RankFailed, Scheduler
 from ompy.frameworks.job import Job, JobWorld, app_of
 from ompy.frameworks.patience import TAG_INQUIRY
 from ompy.net.fault_rules import FaultRule
 from ompy.net.virtual_network import Fabric, Rail
 from ompy.runtime.autopsy import DEADLOCK
 from ompy.runtime.call_account import complaint
+from ompy.runtime.cluster.model import Described
+from ompy.runtime.cluster.timed_exchange import TimedExchange
+from ompy.runtime.cluster.timed_stub import TimedStub
 from ompy.runtime.control import KEY_SIZE
 from ompy.runtime.exploration.boxes import Operation
 from ompy.runtime.exploration.events import Value
@@ -37,6 +39,7 @@ from ompy.runtime.simulation.host_memory import Segments, make_file
 from ompy.runtime.simulation.line import Line
 from ompy.runtime.simulation.program import problem_of
 from ompy.runtime.simulation.rank import Part, run_rank
+from ompy.runtime.simulation.seeded_scheduler import SeededScheduler
 from ompy.runtime.simulation.stub import RankEnded, RankStub, ServedNetwork, Stuck
 from ompy.runtime.survey import Survey, survey_lines
 from ompy.runtime.verdict import BY_SIGNAL, IMPROPER
@@ -46,7 +49,6 @@ BEYOND: Final = 5  # exit code: the world has taken too long; arbitrary, as abov
 EVENTS_SHOWN: Final = 4  # ranks whose last events are told; arbitrary: a terminal has room
 LEFT: Final = "left"  # kind of a world whose user has seen enough
 UNHURRIED: Final = 1e6  # s that a rank in a debugger may take; arbitrary: eleven days
-INTERRUPTED_TWICE_S: Final = 1.0  # arbitrary: as fast as fingers do it on purpose
 INTERRUPTED: Final = 130  # exit code: 128 and SIGINT, as a shell has it
 
 
@@ -80,6 +82,7 @@ class Scenario(NamedTuple):
         survives: the world goes on when a rank dies (mpi_ft_enable).
         exploring: its choices are made, not drawn; None in a world of packets.
         debugger: looks at one of the ranks, which may take its time; None where nobody does.
+        cluster: it is a described cluster, whose messages take the time that is said of it.
     """
 
     job: Job
@@ -94,6 +97,7 @@ class Scenario(NamedTuple):
     survives: bool = False
     exploring: Exploring | None = None
     debugger: Debugger | None = None
+    cluster: Described | None = None
 
 
 class Outcome(NamedTuple):
@@ -130,70 +134,12 @@ class Outcome(NamedTuple):
     dead: tuple[int, ...] = ()
 
 
-class _Scheduler(Scheduler):
-    """A scheduler that ends a world which goes on for too long, or is interrupted.
-
-    Each kind of decision at each place has a generator of its own, made of the seed and its name.
-    So what a fault adds to one flow, or takes from it, changes no draw of another, and a world
-    without that fault is otherwise the same until its effects are felt.
-
-    Attributes:
-        interrupted: SIGINT has come. The exception alone may come where it is lost, as in what is
-            done when an object dies.
-        debugged: a debugger asks the user: SIGINT is for it, unless it comes twice.
-        fence: who goes on when no rank has its turn, in a world that is explored.
-    """
-
-    def __init__(self, seed: int, limit: int) -> None:
-        super().__init__(seed)
-        self._limit = limit
-        self._streams: dict[tuple[object, ...], Random] = {}
-        self._turns: dict[int, float] = {}
-        self.interrupted = self.debugged = False
-        self._asked_at = -INTERRUPTED_TWICE_S
-        self.fence: Fence | None = None
-
-    def stream(self, *decision: object) -> Random:
-        """One for each."""
-        found = self._streams.get(decision)
-        if found is None:
-            name = "/".join(map(str, (self.seed, *decision)))
-            found = self._streams[decision] = Random(name)  # noqa: S311 - chance is the point
-        return found
-
-    def choose(self, ready: Sequence[VirtualEngine]) -> int:
-        """The one with the lowest number, which each draws once for each turn it is to have."""
-        for engine in ready:
-            if engine.rank not in self._turns:
-                self._turns[engine.rank] = self.stream("turn", engine.rank).random()
-        chosen = min(range(len(ready)), key=lambda index: self._turns[ready[index].rank])
-        del self._turns[ready[chosen].rank]
-        return chosen
-
-    def interrupt(self, *_: object) -> None:
-        """The handler of SIGINT."""
-        before, self._asked_at = self._asked_at, time.monotonic()
-        if self.debugged and self._asked_at - before > INTERRUPTED_TWICE_S:
-            return
-        self.interrupted = True
-        raise KeyboardInterrupt
-
-    def _step(self) -> None:
-        if self.interrupted:
-            raise KeyboardInterrupt
-        if self.fence is not None and not self._ready and self.fence.pass_turn():
-            return
-        super()._step()
-        if self.time > self._limit:
-            raise TimeoutError(f"no end after {self._limit / 1e9:g} s of virtual time")
-
-
 class World:
     """One world. Call `run` once."""
 
     def __init__(self, scenario: Scenario) -> None:
         self._scenario = scenario
-        self._scheduler = _Scheduler(scenario.seed, scenario.limit)
+        self._scheduler = SeededScheduler(scenario.seed, scenario.limit)
         size = len(scenario.job.placements)
         nodes = [placement.node for placement in scenario.job.placements]
         fabric = Fabric(self._scheduler, scenario.rails, nodes)
@@ -210,6 +156,7 @@ class World:
         ]
         self._stubs: list[RankStub] = []
         self.exchange = self._make_exchange(size)
+        self.timed = self._make_timed(nodes)
         self._adopted = False
         self._agents = VirtualAgents(fabric, self._stubs)
         self._rules = [FaultRule.from_dict(dict(rule)) for rule in scenario.job.faults]
@@ -231,6 +178,16 @@ class World:
         self._scheduler.fence = Fence(made, self._board.engines, self._stubs)
         return made
 
+    def _make_timed(self, nodes: Sequence[int]) -> TimedExchange | None:
+        described = self._scenario.cluster
+        if described is None:
+            return None
+        self._scheduler.in_turn = True
+        return TimedExchange(described.cluster, nodes, self._scheduler, self._wake)
+
+    def _wake(self, rank: int) -> None:
+        self._board.engines[rank].wake()
+
     @property
     def at_first_choice(self) -> Callable[[], object] | None:
         """Called before the first choice is made."""
@@ -241,6 +198,11 @@ class World:
     def at_first_choice(self, call: Callable[[], object]) -> None:
         assert self._scheduler.fence is not None, "the world is explored"
         self._scheduler.fence.at_first_choice = call
+
+    @property
+    def described(self) -> Described | None:
+        """The cluster that it is."""
+        return self._scenario.cluster
 
     @property
     def scheduler(self) -> Scheduler:
@@ -328,6 +290,7 @@ class World:
             self._files[node] if scenario.exploring is None else -1,
             scenario.exploring.buffers if scenario.exploring is not None else None,
             scenario.debugger if self._is_debugged(rank) else None,
+            scenario.cluster,
         )
         process = os.fork()
         if not process:
@@ -337,7 +300,8 @@ class World:
         line = Line(ours)
         self._lines.append(line)
         wireup = VirtualWireUp(self._board, rank, engine)
-        made = RankStub(
+        make = RankStub if self.timed is None else partial(TimedStub, self.timed)
+        made = make(
             line,
             process,
             engine,
@@ -525,8 +489,9 @@ class World:
         here = {stub.rank: stub.ask() for stub in self._stubs if not stub.done}
         where = {rank: said for rank, said in here.items() if said}
         said = {stub.rank: stub.standing for stub in self._stubs if stub.standing}
-        if self.exchange is not None:
-            self.exchange.fill_in(said)
+        for exchange in (self.exchange, self.timed):
+            if exchange is not None:
+                exchange.fill_in(said)
         survey = Survey(said, where, frozenset(here.keys() - where.keys()))
         return "\n".join(survey_lines(survey, proven=proven, events=EVENTS_SHOWN))
 

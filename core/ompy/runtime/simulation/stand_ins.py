@@ -4,7 +4,7 @@ Installed once, in the scheduler's process before ranks are forked, so that whoe
 function later has the stand-in. Outside of ranks they pass on to the real thing.
 
 - `time.time`, `monotonic`, `perf_counter`, `process_time` and their `_ns` forms: the world's clock,
-  which begins at `EPOCH`. A look costs `LOOK`, so that a loop which waits for a time ends.
+  which begins at `EPOCH`. A look costs `look_cost`, so that a loop which waits for a time ends.
 - `time.sleep`: virtual time passes, others run. `localtime`, `gmtime`, `ctime`: the world's.
 - `random`: seeded with the world's seed and the rank. `os.urandom`, and with it `secrets`, `uuid`
   and numpy: drawn from the same.
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 # ns; arbitrary: 2020-01-01T00:00:00Z, never the wall clock
 EPOCH: Final = 1_577_836_800_000_000_000
-LOOK: Final = 1_000  # ns; arbitrary: about what a look at a clock takes Python, many times over
 SECOND: Final = 1_000_000_000  # ns; Linux counts so
 
 
@@ -56,7 +55,7 @@ def _now() -> int:
     if world is None or engine is None:
         return -1
     if not world.calling and threading.get_ident() == _Rank.thread:
-        engine.spend(LOOK)
+        engine.spend(engine.look_cost)
     return world.time
 
 

@@ -1,0 +1,1 @@
+"""A cluster that is only described: what a program would take there (`ompy sim --cluster`)."""
