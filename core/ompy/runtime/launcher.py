@@ -216,20 +216,22 @@ def _proof(starts: Starts) -> AgentProof | None:
     Raises:
         NotAvailable: they cannot.
     """
-    found = {plm.secret(): plm.name for plm, _ in starts if isinstance(plm, CommandPlm)}
+    found = {plm.secret(): plm for plm, _ in starts if isinstance(plm, CommandPlm)}
     found.pop(None, None)
     if not found:
         return None
     from ompy.runtime.agent_proof import AgentProof
     from ompy.runtime.credentials import CredentialError
 
-    secret, name = found.popitem()
+    secret, plm = found.popitem()
     try:
         return AgentProof(secret or "")
     except CredentialError as problem:
+        without = f"; where nobody can: --mca plm_{plm.name}_seal none"
         raise NotAvailable(
-            f"{problem}. What plm {name} starts agents by carries the job key otherwise, and "
-            f"whoever reads the network could read it; where nobody can: --mca plm_{name}_seal none"
+            f"{problem}. What plm {plm.name} starts agents by carries the job key otherwise, and "
+            f"whoever reads the network could read it"
+            f"{without if any(one.name == 'seal' for one in plm.parameters) else ''}"
         ) from None
 
 
