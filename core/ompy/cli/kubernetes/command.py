@@ -21,36 +21,30 @@ DAY: Final = 86_400  # s
 YEAR: Final = 366 * DAY  # s; arbitrary: beyond that a number is a mistake
 
 
-class _Quantity(click.ParamType):
-    """An amount as Kubernetes writes it."""
+def _amount(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str:
+    """An amount as Kubernetes writes it; empty for none.
 
-    name = "AMOUNT"
+    Raises:
+        click.BadParameter: it is none.
+    """
+    if value is not None and not QUANTITY.fullmatch(value):
+        raise click.BadParameter(f"{value!r} is no amount: write 4, 500m, 16Gi")
+    return value or ""
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """As it was written."""
-        if not QUANTITY.fullmatch(str(value)):
-            self.fail(f"{value!r} is no amount: write 4, 500m, 16Gi", param, ctx)
-        return str(value)
 
+def _name(context: click.Context, parameter: click.Parameter, value: str | None) -> str:
+    """The name of an object of Kubernetes; empty for none.
 
-class _Name(click.ParamType):
-    """The name of an object of Kubernetes."""
-
-    name = "NAME"
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """As it was written."""
-        if len(str(value)) > self._most or not NAME.fullmatch(str(value)):
-            self.fail(
-                f"{value!r} is no name: small letters, digits and '-', a letter first, "
-                f"{self._most} characters at most",
-                param,
-                ctx,
-            )
-        return str(value)
+    Raises:
+        click.BadParameter: it is none.
+    """
+    most = NAME_MAX - len(LONGEST_END) if parameter.name == "name" else NAME_MAX
+    if value is not None and (len(value) > most or not NAME.fullmatch(value)):
+        raise click.BadParameter(
+            f"{value!r} is no name: small letters, digits and '-', a letter first, "
+            f"{most} characters at most"
+        )
+    return value or ""
 
 
 @click.group()
@@ -64,12 +58,13 @@ def k8s() -> None:
 @click.option("--image", required=True, help="Image with ompy and the program.")
 @click.option(
     "--name",
-    type=_Name(NAME_MAX - len(LONGEST_END)),
+    callback=_name,
+    metavar="NAME",
     default="ompy-job",
     show_default=True,
     help="Name of the objects.",
 )
-@click.option("--namespace", type=_Name(NAME_MAX), default=None, help="Namespace of the objects.")
+@click.option("--namespace", callback=_name, metavar="NAME", help="Namespace of the objects.")
 @click.option(
     "--mca",
     "parameters",
@@ -80,14 +75,16 @@ def k8s() -> None:
 )
 @click.option("--env", "variables", multiple=True, metavar="NAME=VALUE", help="Set a variable.")
 @click.option("--workdir", default=None, help="Where the program starts; else the image says it.")
-@click.option("--cpus", type=_Quantity(), default=None, help="Of a pod; default: one for a rank.")
-@click.option("--memory", type=_Quantity(), default=None, help="Of a pod, asked for and limit.")
-@click.option("--shm", type=_Quantity(), default=None, help="Most of a pod's /dev/shm.")
+@click.option(
+    "--cpus", callback=_amount, metavar="AMOUNT", help="Of a pod; default: one for a rank."
+)
+@click.option("--memory", callback=_amount, metavar="AMOUNT", help="Of a pod, asked for and limit.")
+@click.option("--shm", callback=_amount, metavar="AMOUNT", help="Most of a pod's /dev/shm.")
 @click.option("--user", type=click.IntRange(0), default=None, help="Number of the user to be.")
 @click.option(
     "--secret",
-    type=_Name(NAME_MAX),
-    default=None,
+    callback=_name,
+    metavar="NAME",
     help="Use this Secret, whose `key` has 32 random bytes, and write none.",
 )
 @click.option(
@@ -143,12 +140,10 @@ def _objects(
     each, more = divmod(ranks, hosts)
     slots = (each + 1,) * more + (each,) * (hosts - more)
     parameters = [word for pair in options["parameters"] for word in ("--mca", *pair)]
-    resources = Resources(
-        options["cpus"] or str(slots[0]), options["memory"] or "", options["shm"] or ""
-    )
+    resources = Resources(options["cpus"] or str(slots[0]), options["memory"], options["shm"])
     wishes = Wishes(
         name=options["name"],
-        namespace=options["namespace"] or "",
+        namespace=options["namespace"],
         image=options["image"],
         slots=slots,
         words=(*parameters, *words),
@@ -158,7 +153,7 @@ def _objects(
         environment=tuple(map(_variable, options["variables"])),
         directory=options["workdir"] or "",
         user=options["user"],
-        secret=options["secret"] or "",
+        secret=options["secret"],
         key=b"" if options["secret"] else os.urandom(KEY_SIZE),
         deadline_s=options["deadline"] or 0,
         keep_s=options["keep"],

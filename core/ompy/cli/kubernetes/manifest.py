@@ -13,9 +13,7 @@ KEY_FOLDER: Final = "/run/secrets/ompy"  # arbitrary: where images have nothing
 KEY_FILE: Final = "key"
 # root's file, which the pod's group may read: what ompy takes for secret (`credentials.py`)
 KEY_MODE: Final = 0o440
-GROUP: Final = (
-    1000  # arbitrary: the key's group, which the image's user is in as well, whoever it is
-)
+GROUP: Final = 1000  # arbitrary: of the key, and of the image's user, whoever that is
 REPLICATED: Final = "hosts"  # arbitrary: of the only replicated job of a JobSet
 GRACE_S: Final = 30  # Kubernetes' own default, terminationGracePeriodSeconds
 INDEX: Final = "JOB_COMPLETION_INDEX"  # Kubernetes, Job: completionMode Indexed
