@@ -32,7 +32,7 @@ def _amount(_context: click.Context, _parameter: click.Parameter, value: str | N
     return value or ""
 
 
-def _name(context: click.Context, parameter: click.Parameter, value: str | None) -> str:
+def _name(_context: click.Context, parameter: click.Parameter, value: str | None) -> str:
     """The name of an object of Kubernetes; empty for none.
 
     Raises:
