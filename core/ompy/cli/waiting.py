@@ -19,10 +19,10 @@ NOBODY: Final = 1  # exit code: no launcher came, or nothing could be begun
 @click.command("agent")
 @click.option(
     "--port",
-    type=click.IntRange(1, 65535),
+    type=click.IntRange(0, 65535),
     default=PORT,
     show_default=True,
-    help="Listen there; plm_dial_port says it to the launcher.",
+    help="Listen there; plm_dial_port says it to the launcher. 0: at a free one, which is printed.",
 )
 @click.option("--address", default=None, help="Listen at this address of the host only.")
 @click.option(
@@ -42,6 +42,7 @@ def agent(port: int, address: str | None, patience: float) -> None:
     and with 1 when no launcher came. SIGTERM ends the ranks of this host, and so the job.
     """
     from ompy.runtime.credentials import CredentialError, credentials
+    from ompy.runtime.dialing.starting_dialer import LISTENS
     from ompy.runtime.dialing.waiting_agent import (
         end_while_waiting,
         listen_for_call,
@@ -61,6 +62,8 @@ def agent(port: int, address: str | None, patience: float) -> None:
         where = f"{address or 'any address'}, port {port}"
         why = getattr(problem, "strerror", None) or problem
         raise click.ClickException(f"{where}: cannot listen there: {why}") from None
+    if not port:
+        click.echo(f"{LISTENS}{listener.getsockname()[1]}")
     call = wait_for_call(listener, known, patience)
     if call is None:
         outputs.tell(f"Error: no launcher came within {patience:g} s\n", "error", "error")

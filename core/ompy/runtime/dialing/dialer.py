@@ -29,20 +29,29 @@ def main() -> NoReturn:
     host, port, name, secret = sys.argv[1:]
     try:
         known = credentials(secret)
-        connection, nonce = _reach(host, int(port))
+        connection, nonce = reach(host, int(port))
         connection.sendall(make_call(known, nonce, name))
     except (CredentialError, OSError) as problem:
-        _say(f"host {host}, port {port}: {problem}")
+        say(f"host {host}, port {port}: {problem}")
         os._exit(UNREACHED)
-    threading.Thread(target=_give_input, args=(connection,), daemon=True).start()
-    if not _take_output(connection):
-        _say(f"host {host}, port {port}: the agent hung up; has it the same OMPY_SECRET_FILE?")
+    if not carry(connection):
+        say(f"host {host}, port {port}: the agent hung up; has it the same OMPY_SECRET_FILE?")
         os._exit(UNREACHED)
     os._exit(0)
 
 
-def _reach(host: str, port: int) -> tuple[socket.socket, bytes]:
-    """A connection to the agent, and what it says first.
+def carry(connection: socket.socket) -> bool:
+    """Pass on what comes, both ways, until the agent's end. Whether it said anything."""
+    threading.Thread(target=_give_input, args=(connection,), daemon=True).start()
+    return _take_output(connection)
+
+
+def reach(host: str, port: int) -> tuple[socket.socket, bytes]:
+    """A connection to the agent of a host, and the nonce that it says first.
+
+    Args:
+        host: name or address.
+        port: where it listens.
 
     Raises:
         CredentialError: it is no agent.
@@ -56,7 +65,7 @@ def _reach(host: str, port: int) -> tuple[socket.socket, bytes]:
         except OSError as problem:  # its name or the agent itself may not be there yet
             if time.monotonic() > overdue:
                 overdue = float("inf")
-                _say(f"host {host}, port {port}: {problem.strerror or problem}; still trying")
+                say(f"host {host}, port {port}: {problem.strerror or problem}; still trying")
             time.sleep(RETRY)
             continue
         connection.settimeout(None)
@@ -96,7 +105,8 @@ def _take_output(connection: socket.socket) -> bool:
     return said
 
 
-def _say(text: str) -> None:
+def say(text: str) -> None:
+    """Tell the user."""
     outputs.tell(f"ompy-run: {text}\n", "error", "error")
 
 
