@@ -166,6 +166,7 @@ def launch(job: Job, starts: Starts, options: LaunchOptions, reporting: Reportin
 
             start = AgentStart(tree, links, options.concurrent, proof=proof)
             ready_agents = start.run(options.start_timeout_ms / 1000)
+            _set_partings(starts, links)
             job = _with_cores(job, ready_agents, options.place.elements if options.place else 1)
         key = proof.key if proof is not None else os.urandom(KEY_SIZE)
         if options.joinable:
@@ -184,6 +185,14 @@ def launch(job: Job, starts: Starts, options: LaunchOptions, reporting: Reportin
         for link in links.values():
             link.channel.close()
         kill_descendants(PATIENCE)
+
+
+def _set_partings(starts: Starts, links: Mapping[int, AgentLink]) -> None:
+    """Commands that have to end by themselves get the time for it."""
+    for node, link in links.items():
+        plm = starts[node][0]
+        if isinstance(plm, CommandPlm):
+            link.parting_s = plm.parting_s
 
 
 def _branches(starts: Starts, radix: int) -> list[Branch]:

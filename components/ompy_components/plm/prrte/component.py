@@ -26,6 +26,7 @@ class PrrtePlm(CommandPlm):
     name: ClassVar[str] = "prrte"
     version: ClassVar[str] = "0.1.0"
     api: ClassVar[ApiVersion] = API
+    parting_s: ClassVar[float] = 5.0  # arbitrary: prterun takes some tenths to end its daemons
     parameters: ClassVar[tuple[Parameter, ...]] = (
         Parameter(
             "priority",
