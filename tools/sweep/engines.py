@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The tests of plugins-contrib beside real engines, which are too large for CI: PyTorch and Dask.
+"""The tests of plugins-contrib beside real engines, which are too large for CI: PyTorch, Dask and Ray.
 
     python tools/sweep engines
     python tools/sweep engines --only ompy-torch --seeds 5
@@ -19,7 +19,11 @@ from collections.abc import Sequence
 from tools.repository import ROOT
 
 # the versions that the tests were written with
-ENGINES = {"ompy-torch": "torch==2.13.*", "ompy-dask": "distributed==2026.8.*"}
+ENGINES = {
+    "ompy-torch": "torch==2.13.*",
+    "ompy-dask": "distributed==2026.8.*",
+    "ompy-ray": "ray==2.60.*",
+}
 HOME = ROOT / "build" / "engines"
 PLUGINS = ROOT / "plugins-contrib"
 PYTHON = str(HOME / "bin" / "python")
@@ -46,7 +50,9 @@ def installed(chosen: Sequence[str]) -> bool:
     ours = (str(ROOT), *(str(PLUGINS / name) for name in chosen))
     return (
         (HOME.exists() or passed(sys.executable, "-m", "venv", "--without-pip", str(HOME)))
-        and passed(*install, "hatchling>=1.27", *(ENGINES[name] for name in chosen))
+        and passed(
+            *install, "hatchling>=1.27", "cloudpickle>=3", *(ENGINES[name] for name in chosen)
+        )
         and passed(*install, "pytest>=8.2", "pytest-timeout>=2.3", "pytest-xdist>=3.6")
         and passed(*install, "--no-build-isolation", "--force-reinstall", "--no-deps", *ours)
     )

@@ -35,8 +35,10 @@ class DialPlm(CommandPlm):
             "port",
             "int",
             0,
-            "Where agents wait on the other hosts (ompy agent); 0 for none do.",
+            "Where agents wait on the other hosts (ompy agent); 0 for none do. A hostfile may say "
+            "another port for a host.",
             level=2,
+            unit="port",
             minimum=0,
             maximum=65535,  # TCP's largest port
         ),
@@ -64,7 +66,7 @@ class DialPlm(CommandPlm):
             "-m",
             DIALER,
             target.name,
-            str(self.values.port),
+            str(target.port or self.values.port),
         ]
 
 

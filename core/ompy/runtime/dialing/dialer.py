@@ -29,24 +29,24 @@ def main() -> NoReturn:
     host, port, name, secret = sys.argv[1:]
     try:
         known = credentials(secret)
-        connection, nonce = reach(host, int(port))
+        connection, nonce = reach_agent(host, int(port))
         connection.sendall(make_call(known, nonce, name))
     except (CredentialError, OSError) as problem:
-        say(f"host {host}, port {port}: {problem}")
+        tell_user(f"host {host}, port {port}: {problem}")
         os._exit(UNREACHED)
-    if not carry(connection):
-        say(f"host {host}, port {port}: the agent hung up; has it the same OMPY_SECRET_FILE?")
+    if not carry_bytes(connection):
+        tell_user(f"host {host}, port {port}: the agent hung up; has it the same OMPY_SECRET_FILE?")
         os._exit(UNREACHED)
     os._exit(0)
 
 
-def carry(connection: socket.socket) -> bool:
+def carry_bytes(connection: socket.socket) -> bool:
     """Pass on what comes, both ways, until the agent's end. Whether it said anything."""
     threading.Thread(target=_give_input, args=(connection,), daemon=True).start()
     return _take_output(connection)
 
 
-def reach(host: str, port: int) -> tuple[socket.socket, bytes]:
+def reach_agent(host: str, port: int) -> tuple[socket.socket, bytes]:
     """A connection to the agent of a host, and the nonce that it says first.
 
     Args:
@@ -65,7 +65,7 @@ def reach(host: str, port: int) -> tuple[socket.socket, bytes]:
         except OSError as problem:  # its name or the agent itself may not be there yet
             if time.monotonic() > overdue:
                 overdue = float("inf")
-                say(f"host {host}, port {port}: {problem.strerror or problem}; still trying")
+                tell_user(f"host {host}, port {port}: {problem.strerror or problem}; still trying")
             time.sleep(RETRY)
             continue
         connection.settimeout(None)
@@ -105,7 +105,7 @@ def _take_output(connection: socket.socket) -> bool:
     return said
 
 
-def say(text: str) -> None:
+def tell_user(text: str) -> None:
     """Tell the user."""
     outputs.tell(f"ompy-run: {text}\n", "error", "error")
 

@@ -20,7 +20,7 @@ from typing import IO, Final, NoReturn
 
 from ompy.runtime.credentials import CredentialError, credentials
 from ompy.runtime.descendants import control_process
-from ompy.runtime.dialing.dialer import UNREACHED, carry, reach, say
+from ompy.runtime.dialing.dialer import UNREACHED, carry_bytes, reach_agent, tell_user
 from ompy.runtime.dialing.greeting import make_call
 from ompy.runtime.environment import OWN_CODE
 from ompy.runtime.launchers import SECRET
@@ -71,7 +71,7 @@ def main() -> NoReturn:
         code = _call(host, port, name, secret, starter)
     try:
         if not port:
-            say(f"host {host}: no agent was started")
+            tell_user(f"host {host}: no agent was started")
             starter.terminate()
         starter.wait(GRACE_S)
     except subprocess.TimeoutExpired:
@@ -106,10 +106,10 @@ def _call(host: str, port: int, name: str, secret: str, starter: subprocess.Pope
     address = "127.0.0.1" if host == socket.gethostname() else host
     try:
         known = credentials(secret)
-        connection, nonce = reach(address, port)
+        connection, nonce = reach_agent(address, port)
         connection.sendall(make_call(known, nonce, name))
     except (CredentialError, OSError) as problem:
-        say(f"host {host}, port {port}: {problem}")
+        tell_user(f"host {host}, port {port}: {problem}")
         return UNREACHED
 
     def end_with_starter() -> None:
@@ -120,7 +120,7 @@ def _call(host: str, port: int, name: str, secret: str, starter: subprocess.Pope
             connection.shutdown(socket.SHUT_RDWR)
 
     threading.Thread(target=end_with_starter, daemon=True).start()
-    return 0 if carry(connection) else UNREACHED
+    return 0 if carry_bytes(connection) else UNREACHED
 
 
 if __name__ == "__main__":
