@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The tests of plugins-contrib beside real engines, which are too large for CI: PyTorch, Dask and Ray.
+"""The tests of plugins-contrib beside real engines, too large for CI: PyTorch, Dask and Ray.
 
     python tools/sweep engines
     python tools/sweep engines --only ompy-torch --seeds 5
@@ -50,10 +50,9 @@ def installed(chosen: Sequence[str]) -> bool:
     ours = (str(ROOT), *(str(PLUGINS / name) for name in chosen))
     return (
         (HOME.exists() or passed(sys.executable, "-m", "venv", "--without-pip", str(HOME)))
-        and passed(
-            *install, "hatchling>=1.27", "cloudpickle>=3", *(ENGINES[name] for name in chosen)
-        )
-        and passed(*install, "pytest>=8.2", "pytest-timeout>=2.3", "pytest-xdist>=3.6")
+        and passed(*install, "hatchling>=1.27", *(ENGINES[name] for name in chosen))
+        and passed(*install, "cloudpickle>=3", "pytest>=8.2", "pytest-timeout>=2.3")
+        and passed(*install, "pytest-xdist>=3.6")
         and passed(*install, "--no-build-isolation", "--force-reinstall", "--no-deps", *ours)
     )
 

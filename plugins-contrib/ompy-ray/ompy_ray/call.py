@@ -1,30 +1,26 @@
-"""A rank that calls the function of `ompy_ray.run`: `python -m ompy_ray.call FOLDER`."""
+"""A rank that calls the function of `ompy_ray.run`: `python -m ompy_ray.call MARK`."""
 
 from __future__ import annotations
 
-import os
+import base64
 import sys
-from pathlib import Path
 
 import cloudpickle
 from ompy import MPI
 
-CALL = "call"  # the file with function and arguments
-RESULTS = "results"
-
 
 def main() -> None:
-    """Rank 0 has the folder of the caller: take the function, call it on all, give back."""
-    comm = MPI.COMM_WORLD
-    folder = Path(sys.argv[1])
-    sent = comm.bcast((folder / CALL).read_bytes() if comm.rank == 0 else b"")
+    """Rank 0 has the function on its standard input: call it on all, and give back what came."""
+    mark, comm = sys.argv[1], MPI.COMM_WORLD
+    sent = comm.bcast(sys.stdin.buffer.read() if comm.rank == 0 else b"")
     function, arguments = cloudpickle.loads(sent)
     returned = comm.gather(cloudpickle.dumps(function(*arguments)))
     if comm.rank == 0:
         assert returned is not None, "this is the root"
         results = cloudpickle.dumps([cloudpickle.loads(each) for each in returned])
-        (folder / "new").write_bytes(results)
-        os.replace(folder / "new", folder / RESULTS)
+        sys.stdout.flush()
+        # behind whatever the function may have written without an end of line
+        print(mark + base64.b64encode(results).decode(), flush=True)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import secrets
 import shutil
@@ -10,6 +11,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -19,7 +21,6 @@ from ompy.runtime.environment import OWN_CODE
 from ompy.runtime.launchers import SECRET
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-from ompy_ray.call import CALL, RESULTS
 from ompy_ray.hosting import AgentHost, remove_secret, tied, write_secret
 from ompy_ray.placing import Node, Reservation
 
@@ -90,12 +91,15 @@ def run(
         hosts.write_text(
             "".join(f"{node.address} slots={node.slots} port={port}\n" for node, port in lines)
         )
-        command = _command(target, args, folder)
-        launch = ["--hostfile", str(hosts), "-n", str(n), *options, *command]
-        _launch(launch, path)
+        words = ["--hostfile", str(hosts), "-n", str(n), *options]
         if not callable(target):
+            program = [sys.executable, os.path.abspath(target), *map(str, args)]
+            _launch([*words, *program], path)
             return []
-        results: list[Any] = cloudpickle.loads((folder / RESULTS).read_bytes())
+        mark = secrets.token_hex(16)
+        call = [sys.executable, "-m", "ompy_ray.call", mark]
+        said = _launch([*words, *call], path, cloudpickle.dumps((target, args)), mark)
+        results: list[Any] = cloudpickle.loads(base64.b64decode(said))
         return results
     finally:
         _end(actors, reservation)
@@ -110,15 +114,17 @@ def _actor(reservation: Reservation, node: Node, cpus: float) -> Any:
     return ray.remote(AgentHost).options(num_cpus=cpus, scheduling_strategy=strategy).remote()
 
 
-def _command(target: Callable[..., Any] | str, args: Sequence[Any], folder: Path) -> list[str]:
-    if not callable(target):
-        return [sys.executable, os.path.abspath(target), *map(str, args)]
-    (folder / CALL).write_bytes(cloudpickle.dumps((target, args)))
-    return [sys.executable, "-m", "ompy_ray.call", str(folder)]
-
-
-def _launch(words: Sequence[str], secret: str) -> None:
+def _launch(words: Sequence[str], secret: str, sent: bytes = b"", mark: str = "\n\n") -> str:
     """Run ompy-run to its end, and show what it writes.
+
+    Args:
+        words: its command line.
+        secret: path of the job's.
+        sent: what its standard input is.
+        mark: what stands behind this in a line of its output is not shown.
+
+    Returns:
+        What stood there.
 
     Raises:
         JobFailed: it ended with another code than 0.
@@ -128,15 +134,20 @@ def _launch(words: Sequence[str], secret: str) -> None:
     pipe = subprocess.PIPE
     with subprocess.Popen(  # noqa: S603 - what the user asked for
         tied(*start),
-        stdin=subprocess.DEVNULL,
+        stdin=pipe,
         stdout=pipe,
         stderr=pipe,
         env={**os.environ, SECRET: secret},
     ) as job:
+        assert job.stdin is not None
+        assert job.stdout is not None
+        assert job.stderr is not None
         said: list[str] = []
+        marked: list[str] = []
         threads = [
-            threading.Thread(target=_show, args=(job.stdout, sys.stdout, []), daemon=True),
-            threading.Thread(target=_show, args=(job.stderr, sys.stderr, said), daemon=True),
+            threading.Thread(target=_give, args=(job.stdin, sent), daemon=True),
+            threading.Thread(target=_show, args=(job.stdout, mark, marked), daemon=True),
+            threading.Thread(target=_show_errors, args=(job.stderr, said), daemon=True),
         ]
         for thread in threads:
             thread.start()
@@ -153,13 +164,28 @@ def _launch(words: Sequence[str], secret: str) -> None:
             thread.join()
     if job.returncode:
         raise JobFailed(job.returncode, "".join(said)[-_TAIL:])
+    return "".join(marked)
 
 
-def _show(source: IO[bytes], sink: Any, kept: list[str]) -> None:
+def _give(stdin: IO[bytes], sent: bytes) -> None:
+    with suppress(BrokenPipeError):  # the job is over, and says why
+        stdin.write(sent)
+        stdin.close()
+
+
+def _show(source: IO[bytes], mark: str, marked: list[str]) -> None:
+    for line in source:
+        text, found, behind = line.decode(errors="replace").partition(mark)
+        if found:
+            marked.append(behind.strip())
+        sys.stdout.write(text)
+
+
+def _show_errors(source: IO[bytes], said: list[str]) -> None:
     for line in source:
         text = line.decode(errors="replace")
-        kept.append(text)
-        sink.write(text)
+        said.append(text)
+        sys.stderr.write(text)
 
 
 def _end(actors: Sequence[Any], reservation: Reservation) -> None:

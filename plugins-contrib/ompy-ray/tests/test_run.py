@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -44,7 +43,7 @@ ompy_ray.run(2, sleeping, sys.argv[1])
 @pytest.fixture(scope="module", autouse=True)
 def cluster() -> Iterator[None]:
     os.environ["RAY_AUTH_MODE"] = "disabled"  # or it writes a token into the home directory
-    os.environ["RAY_raylet_start_wait_time_s"] = "200"  # beside others its nodes are slow
+    os.environ["RAY_raylet_start_wait_time_s"] = "200"  # noqa: SIM112 - Ray's name
     ray.init(num_cpus=4, include_dashboard=False)
     yield
     ray.shutdown()

@@ -9,7 +9,7 @@ import click
 
 from ompy.cli.waiting import PATIENCE_S, PORT
 
-HOSTS_MAX: Final = 5000  # https://kubernetes.io/docs/setup/best-practices/cluster-large/
+HOSTS_MAX: Final = 5000  # arbitrary: the nodes of the largest cluster that Kubernetes means to work
 RANKS_MAX: Final = 1_000_000  # arbitrary: as ompy-run has it
 NAME: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")  # RFC 1035, as a Service's has to be
 NAME_MAX: Final = 63  # characters of a label of the DNS, RFC 1035 2.3.4
