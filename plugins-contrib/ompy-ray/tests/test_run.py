@@ -42,11 +42,17 @@ ompy_ray.run(2, sleeping, sys.argv[1])
 
 @pytest.fixture(scope="module", autouse=True)
 def cluster() -> Iterator[None]:
-    os.environ["RAY_AUTH_MODE"] = "disabled"  # or it writes a token into the home directory
-    os.environ["RAY_raylet_start_wait_time_s"] = "200"  # noqa: SIM112 - Ray's name
-    ray.init(num_cpus=4, include_dashboard=False)
-    yield
-    ray.shutdown()
+    """With a folder for temporary files of its own, as others may test this beside us."""
+    folder = tempfile.mkdtemp(prefix="ray", dir="/tmp")  # short: Ray's sockets are below it
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", folder)
+        patch.setattr(tempfile, "tempdir", folder)
+        patch.setenv("RAY_AUTH_MODE", "disabled")  # or it writes a token into the home directory
+        patch.setenv("RAY_raylet_start_wait_time_s", "200")  # beside others its nodes are slow
+        ray.init("local", num_cpus=4, include_dashboard=False)
+        yield
+        ray.shutdown()
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(autouse=True)
