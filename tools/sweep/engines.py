@@ -14,6 +14,7 @@ import argparse
 import os
 import subprocess
 import sys
+import tomllib
 from collections.abc import Sequence
 
 from tools.repository import ROOT
@@ -44,6 +45,13 @@ def passed(*command: str, folder: str = "", seeds: int = 0) -> bool:
     return done.returncode == 0
 
 
+def own_needs() -> list[str]:
+    """What ompy itself needs: it is installed without."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    needs: list[str] = project["dependencies"]
+    return needs
+
+
 def installed(chosen: Sequence[str]) -> bool:
     """Whether the environment is there, with the present ompy and plug-ins."""
     install = (sys.executable, "-m", "pip", "--python", str(HOME), "install", "-q")
@@ -52,7 +60,7 @@ def installed(chosen: Sequence[str]) -> bool:
         (HOME.exists() or passed(sys.executable, "-m", "venv", "--without-pip", str(HOME)))
         and passed(*install, "hatchling>=1.27", *(ENGINES[name] for name in chosen))
         and passed(*install, "cloudpickle>=3", "pytest>=8.2", "pytest-timeout>=2.3")
-        and passed(*install, "pytest-xdist>=3.6")
+        and passed(*install, "pytest-xdist>=3.6", *own_needs())
         and passed(*install, "--no-build-isolation", "--force-reinstall", "--no-deps", *ours)
     )
 
