@@ -139,7 +139,7 @@ STEPS = [
     tests("openib's kit", "tests/conformance/test_in_tree.py", "-k", "Openib", OMPY_EFFORT="2"),
     tests("messages beyond 4 GiB", "tests/proc/test_large_messages.py", OMPY_EFFORT="2"),
     tests("libfabric, all atomics", "tests/proc/test_libfabric.py", OMPY_EFFORT="1.5"),
-    Step("plug-ins beside PyTorch and Dask", ["tools/sweep", "engines"]),
+    Step("plug-ins beside PyTorch, Dask and Ray", ["tools/sweep", "engines"]),
     Step("real packages", ["tools/sweep", "packages"]),
     Step("mpi4py's suite, 2 ranks", ["tools/sweep", "oracle", "--floor", "-n", "2"]),
 ]

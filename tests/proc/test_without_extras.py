@@ -50,6 +50,8 @@ COMMANDS = {
     "ompy top --help": "",
     "ompy mpiexec --link links": "",
     "ompy new coll mine": "",
+    "ompy k8s manifest -n 2 --image image python ring.py": "",
+    "ompy agent --help": "",
     f"_OMPY_INFO_{ASKED} COMP_WORDS='ompy-info --why nic_l' COMP_CWORD=2 ompy-info": "",
     f"_OMPY_{ASKED} COMP_WORDS='ompy sim --mca btl_' COMP_CWORD=3 ompy": "",
     "ompy conformance btl self --test test_names": "pytest",

@@ -23,11 +23,13 @@ if comm.rank == 0:
 """
 # words of an example of each command of `ompy`; ring.py, trace and recorded are in its directory
 EXAMPLES: Mapping[str, tuple[str, ...]] = {
+    "agent": ("--help",),
     "bench": ("latency --sizes 8 --rounds 1",),
     "build": ("",),
     "completion": ("bash",),
     "conformance": ("btl self",),
     "explain": ("--size 8",),
+    "k8s": ("manifest -n 2 --image image python ring.py",),
     "mpiexec": ("--link links",),
     "new": ("coll mine",),
     "ps": ("", "--json"),

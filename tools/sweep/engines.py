@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The tests of plugins-contrib beside real engines, which are too large for CI: PyTorch and Dask.
+"""The tests of plugins-contrib beside real engines, too large for CI: PyTorch, Dask and Ray.
 
     python tools/sweep engines
     python tools/sweep engines --only ompy-torch --seeds 5
@@ -14,12 +14,17 @@ import argparse
 import os
 import subprocess
 import sys
+import tomllib
 from collections.abc import Sequence
 
 from tools.repository import ROOT
 
 # the versions that the tests were written with
-ENGINES = {"ompy-torch": "torch==2.13.*", "ompy-dask": "distributed==2026.8.*"}
+ENGINES = {
+    "ompy-torch": "torch==2.13.*",
+    "ompy-dask": "distributed==2026.8.*",
+    "ompy-ray": "ray==2.60.*",
+}
 HOME = ROOT / "build" / "engines"
 PLUGINS = ROOT / "plugins-contrib"
 PYTHON = str(HOME / "bin" / "python")
@@ -40,6 +45,13 @@ def passed(*command: str, folder: str = "", seeds: int = 0) -> bool:
     return done.returncode == 0
 
 
+def own_needs() -> list[str]:
+    """What ompy itself needs: it is installed without."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    needs: list[str] = project["dependencies"]
+    return needs
+
+
 def installed(chosen: Sequence[str]) -> bool:
     """Whether the environment is there, with the present ompy and plug-ins."""
     install = (sys.executable, "-m", "pip", "--python", str(HOME), "install", "-q")
@@ -47,7 +59,8 @@ def installed(chosen: Sequence[str]) -> bool:
     return (
         (HOME.exists() or passed(sys.executable, "-m", "venv", "--without-pip", str(HOME)))
         and passed(*install, "hatchling>=1.27", *(ENGINES[name] for name in chosen))
-        and passed(*install, "pytest>=8.2", "pytest-timeout>=2.3", "pytest-xdist>=3.6")
+        and passed(*install, "cloudpickle>=3", "pytest>=8.2", "pytest-timeout>=2.3")
+        and passed(*install, "pytest-xdist>=3.6", *own_needs())
         and passed(*install, "--no-build-isolation", "--force-reinstall", "--no-deps", *ours)
     )
 

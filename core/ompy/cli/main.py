@@ -17,6 +17,7 @@ from ompy.cli.completion_scripts import completion
 from ompy.cli.conformance import conformance
 from ompy.cli.explain import explain
 from ompy.cli.given_words import refuse_empty_words
+from ompy.cli.kubernetes.command import k8s
 from ompy.cli.live import ps, top
 from ompy.cli.mpiexec import mpiexec
 from ompy.cli.new.command import new
@@ -24,6 +25,7 @@ from ompy.cli.replay import replay
 from ompy.cli.sim import sim
 from ompy.cli.start import FAILED
 from ompy.cli.trace import trace
+from ompy.cli.waiting import agent
 from ompy.runtime.shortage import shortage
 
 T = TypeVar("T")
@@ -81,11 +83,13 @@ def main() -> None:
     """Tools of ompy: message passing you can see through and break on purpose."""
 
 
+main.add_command(agent)
 main.add_command(bench)
 main.add_command(build)
 main.add_command(completion)
 main.add_command(conformance)
 main.add_command(explain)
+main.add_command(k8s)
 main.add_command(mpiexec)
 main.add_command(new)
 main.add_command(ps)

@@ -13,7 +13,7 @@ from ompy.mca.component import ApiVersion, Component
 if TYPE_CHECKING:
     import socket
 
-API: Final[ApiVersion] = (2, 4)  # reference openmpi.md 0.6: frameworks of MCA 2 count from 2.0
+API: Final[ApiVersion] = (2, 5)  # reference openmpi.md 0.6: frameworks of MCA 2 count from 2.0
 AGENT_MODULE: Final = "ompy.runtime.remote_agent"  # what runs on another host: its `main`
 
 
@@ -44,9 +44,10 @@ class AgentLink:
             that a host is gone.
         sealed: what is to be used in place of the channel once both ends have proven themselves;
             the launcher's affair, None where nothing has to be proven. Since contract 2.4.
+        parting_s: how long the local process may take to end by itself. Since contract 2.5.
     """
 
-    __slots__ = ("channel", "host", "pid", "remote", "sealed")
+    __slots__ = ("channel", "host", "parting_s", "pid", "remote", "sealed")
 
     def __init__(
         self, host: str, channel: socket.socket, pid: int, *, remote: bool = False
@@ -56,6 +57,7 @@ class AgentLink:
         self.pid = pid
         self.remote = remote
         self.sealed: Any = None
+        self.parting_s = 0.0
 
 
 class PlmComponent(Component):
@@ -102,9 +104,12 @@ class CommandPlm(PlmComponent):
     Attributes:
         anywhere: the commands do the same on the hosts they lead to, so that agents may start each
             other where there are many hosts. Since contract 2.3.
+        parting_s: at the end of a job the commands have so many seconds to end by themselves, for
+            what they leave behind when they are killed. Since contract 2.5.
     """
 
     anywhere: ClassVar[bool] = False
+    parting_s: ClassVar[float] = 0.0
 
     def command(self, target: Target) -> list[str]:
         """An absolute path and arguments that run `AGENT_MODULE` there. They name no secret.

@@ -48,13 +48,26 @@ def start_by(command: Sequence[str], host: str) -> AgentLink:
         host: where the agent will be.
     """
     ours, theirs = socket.socketpair()
+    pid = start_over(command, theirs)
+    theirs.close()
+    return AgentLink(host, ours, pid, remote=True)
+
+
+def start_over(command: Sequence[str], connection: socket.socket) -> int:
+    """Run a command whose standard input and output is a connection. Its process.
+
+    It dies with this process. The caller has one thread and no running event loop.
+
+    Args:
+        command: a path and arguments; where there is no such path, a program of its name in PATH.
+        connection: stays the caller's, too.
+    """
     parent = os.getpid()
     path = command[0] if os.access(command[0], os.X_OK) else _of_this_host(command[0])
     pid = os.fork()
     if pid == 0:
-        _become(path, command, theirs, parent)
-    theirs.close()
-    return AgentLink(host, ours, pid, remote=True)
+        _become(path, command, connection, parent)
+    return pid
 
 
 def _of_this_host(path: str) -> str:

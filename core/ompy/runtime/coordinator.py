@@ -17,7 +17,7 @@ from ompy.frameworks.job import Job
 from ompy.frameworks.plm import AgentLink
 from ompy.runtime.agent_tree import Tree
 from ompy.runtime.control import Kind
-from ompy.runtime.descendants import kill_descendants
+from ompy.runtime.descendants import kill_descendants, let_end
 from ompy.runtime.driver import ENDING, Driver
 from ompy.runtime.job_events import SILENT, JobEvents, Reporting
 from ompy.runtime.launcher import PATIENCE, LaunchOptions, start_header
@@ -207,11 +207,19 @@ class Coordinator(Driver):
             case TellRail() | Watched() | CloseView() | KeepAutopsy() | ReportRails() | Widen():
                 self._show_rails(act)
             case Sweep():
+                self._part()
                 kill_descendants(PATIENCE)
             case Suspend():
                 self._suspend(act.number)
             case _:
                 super().perform(act)
+
+    def _part(self) -> None:
+        """Let commands end by themselves that have to; their agents do when we are gone."""
+        parting = {node: link for node, link in self._links.items() if link.parting_s}
+        for node in parting:
+            self.disconnect(node)
+        let_end({link.pid: link.parting_s for link in parting.values()})
 
     def _output_changed(self, stream: int, broken: str | None) -> None:
         if broken is not None:

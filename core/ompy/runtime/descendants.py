@@ -11,6 +11,7 @@ import ctypes
 import os
 import signal
 import time
+from collections.abc import Mapping
 from typing import Final
 
 _SET_PDEATHSIG: Final = 1  # Linux PR_SET_PDEATHSIG
@@ -118,6 +119,18 @@ def signal_descendants(number: int, but_groups: frozenset[int] = frozenset()) ->
                 os.kill(process, number)
         except ProcessLookupError:
             pass
+
+
+def let_end(children: Mapping[int, float]) -> None:
+    """Wait for children that are to end by themselves.
+
+    Args:
+        children: seconds that each of them has from now on.
+    """
+    began = time.monotonic()
+    for child, seconds in children.items():
+        while time.monotonic() < began + seconds and not is_ending(child):
+            time.sleep(_RETRY)
 
 
 def reap_all() -> tuple[list[tuple[int, int]], bool]:

@@ -166,6 +166,7 @@ def launch(job: Job, starts: Starts, options: LaunchOptions, reporting: Reportin
 
             start = AgentStart(tree, links, options.concurrent, proof=proof)
             ready_agents = start.run(options.start_timeout_ms / 1000)
+            _set_partings(starts, links)
             job = _with_cores(job, ready_agents, options.place.elements if options.place else 1)
         key = proof.key if proof is not None else os.urandom(KEY_SIZE)
         if options.joinable:
@@ -184,6 +185,14 @@ def launch(job: Job, starts: Starts, options: LaunchOptions, reporting: Reportin
         for link in links.values():
             link.channel.close()
         kill_descendants(PATIENCE)
+
+
+def _set_partings(starts: Starts, links: Mapping[int, AgentLink]) -> None:
+    """Commands that have to end by themselves get the time for it."""
+    for node, link in links.items():
+        plm = starts[node][0]
+        if isinstance(plm, CommandPlm):
+            link.parting_s = plm.parting_s
 
 
 def _branches(starts: Starts, radix: int) -> list[Branch]:
@@ -216,20 +225,22 @@ def _proof(starts: Starts) -> AgentProof | None:
     Raises:
         NotAvailable: they cannot.
     """
-    found = {plm.secret(): plm.name for plm, _ in starts if isinstance(plm, CommandPlm)}
+    found = {plm.secret(): plm for plm, _ in starts if isinstance(plm, CommandPlm)}
     found.pop(None, None)
     if not found:
         return None
     from ompy.runtime.agent_proof import AgentProof
     from ompy.runtime.credentials import CredentialError
 
-    secret, name = found.popitem()
+    secret, plm = found.popitem()
     try:
         return AgentProof(secret or "")
     except CredentialError as problem:
+        without = f"; where nobody can: --mca plm_{plm.name}_seal none"
         raise NotAvailable(
-            f"{problem}. What plm {name} starts agents by carries the job key otherwise, and "
-            f"whoever reads the network could read it; where nobody can: --mca plm_{name}_seal none"
+            f"{problem}. What plm {plm.name} starts agents by carries the job key otherwise, and "
+            f"whoever reads the network could read it"
+            f"{without if any(one.name == 'seal' for one in plm.parameters) else ''}"
         ) from None
 
 

@@ -1,0 +1,1 @@
+"""`ompy k8s`: a job of ompy as objects of Kubernetes."""

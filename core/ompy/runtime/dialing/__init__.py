@@ -1,0 +1,1 @@
+"""Agents that wait to be called, where nothing starts a program on another host."""
