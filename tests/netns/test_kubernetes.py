@@ -13,9 +13,11 @@ import pytest
 from click.testing import CliRunner
 from ompy.cli.main import main
 
+from tests.support.effort import THOROUGH
 from tests.support.pods import IndexedJob
 
 pytestmark = pytest.mark.netns
+NIGHTLY = pytest.mark.skipif(not THOROUGH, reason="tools/nightly.py does it")
 
 PROGRAM = """
 import os, signal, sys, time
@@ -97,6 +99,7 @@ def test_a_pod_that_is_killed_ends_all(started, lab, index, code):
     lab.assert_empty()
 
 
+@NIGHTLY
 def test_a_pod_that_is_deleted_ends_the_job(started, lab):
     """Kubernetes says SIGTERM to a pod that is evicted, or whose node is drained."""
     job = started("wait", options=EIGHT)
@@ -107,6 +110,7 @@ def test_a_pod_that_is_deleted_ends_the_job(started, lab):
     lab.assert_empty()
 
 
+@NIGHTLY
 def test_the_deadline_ends_the_ranks_with_sigterm(started, lab):
     job = started("wait", options=(*EIGHT, "--deadline", "1000"))
     job.wait_for("waiting")
@@ -117,6 +121,7 @@ def test_the_deadline_ends_the_ranks_with_sigterm(started, lab):
     lab.assert_empty()
 
 
+@NIGHTLY
 def test_a_node_that_goes_down_ends_the_job(started, lab):
     job = started("wait", options=EIGHT)
     job.wait_for("waiting")
@@ -130,6 +135,7 @@ def test_a_node_that_goes_down_ends_the_job(started, lab):
     lab.assert_empty(within=20)
 
 
+@NIGHTLY
 def test_a_rail_that_is_cut_costs_nothing(started, lab):
     job = started("loop", "100", options=(*EIGHT, "--mca", "pml", "bfo"))
     job.wait_for("turning")
@@ -141,6 +147,7 @@ def test_a_rail_that_is_cut_costs_nothing(started, lab):
     assert "tcp rail1 10.77.1.2 - 10.77.1.1: the link is down" in job.log(0)
 
 
+@NIGHTLY
 def test_pods_that_come_late_are_waited_for(started, lab):
     """The launcher calls until they listen; who comes and knows nothing is sent away."""
     job = started(options=EIGHT)
@@ -152,6 +159,7 @@ def test_pods_that_come_late_are_waited_for(started, lab):
     assert job.finish() == "Complete", job.log(0)
 
 
+@NIGHTLY
 def test_a_pod_that_never_comes_is_named(started, lab):
     job = started(options=("-n", "2", "--hosts", "2", "--start-timeout", "3"))
     job.pods[1].signal(signal.SIGKILL)
