@@ -15,13 +15,26 @@ settings.register_profile(
     "shared-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("shared-machine")
-# whoever runs us in the background of a shell ignores these, and all that we start would, too
-for _signal, _handler in (
-    (signal.SIGINT, signal.default_int_handler),
-    (signal.SIGQUIT, signal.SIG_DFL),
-):
-    if signal.getsignal(_signal) is signal.SIG_IGN:
-        signal.signal(_signal, _handler)
+
+
+def _heed_interrupts() -> None:
+    """Have SIGINT raise KeyboardInterrupt, and SIGQUIT end us, as in a program that just began.
+
+    Whoever runs us in the background of a shell ignores both, and all that we start would, too.
+    Launchers that a test runs in this process leave SIGINT to the system.
+    """
+    if signal.getsignal(signal.SIGINT) in {signal.SIG_IGN, signal.SIG_DFL}:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGQUIT) is signal.SIG_IGN:
+        signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+
+
+_heed_interrupts()
+
+
+def pytest_runtest_teardown() -> None:
+    """Let no test find what another has left of signals."""
+    _heed_interrupts()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

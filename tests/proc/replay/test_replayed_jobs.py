@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from tests.support.recorded_programs import ACTS, BEGIN, END
 pytestmark = pytest.mark.proc
 BIN: Final = Path(sys.executable).parent
 PATIENCE: Final = 120  # s; arbitrary, far beyond what any program takes
+RETRIES: Final = 10
 DEADLOCK: Final = 4  # exit code of `ompy-run`
 DIVERGED: Final = 6
 CHOSEN: Final = (
@@ -189,7 +191,10 @@ def test_control_c_at_the_prompt_of_a_world_gives_a_new_prompt(tmp_path: Path) -
         try:
             told = _until_asked(process)
             assert "program.py(1)<module>()" in told
-            os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of them
+            for _ in range(RETRIES):  # one that comes just before the read waits for its end
+                os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of them
+                if select.select([process.stdout], [], [], 3)[0]:
+                    break
             assert "--KeyboardInterrupt--" in _until_asked(process)
             told, errors = process.communicate("n\nq\n", PATIENCE)
         finally:
