@@ -10,7 +10,8 @@ import click
 from click.core import ParameterSource
 
 from ompy.cli.command_line import RANKS_MAX
-from ompy.cli.sim import OTHERS_NETS, check_debugged, make_scenario, run_scenario, tell_user
+from ompy.cli.direct_worlds import direct_options
+from ompy.cli.sim import check_debugged, make_scenario, run_scenario, tell_user
 from ompy.mca.errors import UsageError
 from ompy.runtime.shortage import Short
 
@@ -46,12 +47,7 @@ def run_cluster(options: dict[str, Any], context: click.Context) -> int:
 
     if not options["cluster"]:
         raise UsageError("--compute-scale has no meaning without --cluster")
-    for name, option in NOT_WITH.items():
-        if options[name] and options[name] != options["defaults"][name]:
-            raise UsageError(f"{option} has no meaning with --cluster: its worlds have no packets")
-    for name, value in options["mca"]:
-        if name in OTHERS_NETS:
-            raise UsageError(f"--mca {name} {value}: --cluster has a PML of its own, and no BTL")
+    direct = direct_options(options, "--cluster", NOT_WITH, COLL)
     cluster = read_cluster(options["cluster"])
     given = {
         name: options[name]
@@ -59,15 +55,7 @@ def run_cluster(options: dict[str, Any], context: click.Context) -> int:
         if context.get_parameter_source(name) is not ParameterSource.DEFAULT
     }
     ranks, each = place_ranks(cluster, given.get("ranks"), given.get("ranks_per_host"))
-    own = [("pml", "direct"), ("btl", "self")]
-    if not any(name == "coll" for name, _ in options["mca"]):
-        own.append(("coll", COLL))
-    changed = {
-        **options,
-        "ranks": ranks,
-        "ranks_per_host": each,
-        "mca": (*options["mca"], *own),
-    }
+    changed = {**direct, "ranks": ranks, "ranks_per_host": each}
     check_debugged(changed)
     make_room_for_lines(ranks)
     described = Described(cluster, options["compute_scale"] or 0.0)

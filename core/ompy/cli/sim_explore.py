@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from ompy.cli.command_line import CHECK_DIRECTORY
+from ompy.cli.direct_worlds import direct_options
 from ompy.cli.sim import OTHERS_NETS, make_scenario, preload, run_scenario, tell_user
 from ompy.cli.sim_failure import FAILED, MODES, tell_failure
 from ompy.cli.sim_resume import SearchFile
@@ -177,18 +178,9 @@ def _scenario(options: dict[str, Any], mode: str, others: tuple[str, ...]) -> Sc
         UsageError: an option says something of packets.
     """
     names = {**NOT_WITH, **{name: f"--{name}" for name in others}}
-    for name, option in names.items():
-        if options[name] and options[name] != options["defaults"][name]:
-            raise UsageError(f"{option} has no meaning with {mode}: its worlds have no packets")
-    for name, value in options["mca"]:
-        if name in OTHERS_NETS:
-            raise UsageError(f"--mca {name} {value}: {mode} has a PML of its own, and no BTL")
-    own = [("pml", "direct"), ("btl", "self")]
-    if not any(name == "coll" for name, _ in options["mca"]):
-        own.append(("coll", COLL))
-    if options["check"]:
-        own.append((CHECK_DIRECTORY, "."))  # which nothing is written to: the world takes it
-    options = {**options, "mca": (*options["mca"], *own)}
+    options = direct_options(options, mode, names, COLL)
+    if options["check"]:  # its directory is written nothing to: the world takes it
+        options["mca"] = (*options["mca"], (CHECK_DIRECTORY, "."))
     return make_scenario(options)
 
 

@@ -32,19 +32,23 @@ class Placement:
         self._yields = 0
         self._moved = 0
 
-    def yielded(self, begun: int, ended: int) -> None:
+    def yielded(self, begun: int, ended: int) -> bool:
         """A waiting rank has given its core away, in vain or not; move if it often was not.
 
         Args:
             begun: before the yield, in ns.
             ended: after it.
+
+        Returns:
+            Whether another process has had the core meanwhile.
         """
         if ended - begun < SHARED_YIELD:
-            return
+            return False
         self._yields += 1
         if self._yields >= SHARED_YIELDS and ended - self._moved >= MOVE_EVERY:
             self._yields, self._moved = 0, ended
             self.move_home()
+        return True
 
     def move_home(self) -> None:
         """Go to the own core, and stay free to be moved on. Only the calling thread moves."""

@@ -27,7 +27,7 @@ from ompy import raw
 from ompy.compiled import U64, Shown, ccall, cclass, cfunc
 from ompy.data.request import Waitable
 from ompy.engine.base import Engine, Poller, Sleepers
-from ompy.engine.placement import SHARED_YIELD, Placement
+from ompy.engine.placement import Placement
 from ompy.engine.wakeup import Wakeup
 
 if TYPE_CHECKING:
@@ -260,10 +260,8 @@ class RealEngine(Engine):
             self._nap_at = self.now() + YIELDS_FOR
         elif idle >= self._spin_for:
             raw.give_way()
-            if self.has_core:
-                back: int = self.now()
-                self._shares_core = self._shares_core or back - now >= SHARED_YIELD
-                self._placement.yielded(now, back)
+            if self.has_core and self._placement.yielded(now, self.now()):
+                self._shares_core = True
         else:
             raw.pause(1 if misses < LONG_WAIT else LONG_PAUSE)
         return True

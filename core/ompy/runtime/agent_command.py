@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Final, NoReturn
 
 from ompy.frameworks.plm import AGENT_MODULE, AgentLink
+from ompy.mca.parameter import Parameter
 from ompy.runtime.descendants import die_with_parent
 
 NOT_EXECUTABLE: Final = 126  # as a shell has it
@@ -23,6 +24,14 @@ AGENT_CODE: Final = (
     "import os, sys; sys.path[0] = sys.path[0] or sys.prefix; "
     f"began = os.environ.pop('{BEGAN_IN}'); os.path.isdir(began) and os.chdir(began); "
     f"from {AGENT_MODULE} import main; main()"
+)
+
+PYTHON: Final = Parameter(  # of each component that starts agents on other hosts
+    "python",
+    "string",
+    "",
+    "Python of the other hosts that has ompy; empty for the path of the launcher's own.",
+    level=2,
 )
 
 

@@ -11,6 +11,7 @@ from typing import ClassVar, Final
 from ompy.frameworks.plm import API, CommandPlm, Target
 from ompy.mca.component import ApiVersion, NotAvailable
 from ompy.mca.parameter import Parameter
+from ompy.runtime.agent_command import PYTHON
 from ompy.runtime.dialing.starting_dialer import waiting_words
 from ompy.runtime.environment import OWN_CODE
 from ompy.runtime.launchers import SECRET
@@ -50,13 +51,7 @@ class PrrtePlm(CommandPlm):
             "Arguments for prterun, after those it gets anyway.",
             level=2,
         ),
-        Parameter(
-            "python",
-            "string",
-            "",
-            "Python of the other hosts that has ompy; empty for the path of the launcher's own.",
-            level=2,
-        ),
+        PYTHON,
     )
 
     def secret(self) -> str | None:

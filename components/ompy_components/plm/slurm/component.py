@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 from ompy.frameworks.plm import API, CommandPlm, Target
 from ompy.mca.component import ApiVersion, NotAvailable
 from ompy.mca.parameter import Parameter, Values
-from ompy.runtime.agent_command import agent_words
+from ompy.runtime.agent_command import PYTHON, agent_words
 from ompy.runtime.allocation import JOB_VARIABLE, allocated_hosts
 from ompy.runtime.launchers import SECRET
 
@@ -53,13 +53,7 @@ class SlurmPlm(CommandPlm):
             "Arguments for srun, after those it gets anyway.",
             level=2,
         ),
-        Parameter(
-            "python",
-            "string",
-            "",
-            "Python of the other hosts that has ompy; empty for the path of the launcher's own.",
-            level=2,
-        ),
+        PYTHON,
         Parameter(
             "seal",
             "string",

@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 from ompy.frameworks.plm import API, CommandPlm, Target
 from ompy.mca.component import ApiVersion, NotAvailable
 from ompy.mca.parameter import Parameter, Synonym
-from ompy.runtime.agent_command import agent_words
+from ompy.runtime.agent_command import PYTHON, agent_words
 
 # no X11, no terminal; and no question that nobody would answer
 SSH_OPTIONS: Final = ("-x", "-T", "-o", "BatchMode=yes")
@@ -48,13 +48,7 @@ class SshPlm(CommandPlm):
             level=2,
             synonyms=(Synonym("plm_rsh_args"),),
         ),
-        Parameter(
-            "python",
-            "string",
-            "",
-            "Python of the other hosts that has ompy; empty for the path of the launcher's own.",
-            level=2,
-        ),
+        PYTHON,
     )
 
     def command(self, target: Target) -> list[str]:
