@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ompy.runtime.machines.proving import ANSWERS, Doubt, Prover
+from ompy.runtime.machines.proving import ANSWERS, OTHERS, Doubt, Prover
 
 from tests.unit.runtime.test_deadlock import LIVE, receive, said
 
@@ -108,3 +108,25 @@ def test_who_waits_for_one_that_computes_is_asked_nothing():
     prover.told(0, 0, body(LOST[0]), 0.0)
     assert prover.turn(2 * SETTLE) == frozenset()
     assert prover.due is None
+
+
+def test_who_comes_late_to_a_call_is_waited_for_and_named():
+    prover = Prover(0.25, lambda: frozenset({0, 1, 2}))
+    for rank, each in LOST.items():
+        prover.told(rank, 0, body(each), 0.0)
+    while prover.due is not None and prover.due < 0.5:
+        assert prover.turn(prover.due) == frozenset()
+    prover.told(2, 0, body(said(receive(0))), 0.5)
+    for _ in range(2):
+        asked = prover.turn(prover.due)
+    assert asked == {0, 1, 2}
+
+
+def test_ranks_that_run_on_are_waited_for_no_longer_than_that():
+    prover = Prover(0.25, lambda: frozenset({0, 1, 2}))
+    for rank, each in LOST.items():
+        prover.told(rank, 0, body(each), 0.0)
+    now = 0.0
+    while not prover.turn(now):
+        now += 0.01
+    assert 0 < now - OTHERS * 0.25 < 3 * SETTLE

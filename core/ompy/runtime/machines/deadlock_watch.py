@@ -5,7 +5,7 @@ What takes part in a proof is imported when a rank has slept for long: in most j
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
 from typing import TYPE_CHECKING, Any
 
 from ompy.mca.reporting import Finding
@@ -31,6 +31,7 @@ class DeadlockWatch:
         rules: JobRules,
         tell: Callable[[Kind, dict[str, Any]], Iterable[Act]],
         speaker: str,
+        in_mpi: Callable[[], Set[int]],
     ) -> None:
         """Nobody sleeps.
 
@@ -38,11 +39,13 @@ class DeadlockWatch:
             rules: how the job is gone about.
             tell: says a word to all agents.
             speaker: who tells users of it.
+            in_mpi: which ranks may yet wait for those that do.
         """
         self.failure: Failure | None = None
         self._rules = rules
         self._tell = tell
         self._speaker = speaker
+        self._in_mpi = in_mpi
         self._prover: Prover | None = None
         self._over = False
 
@@ -67,7 +70,7 @@ class DeadlockWatch:
         if self._prover is None:
             from ompy.runtime.machines.proving import Prover
 
-            self._prover = Prover(self._rules.still_s)
+            self._prover = Prover(self._rules.still_s, self._in_mpi)
         rank, question = event.header["rank"], event.header["question"]
         return self._go_on(self._prover, self._prover.told(rank, question, event.body, now))
 

@@ -1,7 +1,8 @@
 """Proving that ranks can never go on: when the launcher asks, and whether the answers agree.
 
 QUIET     nobody who sleeps seems to be lost
-SUSPECT   by what ranks have said unasked some are: once no others follow they are asked
+SUSPECT   by what ranks have said unasked some are: once no others follow they are asked, and a
+          second later (`OTHERS`) where others run
 FIRST     they were asked; the answers come
 SECOND    they said the same again what they had said: they are asked once more
 PROVEN    both answers were the same, so that they all slept at one moment
@@ -14,6 +15,7 @@ numbers of messages), so at the moment when the last first answer came, all were
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Set
 from enum import Enum
 from typing import Final, NamedTuple
 
@@ -21,6 +23,7 @@ from ompy.runtime.machines.deadlock import Deadlock, Said, find_deadlock
 
 SETTLE: Final = 0.2  # of the patience of ranks; arbitrary: who stops at the same time says so
 AGAIN: Final = 2  # times that; arbitrary: what was under way has come by then
+OTHERS: Final = 4  # times that; arbitrary: ranks that come late to a call are named with the rest
 ANSWERS: Final = 0.5  # s; arbitrary: some hundred times what a rank that sleeps takes
 LONGEST: Final = 8.0  # s; arbitrary: between two questions in vain, which cost little
 
@@ -56,16 +59,19 @@ class Prover:
         proof: once there is one.
     """
 
-    def __init__(self, still_s: float) -> None:
+    def __init__(self, still_s: float, in_mpi: Callable[[], Set[int]] = frozenset) -> None:
         """Nothing is known.
 
         Args:
             still_s: how long ranks sleep before they say so.
+            in_mpi: which ranks might yet say the same; these get some time.
         """
         self.doubt = Doubt.QUIET
         self.due: float | None = None
         self.proof: Proof | None = None
         self._settle, self._again = SETTLE * still_s, AGAIN * still_s
+        self._in_mpi, self._others = in_mpi, OTHERS * still_s
+        self._alone_until: float | None = None
         self._unasked: dict[int, Said] = {}
         self._first: dict[int, Said] = {}
         self._answers: dict[int, Said] = {}
@@ -106,9 +112,12 @@ class Prover:
         lost = find_deadlock(self._unasked, suspect=True)
         if lost is None:
             self.doubt, self.due = Doubt.QUIET, None
-            self._pause = self._again
+            self._pause, self._alone_until = self._again, None
             return frozenset()
-        if lost.ranks != self._suspected:  # others may be about to say the same
+        if self._alone_until is None:
+            self._alone_until = now + self._others
+        late = now < self._alone_until and self._in_mpi() - lost.ranks
+        if late or lost.ranks != self._suspected:  # others may be about to say the same
             self._suspected = lost.ranks
             self._suspect(now + self._settle)
             return frozenset()
