@@ -1,7 +1,7 @@
 """A share of the cases of tests that have many: what CI takes, while nights take all.
 
 `OMPY_SHARE=0.4` keeps two fifths of the cases of each test, one at least, and the same ones in each
-run. Tests of defects that were found once keep all.
+run. A unit test keeps `UNIT_CASES` at least. Tests of defects that were found once keep all.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from hashlib import blake2b
 import pytest
 
 SHARED = ("tests/sim/", "tests/conformance/", "tests/property/", "tests/proc/")
+UNIT, UNIT_CASES = "tests/unit/", 20  # arbitrary: they are quick, but for those that have hundreds
 WHOLE = "bugs"  # in the names of modules with a case for each defect of the past
 
 
@@ -23,13 +24,18 @@ def left_out(items: list[pytest.Item]) -> set[pytest.Item]:
     cases: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items if share < 1 else ():
         module, _, _ = item.nodeid.partition("::")
-        if "[" in item.nodeid and module.startswith(SHARED) and WHOLE not in module:
+        if "[" in item.nodeid and module.startswith((*SHARED, UNIT)) and WHOLE not in module:
             cases[item.nodeid.partition("[")[0]].append(item)
     return {
         item
         for group in cases.values()
-        for item in sorted(group, key=_draw)[math.ceil(share * len(group)) :]
+        for item in sorted(group, key=_draw)[_kept(group[0], share * len(group)) :]
     }
+
+
+def _kept(item: pytest.Item, share: float) -> int:
+    """How many cases of a test stay."""
+    return max(math.ceil(share), UNIT_CASES if item.nodeid.startswith(UNIT) else 1)
 
 
 def _draw(item: pytest.Item) -> bytes:
