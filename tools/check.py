@@ -49,7 +49,7 @@ IN_BOTH_FORMS = (  # of what is written in C, and not translated
     "tests/unit/data/test_every_place.py",
     "tests/unit/net/test_process_copy.py",
 )
-SHARE = {"OMPY_SHARE": os.environ.get("OMPY_SHARE", "0.3")}  # of the cases of a test; nights: all
+SHARE = {"OMPY_SHARE": os.environ.get("OMPY_SHARE", "0.2")}  # of the cases of a test; nights: all
 REPEATED = 30  # last lines of a command that failed, said once more at the end; arbitrary
 FAILED: list[str] = []
 PYTEST = (sys.executable, "-m", "pytest", "-q")
@@ -105,7 +105,7 @@ def tests() -> bool:
     What the gate `compiled` runs is left to it where there is a compiler, but for tests that plant
     defects, which they can in the interpreted form only.
     """
-    environment = {**SHARE, "OMPY_EFFORT": os.environ.get("OMPY_EFFORT", "0.2")}
+    environment = {**SHARE, "OMPY_EFFORT": os.environ.get("OMPY_EFFORT", "0.15")}
     command = (*PYTEST, "-m", "not proc", "-n", "2", "tests")
     if not has_compiler():
         return run(*command, environment=environment)
@@ -151,7 +151,7 @@ def compiled() -> bool:
     if environment is None:
         return True
     # a part of the seeds; nights take more
-    environment = {**environment, **SHARE, "OMPY_EFFORT": "0.2"}
+    environment = {**environment, **SHARE, "OMPY_EFFORT": "0.15"}
     # real ranks are the gate `processes`'s, compiled too
     suites = (*HOT_SUITES, *IN_BOTH_FORMS)
     return run(*PYTEST, "-m", "not proc", "-n", "2", *suites, environment=environment)

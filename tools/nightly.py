@@ -69,6 +69,10 @@ STEPS = [
         OMPY_EFFORT="2",
     ),
     replace(
+        tests("what CI leaves out, compiled", "tests", "-m", "nightly", "-n", "2", **COMPILED),
+        before=BUILD,
+    ),
+    replace(
         tests("everything, compiled", *WORLDS, "-m", "not proc", "-n", "2", **COMPILED),
         before=BUILD,
     ),

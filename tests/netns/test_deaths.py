@@ -14,6 +14,7 @@ SURVIVES = ("--mca", "mpi_ft_enable", "1")
 LAST = "8 ranks, 300 steps: as without a failure"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("pml", ["ob1", "bfo"] if THOROUGH else ["ob1"])
 def test_a_stencil_goes_on_without_a_host(lab, pml):
     words = ("-n", "8", "--host", "h1:4,h2:4", *SURVIVES, "--mca", "pml", pml)

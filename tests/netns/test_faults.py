@@ -48,6 +48,7 @@ def named(lab, host, name):
     return [pid for pid in lab.processes(host) if name_of(pid) == name]
 
 
+@pytest.mark.nightly
 def test_a_dead_host_ends_the_job_everywhere(lab, tmp_path):
     """All its cables at once: no packet says so. Its own ranks end too, by themselves."""
     patience = ("--mca", "plm_base_launcher_misses", "8")

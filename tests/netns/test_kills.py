@@ -188,6 +188,7 @@ SHELLS = ("launcher", "ompy-agent", "ompy-relay", "ssh", "ompy-guard", "sshd")
 QUICK = [("ompy-relay", 1), ("ompy-agent", 0)]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("kind", "number"), trials("ssh", SHELLS) if THOROUGH else QUICK)
 def test_by_ssh(lab, kind, number):
     kill_in_a_job(lab, "ssh", kind, number, *FOUR, within=5)

@@ -86,6 +86,7 @@ def test_a_rank_that_fails_fails_the_first_pod_with_its_code(started, lab):
     lab.assert_empty()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("index", "code"), [(2, 1), (0, 137)])
 def test_a_pod_that_is_killed_ends_all(started, lab, index, code):
     job = started("wait", options=EIGHT)

@@ -102,6 +102,7 @@ def restored(lab, rail="rail1"):
         lab("loss", host, rail, 0)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("number", range(effort(1)))
 @pytest.mark.parametrize("fault", [pulled, swallowed])
 def test_ten_times_a_rail_goes_in_the_middle_of_a_loop_and_comes_back(lab, tmp_path, fault, number):

@@ -49,6 +49,7 @@ def slow_rail(lab):
     subprocess.run([*tc, "delete", "dev", "rail1", "root"], check=True)
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(PATIENCE)
 @pytest.mark.parametrize("pml", ["ob1", "bfo"])
 def test_messages_over_a_slow_and_a_fast_rail_keep_their_order(lab, slow_rail, pml):

@@ -93,6 +93,7 @@ def others_go_on(process: RankProcess) -> str:
     return "done"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("ranks", [2, 5] if THOROUGH else [4])
 def test_more_ranks_than_cores(ranks: int) -> None:
     settings = {"btl": "self,sm", "coll_sm_fragment_size": 4096, "coll_sm_comm_num_segments": 3}

@@ -87,6 +87,7 @@ def test_sealed_it_is_an_error(tmp_path: Path) -> None:
     sealed("ob1", "pickle", tmp_path, "auto")
 
 
+@pytest.mark.nightly
 def test_sealed_bfo_goes_on_over_the_other_rail(tmp_path: Path) -> None:
     sealed("bfo", "pickle", tmp_path, "auto")
 

@@ -23,6 +23,7 @@ SETTINGS = {"btl": "self,sm"}  # for what the ranks tell each other
 PATIENCE = {"tcp;ofi_rxm": 30, "shm": 1, "sockets": 30, "udp;ofi_rxd": 1}
 
 
+@pytest.mark.nightly
 def test_what_runs_over_the_emulated_device_runs_over_each_provider() -> None:
     wanted = [[provider, name] for provider in PROVIDERS for name in PROGRAMS]
     assert real(2, f"{SUPPORT}:all_programs", settings=SETTINGS, timeout=110) == [wanted, wanted]
@@ -33,6 +34,7 @@ def test_what_libfabrics_own_tests_look_at() -> None:
     assert real(2, f"{SUPPORT}:all_checks", settings=SETTINGS, timeout=110) == [wanted, wanted]
 
 
+@pytest.mark.nightly
 def test_nothing_is_left_of_ten_thousand_operations() -> None:
     near, _ = real(2, f"{SUPPORT}:all_leaks", settings=SETTINGS, timeout=110)
     assert near == [[provider, 0, 0, 0, 0] for provider in PROVIDERS]

@@ -20,6 +20,7 @@ PROVIDERS = ("tcp;ofi_rxm", "shm", "sockets", "udp;ofi_rxd")
 EVERY_TYPE = "all types"
 
 
+@pytest.mark.nightly
 @needs_libfabric
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_put_get_and_every_atomic(provider: str) -> None:

@@ -19,6 +19,7 @@ PROVIDERS = ("shm", "tcp;ofi_rxm", "sockets", "udp;ofi_rxd")
 SIMULATED = 500  # operations of each kind: one is many steps of the network
 
 
+@pytest.mark.nightly
 @needs_libfabric
 @pytest.mark.parametrize("provider", PROVIDERS if THOROUGH else PROVIDERS[:2])
 def test_nothing_is_left_over_libfabric(provider: str) -> None:

@@ -157,6 +157,7 @@ def test_the_passive_agent_imports_no_shadow(place: Place) -> None:
             assert (place.shadows(), done.returncode, done.stdout) == ("", 0, "2\n"), done.stderr
 
 
+@pytest.mark.nightly
 def test_all_pythons_for_our_own_code_leave_the_working_directory_out() -> None:
     """What is not run above, as srun's watchers, at least says so where it is started."""
     started = 0

@@ -136,6 +136,7 @@ def test_failures(sim: Sim, tmp_path: Path, code: str, ends: int, said: str) -> 
     assert '"end"' in (tmp_path / "trace" / "rank-0.jsonl").read_text().splitlines()[-1]
 
 
+@pytest.mark.nightly
 def test_worlds_without_end(sim: Sim) -> None:
     code = BEGIN + "while True: time.sleep(1)"
     done = sim(code, "--limit", "10min")
@@ -275,6 +276,7 @@ for turn in range(10):
 )
 
 
+@pytest.mark.nightly
 def test_a_fault_that_is_taken_away_changes_nothing_else(sim: Sim, tmp_path: Path) -> None:
     """What one wire suffers decides nothing on the others: delays, draws and turns are by flow."""
     struck = []
@@ -313,6 +315,7 @@ else:
 )
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "options",
     [

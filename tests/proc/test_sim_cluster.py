@@ -146,6 +146,7 @@ VARIED = """
 """
 
 
+@pytest.mark.nightly
 def test_a_seed_is_a_run(sim: Sim) -> None:
     one, same, other = (sim(VARIED, "-n", 6, "--seed", seed) for seed in (3, 3, 4))
     assert one.returncode == 0, one.stderr
@@ -153,6 +154,7 @@ def test_a_seed_is_a_run(sim: Sim) -> None:
     assert one.stdout != other.stdout
 
 
+@pytest.mark.nightly
 def test_sleeping_takes_time_and_is_no_communication(sim: Sim) -> None:
     code = "import time\ntime.sleep(0.003)\ncomm.Barrier()"
     report = sim.predicted(code, "-n", 2)
@@ -160,6 +162,7 @@ def test_sleeping_takes_time_and_is_no_communication(sim: Sim) -> None:
     assert max(report["communication"]) < 0.05
 
 
+@pytest.mark.nightly
 def test_computing_takes_time_if_it_is_asked_for(sim: Sim) -> None:
     code = "sum(range(300_000))\ncomm.Barrier()"
     free = sim.predicted(code, "-n", 2)
@@ -210,6 +213,7 @@ EVERYTHING = """
 """
 
 
+@pytest.mark.nightly
 def test_calls_of_all_kinds(sim: Sim) -> None:
     done = sim(EVERYTHING, "-n", 6, "--ranks-per-host", 2)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -224,6 +228,7 @@ def test_a_deadlock_is_one(sim: Sim) -> None:
     assert "predicted" not in done.stderr
 
 
+@pytest.mark.nightly
 def test_a_program_that_fails_is_kept(sim: Sim) -> None:
     done = sim("assert comm.rank == 0", "-n", 2)
     assert done.returncode == 1

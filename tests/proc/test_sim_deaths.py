@@ -23,6 +23,7 @@ def run(*words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("pml", ["ob1", "bfo"])
 def test_a_stencil_goes_on(pml: str) -> None:
     words = ["-n", "4", *SURVIVES, "--mca", "pml", pml, "--kill", "rank=1,after=400ms", *EXAMPLE]
@@ -34,6 +35,7 @@ def test_a_stencil_goes_on(pml: str) -> None:
     assert (again.stdout, again.stderr) == (done.stdout, done.stderr)
 
 
+@pytest.mark.nightly
 def test_without_a_host() -> None:
     hosts = ["-n", "4", "--ranks-per-host", "2", "--kill", "host=host1,after=400ms"]
     done = run(*hosts, *SURVIVES, *EXAMPLE)

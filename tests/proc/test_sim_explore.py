@@ -186,6 +186,7 @@ def test_sends_that_buffer_hide_a_deadlock(tmp_path: Path) -> None:
     assert "can never go on; each waits for the next: 0 -> 1 -> 0" in done.stderr
 
 
+@pytest.mark.nightly
 def test_bounds_are_said(tmp_path: Path) -> None:
     done = sim(tmp_path, MASTER, "--explore", "-n", "4", "--worlds", "3")
     assert done.returncode == 0, done.stderr
@@ -195,6 +196,7 @@ def test_bounds_are_said(tmp_path: Path) -> None:
     assert "finds nothing at most 2 times in a row (--polls)" in done.stderr
 
 
+@pytest.mark.nightly
 def test_a_search_that_was_stopped_goes_on(tmp_path: Path) -> None:
     words = ["--explore", "-n", "3", "--jobs", "1", "--resume", "kept.json"]
     done = sim(tmp_path, ORDERS, *words, "--worlds", "8", "--pct", "2")
@@ -281,6 +283,7 @@ def test_failing_seeds_are_grouped_and_come_down_to_a_schedule(tmp_path: Path) -
     assert (tmp_path / "sim-failures" / "seed-6" / "program.svg").exists()
 
 
+@pytest.mark.nightly
 def test_what_the_checker_guesses_is_decided(tmp_path: Path) -> None:
     done = sim(tmp_path, RACE, "--explore", "--check", "-n", "3")
     assert done.returncode == 4
@@ -292,6 +295,7 @@ def test_what_the_checker_guesses_is_decided(tmp_path: Path) -> None:
     assert "decided: both orders end well" in done.stderr
 
 
+@pytest.mark.nightly
 def test_what_cannot_be_explored_is_said(tmp_path: Path) -> None:
     done = sim(tmp_path, THREADS, "--explore", "-n", "3")
     assert done.returncode == 1
@@ -335,6 +339,7 @@ def test_a_schedule_of_another_program_is_said(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.nightly
 def test_what_is_known_only_at_the_end_of_a_program_is_found(tmp_path):
     """A rank that has chosen is another process; it finalizes all the same."""
     program = tmp_path / "program.py"

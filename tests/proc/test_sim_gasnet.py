@@ -101,6 +101,7 @@ NEW = [
 ]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("name", "fault", "near"), NEW if THOROUGH else NEW[:1])
 def test_atomics_and_collectives(sim: Sim, name: str, fault: str, near: int) -> None:
     options = ("-n", 3, "--seed", 3, "--ranks-per-host", near, *FAULTS[fault])
@@ -119,6 +120,7 @@ def test_programs(sim: Sim, name: str, fault: str) -> None:
     assert "ended at" in done.stderr
 
 
+@pytest.mark.nightly
 def test_the_same_seed_is_the_same_world(sim: Sim, tmp_path: Path) -> None:
     said = []
     for run, seed in enumerate((5, 5, 6)):
@@ -138,6 +140,7 @@ HOSTS = {
 }
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("way", HOSTS)
 def test_hosts_of_several_ranks(sim: Sim, tmp_path: Path, way: str) -> None:
     """Ranks of one host go by PSHM, or the NIC within the host; twice the same world."""
@@ -161,6 +164,7 @@ def test_hosts_of_several_ranks(sim: Sim, tmp_path: Path, way: str) -> None:
     }
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", PROGRAMS if THOROUGH else ["own_rank"])
 def test_programs_on_hosts_of_several_ranks(sim: Sim, name: str) -> None:
     options = ("-n", PROGRAMS[name].ranks, "--ranks-per-host", 2, *FAULTS["delays"])
@@ -206,6 +210,7 @@ def test_a_planted_defect_is_shrunk(sim: Sim, tmp_path: Path) -> None:
     assert "rank = 2" in done.stderr  # the one of the other host: neighbours have no packets
 
 
+@pytest.mark.nightly
 def test_a_deadlock_between_neighbours(sim: Sim) -> None:
     done = sim("STUCK = True\n" + MEETING, "-n", 2, "--ranks-per-host", 2)
     assert done.returncode == 4
@@ -222,6 +227,7 @@ def test_a_deadlock(sim: Sim) -> None:
 NEIGHBOURS = ("--ranks-per-host", 2, "--mca", "conduit_aries_pshm", 0)
 
 
+@pytest.mark.nightly
 def test_neighbours_meet_faults(sim: Sim, tmp_path: Path) -> None:
     """What the NIC does within a host: twice the same, counted, and in the trace."""
     said = []
@@ -240,6 +246,7 @@ def test_neighbours_meet_faults(sim: Sim, tmp_path: Path) -> None:
     assert {dict(event.fields)["rail"] for event in struck} == {"aries_0"}
 
 
+@pytest.mark.nightly
 def test_what_passes_the_nic_by_is_told(sim: Sim) -> None:
     """A fault that cannot strike is warned of; active messages are counted."""
     fault = ("--fault", "link_down:rail=aries_0,nth=1")
@@ -265,6 +272,7 @@ print("done", flush=True)
 """
 
 
+@pytest.mark.nightly
 def test_an_end_that_reaches_nobody_is_a_failure(sim: Sim) -> None:
     """The link goes when the program is over: an exit code of 0 means that nothing was struck."""
     seen = set()
@@ -313,6 +321,7 @@ def test_what_it_does_as_text(sim: Sim, tmp_path: Path) -> None:
     assert re.fullmatch(r"0 \d\.\d{6}> \(P\) PUT: peer=1 size=8 way=NIC\n", puts)
 
 
+@pytest.mark.nightly
 def test_a_file_that_cannot_be_written(sim: Sim, tmp_path: Path) -> None:
     place = tmp_path / "nowhere" / "trace.%"
     option = ("--mca", "conduit_aries_tracefile", place, "--mca", "conduit_aries_tracemask", "P")
@@ -322,6 +331,7 @@ def test_a_file_that_cannot_be_written(sim: Sim, tmp_path: Path) -> None:
     assert "(P) PUT: peer=1 size=8 way=NIC" in done.stderr
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("case", ["roots", "broadcast and gather", "scatter and gather"])
 def test_collectives_that_differ_and_need_nothing_of_each_other(sim: Sim, case: str) -> None:
     """All have sent what they had to and ended: their calls are compared then."""

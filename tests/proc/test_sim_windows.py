@@ -66,6 +66,7 @@ except MPI.Exception as problem:
 )
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("btl", ["usnic", "openib"])
 def test_windows_work_and_what_is_shared_is_refused(sim: Sim, btl: str) -> None:
     fault = ["--fault", "drop:probability=0.05", "--fault-strict"] if btl == "usnic" else []

@@ -25,6 +25,7 @@ for number in range(1, 1 + int(sys.argv[1])):
 """
 
 
+@pytest.mark.nightly
 def test_generated_programs_end_well_over_every_mixture() -> None:
     count = effort(8)  # from 1: world 0 takes as long as sixty others, nobody ever answers there
     done = subprocess.run(
@@ -49,6 +50,7 @@ for number in sys.argv[1:]:
 """
 
 
+@pytest.mark.nightly
 def test_who_lost_a_path_does_not_leave_its_peer_waiting_for_ever() -> None:
     """Worlds of ob1: a rail's end that was never used, and half of a large message, see nothing."""
     done = subprocess.run(

@@ -65,6 +65,7 @@ def test_on_one_host(provider: str) -> None:
     check([done.stdout], provider)
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(bool(two_hosts.why_not()), reason=two_hosts.why_not())
 def test_between_hosts(tmp_path: Path) -> None:
     """As it was found: libfabric 2.1 over tcp;ofi_rxm, a rank that idles over 100 ms."""

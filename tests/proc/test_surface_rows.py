@@ -35,6 +35,7 @@ def lines() -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+@pytest.mark.nightly
 def test_every_row_runs(lines: list[dict[str, Any]]) -> None:
     errors = {line["row"]: line["error"] for line in lines if "error" in line}
     built = {row: said for row, said in errors.items() if "NotImplementedError" not in said}

@@ -25,6 +25,7 @@ def over(provider: str) -> dict[str, str]:
     return {"btl": "self,ofi", "btl_ofi_provider_include": provider}
 
 
+@pytest.mark.nightly
 @needs_libfabric
 @pytest.mark.parametrize("provider", PROVIDERS if THOROUGH else PROVIDERS[:2])
 def test_all_promises_over_libfabric(provider: str) -> None:
@@ -34,6 +35,7 @@ def test_all_promises_over_libfabric(provider: str) -> None:
         assert ("ofi atomic" in begun) is (provider not in NO_ATOMICS)
 
 
+@pytest.mark.nightly
 def test_all_promises_over_the_twin() -> None:
     for begun in real(RANKS, COUNTED, settings=TWIN):
         assert min(begun[f"ofi {kind}"] for kind in ("put", "get", "atomic"))

@@ -1,7 +1,8 @@
 """A share of the cases of tests that have many: what CI takes, while nights take all.
 
 `OMPY_SHARE=0.4` keeps two fifths of the cases of each test, one at least, and the same ones in each
-run. A unit test keeps `UNIT_CASES` at least. Tests of defects that were found once keep all.
+run. A unit test keeps `UNIT_CASES` at least. Tests of defects that were found once keep all. Tests
+marked `nightly` are left out whole: they take seconds, and something quicker tests what is nearest.
 """
 
 from __future__ import annotations
@@ -21,12 +22,15 @@ WHOLE = "bugs"  # in the names of modules with a case for each defect of the pas
 def left_out(items: list[pytest.Item]) -> set[pytest.Item]:
     """The cases that this run does without."""
     share = float(os.environ.get("OMPY_SHARE", "1"))
+    if share >= 1:
+        return set()
+    nightly = {item for item in items if item.get_closest_marker("nightly") is not None}
     cases: dict[str, list[pytest.Item]] = defaultdict(list)
-    for item in items if share < 1 else ():
+    for item in items:
         module, _, _ = item.nodeid.partition("::")
         if "[" in item.nodeid and module.startswith((*SHARED, UNIT)) and WHOLE not in module:
             cases[item.nodeid.partition("[")[0]].append(item)
-    return {
+    return nightly | {
         item
         for group in cases.values()
         for item in sorted(group, key=_draw)[_kept(group[0], share * len(group)) :]

@@ -141,6 +141,7 @@ def test_strangers_are_sent_away_and_the_job_runs(agents):
     silent.close()
 
 
+@pytest.mark.nightly
 def test_many_who_say_nothing_do_not_keep_the_launcher_out_for_ever(agents):
     agents.start(*HOSTS)
     silent = [agents.connect(HOSTS[0])[0] for _ in range(16)]

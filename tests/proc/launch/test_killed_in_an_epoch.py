@@ -93,6 +93,7 @@ def test_over_messages(launch, btl) -> None:
     errors(launch, "pt2pt", btl=btl)
 
 
+@pytest.mark.nightly
 def test_over_copies(launch) -> None:
     errors(launch, "rdma,pt2pt", btl="self,sm")
 
@@ -119,6 +120,7 @@ TWIN = pytest.param({"btl_ofi_nic": "ofi_emulated"}, id="emulated")
 FABRICS = [over("shm"), over("tcp;ofi_rxm"), TWIN] if THOROUGH else [over("shm")]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("osc", ["rdma,pt2pt", "pt2pt"] if THOROUGH else ["rdma,pt2pt"])
 @pytest.mark.parametrize("fabric", FABRICS)
 def test_over_ofi(launch, osc, fabric) -> None:

@@ -98,6 +98,7 @@ def test_the_disk_is_full(launch, tmp_path, size) -> None:
         readable(kept / "t")
 
 
+@pytest.mark.nightly
 def test_the_largest_file_is_reached(launch, tmp_path) -> None:
     before = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))"
     result = launch.python(2, PROGRAM.format(before=before), *TCP, "--trace", tmp_path / "t")
@@ -109,6 +110,7 @@ def test_the_largest_file_is_reached(launch, tmp_path) -> None:
     assert len(found.events) > 50
 
 
+@pytest.mark.nightly
 def test_the_folder_is_removed_meanwhile(launch, tmp_path) -> None:
     before = f"import shutil; comm.Barrier(); shutil.rmtree({str(tmp_path / 't')!r}, True)"
     result = launch.python(2, PROGRAM.format(before=before), "--trace", tmp_path / "t")
@@ -116,6 +118,7 @@ def test_the_folder_is_removed_meanwhile(launch, tmp_path) -> None:
     assert result.err.count("it was removed while the job ran") == 2
 
 
+@pytest.mark.nightly
 @mounts
 def test_nothing_can_be_written_at_all(launch, tmp_path) -> None:
     """A file system that is read-only: root may write anywhere else."""
@@ -130,6 +133,7 @@ def test_nothing_can_be_written_at_all(launch, tmp_path) -> None:
         assert said in result.err
 
 
+@pytest.mark.nightly
 def test_standard_error_takes_nothing(launch, tmp_path) -> None:
     """Neither what the launcher says, nor the table, nor reports of ranks are worth the job."""
     options = ["--watch-rails", "--display-comm", "--trace", tmp_path / "t", *TCP]

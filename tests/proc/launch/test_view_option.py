@@ -54,6 +54,7 @@ def viewed(launch, folder, sleep, until, keys):
     return written, os.waitstatus_to_exitcode(status)
 
 
+@pytest.mark.nightly
 def test_the_view_ends_with_q_and_the_job_goes_on(launch, tmp_path):
     written, code = viewed(launch, tmp_path, 20, until=b"# here", keys=b"q")
     assert code == 7, written

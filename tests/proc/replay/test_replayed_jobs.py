@@ -92,6 +92,7 @@ def record(folder: Path, program: str, *options: str, **variables: str) -> tuple
     return run(folder, "ompy-run", *words, **variables)
 
 
+@pytest.mark.nightly
 def test_whatever_ranks_were_told_they_are_told_again(tmp_path: Path) -> None:
     acts = [
         f"turn, count, root = {turn}, {(8, 70_000)[turn % 2]}, {turn % 3}\n{ACTS[name]}"
@@ -146,6 +147,7 @@ def test_the_recording_of_a_killed_job_goes_as_far_as_that(tmp_path: Path) -> No
     assert run(tmp_path, "ompy", "replay", "recording")[:2] == (137, told)
 
 
+@pytest.mark.nightly
 def test_a_job_that_stood_ends_as_it_did_and_other_bytes_are_noticed(tmp_path: Path) -> None:
     code, _, errors = record(tmp_path, STANDS, "--record-data")
     assert code == DEADLOCK, errors
@@ -159,6 +161,7 @@ def test_a_job_that_stood_ends_as_it_did_and_other_bytes_are_noticed(tmp_path: P
     assert "  now at program.py:7\n" in errors
 
 
+@pytest.mark.nightly
 def test_a_virtual_world_that_failed_is_a_recording(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(WORLD)
     code, _, errors = run(tmp_path, "ompy", "sim", "-n", "3", "--seed", "3", "program.py")

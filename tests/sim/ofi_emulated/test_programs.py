@@ -102,6 +102,7 @@ def test_one_seed_one_trace() -> None:
     assert first != events(4)
 
 
+@pytest.mark.nightly
 def test_ten_thousand_operations_leave_nothing() -> None:
     """No region, operation, queue entry, timer or stream is left, and none piles up meanwhile."""
 

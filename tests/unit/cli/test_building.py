@@ -237,6 +237,7 @@ def small_tree(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.nightly
 @NEEDS_COMPILER
 def test_the_shared_module_compiles_and_its_users_find_it(tmp_path: Path) -> None:
     """One module of a smaller tree, from its source to an import."""

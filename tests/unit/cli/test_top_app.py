@@ -94,6 +94,7 @@ def test_ranks_are_shown_and_change_in_place() -> None:
     drive(app, test)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("key", "says"), [("a", "rank 0 waits [for] something"), ("s", "  [b]a.py:3 in f")]
 )

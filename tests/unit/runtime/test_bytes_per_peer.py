@@ -69,6 +69,7 @@ def test_an_agent_keeps_what_a_rank_has_published() -> None:
     assert slope(1600, 3200, make) <= KNOWN
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("btl", ["self,tcp", "self,usnic"])
 def test_connections_are_made_when_they_are_used(btl: str) -> None:
     """What grows with the square of ranks is small: nobody has an endpoint of everybody."""
