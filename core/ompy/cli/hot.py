@@ -53,6 +53,7 @@ HOT: Final = {
     "ompy.mpi.object_collectives": BUSY,
     "ompy.mpi.object_messages": BUSY,
     "ompy.mpi.objects": OFTEN,
+    "ompy.mpi.partitioned": OFTEN,
     "ompy.mpi.point_to_point": BUSY,
     "ompy.mpi.request": OFTEN,
     "ompy.mpi.requeststate": OFTEN,
