@@ -19,6 +19,7 @@ INLINE: Final = ("borrowed", "direct", "elements", "entries", "raw", "vm", "wire
 HOT: Final = {
     SHARED: BUSY,
     "ompy.data.convertor": BUSIEST,
+    "ompy.data.layout": OFTEN,
     "ompy.data.loops": BUSIEST,
     "ompy.data.message": BUSY,
     "ompy.data.operation": BUSY,

@@ -426,10 +426,11 @@ class PartitionedReceive(PartitionedState):
 
     def _receive_runs(self) -> None:
         """Take the runs that are here, and post a receive for the next one."""
-        comm = self.communicator_state
+        comm, stage = self.communicator_state, self._stage
+        assert stage is not None, "it is known what comes"
         try:
             while self._missing and comm.size:
-                room = ContiguousConvertor(self._stage)
+                room = ContiguousConvertor(stage)
                 request = comm.pml.irecv(comm.communicator, room, self.peer, self.first)
                 if not request.complete:
                     request.notify(partial(self._run_came, request))
@@ -497,11 +498,13 @@ class PartitionedReceive(PartitionedState):
             raise self.communicator_state.raised(problem)
         if self.offer is None:
             return False
-        ours, theirs = self.parts.partitions, self.offer.parts.partitions
+        ours: int = self.parts.partitions
+        theirs: int = self.offer.parts.partitions
         first, end = chosen * theirs // ours, -(-(chosen + 1) * theirs // ours)
         if self._run:
             return 0 not in self._arrived[first:end]
-        return len([each for each in self._posted[first:end] if each.complete]) == end - first
+        here = [each for each in self._posted[first:end] if each.complete]
+        return len(here) == len(self._posted[first:end])
 
     def freed(self) -> None:
         """The tags may be used again when nothing is under way any more."""

@@ -78,7 +78,7 @@ def plain(buffer: Any, writable: bool) -> Message | None:
         view = memoryview(buffer)
     except TypeError:
         return None
-    layout = _LAYOUTS.get(raw.kind(view))
+    layout: Layout | None = _LAYOUTS.get(raw.kind(view))
     if layout is None or (writable and not raw.is_writable(view)):
         return None
     memory = raw.flat(view)
@@ -175,7 +175,7 @@ def _straight(spec: Any, writable: bool, blocks: int) -> Typed | None:
 def _straight_vector(spec: Any, writable: bool, ranks: int) -> Blocks | None:
     """Blocks of a plain datatype, with lists of integers; None for whatever else it may be."""
     parts = _with_counts(spec)
-    state = None if parts is None else _committed(parts[3])
+    state: TypeState | None = None if parts is None else _committed(parts[3])
     if parts is None or state is None:
         return None
     layout = state.described()
@@ -227,7 +227,7 @@ def _straight_typed(spec: Any, writable: bool, ranks: int) -> Blocks | None:
     layouts: list[Layout] = []
     place: int
     for place in range(ranks):
-        state = _committed(parts[3][place])
+        state: TypeState | None = _committed(parts[3][place])
         if state is None:
             return None
         layout = state.described()
