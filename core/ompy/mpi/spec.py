@@ -391,6 +391,8 @@ def typed_blocks(spec: Any, writable: bool, ranks: int) -> Blocks:
     if len(layouts) != ranks:
         raise ValueError(f"message: expecting {ranks} datatypes, got {len(layouts)}")
     numbers = _integers(1 if counts is None else counts, ranks, "counts")
+    if min(numbers, default=0) < 0:
+        raise ValueError(f"message: negative count among {numbers}")
     starts = _integers(0 if displacements is None else displacements, ranks, "displacements")
     pieces = list(zip(starts, numbers, layouts, strict=True))
     if view is None:
