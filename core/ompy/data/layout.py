@@ -14,6 +14,8 @@ from ompy.data.convertor import ContiguousConvertor, Convertor
 from ompy.data.loops import Elements, convertor_of_runs
 from ompy.data.typemap import Block, Node, Run, loop, runs, sequence
 
+ADDRESSES: Final = 1 << 62  # bytes; arbitrary: more than memory has, and no overflow in C
+
 
 @cclass
 class Layout:
@@ -95,9 +97,15 @@ class Layout:
 
     @ccall
     def span(self, count: int) -> Block:
-        """First byte, from the origin, and number of bytes that `count` elements touch."""
+        """First byte, from the origin, and number of bytes that `count` elements touch.
+
+        Raises:
+            ValueError: they reach further than there are addresses.
+        """
         if count <= 0 or not self.size:
             return (0, 0)
+        if count > ADDRESSES // max(self.size, abs(self.extent)):
+            raise ValueError(f"message: {count} elements of {self.size} bytes are beyond memory")
         if self.contiguous:
             return (0, count * self.size)
         reach = (count - 1) * self.extent

@@ -235,7 +235,7 @@ class SelectedColl(CollModule):
         self._modules = [offer.module for offer in offers if offer.module is not None]
         self._others = others
         self._begun = 0
-        self._teller: CollModule | None = None  # whose allgather it is; itself for nobody's
+        self._exchanger: CollModule | None = None  # whose allgather it is; itself for nobody's
         self.under_way = UnderWay(communicator.context.engine.lock)
         self._beginners = self._find_beginners()
         modules = self._modules
@@ -309,10 +309,10 @@ class SelectedColl(CollModule):
 
     def exchange_words(self, said: bytes) -> list[bytes] | None:
         """That of the module whose allgather is the communicator's."""
-        if self._teller is None:
+        if self._exchanger is None:
             having = [module for module in self._modules if module.offers("allgather")]
-            self._teller = having[0] if having else self
-        return None if self._teller is self else self._teller.exchange_words(said)
+            self._exchanger = having[0] if having else self
+        return None if self._exchanger is self else self._exchanger.exchange_words(said)
 
     def close(self) -> None:
         """Close all modules."""

@@ -236,7 +236,8 @@ def test_blocks_of_types_with_gaps() -> None:
     for spec, text in (
         ([DATA, [1, 1], [12, 4], [COLUMN, BACK]], "24 bytes"),
         ([DATA, [1, 1], [8, 0], [COLUMN, BACK]], "24 bytes"),
-        ([DATA, [1, 1 << 62], [8, 4], [INT, INT]], "24 bytes"),
+        ([DATA, [1, 1 << 62], [8, 4], [INT, INT]], "beyond memory"),
+        ([DATA, [1, 1 << 61], [8, 4], [INT, COLUMN]], "beyond memory"),
         ([DATA, [1, 1], [-4, 0], [INT, INT]], "24 bytes"),
         ([DATA, [1, -1], [0, 0], [INT, INT]], "negative count"),
     ):
