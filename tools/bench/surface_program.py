@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Time calls of the API, as one program for ompy and every mpi4py; rank 0 prints a line for each.
 
-    mpiexec -n 2 python tools/bench/surface_program.py SECONDS SIZES [PATTERN] [FAMILY...]
+    mpiexec -n 2 python tools/bench/surface_program.py SECONDS SIZES [PATTERN] [FAMILY[:N]...]
 
 A line is JSON: `{"row": "Gather", "size": 8, "seconds": 1.2e-6}`, or `"error"` in place of seconds.
+With N the first N lines of a family are left out: those a run before had, and the one it ended in.
 The rows are those of `surface_rows`. A figure is the lowest of some parts: what it takes when
 nothing else wants the processor.
 """
@@ -14,6 +15,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Final
@@ -46,10 +48,19 @@ WARM_UP: Final = 3  # arbitrary: connections are made, pages are touched
 MOST: Final = 20000  # arbitrary: calls of a part, of a thing that takes next to nothing
 
 
-def rows_of(comm: Any, families: Sequence[str]) -> Iterator[Row]:
-    """The rows of some families; of all, if none is named."""
-    for family in families or FAMILIES:
-        yield from FAMILIES[family](comm)
+def lines_to_time(
+    comm: Any, families: Sequence[str], pattern: re.Pattern[str], sizes: Sequence[int]
+) -> Iterator[tuple[Row, int]]:
+    """The rows of some families, or of all if none is named, each with its sizes."""
+    for word in families or FAMILIES:
+        family, _, left_out = word.partition(":")
+        lines = (
+            (row, size)
+            for row in FAMILIES[family](comm)
+            if pattern.search(row.name)
+            for size in (sizes if row.sized else sizes[:1])
+        )
+        yield from islice(lines, int(left_out or 0), None)
 
 
 def seconds_of(comm: Any, step: Step, budget: float) -> float:
@@ -85,13 +96,10 @@ def main() -> None:
     pattern = re.compile(sys.argv[3] if len(sys.argv) > 3 else "")
     comm = MPI.COMM_WORLD
     MPI.Attach_buffer(bytearray(16 << 20))
-    for row in rows_of(comm, sys.argv[4:]):
-        if not pattern.search(row.name):
-            continue
-        for size in sizes if row.sized else sizes[:1]:
-            line = timed(comm, row, size if row.sized else 0, budget)
-            if comm.rank == 0:
-                print(json.dumps(line), flush=True)
+    for row, size in lines_to_time(comm, sys.argv[4:], pattern, sizes):
+        line = timed(comm, row, size if row.sized else 0, budget)
+        if comm.rank == 0:
+            print(json.dumps(line), flush=True)
     MPI.Detach_buffer()
 
 

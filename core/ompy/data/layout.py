@@ -7,12 +7,17 @@ collectives see layouts and messages only.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
+from ompy.compiled import ccall, cclass
 from ompy.data.convertor import ContiguousConvertor, Convertor
 from ompy.data.loops import Elements, convertor_of_runs
 from ompy.data.typemap import Block, Node, Run, loop, runs, sequence
 
+ADDRESSES: Final = 1 << 62  # bytes; arbitrary: more than memory has, and no overflow in C
 
+
+@cclass
 class Layout:
     """The type map of one element.
 
@@ -30,17 +35,16 @@ class Layout:
         displacement: of `node`.
     """
 
-    __slots__ = (
-        "_elements",
-        "contiguous",
-        "displacement",
-        "extent",
-        "format",
-        "lower",
-        "node",
-        "single",
-        "size",
-    )
+    _elements: Elements | None
+    contiguous: bool
+    displacement: int
+    extent: int
+    format: str
+    lower: int
+    node: Node
+    single: Block | None
+    size: int
+    __slots__ = tuple(__annotations__)
 
     def __init__(
         self,
@@ -55,7 +59,7 @@ class Layout:
     @classmethod
     def of(cls, placed: tuple[int, Node], lower: int, extent: int, kind: str) -> Layout:
         """The layout of a node at a displacement, with bounds and a format."""
-        made = cls.__new__(cls)
+        made: Layout = cls.__new__(cls)
         made.describe(placed, lower, extent, kind)
         return made
 
@@ -66,9 +70,9 @@ class Layout:
         self.lower = lower
         self.extent = extent
         self.format = kind
-        self._elements: Elements | None = None
+        self._elements = None
         one_piece = isinstance(self.node, Run)
-        self.single: Block | None = (self.displacement, self.size) if one_piece else None
+        self.single = (self.displacement, self.size) if one_piece else None
         self.contiguous = (
             one_piece
             and (self.displacement == 0 or not self.size)
@@ -91,10 +95,17 @@ class Layout:
         """Bytes from the first data byte to the last."""
         return self.node.high - self.node.low
 
+    @ccall
     def span(self, count: int) -> Block:
-        """First byte, from the origin, and number of bytes that `count` elements touch."""
+        """First byte, from the origin, and number of bytes that `count` elements touch.
+
+        Raises:
+            ValueError: they reach further than there are addresses.
+        """
         if count <= 0 or not self.size:
             return (0, 0)
+        if count > ADDRESSES // max(self.size, abs(self.extent)):
+            raise ValueError(f"message: {count} elements of {self.size} bytes are beyond memory")
         if self.contiguous:
             return (0, count * self.size)
         reach = (count - 1) * self.extent
@@ -102,6 +113,7 @@ class Layout:
         last = self.true_lower + self.true_extent + max(0, reach)
         return (first, last - first)
 
+    @ccall
     def elements(self) -> Elements:
         """Elements of it, as the loops in C take them."""
         found = self._elements
@@ -109,6 +121,7 @@ class Layout:
             found = self._elements = Elements(self.displacement, self.node, self.extent)
         return found
 
+    @ccall
     def convertor(self, memory: memoryview, origin: int, count: int) -> Convertor:
         """The bytes of `count` elements in `memory` (format B), the first at byte `origin`."""
         if self.contiguous:
@@ -159,4 +172,4 @@ def resize(layout: Layout, lower: int, extent: int) -> Layout:
     return Layout.of((layout.displacement, layout.node), lower, extent, layout.format)
 
 
-BYTES = Layout(((0, 1),), 0, 1)
+BYTES: Final = Layout(((0, 1),), 0, 1)

@@ -126,6 +126,12 @@ class GroupsOrder(CallOrder):
 
 
 @ccall
+def mixed(found: U64, number: U64) -> U64:
+    """A hash that has one more number in it."""
+    return (found ^ number) * _DIGEST & _WORD
+
+
+@ccall
 def detail_of(root: Any) -> int:
     """What a word says of a root, as the user gave it: an integer of any type, or a mistake.
 

@@ -16,8 +16,10 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from ompy.compiled import ccall, cclass
 from ompy.data.errors import ERR_UNSUPPORTED_OPERATION, MPIError
 from ompy.data.request import Request
+from ompy.engine.lock import RankLock
 from ompy.frameworks.coll import (
     NEIGHBOURHOODS,
     OPERATIONS,
@@ -164,11 +166,58 @@ def _nobody_else(_operation: str) -> list[str]:
     return []
 
 
+@cclass
+class UnderWay:
+    """The nonblocking operations of a communicator that have begun and not ended."""
+
+    _callback: Callable[[], object] | None
+    _count: int
+    _lock: RankLock
+    _tell_ended: Callable[[], object]
+    __slots__ = tuple(__annotations__)
+
+    def __init__(self, lock: RankLock) -> None:
+        """None yet; `lock` is the rank's."""
+        self._callback = None
+        self._count = 0
+        self._lock = lock
+        self._tell_ended = self._ended  # bound once, and not with each call
+
+    @ccall
+    def until(self, request: Request) -> Request:
+        """One has begun, and has ended when a request is complete; returns the request."""
+        if request.complete:
+            return request
+        self._lock.acquire(True)
+        try:
+            if not request.complete:
+                self._count += 1
+                request.notify(self._tell_ended)
+        finally:
+            self._lock.release()
+        return request
+
+    def when_idle(self, callback: Callable[[], object]) -> None:
+        """Call `callback` once, when none is under way: at once if that is so."""
+        with self._lock:
+            if self._count:
+                self._callback = callback
+                return
+        callback()
+
+    def _ended(self) -> None:
+        self._count -= 1
+        if not self._count and self._callback is not None:
+            callback, self._callback = self._callback, None
+            callback()
+
+
 class SelectedColl(CollModule):
     """The collectives a communicator uses: each operation bound to the module that won it.
 
     Attributes:
         asked: what the components said, the highest priority first.
+        under_way: the nonblocking operations that were begun.
     """
 
     def __init__(
@@ -186,10 +235,8 @@ class SelectedColl(CollModule):
         self._modules = [offer.module for offer in offers if offer.module is not None]
         self._others = others
         self._begun = 0
-        self._under_way = 0
-        self._when_idle: Callable[[], object] | None = None
-        self._lock = communicator.context.engine.lock
-        self._tell_ended = self._ended  # bound once, and not with each call
+        self._exchanger: CollModule | None = None  # whose allgather it is; itself for nobody's
+        self.under_way = UnderWay(communicator.context.engine.lock)
         self._beginners = self._find_beginners()
         modules = self._modules
         kinds = tuple(map(type, modules))
@@ -262,10 +309,10 @@ class SelectedColl(CollModule):
 
     def exchange_words(self, said: bytes) -> list[bytes] | None:
         """That of the module whose allgather is the communicator's."""
-        for module in self._modules:
-            if module.offers("allgather"):
-                return module.exchange_words(said)
-        return None
+        if self._exchanger is None:
+            having = [module for module in self._modules if module.offers("allgather")]
+            self._exchanger = having[0] if having else self
+        return None if self._exchanger is self else self._exchanger.exchange_words(said)
 
     def close(self) -> None:
         """Close all modules."""
@@ -294,7 +341,7 @@ class SelectedColl(CollModule):
             word = word or self.communicator.order.word
             begun = module.begin(operation, arguments, tag, word, kept)
             if begun is not None:
-                return self._under_way_until(begun)
+                return self.under_way.until(begun)
         exchange = Exchange(self.communicator, tag)
         exchange.word = word or exchange.word
         exchange.whole = "reduce" in operation or "scan" in operation
@@ -303,30 +350,18 @@ class SelectedColl(CollModule):
 
     def begin_schedule(self, exchange: Exchange, schedule: Schedule) -> Request:
         """Begin any schedule; the communicator is not closed before it has ended."""
-        return self._under_way_until(Progression(exchange, schedule).begin())
+        return self.under_way.until(Progression(exchange, schedule).begin())
 
-    def _under_way_until(self, request: Request) -> Request:
-        if request.complete:
-            return request
-        self._lock.acquire()
-        try:
-            if not request.complete:
-                self._under_way += 1
-                request.notify(self._tell_ended)
-        finally:
-            self._lock.release()
-        return request
+    def beginner(self, operation: str) -> Callable[..., Request | None] | None:
+        """What begins a nonblocking call in a way of its own, as `CollModule.begin`, or None.
+
+        None also where somebody looks on, who has to see each beginning (`coll_observing.py`).
+        """
+        if "begin_operation" in self.__dict__:
+            return None
+        module = self._beginners.get(operation)
+        return None if module is None else module.begin
 
     def when_idle(self, callback: Callable[[], object]) -> None:
         """Call `callback` once, when no operation begun is under way: at once if there is none."""
-        with self._lock:
-            if self._under_way:
-                self._when_idle = callback
-                return
-        callback()
-
-    def _ended(self) -> None:
-        self._under_way -= 1
-        if not self._under_way and self._when_idle is not None:
-            callback, self._when_idle = self._when_idle, None
-            callback()
+        self.under_way.when_idle(callback)

@@ -24,7 +24,15 @@ from ompy.frameworks.call_order import detail_of
 from ompy.mpi.markers import InPlaceType
 from ompy.mpi.operation import Op, check_match
 from ompy.mpi.peers import check_root, is_root, own_size
-from ompy.mpi.spec import Typed, even_blocks, message, plain, typed_blocks, vector_blocks
+from ompy.mpi.spec import (
+    Typed,
+    even_blocks,
+    message,
+    plain,
+    plain_vector_blocks,
+    typed_blocks,
+    vector_blocks,
+)
 from ompy.mpi.state import CommState
 
 _NUMBER: Final = Struct("<q")
@@ -76,21 +84,26 @@ def single(spec: Any, writable: bool) -> Message:
     return message(spec, writable).message if found is None else found
 
 
+@ccall
 def one(spec: Any, writable: bool) -> Message | None:
     """A message; None for in place."""
     return None if in_place(spec) else single(spec, writable)
 
 
+@ccall
 def blocks_of(spec: Any, writable: bool, ranks: int, parse: Callable[..., Any]) -> Blocks:
-    """Blocks; `parse` reads what is no contiguous buffer for equal parts."""
+    """Blocks; `parse` reads what has no common form."""
     found: Blocks | None = None
-    if parse is even_blocks and ranks:
+    if parse is vector_blocks:
+        found = plain_vector_blocks(spec, writable, ranks)
+    elif parse is even_blocks and ranks:
         found = _plain_blocks(spec, writable, ranks)
     if found is None:
         found = parse(spec, writable, ranks).blocks
     return found
 
 
+@ccall
 def many(spec: Any, writable: bool, ranks: int, parse: Callable[..., Any]) -> Blocks | None:
     """Blocks; None for in place."""
     if in_place(spec):

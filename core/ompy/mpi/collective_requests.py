@@ -7,6 +7,7 @@ from typing import Any, Final, NoReturn
 from ompy.compiled import U64, ccall, cclass, cfunc
 from ompy.data.errors import ERR_REQUEST, MPIError
 from ompy.data.request import Request as Operation
+from ompy.frameworks.coll_selection import UnderWay
 from ompy.mpi.collective_calls import Call
 from ompy.mpi.handles import plain_handle
 from ompy.mpi.request import Prequest, Request
@@ -109,9 +110,11 @@ class PersistentCollectiveState(PersistentState):
     """
 
     _arguments: tuple[Any, ...]
+    _begin: Any
     _kept: int
     _operation_name: str
     _tag: int
+    _under_way: UnderWay
     _word: U64
     __slots__ = tuple(__annotations__)
 
@@ -122,7 +125,10 @@ class PersistentCollectiveState(PersistentState):
         order = call.comm.communicator.order
         self._tag = order.tag()
         self._word = order.keep()
-        self._kept = call.comm.coll.keep_call(call.operation)
+        coll = call.comm.coll
+        self._kept = coll.keep_call(call.operation)
+        self._begin = coll.beginner(call.operation)  # asked for once, and not at each start
+        self._under_way = coll.under_way
 
     @ccall
     def begin_operation(self) -> Operation:
@@ -133,12 +139,17 @@ class PersistentCollectiveState(PersistentState):
         """
         comm = self.comm
         assert comm is not None, "a collective operation is in a communicator"
+        name, given, tag, word = self._operation_name, self._arguments, self._tag, self._word
+        started: Operation | None = None
         try:
-            started: Operation = comm.coll.begin_operation(
-                self._operation_name, self._tag, self._arguments, self._word, self._kept
-            )
+            if self._begin is not None and not comm.communicator.revoked:
+                started = self._begin(name, given, tag, word, self._kept)
+            if started is not None:
+                return self._under_way.until(started)
+            started = comm.coll.begin_operation(name, tag, given, word, self._kept)
         except MPIError as problem:
             raise comm.raised(problem) from problem.__cause__
+        assert started is not None, "an operation has begun"
         return started
 
     def cancel(self) -> None:

@@ -31,6 +31,7 @@ FIRST_ID: Final = 2  # reference: 0 is COMM_WORLD, 1 is COMM_SELF
 LAST_ID: Final = FIRST_BRIDGE - 1
 # an id, or whether it is free; the process, and which of its agreements this is
 _PROPOSAL: Final = Struct("<qqq")
+_ID_BYTES: Final = 8  # the part of it that members have to say alike
 NO_PROPOSAL: Final = _PROPOSAL.pack(0, 0, 0)  # of who gets no new communicator
 SPREAD_MAX: Final = 10  # bits; arbitrary: of a sixty-fourth of all ids one of many is free soon
 
@@ -180,9 +181,26 @@ def agree_on_context(world: World, ask: Ask) -> int:
     Raises:
         MPIError: ERR_INTERN, there is none left; or a member cannot be reached.
     """
-    proposals = _proposals(world)
+    mine, mark = _first_proposal(world)
+    said = _PROPOSAL.pack(mine, *mark)
     try:
-        said = next(proposals)
+        answers = ask(said)
+    except BaseException:
+        release_context(world, mine)
+        raise
+    wanted = said[:_ID_BYTES]
+    for answer in answers:
+        if answer[:_ID_BYTES] != wanted:
+            return _go_on(ask, _proposals(world, mine, mark), answers)
+    world.ids.following = mine + 1  # all hold it, and know that
+    return mine
+
+
+def _go_on(ask: Ask, proposals: Generator[bytes, list[bytes], int], answers: list[bytes]) -> int:
+    """The same, when the first proposals differ."""
+    try:
+        next(proposals)
+        said = proposals.send(answers)
         while True:
             said = proposals.send(ask(said))
     except StopIteration as agreed:
@@ -194,7 +212,7 @@ def agree_on_context(world: World, ask: Ask) -> int:
 
 def agree_in_steps(world: World, ask: AskInSteps) -> Steps[int]:
     """The steps of `agree_on_context`."""
-    proposals = _proposals(world)
+    proposals = _proposals(world, *_first_proposal(world))
     try:
         said = next(proposals)
         while True:
@@ -207,22 +225,32 @@ def agree_in_steps(world: World, ask: AskInSteps) -> Steps[int]:
         proposals.close()
 
 
-def _proposals(world: World) -> Generator[bytes, list[bytes], int]:
+def _first_proposal(world: World) -> tuple[int, tuple[int, int]]:
+    """An id that is reserved here, and what tells this agreement from others."""
+    ids = world.ids
+    mark = (world.context.rank, next(ids.agreements))
+    # not the lowest: what is under way for a communicator just freed must not find a new one
+    return _reserve_from(world, ids.following), mark
+
+
+def _proposals(
+    world: World, mine: int, mark: tuple[int, int]
+) -> Generator[bytes, list[bytes], int]:
     """What this rank says until an id is agreed on, sent what all have said.
 
     Several agreements of one process may be under way, and in another process in another order.
     Each may then hold what the other wants, again and again. So what they go on with differs: it
     depends on everybody's proposals, and those on which agreements they are of.
+
+    Args:
+        world: this rank.
+        mine: what it says first, an id that is reserved.
+        mark: of the agreement.
     """
-    mark = (world.context.rank, next(world.ids.agreements))
-    # not the lowest: what is under way for a communicator just freed must not find a new one
-    start = world.ids.following
     spread = 0
-    held: set[int] = set()
+    held = {mine}
     try:
         while True:
-            mine = _reserve_from(world, start)
-            held.add(mine)
             answers = yield _PROPOSAL.pack(mine, *mark)
             proposed = _numbers(answers)
             chosen = max(proposed)
@@ -239,6 +267,8 @@ def _proposals(world: World) -> Generator[bytes, list[bytes], int]:
                 return chosen
             start = chosen + 1 + crc32(b"".join(answers)) % (1 << spread)
             spread = min(spread + 1, SPREAD_MAX)
+            mine = _reserve_from(world, start)
+            held.add(mine)
     finally:
         for number in held:
             release_context(world, number)
@@ -246,6 +276,8 @@ def _proposals(world: World) -> Generator[bytes, list[bytes], int]:
 
 def release_context(world: World, number: int) -> None:
     """The communicator with a context id agreed on has been made, or will not be."""
+    if number < 0:
+        return
     with world.engine.lock:
         world.ids.reserved.discard(number)
 
@@ -264,6 +296,8 @@ def _reserve(world: World, number: int) -> bool:
 
 def _reserve_from(world: World, start: int) -> int:
     start = start if start <= LAST_ID else FIRST_ID
+    if _reserve(world, start):
+        return start
     for number in chain(range(start, LAST_ID + 1), range(FIRST_ID, start)):
         if _reserve(world, number):
             return number

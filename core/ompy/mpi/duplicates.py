@@ -64,15 +64,17 @@ def duplicate(original: Handle, info: Info | None) -> Handle:
     Raises:
         MPIException: it cannot be made, or a copy function of an attribute raised.
     """
-    from ompy.mpi import between, communicators
+    from ompy.mpi.communicators import make_communicator
 
     state = original._enter("Dup")
     inheritance = Inheritance(original, info)
     if state.communicator.between:
-        made = between.duplicate(state)
+        from ompy.mpi.between import duplicate as duplicate_between
+
+        made = duplicate_between(state)
     else:
         tag = state.communicator.order.tag()
-        made = communicators.make_communicator(state, range(state.size), tag, state.api)
+        made = make_communicator(state, range(state.size), tag, state.api)
     inheritance.give_to(made)
     return type(original)._adopt(made)
 

@@ -79,13 +79,7 @@ class Request(Handle):
         return self._wait(None)
 
     def _wait(self, status: Status | None) -> Any:
-        state: RequestState | None = self._inner
-        if state is None:
-            _empty(status)
-            return None
-        if not state.operation.complete:
-            wait_for(state)
-        return self._end(status)
+        return wait_request(self, status)
 
     def _test(self, status: Status | None) -> tuple[bool, Any]:
         state: RequestState | None = self._inner
@@ -111,7 +105,7 @@ class Request(Handle):
 
     def Wait(self, status: Status | None = None) -> Literal[True]:
         """Wait until it is complete."""
-        self._wait(status)
+        wait_request(self, status)
         return True
 
     def Test(self, status: Status | None = None) -> bool:
@@ -120,7 +114,7 @@ class Request(Handle):
 
     def wait(self, status: Status | None = None) -> Any:
         """Wait until it is complete; the object it received, or None."""
-        return self._wait(status)
+        return wait_request(self, status)
 
     def test(self, status: Status | None = None) -> tuple[bool, Any]:
         """Whether it is complete, and the object it received then."""
@@ -316,6 +310,22 @@ def complete_request() -> Request:
     """A handle of an operation that is complete and has no status."""
     found: Request = plain_handle(Request, complete_state())
     return found
+
+
+@ccall
+def wait_request(request: Handle, status: Status | None) -> Any:
+    """Wait until an operation is complete, and end it: what it received.
+
+    Raises:
+        MPIException: it failed.
+    """
+    state: RequestState | None = request._inner
+    if state is None:
+        _empty(status)
+        return None
+    if not state.operation.complete:
+        wait_for(state)
+    return end_request(request, status)
 
 
 @ccall

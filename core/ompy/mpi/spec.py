@@ -18,7 +18,7 @@ from ompy.data.convertor import Convertor, contiguous, lent
 from ompy.data.errors import ERR_TYPE
 from ompy.data.layout import Layout
 from ompy.data.loops import Elements, Runs, convertor_of_runs
-from ompy.data.message import Blocks, Message, message_of
+from ompy.data.message import Blocks, Message, blocks_from, message_of
 from ompy.mpi.access import acquire
 from ompy.mpi.datatype import Datatype
 from ompy.mpi.errors import MPIException
@@ -78,7 +78,7 @@ def plain(buffer: Any, writable: bool) -> Message | None:
         view = memoryview(buffer)
     except TypeError:
         return None
-    layout = _LAYOUTS.get(raw.kind(view))
+    layout: Layout | None = _LAYOUTS.get(raw.kind(view))
     if layout is None or (writable and not raw.is_writable(view)):
         return None
     memory = raw.flat(view)
@@ -172,58 +172,132 @@ def _straight(spec: Any, writable: bool, blocks: int) -> Typed | None:
 
 
 @cfunc
-def _straight_vector(spec: Any, writable: bool, ranks: int) -> TypedBlocks | None:
+def _straight_vector(spec: Any, writable: bool, ranks: int) -> Blocks | None:
     """Blocks of a plain datatype, with lists of integers; None for whatever else it may be."""
-    if not isinstance(spec, (list, tuple)) or len(spec) < 3:
+    parts = _with_counts(spec)
+    state: TypeState | None = None if parts is None else _committed(parts[3])
+    if parts is None or state is None:
         return None
-    counts, displacements, kind = spec[1], None, spec[-1]
-    if len(spec) == 4:
-        displacements = spec[2]
-    elif isinstance(counts, tuple) and len(counts) == 2:
-        counts, displacements = counts
-    if isinstance(kind, str):
-        kind = typedict.get(kind)
-    if not isinstance(kind, Datatype) or kind._inner is None or not kind._inner.committed:
+    layout = state.described()
+    view = _bytes_of(parts[0], writable)
+    numbers = _listed(parts[1], ranks)
+    if view is None or numbers is None or not layout.contiguous or not layout.size:
         return None
-    layout = kind._inner.layout
-    view = raw.numbers(spec[0]) if layout.contiguous else None
-    if view is None or (writable and not raw.is_writable(view)):
+    regular: bool = parts[2] is None and numbers.count(numbers[0]) == ranks
+    starts = None if parts[2] is None else _listed(parts[2], ranks)
+    if starts is None and parts[2] is not None:
         return None
-    origins = _straight_origins(counts, displacements, ranks, layout.size, len(view))
+    origins = _straight_origins(numbers, starts, layout.size, raw.size(view))
     if origins is None:
         return None
-    regular = displacements is None and counts.count(counts[0]) == ranks
-    blocks = Blocks(view, counts, origins, [layout] * ranks, regular=regular)
-    return TypedBlocks(blocks, kind)
+    return blocks_from(view, numbers, origins, [layout] * ranks, regular)
 
 
 @cfunc
 def _straight_origins(
-    counts: Any, displacements: Any, ranks: int, item: int, size: int
+    counts: list[int], displacements: list[int] | None, item: int, size: int
 ) -> list[int] | None:
     """Where blocks begin, in bytes; None if there is anything unusual about their numbers."""
-    if not isinstance(counts, list) or len(counts) != ranks or not ranks:
-        return None
-    if displacements is not None and (
-        not isinstance(displacements, list) or len(displacements) != ranks
-    ):
-        return None
+    room: int = size // item  # elements; also of offsets, so that nothing overflows
     origins: list[int] = []
     at: int = 0
     place: int
-    for place in range(ranks):
-        if type(counts[place]) is not int:
-            return None
-        count: int = counts[place]
+    for place in range(len(counts)):
+        count: int = raw.small(counts[place])
         if displacements is not None:
-            if type(displacements[place]) is not int:
-                return None
-            at = displacements[place] * item
-        if count < 0 or at < 0 or at + count * item > size:
+            at = raw.small(displacements[place])
+        if not 0 <= at <= room or not 0 <= count <= room - at:
             return None
-        origins.append(at)
-        at += count * item
+        origins.append(at * item)
+        at += count
     return origins
+
+
+@cfunc
+def _straight_typed(spec: Any, writable: bool, ranks: int) -> Blocks | None:
+    """Blocks of a datatype each, with lists of integers; None for whatever else it may be."""
+    parts = _with_counts(spec)
+    if parts is None or not isinstance(parts[3], (list, tuple)) or len(parts[3]) != ranks:
+        return None
+    view = _bytes_of(parts[0], writable)
+    numbers = _listed(parts[1], ranks)
+    origins = _listed(parts[2], ranks)
+    if view is None or numbers is None or origins is None:
+        return None
+    layouts: list[Layout] = []
+    place: int
+    for place in range(ranks):
+        state: TypeState | None = _committed(parts[3][place])
+        if state is None:
+            return None
+        layout = state.described()
+        if not _fits(layout, raw.small(numbers[place]), raw.small(origins[place]), raw.size(view)):
+            return None
+        layouts.append(layout)
+    return blocks_from(view, numbers, origins, layouts, False)
+
+
+@cfunc
+def _fits(layout: Layout, count: int, first: int, room: int) -> bool:
+    """Whether elements from a byte on are in so many bytes; false also for unusual numbers."""
+    size: int = layout.size
+    if not 0 <= count <= room or not 0 <= first < _BEYOND or size > room:
+        return False
+    size *= count
+    if not layout.contiguous:
+        lower, size = layout.span(count)
+        first += lower
+    return not size or (first >= 0 and first + size <= room)
+
+
+@cfunc
+def _with_counts(spec: Any) -> tuple[Any, Any, Any, Any] | None:
+    """Buffer, counts, displacements, datatype or datatypes, of a form that has counts."""
+    if not isinstance(spec, (list, tuple)) or not 3 <= len(spec) <= 4:
+        return None
+    counts, displacements = spec[1], None
+    if len(spec) == 4:
+        displacements = spec[2]
+    elif isinstance(counts, tuple) and len(counts) == 2:
+        counts, displacements = counts
+    return spec[0], counts, displacements, spec[-1]
+
+
+@cfunc
+def _bytes_of(buffer: Any, writable: bool) -> memoryview | None:
+    """The bytes of a contiguous buffer of numbers, or None for whatever else it may be."""
+    view = raw.numbers(buffer)
+    return None if view is None or (writable and not raw.is_writable(view)) else view
+
+
+@cfunc
+def _committed(kind: Any) -> TypeState | None:
+    """The state of a datatype that may be used in a message, or None."""
+    if isinstance(kind, str):
+        kind = typedict.get(kind)
+    if not isinstance(kind, Datatype):
+        return None
+    state: TypeState | None = kind._inner
+    return state if state is not None and state.committed else None
+
+
+@cfunc
+def _listed(numbers: Any, ranks: int) -> list[int] | None:
+    """A new list of so many numbers, of a sequence or an array; None for whatever else it is.
+
+    They may be no integers: `raw.small` finds that out.
+    """
+    found: list[int]
+    if isinstance(numbers, (list, tuple)):
+        found = list(numbers)
+    elif isinstance(numbers, int) or not hasattr(numbers, "tolist"):
+        return None
+    else:
+        several = numbers.tolist()
+        if not isinstance(several, list):
+            return None
+        found = several
+    return found if ranks and len(found) == ranks else None
 
 
 # --- the whole grammar
@@ -271,11 +345,14 @@ def even_blocks(spec: Any, writable: bool, ranks: int) -> TypedBlocks:
     return TypedBlocks(made, datatype)
 
 
+@ccall
+def plain_vector_blocks(spec: Any, writable: bool, ranks: int) -> Blocks | None:
+    """What `vector_blocks` finds, of the common forms; None for the others."""
+    return _straight_vector(spec, writable, ranks)
+
+
 def vector_blocks(spec: Any, writable: bool, ranks: int) -> TypedBlocks:
     """A message per rank, with counts and displacements."""
-    straight = _straight_vector(spec, writable, ranks)
-    if straight is not None:
-        return straight
     buffer, counts, displacements, kind = _parts(spec)
     view, datatype = _resolve(buffer, kind, writable)
     layout = _layout(datatype)
@@ -297,8 +374,12 @@ def vector_blocks(spec: Any, writable: bool, ranks: int) -> TypedBlocks:
     return TypedBlocks(Blocks(view, numbers, starts, [layout] * ranks, regular=regular), datatype)
 
 
+@ccall
 def typed_blocks(spec: Any, writable: bool, ranks: int) -> Blocks:
     """A message of its own datatype per rank, displacements in bytes."""
+    straight = _straight_typed(spec, writable, ranks)
+    if straight is not None:
+        return straight
     buffer, counts, displacements, kinds = _typed_parts(spec)
     if buffer is None or isinstance(buffer, Marker):
         if counts is None or displacements is None:
@@ -310,6 +391,8 @@ def typed_blocks(spec: Any, writable: bool, ranks: int) -> Blocks:
     if len(layouts) != ranks:
         raise ValueError(f"message: expecting {ranks} datatypes, got {len(layouts)}")
     numbers = _integers(1 if counts is None else counts, ranks, "counts")
+    if min(numbers, default=0) < 0:
+        raise ValueError(f"message: negative count among {numbers}")
     starts = _integers(0 if displacements is None else displacements, ranks, "displacements")
     pieces = list(zip(starts, numbers, layouts, strict=True))
     if view is None:
@@ -462,6 +545,8 @@ def _displacements(displacements: Any, counts: list[int]) -> list[int]:
 
 
 def _maybe_integer(value: Any) -> int | None:
+    if isinstance(value, (list, tuple)):
+        return None  # asking a list would raise, which takes longer than all the rest
     try:
         return index(value)
     except TypeError:

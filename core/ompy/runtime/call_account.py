@@ -13,10 +13,9 @@ the last calls too, to say which differ: MPI's as words, others as numbers and t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from operator import attrgetter
 from typing import Any, Final
 
-from ompy.frameworks.call_order import DIGEST, REMEMBERED, WORD, call_text, number_of
+from ompy.frameworks.call_order import DIGEST, REMEMBERED, WORD, call_text, mixed, number_of
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.proc import Proc
 
@@ -32,8 +31,8 @@ def balance(communicator: Communicator) -> int:
     if size < 2:
         return 0
     first = first_of(communicator)
-    said = (communicator.context_id, first.rank, size, order.digest)
-    return share(said, size, first is communicator.context.me)
+    found = mixed(mixed(mixed(0, communicator.context_id), first.rank), size)
+    return _signed(mixed(found, order.digest), size, first is communicator.context.me)
 
 
 def share(said: Iterable[int], size: int, is_first: bool) -> int:
@@ -41,6 +40,11 @@ def share(said: Iterable[int], size: int, is_first: bool) -> int:
     found = 0
     for number in said:
         found = (found ^ number) * DIGEST & WORD
+    return _signed(found, size, is_first)
+
+
+def _signed(found: int, size: int, is_first: bool) -> int:
+    """A hash as the first member counts it, once for every other, or as the others do."""
     return found * (size - 1) & WORD if is_first else -found & WORD
 
 
@@ -51,7 +55,8 @@ def members(communicator: Communicator) -> int:
 
 def first_of(communicator: Communicator) -> Proc:
     """The member that counts for all: the first one; of two groups that of lower rank."""
-    return min(communicator.own[0], communicator.procs[0], key=attrgetter("rank"))
+    own, other = communicator.own[0], communicator.procs[0]
+    return own if own.rank <= other.rank else other
 
 
 def account(

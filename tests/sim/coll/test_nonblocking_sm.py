@@ -6,6 +6,7 @@ from array import array
 from collections.abc import Callable
 from random import Random
 from typing import Any
+from weakref import ref
 
 import pytest
 from ompy.data.errors import ERR_OTHER, ERR_PROC_FAILED, ERR_TRUNCATE
@@ -152,6 +153,41 @@ def test_persistent_calls_start_in_any_order(several: int, settings: dict[str, i
             **SM,
             **settings,
         )
+
+
+def test_a_persistent_call_is_begun_again_with_the_same_object() -> None:
+    """But not one that failed; and nothing of it, nor of its buffers, is kept when it is freed."""
+
+    def program(process: RankProcess) -> None:
+        comm = world_of(process)
+        comm.Ibarrier().Wait()
+        mine, room = numbers(2, comm.rank), zeros(2 * comm.size)
+        request = comm.Allgather_init(mine, room)
+        seen = set()
+        for step in range(5):
+            mine[0] = 100 * step + comm.rank
+            request.Start()
+            seen.add(id(request._inner.operation))
+            request.Wait()
+            assert room.tolist()[::2] == [100 * step + rank for rank in range(comm.size)]
+            comm.Ibarrier().Wait()
+        assert len(seen) == 1
+        gone = ref(request._inner.operation)
+        request.Free()
+        comm.Ibarrier().Wait()  # the engine and the board have the last one in hand
+        assert gone() is None
+        short = comm.Bcast_init(zeros(3 - comm.rank), 0)
+        for _ in range(3):
+            short.Start()
+            if comm.rank:
+                with pytest.raises(MPIException) as caught:
+                    short.Wait()
+                assert caught.value.Get_error_class() == ERR_TRUNCATE
+            else:
+                short.Wait()
+            comm.Ibarrier().Wait()
+
+    virtual(2, program, **SM)
 
 
 def test_they_are_on_memory_and_not_messages() -> None:

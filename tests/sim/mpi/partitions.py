@@ -10,6 +10,7 @@ import pytest
 from ompy.data.constants import ANY_SOURCE, ANY_TAG, PROC_NULL
 from ompy.data.errors import ERR_ARG, ERR_RANK, ERR_REQUEST, ERR_TAG, ERR_TRUNCATE
 from ompy.mpi.errors import MPIException
+from ompy.mpi.partitioned import RUN_BYTES, SMALL
 from ompy.mpi.predefined import DATATYPES
 from ompy.mpi.predefined_comms import world_of
 from ompy.mpi.request import Prequest, Request
@@ -126,6 +127,31 @@ def other_layouts(process: RankProcess) -> None:
         send.Pready_range(0, 3)
         Request.Waitall([send, receive])
         assert (room == (np.arange(12.0).reshape(3, 4) + left).T).all()
+
+
+def more_than_a_run(process: RankProcess) -> None:
+    """Small partitions side by side are one message, up to a size; here are several, and gaps."""
+    comm = world_of(process)
+    right, left = neighbours(comm)
+    parts = 3 * RUN_BYTES // SMALL + 1
+    for size in (SMALL, SMALL + 8):  # the second are messages of their own
+        items = size // 8
+        out, into = np.arange(float(parts * items)) + comm.rank, np.zeros(parts * items)
+        send = comm.Psend_init([out, items, DOUBLE], parts, right, 1)
+        receive = comm.Precv_init([into, items, DOUBLE], parts, left, 1)
+        for _ in range(2):
+            into[:] = -1
+            Prequest.Startall([send, receive])
+            send.Pready_list([parts - 1, 2, 0, 3])
+            while not all(receive.Parrived(part) for part in (0, 2, 3, parts - 1)):
+                pass
+            assert not receive.Parrived(1)
+            assert into[items] == -1, "what is not ready does not come along"
+            comm.barrier()
+            send.Pready(1)
+            send.Pready_range(4, parts - 2)
+            Request.Waitall([send, receive])
+            assert (into == np.arange(float(parts * items)) + left).all()
 
 
 def nobody(process: RankProcess) -> None:
@@ -246,6 +272,7 @@ PROGRAMS = (
     "in_any_order",
     "each_when_it_is_ready",
     "other_layouts",
+    "more_than_a_run",
     "nobody",
     "wrong_calls",
     "sizes_that_differ",

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from ompy.data.errors import MPIError
-from ompy.mpi import context_agreement
-from ompy.mpi.context_agreement import FIRST_ID, LAST_ID, _proposals
+from ompy.mpi.context_agreement import FIRST_ID, LAST_ID, _first_proposal, _proposals
 from ompy.mpi.state import ContextIds, World
 
 ROUNDS = 60  # arbitrary: far more than agreements that cross need
@@ -32,7 +31,7 @@ class Agreement:
 
     def __init__(self, worlds: list[Any]) -> None:
         self.worlds = worlds
-        self.proposals = [_proposals(world) for world in worlds]
+        self.proposals = [_proposals(world, *_first_proposal(world)) for world in worlds]
         self.said: list[bytes] = [b""] * len(worlds)
         self.agreed: list[int] = []
 
@@ -92,15 +91,14 @@ def test_one_that_is_free_in_all(used: list[set[int]]) -> None:
 
 def test_nothing_is_held_by_an_agreement_that_fails() -> None:
     world = rank(0)
-    proposals = _proposals(world)
+    proposals = _proposals(world, *_first_proposal(world))
     next(proposals)
     assert world.ids.reserved
     proposals.close()
     assert not world.ids.reserved
 
 
-def test_no_id_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(context_agreement, "LAST_ID", 9)
+def test_no_id_is_left() -> None:
     with pytest.raises(MPIError, match="are in use: free communicators"):
-        next(_proposals(rank(0, range(10))))
-    assert LAST_ID > 9
+        _first_proposal(rank(0, range(LAST_ID + 1)))
+    assert _first_proposal(rank(0, range(LAST_ID)))[0] == LAST_ID

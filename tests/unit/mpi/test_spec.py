@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from array import array
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from ompy.mpi.predefined import BYTE, DATATYPE_NULL, DATATYPES
 from ompy.mpi.spec import (
     even_blocks,
     message,
+    plain_vector_blocks,
     recv_convertor,
     send_convertor,
     typed_blocks,
@@ -177,6 +179,74 @@ def test_blocks_of_their_own_types() -> None:
     ):
         with pytest.raises((ValueError, MPIException), match=text):
             typed_blocks(spec, False, 2)
+
+
+COLUMN = INT.Create_vector(2, 1, 3).Commit()  # numbers 0 and 3
+BACK = INT.Create_hvector(2, 1, -4).Commit()  # a number, and the one before it
+NUMBERS = ([1, 2], (1, 2), np.array([1, 2]), array("q", [1, 2]), [np.int64(1), np.int32(2)])
+
+
+@pytest.mark.parametrize("counts", NUMBERS, ids=lambda each: type(each).__name__)
+def test_counts_in_any_sequence(counts: Any) -> None:
+    """Lists are read straight, and all else that is a sequence of integers means the same."""
+    given = vector_blocks([DATA, counts, [4, 0], INT], False, 2).blocks
+    plain = plain_vector_blocks([DATA, counts, [4, 0], INT], False, 2)
+    for blocks in (given, plain or given):
+        assert (blocks.counts, blocks.origins, blocks.regular) == ([1, 2], [16, 0], False)
+    typed = typed_blocks([DATA, counts, [20, 0], [INT, DOUBLE]], False, 2)
+    assert (typed.counts, typed.origins) == ([1, 2], [20, 0])
+    assert [blocks.block(1).size for blocks in (given, typed)] == [8, 16]
+
+
+def test_plain_blocks_are_those_of_the_whole_grammar() -> None:
+    specs: list[Any] = [
+        [DATA, [3, 3], None, "i"],
+        [DATA, ([1, 2], [5, 0]), INT],
+        [DATA, [2, 1], INT],
+        [DATA, [0, 6], [6, 0], INT],
+    ]
+    for spec in specs:
+        plain, given = plain_vector_blocks(spec, False, 2), vector_blocks(spec, False, 2).blocks
+        assert plain is not None
+        for name in ("counts", "origins", "layouts", "regular"):
+            assert getattr(plain, name) == getattr(given, name), (spec, name)
+    odd: list[Any] = [
+        [DATA, 3, None, INT],
+        [DATA, [3, 4], None, INT],
+        [DATA, [-1, 1], None, INT],
+        [DATA, [1, 1], [0, 6], INT],
+        [DATA, [1, 1], [-1, 0], INT],
+        [DATA, [1, 1], [1 << 62, 0], INT],
+        [DATA, [1 << 62, 0], [0, 0], INT],
+        [DATA, [1.0, 1], None, INT],
+        [DATA, [1, 1], None, COLUMN],
+        [DATA, [1, 1, 1], None, INT],
+        [BOTTOM, [0, 0], None, INT],
+    ]
+    for spec in odd:
+        assert plain_vector_blocks(spec, False, 2) is None, spec
+    assert plain_vector_blocks([bytes(8), [1, 1], None, INT], True, 2) is None, "not writable"
+    assert plain_vector_blocks([DATA, [], None, INT], False, 0) is None
+
+
+def test_blocks_of_types_with_gaps() -> None:
+    typed = typed_blocks([DATA, [1, 2], [8, 4], [COLUMN, BACK]], False, 2)
+    assert np.frombuffer(typed.block(0).packed(), "i").tolist() == [2, 5]
+    assert np.frombuffer(typed.block(1).packed(), "i").tolist() == [1, 0, 3, 2]
+    for spec, text in (
+        ([DATA, [1, 1], [12, 4], [COLUMN, BACK]], "24 bytes"),
+        ([DATA, [1, 1], [8, 0], [COLUMN, BACK]], "24 bytes"),
+        ([DATA, [1, 1 << 62], [8, 4], [INT, INT]], "beyond memory"),
+        ([DATA, [1, 1 << 61], [8, 4], [INT, COLUMN]], "beyond memory"),
+        ([DATA, [1, 1], [-4, 0], [INT, INT]], "24 bytes"),
+        ([DATA, [1, -1], [0, 0], [INT, INT]], "negative count"),
+    ):
+        with pytest.raises((ValueError, OverflowError), match=text):
+            typed_blocks(spec, False, 2)
+    none = typed_blocks([DATA, [0, 0], [1000, 24], [INT, COLUMN]], False, 2)
+    assert [none.block(rank).size for rank in (0, 1)] == [0, 0]
+    with pytest.raises(BufferError):
+        typed_blocks([bytes(8), [1, 1], [0, 4], [INT, INT]], True, 2)
 
 
 def test_absolute_addresses() -> None:

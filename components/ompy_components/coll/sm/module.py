@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ompy.data.layout import BYTES
-from ompy.data.message import Blocks, Message
+from ompy.data.message import Blocks, Message, message_of, parted
 from ompy.data.operation import Operation
 from ompy.data.request import Request
 from ompy.frameworks.coll import (
@@ -228,9 +228,11 @@ class SmColl(CollModule):
             blocks = self._ready_blocks()
         if blocks is None or size > self._fragment:
             return None
-        room = memoryview(bytearray(size * self.communicator.size))
-        heard = Blocks.even(room, 0, size, BYTES, self.communicator.size)
-        given = Message(memoryview(said), 0, size, BYTES)
+        ranks: int = self.communicator.size
+        room = bytearray(size * ranks)
+        heard = parted(message_of(memoryview(room), 0, size * ranks, BYTES), ranks)
+        assert heard is not None, "there is as much for each"
+        given = message_of(memoryview(said), 0, size, BYTES)
         blocks.allgather(given, heard, self._tag(TAG_ALLGATHER))
         return [bytes(room[at : at + size]) for at in heard.origins]
 

@@ -8,8 +8,9 @@ when it is there, in their order. Where one member cannot map it, all calls go a
 from __future__ import annotations
 
 from typing import Any, Final
+from weakref import ref
 
-from ompy.compiled import Shown, ccall, cclass, cfunc
+from ompy.compiled import U64, Shown, ccall, cclass, cfunc
 from ompy.data.request import Request
 from ompy.engine.lock import RankLock
 from ompy.frameworks.coll import NEIGHBOURHOODS, TAG_NONBLOCKING_MEMORY
@@ -38,6 +39,7 @@ class NonblockingCalls:
     _depth: int
     _early: list[NonblockingCall]
     _kept: int
+    _last: dict[int, Any]
     _lock: RankLock
     _refused: Shown[bool]
     _room: int
@@ -62,6 +64,7 @@ class NonblockingCalls:
         self._begun = 0
         self._kept = 0
         self._starts = {}
+        self._last = {}  # of a persistent request, to be begun once more while it is there
         self._early = []
         self._agreement = None  # on the memory, while it is under way
         self._shared = None
@@ -92,14 +95,9 @@ class NonblockingCalls:
         unserved = operation in WITH_TABLES and not self._tables
         if self._refused or unserved or kept == NO_SLOT:
             return None
-        call: NonblockingCall
-        if operation in NEIGHBOURHOODS:
-            call = EdgeCall.__new__(EdgeCall)
-        else:
-            call = NonblockingCall.__new__(NonblockingCall)
         self._lock.acquire(True)
         try:
-            call.prepare(self._communicator, operation, arguments, tag, word)
+            call: NonblockingCall = self._prepared(operation, arguments, tag, word, kept)
             self._place(call, kept)
             if self._board is None:
                 self._early.append(call)
@@ -109,6 +107,28 @@ class NonblockingCalls:
                 call.show_on(self._board)
         finally:
             self._lock.release()
+        return call
+
+    @cfunc
+    def _prepared(
+        self, operation: str, arguments: tuple[Any, ...], tag: int, word: U64, kept: int
+    ) -> NonblockingCall:
+        """A call that has not begun: that of the persistent request's last start, or a new one."""
+        call: NonblockingCall | None = None
+        if kept != ONCE:
+            last = self._last.get(kept)
+            if last is not None:
+                call = last()
+                if call is not None and call.set_up_again():
+                    return call
+        if operation in NEIGHBOURHOODS:
+            call = EdgeCall.__new__(EdgeCall)
+        else:
+            call = NonblockingCall.__new__(NonblockingCall)
+        assert call is not None, "it was made"
+        call.prepare(self._communicator, operation, arguments, tag, word)
+        if kept != ONCE:
+            self._last[kept] = ref(call)
         return call
 
     @cfunc

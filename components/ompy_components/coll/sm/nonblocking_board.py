@@ -75,6 +75,7 @@ class PendingCall(Deferred):
 
     Attributes:
         before: the number of the call before in its slot; 0 for none.
+        known: others refer to it beside its request, so that it cannot be used once more.
         first, end: the members whose data it waits for.
         number: of the call in its slot.
         patience: asks the others, when it takes long.
@@ -88,6 +89,7 @@ class PendingCall(Deferred):
     before: U64
     end: int
     first: int
+    known: bool
     number: U64
     patience: LongWait | None
     problem: Exception | None
@@ -105,7 +107,17 @@ class PendingCall(Deferred):
         self.patience = None
         self.problem = None
         self.sources = None
+        self.known = False
         self.state = ROOM
+
+    @ccall
+    def set_up_again(self) -> bool:
+        """Make it a call that has not begun, with the same arguments; false if it cannot be."""
+        if self.known or not self.complete or self.error or self.state == MESSAGES:
+            return False
+        self.reset()
+        self.state = ROOM
+        return True
 
     @ccall
     def show_own(self) -> None:
@@ -261,6 +273,7 @@ class NonblockingBoard(Poller):
         """Go as far as that is possible at once; the rest comes by and by."""
         self._advance(call)
         if not call.complete and call.state != MESSAGES:
+            call.known = True
             self._calls.append(call)
             if len(self._calls) == 1:
                 self._polls = 0
@@ -316,11 +329,16 @@ class NonblockingBoard(Poller):
     @cfunc
     def _sweep(self) -> None:
         """Forget the calls that need nothing more of this memory."""
-        under_way = [each for each in self._calls if not each.complete and each.state != MESSAGES]
+        under_way: list[PendingCall] = []
+        call: PendingCall
         for call in self._calls:
-            if call.patience is not None and call not in under_way:
+            if not call.complete and call.state != MESSAGES:
+                under_way.append(call)
+            elif call.patience is not None:
                 call.patience.leave()
                 call.patience = None
+            else:
+                call.known = False
         self._calls = under_way
         if not under_way:
             self._engine.remove_poller(self)

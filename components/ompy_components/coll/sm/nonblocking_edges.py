@@ -47,6 +47,12 @@ class EdgeCall(NonblockingCall):
         self.sources = self._edges.members
 
     @ccall
+    def set_up_again(self) -> bool:
+        """As that of any call; nothing has failed."""
+        self._failure = None
+        return NonblockingCall.set_up_again(self)
+
+    @ccall
     def show_own(self) -> None:
         """Show this member's blocks with their targets, or begin with none of them."""
         board: NonblockingBoard = self._board
