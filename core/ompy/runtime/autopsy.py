@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ompy.frameworks.needs import COLLECTIVE
+from ompy.frameworks.needs import COLLECTIVE, LOCK
 from ompy.runtime.machines.deadlock import (
     Deadlock,
     Need,
     Said,
     Waits,
+    holding,
     nearest_misses,
 )
 from ompy.runtime.rank_report import place_text
@@ -104,12 +105,33 @@ def _of_rank(waits: Waits, ranks: list[int], said: Mapping[int, Said]) -> list[s
 
 
 def _missing(said: Mapping[int, Said], need: Need) -> str:
-    """Who has not come to a collective call, of those that never go on."""
+    """Who has not come to a collective call, or who has the lock, of those that never go on."""
+    if need["what"] == LOCK:
+        return _holders_text(said, need)
     if need["what"] != COLLECTIVE:
         return ""
     comm, number = str(need["comm"]), need["number"]
     missing = [rank for rank, each in said.items() if each["begun"].get(comm, number) < number]
     return f", where {ranks_in_words(missing)} {_is_missing(missing)}" if missing else ""
+
+
+def _holders(said: Mapping[int, Said], need: Need) -> list[tuple[int, str]]:
+    """Who has a lock that is waited for, and since which line; empty where that is not known."""
+    return [(rank, at) for rank, each in said.items() for at in holding(each, need)]
+
+
+def _holders_text(said: Mapping[int, Said], need: Need) -> str:
+    """The same in words; those who have it from one place together."""
+    places: dict[str, list[int]] = {}
+    for rank, at in _holders(said, need):
+        places.setdefault(at, []).append(rank)
+    each = [_has_text(ranks, at) for at, ranks in list(places.items())[:NEEDS_SHOWN]]
+    return f", which {' and '.join(each)}" if each else ""
+
+
+def _has_text(ranks: list[int], at: str) -> str:
+    holds = f"{ranks_in_words(ranks)} {'holds' if len(ranks) == 1 else 'hold'}"
+    return f"{holds} since {at}" if at else holds
 
 
 def _is_missing(ranks: list[int]) -> str:
@@ -162,6 +184,12 @@ def waits_as_json(found: Deadlock, said: Mapping[int, Said]) -> list[dict[str, A
             **waits.place,
             "for": [need["text"] for need in waits.needs],
             "ranks": list(waits.ranks),
+            "held": [
+                {"rank": rank, "since": at}
+                for need in waits.needs
+                if need["what"] == LOCK
+                for rank, at in _holders(said, need)
+            ],
             "near": nearest_misses(said, waits),
         }
         for waits in found.waits

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from ompy.frameworks.needs import COLLECTIVE
+from ompy.frameworks.needs import COLLECTIVE, LOCK
 from ompy.runtime.autopsy import (
     PENDING,
     SHOWN,
@@ -20,7 +20,7 @@ from ompy.runtime.autopsy import (
     ranks_elsewhere,
     waits_as_json,
 )
-from ompy.runtime.machines.deadlock import Deadlock, Need, Said, Waits, find_deadlock
+from ompy.runtime.machines.deadlock import Deadlock, Need, Said, Waits, find_deadlock, has_lock
 from ompy.runtime.rank_spans import ranks_in_words
 
 UNKNOWN: Final[Need] = {"what": "", "ranks": [], "text": "something that is not known"}
@@ -84,7 +84,9 @@ def _pending(where: Mapping[str, Any]) -> tuple[Need, ...]:
 
 
 def _awaited(need: Need, facts: Mapping[int, Said]) -> Iterable[int]:
-    """Whom a need names; of a collective call those who are not known to have begun it."""
+    """Whom a need names: not who has begun a collective call, nor who does not have a lock."""
+    if need["what"] == LOCK:
+        return [rank for rank in need["ranks"] if has_lock(facts.get(rank, NOTHING), need)]
     if need["what"] != COLLECTIVE:
         return list(need["ranks"])
     comm, number = str(need["comm"]), need["number"]

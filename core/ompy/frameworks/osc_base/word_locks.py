@@ -171,6 +171,11 @@ class WordLocks:
             return True
         return raw.word(self._view, self._reader(number, self._rank)) != 0
 
+    @ccall
+    def holds_alone(self, number: int) -> bool:
+        """Whether this member holds a lock, and nobody else may."""
+        return bool(raw.word(self._view, self._first + _WORD * number) == self._rank + 1)
+
     def take_from(self, number: int, rank: int) -> None:
         """Give back what a member has of a lock that cannot do so any more."""
         raw.swap_if(self._view, self._first + _WORD * number, rank + 1, 0)

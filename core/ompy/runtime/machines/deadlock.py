@@ -9,11 +9,16 @@ if one of its needs may be met, and that if the ranks it needs may act:
 | receive, probe, collective | so; or not all that p has sent has come |
 | send | so; or the message is not among those that p has and no receive has taken |
 | collective | it has not begun it, and so; is in it, and may go on there; is over it |
+| post, complete (of a window) | as for receive |
+| lock (of a window) | so; or it does not say that it has it, in a way that excludes the other |
 
 What may go on is the least set closed under these rules; the other nodes never will, whatever any
 rank does: who would have to act first is among them. This holds for a state in which all of them
 sleep at one moment; `proving.py` asks twice, so that there was one. A set that waits only for
 members in the same call is none: no program can be at fault for it.
+
+Who has a lock says so itself. It slept between its two answers, so it had the lock all the time,
+whatever words about that lock are under way; who wants it says nothing of who has it.
 
 Source: knots of the wait-for graph in the AND-OR model (Knapp 1987); MUST's of MPI (Hilbrich et
 al. 2009), which knows neither threads nor what is under way.
@@ -24,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from ompy.frameworks.needs import COLLECTIVE, PROBE, RECEIVE, SEND
+from ompy.frameworks.needs import COLLECTIVE, LOCK, PROBE, RECEIVE, SEND
 
 Need = Mapping[str, Any]
 Said = Mapping[str, Any]
@@ -141,6 +146,8 @@ class _State:
             return self._takes_part(rank, need, other)
         if need["what"] == SEND:
             return not self._is_unmatched(rank, need, other) or self.rank_acts(other)
+        if need["what"] == LOCK:
+            return not has_lock(self._said[other], need) or self.rank_acts(other)
         return self._is_under_way(rank, need, other) or self.rank_acts(other)
 
     def _is_under_way(self, rank: int, need: Need, other: int) -> bool:
@@ -218,6 +225,21 @@ class _State:
         ways = (way for node in self._threads(rank) for way in self._ways(node))
         blocking = dict.fromkeys(other for _, other in ways)
         return Waits(rank, said[0]["at"], needs, tuple(blocking))
+
+
+def has_lock(said: Said, need: Need) -> bool:
+    """Whether a rank says that it has the lock that another one needs."""
+    return bool(holding(said, need))
+
+
+def holding(said: Said, need: Need) -> list[Any]:
+    """What it says of that: the place it has it from; nothing if it does not have it."""
+    key = need["comm"], need["target"]
+    return [
+        at
+        for comm, target, alone, at in said.get("held", ())
+        if (comm, target) == key and (alone or need["alone"])
+    ]
 
 
 def _count(counts: Mapping[str, Any], comm: int, rank: int) -> int | None:
