@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from types import CodeType
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
-_OURS = ("ompy", "ompy_components")  # packages whose lines are not the program's
+import ompy
+
+_OURS: Final = ("ompy", "ompy_components")  # packages whose lines are not the program's
 
 
 class Site(NamedTuple):
@@ -30,6 +33,13 @@ def call_site() -> Site | None:
             return Site(frame.f_code, frame.f_lasti)
         frame = frame.f_back  # type: ignore[assignment]
     return None
+
+
+def known_site(code: Any, place: int) -> Site | None:
+    """What was kept of one; None if it is none of the program's."""
+    if code is None or Path(ompy.__file__).parent in Path(code.co_filename).parents:
+        return None
+    return Site(code, place)
 
 
 def site_text(site: Site | None) -> str:

@@ -255,6 +255,10 @@ class OscModule:
         """
         return {}
 
+    def queued(self) -> list[tuple[int, bool]]:
+        """Who waits for this rank's own lock, in the order they get it, and whether alone."""
+        return []
+
     def wake_waiting(self, target: int) -> None:
         """A lock of `straight` was given back: have those try again who wait for it.
 

@@ -11,6 +11,7 @@ from ompy.runtime.machines.deadlock import (
     Need,
     Said,
     Waits,
+    asked_before,
     holding,
     nearest_misses,
 )
@@ -94,7 +95,7 @@ def _of_rank(waits: Waits, ranks: list[int], said: Mapping[int, Said]) -> list[s
     for place, need in enumerate(waits.needs[:NEEDS_SHOWN]):
         pending = need["what"] == PENDING
         begin = "or " if place and not pending else _BEGIN.get(need["what"], "waiting for ")
-        lines.append(f"    {begin}{need['text']}{_missing(said, need)}")
+        lines.append(f"    {begin}{need['text']}{_missing(said, need, waits.rank)}")
     if len(waits.needs) > NEEDS_SHOWN:
         lines.append(f"    or {len(waits.needs) - NEEDS_SHOWN} more")
     misses = nearest_misses(said, waits)
@@ -104,10 +105,10 @@ def _of_rank(waits: Waits, ranks: list[int], said: Mapping[int, Said]) -> list[s
     return lines
 
 
-def _missing(said: Mapping[int, Said], need: Need) -> str:
+def _missing(said: Mapping[int, Said], need: Need, rank: int) -> str:
     """Who has not come to a collective call, or who has the lock, of those that never go on."""
     if need["what"] == LOCK:
-        return _holders_text(said, need)
+        return _holders_text(said, need, rank)
     if need["what"] != COLLECTIVE:
         return ""
     comm, number = str(need["comm"]), need["number"]
@@ -120,12 +121,15 @@ def _holders(said: Mapping[int, Said], need: Need) -> list[tuple[int, str]]:
     return [(rank, at) for rank, each in said.items() for at in holding(each, need)]
 
 
-def _holders_text(said: Mapping[int, Said], need: Need) -> str:
-    """The same in words; those who have it from one place together."""
+def _holders_text(said: Mapping[int, Said], need: Need, rank: int) -> str:
+    """The same in words, those who have it from one place together; or who is to get it first."""
     places: dict[str, list[int]] = {}
     for rank, at in _holders(said, need):
         places.setdefault(at, []).append(rank)
     each = [_has_text(ranks, at) for at, ranks in list(places.items())[:NEEDS_SHOWN]]
+    before = [] if each else asked_before(said, rank, need)
+    if before:
+        each.append(f"{ranks_in_words(before)} asked for before")
     return f", which {' and '.join(each)}" if each else ""
 
 

@@ -14,6 +14,7 @@ communicators their context ids):
     received    the same, of those from each rank that have come
     unmatched   messages that are here and that no receive has taken
     held        locks of windows that it has: communicator, target, whether alone, since which line
+    queued      by communicator who waits for its own lock there, in order, and whether alone
 
 What a need names are ranks that have to do something. Whatever is not known to need somebody makes
 the rank live: a proof may be missed, and is never wrong.
@@ -142,6 +143,7 @@ def standing_of(process: RankProcess, asleep: dict[int, tuple[Waitable, int]]) -
         account = _Account(process)
         waits = [account.sleep_of_thread(thread, *sleep) for thread, sleep in asleep.items()]
         said = {"live": "", "waits": waits, "tasks": account.tasks(), "held": account.held()}
+        said["queued"] = account.queued()
         return said | account.messages()
 
 
@@ -204,6 +206,16 @@ class _Account:
             for target, lock in module.held().items():
                 whose = communicator.procs[target].rank
                 found.append([communicator.context_id, whose, lock.alone, site_text(lock.site)])
+        return found
+
+    def queued(self) -> list[list[Any]]:
+        """Who waits for locks that this rank gives."""
+        found = []
+        for module in list(self._process.context.windows):
+            communicator = module.window.communicator
+            queue = [[communicator.procs[rank].rank, alone] for rank, alone in module.queued()]
+            if queue:
+                found.append([communicator.context_id, queue])
         return found
 
     def tasks(self) -> list[dict[str, Any]]:

@@ -20,7 +20,7 @@ from ompy.runtime.autopsy import (
     ranks_elsewhere,
     waits_as_json,
 )
-from ompy.runtime.machines.deadlock import Deadlock, Need, Said, Waits, find_deadlock, has_lock
+from ompy.runtime.machines.deadlock import Deadlock, Need, Said, Waits, find_deadlock, keeps_lock
 from ompy.runtime.rank_spans import ranks_in_words
 
 UNKNOWN: Final[Need] = {"what": "", "ranks": [], "text": "something that is not known"}
@@ -73,7 +73,7 @@ def _waits(rank: int, survey: Survey, facts: Mapping[int, Said]) -> Waits:
     for sleep in sleeps:
         known = sleep["needs"]
         found += (_pending(where) or [UNKNOWN]) if known is None else known
-    awaited = dict.fromkeys(other for need in found for other in _awaited(need, facts))
+    awaited = dict.fromkeys(other for need in found for other in _awaited(rank, need, facts))
     return Waits(rank, sleeps[0]["at"], tuple(found), tuple(awaited))
 
 
@@ -83,10 +83,10 @@ def _pending(where: Mapping[str, Any]) -> tuple[Need, ...]:
     return tuple({**UNKNOWN, "what": PENDING, "text": line} for line in lines)
 
 
-def _awaited(need: Need, facts: Mapping[int, Said]) -> Iterable[int]:
+def _awaited(who: int, need: Need, facts: Mapping[int, Said]) -> Iterable[int]:
     """Whom a need names: not who has begun a collective call, nor who does not have a lock."""
     if need["what"] == LOCK:
-        return [rank for rank in need["ranks"] if has_lock(facts.get(rank, NOTHING), need)]
+        return [rank for rank in need["ranks"] if keeps_lock(facts, who, need, rank)]
     if need["what"] != COLLECTIVE:
         return list(need["ranks"])
     comm, number = str(need["comm"]), need["number"]

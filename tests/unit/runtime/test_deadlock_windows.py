@@ -67,6 +67,25 @@ def test_a_lock_that_is_free_after_a_while():
     assert found(said(lock(1, 1, 2)), holder(receive(2), held(1)), LIVE) == []
 
 
+def test_who_shares_a_lock_still_waits_for_who_has_asked_before_to_have_it_alone():
+    """Rank 1 shares the lock of rank 3, rank 2 wants it alone, and then rank 0 to share it."""
+    shares = lock(3, 1, 2, 3, alone=False)
+    has = holder(receive(0), held(3, alone=False))
+    alone = said(lock(3, 0, 1, 3))
+    owner = said(receive(0), queued=[[WINDOW, [[2, True], [0, False]]]])
+    assert found(said(shares), has, alone, owner) == [0, 1, 2, 3]
+    assert found(said(shares), has, alone, LIVE) == []
+    first = said(receive(0), queued=[[WINDOW, [[0, False], [2, True]]]])
+    assert found(said(shares), has, alone, first) == []
+    under_way = said(receive(0), queued=[[WINDOW, [[2, True]]]])
+    assert found(said(shares), has, alone, under_way) == []
+    ranks = dict(enumerate([said(shares), has, alone, owner]))
+    lost = find_deadlock(ranks)
+    assert lost is not None
+    says = "the lock of rank 3 of window 5, which rank 2 asked for before"
+    assert f"    waiting for {says}" in autopsy_lines(lost, ranks)
+
+
 @pytest.mark.parametrize("what", ["post", "complete"])
 def test_post_and_complete_are_told_by_who_calls_them(what: str):
     wants = need(what, [1], comm=WINDOW)

@@ -461,6 +461,10 @@ class MessageOsc(OscModule):
         """Those that were granted and not given back."""
         return dict(self._held)
 
+    def queued(self) -> list[tuple[int, bool]]:
+        """In the order they have asked."""
+        return self._locks.queued()
+
     # --- memory
 
     def attach(self, address: int, memory: memoryview) -> None:

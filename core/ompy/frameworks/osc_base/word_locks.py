@@ -18,7 +18,7 @@ steps, so compiled code in all members (`raw.has_atomics`).
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from ompy import raw
 from ompy.compiled import U64, ccall, cclass, cfunc
@@ -50,8 +50,10 @@ class WordLocks:
         disturbed: an attempt that failed may have made another one's fail.
     """
 
+    _codes: list[Any]
     _first: int
     _members: int
+    _places: list[Any]
     _rank: int
     _view: memoryview[int]
     _waiting: int
@@ -65,6 +67,8 @@ class WordLocks:
         self._first = first + WORD * members
         self._members = members
         self._rank = rank
+        self._codes = [None] * members
+        self._places = [0] * members
         self.disturbed = False
 
     @cfunc
@@ -170,6 +174,24 @@ class WordLocks:
         if raw.word(self._view, self._first + _WORD * number) == self._rank + 1:
             return True
         return raw.word(self._view, self._reader(number, self._rank)) != 0
+
+    @ccall
+    def note_site(self, number: int) -> None:
+        """Remember where the program has just called for a lock of epochs."""
+        self._codes[number] = raw.calling_code()
+        self._places[number] = raw.calling_place()
+
+    @ccall
+    def note_sites(self) -> None:
+        """The same of all locks of epochs."""
+        number: int = 0
+        while number < self._members:
+            self.note_site(number)
+            number += 1
+
+    def site(self, number: int) -> tuple[Any, int]:
+        """What was remembered: a code, None for none, and the place in it."""
+        return self._codes[number], self._places[number]
 
     @ccall
     def holds_alone(self, number: int) -> bool:

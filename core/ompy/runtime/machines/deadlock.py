@@ -10,7 +10,7 @@ if one of its needs may be met, and that if the ranks it needs may act:
 | send | so; or the message is not among those that p has and no receive has taken |
 | collective | it has not begun it, and so; is in it, and may go on there; is over it |
 | post, complete (of a window) | as for receive |
-| lock (of a window) | so; or it does not say that it has it, in a way that excludes the other |
+| lock (of a window) | so; or does not say that it has it, nor the owner that it is to get it first |
 
 What may go on is the least set closed under these rules; the other nodes never will, whatever any
 rank does: who would have to act first is among them. This holds for a state in which all of them
@@ -147,7 +147,7 @@ class _State:
         if need["what"] == SEND:
             return not self._is_unmatched(rank, need, other) or self.rank_acts(other)
         if need["what"] == LOCK:
-            return not has_lock(self._said[other], need) or self.rank_acts(other)
+            return not keeps_lock(self._said, rank, need, other) or self.rank_acts(other)
         return self._is_under_way(rank, need, other) or self.rank_acts(other)
 
     def _is_under_way(self, rank: int, need: Need, other: int) -> bool:
@@ -227,9 +227,19 @@ class _State:
         return Waits(rank, said[0]["at"], needs, tuple(blocking))
 
 
-def has_lock(said: Said, need: Need) -> bool:
-    """Whether a rank says that it has the lock that another one needs."""
-    return bool(holding(said, need))
+def keeps_lock(said: Mapping[int, Said], rank: int, need: Need, other: int) -> bool:
+    """Whether a lock cannot be had before another rank has given it back."""
+    return bool(holding(said.get(other, {}), need)) or other in asked_before(said, rank, need)
+
+
+def asked_before(said: Mapping[int, Said], rank: int, need: Need) -> list[int]:
+    """Who is to get a lock before a rank, in a way that excludes it; as the lock's owner says."""
+    for comm, queue in said.get(need["target"], {}).get("queued", ()):
+        asked = [each for each, _ in queue]
+        if comm == need["comm"] and rank in asked:
+            before = queue[: asked.index(rank)]
+            return [each for each, alone in before if alone or need["alone"]]
+    return []
 
 
 def holding(said: Said, need: Need) -> list[Any]:
