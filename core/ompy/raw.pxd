@@ -284,12 +284,19 @@ cdef extern from "Python.h":
     ctypedef struct PyFrameObject:
         pass
     PyFrameObject *PyEval_GetFrame()
-    object PyFrame_GetCode(PyFrameObject *)
     int PyFrame_GetLasti(PyFrameObject *)
+
+cdef extern from *:
+    """
+    static CYTHON_INLINE PyObject *ompy_code_of(PyFrameObject *frame) {
+        return (PyObject *)PyFrame_GetCode(frame);
+    }
+    """
+    object ompy_code_of(PyFrameObject *)
 
 cdef inline object calling_code():
     cdef PyFrameObject *frame = PyEval_GetFrame()
-    return None if frame is NULL else PyFrame_GetCode(frame)
+    return None if frame is NULL else ompy_code_of(frame)
 
 cdef inline int calling_place():
     cdef PyFrameObject *frame = PyEval_GetFrame()

@@ -23,6 +23,7 @@ COLLECTIVE: Final = "collective"
 LOCK: Final = "lock"
 POST: Final = "post"
 COMPLETE: Final = "complete"
+PORT: Final = "port"
 
 
 class Need(NamedTuple):
@@ -32,6 +33,7 @@ class Need(NamedTuple):
         what: RECEIVE or PROBE, a message that has to be sent; SEND, a receive that has to be
             posted; COLLECTIVE, the part of others in a collective call. In a window: LOCK, that who
             has it gives it back; POST and COMPLETE, that call of others.
+            PORT, that anybody at all comes to a port; `ranks` is empty.
         communicator: it is of.
         ranks: of the communicator, whom it needs.
         every: all of them; else any one.
@@ -41,6 +43,7 @@ class Need(NamedTuple):
         word: of a collective call (`call_order.py`).
         target: of the communicator, whose lock.
         alone: nobody else may have that.
+        detail: of a port, what is waited for, in words.
     """
 
     what: str
@@ -53,6 +56,7 @@ class Need(NamedTuple):
     word: int = 0
     target: int = -1
     alone: bool = False
+    detail: str = ""
 
 
 class Needing:

@@ -37,6 +37,7 @@ from ompy.frameworks.needs import (
     COLLECTIVE,
     COMPLETE,
     LOCK,
+    PORT,
     POST,
     PROBE,
     RECEIVE,
@@ -280,6 +281,8 @@ def _text(need: Need) -> str:
     if need.what in {RECEIVE, PROBE}:
         source = f"rank {need.ranks[0]}" if need.every else "any rank"
         return f"a message from {source} with {tag_text(need.tag)} in {name}"
+    if need.what == PORT:
+        return need.detail
     if need.what == LOCK:
         return f"the lock of rank {need.target} of {name}"
     if need.what in {POST, COMPLETE}:

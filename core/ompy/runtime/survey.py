@@ -44,12 +44,18 @@ class Survey(NamedTuple):
 
 def seen_waits(survey: Survey) -> Deadlock:
     """Everybody who has answered, with whom he waits for; a circle only of who may never go on."""
-    found = find_deadlock(survey.said)
+    found = _lost(survey)
     facts = _facts(survey)
     lost = {waits.rank: waits for waits in found.waits} if found is not None else {}
     ranks = sorted(survey.said.keys() | survey.where.keys())
     waits = [lost.get(rank) or _waits(rank, survey, facts) for rank in ranks]
     return Deadlock(tuple(waits), found.cycle if found is not None else ())
+
+
+def _lost(survey: Survey) -> Deadlock | None:
+    """Who may never go on, if nobody else comes."""
+    everybody = survey.said.keys() | survey.where.keys() | survey.silent
+    return find_deadlock(survey.said, everybody=everybody)
 
 
 def _facts(survey: Survey) -> dict[int, Said]:
@@ -101,7 +107,7 @@ def survey_lines(survey: Survey, *, proven: bool = False, events: int = 0) -> li
         proven: nothing can happen any more, as a virtual world knows.
         events: of so many ranks show also what the flight recorder has.
     """
-    seen, lost = seen_waits(survey), find_deadlock(survey.said)
+    seen, lost = seen_waits(survey), _lost(survey)
     facts = _facts(survey)
     lines: list[str] = []
     if lost is not None:
@@ -141,7 +147,7 @@ def survey_as_json(survey: Survey, why: str = "") -> dict[str, Any]:
         survey: what ranks have said.
         why: they were asked: `interrupted`, `timeout`, `signal`; may be empty.
     """
-    seen, lost = seen_waits(survey), find_deadlock(survey.said)
+    seen, lost = seen_waits(survey), _lost(survey)
     waits = waits_as_json(seen, _facts(survey))
     for each in waits:
         where = survey.where.get(each["rank"], {})

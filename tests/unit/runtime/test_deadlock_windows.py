@@ -118,3 +118,28 @@ def test_a_survey_names_the_holder_alone():
     ranks = {0: said(lock(1, 1, 2)), 1: holder(receive(2), held(1)), 2: LIVE}
     seen = seen_waits(Survey(ranks, {2: {}}, frozenset()))
     assert {waits.rank: waits.ranks for waits in seen.waits}[0] == (1,)
+
+
+def accept(**more: Any) -> dict[str, Any]:
+    return need("port", [], text="a Connect to port ompy:1", number=0, **more)
+
+
+def at_port(*ranks: Said, everybody: set[int] | None) -> list[int]:
+    lost = find_deadlock(dict(enumerate(ranks)), everybody=everybody)
+    return sorted(lost.ranks) if lost else []
+
+
+def test_who_waits_at_a_port_is_lost_only_if_nobody_is_left_who_could_come():
+    waits, other = said(accept()), said(receive(0))
+    assert at_port(waits, other, everybody={0, 1}) == [0, 1]
+    assert at_port(waits, other, everybody={0, 1, 2}) == [], "one that nothing is known of"
+    assert at_port(waits, LIVE, everybody={0, 1}) == []
+    assert at_port(waits, other, everybody=None) == [], "guests may join"
+    assert at_port(waits, waits, everybody={0, 1}) == [0, 1]
+
+
+def test_those_whose_leader_waits_at_a_port_are_lost_with_it():
+    leader = said(accept(comm=0) | {"number": 1}, begun={"0": 1})
+    member = said(need("collective", [0]), begun={"0": 1})
+    assert at_port(leader, member, everybody={0, 1}) == [0, 1]
+    assert at_port(leader, member, everybody={0, 1, 2}) == []

@@ -10,6 +10,7 @@ if one of its needs may be met, and that if the ranks it needs may act:
 | send | so; or the message is not among those that p has and no receive has taken |
 | collective | it has not begun it, and so; is in it, and may go on there; is over it |
 | post, complete (of a window) | as for receive |
+| port | so: of all processes of the job that live, where nobody else can come |
 | lock (of a window) | so; or does not say that it has it, nor the owner that it is to get it first |
 
 What may go on is the least set closed under these rules; the other nodes never will, whatever any
@@ -26,10 +27,10 @@ al. 2009), which knows neither threads nor what is under way.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from ompy.frameworks.needs import COLLECTIVE, LOCK, PROBE, RECEIVE, SEND
+from ompy.frameworks.needs import COLLECTIVE, LOCK, PORT, PROBE, RECEIVE, SEND
 
 Need = Mapping[str, Any]
 Said = Mapping[str, Any]
@@ -84,15 +85,21 @@ class Deadlock(NamedTuple):
         return frozenset(each.rank for each in self.waits)
 
 
-def find_deadlock(said: Mapping[int, Said], *, suspect: bool = False) -> Deadlock | None:
+def find_deadlock(
+    said: Mapping[int, Said],
+    *,
+    suspect: bool = False,
+    everybody: Collection[int] | None = None,
+) -> Deadlock | None:
     """The ranks that never go on, None if there are none.
 
     Args:
         said: by rank, of those that sleep.
         suspect: what they have said of messages is of different moments: leave these out, which
             finds more than there is.
+        everybody: the processes that may ever come to a port; None if that is not known.
     """
-    state = _State(said, suspect)
+    state = _State(said, suspect, everybody)
     state.find_free_nodes()
     found = [state.waits(rank) for rank in sorted(said) if not state.rank_acts(rank)]
     waits = tuple(found)
@@ -102,16 +109,28 @@ def find_deadlock(said: Mapping[int, Said], *, suspect: bool = False) -> Deadloc
 class _State:
     """Which nodes may go on."""
 
-    def __init__(self, said: Mapping[int, Said], suspect: bool) -> None:
+    def __init__(
+        self, said: Mapping[int, Said], suspect: bool, everybody: Collection[int] | None
+    ) -> None:
         self._suspect = suspect
+        self._everybody = everybody
         self._said = {rank: each for rank, each in said.items() if not each["live"]}
         self._needs: dict[Node, list[Need] | None] = {}
         for rank, each in self._said.items():
             for place, wait in enumerate(each["waits"]):
-                self._needs[Node(rank, THREAD, place)] = wait["needs"]
+                self._needs[Node(rank, THREAD, place)] = self._known(wait["needs"])
             for place, need in enumerate(each["tasks"]):
                 self._needs[Node(rank, TASK, place)] = [need]
         self._may: set[Node] = set()
+
+    def _known(self, needs: list[Need] | None) -> list[Need] | None:
+        """Needs with the ranks that they are of; None if that is not known of one."""
+        if needs is None or not any(need["what"] == PORT for need in needs):
+            return needs
+        if self._everybody is None:
+            return None
+        whole = {"ranks": sorted(self._everybody), "every": False}
+        return [{**need, **whole} if need["what"] == PORT else need for need in needs]
 
     def _spread(self) -> None:
         """Find all that may go on, by what is known to."""
@@ -146,6 +165,8 @@ class _State:
             return self._takes_part(rank, need, other)
         if need["what"] == SEND:
             return not self._is_unmatched(rank, need, other) or self.rank_acts(other)
+        if need["what"] == PORT:
+            return self.rank_acts(other)
         if need["what"] == LOCK:
             return not keeps_lock(self._said, rank, need, other) or self.rank_acts(other)
         return self._is_under_way(rank, need, other) or self.rank_acts(other)
@@ -261,8 +282,10 @@ def _count(counts: Mapping[str, Any], comm: int, rank: int) -> int | None:
 
 
 def _is_of_call(need: Need, wanted: Need) -> bool:
-    parts = ("what", "comm", "number")
-    return all(need[part] == wanted[part] for part in parts)
+    """Whether a need is of a collective call; those who wait at a port are in one."""
+    parts = ("comm", "number")
+    inside = need["what"] in {COLLECTIVE, PORT}
+    return inside and all(need[part] == wanted[part] for part in parts)
 
 
 def _cycle(edges: Mapping[int, Iterable[int]]) -> tuple[int, ...]:
