@@ -156,7 +156,8 @@ def answered(
     Args:
         world: this rank.
         what: is asked.
-        header, body: what belongs to that.
+        header: what belongs to that.
+        body: more of it.
         need: what others have to do before it does.
 
     Raises:

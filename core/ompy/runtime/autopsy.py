@@ -13,8 +13,8 @@ from ompy.runtime.machines.deadlock import (
     Waits,
     asked_before,
     holding,
-    nearest_misses,
 )
+from ompy.runtime.machines.nearest import nearest_misses
 from ompy.runtime.rank_report import place_text
 from ompy.runtime.rank_spans import ranks_in_words
 
@@ -124,8 +124,8 @@ def _holders(said: Mapping[int, Said], need: Need) -> list[tuple[int, str]]:
 def _holders_text(said: Mapping[int, Said], need: Need, rank: int) -> str:
     """The same in words, those who have it from one place together; or who is to get it first."""
     places: dict[str, list[int]] = {}
-    for rank, at in _holders(said, need):
-        places.setdefault(at, []).append(rank)
+    for holder, at in _holders(said, need):
+        places.setdefault(at, []).append(holder)
     each = [_has_text(ranks, at) for at, ranks in list(places.items())[:NEEDS_SHOWN]]
     before = [] if each else asked_before(said, rank, need)
     if before:

@@ -243,6 +243,8 @@ class _Account:
                 continue
             sent[number] = list(_by_rank(communicator, traffic.sent))
             received[number] = list(_by_rank(communicator, traffic.received))
+            if communicator.served:
+                continue  # a window's own messages are nothing that a program could receive
             for message in traffic.unmatched[:MOST]:
                 source = communicator.procs[message.source].rank
                 unmatched.append([comm, source, message.sequence, message.tag, message.size])

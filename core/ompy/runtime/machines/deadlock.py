@@ -11,7 +11,7 @@ if one of its needs may be met, and that if the ranks it needs may act:
 | collective | it has not begun it, and so; is in it, and may go on there; is over it |
 | post, complete (of a window) | as for receive |
 | port | so: of all processes of the job that live, where nobody else can come |
-| lock (of a window) | so; or does not say that it has it, nor the owner that it is to get it first |
+| lock (of a window) | so; or does not say that it has it, nor the owner that it gets it first |
 
 What may go on is the least set closed under these rules; the other nodes never will, whatever any
 rank does: who would have to act first is among them. This holds for a state in which all of them
@@ -30,7 +30,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from ompy.frameworks.needs import COLLECTIVE, LOCK, PORT, PROBE, RECEIVE, SEND
+from ompy.frameworks.needs import COLLECTIVE, LOCK, PORT, SEND
 
 Need = Mapping[str, Any]
 Said = Mapping[str, Any]
@@ -305,57 +305,3 @@ def _cycle(edges: Mapping[int, Iterable[int]]) -> tuple[int, ...]:
                     seen.add(other)
                     paths.append((*path, other))
     return best
-
-
-def nearest_misses(said: Mapping[int, Said], waits: Waits) -> list[str]:
-    """What is almost what a rank waits for, in sentences.
-
-    Args:
-        said: by rank.
-        waits: of that rank.
-    """
-    found: dict[str, None] = {}
-    if not any(need["what"] in {RECEIVE, PROBE} for need in waits.needs):
-        found = dict.fromkeys(_left_messages(said, waits.rank))
-    for need in waits.needs:
-        if need["what"] in {RECEIVE, PROBE}:
-            for line in _near_messages(said, waits.rank, need):
-                found[line] = None
-        elif need["what"] == SEND:
-            for line in _near_receives(said, waits.rank, need):
-                found[line] = None
-    return list(found)
-
-
-def _left_messages(said: Mapping[int, Said], rank: int) -> Iterator[str]:
-    """Messages that are here while the rank waits for no message."""
-    for _, source, _, tag, size in said.get(rank, {}).get("unmatched", ()):
-        if tag >= 0:
-            yield f"{size} bytes from rank {source} with tag {tag} are here, and not received"
-
-
-def _near_messages(said: Mapping[int, Said], rank: int, need: Need) -> Iterator[str]:
-    """Messages that are here, and are not the one."""
-    for comm, source, _, tag, size in said[rank]["unmatched"]:
-        if tag < 0:
-            continue
-        if comm != need["comm"]:
-            said_of = f"{size} bytes from rank {source} with tag {tag}"
-            yield f"{said_of} are here, in another communicator"
-        elif source not in need["ranks"]:
-            yield f"{size} bytes with tag {tag} are here, but from rank {source}"
-        else:
-            yield f"{size} bytes from rank {source} are here, but with tag {tag}"
-
-
-def _near_receives(said: Mapping[int, Said], rank: int, need: Need) -> Iterator[str]:
-    """Receives that the other has posted, and that are not for it."""
-    for other in need["ranks"]:
-        for wait in said.get(other, {}).get("waits", ()):
-            for theirs in wait["needs"] or ():
-                if theirs["what"] not in {RECEIVE, PROBE}:
-                    continue
-                if rank not in theirs["ranks"]:
-                    yield f"rank {other} waits for {theirs['text']}"
-                elif theirs["comm"] != need["comm"] or theirs["tag"] != need["tag"]:
-                    yield f"rank {other} waits for {theirs['text']}, this has tag {need['tag']}"
