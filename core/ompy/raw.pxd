@@ -280,28 +280,6 @@ cdef inline void give_way():
 cdef inline bint is_writable(object view):
     return not PyMemoryView_GET_BUFFER(view).readonly
 
-cdef extern from "Python.h":
-    ctypedef struct PyFrameObject:
-        pass
-    PyFrameObject *PyEval_GetFrame()
-    int PyFrame_GetLasti(PyFrameObject *)
-
-cdef extern from *:
-    """
-    static CYTHON_INLINE PyObject *ompy_code_of(PyFrameObject *frame) {
-        return (PyObject *)PyFrame_GetCode(frame);
-    }
-    """
-    object ompy_code_of(PyFrameObject *)
-
-cdef inline object calling_code():
-    cdef PyFrameObject *frame = PyEval_GetFrame()
-    return None if frame is NULL else ompy_code_of(frame)
-
-cdef inline int calling_place():
-    cdef PyFrameObject *frame = PyEval_GetFrame()
-    return -1 if frame is NULL else PyFrame_GetLasti(frame)
-
 cdef inline unsigned long thread():
     return <unsigned long>PyThread_get_thread_ident()
 

@@ -8,7 +8,6 @@ nothing is checked in C.
 
 from __future__ import annotations
 
-import sys
 from _thread import get_ident
 from os import sched_yield
 from struct import Struct
@@ -199,25 +198,6 @@ def nap() -> None:
 def is_writable(view: memoryview) -> bool:
     """Whether what is under a view may be changed."""
     return not view.readonly
-
-
-def calling_code() -> Any:
-    """The code of the innermost function that is not ours; compiled, of the innermost in Python."""
-    frame = _calling_frame()
-    return None if frame is None else frame.f_code
-
-
-def calling_place() -> int:
-    """The byte in it where it calls; -1 where there is none."""
-    frame = _calling_frame()
-    return -1 if frame is None else int(frame.f_lasti)
-
-
-def _calling_frame() -> Any:
-    frame = sys._getframe(2)  # noqa: SLF001 - its only name
-    while frame is not None and frame.f_globals.get("__name__", "").startswith("ompy"):
-        frame = frame.f_back  # type: ignore[assignment]
-    return frame
 
 
 def small(number: object) -> int:

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from types import CodeType
-from typing import Any, Final, NamedTuple
-
-import ompy
+from typing import Final, NamedTuple
 
 _OURS: Final = ("ompy", "ompy_components")  # packages whose lines are not the program's
 
@@ -33,13 +30,6 @@ def call_site() -> Site | None:
             return Site(frame.f_code, frame.f_lasti)
         frame = frame.f_back  # type: ignore[assignment]
     return None
-
-
-def known_site(code: Any, place: int) -> Site | None:
-    """What was kept of one; None if it is none of the program's."""
-    if code is None or Path(ompy.__file__).parent in Path(code.co_filename).parents:
-        return None
-    return Site(code, place)
 
 
 def site_text(site: Site | None) -> str:

@@ -238,7 +238,6 @@ class StraightWindow:
         if not self._locks.try_lock(number, how == _EXCLUSIVE):
             return False
         self._epochs.hold_lock(number, how)
-        self._locks.note_site(number)
         raw.load_fence()
         return True
 
@@ -262,7 +261,6 @@ class StraightWindow:
         if not self._locks.try_all():
             return False
         self._epochs.hold_all(True)
-        self._locks.note_sites()
         raw.load_fence()
         return True
 

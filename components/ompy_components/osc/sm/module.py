@@ -23,7 +23,7 @@ from ompy.data.errors import ERR_PROC_FAILED, MPIError
 from ompy.data.message import Message
 from ompy.data.packed import in_place, to_send
 from ompy.data.request import Request
-from ompy.frameworks.call_site import call_site, known_site
+from ompy.frameworks.call_site import call_site
 from ompy.frameworks.osc import Held, Place, Straight, Window
 from ompy.frameworks.osc_base.exposed import Exposed, combine_elements, swap_element
 from ompy.frameworks.osc_base.module import MessageOsc
@@ -127,10 +127,7 @@ class SmOsc(MessageOsc):
         if not isinstance(locks, WordLocks):
             return dict(self._held)
         found = [target for target in range(len(self._parts)) if locks.holds(target)]
-        return {
-            target: Held(locks.holds_alone(target), known_site(*locks.site(target)))
-            for target in found
-        }
+        return {target: Held(locks.holds_alone(target), locks.site(target)) for target in found}
 
     def close(self) -> None:
         """Give the memory back; it goes when nobody looks at it any more."""
@@ -323,7 +320,7 @@ class SmOsc(MessageOsc):
         """Wait until the region's lock can be had."""
         self._have(target, exclusive=exclusive)
         if isinstance(self._memory_locks, WordLocks):
-            self._memory_locks.note_site(target)
+            self._memory_locks.note_site(target, call_site())
         else:
             self._held[target] = Held(exclusive, call_site())
         raw.fence()

@@ -50,11 +50,10 @@ class WordLocks:
         disturbed: an attempt that failed may have made another one's fail.
     """
 
-    _codes: list[Any]
     _first: int
     _members: int
-    _places: list[Any]
     _rank: int
+    _sites: dict[int, Any]
     _view: memoryview[int]
     _waiting: int
     disturbed: bool
@@ -67,8 +66,7 @@ class WordLocks:
         self._first = first + WORD * members
         self._members = members
         self._rank = rank
-        self._codes = [None] * members
-        self._places = [0] * members
+        self._sites = {}
         self.disturbed = False
 
     @cfunc
@@ -124,6 +122,8 @@ class WordLocks:
         else:
             raw.put_word(self._view, self._reader(number, self._rank), 0)
         raw.fence()
+        if self._sites:
+            self._sites.pop(number, None)
 
     @ccall
     def is_wanted(self, number: int) -> bool:
@@ -175,28 +175,17 @@ class WordLocks:
             return True
         return raw.word(self._view, self._reader(number, self._rank)) != 0
 
-    @ccall
-    def note_site(self, number: int) -> None:
-        """Remember where the program has just called for a lock of epochs."""
-        self._codes[number] = raw.calling_code()
-        self._places[number] = raw.calling_place()
-
-    @ccall
-    def note_sites(self) -> None:
-        """The same of all locks of epochs."""
-        number: int = 0
-        while number < self._members:
-            self.note_site(number)
-            number += 1
-
-    def site(self, number: int) -> tuple[Any, int]:
-        """What was remembered: a code, None for none, and the place in it."""
-        return self._codes[number], self._places[number]
-
-    @ccall
     def holds_alone(self, number: int) -> bool:
         """Whether this member holds a lock, and nobody else may."""
         return bool(raw.word(self._view, self._first + _WORD * number) == self._rank + 1)
+
+    def note_site(self, number: int, site: Any) -> None:
+        """Keep where the program has called for a lock, until it gives that back."""
+        self._sites[number] = site
+
+    def site(self, number: int) -> Any:
+        """What was kept; None for a lock that was had by the short way, which keeps nothing."""
+        return self._sites.get(number)
 
     def take_from(self, number: int, rank: int) -> None:
         """Give back what a member has of a lock that cannot do so any more."""
