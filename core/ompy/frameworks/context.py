@@ -110,8 +110,7 @@ class RankContext:
         self.network = network
         self.wireup = wireup
         self.trace = trace
-        self.job_id = job_id
-        self.job_key = job_key
+        self.job_id, self.job_key = job_id, job_key
         self.oversubscribed = oversubscribed
         self.leaves, self.fails = True, False
         self.active_messages: ActiveMessages = ActiveMessages()

@@ -40,8 +40,6 @@ class SharedPointer:
 
             size = 0 if comm.communicator.rank else WORD
             self._window = Win.Allocate(size, WORD, comm=Intracomm._adopt(comm))
-            whose = f"the shared pointer of {comm.communicator.name}"
-            self._window._state().comm.communicator.name = whose
             if size:
                 self._window.tomemory()[:] = bytes(WORD)
             Intracomm._adopt(comm).Barrier()

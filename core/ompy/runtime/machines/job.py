@@ -124,13 +124,8 @@ class JobMachine:
         self._children = Children(children)
         self._hosts = [Host(node, name) for node, name in enumerate(job.hosts)]
         self._agenda: Agenda[Moment] = Agenda()
-        self._deadlocks = DeadlockWatch(
-            rules,
-            self._children.tell,
-            self.speaker,
-            lambda: self.verdict.in_mpi,
-            self.may_meet,
-        )
+        tell, in_mpi = self._children.tell, lambda: self.verdict.in_mpi
+        self._deadlocks = DeadlockWatch(rules, tell, self.speaker, in_mpi, self.may_meet)
         self.inquests = Inquests(self._children.tell, stacks=rules.stacks)
         self._viewing: Viewing | None = None  # once somebody watches
         self._began = 0.0
