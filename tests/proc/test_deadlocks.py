@@ -230,9 +230,9 @@ work()
 # others like these are for the night
 CI: Final = (
     *("a tag that differs", "one does not come", "a collective that was begun", "a fence"),
-    *("crossed locks", "nobody completes", "nobody connects", "where a message was sent"),
+    *("crossed locks", "nobody connects"),
 )
-SIMULATED: Final = ("a tag that differs", "one does not come", "crossed locks", "nobody connects")
+SIMULATED: Final = ("a tag that differs", "one does not come", "crossed locks")
 OVER_MESSAGES: Final = {
     "large sends in a ring": "0 -> 1 -> 2 -> 0",
     "a lock and a message": "which rank 0 holds since",
@@ -267,7 +267,7 @@ def test_real_ranks(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("btl", ["tcp", "usnic"] if THOROUGH else ["tcp"])
-@pytest.mark.parametrize("name", OVER_MESSAGES if THOROUGH else list(OVER_MESSAGES)[:2])
+@pytest.mark.parametrize("name", OVER_MESSAGES if THOROUGH else list(OVER_MESSAGES)[:1])
 def test_over_other_transports(name: str, btl: str, tmp_path: Path) -> None:
     program = PROGRAMS[name]
     done = run(tmp_path, program.text, program.ranks, "--mca", "btl", f"self,{btl}")
@@ -346,28 +346,25 @@ try:
 except Late:
     comm.send(1, 1)
 """,
-    "the lock is given back": """
+    "a lock is given back, and who connects is late": """
 import time
 window = MPI.Win.Allocate(8, comm=comm)
-if me == 0:
+port = comm.bcast(MPI.Open_port() if me == 0 else None)
+if me == 1:
     window.Lock(0)
 comm.Barrier()
-if me == 0:
-    time.sleep(1.5)
+if me == 1:
+    time.sleep(0.8)
 else:
     window.Lock(0)
 window.Unlock(0)
-window.Free()
-""",
-    "who connects is late": """
-import time
-port = comm.bcast(MPI.Open_port() if me == 0 else None)
 if me == 0:
     between = MPI.COMM_SELF.Accept(port)
 else:
-    time.sleep(1.5)
+    time.sleep(0.8)
     between = MPI.COMM_SELF.Connect(port)
 between.Disconnect()
+window.Free()
 """,
     "asking again and again": """
 import time
