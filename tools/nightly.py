@@ -111,6 +111,7 @@ STEPS = [
     tests("long demo loops", "tests/proc/test_demos.py", "-k", "long", OMPY_NIGHTLY="1"),
     tests("examples, every way", "tests/proc/test_examples.py", "-n", "2", OMPY_EFFORT="2"),
     tests("real programs, interpreted", "tests/sim/mpi", "-k", "real", "-n", "2", OMPY_EFFORT="2"),
+    tests("deadlocks of every kind", "tests/proc/test_deadlocks.py", OMPY_EFFORT="2"),
     tests("ranks that leave", "tests/proc/test_leaving.py", OMPY_EFFORT="2"),
     Step(
         "ranks that leave, a quarter", ["tools/sweep", "leaving_matrix", "--real", "--every", "4"]
@@ -135,6 +136,7 @@ STEPS = [
     share("500 programs under faults", "sim", 500),
     share("100 recorded programs", "replay", 100),
     share("3000 GASNet programs", "gasnet", 3000),
+    share("60 jobs that wait in every way", "deadlocks", 60),
     share("10,000 worlds of dying rails", "bfo", 10_000),
     Step("12 cuts of rails", ["tools/sweep", "cable_cuts", "--cuts", "12"]),
     Step("mutated traces, scripts, lists, options", ["tools/sweep", "mutants", "--count", "5000"]),

@@ -26,8 +26,8 @@ from tools.sweep.worlds import Sums, WorldSweep, main
 HEADING: Final = """\
 # The sweep of deadlocks
 
-A job runs 25 random programs that are right (`tests/support/waiting_programs.py`), with late, stopped and threaded ranks, and ranks that say how they stand after 0 to 20 ms asleep. None may be accused. Then two of its ranks wait for each other for ever, each in one
-of ten ways, the others in a collective call: the job has to end with exit code 4 within a minute, and to name the two."""  # noqa: E501 - a paragraph of Markdown
+A job runs 25 random programs that are right (`tests/support/waiting_programs.py`), with messages, collective calls, windows, files and ports, with late, stopped and threaded ranks, and ranks that say how they stand after 0 to 20 ms asleep. None may be accused. Then two of its ranks wait for each other for ever, each in one
+of fifteen ways, the others in a collective call: the job has to end with exit code 4 within a minute, and to name the two."""  # noqa: E501 - a paragraph of Markdown
 PROGRAMS: Final = 25  # of a job; arbitrary: some seconds
 PATIENCE_S: Final = 120  # arbitrary: far longer than any takes
 BTLS: Final = ("self,sm", "self,sm", "self,tcp", "self,sm,tcp")

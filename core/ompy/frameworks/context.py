@@ -83,6 +83,7 @@ class RankContext:
         direct: what pml/direct sends over, in a world that is explored; None elsewhere.
         inquiries: what asks and answers which collective call the rank is in (`patience.py`), once
             one has waited for long.
+        windows: modules of live windows (`osc.py`).
     """
 
     direct: DirectLine | None = None
@@ -109,8 +110,7 @@ class RankContext:
         self.network = network
         self.wireup = wireup
         self.trace = trace
-        self.job_id = job_id
-        self.job_key = job_key
+        self.job_id, self.job_key = job_id, job_key
         self.oversubscribed = oversubscribed
         self.leaves, self.fails = True, False
         self.active_messages: ActiveMessages = ActiveMessages()
@@ -130,6 +130,7 @@ class RankContext:
         self.tell_phase: Callable[[int, str, str], object] = lambda _peer, _rail, _phase: None
         self.communicators: dict[int, Communicator] = {}
         self.inquiries: Any = None
+        self.windows: list[Any] = []
         self.recovery: Recovery | None = None
         self._modex: dict[int, Modex] = {}
 

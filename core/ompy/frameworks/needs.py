@@ -3,6 +3,9 @@
 A rank that has slept in a call for long says what it waits for, as operations that each need some
 ranks to do something (`runtime/standing.py`). From what all ranks say it can be proven that nothing
 will ever happen again (`runtime/machines/deadlock.py`). Nothing of this is on the way of a message.
+
+What the PML waits for it is asked for (`Pml.need`), collective calls are known where they are
+waited for (`patience.py`). Whatever else waits says so itself, as a `Needing`.
 """
 
 from __future__ import annotations
@@ -10,12 +13,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
+    from ompy.data.request import Waitable
     from ompy.frameworks.communicator import Communicator
 
 RECEIVE: Final = "receive"
 PROBE: Final = "probe"
 SEND: Final = "send"
 COLLECTIVE: Final = "collective"
+LOCK: Final = "lock"
+POST: Final = "post"
+COMPLETE: Final = "complete"
+PORT: Final = "port"
 
 
 class Need(NamedTuple):
@@ -23,7 +31,9 @@ class Need(NamedTuple):
 
     Attributes:
         what: RECEIVE or PROBE, a message that has to be sent; SEND, a receive that has to be
-            posted; COLLECTIVE, the part of others in a collective call.
+            posted; COLLECTIVE, the part of others in a collective call. In a window: LOCK, that who
+            has it gives it back; POST and COMPLETE, that call of others.
+            PORT, that anybody at all comes to a port; `ranks` is empty.
         communicator: it is of.
         ranks: of the communicator, whom it needs.
         every: all of them; else any one.
@@ -31,6 +41,9 @@ class Need(NamedTuple):
         sequence: of a message to be received there, its number among those to that rank.
         size: bytes of that.
         word: of a collective call (`call_order.py`).
+        target: of the communicator, whose lock.
+        alone: nobody else may have that.
+        detail: of a port, what is waited for, in words.
     """
 
     what: str
@@ -41,6 +54,22 @@ class Need(NamedTuple):
     sequence: int = 0
     size: int = 0
     word: int = 0
+    target: int = -1
+    alone: bool = False
+    detail: str = ""
+
+
+class Needing:
+    """What waits, or is asked by what waits (`Engine.wait_until`), and knows what it needs."""
+
+    __slots__ = ()
+
+    def need(self) -> Need | Waitable | None:
+        """What it needs of others, or what else it waits for; the caller holds the rank's lock.
+
+        Only what surely needs them is a need: None for what is under way, or not known.
+        """
+        raise NotImplementedError
 
 
 class Unmatched(NamedTuple):

@@ -32,11 +32,12 @@ from ompy.data.request import Request
 from ompy.mca.component import ApiVersion, Component
 
 if TYPE_CHECKING:
+    from ompy.frameworks.call_site import Site
     from ompy.frameworks.communicator import Communicator
     from ompy.frameworks.osc_base.word_locks import WordLocks
     from ompy.frameworks.osc_base.word_posts import WordPosts
 
-API: Final[ApiVersion] = (3, 2)  # Open MPI 4.1: OSC 3.0.0; ours has `straight` besides
+API: Final[ApiVersion] = (3, 3)  # Open MPI 4.1: OSC 3.0.0; ours has `straight` and `held` besides
 
 # kinds of windows; Open MPI mpi.h: MPI_WIN_FLAVOR_...
 CREATED: Final = 1
@@ -102,6 +103,18 @@ class Straight(NamedTuple):
     locks: WordLocks
     posts: WordPosts
     barrier: Callable[[], None] | None
+
+
+class Held(NamedTuple):
+    """A lock that a rank has.
+
+    Attributes:
+        alone: nobody else has it.
+        site: where it was called for: the code, and the place in it (`call_site.py`); or None.
+    """
+
+    alone: bool
+    site: Site | None = None
 
 
 class OscModule:
@@ -234,6 +247,17 @@ class OscModule:
     def straight(self) -> Straight | None:
         """What lets calls go without a call of the module; None where they cannot."""
         return None
+
+    def held(self) -> dict[int, Held]:
+        """The locks of epochs that this rank surely has now, by target.
+
+        For proofs that ranks never go on: what is being taken or given back need not be there.
+        """
+        return {}
+
+    def queued(self) -> list[tuple[int, bool]]:
+        """Who waits for this rank's own lock, in the order they get it, and whether alone."""
+        return []
 
     def wake_waiting(self, target: int) -> None:
         """A lock of `straight` was given back: have those try again who wait for it.

@@ -7,21 +7,28 @@ from typing import Any
 
 from ompy.data.errors import ERR_RANK, ERR_UNSUPPORTED_OPERATION, MPIError
 from ompy.data.request import Request
+from ompy.frameworks.needs import Need, Needing
 from ompy.frameworks.proc import Modex, Proc
 
 
-class Inquiry(Request):
+class Inquiry(Request, Needing):
     """What was asked of the launcher, complete when it has answered.
 
     Attributes:
         answer: what it said.
+        needed: what others have to do before it does; None if it answers by itself.
     """
 
-    __slots__ = ("answer",)
+    __slots__ = ("answer", "needed")
 
     def __init__(self) -> None:
         super().__init__()
         self.answer = b""
+        self.needed: Need | None = None
+
+    def need(self) -> Need | None:
+        """The same."""
+        return self.needed
 
 
 class WireUp:

@@ -15,6 +15,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
 from ompy.data.errors import ERR_ARG, ERR_OTHER, MPIError
+from ompy.frameworks.needs import PORT, Need
 from ompy.mpi.between import Leaders, create_by
 from ompy.mpi.info import INFO_NULL, Info
 from ompy.mpi.life import COMM_SELF, COMM_WORLD, current
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from ompy.mpi.intercomm import Intercomm
 
 _LENGTH: Final = Struct("<I")
+_OTHER_SIDE: Final = {"accept": "a Connect to", "connect": "an Accept at"}
 _JOINING: Final = b"ompy"  # arbitrary: what each side says first over a socket, before its job
 
 
@@ -80,7 +82,10 @@ def meet_at_port(state: CommState, what: str, port: str, root: int) -> CommState
     """
     check_root(state, root)
     ranks = [proc.rank for proc in state.communicator.procs]
-    make = partial(answered, state.world, what, {"port": port}, json.dumps(ranks).encode())
+    awaited = f"{_OTHER_SIDE[what]} port {port}"
+    need = Need(PORT, state.communicator, (), word=state.communicator.order.word, detail=awaited)
+    body = json.dumps(ranks).encode()
+    make = partial(answered, state.world, what, {"port": port}, body, need)
     told = json.loads(decided(state, root, make))
     context = state.world.context
     procs = [context.proc(rank) for rank in told["ranks"]]

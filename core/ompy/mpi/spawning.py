@@ -17,6 +17,7 @@ from typing import Any, AnyStr, Final, NamedTuple
 from ompy.data.errors import ERR_ARG, ERR_INFO_VALUE, ERR_SPAWN, MPIError
 from ompy.frameworks.call_kinds import KINDS
 from ompy.frameworks.job import App
+from ompy.frameworks.needs import Need
 from ompy.frameworks.proc import Proc
 from ompy.mpi.between import Leaders, connect, swap_messages
 from ompy.mpi.context_agreement import exchange_values
@@ -147,14 +148,24 @@ def decided(state: CommState, root: int, make: Callable[[], bytes]) -> bytes:
     return bytes(found[1:])
 
 
-def answered(world: World, what: str, header: dict[str, Any], body: bytes = b"") -> bytes:
+def answered(
+    world: World, what: str, header: dict[str, Any], body: bytes = b"", need: Need | None = None
+) -> bytes:
     """What the launcher answers; the rank makes progress meanwhile.
+
+    Args:
+        world: this rank.
+        what: is asked.
+        header: what belongs to that.
+        body: more of it.
+        need: what others have to do before it does.
 
     Raises:
         MPIError: as it says.
     """
     with world.engine.lock:
         inquiry = world.context.wireup.ask_launcher(what, header, body)
+        inquiry.needed = need
     world.engine.wait(inquiry)
     if inquiry.error:
         raise MPIError(inquiry.error, inquiry.detail)

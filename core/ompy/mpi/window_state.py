@@ -97,6 +97,7 @@ class WindowState(State):
             self.straight = StraightWindow(found, list(reach.units), self.epochs, module)
         self._progress = _begin_progress(comm)
         comm.world.process.before_finalize.append(module.leave)
+        comm.communicator.context.windows.append(module)
 
     @property
     def rank(self) -> int:
@@ -147,6 +148,7 @@ class WindowState(State):
             _end_progress(self.comm, self._progress)
             if self.module.leave in self.world.process.before_finalize:
                 self.world.process.before_finalize.remove(self.module.leave)
+            self.comm.communicator.context.windows.remove(self.module)
             self.module.close()
             self.world.process.release(self.comm.communicator)
             self.window.memory = memoryview(bytearray())

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ompy.frameworks.needs import COLLECTIVE
+from ompy.frameworks.needs import COLLECTIVE, LOCK
 from ompy.runtime.machines.deadlock import (
     Deadlock,
     Need,
     Said,
     Waits,
-    nearest_misses,
+    asked_before,
+    holding,
 )
+from ompy.runtime.machines.nearest import nearest_misses
 from ompy.runtime.rank_report import place_text
 from ompy.runtime.rank_spans import ranks_in_words
 
@@ -93,7 +95,7 @@ def _of_rank(waits: Waits, ranks: list[int], said: Mapping[int, Said]) -> list[s
     for place, need in enumerate(waits.needs[:NEEDS_SHOWN]):
         pending = need["what"] == PENDING
         begin = "or " if place and not pending else _BEGIN.get(need["what"], "waiting for ")
-        lines.append(f"    {begin}{need['text']}{_missing(said, need)}")
+        lines.append(f"    {begin}{need['text']}{_missing(said, need, waits.rank)}")
     if len(waits.needs) > NEEDS_SHOWN:
         lines.append(f"    or {len(waits.needs) - NEEDS_SHOWN} more")
     misses = nearest_misses(said, waits)
@@ -103,13 +105,37 @@ def _of_rank(waits: Waits, ranks: list[int], said: Mapping[int, Said]) -> list[s
     return lines
 
 
-def _missing(said: Mapping[int, Said], need: Need) -> str:
-    """Who has not come to a collective call, of those that never go on."""
+def _missing(said: Mapping[int, Said], need: Need, rank: int) -> str:
+    """Who has not come to a collective call, or who has the lock, of those that never go on."""
+    if need["what"] == LOCK:
+        return _holders_text(said, need, rank)
     if need["what"] != COLLECTIVE:
         return ""
     comm, number = str(need["comm"]), need["number"]
     missing = [rank for rank, each in said.items() if each["begun"].get(comm, number) < number]
     return f", where {ranks_in_words(missing)} {_is_missing(missing)}" if missing else ""
+
+
+def _holders(said: Mapping[int, Said], need: Need) -> list[tuple[int, str]]:
+    """Who has a lock that is waited for, and since which line; empty where that is not known."""
+    return [(rank, at) for rank, each in said.items() for at in holding(each, need)]
+
+
+def _holders_text(said: Mapping[int, Said], need: Need, rank: int) -> str:
+    """The same in words, those who have it from one place together; or who is to get it first."""
+    places: dict[str, list[int]] = {}
+    for holder, at in _holders(said, need):
+        places.setdefault(at, []).append(holder)
+    each = [_has_text(ranks, at) for at, ranks in list(places.items())[:NEEDS_SHOWN]]
+    before = [] if each else asked_before(said, rank, need)
+    if before:
+        each.append(f"{ranks_in_words(before)} asked for before")
+    return f", which {' and '.join(each)}" if each else ""
+
+
+def _has_text(ranks: list[int], at: str) -> str:
+    holds = f"{ranks_in_words(ranks)} {'holds' if len(ranks) == 1 else 'hold'}"
+    return f"{holds} since {at}" if at else holds
 
 
 def _is_missing(ranks: list[int]) -> str:
@@ -162,6 +188,12 @@ def waits_as_json(found: Deadlock, said: Mapping[int, Said]) -> list[dict[str, A
             **waits.place,
             "for": [need["text"] for need in waits.needs],
             "ranks": list(waits.ranks),
+            "held": [
+                {"rank": rank, "since": at}
+                for need in waits.needs
+                if need["what"] == LOCK
+                for rank, at in _holders(said, need)
+            ],
             "near": nearest_misses(said, waits),
         }
         for waits in found.waits

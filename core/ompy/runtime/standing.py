@@ -13,6 +13,8 @@ communicators their context ids):
     sent        by communicator the messages to each rank
     received    the same, of those from each rank that have come
     unmatched   messages that are here and that no receive has taken
+    held        locks of windows that it has: communicator, target, whether alone, since which line
+    queued      by communicator who waits for its own lock there, in order, and whether alone
 
 What a need names are ranks that have to do something. Whatever is not known to need somebody makes
 the rank live: a proof may be missed, and is never wrong.
@@ -28,10 +30,22 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from ompy.data.request import AnyOf, Deferred, Waitable
-from ompy.engine.base import Sleepers
+from ompy.engine.base import Sleepers, Watched
 from ompy.frameworks.call_order import call_text, number_of
-from ompy.frameworks.needs import COLLECTIVE, PROBE, RECEIVE, Need
+from ompy.frameworks.call_site import site_text
+from ompy.frameworks.needs import (
+    COLLECTIVE,
+    COMPLETE,
+    LOCK,
+    PORT,
+    POST,
+    PROBE,
+    RECEIVE,
+    Need,
+    Needing,
+)
 from ompy.runtime.rank_report import place_of_program
+from ompy.runtime.rank_spans import ranks_in_words
 from ompy.trace.tag_names import tag_text
 
 if TYPE_CHECKING:
@@ -43,6 +57,7 @@ if TYPE_CHECKING:
 # and nothing is proven by what is left out
 MOST: Final = 256
 PAUSE: Final = 100_000_000  # ns; arbitrary: doubled before each time that it is said again
+_CALLS: Final = {POST: "Win.Post", COMPLETE: "Win.Complete"}
 OWN_THREADS: Final = "ompy "  # names of threads of ours begin so
 
 
@@ -128,7 +143,9 @@ def standing_of(process: RankProcess, asleep: dict[int, tuple[Waitable, int]]) -
     with process.context.engine.lock:
         account = _Account(process)
         waits = [account.sleep_of_thread(thread, *sleep) for thread, sleep in asleep.items()]
-        return {"live": "", "waits": waits, "tasks": account.tasks(), **account.messages()}
+        said = {"live": "", "waits": waits, "tasks": account.tasks(), "held": account.held()}
+        said["queued"] = account.queued()
+        return said | account.messages()
 
 
 def _why_live(process: RankProcess, asleep: dict[int, tuple[Waitable, int]]) -> str:
@@ -170,14 +187,37 @@ class _Account:
         for long in self._long:
             if waitable is long.over or waitable is long.served:
                 return self._call(long)
-        need = self._process.pml.need(waitable)
-        return _as_json(need) if need is not None else None
+        asked = waitable.predicate if isinstance(waitable, Watched) else waitable
+        if isinstance(asked, Needing):
+            needed = None if waitable.complete else asked.need()
+            return self._need(needed) if isinstance(needed, Waitable) else _as_json(needed)
+        return _as_json(self._process.pml.need(waitable))
 
     def _call(self, long: LongWait) -> dict[str, Any] | None:
         awaited = tuple(long.awaited())
         if not awaited or not long.word:
             return None
         return _as_json(Need(COLLECTIVE, long.communicator, awaited, word=long.word))
+
+    def held(self) -> list[list[Any]]:
+        """Locks of windows."""
+        found = []
+        for module in list(self._process.context.windows):
+            communicator = module.window.communicator
+            for target, lock in module.held().items():
+                whose = communicator.procs[target].rank
+                found.append([communicator.context_id, whose, lock.alone, site_text(lock.site)])
+        return found
+
+    def queued(self) -> list[list[Any]]:
+        """Who waits for locks that this rank gives."""
+        found = []
+        for module in list(self._process.context.windows):
+            communicator = module.window.communicator
+            queue = [[communicator.procs[rank].rank, alone] for rank, alone in module.queued()]
+            if queue:
+                found.append([communicator.context_id, queue])
+        return found
 
     def tasks(self) -> list[dict[str, Any]]:
         """Collective calls under way beside what threads wait for, and these too."""
@@ -203,6 +243,8 @@ class _Account:
                 continue
             sent[number] = list(_by_rank(communicator, traffic.sent))
             received[number] = list(_by_rank(communicator, traffic.received))
+            if communicator.served:
+                continue  # a window's own messages are nothing that a program could receive
             for message in traffic.unmatched[:MOST]:
                 source = communicator.procs[message.source].rank
                 unmatched.append([comm, source, message.sequence, message.tag, message.size])
@@ -214,7 +256,9 @@ def _by_rank(communicator: Communicator, counts: dict[int, int]) -> Iterator[lis
         yield [communicator.procs[rank].rank, count]
 
 
-def _as_json(need: Need) -> dict[str, Any]:
+def _as_json(need: Need | None) -> dict[str, Any] | None:
+    if need is None:
+        return None
     communicator = need.communicator
     return {
         "what": need.what,
@@ -226,6 +270,8 @@ def _as_json(need: Need) -> dict[str, Any]:
         "sequence": need.sequence,
         "size": need.size,
         "number": number_of(need.word),
+        "target": communicator.procs[need.target].rank if need.target >= 0 else -1,
+        "alone": need.alone,
         "text": _text(need),
     }
 
@@ -237,5 +283,11 @@ def _text(need: Need) -> str:
     if need.what in {RECEIVE, PROBE}:
         source = f"rank {need.ranks[0]}" if need.every else "any rank"
         return f"a message from {source} with {tag_text(need.tag)} in {name}"
+    if need.what == PORT:
+        return need.detail
+    if need.what == LOCK:
+        return f"the lock of rank {need.target} of {name}"
+    if need.what in {POST, COMPLETE}:
+        return f"{_CALLS[need.what]} of {name} by {ranks_in_words(need.ranks)}"
     said = f"a receive for its {need.size} bytes with {tag_text(need.tag)}"
     return f"{said}, by rank {need.ranks[0]} of {name}"

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from ompy.frameworks.needs import COLLECTIVE
+from ompy.frameworks.needs import COLLECTIVE, LOCK
 from ompy.runtime.autopsy import (
     PENDING,
     SHOWN,
@@ -20,7 +20,7 @@ from ompy.runtime.autopsy import (
     ranks_elsewhere,
     waits_as_json,
 )
-from ompy.runtime.machines.deadlock import Deadlock, Need, Said, Waits, find_deadlock
+from ompy.runtime.machines.deadlock import Deadlock, Need, Said, Waits, find_deadlock, keeps_lock
 from ompy.runtime.rank_spans import ranks_in_words
 
 UNKNOWN: Final[Need] = {"what": "", "ranks": [], "text": "something that is not known"}
@@ -44,12 +44,18 @@ class Survey(NamedTuple):
 
 def seen_waits(survey: Survey) -> Deadlock:
     """Everybody who has answered, with whom he waits for; a circle only of who may never go on."""
-    found = find_deadlock(survey.said)
+    found = _lost(survey)
     facts = _facts(survey)
     lost = {waits.rank: waits for waits in found.waits} if found is not None else {}
     ranks = sorted(survey.said.keys() | survey.where.keys())
     waits = [lost.get(rank) or _waits(rank, survey, facts) for rank in ranks]
     return Deadlock(tuple(waits), found.cycle if found is not None else ())
+
+
+def _lost(survey: Survey) -> Deadlock | None:
+    """Who may never go on, if nobody else comes."""
+    everybody = survey.said.keys() | survey.where.keys() | survey.silent
+    return find_deadlock(survey.said, everybody=everybody)
 
 
 def _facts(survey: Survey) -> dict[int, Said]:
@@ -73,7 +79,7 @@ def _waits(rank: int, survey: Survey, facts: Mapping[int, Said]) -> Waits:
     for sleep in sleeps:
         known = sleep["needs"]
         found += (_pending(where) or [UNKNOWN]) if known is None else known
-    awaited = dict.fromkeys(other for need in found for other in _awaited(need, facts))
+    awaited = dict.fromkeys(other for need in found for other in _awaited(rank, need, facts))
     return Waits(rank, sleeps[0]["at"], tuple(found), tuple(awaited))
 
 
@@ -83,8 +89,10 @@ def _pending(where: Mapping[str, Any]) -> tuple[Need, ...]:
     return tuple({**UNKNOWN, "what": PENDING, "text": line} for line in lines)
 
 
-def _awaited(need: Need, facts: Mapping[int, Said]) -> Iterable[int]:
-    """Whom a need names; of a collective call those who are not known to have begun it."""
+def _awaited(who: int, need: Need, facts: Mapping[int, Said]) -> Iterable[int]:
+    """Whom a need names: not who has begun a collective call, nor who does not have a lock."""
+    if need["what"] == LOCK:
+        return [rank for rank in need["ranks"] if keeps_lock(facts, who, need, rank)]
     if need["what"] != COLLECTIVE:
         return list(need["ranks"])
     comm, number = str(need["comm"]), need["number"]
@@ -99,7 +107,7 @@ def survey_lines(survey: Survey, *, proven: bool = False, events: int = 0) -> li
         proven: nothing can happen any more, as a virtual world knows.
         events: of so many ranks show also what the flight recorder has.
     """
-    seen, lost = seen_waits(survey), find_deadlock(survey.said)
+    seen, lost = seen_waits(survey), _lost(survey)
     facts = _facts(survey)
     lines: list[str] = []
     if lost is not None:
@@ -139,7 +147,7 @@ def survey_as_json(survey: Survey, why: str = "") -> dict[str, Any]:
         survey: what ranks have said.
         why: they were asked: `interrupted`, `timeout`, `signal`; may be empty.
     """
-    seen, lost = seen_waits(survey), find_deadlock(survey.said)
+    seen, lost = seen_waits(survey), _lost(survey)
     waits = waits_as_json(seen, _facts(survey))
     for each in waits:
         where = survey.where.get(each["rank"], {})

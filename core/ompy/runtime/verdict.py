@@ -116,6 +116,11 @@ class Verdict:
         return frozenset(rank.number for rank in running if rank.stage is Stage.INITIALIZED)
 
     @property
+    def living(self) -> frozenset[int]:
+        """The ranks whose processes have not ended, whether they are in MPI or not."""
+        return frozenset(rank.number for rank in self._ranks if not rank.exited)
+
+    @property
     def dead(self) -> frozenset[int]:
         """The ranks without which the job has gone on."""
         return frozenset(rank.number for rank in self._ranks if rank.dead)

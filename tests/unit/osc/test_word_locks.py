@@ -42,6 +42,17 @@ def test_one_writer_or_many_readers(seed: int) -> None:
     assert refused or count == 1
 
 
+def test_where_a_lock_was_taken_is_forgotten_with_it() -> None:
+    first, second = members(2)
+    assert first.try_lock(1, True)
+    first.note_site(1, "here")
+    assert (first.site(1), first.holds_alone(1)) == ("here", True)
+    first.unlock(1)
+    assert first.try_lock(1, False)
+    assert (first.site(1), first.holds_alone(1)) == (None, False)
+    assert not second.holds(1)
+
+
 def test_what_somebody_had_who_has_gone_is_free() -> None:
     first, second, third = members(3)
     assert first.try_lock(1, True)

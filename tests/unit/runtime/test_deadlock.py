@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 from ompy.runtime.autopsy import as_json, autopsy_lines
-from ompy.runtime.machines.deadlock import Said, find_deadlock, nearest_misses
+from ompy.runtime.machines.deadlock import Said, find_deadlock
+from ompy.runtime.machines.nearest import nearest_misses
 
 AT = {"file": "app.py", "line": 3, "function": "main", "text": "comm.Recv(room)"}
 
@@ -151,6 +152,28 @@ def test_the_story_names_lines_the_circle_and_what_is_near():
     told = as_json(lost, ranks)
     assert json.loads(json.dumps(told)) == told
     assert told["ranks"] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("comm.Ssend(data, 0, 8)", "; sent at app.py:9"),
+        ("comm.send(data, 0, 8)", "; sent at app.py:9"),
+        ("comm.Sendrecv(data, 0)", "; sent at app.py:9"),
+        ("comm.Isend(data, 0).Wait()", "; its sender waits for that at app.py:9"),
+        ("MPI.Request.Waitall(sends)", "; its sender waits for that at app.py:9"),
+    ],
+)
+def test_a_message_whose_sender_waits_for_it_has_a_line(text: str, says: str):
+    sender = said(need("send", [0], sequence=3, tag=8, size=64))
+    sender["waits"][0]["at"] = {**AT, "line": 9, "text": text}
+    counts = {"received": {"0": [[1, 3]]}, "unmatched": [[0, 1, 3, 8, 64], [0, 1, 2, 9, 8]]}
+    ranks = {0: said(receive(1), **counts), 1: {**sender, "sent": {"0": [[0, 3]]}}}
+    lost = find_deadlock(ranks)
+    assert lost is not None
+    first, second = nearest_misses(ranks, lost.waits[0])
+    assert first == f"64 bytes from rank 1 are here, but with tag 8{says}"
+    assert second == "8 bytes from rank 1 are here, but with tag 9", "it was buffered"
 
 
 def test_the_story_has_an_end():

@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+from ompy.runtime.machines.assembly import JoinedJobMachine
+from ompy.runtime.machines.job import JobMachine
+from ompy.runtime.machines.open_job import OpenJobMachine
 from ompy.runtime.machines.proving import ANSWERS, OTHERS, Doubt, Prover
 
-from tests.unit.runtime.test_deadlock import LIVE, receive, said
+from tests.unit.runtime.test_deadlock import LIVE, need, receive, said
 
 SETTLE, AGAIN = 0.05, 0.5  # of 250 ms
 LOST = {0: said(receive(1)), 1: said(receive(0))}
@@ -130,3 +134,24 @@ def test_ranks_that_run_on_are_waited_for_no_longer_than_that():
     while not prover.turn(now):
         now += 0.01
     assert 0 < now - OTHERS * 0.25 < 3 * SETTLE
+
+
+@pytest.mark.parametrize("everybody", [{0, 1}, {0, 1, 2}, None])
+def test_who_waits_at_a_port_is_accused_only_where_all_who_could_come_are_asked(
+    everybody: set[int] | None,
+) -> None:
+    prover = Prover(0.25, everybody=lambda: everybody)
+    stand = {0: said(need("port", [], number=0)), 1: said(receive(0))}
+    for rank, each in stand.items():
+        prover.told(rank, 0, body(each), 0.0)
+    asked = [prover.turn(SETTLE), prover.turn(2 * SETTLE)][-1]
+    for now in (0.2, 0.3):
+        for rank in asked:
+            prover.told(rank, prover.question, body(stand[rank]), now)
+    assert (prover.proof is not None) is (everybody == {0, 1})
+
+
+def test_where_others_may_join_nobody_knows_who_could_come() -> None:
+    assert OpenJobMachine.may_meet is not JobMachine.may_meet
+    assert JoinedJobMachine.may_meet is not JobMachine.may_meet
+    assert JoinedJobMachine("launcher", 2).may_meet() is None

@@ -23,7 +23,8 @@ from ompy.data.errors import ERR_PROC_FAILED, MPIError
 from ompy.data.message import Message
 from ompy.data.packed import in_place, to_send
 from ompy.data.request import Request
-from ompy.frameworks.osc import Place, Straight, Window
+from ompy.frameworks.call_site import call_site
+from ompy.frameworks.osc import Held, Place, Straight, Window
 from ompy.frameworks.osc_base.exposed import Exposed, combine_elements, swap_element
 from ompy.frameworks.osc_base.module import MessageOsc
 from ompy.frameworks.osc_base.window_agreement import all_say
@@ -32,6 +33,8 @@ from ompy.frameworks.osc_base.word_posts import WordPosts, room_for_posts
 from ompy.frameworks.shared_memory import PAGE, PROOF_SIZE, SharedMemory, share
 from ompy.net.base import LinkError
 from ompy.net.process_copy import RegionLocks
+
+from ompy_components.osc.sm.waits import AwaitCompletes, AwaitLock, AwaitPost
 
 WORD: Final = 8  # bytes; 64 bits, which x86 and aarch64 store at once
 FIRST: Final = PROOF_SIZE // WORD  # of the words
@@ -95,7 +98,6 @@ class SmOsc(MessageOsc):
         self._words = view[: _first(communicator.size)].cast("Q")
         self._memory_locks = locks
         self._members = [Exposed(part) for part in self._parts]
-        self._held: set[int] = set()  # ranks whose lock this one has
         first = _posts(communicator.size)
         self._posts = WordPosts(view, first, communicator.size, self.rank, self._engine)
         self._sleepers = 0  # threads that wait for what members tell
@@ -118,6 +120,14 @@ class SmOsc(MessageOsc):
         if isinstance(self._memory_locks, WordLocks):
             return self._memory_locks.holds(target)
         return target in self._held
+
+    def held(self) -> dict[int, Held]:
+        """By the words where there are any: common calls do not come by here."""
+        locks = self._memory_locks
+        if not isinstance(locks, WordLocks):
+            return dict(self._held)
+        found = [target for target in range(len(self._parts)) if locks.holds(target)]
+        return {target: Held(locks.holds_alone(target), locks.site(target)) for target in found}
 
     def close(self) -> None:
         """Give the memory back; it goes when nobody looks at it any more."""
@@ -242,7 +252,7 @@ class SmOsc(MessageOsc):
         posts = self._posts
         if posts.take_post(target):
             return
-        self._sleep_until(lambda: posts.has_post(target) or self._has_left(target))
+        self._sleep_until(AwaitPost(self._communicator, posts, target, self._has_left))
         if not posts.take_post(target):
             posts.give_up_post(target)
             raise self._has_ended(target)
@@ -270,10 +280,7 @@ class SmOsc(MessageOsc):
     def wait(self, origins: Sequence[int]) -> None:
         """Wait for each to complete."""
         posts = self._posts
-
-        def ended() -> bool:
-            return all(posts.has_completed(each) or self._has_left(each) for each in origins)
-
+        ended = AwaitCompletes(self._communicator, posts, origins, self._has_left)
         if not all(posts.await_complete(origin) for origin in origins):
             self._sleep_until(ended)
         gone = [origin for origin in origins if not posts.has_completed(origin)]
@@ -312,7 +319,10 @@ class SmOsc(MessageOsc):
     def lock(self, target: int, *, exclusive: bool) -> None:
         """Wait until the region's lock can be had."""
         self._have(target, exclusive=exclusive)
-        self._held.add(target)
+        if isinstance(self._memory_locks, WordLocks):
+            self._memory_locks.note_site(target, call_site())
+        else:
+            self._held[target] = Held(exclusive, call_site())
         raw.fence()
 
     def unlock(self, target: int) -> None:
@@ -321,7 +331,7 @@ class SmOsc(MessageOsc):
         self._engine.progress()
 
     def _give_back(self, target: int) -> None:
-        self._held.discard(target)
+        self._held.pop(target, None)
         raw.fence()
         self._memory_locks.unlock(target)
         raw.fence()
@@ -364,24 +374,29 @@ class SmOsc(MessageOsc):
         locks = self._memory_locks
         if locks.try_lock(number, exclusive=exclusive):
             return
-        held = False
         word = FIRST + self.rank
 
         def attempt() -> bool:
-            nonlocal held
-            held = held or locks.try_lock(number, exclusive=exclusive)
+            held = bool(locks.try_lock(number, exclusive=exclusive))
             if not held and isinstance(locks, WordLocks):
                 self._free_of_the_dead(locks, number)
-            return held or bool(self._words[word] >> LEAVER)
+            return held
 
+        wait = AwaitLock(
+            self._communicator,
+            number,
+            alone=exclusive,
+            attempt=attempt,
+            vain=lambda: bool(self._words[word] >> LEAVER),
+        )
         self._words[word] = number + 1
         raw.fence()
         try:
-            self._engine.wait_until(attempt)
+            self._engine.wait_until(wait)
         finally:
             leaver, self._words[word] = self._words[word] >> LEAVER, 0
         if leaver:
-            if held:
+            if wait.held:
                 self._give_back(number)
             proc = self._communicator.procs[leaver - 1]
             detail = f"{proc} has finalized MPI with the lock of rank {number} of this window"

@@ -79,6 +79,10 @@ class Listener(Poller):
 
     def arm(self) -> bool:
         """The rank may sleep if nothing has come."""
+        return self.is_idle()
+
+    def is_idle(self) -> bool:
+        """Whether all that has come was executed."""
         return not self._module.target.ready and not self._news()
 
     def _news(self) -> list[int]:

@@ -48,6 +48,10 @@ class LockQueue:
         """The ranks that have it."""
         return list(self._holders)
 
+    def queued(self) -> list[tuple[int, bool]]:
+        """The ranks that wait, in order, and whether they want it alone."""
+        return [(rank, exclusive) for rank, exclusive, _ in self._waiting]
+
     def departed(self, rank: int) -> None:
         """A rank has ended that may have had the lock.
 

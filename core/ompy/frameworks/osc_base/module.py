@@ -14,7 +14,8 @@ from ompy.data.errors import ERR_PROC_FAILED, MPIError
 from ompy.data.message import Message
 from ompy.data.packed import to_send
 from ompy.data.request import Request
-from ompy.frameworks.osc import DYNAMIC, OscModule, Place, Window
+from ompy.frameworks.call_site import call_site
+from ompy.frameworks.osc import DYNAMIC, Held, OscModule, Place, Window
 from ompy.frameworks.osc_base.exposed import Attached, Exposed, combine_elements, swap_element
 from ompy.frameworks.osc_base.headers import (
     COMMAND_TAG,
@@ -29,6 +30,13 @@ from ompy.frameworks.osc_base.listener import Listener
 from ompy.frameworks.osc_base.locks import LockQueue
 from ompy.frameworks.osc_base.pending import GIVEN_UP, Peer, Pending
 from ompy.frameworks.osc_base.target import Target
+from ompy.frameworks.osc_base.waits import (
+    AskedLock,
+    AwaitCompletes,
+    AwaitMeeting,
+    AwaitPost,
+    OwnLock,
+)
 from ompy.frameworks.pml import STANDARD
 
 # ns from the news that a rank has ended until what it still owes is given up: what it had sent, or
@@ -63,6 +71,7 @@ class MessageOsc(OscModule):
         self.target = Target(communicator, self._exposed, self._locks, self._listener.wake)
         self._peers: dict[int, Peer] = {}
         self._gone_since: dict[int, int] = {}
+        self._held: dict[int, Held] = {}
         coll = communicator.coll
         assert coll is not None, "a window's communicator has its collectives"
         self._prompt_barrier = coll.prompt_barrier() if communicator.size > 1 else None
@@ -276,7 +285,11 @@ class MessageOsc(OscModule):
     def _ask(self, peer: Peer, kind: Kind) -> Pending:
         """Send a command that is answered with success or an error."""
         room = GrowingConvertor()
-        pending = Pending(room)
+        if kind in {Kind.LOCK, Kind.LOCK_SHARED}:
+            alone = kind is Kind.LOCK
+            pending: Pending = AskedLock(self._communicator, peer.rank, alone=alone, keep=room)
+        else:
+            pending = Pending(room)
         try:
             with self._engine.lock:
                 tag = peer.tag()
@@ -354,10 +367,7 @@ class MessageOsc(OscModule):
     def wait(self, origins: Sequence[int]) -> None:
         """Wait for each to complete."""
         channels = [self.target.channel(origin) for origin in origins]
-
-        def ended() -> bool:
-            return all(channel.completes or self._gone(channel.origin) for channel in channels)
-
+        ended = AwaitCompletes(self._communicator, self._listener, channels, self._gone)
         if not ended():
             self._engine.wait_until(ended)
         gone = [channel.origin for channel in channels if not channel.completes]
@@ -379,14 +389,18 @@ class MessageOsc(OscModule):
         """Ask, and wait for it."""
         if target == self.rank:
             self._lock_own(exclusive)
-            return
+        else:
+            self._ask_lock(target, exclusive)
+        self._held[target] = Held(exclusive, call_site())
+
+    def _ask_lock(self, target: int, exclusive: bool) -> None:
         trip = self._ask(self.peer(target), Kind.LOCK if exclusive else Kind.LOCK_SHARED)
         problem = self._answer(trip)
         if problem is not None:
             raise problem
 
     def _lock_own(self, exclusive: bool) -> None:
-        held = Request()
+        held = OwnLock(self._communicator, alone=exclusive)
 
         def tell(code: int, detail: str) -> None:
             if code:
@@ -403,6 +417,7 @@ class MessageOsc(OscModule):
 
     def unlock(self, target: int) -> None:
         """Flush there; the lock goes with the answer."""
+        self._held.pop(target, None)
         if target != self.rank:
             self._finish([target], Kind.UNLOCK, always=True)
             return
@@ -418,6 +433,7 @@ class MessageOsc(OscModule):
 
     def unlock_all(self) -> None:
         """Give back those that were had."""
+        self._held.clear()
         held = [target for target, peer in self._peers.items() if not peer.must_lock]
         for target in range(self._communicator.size):
             self.peer(target).must_lock = False
@@ -434,11 +450,20 @@ class MessageOsc(OscModule):
             self.lock(target, exclusive=False)
         if peer.must_post:
             if not peer.posts:
-                self._engine.wait_until(lambda: bool(peer.posts or self._gone(target)))
+                post = AwaitPost(self._communicator, self._listener, peer, self._gone)
+                self._engine.wait_until(post)
             peer.must_post = False
             if not peer.posts:
                 raise self._has_ended(target)
             peer.posts -= 1
+
+    def held(self) -> dict[int, Held]:
+        """Those that were granted and not given back."""
+        return dict(self._held)
+
+    def queued(self) -> list[tuple[int, bool]]:
+        """In the order they have asked."""
+        return self._locks.queued()
 
     # --- memory
 
@@ -521,9 +546,7 @@ class MessageOsc(OscModule):
         tag = self._communicator.order.tag() or coll.nonblocking_tag()
         request = coll.begin_operation("barrier", tag, ())
         if not request.complete:
-            self._engine.wait_until(
-                lambda: request.complete or any(self._gone(rank) for rank in everybody)
-            )
+            self._engine.wait_until(AwaitMeeting(request, len(everybody), self._gone))
         if not request.complete:
             raise self._has_ended(next(rank for rank in everybody if self._gone(rank)))
         if request.error:

@@ -56,6 +56,10 @@ class Channel:
         self.problem: MPIError | None = None
         self.completes = 0
 
+    def is_busy(self) -> bool:
+        """Whether something of it is under way."""
+        return bool(self.waiting or self.under_way or self.blocked)
+
     def may_run(self, command: Command) -> bool:
         """Whether nothing is under way that a command must not overtake."""
         return not self.blocked and not (self.under_way and command.kind in CLOSING)

@@ -18,7 +18,7 @@ steps, so compiled code in all members (`raw.has_atomics`).
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from ompy import raw
 from ompy.compiled import U64, ccall, cclass, cfunc
@@ -53,6 +53,7 @@ class WordLocks:
     _first: int
     _members: int
     _rank: int
+    _sites: dict[int, Any]
     _view: memoryview[int]
     _waiting: int
     disturbed: bool
@@ -65,6 +66,7 @@ class WordLocks:
         self._first = first + WORD * members
         self._members = members
         self._rank = rank
+        self._sites = {}
         self.disturbed = False
 
     @cfunc
@@ -120,6 +122,8 @@ class WordLocks:
         else:
             raw.put_word(self._view, self._reader(number, self._rank), 0)
         raw.fence()
+        if self._sites:
+            self._sites.pop(number, None)
 
     @ccall
     def is_wanted(self, number: int) -> bool:
@@ -170,6 +174,18 @@ class WordLocks:
         if raw.word(self._view, self._first + _WORD * number) == self._rank + 1:
             return True
         return raw.word(self._view, self._reader(number, self._rank)) != 0
+
+    def holds_alone(self, number: int) -> bool:
+        """Whether this member holds a lock, and nobody else may."""
+        return bool(raw.word(self._view, self._first + _WORD * number) == self._rank + 1)
+
+    def note_site(self, number: int, site: Any) -> None:
+        """Keep where the program has called for a lock, until it gives that back."""
+        self._sites[number] = site
+
+    def site(self, number: int) -> Any:
+        """What was kept; None for a lock that was had by the short way, which keeps nothing."""
+        return self._sites.get(number)
 
     def take_from(self, number: int, rank: int) -> None:
         """Give back what a member has of a lock that cannot do so any more."""

@@ -64,6 +64,9 @@ class JoinedJobMachine(JobMachine):
         self._finalized: set[int] = set()
         self._done = False
 
+    def may_meet(self) -> None:
+        """It is not known here which processes the other launcher will start."""
+
     def _check(self) -> None:
         phase = self.phase
         assert self._done is (phase is JobPhase.OVER), f"{phase}: over is when nobody needs it"

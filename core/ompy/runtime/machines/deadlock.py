@@ -9,11 +9,17 @@ if one of its needs may be met, and that if the ranks it needs may act:
 | receive, probe, collective | so; or not all that p has sent has come |
 | send | so; or the message is not among those that p has and no receive has taken |
 | collective | it has not begun it, and so; is in it, and may go on there; is over it |
+| post, complete (of a window) | as for receive |
+| port | so: of all processes of the job that live, where nobody else can come |
+| lock (of a window) | so; or does not say that it has it, nor the owner that it gets it first |
 
 What may go on is the least set closed under these rules; the other nodes never will, whatever any
 rank does: who would have to act first is among them. This holds for a state in which all of them
 sleep at one moment; `proving.py` asks twice, so that there was one. A set that waits only for
 members in the same call is none: no program can be at fault for it.
+
+Who has a lock says so itself. It slept between its two answers, so it had the lock all the time,
+whatever words about that lock are under way; who wants it says nothing of who has it.
 
 Source: knots of the wait-for graph in the AND-OR model (Knapp 1987); MUST's of MPI (Hilbrich et
 al. 2009), which knows neither threads nor what is under way.
@@ -21,10 +27,10 @@ al. 2009), which knows neither threads nor what is under way.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from ompy.frameworks.needs import COLLECTIVE, PROBE, RECEIVE, SEND
+from ompy.frameworks.needs import COLLECTIVE, LOCK, PORT, SEND
 
 Need = Mapping[str, Any]
 Said = Mapping[str, Any]
@@ -79,15 +85,21 @@ class Deadlock(NamedTuple):
         return frozenset(each.rank for each in self.waits)
 
 
-def find_deadlock(said: Mapping[int, Said], *, suspect: bool = False) -> Deadlock | None:
+def find_deadlock(
+    said: Mapping[int, Said],
+    *,
+    suspect: bool = False,
+    everybody: Collection[int] | None = None,
+) -> Deadlock | None:
     """The ranks that never go on, None if there are none.
 
     Args:
         said: by rank, of those that sleep.
         suspect: what they have said of messages is of different moments: leave these out, which
             finds more than there is.
+        everybody: the processes that may ever come to a port; None if that is not known.
     """
-    state = _State(said, suspect)
+    state = _State(said, suspect, everybody)
     state.find_free_nodes()
     found = [state.waits(rank) for rank in sorted(said) if not state.rank_acts(rank)]
     waits = tuple(found)
@@ -97,16 +109,28 @@ def find_deadlock(said: Mapping[int, Said], *, suspect: bool = False) -> Deadloc
 class _State:
     """Which nodes may go on."""
 
-    def __init__(self, said: Mapping[int, Said], suspect: bool) -> None:
+    def __init__(
+        self, said: Mapping[int, Said], suspect: bool, everybody: Collection[int] | None
+    ) -> None:
         self._suspect = suspect
+        self._everybody = everybody
         self._said = {rank: each for rank, each in said.items() if not each["live"]}
         self._needs: dict[Node, list[Need] | None] = {}
         for rank, each in self._said.items():
             for place, wait in enumerate(each["waits"]):
-                self._needs[Node(rank, THREAD, place)] = wait["needs"]
+                self._needs[Node(rank, THREAD, place)] = self._known(wait["needs"])
             for place, need in enumerate(each["tasks"]):
                 self._needs[Node(rank, TASK, place)] = [need]
         self._may: set[Node] = set()
+
+    def _known(self, needs: list[Need] | None) -> list[Need] | None:
+        """Needs with the ranks that they are of; None if that is not known of one."""
+        if needs is None or not any(need["what"] == PORT for need in needs):
+            return needs
+        if self._everybody is None:
+            return None
+        whole = {"ranks": sorted(self._everybody), "every": False}
+        return [{**need, **whole} if need["what"] == PORT else need for need in needs]
 
     def _spread(self) -> None:
         """Find all that may go on, by what is known to."""
@@ -141,6 +165,10 @@ class _State:
             return self._takes_part(rank, need, other)
         if need["what"] == SEND:
             return not self._is_unmatched(rank, need, other) or self.rank_acts(other)
+        if need["what"] == PORT:
+            return self.rank_acts(other)
+        if need["what"] == LOCK:
+            return not keeps_lock(self._said, rank, need, other) or self.rank_acts(other)
         return self._is_under_way(rank, need, other) or self.rank_acts(other)
 
     def _is_under_way(self, rank: int, need: Need, other: int) -> bool:
@@ -220,6 +248,31 @@ class _State:
         return Waits(rank, said[0]["at"], needs, tuple(blocking))
 
 
+def keeps_lock(said: Mapping[int, Said], rank: int, need: Need, other: int) -> bool:
+    """Whether a lock cannot be had before another rank has given it back."""
+    return bool(holding(said.get(other, {}), need)) or other in asked_before(said, rank, need)
+
+
+def asked_before(said: Mapping[int, Said], rank: int, need: Need) -> list[int]:
+    """Who is to get a lock before a rank, in a way that excludes it; as the lock's owner says."""
+    for comm, queue in said.get(need["target"], {}).get("queued", ()):
+        asked = [each for each, _ in queue]
+        if comm == need["comm"] and rank in asked:
+            before = queue[: asked.index(rank)]
+            return [each for each, alone in before if alone or need["alone"]]
+    return []
+
+
+def holding(said: Said, need: Need) -> list[Any]:
+    """What it says of that: the place it has it from; nothing if it does not have it."""
+    key = need["comm"], need["target"]
+    return [
+        at
+        for comm, target, alone, at in said.get("held", ())
+        if (comm, target) == key and (alone or need["alone"])
+    ]
+
+
 def _count(counts: Mapping[str, Any], comm: int, rank: int) -> int | None:
     """Messages to or from a rank; None where nothing is known of the communicator."""
     row = counts.get(str(comm))
@@ -229,8 +282,10 @@ def _count(counts: Mapping[str, Any], comm: int, rank: int) -> int | None:
 
 
 def _is_of_call(need: Need, wanted: Need) -> bool:
-    parts = ("what", "comm", "number")
-    return all(need[part] == wanted[part] for part in parts)
+    """Whether a need is of a collective call; those who wait at a port are in one."""
+    parts = ("comm", "number")
+    inside = need["what"] in {COLLECTIVE, PORT}
+    return inside and all(need[part] == wanted[part] for part in parts)
 
 
 def _cycle(edges: Mapping[int, Iterable[int]]) -> tuple[int, ...]:
@@ -250,57 +305,3 @@ def _cycle(edges: Mapping[int, Iterable[int]]) -> tuple[int, ...]:
                     seen.add(other)
                     paths.append((*path, other))
     return best
-
-
-def nearest_misses(said: Mapping[int, Said], waits: Waits) -> list[str]:
-    """What is almost what a rank waits for, in sentences.
-
-    Args:
-        said: by rank.
-        waits: of that rank.
-    """
-    found: dict[str, None] = {}
-    if not any(need["what"] in {RECEIVE, PROBE} for need in waits.needs):
-        found = dict.fromkeys(_left_messages(said, waits.rank))
-    for need in waits.needs:
-        if need["what"] in {RECEIVE, PROBE}:
-            for line in _near_messages(said, waits.rank, need):
-                found[line] = None
-        elif need["what"] == SEND:
-            for line in _near_receives(said, waits.rank, need):
-                found[line] = None
-    return list(found)
-
-
-def _left_messages(said: Mapping[int, Said], rank: int) -> Iterator[str]:
-    """Messages that are here while the rank waits for no message."""
-    for _, source, _, tag, size in said.get(rank, {}).get("unmatched", ()):
-        if tag >= 0:
-            yield f"{size} bytes from rank {source} with tag {tag} are here, and not received"
-
-
-def _near_messages(said: Mapping[int, Said], rank: int, need: Need) -> Iterator[str]:
-    """Messages that are here, and are not the one."""
-    for comm, source, _, tag, size in said[rank]["unmatched"]:
-        if tag < 0:
-            continue
-        if comm != need["comm"]:
-            said_of = f"{size} bytes from rank {source} with tag {tag}"
-            yield f"{said_of} are here, in another communicator"
-        elif source not in need["ranks"]:
-            yield f"{size} bytes with tag {tag} are here, but from rank {source}"
-        else:
-            yield f"{size} bytes from rank {source} are here, but with tag {tag}"
-
-
-def _near_receives(said: Mapping[int, Said], rank: int, need: Need) -> Iterator[str]:
-    """Receives that the other has posted, and that are not for it."""
-    for other in need["ranks"]:
-        for wait in said.get(other, {}).get("waits", ()):
-            for theirs in wait["needs"] or ():
-                if theirs["what"] not in {RECEIVE, PROBE}:
-                    continue
-                if rank not in theirs["ranks"]:
-                    yield f"rank {other} waits for {theirs['text']}"
-                elif theirs["comm"] != need["comm"] or theirs["tag"] != need["tag"]:
-                    yield f"rank {other} waits for {theirs['text']}, this has tag {need['tag']}"

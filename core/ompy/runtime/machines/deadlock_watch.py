@@ -32,6 +32,7 @@ class DeadlockWatch:
         tell: Callable[[Kind, dict[str, Any]], Iterable[Act]],
         speaker: str,
         in_mpi: Callable[[], Set[int]],
+        everybody: Callable[[], Set[int] | None],
     ) -> None:
         """Nobody sleeps.
 
@@ -40,12 +41,14 @@ class DeadlockWatch:
             tell: says a word to all agents.
             speaker: who tells users of it.
             in_mpi: which ranks may yet wait for those that do.
+            everybody: the processes that may ever come to a port; None if others may.
         """
         self.failure: Failure | None = None
         self._rules = rules
         self._tell = tell
         self._speaker = speaker
         self._in_mpi = in_mpi
+        self._everybody = everybody
         self._prover: Prover | None = None
         self._over = False
 
@@ -70,7 +73,7 @@ class DeadlockWatch:
         if self._prover is None:
             from ompy.runtime.machines.proving import Prover
 
-            self._prover = Prover(self._rules.still_s, self._in_mpi)
+            self._prover = Prover(self._rules.still_s, self._in_mpi, self._everybody)
         rank, question = event.header["rank"], event.header["question"]
         return self._go_on(self._prover, self._prover.told(rank, question, event.body, now))
 

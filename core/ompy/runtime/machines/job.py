@@ -124,9 +124,8 @@ class JobMachine:
         self._children = Children(children)
         self._hosts = [Host(node, name) for node, name in enumerate(job.hosts)]
         self._agenda: Agenda[Moment] = Agenda()
-        self._deadlocks = DeadlockWatch(
-            rules, self._children.tell, self.speaker, lambda: self.verdict.in_mpi
-        )
+        tell, in_mpi = self._children.tell, lambda: self.verdict.in_mpi
+        self._deadlocks = DeadlockWatch(rules, tell, self.speaker, in_mpi, self.may_meet)
         self.inquests = Inquests(self._children.tell, stacks=rules.stacks)
         self._viewing: Viewing | None = None  # once somebody watches
         self._began = 0.0
@@ -134,6 +133,10 @@ class JobMachine:
         self._kills = list(rules.kills)
         self._up = -1.0  # when all ranks of the beginning were in MPI
         self._cuts: set[tuple[int, int]] = set()  # ranks that do not reach each other
+
+    def may_meet(self) -> frozenset[int] | None:
+        """The ranks that may ever come to a port; None if others may join the job."""
+        return self.verdict.living
 
     @property
     def due(self) -> float | None:

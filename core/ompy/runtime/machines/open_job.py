@@ -30,6 +30,9 @@ class OpenJobMachine(JobMachine):
 
     table: ClassVar[Mapping[Pair, tuple[JobPhase, ...]]] = JOINABLE
 
+    def may_meet(self) -> None:
+        """Whoever has the ticket may come."""
+
     @property
     def next_node(self) -> int:
         """The index that the host of the next guest gets."""

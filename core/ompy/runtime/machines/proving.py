@@ -15,7 +15,7 @@ numbers of messages), so at the moment when the last first answer came, all were
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Set
+from collections.abc import Callable, Mapping, Set
 from enum import Enum
 from typing import Final, NamedTuple
 
@@ -59,18 +59,25 @@ class Prover:
         proof: once there is one.
     """
 
-    def __init__(self, still_s: float, in_mpi: Callable[[], Set[int]] = frozenset) -> None:
+    def __init__(
+        self,
+        still_s: float,
+        in_mpi: Callable[[], Set[int]] = frozenset,
+        everybody: Callable[[], Set[int] | None] = lambda: None,
+    ) -> None:
         """Nothing is known.
 
         Args:
             still_s: how long ranks sleep before they say so.
             in_mpi: which ranks might yet say the same; these get some time.
+            everybody: the processes that may ever come to a port; None if others may.
         """
         self.doubt = Doubt.QUIET
         self.due: float | None = None
         self.proof: Proof | None = None
         self._settle, self._again = SETTLE * still_s, AGAIN * still_s
         self._in_mpi, self._others = in_mpi, OTHERS * still_s
+        self._everybody = everybody
         self._alone_until: float | None = None
         self._unasked: dict[int, Said] = {}
         self._first: dict[int, Said] = {}
@@ -109,7 +116,7 @@ class Prover:
             for rank in self._wanted - self._answers.keys():
                 self.gone(rank)
             return self._later(now)
-        lost = find_deadlock(self._unasked, suspect=True)
+        lost = self._find(self._unasked, suspect=True)
         if lost is None:
             self.doubt, self.due = Doubt.QUIET, None
             self._pause, self._alone_until = self._again, None
@@ -122,6 +129,9 @@ class Prover:
             self._suspect(now + self._settle)
             return frozenset()
         return self._ask(Doubt.FIRST, lost.ranks, now)
+
+    def _find(self, said: Mapping[int, Said], *, suspect: bool = False) -> Deadlock | None:
+        return find_deadlock(said, suspect=suspect, everybody=self._everybody())
 
     def _suspect(self, when: float) -> None:
         self.doubt, self.due = Doubt.SUSPECT, when
@@ -140,12 +150,12 @@ class Prover:
     def _compare(self, now: float) -> frozenset[int]:
         """All have answered."""
         if self.doubt is Doubt.FIRST:
-            lost = find_deadlock(self._answers)
+            lost = self._find(self._answers)
             if lost is None:
                 return self._later(now)
             self._first = {rank: self._answers[rank] for rank in lost.ranks}
             return self._ask(Doubt.SECOND, lost.ranks, now)
-        lost = find_deadlock(self._answers)
+        lost = self._find(self._answers)
         if lost is None or lost.ranks != self._wanted or self._first != self._answers:
             return self._later(now)
         self.doubt, self.due = Doubt.PROVEN, None
