@@ -11,8 +11,8 @@ from typing import Any, Final
 import click
 
 from ompy.cli.bytecounts import parse_bytes
+from ompy.cli.explain_names import CalledCollective, CollectiveName
 from ompy.cli.own_jobs import answer_of
-from ompy.frameworks.coll import OPERATIONS as COLLECTIVES
 from ompy.frameworks.conduit import MAX_ARGS
 from ompy.frameworks.pml import BUFFERED, READY, STANDARD, SYNCHRONOUS
 from ompy.trace.amounts import byte_count
@@ -30,7 +30,7 @@ PEER_MAX: Final = 63  # arbitrary: a rank has to be started for each
 
 
 @click.command()
-@click.argument("collective", required=False, type=click.Choice(COLLECTIVES))
+@click.argument("collective", required=False, type=CollectiveName())
 @click.option(
     "--size", metavar="BYTES", help="As 512, 64k or 1m; needed but for a Short or a barrier."
 )
@@ -54,16 +54,21 @@ PEER_MAX: Final = 63  # arbitrary: a rank has to be started for each
 @click.option("--mca", nargs=2, multiple=True, metavar="NAME VALUE", help="As for ompy-run.")
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 def explain(
-    collective: str | None, size: str | None, mca: list[tuple[str, str]], as_json: bool, **told: Any
+    collective: CalledCollective | None,
+    size: str | None,
+    mca: list[tuple[str, str]],
+    as_json: bool,
+    **told: Any,
 ) -> None:
     """Say which protocol a message would take, or a COLLECTIVE which algorithm, and its steps.
 
     For a message, or an operation of GASNet, a job of a few ranks is started on this host, and the
     PML or conduit of rank 0 is asked: what it answers holds for the rails and parameters of just
     such a job. For a collective operation a virtual job is asked, and makes the call: its steps
-    are drawn.
+    are drawn. A COLLECTIVE has any of its names: allreduce, MPI_Iallreduce, Allreduce_init.
     """
-    if size is None and told["gasnet"] != "short" and collective != "barrier":
+    barrier = collective is not None and collective.operation == "barrier"
+    if size is None and told["gasnet"] != "short" and not barrier:
         raise click.UsageError("Missing option '--size'.")
     bytes_ = parse_bytes(size or "0")
     if collective is not None:
@@ -111,7 +116,7 @@ def _question(size: int, told: dict[str, Any]) -> tuple[dict[str, Any], dict[str
 
 
 def _collective(
-    operation: str, size: int, told: dict[str, Any], mca: list[tuple[str, str]]
+    called: CalledCollective, size: int, told: dict[str, Any], mca: list[tuple[str, str]]
 ) -> dict[str, Any]:
     """The answer about a collective operation."""
     from ompy.cli.explain_collective import ROOTED, Asked, explain_collective
@@ -122,16 +127,23 @@ def _collective(
     ranks, hosts, root = told["ranks"] or 2, told["hosts"] or 1, told["root"] or 0
     if hosts > ranks or root >= ranks:
         raise click.UsageError(f"there are {ranks} ranks: -n says how many")
-    if told["root"] is not None and operation not in ROOTED:
-        raise click.UsageError(f"--root means nothing for {operation}")
+    if told["root"] is not None and called.operation not in ROOTED:
+        raise click.UsageError(f"--root means nothing for {called.operation}")
     sharing = -(-ranks // hosts) > len(os.sched_getaffinity(0))
-    return explain_collective(Asked(operation, size, ranks, hosts, root, sharing), mca)
+    asked = Asked(called.operation, size, ranks, hosts, root, sharing, called.form)
+    notes, call = [], ""
+    if called.call.lower() != called.operation:
+        call = called.call
+        notes.append(f"{call} is served by {called.operation} of the framework coll.")
+    if called.counts:
+        notes.append("Asked with the same count for each rank. Other counts may go another way.")
+    return {**explain_collective(asked._replace(call=call), mca), "notes": notes}
 
 
 def collective_text(found: dict[str, Any]) -> list[str]:
     """The answer about a collective operation as lines of text."""
     settings = found["parameters"]
-    lines = ["", f"Served by {found['component']}: {found['algorithm']}"]
+    lines = [*found.get("notes", ()), "", f"Served by {found['component']}: {found['algorithm']}"]
     if found["nonblocking"] != found["component"]:
         lines.append(f"Nonblocking: {found['nonblocking']}")
     lines += ["", "The components, by priority"]
@@ -146,14 +158,15 @@ def collective_text(found: dict[str, Any]) -> list[str]:
         lines += ["", "Limits"]
         for part in found["limits"]:
             lines += [_wrapped("- ", part["text"]), *_settings(part, settings)]
-    lines += ["", "What would change it"]
+    lines += ["", "What would change it"] if found["changes"] else []
     for part in found["changes"]:
         text = f"{part['text']}: {part['protocol']}"
         lines += [_wrapped("- ", text), *_settings(part, settings)]
     if found["sizes"]:
         lines += ["", "By size, all else being equal"]
         lines += [f"  from {size:>12} bytes  {name}" for size, name in found["sizes"]]
-    return [*lines, "", "Its steps: " + (found["steps"] or ["none"])[0], *found["steps"][1:]]
+    steps = found["steps"] or ["without a message, in no way that a trace shows"]
+    return [*lines, "", f"Its steps: {steps[0]}", *steps[1:]]
 
 
 def _operation(name: str, peer: int, size: int, told: dict[str, Any]) -> dict[str, Any]:

@@ -7,31 +7,35 @@ is what its events say.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import click
 
+from ompy.cli.explain_names import BLOCKING, NONBLOCKING, PERSISTENT
 from ompy.data.errors import MPIError
 from ompy.data.kernels import PREDEFINED
 from ompy.data.layout import BYTES, Layout
 from ompy.data.message import Blocks, Message
+from ompy.data.request import Request
 from ompy.frameworks.call_kinds import KINDS
 from ompy.frameworks.catalog import CATALOG
-from ompy.frameworks.coll import OPERATIONS, CollModule
+from ompy.frameworks.coll import NEIGHBOURHOODS, OPERATIONS, CollModule
 from ompy.frameworks.coll_observing import CollObserver
-from ompy.frameworks.coll_selection import LOWER, Row, SelectedColl
+from ompy.frameworks.coll_selection import LOWER, Row, SelectedColl, row
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.exchange import Exchange
-from ompy.frameworks.explanation import Change, Choice
+from ompy.frameworks.explanation import Branch, Change, Choice
+from ompy.frameworks.neighbours import Neighbours
 from ompy.mca.registry import Registry
 from ompy.mca.settings import gather_settings
 from ompy.runtime.process import RankProcess
 from ompy.runtime.virtual_job import VirtualJob
 from ompy.trace.amounts import byte_count
 from ompy.trace.call_steps import step_lines
-from ompy.trace.calls import joint_calls, messages_of
+from ompy.trace.calls import fields_of, joint_calls, messages_of
 from ompy.trace.message_events import messages
+from ompy.trace.sink import Trace
 
 BTL: Final = "self,sm,tcp"  # what jobs of the virtual world have, unless a parameter says more
 MOST: Final = 1 << 30  # bytes of all ranks' buffers together; arbitrary: most machines have them
@@ -46,7 +50,10 @@ SIZES: Final = {
     "allgather": "from each rank",
     "alltoall": "from each rank to each",
     "reduce_scatter": "to each rank",
+    "neighbor_allgather": "to each neighbour",
+    "neighbor_alltoall": "to each neighbour",
 }
+FRAMEWORK: Final = "framework"  # who serves neighbourhoods that no component has
 LARGEST: Final = 30  # sizes up to 2**30 are asked about; arbitrary
 
 
@@ -60,6 +67,8 @@ class Asked(NamedTuple):
         hosts: that they are on, as many on each as there are places for.
         root: of the call.
         sharing: whether ranks share cores.
+        form: `BLOCKING`, `NONBLOCKING` or `PERSISTENT`.
+        call: its name in MPI; empty if that is the operation's.
     """
 
     operation: str
@@ -68,6 +77,8 @@ class Asked(NamedTuple):
     hosts: int
     root: int
     sharing: bool
+    form: str = BLOCKING
+    call: str = ""
 
     def title(self) -> str:
         """The call in a line."""
@@ -76,7 +87,9 @@ class Asked(NamedTuple):
         root = f", root {self.root}" if self.operation in ROOTED else ""
         op = ", SUM" if self.operation in REDUCTIONS else ""
         hosts = f"{self.hosts} hosts" if self.hosts > 1 else "one host"
-        return f"{self.operation}{amount}{of}{op}{root}, {self.ranks} ranks on {hosts}"
+        ring = " in a ring" if self.operation in NEIGHBOURHOODS else ""
+        name = self.call or self.operation
+        return f"{name}{amount}{of}{op}{root}, {self.ranks} ranks{ring} on {hosts}"
 
 
 def arguments_of(asked: Asked, rank: int, size: int, memory: bool) -> tuple[Any, ...]:
@@ -98,9 +111,11 @@ def arguments_of(asked: Asked, rank: int, size: int, memory: bool) -> tuple[Any,
     def one(count: int = count) -> Message:
         return Message(room(count * layout.size), 0, count, layout)
 
-    def blocks() -> Blocks:
-        return Blocks.even(room(size * ranks), 0, count, layout, ranks)
+    def blocks(parts: int = ranks) -> Blocks:
+        return Blocks.even(room(size * parts), 0, count, layout, parts)
 
+    sides = ((rank - 1) % ranks, (rank + 1) % ranks)
+    ring = Neighbours(sides, sides, (1, 0))  # as a communicator with a ring has them
     top = rank == asked.root
     operation = PREDEFINED["MPI_SUM"]
     found: dict[str, Any] = {
@@ -112,15 +127,18 @@ def arguments_of(asked: Asked, rank: int, size: int, memory: bool) -> tuple[Any,
         "alltoall": lambda: (blocks(), blocks()),
         "reduce": lambda: (one(), one() if top else None, operation, asked.root),
         "reduce_scatter": lambda: (one(count * ranks), one(), [count] * ranks, operation),
+        "neighbor_allgather": lambda: (one(), blocks(2), ring),
+        "neighbor_alltoall": lambda: (blocks(2), blocks(2), ring),
     }
     return tuple(found.get(asked.operation, lambda: (one(), one(), operation))())
 
 
 class Explained(NamedTuple):
-    """What rank 0 says before the call.
+    """What rank 0 says of the call.
 
     Attributes:
         row: the operation's in the communicator's table.
+        component: who serves the call.
         name: the algorithm.
         choice: why.
         changes: of the component.
@@ -128,21 +146,23 @@ class Explained(NamedTuple):
     """
 
     row: Row
+    component: str
     name: str
     choice: Choice
     changes: tuple[Change, ...]
     sizes: list[tuple[int, str]]
 
 
-def _module(coll: SelectedColl, component: str) -> CollModule:
-    return next(o.module for o in coll.asked if o.component == component and o.module is not None)
+def _module_of(coll: SelectedColl, component: str) -> CollModule | None:
+    return next((each.module for each in coll.asked if each.component == component), None)
 
 
 def _name(module: CollModule, asked: Asked, exchange: Exchange, size: int) -> str:
     """The way a module would take; the schedule's algorithm where it has no other."""
     operation = asked.operation
     arguments = arguments_of(asked, exchange.rank, size, memory=False)
-    if getattr(type(module), operation) is not getattr(CollModule, operation):
+    own = getattr(type(module), operation) is not getattr(CollModule, operation)
+    if own and asked.form == BLOCKING:
         way = module.name_way(operation, arguments)
         if way or not module.offers_schedule(operation):
             return way or "as messages"
@@ -150,7 +170,7 @@ def _name(module: CollModule, asked: Asked, exchange: Exchange, size: int) -> st
 
 
 def _row(asked: Asked, coll: SelectedColl) -> Row:
-    return next(each for each in coll.table() if each.operation == asked.operation)
+    return row(asked.operation, coll.asked)
 
 
 def _other_ways(asked: Asked, communicator: Communicator) -> list[Change]:
@@ -161,9 +181,12 @@ def _other_ways(asked: Asked, communicator: Communicator) -> list[Change]:
     coll = communicator.coll
     assert coll is not None, "a communicator is made with its collectives"
     exchange, changes = Exchange(communicator, 0), []
+    serving, steps = _serving(asked, coll), asked.form != BLOCKING
     for verdict in _row(asked, coll).verdicts:
-        if verdict.verdict == LOWER:
-            other = _module(coll, verdict.component)
+        if verdict.component != serving and (steps or verdict.verdict == LOWER):
+            other = _module_of(coll, verdict.component)
+            if other is None or (steps and not other.offers_schedule(asked.operation)):
+                continue
             name = f"{verdict.component}: {_name(other, asked, exchange, asked.size)}"
             priority = f"coll_{verdict.component}_priority"
             text = f"{verdict.component} had a higher priority, or were named alone"
@@ -171,17 +194,59 @@ def _other_ways(asked: Asked, communicator: Communicator) -> list[Change]:
     return changes
 
 
+def _serving(asked: Asked, coll: SelectedColl) -> str:
+    """The component that serves the call, if it is by a schedule; empty for the framework."""
+    if asked.form == BLOCKING:
+        return _row(asked, coll).blocking
+    for offer in coll.asked:
+        if offer.module is not None and offer.module.offers_schedule(asked.operation):
+            return offer.component
+    return ""
+
+
 def _explain(asked: Asked, communicator: Communicator, changes: Sequence[Change]) -> Explained:
     coll = communicator.coll
     assert coll is not None, "a communicator is made with its collectives"
-    row = _row(asked, coll)
-    module = _module(coll, row.blocking)
+    component = _serving(asked, coll)
+    module = _module_of(coll, component) or coll  # which has the steps of the framework
     exchange = Exchange(communicator, 0)
     arguments = arguments_of(asked, communicator.rank, asked.size, memory=False)
     sizes = _sizes(module, asked, exchange) if asked.operation != "barrier" else []
     name = _name(module, asked, exchange, asked.size)
     choice = module.explain_choice(asked.operation, exchange, arguments)
-    return Explained(row, name, choice, tuple(changes), sizes)
+    row, serves = _row(asked, coll), component or FRAMEWORK
+    return Explained(row, serves, name, choice, tuple(changes), sizes)
+
+
+def _as_served(explained: Explained, served: Sequence[Mapping[str, Any]]) -> Explained:
+    """What holds of a nonblocking call, now that it was made: a module may have begun it itself.
+
+    Args:
+        explained: as the component says that has it in steps.
+        served: what the trace says of who served it.
+    """
+    began = {each["component"] for each in served if each["algorithm"] != explained.name}
+    steps = any(each["algorithm"] == explained.name for each in served)
+    first = explained.row.nonblocking or FRAMEWORK
+    if steps and first == explained.component:
+        return explained
+    if steps:
+        how = "handed it on to the steps of the next component" if began else "left it to the next"
+        choice = explained.choice
+        text = f"{first} has a higher priority: it was asked to begin the call, and {how}"
+        return explained._replace(choice=choice._replace(branches=(Branch(text), *choice.branches)))
+    way = f"{explained.component}: {explained.name}"
+    text = f"{first} begins nonblocking calls in a way of its own, and began this one"
+    setting = (f"coll_{first}_priority", "coll")
+    change = Change(f"{first} were not available or had a lower priority", way, setting)
+    others = [each for each in explained.changes if each.protocol != way]
+    return explained._replace(
+        component=first,
+        name=served[0]["algorithm"],
+        choice=Choice((Branch(text),), (), ()),
+        changes=(change, *others),
+        sizes=[],
+    )
 
 
 def _sizes(module: CollModule, asked: Asked, exchange: Exchange) -> list[tuple[int, str]]:
@@ -206,30 +271,65 @@ def _sizes(module: CollModule, asked: Asked, exchange: Exchange) -> list[tuple[i
     return found
 
 
+def _call(asked: Asked, comm: Communicator) -> Callable[[], None]:
+    """A function that makes the call once more, whatever its form."""
+    coll = comm.coll
+    assert coll is not None, "a communicator is made with its collectives"
+
+    # the bound calls are looked up each time: a traced communicator gets others
+    arguments = arguments_of(asked, comm.rank, asked.size, memory=True)
+    operation, order, wait = asked.operation, comm.order, comm.context.engine.wait
+    if asked.form == BLOCKING:
+        return lambda: getattr(coll, operation)(*arguments)
+    if asked.form == NONBLOCKING:
+        return lambda: _completed(wait, coll.begin_operation(operation, order.tag(), arguments))
+    tag, word, kept = order.tag(), order.keep(), coll.keep_call(operation)
+    return lambda: _completed(wait, coll.begin_operation(operation, tag, arguments, word, kept))
+
+
+def _completed(wait: Callable[[Any], object], request: Request) -> None:
+    wait(request)
+    if request.error:
+        raise MPIError(request.error, request.detail)
+
+
+def _trace_call(asked: Asked, comm: Communicator, trace: Trace, number: int, tag: int) -> None:
+    """Write down from here on what the next call does."""
+    CollObserver(trace).observe_collectives(comm)
+    fields = {"context": comm.context_id, "collective": number, "group": 0, "internal": tag}
+    trace.record("api", "CALL", number=1, call=asked.operation, file="", line=0, **fields)
+
+
+def _make_calls(asked: Asked, comm: Communicator, trace: Trace) -> None:
+    """Make the call three times, the last time traced: the first ones make memory, and try it."""
+    order, coll = comm.order, comm.coll
+    assert coll is not None, "a communicator is made with its collectives"
+    called = KINDS[asked.operation.capitalize()], asked.root if asked.operation in ROOTED else 0
+    order.begin(*called)
+    call = _call(asked, comm)
+    number, tag = order.number, order.tag()
+    for turn in range(3):
+        if turn and asked.form != PERSISTENT:
+            order.begin(*called)
+            number, tag = order.number, order.tag()
+        elif turn:  # all starts have one tag: nobody may be busy with the one before
+            order.begin(KINDS["Barrier"], 0)
+            coll.barrier()
+        if turn == 2:
+            _trace_call(asked, comm, trace, number, tag)
+        call()
+    trace.record("api", "RETURN", number=1)
+
+
 def _run(asked: Asked, registry: Registry) -> tuple[Explained, VirtualJob]:
     told: list[Explained] = []
-    kind = KINDS[asked.operation.capitalize()]
-    detail = asked.root if asked.operation in ROOTED else 0
 
     def program(process: RankProcess) -> None:
         context = process.context
         context.oversubscribed = asked.sharing
         known = process.communicators.get(0)
         comm = known or process.communicator(0, context.procs, "MPI_COMM_WORLD")
-        coll, trace = comm.coll, context.trace
-        assert coll is not None, "a communicator is made with its collectives"
-        call = getattr(coll, asked.operation)
-        # memory is made, and tried, by the first calls
-        for turn in range(3):
-            comm.order.begin(kind, detail)
-            if turn == 2:
-                CollObserver(trace).observe_collectives(comm)
-                call = getattr(coll, asked.operation)
-                fields = {"context": comm.context_id, "collective": turn + 1}
-                fields |= {"group": 0, "internal": comm.order.tag(), "line": 0}
-                trace.record("api", "CALL", number=1, call=asked.operation, file="", **fields)
-            call(*arguments_of(asked, comm.rank, asked.size, memory=True))
-        trace.record("api", "RETURN", number=1)
+        _make_calls(asked, comm, context.trace)
         others = _other_ways(asked, comm)
         if comm.rank == 0:
             told.append(_explain(asked, comm, others))
@@ -249,6 +349,8 @@ def explain_collective(asked: Asked, mca: Iterable[tuple[str, str]]) -> dict[str
     shares = asked.ranks * (asked.ranks if asked.operation in TO_ALL else 2)
     if asked.operation in ("scatter", "gather"):
         shares = 3 * asked.ranks
+    if asked.operation in NEIGHBOURHOODS:
+        shares = 4 * asked.ranks
     if 2 * shares * asked.size > MOST:
         raise click.ClickException(
             f"the buffers of all ranks would have more than {byte_count(MOST)}: fewer bytes or "
@@ -265,6 +367,8 @@ def explain_collective(asked: Asked, mca: Iterable[tuple[str, str]]) -> dict[str
         raise click.ClickException(str(cause)) from None
     events = job.events()
     calls = joint_calls(events)
+    if asked.form != BLOCKING:
+        found = _as_served(found, [fields_of(event) for event in calls[0].first.served])
     steps = step_lines(calls[0], messages_of(calls[0], calls, messages(events)), events)
     return _values(asked, found, steps, registry)
 
@@ -274,14 +378,15 @@ def _values(
 ) -> dict[str, Any]:
     from ompy.cli.explained import setting
 
+    nonblocking = found.row.nonblocking or FRAMEWORK
     names: dict[str, None] = {}
     for parts in (*found.choice, found.changes):
         names |= dict.fromkeys(name for part in parts for name in part.parameters)
     return {
         "question": asked._asdict(),
         "title": asked.title(),
-        "component": found.row.blocking,
-        "nonblocking": found.row.nonblocking,
+        "component": found.component,
+        "nonblocking": nonblocking if asked.form == BLOCKING else found.component,
         "algorithm": found.name,
         "components": [verdict._asdict() for verdict in found.row.verdicts],
         "branches": [part._asdict() for part in found.choice.branches],
