@@ -18,7 +18,7 @@ from ompy.trace.calls import JointCall, joint_calls, messages_of
 from ompy.trace.diagram import MOST_MESSAGES, Diagram
 from ompy.trace.mermaid import mermaid
 from ompy.trace.message_events import Message, messages
-from ompy.trace.operations import Operations, operations
+from ompy.trace.operations import Operation, Operations, operations
 from ompy.trace.sequence_diagram import arrange
 from ompy.trace.svg import svg
 from ompy.trace.tag_names import tag_text
@@ -65,7 +65,8 @@ def trace(
     job that used GASNet it lists active messages, puts and gets; the messages of barriers and
     memset are left out unless --handler asks for them. A picture has 20 messages at most: more are
     drawn on several pages, FILE-1.svg and so on, unless --count says how many. --play writes a page
-    for a browser, which plays messages, calls and matching queues of MPI step by step.
+    for a browser, which plays messages, calls and matching queues of MPI step by step, and active
+    messages with their handlers, puts and gets of GASNet.
 
     Packets are in a trace that was made with --mca trace_base_wire BYTES. The dissector is of what
     is installed, and needs no DIR.
@@ -87,7 +88,7 @@ def trace(
     _warn(found)
     _export(found, *exports[:-1])
     if page:
-        trace_play.export_page(page, found, _played(found, wanted))
+        trace_play.export_page(page, found, *_played(found, wanted))
     if text:
         click.echo("\n".join(event.line() for event in found.events))
     if sequence_file or not (any(exports) or page or text):
@@ -150,10 +151,6 @@ def _check(wanted: Wanted, sequence_file: str | None, page: str | None) -> None:
         raise click.UsageError(f"--sequence {sequence_file}: a name in .svg or .mmd is needed")
     if page and Path(page).suffix not in trace_play.SUFFIXES:
         raise click.UsageError(f"--play {page}: a name in .html is needed")
-    if page and wanted.of_gasnet:
-        raise click.UsageError(
-            "--play shows MPI's messages; --gasnet and --handler are of GASNet's"
-        )
 
 
 def _show(found: JobTrace, wanted: Wanted, sequence_file: str | None) -> None:
@@ -178,18 +175,24 @@ def _show(found: JobTrace, wanted: Wanted, sequence_file: str | None) -> None:
         _show_operations(found, known, wanted, sequence_file)
 
 
-def _played(found: JobTrace, wanted: Wanted) -> list[Message] | None:
-    """The messages that --play shows; None for all, where no option chooses."""
+def _played(found: JobTrace, wanted: Wanted) -> tuple[list[Message] | None, list[Operation] | None]:
+    """The messages and operations that --play shows; None for all, where no option chooses."""
     if wanted == Wanted():
-        return None
+        return None, None
     every, calls = messages(found.events), joint_calls(found.events)
+    known = operations(found.events)
+    only_gasnet = not every and not calls and bool(known.all)
+    if wanted.of_gasnet or (only_gasnet and wanted.tag is None and not wanted.of_calls):
+        rank, peer, _, number, handler = wanted[:5]
+        named = trace_gasnet.choose_operations(known, rank, peer, handler, number)
+        return [], [operation for _, operation in _part(named, wanted)]
     if wanted.of_calls:
         chosen = trace_calls.choose_calls(calls, wanted.rank, wanted.call)
         own = {id(m): m for _, call in chosen for m in messages_of(call, calls, every)}
         numbered = list(enumerate(own.values(), 1))
     else:
         numbered = choose_messages(every, *wanted[:4])
-    return [message for _, message in _part(numbered, wanted)]
+    return [message for _, message in _part(numbered, wanted)], []
 
 
 def _show_calls(

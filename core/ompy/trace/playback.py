@@ -16,9 +16,22 @@ from ompy.trace.amounts import byte_count, duration
 from ompy.trace.calls import ANY, Call, fields_of
 from ompy.trace.communicators import GROUP, Communicators
 from ompy.trace.diagram import Entry, Point, assign_rows, chain, head
-from ompy.trace.matching_queues import POSTED, Waiting
+from ompy.trace.matching_queues import POSTED, UNEXPECTED, Waiting
 from ompy.trace.message_events import SEND, Arrow, Kind, Message
+from ompy.trace.operations import Operation
 from ompy.trace.playback_contents import Contents, choose_contents
+from ompy.trace.playback_operations import (
+    OPERATION_FAMILIES,
+    OPERATION_QUEUES,
+    Outstanding,
+    Span,
+    credit_words,
+    family_of_operation,
+    operation_notes,
+    operation_spans,
+    operation_values,
+    outstanding,
+)
 from ompy.trace.program_lines import program_lines
 from ompy.trace.sink import Event
 from ompy.trace.tag_names import tag_text
@@ -35,19 +48,25 @@ FAMILIES: Final = (
 OTHER: Final = ("other", "", "the trace does not say the protocol")
 
 
-def playback(trace: JobTrace, chosen: Sequence[Message] | None = None) -> dict[str, Any]:
+def playback(
+    trace: JobTrace,
+    chosen: Sequence[Message] | None = None,
+    operations: Sequence[Operation] | None = None,
+) -> dict[str, Any]:
     """What a page shows, as JSON has it: numbers, texts, lists and objects.
 
     Args:
         trace: a traced job.
-        chosen: the messages to show, as `choose_contents` takes them; None for all there are.
+        chosen: the messages to show, as `choose_contents` takes them.
+        operations: those of GASNet to show; where both are None, all there are.
     """
-    contents = choose_contents(trace, chosen)
+    contents = choose_contents(trace, chosen, operations)
     return {
         "title": _title(trace),
         "facts": _facts(trace),
         "ranks": [{"rank": rank, "head": head(rank, trace.headers)} for rank in contents.lanes],
         **_Steps(trace, contents).told(),
+        "counts": _counts(contents),
         "left_out": contents.left_out,
     }
 
@@ -69,6 +88,8 @@ class _Steps:
         self._contents = contents
         self._lanes = {rank: lane for lane, rank in enumerate(contents.lanes)}
         self._lines = program_lines(trace.events)
+        self._spans = list(operation_spans(contents.operations, contents.known))
+        self._open = list(outstanding(contents.operations, contents.known))
         self._wanted = dict(_wanted_by(trace))
         self._texts: dict[int, list[str]] = {}  # by the id of an event
         self._causes: list[tuple[Event, Event]] = []
@@ -84,18 +105,24 @@ class _Steps:
     def told(self) -> dict[str, Any]:
         """All of it."""
         contents = self._contents
-        families = [_family(message) for message in contents.messages]
         return {
             "steps": list(self._steps()),
-            "messages": [self._message(message) for message in contents.messages],
-            "arrows": [self._arrow(place, arrow) for place, arrow in contents.arrows],
-            "waiting": [self._queued(waiting) for waiting in contents.waiting],
-            "calls": [self._call(call) for call in contents.calls],
-            "families": [
-                {"name": name, "text": text}
-                for name, _, text in (*FAMILIES, OTHER)
-                if name != OTHER[0] or name in families
+            "messages": [
+                *(self._message(message) for message in contents.messages),
+                *(self._operation(each) for each in contents.operations),
             ],
+            "arrows": [self._arrow(place, arrow) for place, arrow in contents.arrows],
+            "waiting": [
+                *(self._queued(waiting) for waiting in contents.waiting),
+                *(self._outstanding(each) for each in self._open),
+            ],
+            "calls": [
+                *(self._call(call) for call in contents.calls),
+                *(self._span(span) for span in self._spans),
+            ],
+            "queues": _queues(contents),
+            "families": [{"name": name, "text": text} for name, text in _families(contents)],
+            "outside": "in no handler" if contents.operations else "outside of MPI",
         }
 
     # what happens in a step
@@ -119,13 +146,20 @@ class _Steps:
             if waiting.ended is not None:
                 self._note(waiting.ended, "a receive and its message have met")
         for message in self._contents.messages:
-            for event in message.events():
-                if event.name == "COMPLETE":
-                    side = "send" if fields_of(event)["side"] == SEND else "receive"
-                    self._note(event, f"the {side} is complete")
+            self._note_completions(message)
+        for operation in self._contents.operations:
+            for event, text in operation_notes(operation, self._contents.known):
+                self._note(event, text)
+
+    def _note_completions(self, message: Message) -> None:
+        for event in message.events():
+            if event.name == "COMPLETE":
+                side = "send" if fields_of(event)["side"] == SEND else "receive"
+                self._note(event, f"the {side} is complete")
 
     def _note_arrow(self, arrow: Arrow) -> None:
         what = f"{arrow.name} {byte_count(arrow.size)}" if arrow.size else arrow.name
+        what = credit_words(arrow) or what
         begun = "begins" if arrow.kind is Kind.RDMA else "sends"
         inwards = arrow.source != arrow.sent.rank
         other = f"from rank {arrow.source}" if inwards else f"to rank {arrow.target}"
@@ -166,7 +200,12 @@ class _Steps:
             "size": byte_count(message.size),
             "protocol": message.decided or message.protocol,
             "family": _family(message),
+            "label": f"{_family(message)} {byte_count(message.size)}",
         }
+
+    def _operation(self, operation: Operation) -> dict[str, Any]:
+        ends = {"from": self._lanes[operation.source], "to": self._lanes[operation.target]}
+        return {**ends, **operation_values(operation, self._contents.known)}
 
     def _arrow(self, place: int, arrow: Arrow) -> dict[str, Any]:
         return {
@@ -198,6 +237,27 @@ class _Steps:
             "internal": fields_of(waiting.began).get("tag", ANY) < ANY,
         }
 
+    def _outstanding(self, waits: Outstanding) -> dict[str, Any]:
+        return {
+            "lane": self._lanes[waits.rank],
+            "queue": waits.queue,
+            "start": self._row(waits.began),
+            "end": self._row(waits.ended),
+            "text": waits.text,
+            "family": "",
+            "internal": waits.internal,
+        }
+
+    def _span(self, span: Span) -> dict[str, Any]:
+        return {
+            "lane": self._lanes[span.rank],
+            "name": span.name,
+            "start": self._row(span.began),
+            "end": self._row(span.ended),
+            "of": span.of,
+            **dict.fromkeys(("communicator", "line", "text", "error"), ""),
+        }
+
     def _call(self, call: Call) -> dict[str, Any]:
         fields = call.fields
         number = f" #{fields['collective']}" if "collective" in fields else ""
@@ -212,6 +272,32 @@ class _Steps:
             "text": self._lines.get((call.rank, fields["file"], fields["line"]), ""),
             "error": call.error,
         }
+
+
+def _counts(contents: Contents) -> str:
+    """How much there is of what."""
+    told = f"{len(contents.messages)} messages, {len(contents.calls)} calls"
+    operations = len(contents.operations)
+    return f"{told}, {operations} operations of GASNet" if operations else told
+
+
+def _queues(contents: Contents) -> list[list[str]]:
+    """What a page shows of the queues of a rank: name and title of each."""
+    of_gasnet = [[name, title] for name, title in OPERATION_QUEUES] if contents.operations else []
+    if of_gasnet and not (contents.messages or contents.waiting or contents.calls):
+        return of_gasnet
+    return [["posted", POSTED], ["unexpected", UNEXPECTED], *of_gasnet]
+
+
+def _families(contents: Contents) -> Iterator[tuple[str, str]]:
+    """Protocols and kinds of operations, with words; all of what there may be but odd ones."""
+    families = {_family(message) for message in contents.messages}
+    if contents.messages or not contents.operations:
+        for name, _, text in (*FAMILIES, OTHER):
+            if name != OTHER[0] or name in families:
+                yield name, text
+    used = {family_of_operation(each) for each in contents.operations}
+    yield from ((name, text) for name, text in OPERATION_FAMILIES if name in used)
 
 
 def _family(message: Message) -> str:

@@ -215,7 +215,7 @@ def written(folder: Path, events: list[Event]) -> str:
         (["--rank", "0", "--from", "2"], 0, "2 ranks, 1 messages, 0 calls, "),
         (["--call", "Send"], 0, "2 ranks, 1 messages, 1 calls, "),
         (["--tag", "77"], 1, "no such message"),
-        (["--gasnet"], 2, "--play shows MPI's messages"),
+        (["--gasnet"], 1, "no such operation"),
     ],
 )
 def test_the_command(options: list[str], code: int, said: str, tmp_path: Path) -> None:

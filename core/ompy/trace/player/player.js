@@ -51,7 +51,7 @@
       element(byId("moving"), "line", { class: "life", x1: x(0) - LEAD, x2: x(end) + LEAD, y1: y(lane), y2: y(lane) });
       const pair = element(byId("queues"), "div", { class: "queue-pair", "data-lane": lane });
       rank.queues = {};
-      for (const [queue, words] of [["posted", "posted receives"], ["unexpected", "unexpected messages"]]) {
+      for (const [queue, words] of trace.queues) {
         const side = element(pair, "div", { class: queue });
         const title = element(side, "h3", {}, words);
         rank.queues[queue] = { title, words, list: element(side, "ul", { "data-queue": queue, "data-lane": lane }) };
@@ -95,7 +95,7 @@
       const group = element(byId("moving"), "g", { class: "message" + hidden, "data-arrow": arrow.name });
       const first = !message.labelled;
       message.labelled = true;
-      const words = first ? message.family + " " + message.size : arrow.name + (arrow.size ? " " + arrow.size : "");
+      const words = first ? message.label : arrow.name + (arrow.size ? " " + arrow.size : "");
       Object.assign(arrow, { group, line: element(group, "path", { class: "arrow " + arrow.kind + " " + message.family }) });
       arrow.tip = element(group, "path", { class: "tip " + message.family });
       arrow.cross = arrow.end === null
@@ -181,7 +181,7 @@
     }
     trace.ranks.forEach((rank, lane) => {
       const call = now[lane];
-      rank.call.textContent = call ? "in " + call.name + (call.of ? ": " + call.of : "") : "outside of MPI";
+      rank.call.textContent = call ? "in " + call.name + (call.of ? ": " + call.of : "") : trace.outside;
       rank.call.className = call ? "call" : "quiet";
       rank.where.textContent = call ? call.line : "";
       rank.code.textContent = call ? call.text : "";
@@ -190,14 +190,15 @@
   }
 
   function showQueues() {
-    const found = trace.ranks.map(() => ({ posted: [], unexpected: [] }));
+    const names = trace.queues.map(([queue]) => queue);
+    const found = trace.ranks.map(() => Object.fromEntries(names.map((queue) => [queue, []])));
     const all = byId("internal").checked;
     for (const each of trace.waiting) {
       const here = each.start <= step && (each.end === null || each.end > step);
       if (here && (all || !each.internal)) found[each.lane][each.queue].push(each);
     }
     trace.ranks.forEach((rank, lane) => {
-      for (const queue of ["posted", "unexpected"]) {
+      for (const queue of names) {
         const { title, words, list } = rank.queues[queue];
         const entries = found[lane][queue];
         title.textContent = entries.length ? words + " (" + entries.length + ")" : words;
