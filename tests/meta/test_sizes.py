@@ -10,6 +10,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 FILE_LINES_MAX = 600
+README_LINES_MAX = 90
+ARCHITECTURE_WORDS_MAX = 1500
+DEVIATIONS_MAX = 60  # what a user can meet; all others are in the READMEs of components
 FUNCTION_LINES_MAX = 45  # "about 40", without the docstring
 
 
@@ -34,3 +37,12 @@ def test_sizes(path: Path) -> None:
     assert len(path.read_text().splitlines()) <= FILE_LINES_MAX
     long = {name: lines for name, lines in functions(path) if lines > FUNCTION_LINES_MAX}
     assert not long, f"functions over {FUNCTION_LINES_MAX} lines: {long}"
+
+
+def test_pages_that_people_read_first_stay_short() -> None:
+    """The README, the architecture, and the page of differences."""
+    assert len((ROOT / "README.md").read_text().splitlines()) <= README_LINES_MAX
+    assert len((ROOT / "ARCHITECTURE.md").read_text().split()) < ARCHITECTURE_WORDS_MAX
+    lines = (ROOT / "docs" / "deviations.md").read_text().splitlines()
+    rows = [line for line in lines if line.startswith("| ") and line != "| what | why |"]
+    assert len(rows) <= DEVIATIONS_MAX

@@ -1,8 +1,8 @@
 """Python's debugger around the program of a rank: `ompy-run --debug` runs this file.
 
-It differs from `python -m pdb` in one thing: nothing begins again. A rank cannot do so alone, as the
-others would not send and receive once more. `restart` says so and gives the next prompt, and the
-end of the program is the end of the rank.
+It differs from `python -m pdb` in one thing: nothing begins again. A rank cannot do so alone, as
+the others would not send and receive once more. `restart` says so and gives the next prompt, and
+the end of the program is the end of the rank.
 
 It runs in whatever Python the program is for, and imports nothing of ours.
 """
