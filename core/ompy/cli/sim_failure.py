@@ -137,7 +137,7 @@ def _save(options: dict[str, Any], failure: Failure, *, buffers: bool) -> None:
 
 def _draw(options: dict[str, Any], failure: Failure) -> None:
     from ompy.runtime.exploration.pair import pair_of
-    from ompy.trace.schedule_pair import pair_svg, pair_text
+    from ompy.trace.drawing.schedule_pair import pair_svg, pair_text
 
     stem = Path(options["program"]).stem
     pair = pair_of(failure, f"{stem}: two schedules that differ in one decision")

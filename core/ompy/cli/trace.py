@@ -15,12 +15,12 @@ from ompy.cli.terminal import one_line
 from ompy.frameworks import coll as _coll  # noqa: F401 - its tags have names
 from ompy.trace.amounts import byte_count
 from ompy.trace.calls import JointCall, joint_calls, messages_of
-from ompy.trace.diagram import MOST_MESSAGES, Diagram
-from ompy.trace.mermaid import mermaid
+from ompy.trace.drawing.diagram import MOST_MESSAGES, Diagram
+from ompy.trace.drawing.mermaid import mermaid
+from ompy.trace.drawing.sequence_diagram import arrange
+from ompy.trace.drawing.svg import svg
 from ompy.trace.message_events import Message, messages
 from ompy.trace.operations import Operation, Operations, operations
-from ompy.trace.sequence_diagram import arrange
-from ompy.trace.svg import svg
 from ompy.trace.tag_names import tag_text
 from ompy.trace.trace_files import JobTrace, TraceError, read_trace
 
@@ -100,7 +100,7 @@ def _export(
 ) -> None:
     """Write what other tools read."""
     if chrome_file:
-        from ompy.trace.chrome import chrome
+        from ompy.trace.exporting.chrome import chrome
 
         _write(chrome_file, chrome(found), "--chrome")
         click.echo(f"{chrome_file}: {len(found.events)} events; open it at ui.perfetto.dev")

@@ -15,7 +15,7 @@ def export_otf2(path: str, found: JobTrace) -> None:
     Raises:
         click.ClickException: it cannot be written.
     """
-    from ompy.trace.otf2_archive import ANCHOR, LibraryError, write_archive
+    from ompy.trace.exporting.otf2_archive import ANCHOR, LibraryError, write_archive
 
     try:
         count = write_archive(path, found)
@@ -32,7 +32,7 @@ def export_pcapng(path: str, found: JobTrace) -> None:
     Raises:
         click.ClickException: there are none, or they cannot be written.
     """
-    from ompy.trace.pcapng import pcapng
+    from ompy.trace.exporting.pcapng import pcapng
 
     if not found.wire:
         raise click.ClickException(

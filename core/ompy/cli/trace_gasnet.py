@@ -6,8 +6,8 @@ import click
 
 from ompy.cli.terminal import one_line
 from ompy.trace.amounts import byte_count, duration
-from ompy.trace.diagram import MOST_MESSAGES, Diagram
-from ompy.trace.operation_sequence import arrange
+from ompy.trace.drawing.diagram import MOST_MESSAGES, Diagram
+from ompy.trace.drawing.operation_sequence import arrange
 from ompy.trace.operations import Operation, Operations, is_of_program
 from ompy.trace.trace_files import JobTrace
 

@@ -11,8 +11,8 @@ from ompy import outputs
 from ompy.cli.trace_exports import unwritable
 from ompy.trace.message_events import Message
 from ompy.trace.operations import Operation
-from ompy.trace.playback import playback
-from ompy.trace.player_page import player_page
+from ompy.trace.playing.playback import playback
+from ompy.trace.playing.player_page import player_page
 from ompy.trace.trace_files import JobTrace
 
 SUFFIXES: Final = (".html", ".htm")

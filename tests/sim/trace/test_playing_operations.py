@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from ompy.cli.trace import trace as ompy_trace
 from ompy.gasnet import Gasnet
 from ompy.trace.operations import is_of_program, operations
-from ompy.trace.playback import playback
+from ompy.trace.playing.playback import playback
 from ompy.trace.reading import Ended
 from ompy.trace.trace_files import JobTrace, RankHeader, TraceWriter
 

@@ -13,10 +13,10 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from ompy.cli.trace import trace as ompy_trace
-from ompy.trace import playback_contents
 from ompy.trace.message_events import messages
-from ompy.trace.playback import WIDEST, family_of, gap, playback
-from ompy.trace.player_page import player_page
+from ompy.trace.playing import playback_contents
+from ompy.trace.playing.playback import WIDEST, family_of, gap, playback
+from ompy.trace.playing.player_page import player_page
 from ompy.trace.reading import Ended, RankHeader
 from ompy.trace.sink import Event
 from ompy.trace.trace_files import JobTrace, TraceWriter

@@ -15,12 +15,12 @@ from typing import Any, Final
 from ompy.trace.amounts import byte_count, duration
 from ompy.trace.calls import ANY, Call, fields_of
 from ompy.trace.communicators import GROUP, Communicators
-from ompy.trace.diagram import Entry, Point, assign_rows, chain, head
+from ompy.trace.drawing.diagram import Entry, Point, assign_rows, chain, head
 from ompy.trace.matching_queues import POSTED, UNEXPECTED, Waiting
 from ompy.trace.message_events import SEND, Arrow, Kind, Message
 from ompy.trace.operations import Operation
-from ompy.trace.playback_contents import Contents, choose_contents
-from ompy.trace.playback_operations import (
+from ompy.trace.playing.playback_contents import Contents, choose_contents
+from ompy.trace.playing.playback_operations import (
     OPERATION_FAMILIES,
     OPERATION_QUEUES,
     Outstanding,

@@ -6,8 +6,8 @@ from typing import Final
 from xml.etree import ElementTree as ET
 
 from ompy.trace.amounts import duration
-from ompy.trace.diagram import Diagram, Line, Point
-from ompy.trace.labels import CLEAR, Box, Layout, width_of
+from ompy.trace.drawing.diagram import Diagram, Line, Point
+from ompy.trace.drawing.labels import CLEAR, Box, Layout, width_of
 from ompy.trace.message_events import Kind
 
 # all in pixels; arbitrary: what looked right

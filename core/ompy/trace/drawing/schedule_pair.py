@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 from xml.etree import ElementTree as ET
 
-from ompy.trace.labels import width_of
+from ompy.trace.drawing.labels import width_of
 
 BEFORE: Final = 4  # rows that both have before the decision; arbitrary: what is near it
 AFTER: Final = 8  # rows from the decision on; arbitrary: a picture of a screen's height

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 
 from ompy.trace.addresses import packed_address
 from ompy.trace.calls import fields_of
-from ompy.trace.ip_packets import End, tcp_packet, udp_packet
+from ompy.trace.exporting.ip_packets import End, tcp_packet, udp_packet
 from ompy.trace.sink import Event
 from ompy.trace.trace_files import JobTrace
 

@@ -15,9 +15,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from ompy.trace.calls import joint_calls
-from ompy.trace.chrome_calls import LAYERS, TRACK, call_slices
-from ompy.trace.chrome_counters import counters
-from ompy.trace.chrome_operations import flows, handler_durations, spans
+from ompy.trace.exporting.chrome_calls import LAYERS, TRACK, call_slices
+from ompy.trace.exporting.chrome_counters import counters
+from ompy.trace.exporting.chrome_operations import flows, handler_durations, spans
 from ompy.trace.message_events import Arrow, Kind, Message, messages
 from ompy.trace.operations import operations
 from ompy.trace.sink import Event

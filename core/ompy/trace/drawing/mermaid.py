@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ompy.trace.diagram import Diagram, Line, Point
+from ompy.trace.drawing.diagram import Diagram, Line, Point
 from ompy.trace.message_events import Kind
 
 ARROWS: Final = {Kind.DATA: "->>", Kind.CONTROL: "-->>", Kind.RDMA: "-)"}

@@ -32,4 +32,4 @@ def player_page(told: Mapping[str, Any]) -> str:
 
 
 def _part(name: str) -> str:
-    return files("ompy.trace").joinpath("player", name).read_text(encoding="utf-8")
+    return files("ompy.trace.playing").joinpath("player", name).read_text(encoding="utf-8")

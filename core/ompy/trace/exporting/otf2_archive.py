@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from ompy import outputs
 from ompy.trace.communicators import Communicator
-from ompy.trace.otf2_records import (
+from ompy.trace.exporting.otf2_records import (
     Place,
     Record,
     Region,

@@ -12,9 +12,9 @@ from typing import Any, Final, NamedTuple
 
 from ompy.trace.amounts import byte_count
 from ompy.trace.calls import fields_of
+from ompy.trace.drawing.sequence_diagram import thin_arrows
 from ompy.trace.message_events import Arrow, Kind
 from ompy.trace.operations import Operation, Operations, is_of_program
-from ompy.trace.sequence_diagram import thin_arrows
 from ompy.trace.sink import Event
 
 REQUEST: Final = "request"

@@ -11,7 +11,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from ompy.trace.amounts import byte_count
-from ompy.trace.diagram import Diagram, Entry, Line, Point, assign_rows, bars, chain, head, placed
+from ompy.trace.drawing.diagram import (
+    Diagram,
+    Entry,
+    Line,
+    Point,
+    assign_rows,
+    bars,
+    chain,
+    head,
+    placed,
+)
 from ompy.trace.message_events import RECEIVE, SEND, Arrow, Kind, Message
 from ompy.trace.reading import RankHeader
 from ompy.trace.sink import Event

@@ -18,8 +18,13 @@ from typing import Any, Final, NamedTuple
 
 from ompy.trace.calls import API, Call, fields_of, joint_calls
 from ompy.trace.communicators import GROUP, Communicator, Communicators
+from ompy.trace.exporting.mpi_names import (
+    COLLECTIVES,
+    collective_operation,
+    is_nonblocking,
+    mpi_name,
+)
 from ompy.trace.message_events import Message, messages
-from ompy.trace.mpi_names import COLLECTIVES, collective_operation, is_nonblocking, mpi_name
 from ompy.trace.sink import Event
 from ompy.trace.trace_files import JobTrace
 

@@ -9,7 +9,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from ompy.trace.amounts import byte_count
-from ompy.trace.diagram import Diagram, Entry, Line, Point, assign_rows, bars, chain, head, placed
+from ompy.trace.drawing.diagram import (
+    Diagram,
+    Entry,
+    Line,
+    Point,
+    assign_rows,
+    bars,
+    chain,
+    head,
+    placed,
+)
 from ompy.trace.message_events import Kind
 from ompy.trace.operations import Operation, Operations, Post
 from ompy.trace.reading import RankHeader

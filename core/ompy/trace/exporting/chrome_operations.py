@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ompy.trace.operation_sequence import operation_text
+from ompy.trace.drawing.operation_sequence import operation_text
 from ompy.trace.operations import Operation, Operations
 from ompy.trace.sink import Event
 

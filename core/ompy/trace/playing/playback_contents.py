@@ -8,11 +8,11 @@ from typing import Final, NamedTuple
 
 from ompy.trace.amounts import duration
 from ompy.trace.calls import Call, joint_calls
+from ompy.trace.drawing.sequence_diagram import thin_arrows
 from ompy.trace.matching_queues import Waiting, matching_queues
 from ompy.trace.message_events import Arrow, Message, messages
 from ompy.trace.operations import Operation, Operations
-from ompy.trace.playback_operations import operation_arrows, steps_of
-from ompy.trace.sequence_diagram import thin_arrows
+from ompy.trace.playing.playback_operations import operation_arrows, steps_of
 from ompy.trace.trace_files import JobTrace
 
 MOST_STEPS: Final = 4000  # arbitrary: some minutes of playing, and a page of about 1 MB
