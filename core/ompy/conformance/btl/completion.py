@@ -6,9 +6,9 @@ from typing import ClassVar, Final
 
 import pytest
 
-from ompy.conformance.driver import SECOND, Driver
-from ompy.conformance.fragment import Arrival
-from ompy.conformance.suite import Suite, Worlds, sizes
+from ompy.conformance.btl.driver import SECOND, Driver
+from ompy.conformance.btl.fragment import Arrival
+from ompy.conformance.btl.suite import Suite, Worlds, sizes
 from ompy.frameworks.btl import BTL_OWNERSHIP, PRIORITY, SEND_ALWAYS_CALLBACK, SIGNAL
 from ompy.net.virtual_network import Rail
 

@@ -17,10 +17,10 @@ from unittest.mock import patch
 
 import pytest
 
-from ompy.conformance.btl_worlds import World
+from ompy.conformance.btl.btl_worlds import World
+from ompy.conformance.btl.driver import Driver
+from ompy.conformance.btl.suite import Suite, Worlds
 from ompy.conformance.component_identity import importable
-from ompy.conformance.driver import Driver
-from ompy.conformance.suite import Suite, Worlds
 from ompy.net.faults import Drop, Duplicate, Fault
 from ompy.runtime.environment import OWN_CODE
 

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from ompy.conformance.driver import Driver
-from ompy.conformance.fragment import sample
+from ompy.conformance.btl.driver import Driver
+from ompy.conformance.btl.fragment import sample
 from ompy.conformance.registries import Settings, registry_with
 from ompy.engine.virtual_engine import Deadlock, RankFailed, VirtualEngine
 from ompy.net.faults import FaultCounter
@@ -15,7 +15,7 @@ from ompy.net.virtual_network import Rail
 from ompy.runtime.virtual_job import VirtualJob
 
 if TYPE_CHECKING:
-    from ompy.conformance.fragment import Fragment
+    from ompy.conformance.btl.fragment import Fragment
     from ompy.frameworks.btl import BtlComponent
     from ompy.frameworks.context import RankContext
     from ompy.mca.registry import Registry

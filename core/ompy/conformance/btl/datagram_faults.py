@@ -7,8 +7,8 @@ from typing import ClassVar, Final
 
 import pytest
 
-from ompy.conformance.driver import SECOND, Driver
-from ompy.conformance.suite import Suite, Worlds, requires
+from ompy.conformance.btl.driver import SECOND, Driver
+from ompy.conformance.btl.suite import Suite, Worlds, requires
 from ompy.frameworks.paths import INTERVAL_MS, MS, TIMEOUT_MS
 from ompy.net.faults import BlackHole, Corrupt, Drop, Duplicate, Fault, Reorder
 

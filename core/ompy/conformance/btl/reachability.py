@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from ompy.conformance.driver import Driver
-from ompy.conformance.suite import Suite, Worlds, requires
+from ompy.conformance.btl.driver import Driver
+from ompy.conformance.btl.suite import Suite, Worlds, requires
 from ompy.net.virtual_network import Rail
 
 HOSTS = [0, 0, 1, 1]  # of four ranks, so that each has one peer here and two elsewhere

@@ -8,8 +8,8 @@ import threading
 from collections import Counter
 from typing import ClassVar
 
-from ompy.conformance.driver import Driver
-from ompy.conformance.suite import Suite, Worlds
+from ompy.conformance.btl.driver import Driver
+from ompy.conformance.btl.suite import Suite, Worlds
 from ompy.frameworks.btl import BtlModule, Descriptor, Endpoint
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import ClassVar, Final
 
-from ompy.conformance.btl_worlds import registry
-from ompy.conformance.fragment import content
+from ompy.conformance.btl.btl_worlds import registry
+from ompy.conformance.btl.fragment import content
+from ompy.conformance.btl.suite import Suite, Worlds
 from ompy.conformance.payloads import assert_same_bytes
 from ompy.conformance.registries import Settings
-from ompy.conformance.suite import Suite, Worlds
 from ompy.data.constants import ANY_SOURCE, ANY_TAG
 from ompy.data.convertor import ContiguousConvertor, GrowingConvertor
 from ompy.engine.virtual_engine import Deadlock, RankFailed

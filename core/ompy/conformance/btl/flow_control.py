@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
-from ompy.conformance.driver import SECOND, Driver
-from ompy.conformance.fragment import Arrival
-from ompy.conformance.suite import Suite, Worlds, requires
+from ompy.conformance.btl.driver import SECOND, Driver
+from ompy.conformance.btl.fragment import Arrival
+from ompy.conformance.btl.suite import Suite, Worlds, requires
 from ompy.frameworks.btl import BTL_OWNERSHIP, NO_ORDER, Descriptor
 
 FLOOD: Final = 1200  # fragments; arbitrary: far more than rings, windows and sockets hold

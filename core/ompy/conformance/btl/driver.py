@@ -9,8 +9,8 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from ompy.conformance.callbacks import Arrivals, Completions, Errors, Metered
-from ompy.conformance.fragment import (
+from ompy.conformance.btl.callbacks import Arrivals, Completions, Errors, Metered
+from ompy.conformance.btl.fragment import (
     Arrival,
     Fragment,
     PathError,
@@ -40,7 +40,7 @@ from ompy.mca.component import NotAvailable
 from ompy.runtime.nic_selection import find_nics
 
 if TYPE_CHECKING:
-    from ompy.conformance.btl_worlds import World
+    from ompy.conformance.btl.btl_worlds import World
     from ompy.frameworks.context import RankContext
     from ompy.mca.registry import Registry
     from ompy.net.faults import Fault

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
+from ompy.conformance.btl.driver import Driver
+from ompy.conformance.btl.suite import Suite, Worlds
 from ompy.conformance.component_identity import ComponentIdentitySuite
-from ompy.conformance.driver import Driver
-from ompy.conformance.suite import Suite, Worlds
 from ompy.frameworks.btl import PUT, SEND, BtlComponent, BtlModule
 
 COMMON: Final = (

@@ -11,10 +11,18 @@ from typing import ClassVar, Final
 
 import pytest
 
-from ompy.conformance.driver import SECOND, Driver
+from ompy.conformance.btl.driver import SECOND, Driver
+from ompy.conformance.btl.remote_memory import (
+    BLANK,
+    EXPOSED,
+    TAKEN,
+    Mover,
+    Transfer,
+    expose,
+    one_way,
+)
+from ompy.conformance.btl.suite import Suite, Worlds, requires
 from ompy.conformance.payloads import assert_same_bytes
-from ompy.conformance.remote_memory import BLANK, EXPOSED, TAKEN, Mover, Transfer, expose, one_way
-from ompy.conformance.suite import Suite, Worlds, requires
 from ompy.frameworks.atomics import (
     FORMATS,
     NEEDS,

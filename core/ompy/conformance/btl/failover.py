@@ -11,9 +11,9 @@ from typing import ClassVar, Final
 
 import pytest
 
-from ompy.conformance.btl_worlds import World
-from ompy.conformance.driver import SECOND, Driver
-from ompy.conformance.suite import Suite, Worlds, requires
+from ompy.conformance.btl.btl_worlds import World
+from ompy.conformance.btl.driver import SECOND, Driver
+from ompy.conformance.btl.suite import Suite, Worlds, requires
 from ompy.frameworks.btl import ERROR_NONFATAL
 from ompy.net.faults import Cut, Fault
 from ompy.net.virtual_network import Rail

@@ -6,8 +6,8 @@ from typing import ClassVar, Final
 
 import pytest
 
-from ompy.conformance.driver import SECOND, Driver
-from ompy.conformance.suite import Suite, Worlds, requires
+from ompy.conformance.btl.driver import SECOND, Driver
+from ompy.conformance.btl.suite import Suite, Worlds, requires
 from ompy.frameworks.btl import BtlComponent
 from ompy.mca.component import NotAvailable
 

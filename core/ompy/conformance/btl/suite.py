@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 import pytest
 
-from ompy.conformance.btl_worlds import World
+from ompy.conformance.btl.btl_worlds import World
+from ompy.conformance.btl.driver import Driver
 from ompy.conformance.component_kit import ComponentSuite, refuse_or_expect, suite_of_test
-from ompy.conformance.driver import Driver
 from ompy.conformance.registries import Settings
 from ompy.frameworks.btl import (
     ATOMIC_FOPS,

@@ -6,9 +6,9 @@ from typing import ClassVar, Final
 
 import pytest
 
-from ompy.conformance.driver import HEADER, TAGS, Driver
-from ompy.conformance.fragment import Fragment
-from ompy.conformance.suite import Suite, Worlds, requires, sizes
+from ompy.conformance.btl.driver import HEADER, TAGS, Driver
+from ompy.conformance.btl.fragment import Fragment
+from ompy.conformance.btl.suite import Suite, Worlds, requires, sizes
 from ompy.data.convertor import ContiguousConvertor
 from ompy.frameworks.btl import BTL_OWNERSHIP, NO_ORDER
 from ompy.net.virtual_network import Rail

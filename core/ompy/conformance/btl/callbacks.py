@@ -15,7 +15,7 @@ from ompy.frameworks.btl import (
 )
 
 if TYPE_CHECKING:
-    from ompy.conformance.driver import Driver
+    from ompy.conformance.btl.driver import Driver
     from ompy.frameworks.proc import Proc
 
 POLLS_MAX: Final = 1_000_000  # arbitrary: a hundred times what the longest test takes

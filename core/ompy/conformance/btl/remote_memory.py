@@ -6,10 +6,10 @@ from typing import ClassVar, Final
 
 import pytest
 
-from ompy.conformance.btl_worlds import Program
-from ompy.conformance.driver import SECOND, WAIT, Driver
+from ompy.conformance.btl.btl_worlds import Program
+from ompy.conformance.btl.driver import SECOND, WAIT, Driver
+from ompy.conformance.btl.suite import Suite, Worlds, requires
 from ompy.conformance.payloads import assert_same_bytes
-from ompy.conformance.suite import Suite, Worlds, requires
 from ompy.frameworks.btl import (
     ACCESS_ANY,
     COMPLETED,

@@ -7,8 +7,8 @@ from typing import ClassVar, Final
 
 import pytest
 
-from ompy.conformance.driver import SECOND, WAIT, Driver
-from ompy.conformance.suite import Suite, Worlds
+from ompy.conformance.btl.driver import SECOND, WAIT, Driver
+from ompy.conformance.btl.suite import Suite, Worlds
 from ompy.net.faults import BlackHole, Cut, Fault
 from ompy.net.virtual_network import Rail
 
