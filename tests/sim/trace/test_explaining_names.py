@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import pytest
 from click.testing import CliRunner
-from ompy.cli import explain_collective as explaining
-from ompy.cli.explain import explain
-from ompy.cli.explain_collective import Asked
-from ompy.cli.explain_names import CALLS, NONBLOCKING, PERSISTENT, SERVED, find_collective
+from ompy.cli.explaining import explain_collective as explaining
+from ompy.cli.explaining.explain import explain
+from ompy.cli.explaining.explain_collective import Asked
+from ompy.cli.explaining.explain_names import (
+    CALLS,
+    NONBLOCKING,
+    PERSISTENT,
+    SERVED,
+    find_collective,
+)
 from ompy.frameworks.call_kinds import KINDS
 from ompy.mpi.cartesian import Cartcomm
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from ompy.cli import trace_gasnet
+from ompy.cli.tracing import trace_gasnet
 from ompy.gasnet import Gasnet
 from ompy.trace.drawing.mermaid import mermaid
 from ompy.trace.drawing.operation_sequence import arrange

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from ompy.cli.trace import trace as ompy_trace
+from ompy.cli.tracing.trace import trace as ompy_trace
 from ompy.gasnet import Gasnet
 from ompy.trace.operations import is_of_program, operations
 from ompy.trace.playing.playback import playback

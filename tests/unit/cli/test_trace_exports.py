@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from ompy.cli import dissector
-from ompy.cli.trace import trace
+from ompy.cli.tracing import dissector
+from ompy.cli.tracing.trace import trace
 from ompy.trace.exporting import otf2_archive
 
 EXAMPLES = Path(__file__).parents[2] / "support" / "mutant_examples" / "exported"

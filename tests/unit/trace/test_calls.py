@@ -7,7 +7,7 @@ import sys
 
 import pytest
 from ompy.calls.caller import Caller
-from ompy.cli.trace_calls import call_text, listing
+from ompy.cli.tracing.trace_calls import call_text, listing
 from ompy.trace.call_steps import Order, ranks_text, rounds, step_lines
 from ompy.trace.calls import joint_calls, messages_of
 from ompy.trace.exporting.chrome import chrome

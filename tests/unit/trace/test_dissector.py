@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ompy.cli.dissector import dissector, lua_text
+from ompy.cli.tracing.dissector import dissector, lua_text
 from ompy.data.header_layout import HeaderLayout
 from ompy.trace.exporting.pcapng import pcapng
 

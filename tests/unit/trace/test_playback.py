@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
-from ompy.cli.trace import trace as ompy_trace
+from ompy.cli.tracing.trace import trace as ompy_trace
 from ompy.trace.message_events import messages
 from ompy.trace.playing import playback_contents
 from ompy.trace.playing.playback import WIDEST, family_of, gap, playback
