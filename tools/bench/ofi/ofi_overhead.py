@@ -5,11 +5,11 @@
                         [--write docs/ofi-overhead.md] [--providers shm,tcp;ofi_rxm]
 
 Four things beside each other in every round, two processes each: libfabric's own `fi_pingpong`,
-`tools/bench/ofi_raw.py` (cffi and nothing else), btl/ofi alone (`tests/support/ofi_loops.py`) and
-`ompy bench latency`; with `--loops` the two loops only. Raw loop and BTL have the same provider,
-DELIVERY_COMPLETE and descriptors to sleep on; both poll without sleeping, each process on a
-processor of its own. A round's figure is a median; the table has the median of the rounds, and of
-their quotients.
+`tools/bench/ofi/ofi_raw.py` (cffi and nothing else), btl/ofi alone (`tests/support/ofi_loops.py`)
+and `ompy bench latency`; with `--loops` the two loops only. Raw loop and BTL have the same
+provider, DELIVERY_COMPLETE and descriptors to sleep on; both poll without sleeping, each process
+on a processor of its own. A round's figure is a median; the table has the median of the rounds,
+and of their quotients.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from tests.support.ofi_loops import MESSAGE, SIZES, loops
 from tests.support.worlds import RankError, real
 from tools.repository import ROOT, commit_name
 
-RAW: Final = ROOT / "tools" / "bench" / "ofi_raw.py"
+RAW: Final = ROOT / "tools" / "bench" / "ofi" / "ofi_raw.py"
 PROVIDERS: Final = ("shm", "tcp;ofi_rxm", "udp;ofi_rxd", "sockets")  # reference ofi.md C1
 LIMITS: Final = {8: 1.30, 1 << 20: 1.05}  # what the project promises, by size
 LABELS: Final = {8: "8 B", 4096: "4 KiB", 1 << 20: "1 MiB"}

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The workloads of `peer_workloads.py` on what is no MPI: multiprocessing.Pipe and pyzmq.
 
-    python tools/bench/peer_pairs.py pipe|zmq-ipc|zmq-tcp SECONDS WORKLOAD...
+    python tools/bench/peer/peer_pairs.py pipe|zmq-ipc|zmq-tcp SECONDS WORKLOAD...
 
 `send:SIZE` sends bytes, `object:NAME` whatever the peer makes of an object (its own pickling;
 pyzmq: `send_pyobj`). The line of JSON is like the other program's: one-way seconds, a list of

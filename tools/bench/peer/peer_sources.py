@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 VERSION = "4.1.2"  # the version that everything was measured with
-CACHE = Path(__file__).resolve().parents[2] / "build" / "peer-sources"
+CACHE = Path(__file__).resolve().parents[3] / "build" / "peer-sources"
 
 
 class Unavailable(Exception):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How fast libfabric is from Python with cffi and nothing else: the baseline for btl/ofi.
 
-    tools/bench/ofi_raw.py [--providers shm,tcp;ofi_rxm] [--sizes 8,4096,1048576] [--json FILE]
+    tools/bench/ofi/ofi_raw.py [--providers shm,tcp;ofi_rxm] [--sizes 8,4096,1048576] [--json FILE]
 
 Two processes of this host. The binding opens everything; the loops then call libfabric's functions
 through cffi, as one would write it by hand: one buffer, one context, one array for completions, all
@@ -38,7 +38,7 @@ from ompy.net.real import RealNetwork
 from ompy.runtime.singleton import SingletonWireUp
 from ompy_components.nic.libfabric.component import COMPONENT
 
-ROOT: Final = Path(__file__).resolve().parents[2]
+ROOT: Final = Path(__file__).resolve().parents[3]
 
 sys.path.insert(0, str(ROOT))  # for the rounds, which the loops of btl/ofi have too
 

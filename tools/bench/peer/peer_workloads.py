@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What `peers.py` measures, as one program for ompy and every mpi4py; rank 0 prints JSON.
 
-    mpiexec -n 2 python tools/bench/peer_workloads.py SECONDS WORKLOAD...
+    mpiexec -n 2 python tools/bench/peer/peer_workloads.py SECONDS WORKLOAD...
 
 A workload is a kind and what it is about: `send:1m`, `alloc:64k`, `rate:8`, `object:int`,
 `pkl5:dict8m`, `allreduce:8`. The line has, for each, a list of `PARTS` figures in seconds: one way

@@ -13,9 +13,9 @@ from pathlib import Path
 from statistics import quantiles
 from typing import Any, Final
 
-ROOT: Final = Path(__file__).resolve().parents[2]
-WORKLOADS: Final = ROOT / "tools" / "bench" / "peer_workloads.py"
-PAIRS: Final = ROOT / "tools" / "bench" / "peer_pairs.py"
+ROOT: Final = Path(__file__).resolve().parents[3]
+WORKLOADS: Final = ROOT / "tools" / "bench" / "peer" / "peer_workloads.py"
+PAIRS: Final = ROOT / "tools" / "bench" / "peer" / "peer_pairs.py"
 START: Final = ("-c", "from mpi4py import MPI")
 LONGEST: Final = 300  # s; arbitrary: a run that takes longer hangs
 
