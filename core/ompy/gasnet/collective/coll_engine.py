@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Final
 
 from ompy.frameworks.conduit import EXTENDED_HANDLERS, Category, Token, Transfer
 from ompy.gasnet.atomics import Atomics
-from ompy.gasnet.coll_calls import ROOTED, Call, call_of
-from ompy.gasnet.coll_edges import MESSAGES, Message
-from ompy.gasnet.coll_operation import Operation, Services
+from ompy.gasnet.collective.coll_calls import ROOTED, Call, call_of
+from ompy.gasnet.collective.coll_edges import MESSAGES, Message
+from ompy.gasnet.collective.coll_operation import Operation, Services
+from ompy.gasnet.collective.teams import Team
 from ompy.gasnet.dissemination import Knowledge
 from ompy.gasnet.errors import CollectiveMismatch, ResourceError
 from ompy.gasnet.fill import halves, joined_number
 from ompy.gasnet.rank import LAYER, FindConduit
-from ompy.gasnet.teams import Team
 from ompy.runtime.call_account import Group
 
 if TYPE_CHECKING:

@@ -18,10 +18,10 @@ from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Final
 
 from ompy.frameworks.coll_base.tree import children, parent, subtree_size
-from ompy.gasnet.coll_calls import NOWHERE, CollFlag, Kind
+from ompy.gasnet.collective.coll_calls import NOWHERE, CollFlag, Kind
 
 if TYPE_CHECKING:
-    from ompy.gasnet.coll_operation import Operation
+    from ompy.gasnet.collective.coll_operation import Operation
 
 Steps = Generator[None, None, None]
 

@@ -21,10 +21,10 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
 from ompy.frameworks.conduit import Transfer
-from ompy.gasnet.coll_calls import NOWHERE
+from ompy.gasnet.collective.coll_calls import NOWHERE
 
 if TYPE_CHECKING:
-    from ompy.gasnet.coll_operation import Operation
+    from ompy.gasnet.collective.coll_operation import Operation
 
 
 class Message(Enum):

@@ -11,14 +11,14 @@ from struct import Struct, pack
 from typing import Final
 
 from ompy.frameworks.conduit import EXTENDED_HANDLERS, Category, Token
-from ompy.gasnet.coll_algorithms import NOTHING
-from ompy.gasnet.coll_calls import Call, CollFlag, Kind
-from ompy.gasnet.collectives import Collectives
+from ompy.gasnet.collective.coll_algorithms import NOTHING
+from ompy.gasnet.collective.coll_calls import Call, CollFlag, Kind
+from ompy.gasnet.collective.collectives import Collectives
+from ompy.gasnet.collective.teams import AllRanks, Team, child_id, digest_of, members_of
 from ompy.gasnet.dissemination import ANONYMOUS, Knowledge
 from ompy.gasnet.errors import BadArgument, CollectiveMismatch
 from ompy.gasnet.messages import words_of
 from ompy.gasnet.rank import FindConduit, check_integers
-from ompy.gasnet.teams import AllRanks, Team, child_id, digest_of, members_of
 
 TEAM_CREATE: Final = EXTENDED_HANDLERS[8]
 CHOICE: Final = Struct("<qq")  # color and key of a split

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import MutableSequence, Sequence
 from typing import Any, Final
 
-from ompy.gasnet.coll_algorithms import NOTHING
-from ompy.gasnet.coll_calls import (
+from ompy.gasnet.collective.coll_algorithms import NOTHING
+from ompy.gasnet.collective.coll_calls import (
     ALIKE,
     NOWHERE,
     Call,
@@ -24,11 +24,11 @@ from ompy.gasnet.coll_calls import (
     check_size,
     refuse_aggregate,
 )
-from ompy.gasnet.coll_engine import CollectiveEngine
-from ompy.gasnet.coll_operation import Operation, place_in
+from ompy.gasnet.collective.coll_engine import CollectiveEngine
+from ompy.gasnet.collective.coll_operation import Operation, place_in
+from ompy.gasnet.collective.teams import TEAM_ALL, AllRanks, Team
 from ompy.gasnet.errors import BadArgument, CollectiveMismatch
 from ompy.gasnet.rank import FindConduit, check_integers, readable_bytes, writable_bytes
-from ompy.gasnet.teams import TEAM_ALL, AllRanks, Team
 
 # kind: whether dst and src have a block of each member; whether the root alone has one
 SHAPES: Final = {

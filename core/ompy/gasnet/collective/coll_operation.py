@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from ompy.frameworks.conduit import Transfer
-from ompy.gasnet.coll_algorithms import NOTHING, Steps, run_collective
-from ompy.gasnet.coll_calls import NOWHERE, Call, CollFlag
-from ompy.gasnet.coll_edges import MESSAGES, Arrived, Incoming, Message, Outgoing
+from ompy.gasnet.collective.coll_algorithms import NOTHING, Steps, run_collective
+from ompy.gasnet.collective.coll_calls import NOWHERE, Call, CollFlag
+from ompy.gasnet.collective.coll_edges import MESSAGES, Arrived, Incoming, Message, Outgoing
 from ompy.gasnet.fill import halves
 
 if TYPE_CHECKING:
-    from ompy.gasnet.teams import Team
+    from ompy.gasnet.collective.teams import Team
 
 
 class Services(NamedTuple):

@@ -17,15 +17,15 @@ from struct import pack
 from typing import TYPE_CHECKING, Final
 
 from ompy.frameworks.call_order import DIGEST, WORD
-from ompy.gasnet.coll_calls import Call
+from ompy.gasnet.collective.coll_calls import Call
 from ompy.gasnet.dissemination import ANONYMOUS, MISMATCH, Dissemination
 from ompy.gasnet.errors import BadArgument, BarrierMismatch
 from ompy.gasnet.rank import check_integers
 from ompy.runtime.call_account import Group, share
 
 if TYPE_CHECKING:
-    from ompy.gasnet.coll_engine import CollectiveEngine
-    from ompy.gasnet.coll_operation import Operation
+    from ompy.gasnet.collective.coll_engine import CollectiveEngine
+    from ompy.gasnet.collective.coll_operation import Operation
 
 ID_BITS: Final = 62  # arbitrary: two arguments of a message have 63, see `halves`
 REMEMBERED: Final = 1024  # arbitrary: calls that a member which is late may still be compared with
