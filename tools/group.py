@@ -4,8 +4,8 @@
     python tools/sweep lossy --help       what one of them does
     python tools/sweep lossy --jobs 2     run it
 
-A tool is a file of the folder with a `__main__` part. It imports from `tools.` and `tests.`, as
-the root of the tree is where this looks first.
+A tool is a file with a `__main__` part, in the folder or in one of its sub-folders. It imports from
+`tools.` and `tests.`, as the root of the tree is where this looks first.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from pathlib import Path
 
 import click
 
+NO_TOOLS = ("package_programs",)  # sub-folders with programs that tools run
+
 
 class Folder(click.Group):
     """The tools of a folder, each with the first line of what it says of itself."""
@@ -26,15 +28,22 @@ class Folder(click.Group):
         self._folder = folder
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Files that can be run."""
-        files = sorted(self._folder.glob("*.py"))
-        return [file.stem for file in files if file.stem != "__main__" and _runs(file)]
+        """Names of the files that can be run."""
+        return sorted(self._tools())
+
+    def _tools(self) -> dict[str, Path]:
+        """The files that can be run, by name; those of sub-folders too."""
+        files = self._folder.rglob("*.py")
+        mine = (file for file in files if file.parent.name not in NO_TOOLS)
+        return {file.stem: file for file in mine if file.stem != "__main__" and _runs(file)}
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """One of them; all that follows its name is for itself."""
-        if cmd_name not in self.list_commands(ctx):
+        file = self._tools().get(cmd_name)
+        if file is None:
             return None
-        module, file = f"tools.{self._folder.name}.{cmd_name}", self._folder / f"{cmd_name}.py"
+        inside = file.relative_to(self._folder).with_suffix("").parts
+        module = ".".join(("tools", self._folder.name, *inside))
 
         def run(words: tuple[str, ...]) -> None:
             if words == ("--help",) and not _has_options(file):

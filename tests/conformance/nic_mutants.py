@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from ompy.frameworks.nic.base import LinkState, Nic
+from typing import ClassVar
+
+from ompy.frameworks.nic.base import LinkState, Nic, NicComponent, NicError
 from ompy.frameworks.nic.datagram import Completion, Status, Work
+from ompy_components.nic.gni.component import GniComponent
+from ompy_components.nic.hca.component import HcaComponent
 from ompy_components.nic.vic.component import VicComponent
 from ompy_components.nic.vic.device import Vic, VirtualFunction
 from ompy_components.nic.vic.queues import VicCompletionQueue, VicQueuePair
@@ -179,6 +183,47 @@ class OpenAtOnce(Vic):
         return super().domain()
 
 
+class SharesDevices(Vic):
+    """Each call gives the same devices."""
+
+
+class ClosesOnce(Vic):
+    """Closing twice is refused."""
+
+    def close(self):
+        if self._function is None:
+            raise NicError("it is not open")
+        super().close()
+
+
+class TellsAgain(Vic):
+    """What has happened is told with every call."""
+
+    def events(self):
+        return list(self.news)
+
+
+class NoDevice(HcaComponent):
+    """It has no device that a BTL could use."""
+
+    name = "mutant"
+
+    def devices(self, context) -> list[Nic]:
+        return []
+
+
+class NoGni(GniComponent):
+    """Its devices are of a generation that nobody asks for."""
+
+    name = "mutant"
+
+    def devices(self, context) -> list[Nic]:
+        found = super().devices(context)
+        for device in found:
+            device.generation = "none"
+        return found
+
+
 PLANTED: dict[type, str] = {
     Alters: "test_sizes",
     CompletesTwice: "test_one_completion_for_each_post",
@@ -196,10 +241,17 @@ PLANTED: dict[type, str] = {
     SaysNothing: "test_link_down",
     OneName: "test_identity",
     OpenAtOnce: "test_life",
+    SharesDevices: "test_devices",
+    ClosesOnce: "test_open_and_close",
+    TellsAgain: "test_events",
+    NoDevice: "test_under_openib[700]",
+    NoGni: "test_under_gasnet[aries]",
 }
 
 
-def component(planted: type) -> VicComponent:
+def component(planted: type) -> NicComponent:
+    if issubclass(planted, NicComponent):
+        return planted()
     pair = planted if issubclass(planted, VicQueuePair) else Pair
     device = planted if issubclass(planted, Vic) else Vic
 
@@ -217,11 +269,16 @@ def component(planted: type) -> VicComponent:
     class Mutant(VicComponent):
         name = "mutant"
 
+        known: ClassVar[dict[int, list[Nic]]] = {}
+
         def devices(self, context) -> list[Nic]:
             faces = context.network.interfaces()
-            return [
+            made = [
                 Device(context.network, index, face, self.values, context.engine)
                 for index, face in enumerate(faces)
             ]
+            if planted is SharesDevices:
+                return self.known.setdefault(id(context), made)
+            return made
 
     return Mutant()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from ompy.conformance.determinism import _compare
-from ompy.conformance.driver import check_order
+from ompy.conformance.btl.determinism import _compare
+from ompy.conformance.btl.driver import check_order
 
 
 def test_an_arrival_out_of_order() -> None:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 from ompy.conformance import BtlConformance
-from ompy.conformance.atomics import AtomicSuite
-from ompy.conformance.completion import CompletionSuite
-from ompy.conformance.datagram_faults import DatagramFaultSuite
-from ompy.conformance.delivery import DeliverySuite
-from ompy.conformance.failover import FailoverSuite
-from ompy.conformance.identity import IdentitySuite
-from ompy.conformance.leaks import LeakSuite
-from ompy.conformance.life_cycle import LifeCycleSuite
-from ompy.conformance.reachability import ReachabilitySuite
+from ompy.conformance.btl.atomics import AtomicSuite
+from ompy.conformance.btl.completion import CompletionSuite
+from ompy.conformance.btl.datagram_faults import DatagramFaultSuite
+from ompy.conformance.btl.delivery import DeliverySuite
+from ompy.conformance.btl.failover import FailoverSuite
+from ompy.conformance.btl.identity import IdentitySuite
+from ompy.conformance.btl.leaks import LeakSuite
+from ompy.conformance.btl.life_cycle import LifeCycleSuite
+from ompy.conformance.btl.reachability import ReachabilitySuite
+from ompy.conformance.btl.remote_memory import RemoteMemorySuite
 from ompy.conformance.registries import Settings
-from ompy.conformance.remote_memory import RemoteMemorySuite
 from ompy.frameworks.btl import BtlComponent
 from ompy_components.btl.ofi.component import COMPONENT as OFI
 from ompy_components.btl.openib.component import COMPONENT as OPENIB

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 from ompy.conformance import BtlConformance
+from ompy.conformance.btl.suite import Suite
 from ompy.conformance.plugin import EXPECTED, FAILED, PASSED, SKIPPED, examine
-from ompy.conformance.suite import Suite
 from ompy.frameworks.capabilities import Capabilities
 from ompy_components.btl.self.component import SelfComponent
 from ompy_components.btl.sm.component import SmComponent

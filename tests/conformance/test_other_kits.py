@@ -12,12 +12,16 @@ from typing import Any
 import pytest
 from ompy.cli.new.distribution import rendered, words_for
 from ompy.cli.new.kinds import KINDS
+from ompy.conformance.card import Card
 from ompy.conformance.hooks.hook_suite import HookPackage
-from ompy.conformance.plugin import FAILED, PASSED, examine
+from ompy.conformance.plugin import FAILED, PASSED, SKIPPED, examine
 from ompy_components.coll.basic.component import COMPONENT as BASIC
 from ompy_components.coll.sm.component import COMPONENT as COLL_SM
 from ompy_components.coll.tuned.component import COMPONENT as TUNED
+from ompy_components.nic.gni.component import COMPONENT as GNI
 from ompy_components.nic.hca.component import COMPONENT as HCA
+from ompy_components.nic.libfabric.component import COMPONENT as LIBFABRIC
+from ompy_components.nic.ofi_emulated.component import COMPONENT as FABRIC
 from ompy_components.nic.vic.component import COMPONENT as VIC
 from ompy_components.osc.pt2pt.component import COMPONENT as PT2PT
 from ompy_components.osc.rdma.component import COMPONENT as RDMA
@@ -27,7 +31,7 @@ from ompy_components.pml.ob1.component import COMPONENT as OB1
 
 from tests.support.effort import THOROUGH
 
-OURS = (BASIC, COLL_SM, TUNED, HCA, VIC, PT2PT, RDMA, OSC_SM, BFO, OB1)
+OURS = (BASIC, COLL_SM, TUNED, HCA, VIC, FABRIC, GNI, PT2PT, RDMA, OSC_SM, BFO, OB1)
 NAME = "mine"
 SETTINGS = {"pml": {"pml_mine_enable": "true"}}
 # in CI a few tests of each kit; tools/nightly.py has all of them
@@ -75,3 +79,13 @@ def test_what_is_written_conforms(module: ModuleType, request: pytest.FixtureReq
     outcomes = examine(subject, SETTINGS.get(kind.name, {}), tests=tests)
     assert [(one.test, one.reason) for one in outcomes if one.result == FAILED] == []
     assert sum(one.result == PASSED for one in outcomes) >= max(3, len(tests))
+
+
+def test_what_a_virtual_world_does_not_have_is_not_judged() -> None:
+    """The real libfabric: its names are, and the card says what is not and why."""
+    outcomes = examine(LIBFABRIC, {}, tests=["test_names", "test_devices", "test_under_ofi[1]"])
+    assert [one.result for one in outcomes if one.test == "test_names"] == [PASSED]
+    said = {one.reason for one in outcomes if one.result == SKIPPED}
+    assert said == {"not judged: a virtual world has no libfabric"}
+    text = "\n".join(Card(LIBFABRIC, {}, outcomes).lines())
+    assert "as far as it was judged" in text

@@ -17,7 +17,7 @@ import pytest
 
 from tests.support.effort import THOROUGH
 from tests.support.worlds import ROOT
-from tools.bench.peer_sources import Unavailable, fetch
+from tools.bench.peer.peer_sources import Unavailable, fetch
 
 pytestmark = [pytest.mark.proc, pytest.mark.network]
 

@@ -3,11 +3,32 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 FILE_LINES_MAX = 600
+FOLDER_MODULES_MAX = 25
+LARGE_FOLDERS = frozenset(  # those that were over it; the list may only get shorter
+    {
+        "components/ompy_components/btl/ofi",
+        "components/ompy_components/btl/openib",
+        "components/ompy_components/btl/usnic",
+        "components/ompy_components/nic/ofi_emulated",
+        "components/ompy_components/pml/ob1",
+        "core/ompy/frameworks",
+        "core/ompy/mca",
+        "core/ompy/mpi",
+        "core/ompy/net",
+        "core/ompy/runtime",
+        "core/ompy/runtime/machines",
+        "tools/sweep",
+    }
+)
+README_LINES_MAX = 90
+ARCHITECTURE_WORDS_MAX = 1500
+DEVIATIONS_MAX = 60  # what a user can meet; all others are in the READMEs of components
 FUNCTION_LINES_MAX = 45  # "about 40", without the docstring
 
 
@@ -42,3 +63,22 @@ def test_sizes_of_functions() -> None:
         if lines > FUNCTION_LINES_MAX
     ]
     assert not long, f"functions over {FUNCTION_LINES_MAX} lines"
+
+
+def test_pages_that_people_read_first_stay_short() -> None:
+    """The README, the architecture, and the page of differences."""
+    assert len((ROOT / "README.md").read_text().splitlines()) <= README_LINES_MAX
+    assert len((ROOT / "ARCHITECTURE.md").read_text().split()) < ARCHITECTURE_WORDS_MAX
+    lines = (ROOT / "docs" / "deviations.md").read_text().splitlines()
+    rows = [line for line in lines if line.startswith("| ") and line != "| what | why |"]
+    assert len(rows) <= DEVIATIONS_MAX
+
+
+def test_folders_are_divided_by_subject() -> None:
+    count = Counter(path.parent for path in sources())
+    large = {
+        str(path.relative_to(ROOT))
+        for path, modules in count.items()
+        if modules > FOLDER_MODULES_MAX and "examples" not in path.parts
+    }
+    assert large <= LARGE_FOLDERS, "sub-folders by what the modules are about"

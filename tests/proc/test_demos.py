@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.effort import THOROUGH
-from tools.bench.peer_sources import Unavailable, fetch
+from tools.bench.peer.peer_sources import Unavailable, fetch
 
 pytestmark = [pytest.mark.proc, pytest.mark.network]
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from ompy.cli.other_mpi4py import complaint, ignores_path, python_options
+from ompy.cli.launch.other_mpi4py import complaint, ignores_path, python_options
 
 pytestmark = pytest.mark.proc
 

@@ -30,6 +30,22 @@ else:
 comm.Barrier()
 comm.recv(source=1 - comm.rank, tag=99)
 """
+GASNET = """
+from ompy import gasnet
+heard = []
+def greeted(token, payload):
+    gasnet.am_reply_medium(token, answered, payload)
+def answered(token, payload):
+    heard.append(bytes(payload))
+gasnet.init()
+gasnet.attach([greeted, answered], segment_size=gasnet.PAGE_SIZE)
+if gasnet.mynode() == 0:
+    gasnet.am_request_medium(1, greeted, b"hello")
+    gasnet.block_until(lambda: heard)
+    gasnet.put(1, 0, bytes(64))
+    gasnet.get(bytearray(32), 1, 0)
+gasnet.barrier()
+"""
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 pytestmark = pytest.mark.proc
 
@@ -52,12 +68,22 @@ def browser() -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page of a simulated job that ends in a deadlock; its program is not there any more."""
-    folder = tmp_path_factory.mktemp("played")
-    (folder / "app.py").write_text(PROGRAM)
+    return played(tmp_path_factory.mktemp("played"), PROGRAM, ("btl", "self,tcp"), 4)
+
+
+@pytest.fixture(scope="module")
+def gasnet_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of a simulated job that uses GASNet alone, through the emulated network."""
+    return played(tmp_path_factory.mktemp("gasnet"), GASNET, ("conduit_aries_pshm", "0"), 0)
+
+
+def played(folder: Path, program: str, parameter: tuple[str, str], code: int) -> Path:
+    """Simulate a program, and make a page of its trace alone."""
+    (folder / "app.py").write_text(program)
     ompy = [sys.executable, "-m", "ompy.cli.main"]
-    words = ["sim", "-q", "-n", "2", "--mca", "btl", "self,tcp", "--trace", "run", "app.py"]
+    words = ["sim", "-q", "-n", "2", "--mca", *parameter, "--trace", "run", "app.py"]
     done = subprocess.run([*ompy, *words], cwd=folder, capture_output=True, text=True)
-    assert done.returncode == 4, done.stderr
+    assert done.returncode == code, done.stderr
     (folder / "app.py").unlink()
     words = ["trace", "run", "--play", "page.html"]
     subprocess.run([*ompy, *words], cwd=folder, check=True, capture_output=True)
@@ -67,6 +93,15 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def page(browser: Any, page_file: Path) -> Iterator[Any]:
+    yield from opened_page(browser, page_file)
+
+
+@pytest.fixture
+def gasnet_page(browser: Any, gasnet_file: Path) -> Iterator[Any]:
+    yield from opened_page(browser, gasnet_file)
+
+
+def opened_page(browser: Any, page_file: Path) -> Iterator[Any]:
     """The page, opened; whatever it asks for, or complains of, fails the test."""
     context = browser.new_context(viewport={"width": 1300, "height": 900})
     opened = context.new_page()
@@ -210,3 +245,37 @@ def test_messages_of_collectives_can_be_hidden(page: Any) -> None:
     assert internal.first.evaluate("each => getComputedStyle(each).display") == "inline"
     page.click("#internal")
     assert internal.first.evaluate("each => getComputedStyle(each).display") == "none"
+
+
+def test_active_messages_puts_and_gets(gasnet_page: Any) -> None:
+    """Handlers are bars, messages and transfers are arrows, and what is under way is listed."""
+    page = gasnet_page
+    titles = page.locator('.queue-pair[data-lane="0"] h3').all_text_contents()
+    assert titles == ["messages for handlers", "own puts and gets"]
+    go(page, steps_that_say(page, "sends AMRequestMedium 5 B")[0])
+    assert queue(page, 1, "handlers") == ["greeted from rank 0, 5 B"]
+    go(page, steps_that_say(page, "runs greeted")[0])
+    assert (
+        "in greeted: AMRequestMedium from rank 0, 5 B" in page.locator(".name").nth(1).inner_text()
+    )
+    assert queue(page, 1, "handlers") == ["none"]
+    go(page, steps_that_say(page, "put 64 B to rank 1")[0])
+    assert queue(page, 0, "transfers") == ["put to rank 1, 64 B"]
+    moving = page.locator('g.message[data-moving="yes"]')
+    assert moving.count() == 1
+    assert moving.locator("circle.put").count() == 1
+    page.keyboard.press("End")
+    assert queue(page, 0, "transfers") == ["none"]
+    labels = page.locator("text.label").all_text_contents()
+    for words in ("greeted: request 5 B", "answered: reply 5 B", "put 64 B", "get 32 B"):
+        assert words in labels
+    hidden = page.locator("g.internal").first  # of the barrier
+    page.click("#internal")
+    assert hidden.evaluate("each => getComputedStyle(each).display") == "none"
+    looks = page.evaluate(
+        """() => [...document.querySelectorAll("#legend .sample")].map((each) => {
+            const style = getComputedStyle(each);
+            return [style.stroke, style.strokeDasharray, style.strokeWidth].join();
+        })"""
+    )
+    assert len(set(looks)) == len(looks) == 7

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from ompy.cli.sim import HASH_SEED, PREPARED
+from ompy.cli.simulating.sim import HASH_SEED, PREPARED
 
 pytestmark = pytest.mark.proc
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from ompy.cli.sim import HASH_SEED, PREPARED
+from ompy.cli.simulating.sim import HASH_SEED, PREPARED
 
 from tests.support import simulated_worlds
 from tests.support.effort import effort

@@ -20,7 +20,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final, NamedTuple
 
-from ompy.cli.sim import make_scenario, preload, sim
+from ompy.cli.simulating.sim import make_scenario, preload, sim
 from ompy.engine.virtual_engine import RankFailed
 from ompy.gasnet import GasnetError, ResourceError
 from ompy.net.virtual_network import Rail

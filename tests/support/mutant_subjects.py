@@ -83,7 +83,7 @@ def _exported_traces() -> list[bytes]:
 
 def _read_exported_trace(data: bytes, folder: Path) -> None:
     """Calls, communicators and packets, written for other tools."""
-    from ompy.cli.trace import trace
+    from ompy.cli.tracing.trace import trace
 
     (folder / "rank-0.jsonl").write_bytes(data)
     (folder / "rank-1.jsonl").write_bytes(_exported_traces()[1])
@@ -117,7 +117,7 @@ def _read_job_facts(data: bytes, folder: Path) -> None:
 
 
 def _show_trace(folder: Path) -> None:
-    from ompy.cli.trace import trace
+    from ompy.cli.tracing.trace import trace
 
     for options in (
         [],
@@ -224,9 +224,9 @@ def _read_map(data: bytes, _folder: Path) -> None:
 
 
 def _place(hosts: list[str], files: list[str], count: int | None, by: bytes) -> None:
-    from ompy.cli.command_line import CommandError
-    from ompy.cli.hosts import allocate_slots
-    from ompy.cli.mapping import default_count, parse_map_by, place_ranks
+    from ompy.cli.launch.command_line import CommandError
+    from ompy.cli.launch.hosts import allocate_slots
+    from ompy.cli.launch.mapping import default_count, parse_map_by, place_ranks
 
     with _refused(CommandError):
         found = allocate_slots(hosts, files, HERE, 4)
@@ -306,10 +306,10 @@ def give(words: str, option: click.Option, values: Sequence[str], folder: Path) 
 
 def _use(words: str, options: dict[str, Any]) -> None:
     """What a command does with its options before it starts anything."""
-    from ompy.cli.bench import parse_sizes
     from ompy.cli.bytecounts import parse_bytes
-    from ompy.cli.command_line import CommandError
-    from ompy.cli.sim import make_scenario
+    from ompy.cli.launch.command_line import CommandError
+    from ompy.cli.measuring.bench import parse_sizes
+    from ompy.cli.simulating.sim import make_scenario
     from ompy.mca.errors import ComponentError, UsageError
 
     with _refused(UsageError, ComponentError, CommandError):

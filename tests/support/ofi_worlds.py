@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from ompy.conformance.btl_worlds import World
-from ompy.conformance.driver import SECOND, Driver
-from ompy.conformance.remote_memory import EXPOSED, Mover, expose
-from ompy.conformance.suite import Worlds
+from ompy.conformance.btl.btl_worlds import World
+from ompy.conformance.btl.driver import SECOND, Driver
+from ompy.conformance.btl.remote_memory import EXPOSED, Mover, expose
+from ompy.conformance.btl.suite import Worlds
 from ompy.frameworks.nic.fabric import Completion, CompletionQueue, FabricError
 from ompy.net.fault_rules import FaultRule
 from ompy.net.virtual_network import Rail

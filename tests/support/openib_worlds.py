@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from ompy.conformance.btl_worlds import World
-from ompy.conformance.driver import SECOND, Driver
-from ompy.conformance.suite import Worlds
+from ompy.conformance.btl.btl_worlds import World
+from ompy.conformance.btl.driver import SECOND, Driver
+from ompy.conformance.btl.suite import Worlds
 from ompy.net.faults import Fault, FaultCounter
 from ompy.net.virtual_network import Rail
 from ompy_components.btl.openib.component import COMPONENT

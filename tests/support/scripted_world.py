@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ompy.conformance.driver import Driver
+from ompy.conformance.btl.driver import Driver
 from ompy.frameworks.context import RankContext
 from ompy.net.fault_rules import FaultRule
 from ompy.net.scripted import ScriptedFaults

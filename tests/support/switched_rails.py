@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import ClassVar, Final
 
-from ompy.conformance.driver import Driver
-from ompy.conformance.fragment import Fragment
+from ompy.conformance.btl.driver import Driver
+from ompy.conformance.btl.fragment import Fragment
 from ompy.frameworks.bml import BmlEndpoint, RailArray
 from ompy.frameworks.bml import Rail as Path
 from ompy.frameworks.btl import (

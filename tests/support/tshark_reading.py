@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ompy.cli.dissector import dissector
+from ompy.cli.tracing.dissector import dissector
 
 Fields = list[tuple[str, str]]
 

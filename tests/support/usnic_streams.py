@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ompy.conformance.driver import Driver
-from ompy.conformance.suite import Worlds
+from ompy.conformance.btl.driver import Driver
+from ompy.conformance.btl.suite import Worlds
 from ompy.net.fault_rules import FaultRule
 from ompy_components.btl.usnic.component import COMPONENT
 from ompy_components.btl.usnic.module import UsnicModule

@@ -13,7 +13,7 @@ import csv
 from typing import Final
 
 from tests.support.rail_streams import goodput
-from tools.bench.figure import FIGURES, finish, plotting
+from tools.bench.plots.figure import FIGURES, finish, plotting
 
 RAILS: Final = (1, 2, 3)
 SIZES: Final = tuple(8 << shift for shift in range(0, 21, 2))  # bytes: 8 B to 8 MiB

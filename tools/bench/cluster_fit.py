@@ -26,7 +26,7 @@ from typing import Any, Final
 import numpy as np
 
 from tools.bench.cluster_programs import FITTED, Case, program_text, rounds_of
-from tools.bench.figure import FIGURES
+from tools.bench.plots.figure import FIGURES
 from tools.repository import ROOT
 
 BIN: Final = Path(sys.executable).parent

@@ -27,7 +27,7 @@ from ompy.runtime.modex import ModexStore
 
 from tests.support.control_processes import Driven, Process
 from tests.support.control_world import LAUNCHER, Rank, Shape, World, judge
-from tools.bench.figure import FIGURES
+from tools.bench.plots.figure import FIGURES
 
 # bytes that a rank publishes with btl self,sm,tcp on a host with one interface; measured
 PUBLISHED: Final = 59

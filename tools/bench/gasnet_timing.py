@@ -13,7 +13,7 @@ import csv
 from typing import Final
 
 from tests.support.gasnet_timing import WAYS, WHERE, Row, crossing, latency, measured
-from tools.bench.figure import FIGURES, finish, plotting
+from tools.bench.plots.figure import FIGURES, finish, plotting
 
 NAME: Final = "gasnet-crossover"
 DRAWN: Final = ("FMA", "BTE", "BTE, bounce buffer", "BTE, registered")

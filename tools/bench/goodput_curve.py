@@ -16,7 +16,7 @@ from typing import Final
 from ompy.net.fault_rules import FaultRule
 
 from tests.support.usnic_streams import stream
-from tools.bench.figure import FIGURES, finish, plotting
+from tools.bench.plots.figure import FIGURES, finish, plotting
 
 RATES: Final = (0.0, 0.0001, 0.001, 0.003, 0.01, 0.03, 0.05, 0.1, 0.2, 0.3, 0.5)
 WAYS: Final = {  # arbitrary names; parameters of usnic

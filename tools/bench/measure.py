@@ -23,7 +23,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 
-from ompy.cli.bench import KINDS, UNITS, figure
+from ompy.cli.measuring.bench import KINDS, UNITS, figure
 
 from tools.package.compile_hot import build
 

@@ -26,9 +26,9 @@ import click
 
 from tools.bench.machine_limits import limits_table, machine_limits
 from tools.bench.measure import WAITING
-from tools.bench.peer_sides import ROOT, Missing, NotOffered, Ompy, Side, others
-from tools.bench.peer_targets import IDLE_MOST, TARGETS, Target
-from tools.bench.ratio_plot import Bar, svg
+from tools.bench.peer.peer_sides import ROOT, Missing, NotOffered, Ompy, Side, others
+from tools.bench.peer.peer_targets import IDLE_MOST, TARGETS, Target
+from tools.bench.plots.ratio_plot import Bar, svg
 
 TITLE: Final = (
     "time of ompy / time of the peer: below 1 ompy is faster; "

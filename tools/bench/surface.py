@@ -21,7 +21,16 @@ from typing import Any, Final
 
 import click
 
-from tools.bench.peer_sides import ROOT, Missing, Mpich, NotOffered, Ompy, OpenMpi, Side, install
+from tools.bench.peer.peer_sides import (
+    ROOT,
+    Missing,
+    Mpich,
+    NotOffered,
+    Ompy,
+    OpenMpi,
+    Side,
+    install,
+)
 from tools.bench.peers import header
 from tools.bench.surface_report import markdown, ratio_rows, sorted_plot
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from tools.bench.figure import plotting
+from tools.bench.plots.figure import plotting
 
 
 class Ratio(NamedTuple):

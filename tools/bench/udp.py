@@ -33,7 +33,7 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-from ompy.cli.bench import UNITS, figure
+from ompy.cli.measuring.bench import UNITS, figure
 
 BIN: Final = Path(sys.executable).parent
 BTLS: Final = ("usnic", "tcp", "sm")

@@ -34,7 +34,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from ompy.cli.bench import KINDS
+from ompy.cli.measuring.bench import KINDS
 
 from tools.package.documents import commands, documents, follow, installs, shell
 

@@ -357,7 +357,7 @@ def draw(found: Folder, path: Path, least: int) -> None:
     """
     import igraph
 
-    from tools.bench.figure import plotting
+    from tools.bench.plots.figure import plotting
 
     plt = plotting(path.stem)
     plt.rcParams["svg.fonttype"] = "none"  # letters as text: small, and found by a search

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
-from ompy.cli.sim import prepare_interpreter
+from ompy.cli.simulating.sim import prepare_interpreter
 
 from tests.support import gasnet_random
 from tools.sweep.worlds import Sums, WorldSweep, main, stayed_zero

@@ -23,7 +23,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tools.bench.peer_sources import Unavailable, fetch
+from tools.bench.peer.peer_sources import Unavailable, fetch
 
 ROOT = Path(__file__).resolve().parents[2]
 FLOOR = ROOT / "tests" / "interop" / "mpi4py_floor.json"

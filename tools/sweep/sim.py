@@ -15,7 +15,7 @@ import shlex
 from collections import Counter
 from typing import Final
 
-from ompy.cli.sim import prepare_interpreter
+from ompy.cli.simulating.sim import prepare_interpreter
 
 from tests.support import simulated_worlds
 from tools.repository import ROOT

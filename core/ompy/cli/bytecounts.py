@@ -6,7 +6,7 @@ from typing import Final
 
 import click
 
-from ompy.cli.command_line import counted, shown
+from ompy.cli.launch.command_line import counted, shown
 
 SIZE_MAX: Final = 1 << 63  # bytes; Linux: what ssize_t has no room for
 _FACTORS: Final = {"k": 1024, "m": 1024**2, "g": 1024**3}

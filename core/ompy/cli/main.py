@@ -11,21 +11,21 @@ from typing import Any, TypeVar
 import click
 
 from ompy import __version__, outputs
-from ompy.cli.bench import bench
 from ompy.cli.build import build
-from ompy.cli.completion_scripts import completion
+from ompy.cli.completing.completion_scripts import completion
 from ompy.cli.conformance import conformance
-from ompy.cli.explain import explain
+from ompy.cli.explaining.explain import explain
 from ompy.cli.given_words import refuse_empty_words
 from ompy.cli.kubernetes.command import k8s
-from ompy.cli.live import ps, top
+from ompy.cli.measuring.bench import bench
 from ompy.cli.mpiexec import mpiexec
 from ompy.cli.new.command import new
 from ompy.cli.replay import replay
-from ompy.cli.sim import sim
+from ompy.cli.simulating.sim import sim
 from ompy.cli.start import FAILED
-from ompy.cli.trace import trace
+from ompy.cli.tracing.trace import trace
 from ompy.cli.waiting import agent
+from ompy.cli.watching.live import ps, top
 from ompy.runtime.shortage import shortage
 
 T = TypeVar("T")

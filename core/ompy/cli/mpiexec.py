@@ -51,7 +51,7 @@ def mpiexec(link: Path) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """What the scripts run: a launch line of any MPI. Returns the exit code."""
-    from ompy.cli.foreign_options import translate_line
+    from ompy.cli.launch.foreign_options import translate_line
     from ompy.cli.run import main as run
 
     made = translate_line(sys.argv[1:] if arguments is None else arguments)

@@ -11,7 +11,15 @@ from typing import Final
 import click
 
 from ompy import __version__
-from ompy.cli.command_line import (
+from ompy.cli.completing.completion import (
+    complete_directory,
+    complete_file,
+    complete_parameter,
+    complete_rank,
+    complete_variable,
+)
+from ompy.cli.given_words import refuse_empty_words
+from ompy.cli.launch.command_line import (
     JOB_WIDE,
     PROGRAM,
     RANKS_MAX,
@@ -20,14 +28,6 @@ from ompy.cli.command_line import (
     Group,
     split_programs,
 )
-from ompy.cli.completion import (
-    complete_directory,
-    complete_file,
-    complete_parameter,
-    complete_rank,
-    complete_variable,
-)
-from ompy.cli.given_words import refuse_empty_words
 from ompy.mca.errors import did_you_mean
 from ompy.mca.reporting import FORMATS
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from ompy import outputs
-from ompy.cli.command_line import RECORD_REPLAY
-from ompy.cli.kept_world import WORLD
+from ompy.cli.launch.command_line import RECORD_REPLAY
+from ompy.cli.simulating.kept_world import WORLD
 from ompy.replay.entries import RecordingError
 from ompy.replay.events import ALONE, NEVER, ORDER
 from ompy.replay.job_file import RecordedJob, read_job
@@ -67,7 +67,7 @@ def replay(
     _check_options(rank, debugpy, until, pdb=pdb)
     directory = os.path.abspath(directory)
     if os.path.isfile(directory):
-        from ompy.cli.replayed_world import replay_world
+        from ompy.cli.simulating.replayed_world import replay_world
 
         if debugpy is not None or until or lists or pdb != (rank is not None):
             raise click.UsageError(

@@ -21,7 +21,7 @@ INTERRUPTED: Final = 130  # 128 and SIGINT, as a shell has it
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point. Returns the exit code."""
     if COMPLETION in os.environ:
-        from ompy.cli.completion_run import answer_completion
+        from ompy.cli.completing.completion_run import answer_completion
 
         return answer_completion(COMPLETION)
     from ompy.outputs import keep_standard_streams
@@ -88,10 +88,10 @@ def _discard_early_agent() -> None:
 
 
 def _run(arguments: Sequence[str]) -> int:
-    from ompy.cli.launching import run_command
+    from ompy.cli.launch.launching import run_command
 
     if not {"--view", "-view"}.isdisjoint(arguments):
-        from ompy.cli.viewed_job import asks_for_view, run_viewed
+        from ompy.cli.launch.viewed_job import asks_for_view, run_viewed
 
         if asks_for_view(arguments):
             _discard_early_agent()
@@ -108,7 +108,7 @@ def _guarded(action: Callable[[], int]) -> int:
         drop_standard_output()
         return READER_GONE
     except (OSError, MemoryError, ImportError) as problem:
-        from ompy.cli.launching import NOT_STARTED, tell_user
+        from ompy.cli.launch.launching import NOT_STARTED, tell_user
         from ompy.outputs import output_failure
         from ompy.runtime.shortage import shortage
 
@@ -120,8 +120,8 @@ def _guarded(action: Callable[[], int]) -> int:
 
 
 def _with_errors_told(action: Callable[[], int]) -> int:
-    from ompy.cli.command_line import PROGRAM, USAGE, Answered, CommandError
-    from ompy.cli.launching import NOT_STARTED, tell_user
+    from ompy.cli.launch.command_line import PROGRAM, USAGE, Answered, CommandError
+    from ompy.cli.launch.launching import NOT_STARTED, tell_user
     from ompy.mca.component import NotAvailable
     from ompy.mca.errors import ComponentError, UsageError
     from ompy.runtime.control import ControlError

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from ompy.conformance.btl import BtlConformance
+    from ompy.conformance.btl.kit import BtlConformance
     from ompy.conformance.coll.kit import CollConformance
     from ompy.conformance.hooks.kit import HookConformance
     from ompy.conformance.nic.kit import NicConformance
@@ -24,7 +24,7 @@ __all__ = [
     "PmlConformance",
 ]
 _WHERE: Final = {
-    "BtlConformance": "btl",
+    "BtlConformance": "btl.kit",
     "CollConformance": "coll.kit",
     "HookConformance": "hooks.kit",
     "NicConformance": "nic.kit",

@@ -19,6 +19,7 @@ COLUMNS: Final = (PASSED, FAILED, SKIPPED, EXPECTED)
 COLOURS: Final = {PASSED: "green", FAILED: "red", SKIPPED: "cyan", EXPECTED: "yellow"}
 WIDTH: Final = 17  # arbitrary: of the column of suites; `remote memory` and a gap
 OFF: Final = "capability off: "
+NOT_JUDGED: Final = "not judged: "  # how the reason of a skipped test begins that matters
 
 
 class Card(NamedTuple):
@@ -141,7 +142,9 @@ class Card(NamedTuple):
         numbers = ", ".join(f"{count[column]} {column}" for column in COLUMNS if count[column])
         if count[FAILED]:
             return click.style(f"does not conform: {numbers}", fg="red", bold=True)
-        return click.style(f"conforms: {numbers}", fg="green", bold=True)
+        partly = any(one.reason.startswith(NOT_JUDGED) for one in self.outcomes)
+        limit = " as far as it was judged" if partly else ""
+        return click.style(f"conforms{limit}: {numbers}", fg="green", bold=True)
 
 
 def _capabilities(component: Subject) -> Capabilities | None:

@@ -9,8 +9,8 @@ import importlib
 import json
 import sys
 
-from ompy.conformance.determinism import digest, record_run
-from ompy.conformance.suite import Worlds
+from ompy.conformance.btl.determinism import digest, record_run
+from ompy.conformance.btl.suite import Worlds
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """Parameters of where ranks run, as Open MPI has them: frameworks hwloc and rmaps.
 
-They have no components here: mapping is `ompy.cli.mapping`, binding `ompy.runtime.place`.
+They have no components here: mapping is `ompy.cli.launch.mapping`, binding `ompy.runtime.place`.
 """
 
 from __future__ import annotations

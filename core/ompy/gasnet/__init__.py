@@ -21,8 +21,9 @@ from typing import Final
 from ompy.frameworks.conduit import SegmentInfo, ThreadMode, Token
 from ompy.gasnet.atomic_words import Datatype, Op
 from ompy.gasnet.atomics import AtomicDomain
-from ompy.gasnet.coll_calls import CollFlag
-from ompy.gasnet.collectives import COLL_INVALID_HANDLE, CollHandle
+from ompy.gasnet.collective.coll_calls import CollFlag
+from ompy.gasnet.collective.collectives import COLL_INVALID_HANDLE, CollHandle
+from ompy.gasnet.collective.teams import TEAM_ALL, Team
 from ompy.gasnet.dissemination import ANONYMOUS, MISMATCH
 from ompy.gasnet.errors import (
     ERR_BAD_ARG,
@@ -46,7 +47,6 @@ from ompy.gasnet.here import rank as _rank
 from ompy.gasnet.life import PAGE_SIZE, Gasnet, NodeInfo
 from ompy.gasnet.locks import Hsl
 from ompy.gasnet.segment import Segment
-from ompy.gasnet.teams import TEAM_ALL, Team
 from ompy.gasnet.values import VALUE_MAX, ValueHandle
 from ompy.gasnet.waiting import WaitMode
 

@@ -22,14 +22,14 @@ from ompy.frameworks.conduit import (
 )
 from ompy.gasnet.atomics import ATOMIC, ATOMIC_DONE
 from ompy.gasnet.barriers import ROUND
-from ompy.gasnet.coll_engine import COLLECTIVE, TEAM_ROUND
+from ompy.gasnet.collective.coll_engine import COLLECTIVE, TEAM_ROUND
+from ompy.gasnet.collective.team_calls import TEAM_CREATE, TeamCalls
 from ompy.gasnet.dissemination import ANONYMOUS, Dissemination, Knowledge
 from ompy.gasnet.errors import BadArgument, GasnetError, NotInitialised
 from ompy.gasnet.fill import FILL, FILLED
 from ompy.gasnet.rank import LAYER, FindConduit, check_integers
 from ompy.gasnet.segment import Segment
 from ompy.gasnet.table import Entry, assign
-from ompy.gasnet.team_calls import TEAM_CREATE, TeamCalls
 from ompy.gasnet.waiting import WaitMode, wait_so
 from ompy.runtime.call_account import Group
 

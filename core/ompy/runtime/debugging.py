@@ -25,7 +25,7 @@ def debugger_words(debugger: str, port: int) -> list[str]:
         port: of debugpy, where an editor attaches.
     """
     if debugger == PDB:
-        return ["-m", PDB]
+        return [PDB]
     return ["-m", DEBUGPY, "--listen", f"{LOOPBACK}:{port}", "--wait-for-client"]
 
 
@@ -42,6 +42,8 @@ def debugged_words(argv: Sequence[str], words: Sequence[str]) -> list[str]:
     place = _program_at(argv)
     if argv[place] == "-c" and PDB in words:
         raise NotDebuggable("pdb runs a file, or -m with a module, and no -c")
+    if list(words) == [PDB]:  # the file is where this host has it
+        words = [os.path.join(os.path.dirname(__file__), "rank_pdb.py")]
     return [*argv[:place], *words, *argv[place:]]
 
 

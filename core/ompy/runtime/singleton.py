@@ -1,7 +1,7 @@
 """A process that nobody has launched, and the job that it founds when it is to start others.
 
 Alone it needs nobody. When it first asks for what only a launcher can do, it starts one
-(`ompy.cli.adopting`), and becomes rank 0 of that one's job (README.md, "started later").
+(`ompy.cli.launch.adopting`), and becomes rank 0 of that one's job (README.md, "started later").
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _CODE: Final = (
     "root = sys.argv.pop(1)\n"
     "try: import ompy\n"
     "except ImportError: sys.path.append(root)\n"
-    "from ompy.cli.adopting import main; main()"
+    "from ompy.cli.launch.adopting import main; main()"
 )
 
 

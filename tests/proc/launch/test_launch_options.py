@@ -96,9 +96,13 @@ def program(tmp_path):
 
 def test_pdb_has_one_rank(launch, program):
     line = ("-n", 2, "--debug", 1, sys.executable, program)
-    result = launch(*line, data=b"n\nn\np 'it is ' + rank\nq\n")
+    result = launch(*line, data=b"n\nrestart\nn\nrun 3\np 'it is ' + rank\nc\n")
+    assert result.out.count("a rank cannot begin again alone") == 2, result
     assert "it is 1" in result.out, result
     assert "rank 0 ran" in result.out
+    assert "rank 1 ran" in result.out  # and not a second time
+    assert result.out.count("rank 1 ran") == 1
+    assert result.code == 0
 
 
 def test_pdb_has_the_terminal(launch, program):

@@ -6,8 +6,8 @@ from collections import Counter
 from typing import Any
 
 from ompy.frameworks.pml import STANDARD
+from ompy.trace.drawing.sequence_diagram import arrange
 from ompy.trace.message_events import messages
-from ompy.trace.sequence_diagram import arrange
 
 from tests.sim.p2p.programs import buffer, pattern, send, world
 from tests.support.failing_rails import US, FailingRail, Fault, failing_world

@@ -17,11 +17,11 @@ from ompy.gasnet import (
     Gasnet,
     NotInitialised,
 )
-from ompy.gasnet.coll_calls import KINDS as CALLS
-from ompy.gasnet.coll_calls import Call, Kind, call_of
-from ompy.trace.chrome_operations import spans
-from ompy.trace.mermaid import mermaid
-from ompy.trace.operation_sequence import arrange
+from ompy.gasnet.collective.coll_calls import KINDS as CALLS
+from ompy.gasnet.collective.coll_calls import Call, Kind, call_of
+from ompy.trace.drawing.mermaid import mermaid
+from ompy.trace.drawing.operation_sequence import arrange
+from ompy.trace.exporting.chrome_operations import spans
 from ompy.trace.operations import operations
 
 from tests.support.effort import THOROUGH, effort

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ompy.conformance.remote_memory import Transfer
+from ompy.conformance.btl.remote_memory import Transfer
 from ompy.frameworks.atomics import AtomicOp, AtomicOperation, AtomicType
 from ompy.frameworks.btl import QUEUED
 from ompy.frameworks.nic.fabric import Completion

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ompy.conformance.driver import SECOND
+from ompy.conformance.btl.driver import SECOND
 from ompy.frameworks.btl import OUT_OF_RESOURCE, UNREACHABLE
 from ompy.net.fault_rules import FaultRule
 

@@ -6,7 +6,7 @@ import errno
 from functools import partial
 
 import pytest
-from ompy.conformance.remote_memory import TAKEN, Mover, Transfer
+from ompy.conformance.btl.remote_memory import TAKEN, Mover, Transfer
 from ompy.frameworks.atomics import AtomicOp, AtomicOperation, AtomicType, supported
 from ompy.frameworks.btl import (
     COMPLETED,

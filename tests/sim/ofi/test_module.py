@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 
 import pytest
-from ompy.conformance.fragment import Arrival
+from ompy.conformance.btl.fragment import Arrival
 from ompy.engine.virtual_engine import VirtualEngine
 from ompy.frameworks.btl import (
     BAD_PARAM,

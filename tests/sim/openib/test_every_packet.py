@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 import pytest
-from ompy.conformance.driver import SECOND, Driver
+from ompy.conformance.btl.driver import SECOND, Driver
 from ompy.frameworks.btl import ERROR_NONFATAL
 
 from tests.support.effort import THOROUGH

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ompy.conformance.driver import SECOND, Driver
+from ompy.conformance.btl.driver import SECOND, Driver
 
 from tests.support.effort import effort
 from tests.support.openib_worlds import (

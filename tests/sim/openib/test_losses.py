@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from ompy.conformance.driver import SECOND, Driver
+from ompy.conformance.btl.driver import SECOND, Driver
 from ompy.net.faults import Drop, Fault
 
 from tests.support.openib_worlds import RAILS, openib, world

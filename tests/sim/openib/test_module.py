@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from ompy.conformance.driver import SECOND, Driver
-from ompy.conformance.fragment import Fragment
+from ompy.conformance.btl.driver import SECOND, Driver
+from ompy.conformance.btl.fragment import Fragment
 from ompy.frameworks.btl import ERROR_NONFATAL
 from ompy.frameworks.path_life import Life
 from ompy.net.faults import Drop, Fault

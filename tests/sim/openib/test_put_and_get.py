@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ompy.conformance.driver import SECOND, Driver
+from ompy.conformance.btl.driver import SECOND, Driver
 from ompy.frameworks.btl import ACCESS_ANY, BAD_PARAM, NO_ORDER, QUEUED, REMOTE_READ
 
 from tests.support.effort import effort

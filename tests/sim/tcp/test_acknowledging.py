@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from ompy.conformance.driver import TAGS, Driver
+from ompy.conformance.btl.driver import TAGS, Driver
 from ompy.frameworks.btl import (
     BTL_OWNERSHIP,
     COMPLETED,

@@ -8,10 +8,10 @@ from functools import partial
 from typing import Any
 
 import pytest
-from ompy.conformance.btl_worlds import World
-from ompy.conformance.driver import Driver
-from ompy.conformance.fragment import Fragment
-from ompy.conformance.suite import Worlds
+from ompy.conformance.btl.btl_worlds import World
+from ompy.conformance.btl.driver import Driver
+from ompy.conformance.btl.fragment import Fragment
+from ompy.conformance.btl.suite import Worlds
 from ompy.frameworks.bml import RailArray
 from ompy.frameworks.btl import (
     ERROR_NONFATAL,

@@ -6,9 +6,9 @@ from itertools import product
 
 import click
 import pytest
-from ompy.cli import explain_collective as explaining
-from ompy.cli.explain import collective_text
-from ompy.cli.explain_collective import Asked
+from ompy.cli.explaining import explain_collective as explaining
+from ompy.cli.explaining.explain import collective_text
+from ompy.cli.explaining.explain_collective import Asked
 from ompy.frameworks.coll import OPERATIONS
 from ompy.frameworks.explanation import Choice
 from ompy.trace.calls import joint_calls, messages_of

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 from ompy.frameworks.btl import PUT
-from ompy.trace.chrome import chrome
-from ompy.trace.mermaid import mermaid
+from ompy.trace.drawing.mermaid import mermaid
+from ompy.trace.drawing.sequence_diagram import arrange
+from ompy.trace.drawing.svg import svg
+from ompy.trace.exporting.chrome import chrome
 from ompy.trace.message_events import messages
-from ompy.trace.sequence_diagram import arrange
-from ompy.trace.svg import svg
 from ompy.trace.trace_files import read_trace
 
 from tests.sim.ob1.programs import exchange, one_message

@@ -9,14 +9,14 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from ompy.cli import trace_gasnet
+from ompy.cli.tracing import trace_gasnet
 from ompy.gasnet import Gasnet
-from ompy.trace.chrome import chrome
-from ompy.trace.mermaid import mermaid
-from ompy.trace.operation_sequence import arrange
+from ompy.trace.drawing.mermaid import mermaid
+from ompy.trace.drawing.operation_sequence import arrange
+from ompy.trace.drawing.svg import svg
+from ompy.trace.exporting.chrome import chrome
 from ompy.trace.operations import Operation, Operations, is_of_program, operations
 from ompy.trace.sink import Event
-from ompy.trace.svg import svg
 from ompy.trace.trace_files import JobTrace, RankHeader
 
 from tests.support.gasnet_worlds import CONDUITS, run, traced

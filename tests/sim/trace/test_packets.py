@@ -19,7 +19,7 @@ from ompy.frameworks.pml import STANDARD
 from ompy.net.datagram_seal import SEAL_SIZE
 from ompy.net.virtual_network import Rail
 from ompy.runtime.process import RankProcess
-from ompy.trace.pcapng import pcapng
+from ompy.trace.exporting.pcapng import pcapng
 from ompy.trace.sink import Event
 from ompy.trace.trace_files import JobTrace, read_trace
 from ompy_components.btl.usnic.headers import parse_packet

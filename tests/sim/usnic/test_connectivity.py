@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ompy.conformance.btl_worlds import World
-from ompy.conformance.driver import Driver
-from ompy.conformance.suite import Worlds
+from ompy.conformance.btl.btl_worlds import World
+from ompy.conformance.btl.driver import Driver
+from ompy.conformance.btl.suite import Worlds
 from ompy.frameworks.btl import UNREACHABLE
 from ompy.net.fault_rules import FaultRule
 from ompy.net.scripted import ScriptedFaults

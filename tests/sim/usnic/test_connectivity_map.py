@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ompy.conformance.driver import Driver
-from ompy.conformance.suite import Worlds
+from ompy.conformance.btl.driver import Driver
+from ompy.conformance.btl.suite import Worlds
 from ompy.net.virtual_network import Rail
 from ompy_components.btl.usnic.component import COMPONENT
 

@@ -6,9 +6,9 @@ from random import Random
 from typing import Any
 
 import pytest
-from ompy.conformance.btl_worlds import World
-from ompy.conformance.driver import Driver
-from ompy.conformance.suite import Worlds
+from ompy.conformance.btl.btl_worlds import World
+from ompy.conformance.btl.driver import Driver
+from ompy.conformance.btl.suite import Worlds
 from ompy.frameworks.btl import FAILOVER_SUPPORT, SEND, UNREACHABLE
 from ompy.frameworks.paths import INTERVAL_MS, MS, PATIENCE_MS, TIMEOUT_MS
 from ompy.net.fault_rules import FaultRule

@@ -7,7 +7,7 @@ from functools import cache
 from itertools import combinations
 
 import pytest
-from ompy.conformance.driver import SECOND, Driver
+from ompy.conformance.btl.driver import SECOND, Driver
 from ompy.frameworks.btl import ERROR_NONFATAL
 from ompy.frameworks.path_life import TRYING, Life
 from ompy.net.fault_rules import FaultRule

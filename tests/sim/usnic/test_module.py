@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from ompy.conformance.btl_worlds import World
-from ompy.conformance.driver import Driver
-from ompy.conformance.suite import Worlds
+from ompy.conformance.btl.btl_worlds import World
+from ompy.conformance.btl.driver import Driver
+from ompy.conformance.btl.suite import Worlds
 from ompy.conformance.watched_network import Wire
 from ompy.frameworks.btl import BTL_OWNERSHIP, PRIORITY, UNREACHABLE
 from ompy.net.base import Address

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from ompy.conformance.driver import Driver
-from ompy.conformance.suite import Worlds
+from ompy.conformance.btl.driver import Driver
+from ompy.conformance.btl.suite import Worlds
 from ompy.net.virtual_network import Rail
 from ompy_components.btl.usnic.component import COMPONENT
 from ompy_components.btl.usnic.report import imbalance

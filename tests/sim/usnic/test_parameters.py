@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ompy.conformance.driver import Driver
+from ompy.conformance.btl.driver import Driver
 from ompy.frameworks.nic.base import NicError
 from ompy.mca.parameter import Flag
 from ompy.net.base import Address

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from ompy.conformance.driver import HEADER, TAGS, Driver
+from ompy.conformance.btl.driver import HEADER, TAGS, Driver
 from ompy.data.convertor import ContiguousConvertor, Convertor, GatherConvertor
 from ompy.frameworks.btl import (
     BTL_OWNERSHIP,

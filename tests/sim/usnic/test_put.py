@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 import pytest
-from ompy.conformance.driver import Driver
-from ompy.conformance.remote_memory import Mover
+from ompy.conformance.btl.driver import Driver
+from ompy.conformance.btl.remote_memory import Mover
 from ompy.frameworks.btl import (
     BAD_PARAM,
     NO_ORDER,

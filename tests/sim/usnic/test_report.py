@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from ompy.conformance.driver import Driver
+from ompy.conformance.btl.driver import Driver
 from ompy_components.btl.usnic.report import imbalance, report_lines
 from ompy_components.btl.usnic.statistics import Statistics
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ompy.conformance.driver import Driver
+from ompy.conformance.btl.driver import Driver
 from ompy.frameworks.btl import Endpoint
 from ompy_components.btl.usnic.channel import DATA, PRIORITY
 from ompy_components.btl.usnic.endpoint import UsnicEndpoint

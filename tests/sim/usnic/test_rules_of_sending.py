@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 import pytest
-from ompy.conformance.driver import TAGS, Driver
+from ompy.conformance.btl.driver import TAGS, Driver
 from ompy.data.convertor import ContiguousConvertor
 from ompy.frameworks.btl import BTL_OWNERSHIP, COMPLETED, NO_ORDER, QUEUED, UNREACHABLE
 from ompy.frameworks.registration import identity_of

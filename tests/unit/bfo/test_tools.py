@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.bench import plot_rails
+from tools.bench.plots import plot_rails
 from tools.lab import pull_the_cable
 from tools.package import bfo_overrides, ob1_changed
 from tools.sweep import cable_cuts

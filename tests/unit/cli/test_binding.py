@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 
 import pytest
-from ompy.cli.binding import PlaceWishes, check_places, host_slots, place_wishes
-from ompy.cli.command_line import CommandError, parameters_set, parse_command_line
-from ompy.cli.launching import make_job
-from ompy.cli.mapping import MapBy
+from ompy.cli.launch.binding import PlaceWishes, check_places, host_slots, place_wishes
+from ompy.cli.launch.command_line import CommandError, parameters_set, parse_command_line
+from ompy.cli.launch.launching import make_job
+from ompy.cli.launch.mapping import MapBy
 from ompy.frameworks.catalog import CATALOG
 from ompy.mca.registry import Registry
 from ompy.mca.settings import gather_settings

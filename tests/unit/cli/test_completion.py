@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from ompy.cli import completion_scripts, info, main, run
-from ompy.cli.completion_run import completions
+from ompy.cli import info, main, run
+from ompy.cli.completing import completion_scripts
+from ompy.cli.completing.completion_run import completions
 from ompy.mca.parameter import TYPES
 
 from tests.support.installed import COMPONENT, Installed

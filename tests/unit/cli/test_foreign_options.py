@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from ompy.cli.command_line import parse_command_line
-from ompy.cli.foreign_options import OPTIONS, translate_line
+from ompy.cli.launch.command_line import parse_command_line
+from ompy.cli.launch.foreign_options import OPTIONS, translate_line
 from ompy.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from ompy.cli.bench import bench
-from ompy.cli.gasnet_bench import (
+from ompy.cli.measuring.bench import bench
+from ompy.cli.measuring.gasnet_bench import (
     best,
     changes,
     figure,
@@ -17,7 +17,7 @@ from ompy.cli.gasnet_bench import (
     rows_of,
     title,
 )
-from ompy.cli.gasnet_loops import way_of
+from ompy.cli.measuring.gasnet_loops import way_of
 
 RESULT = {
     "rows": [
@@ -80,7 +80,7 @@ def test_what_cannot_be_drawn_is_said_before_measuring(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("matplotlib", reason="the extra `plots` is not installed")
-    monkeypatch.setattr("ompy.cli.bench._measure", lambda *_: pytest.fail("it measured"))
+    monkeypatch.setattr("ompy.cli.measuring.bench._measure", lambda *_: pytest.fail("it measured"))
     for name, why in (("flood.xyz", "no kind of picture"), ("none/flood.svg", "no folder")):
         done = CliRunner().invoke(bench, ["gasnet", "--plot", str(tmp_path / name)])
         assert done.exit_code == 2

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import click
 import pytest
-from ompy.cli.command_line import CommandError, parse_command_line
 from ompy.cli.given_words import WHY, takes_one_text
 from ompy.cli.info.command import command as info
+from ompy.cli.launch.command_line import CommandError, parse_command_line
 from ompy.cli.main import main
 from ompy.cli.options import command as run
 

@@ -5,10 +5,10 @@ import os
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ompy.cli.command_line import CommandError, parse_command_line
-from ompy.cli.hosts import Allocation, Host, allocate_slots
-from ompy.cli.launching import make_job, run_command
-from ompy.cli.mapping import MapBy, parse_map_by, place_ranks
+from ompy.cli.launch.command_line import CommandError, parse_command_line
+from ompy.cli.launch.hosts import Allocation, Host, allocate_slots
+from ompy.cli.launch.launching import make_job, run_command
+from ompy.cli.launch.mapping import MapBy, parse_map_by, place_ranks
 from ompy.runtime.allocation import expand
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from ompy.cli.command_line import CommandError
-from ompy.cli.foreign_options import OPTIONS, translate_line
+from ompy.cli.launch.command_line import CommandError
+from ompy.cli.launch.foreign_options import OPTIONS, translate_line
 from ompy.cli.options import ABSENT, ALIASES, arities, parse_by_click, usual_spelling
 
 ROOT = Path(__file__).resolve().parents[3]

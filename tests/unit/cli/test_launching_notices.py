@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ompy.cli.launching import resolve
+from ompy.cli.launch.launching import resolve
 
 from tests.support.installed import Installed
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ompy.cli import live_text
-from ompy.cli.live_text import MATRIX_MAX
+from ompy.cli.watching import live_text
+from ompy.cli.watching.live_text import MATRIX_MAX
 
 
 def row(rank: int, **more: object) -> dict[str, Any]:

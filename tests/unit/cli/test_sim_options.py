@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ompy.cli.sim import make_scenario, sim
+from ompy.cli.simulating.sim import make_scenario, sim
 from ompy.mca.errors import UsageError
 
 

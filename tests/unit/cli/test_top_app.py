@@ -10,8 +10,8 @@ import pytest
 
 pytest.importorskip("textual")
 
-from ompy.cli.live_jobs import JobGone, LiveJob
-from ompy.cli.top_app import TextScreen, TopApp
+from ompy.cli.watching.live_jobs import JobGone, LiveJob
+from ompy.cli.watching.top_app import TextScreen, TopApp
 from textual.pilot import Pilot
 from textual.widgets import DataTable, RichLog, Static
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from ompy.cli import dissector
-from ompy.cli.trace import trace
-from ompy.trace import otf2_archive
+from ompy.cli.tracing import dissector
+from ompy.cli.tracing.trace import trace
+from ompy.trace.exporting import otf2_archive
 
 EXAMPLES = Path(__file__).parents[2] / "support" / "mutant_examples" / "exported"
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from ompy.cli.kept_world import KeptWorldError, about_world, read_kept_world
+from ompy.cli.simulating.kept_world import KeptWorldError, about_world, read_kept_world
 from ompy.frameworks.job import App, Job, Placement
 from ompy.replay.entries import RecordingError
 from ompy.replay.job_file import AGAIN, RecordedJob, read_job, write_job

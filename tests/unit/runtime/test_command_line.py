@@ -8,9 +8,9 @@ import sys
 
 import pytest
 from click import Context
-from ompy.cli.command_line import Answered, CommandError, parse_command_line
-from ompy.cli.launch_options import job_timeout
-from ompy.cli.launching import make_job
+from ompy.cli.launch.command_line import Answered, CommandError, parse_command_line
+from ompy.cli.launch.launch_options import job_timeout
+from ompy.cli.launch.launching import make_job
 from ompy.cli.options import arities, command, parse_by_click
 from ompy.frameworks.job import Job
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 from ompy.runtime.control import Kind
@@ -15,14 +16,20 @@ from ompy.runtime.stacks import stack_lines
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("python a.py -c x", "python -m pdb a.py -c x"),
-        ("/usr/bin/python3.11 -u -W error a.py", "/usr/bin/python3.11 -u -W error -m pdb a.py"),
-        ("python -m mod -x", "python -m pdb -m mod -x"),
-        ("python -Xdev -X faulthandler a.py", "python -Xdev -X faulthandler -m pdb a.py"),
+        ("python a.py -c x", "python rank_pdb.py a.py -c x"),
+        (
+            "/usr/bin/python3.11 -u -W error a.py",
+            "/usr/bin/python3.11 -u -W error rank_pdb.py a.py",
+        ),
+        ("python -m mod -x", "python rank_pdb.py -m mod -x"),
+        ("python -Xdev -X faulthandler a.py", "python -Xdev -X faulthandler rank_pdb.py a.py"),
     ],
 )
 def test_pdb(line: str, expected: str) -> None:
-    assert " ".join(debugged_words(line.split(), debugger_words("pdb", 0))) == expected
+    made = debugged_words(line.split(), debugger_words("pdb", 0))
+    ours = next(word for word in made if word.endswith("/rank_pdb.py"))
+    assert os.path.exists(ours)
+    assert " ".join(made).replace(ours, "rank_pdb.py") == expected
 
 
 def test_debugpy_listens_on_this_host_alone() -> None:

@@ -15,7 +15,7 @@ from ompy.runtime.rail_screen import LEVELS, PLAIN_LEVELS, rendered, sparkline
 from ompy.runtime.rail_view import RailView
 from ompy.runtime.rail_watch import RailWatch, State, said
 
-from tools.bench.plot_rails import course, plot
+from tools.bench.plots.plot_rails import course, plot
 
 RECORD = Path(__file__).resolve().parents[3] / "docs" / "figures" / "pull-the-cable.jsonl"
 HERE, THERE = "10.0.0.1", "10.0.0.2"

@@ -7,10 +7,10 @@ import sys
 
 import pytest
 from ompy.calls.caller import Caller
-from ompy.cli.trace_calls import call_text, listing
+from ompy.cli.tracing.trace_calls import call_text, listing
 from ompy.trace.call_steps import Order, ranks_text, rounds, step_lines
 from ompy.trace.calls import joint_calls, messages_of
-from ompy.trace.chrome import chrome
+from ompy.trace.exporting.chrome import chrome
 from ompy.trace.message_events import messages
 from ompy.trace.program_lines import LINE
 from ompy.trace.reading import DamageError, RankHeader, event_of

@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from ompy.trace.chrome import chrome
+from ompy.trace.exporting.chrome import chrome
 from ompy.trace.sink import Event
 from ompy.trace.trace_files import JobTrace, RankHeader
 

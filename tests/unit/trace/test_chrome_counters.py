@@ -6,8 +6,8 @@ import json
 from collections import defaultdict
 
 import pytest
-from ompy.trace.chrome import chrome
-from ompy.trace.chrome_counters import counters
+from ompy.trace.exporting.chrome import chrome
+from ompy.trace.exporting.chrome_counters import counters
 from ompy.trace.message_events import messages
 from ompy.trace.reading import DamageError, RankHeader, event_of
 from ompy.trace.sink import Event

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from ompy.cli.dissector import dissector, lua_text
+from ompy.cli.tracing.dissector import dissector, lua_text
 from ompy.data.header_layout import HeaderLayout
-from ompy.trace.pcapng import pcapng
+from ompy.trace.exporting.pcapng import pcapng
 
 from tests.support.tshark_reading import Fields, dissected, need_tshark, number, octets
 from tests.support.wire_samples import Shown, all_samples

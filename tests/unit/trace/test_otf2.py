@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 from ompy.trace.communicators import members_of, members_text
-from ompy.trace.mpi_names import is_nonblocking, mpi_name
-from ompy.trace.otf2_archive import ANCHOR, write_archive
-from ompy.trace.otf2_records import ENTER, LEAVE, Record, otf2_records, places_of
+from ompy.trace.exporting.mpi_names import is_nonblocking, mpi_name
+from ompy.trace.exporting.otf2_archive import ANCHOR, write_archive
+from ompy.trace.exporting.otf2_records import ENTER, LEAVE, Record, otf2_records, places_of
 from ompy.trace.reading import DamageError, RankHeader, event_of
 from ompy.trace.sink import Event
 from ompy.trace.trace_files import JobTrace

@@ -8,8 +8,8 @@ from struct import unpack_from
 
 import pytest
 from ompy.trace.addresses import packed_address
-from ompy.trace.ip_packets import TCP, UDP, End, tcp_packet, udp_packet
-from ompy.trace.pcapng import LINKTYPE_RAW, packets_of, pcapng
+from ompy.trace.exporting.ip_packets import TCP, UDP, End, tcp_packet, udp_packet
+from ompy.trace.exporting.pcapng import LINKTYPE_RAW, packets_of, pcapng
 from ompy.trace.reading import DamageError, RankHeader, event_of
 from ompy.trace.sink import Event
 from ompy.trace.trace_files import JobTrace

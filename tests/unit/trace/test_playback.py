@@ -12,11 +12,11 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
-from ompy.cli.trace import trace as ompy_trace
-from ompy.trace import playback_contents
+from ompy.cli.tracing.trace import trace as ompy_trace
 from ompy.trace.message_events import messages
-from ompy.trace.playback import WIDEST, family_of, gap, playback
-from ompy.trace.player_page import player_page
+from ompy.trace.playing import playback_contents
+from ompy.trace.playing.playback import WIDEST, family_of, gap, playback
+from ompy.trace.playing.player_page import player_page
 from ompy.trace.reading import Ended, RankHeader
 from ompy.trace.sink import Event
 from ompy.trace.trace_files import JobTrace, TraceWriter
@@ -215,7 +215,7 @@ def written(folder: Path, events: list[Event]) -> str:
         (["--rank", "0", "--from", "2"], 0, "2 ranks, 1 messages, 0 calls, "),
         (["--call", "Send"], 0, "2 ranks, 1 messages, 1 calls, "),
         (["--tag", "77"], 1, "no such message"),
-        (["--gasnet"], 2, "--play shows MPI's messages"),
+        (["--gasnet"], 1, "no such operation"),
     ],
 )
 def test_the_command(options: list[str], code: int, said: str, tmp_path: Path) -> None:

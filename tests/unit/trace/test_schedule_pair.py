@@ -5,8 +5,8 @@ from __future__ import annotations
 from xml.etree import ElementTree as ET
 
 import pytest
-from ompy.trace.labels import width_of
-from ompy.trace.schedule_pair import Pair, Panel, Step, pair_svg, pair_text, shortened
+from ompy.trace.drawing.labels import width_of
+from ompy.trace.drawing.schedule_pair import Pair, Panel, Step, pair_svg, pair_text, shortened
 
 SVG = "{http://www.w3.org/2000/svg}"
 FIRST = Step(0, "app.py:4", 2, "app.py:9", decides=True)

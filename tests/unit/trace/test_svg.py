@@ -7,10 +7,10 @@ from random import Random
 from xml.etree import ElementTree as ET
 
 import pytest
-from ompy.trace.diagram import Diagram, Line, Point
-from ompy.trace.labels import CLEAR, Layout
+from ompy.trace.drawing.diagram import Diagram, Line, Point
+from ompy.trace.drawing.labels import CLEAR, Layout
+from ompy.trace.drawing.svg import svg
 from ompy.trace.message_events import Kind
-from ompy.trace.svg import svg
 
 NAMESPACE = "{http://www.w3.org/2000/svg}"
 

@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(arguments: list[str]) -> int:
     if COMPLETION in os.environ:
-        from ompy.cli.completion import answer_completion
+        from ompy.cli.completing.completion import answer_completion
         from ompy.cli.info.command import command
 
         return answer_completion(command, PROGRAM, COMPLETION)

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 import click
 
-from ompy.cli.completion import (
+from ompy.cli.completing.completion import (
     WordKeepingCommand,
     complete_component,
     complete_file,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
+from types import SimpleNamespace
 from typing import Any, ClassVar, Final
 
 import pytest
@@ -22,6 +24,8 @@ from ompy.frameworks.nic.datagram import (
     QueuePair,
     Work,
 )
+from ompy.mca.component_records import State
+from ompy.mca.errors import ComponentError
 from ompy.mca.registry import Registry
 from ompy.net.base import Address
 from ompy.net.faults import Fault, FaultCounter
@@ -173,7 +177,7 @@ class NicWorld:
         self.counter = FaultCounter()
         self.shared: dict[Any, Any] = {}
         self._component = component
-        self._settings = {"nic": component.name, **settings}
+        self._settings = settings
         self._rounds: list[dict[int, Address]] = []
         self._at: dict[int, int] = {}
         self._ranks = 0
@@ -186,9 +190,8 @@ class NicWorld:
         Raises:
             AssertionError: a program found something wrong.
         """
-        component, self._ranks = self._component, ranks
-        about = component.framework, component.name, component.version
-        registry = registry_with(*about, component, self._settings)
+        self._ranks = ranks
+        registry = nic_registry(self._component, self._settings)
         job = VirtualJob(
             ranks,
             registry,
@@ -198,13 +201,7 @@ class NicWorld:
             bring_up=lambda context, using: Station(self, context, using),
         )
         try:
-            return job.run(program), job
-        except RankFailed as failure:
-            cause = failure.__cause__ or failure
-            text = str(cause) if isinstance(cause, AssertionError) else repr(cause)
-            raise AssertionError(f"rank {failure.rank}, seed {seed}: {text}") from cause
-        except Deadlock as problem:
-            raise AssertionError(f"seed {seed}: nobody can go on: {problem}") from None
+            return played(job, program), job
         finally:
             registry.close()
 
@@ -226,10 +223,21 @@ class NicSuite(ComponentSuite):
     framework: ClassVar[str] = "nic"
 
     @pytest.fixture
+    def available(self, component: NicComponent, settings: Settings) -> NicComponent:
+        """The component, if it has devices in a virtual world."""
+        reason = why_not_available(component, settings)
+        if reason:
+            pytest.skip(f"not judged: {reason}")
+        return component
+
+    @pytest.fixture
     def datagrams(self, component: NicComponent, settings: Settings) -> MakeWorld:
         """What makes worlds whose ranks have a device for datagrams each."""
         if not has_kind(component, DatagramNic):
             pytest.skip("capability off: datagrams")
+        reason = why_not_available(component, settings)
+        if reason:
+            pytest.skip(f"not judged: {reason}")
         return lambda plan=_no_faults: NicWorld(component, settings, plan)
 
 
@@ -238,6 +246,56 @@ MakeWorld = Callable[..., NicWorld]
 
 def _no_faults(_station: Station) -> Sequence[Fault]:
     return ()
+
+
+def nic_registry(component: NicComponent, settings: Settings) -> Registry:
+    """A registry in which the component is the only one of nic that may be used."""
+    about = component.framework, component.name, component.version
+    return registry_with(*about, component, {"nic": component.name, **settings})
+
+
+def played(job: VirtualJob, program: Callable[[Any], Any]) -> list[Any]:
+    """Run a program on every rank of a job; what they returned.
+
+    Raises:
+        AssertionError: a program found something wrong.
+    """
+    seed = job.scheduler.seed
+    try:
+        return job.run(program)
+    except RankFailed as failure:
+        cause = failure.__cause__ or failure
+        text = str(cause) if isinstance(cause, AssertionError) else repr(cause)
+        raise AssertionError(f"rank {failure.rank}, seed {seed}: {text}") from cause
+    except Deadlock as problem:
+        raise AssertionError(f"seed {seed}: nobody can go on: {problem}") from None
+
+
+def why_not_available(component: NicComponent, settings: Settings) -> str:
+    """Why it has no devices in a virtual world; empty when it has.
+
+    Only what a component says itself counts, by `NotAvailable`: anything else is a failure.
+    """
+    found: list[str] = []
+    registry = nic_registry(component, settings)
+
+    def bring_up(context: RankContext, _using: Registry) -> SimpleNamespace:
+        with suppress(ComponentError):
+            find_nics(registry, context, Nic, component.name)
+        records = registry.records_of("nic")
+        found.extend(
+            record.reason
+            for record in records
+            if record.name == component.name and record.state is State.NOT_AVAILABLE
+        )
+        return SimpleNamespace(finalize=lambda: None)
+
+    try:
+        with suppress(RankFailed):
+            VirtualJob(1, registry, bring_up=bring_up).run(lambda _rank: None)
+    finally:
+        registry.close()
+    return found[0] if found else ""
 
 
 def has_kind(component: NicComponent, kind: type[Nic]) -> bool:

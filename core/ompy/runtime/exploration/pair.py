@@ -1,4 +1,4 @@
-"""A schedule that fails beside one that ends well: what `trace/schedule_pair.py` draws."""
+"""A schedule that fails beside one that ends well: what `trace/drawing/schedule_pair.py` draws."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from ompy.runtime.exploration.events import FROM, NOTHING, Event
 from ompy.runtime.exploration.explorer import Failure
 from ompy.runtime.exploration.trunk import Result
-from ompy.trace.schedule_pair import Pair, Panel, Step, shortened
+from ompy.trace.drawing.schedule_pair import Pair, Panel, Step, shortened
 
 
 def pair_of(failure: Failure, title: str) -> Pair | None:

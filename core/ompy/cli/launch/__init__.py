@@ -1,0 +1,1 @@
+"""From a command line of `ompy-run` to a job."""

@@ -1,0 +1,223 @@
+"""Launch lines of other MPIs as `ompy-run` has them: those of mpirun, prterun and mpiexec.hydra.
+
+An option is taken with its meaning, where there is one here; dropped, where it asks for what is so
+anyway or changes no result, and said so if somebody might count on it; or left to `ompy-run`, which
+says what it does not know. docs/mpiexec.md has the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+from ompy.cli.launch.command_line import SEPARATOR, split_programs
+from ompy.frameworks.places import FRAMEWORKS
+
+Made = list[str]
+
+
+class Translation(NamedTuple):
+    """What became of a launch line.
+
+    Attributes:
+        words: for `ompy-run`.
+        notes: a sentence for each option of which something is of no effect.
+    """
+
+    words: list[str]
+    notes: list[str]
+
+
+class ForeignOption(NamedTuple):
+    """An option of another launcher.
+
+    Attributes:
+        values: words it takes.
+        made: of these words, what `ompy-run` is told.
+        left_out: of these words, what is of no effect here.
+    """
+
+    values: int
+    made: Callable[[Sequence[str]], Made]
+    left_out: Callable[[Sequence[str]], str] = lambda _values: ""
+
+
+def _same(*words: str) -> Callable[[Sequence[str]], Made]:
+    return lambda _values: list(words)
+
+
+def _renamed(option: str) -> Callable[[Sequence[str]], Made]:
+    return lambda values: [option, *values]
+
+
+def _variable(values: Sequence[str]) -> Made:
+    return ["-x", f"{values[0]}={values[1]}"]
+
+
+def _variables(values: Sequence[str]) -> Made:
+    return [word for name in values[0].split(",") for word in ("-x", name)]
+
+
+def _mapping(values: Sequence[str]) -> Made:
+    """`core:PE=2:OVERSUBSCRIBE` and the like, without qualifiers that are of no effect here."""
+    policy, rest = _policy_and_qualifiers(values[0])
+    kept = [word for word in rest if word.upper().startswith(QUALIFIERS)]
+    threads = ["--use-hwthread-cpus"] if "HWTCPUS" in map(str.upper, rest) else []
+    if not policy and not kept:
+        return threads
+    return [*threads, "--map-by", ":".join((policy, *kept))]
+
+
+def _policy_and_qualifiers(text: str) -> tuple[str, list[str]]:
+    policy, *rest = text.split(":")
+    if policy == "ppr" and len(rest) > 1:
+        return ":".join(("ppr", *rest[:2])), rest[2:]
+    return policy, rest
+
+
+def _unknown_qualifiers(values: Sequence[str]) -> str:
+    known = (*QUALIFIERS, "HWTCPUS")
+    _, rest = _policy_and_qualifiers(values[0])
+    return ", ".join(word for word in rest if not word.upper().startswith(known))
+
+
+def _binding(values: Sequence[str]) -> Made:
+    """Open MPI's policies are ours; `core:2`, `socket` and `rr` are MPICH's."""
+    policy, _, after = values[0].partition(":")
+    policy = HYDRA_OBJECTS.get(policy.lower(), policy)
+    if after.isdecimal():
+        return ["--bind-to", policy, "--cpus-per-rank", after]
+    return ["--bind-to", f"{policy}:{after}" if after else policy]
+
+
+def _ranking(values: Sequence[str]) -> Made:
+    """Without `:span`: on one host it changes nothing, and objects of all are not known here."""
+    return ["--rank-by", values[0].partition(":")[0]]
+
+
+def _rank_qualifiers(values: Sequence[str]) -> str:
+    return values[0].partition(":")[2]
+
+
+def _output(values: Sequence[str]) -> Made:
+    found = []
+    for word in values[0].split(","):
+        name, _, value = word.partition("=")
+        made = OUTPUT.get(name.lower())
+        found += [made, value] if made and value else [made] if made else []
+    return found
+
+
+def _display(values: Sequence[str]) -> Made:
+    words = values[0].lower()
+    shown = {"map": "--display-map", "bind": "--report-bindings"}
+    return [option for word, option in shown.items() if word in words]
+
+
+def _parameter(values: Sequence[str]) -> Made:
+    """A parameter of a layer that ompy has not: of the launcher, or of waiting."""
+    name, value = values
+    if "oversubscribe" in name or "oversubscribe" in value.lower():
+        return ["--oversubscribe"]
+    dropped = (name.startswith(LAYERS) and name not in KEPT) or name in WAITING
+    return [] if dropped else ["--mca", name, value]
+
+
+# of `--output` (reference openmpi.md 2.4), by ours
+OUTPUT: Final = {
+    "tag": "--tag-output",
+    "rank": "--tag-output",
+    "timestamp": "--timestamp-output",
+    "merge": "--merge-stderr",
+    "dir": "--output-filename",
+}
+# of Open MPI: its launchers, and the topology they look at
+LAYERS: Final = ("orte_", "prte_", "rmaps_", "ras_", "odls_", "ess_", "iof_", "hwloc_", "pmix_")
+WAITING: Final = ("mpi_yield_when_idle",)  # ranks yield where they share cores, without being told
+QUALIFIERS: Final = ("OVERSUBSCRIBE", "NOOVERSUBSCRIBE", "SPAN", "PE=")  # reference openmpi.md 2.4
+# MPICH's, by ours: its mpiexec's --bind-to -help
+HYDRA_OBJECTS: Final = {"rr": "core", "cache3": "l3cache", "cache2": "l2cache", "machine": "none"}
+# of these layers, what ompy has under the same name
+KEPT: Final = frozenset(
+    f"{framework.name}_base_{parameter.name}"
+    for framework in FRAMEWORKS
+    for parameter in framework.parameters
+) | frozenset(
+    synonym.name
+    for framework in FRAMEWORKS
+    for parameter in framework.parameters
+    for synonym in parameter.synonyms
+)
+_PLM: Final = {"rsh": "ssh", "fork": "local"}
+
+_NOTHING: Final = _same()
+OPTIONS: Final[dict[str, ForeignOption]] = {
+    "--bind-to": ForeignOption(1, _binding),
+    "--rank-by": ForeignOption(1, _ranking, _rank_qualifiers),
+    "--map-by": ForeignOption(1, _mapping, _unknown_qualifiers),
+    "--pernode": ForeignOption(0, _same("--npernode", "1")),
+    "--bynode": ForeignOption(0, _same("--map-by", "node")),
+    "--bycore": ForeignOption(0, _same("--map-by", "core")),
+    "--byslot": ForeignOption(0, _same("--map-by", "slot")),
+    "--noprefix": ForeignOption(0, _NOTHING),
+    "--report-state-on-timeout": ForeignOption(0, _NOTHING),
+    "--with-ft": ForeignOption(1, _same("--mca", "mpi_ft_enable", "1")),
+    "--output": ForeignOption(1, _output),
+    "--display": ForeignOption(1, _display),
+    "--mca": ForeignOption(2, _parameter),
+    "--omca": ForeignOption(2, _parameter),
+    "--gmca": ForeignOption(2, _parameter),
+    "--prtemca": ForeignOption(2, lambda values: _parameter((f"prte_{values[0]}", values[1]))),
+    "--pmixmca": ForeignOption(2, _NOTHING),
+    "-l": ForeignOption(0, _same("--tag-output")),
+    "--prepend-rank": ForeignOption(0, _same("--tag-output")),
+    "--genv": ForeignOption(2, _variable),
+    "--env": ForeignOption(2, _variable),
+    "--genvlist": ForeignOption(1, _variables),
+    "--envlist": ForeignOption(1, _variables),
+    "--genvall": ForeignOption(0, _NOTHING),
+    "--envall": ForeignOption(0, _NOTHING),
+    "-f": ForeignOption(1, _renamed("--hostfile")),
+    "--hosts": ForeignOption(1, _renamed("--host")),
+    "--ppn": ForeignOption(1, _renamed("--npernode")),
+    "--perhost": ForeignOption(1, _renamed("--npernode")),
+    "--print-rank-map": ForeignOption(0, _same("--display-map")),
+    "--launcher": ForeignOption(1, lambda v: ["--mca", "plm", _PLM.get(v[0], v[0])]),
+    "--bootstrap": ForeignOption(1, lambda v: ["--mca", "plm", _PLM.get(v[0], v[0])]),
+}
+
+
+def translate_line(words: Sequence[str]) -> Translation:
+    """A launch line of another MPI, as `ompy-run` has it."""
+    found = Translation([], [])
+    for place, part in enumerate(split_programs(words)):
+        if place:
+            found.words.append(SEPARATOR)
+        _translate_part(part, found)
+    return found
+
+
+def _translate_part(part: Sequence[str], found: Translation) -> None:
+    from ompy.cli.options import ALIASES, arities
+
+    known, at = arities(), 0
+    known |= {alias: known[option] for alias, option in ALIASES.items()}
+    while at < len(part) and part[at].startswith("-") and part[at] != "-":
+        name, joined, value = part[at].partition("=")
+        foreign = OPTIONS.get(name) or (OPTIONS.get(f"-{name}") if len(name) > 2 else None)
+        if foreign is None:
+            spelled = name if name in known else f"-{name}"
+            taken = 0 if joined else known.get(spelled, 0)
+            found.words.extend(part[at : at + 1 + taken])
+            at += 1 + taken
+            continue
+        values = [value] if joined else list(part[at + 1 : at + 1 + foreign.values])
+        at += 1 + (0 if joined else foreign.values)
+        if len(values) < foreign.values:  # ompy-run says what is missing
+            found.words.append(name)
+            continue
+        found.words.extend(foreign.made(values))
+        dropped = foreign.left_out(values)
+        if dropped:
+            found.notes.append(f"of {name} {' '.join(values)}, {dropped} is of no effect")
+    found.words.extend(part[at:])

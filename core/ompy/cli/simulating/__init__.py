@@ -1,0 +1,1 @@
+"""`ompy sim`, and worlds that it has kept."""

@@ -1,0 +1,1 @@
+"""`ompy ps` and `ompy top`."""

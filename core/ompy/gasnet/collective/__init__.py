@@ -1,0 +1,1 @@
+"""Collectives and teams of GASNet."""

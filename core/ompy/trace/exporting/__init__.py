@@ -1,0 +1,1 @@
+"""Traces for other tools: Perfetto, OTF2, Wireshark."""

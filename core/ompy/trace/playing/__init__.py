@@ -1,0 +1,1 @@
+"""A trace in a browser, step by step: what is played, and the page."""
