@@ -6,8 +6,8 @@ import sys
 from collections.abc import Sequence
 
 import pytest
-from tools.bench.peer.peer_sides import Side
 
+from tools.bench.peer.peer_sides import Side
 from tools.bench.surface import last_words, lines_of
 
 RULER = "-" * 20
