@@ -12,11 +12,54 @@ from typing import Final as _Final
 
 from ompy.data import errors as _errors
 from ompy.mpi import constants as _constants
-from ompy.mpi import life as _life
-from ompy.mpi.cartesian import Cartcomm, Compute_dims
-from ompy.mpi.comm import COMM_NULL, Comm
-from ompy.mpi.datatype import Datatype
-from ompy.mpi.environment import (
+from ompy.mpi.buffers.markers import (
+    BOTTOM,
+    BUFFER_AUTOMATIC,
+    IN_PLACE,
+    BottomType,
+    BufferAutomaticType,
+    InPlaceType,
+)
+from ompy.mpi.buffers.objects import Pickle, pickle
+from ompy.mpi.collectives.operation import OP_NULL, Op
+from ompy.mpi.collectives.operation import OPERATIONS as _OPERATIONS
+from ompy.mpi.communicators.cartesian import Cartcomm, Compute_dims
+from ompy.mpi.communicators.comm import COMM_NULL, Comm
+from ompy.mpi.communicators.graphs import Distgraphcomm, Graphcomm
+from ompy.mpi.communicators.group import GROUP_EMPTY, GROUP_NULL, Group
+from ompy.mpi.communicators.intercomm import Intercomm
+from ompy.mpi.communicators.intracomm import Intracomm
+from ompy.mpi.communicators.topocomm import Topocomm
+from ompy.mpi.datatypes.datatype import Datatype
+from ompy.mpi.datatypes.predefined import DATATYPES as _DATATYPES
+from ompy.mpi.datatypes.predefined import typedict as _typedict
+from ompy.mpi.datatypes.predefined import typedict_c as _typedict_c
+from ompy.mpi.datatypes.predefined import typedict_f as _typedict_f
+from ompy.mpi.errhandler import (
+    ERRHANDLER_NULL,
+    ERRORS_ABORT,
+    ERRORS_ARE_FATAL,
+    ERRORS_RETURN,
+    Errhandler,
+)
+from ompy.mpi.errors import (
+    Add_error_class,
+    Add_error_code,
+    Add_error_string,
+    Get_error_class,
+    Get_error_string,
+    Remove_error_class,
+    Remove_error_code,
+    Remove_error_string,
+)
+from ompy.mpi.errors import MPIException as Exception
+from ompy.mpi.info import INFO_ENV, INFO_NULL, Info
+from ompy.mpi.point_to_point.grequest import Grequest
+from ompy.mpi.point_to_point.matched import MESSAGE_NO_PROC, MESSAGE_NULL, Message
+from ompy.mpi.point_to_point.request import REQUEST_NULL, Prequest, Request
+from ompy.mpi.point_to_point.status import Status
+from ompy.mpi.processes import life as _life
+from ompy.mpi.processes.environment import (
     Aint_add,
     Aint_diff,
     Attach_buffer,
@@ -46,31 +89,7 @@ from ompy.mpi.environment import (
     _typecode,
     get_vendor,
 )
-from ompy.mpi.errhandler import (
-    ERRHANDLER_NULL,
-    ERRORS_ABORT,
-    ERRORS_ARE_FATAL,
-    ERRORS_RETURN,
-    Errhandler,
-)
-from ompy.mpi.errors import (
-    Add_error_class,
-    Add_error_code,
-    Add_error_string,
-    Get_error_class,
-    Get_error_string,
-    Remove_error_class,
-    Remove_error_code,
-    Remove_error_string,
-)
-from ompy.mpi.errors import MPIException as Exception
-from ompy.mpi.graphs import Distgraphcomm, Graphcomm
-from ompy.mpi.grequest import Grequest
-from ompy.mpi.group import GROUP_EMPTY, GROUP_NULL, Group
-from ompy.mpi.info import INFO_ENV, INFO_NULL, Info
-from ompy.mpi.intercomm import Intercomm
-from ompy.mpi.intracomm import Intracomm
-from ompy.mpi.life import (
+from ompy.mpi.processes.life import (
     COMM_SELF,
     COMM_WORLD,
     Finalize,
@@ -83,25 +102,6 @@ from ompy.mpi.life import (
     _set_abort_status,
     _set_expendable,
 )
-from ompy.mpi.markers import (
-    BOTTOM,
-    BUFFER_AUTOMATIC,
-    IN_PLACE,
-    BottomType,
-    BufferAutomaticType,
-    InPlaceType,
-)
-from ompy.mpi.matched import MESSAGE_NO_PROC, MESSAGE_NULL, Message
-from ompy.mpi.objects import Pickle, pickle
-from ompy.mpi.operation import OP_NULL, Op
-from ompy.mpi.operation import OPERATIONS as _OPERATIONS
-from ompy.mpi.predefined import DATATYPES as _DATATYPES
-from ompy.mpi.predefined import typedict as _typedict
-from ompy.mpi.predefined import typedict_c as _typedict_c
-from ompy.mpi.predefined import typedict_f as _typedict_f
-from ompy.mpi.request import REQUEST_NULL, Prequest, Request
-from ompy.mpi.status import Status
-from ompy.mpi.topocomm import Topocomm
 
 # the environment's defaults: a fork of the agent read them before its program could set any
 pickle.PROTOCOL = None
@@ -109,23 +109,23 @@ pickle.THRESHOLD = None
 
 # where names are that are imported when they are first looked at
 _LATER: _Final = {
-    "Win": "ompy.mpi.windows",
-    "WIN_NULL": "ompy.mpi.windows",
-    "File": "ompy.mpi.files",
-    "FILE_NULL": "ompy.mpi.files",
-    "Register_datarep": "ompy.mpi.representations",
-    "Session": "ompy.mpi.sessions",
-    "SESSION_NULL": "ompy.mpi.sessions",
-    "buffer": "ompy.mpi.memory",
-    "memory": "ompy.mpi.memory",
-    "Alloc_mem": "ompy.mpi.memory",
-    "Free_mem": "ompy.mpi.memory",
-    "Get_address": "ompy.mpi.memory",
-    "Open_port": "ompy.mpi.ports",
-    "Close_port": "ompy.mpi.ports",
-    "Publish_name": "ompy.mpi.ports",
-    "Unpublish_name": "ompy.mpi.ports",
-    "Lookup_name": "ompy.mpi.ports",
+    "Win": "ompy.mpi.windows.windows",
+    "WIN_NULL": "ompy.mpi.windows.windows",
+    "File": "ompy.mpi.files.files",
+    "FILE_NULL": "ompy.mpi.files.files",
+    "Register_datarep": "ompy.mpi.files.representations",
+    "Session": "ompy.mpi.processes.sessions",
+    "SESSION_NULL": "ompy.mpi.processes.sessions",
+    "buffer": "ompy.mpi.buffers.memory",
+    "memory": "ompy.mpi.buffers.memory",
+    "Alloc_mem": "ompy.mpi.buffers.memory",
+    "Free_mem": "ompy.mpi.buffers.memory",
+    "Get_address": "ompy.mpi.buffers.memory",
+    "Open_port": "ompy.mpi.processes.ports",
+    "Close_port": "ompy.mpi.processes.ports",
+    "Publish_name": "ompy.mpi.processes.ports",
+    "Unpublish_name": "ompy.mpi.processes.ports",
+    "Lookup_name": "ompy.mpi.processes.ports",
 }
 
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ompy.mpi.life import current
-from ompy.runtime.performance import declared, measured
+from ompy.mpi.processes.life import current
+from ompy.runtime.ranks.performance import declared, measured
 
 if TYPE_CHECKING:
     from ompy.mca.performance import PerformanceVariable

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, TypeAlias, Union
 if TYPE_CHECKING:
     from ompy.MPI import BottomType, Datatype, InPlaceType
 else:
-    from ompy.mpi.datatype import Datatype
-    from ompy.mpi.markers import BottomType, InPlaceType
+    from ompy.mpi.buffers.markers import BottomType, InPlaceType
+    from ompy.mpi.datatypes.datatype import Datatype
 
 __all__ = [
     "Aint",

@@ -19,9 +19,7 @@ LARGE_FOLDERS = frozenset(  # those that were over it; the list may only get sho
         "components/ompy_components/pml/ob1",
         "core/ompy/frameworks",
         "core/ompy/mca",
-        "core/ompy/mpi",
         "core/ompy/net",
-        "core/ompy/runtime",
         "core/ompy/runtime/machines",
         "tools/sweep",
     }

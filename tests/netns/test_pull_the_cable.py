@@ -5,8 +5,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from ompy.runtime.rail_record import replay
-from ompy.runtime.rail_watch import State
+from ompy.runtime.rails.rail_record import replay
+from ompy.runtime.rails.rail_watch import State
 
 from tests.support.effort import THOROUGH
 

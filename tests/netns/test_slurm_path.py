@@ -28,7 +28,7 @@ MARKS = "A" * 80
 KEY = """
 import gc, sys
 from ompy import MPI
-from ompy.runtime.client import AgentClient
+from ompy.runtime.ranks.client import AgentClient
 c = MPI.COMM_WORLD
 assert c.allreduce(c.rank) == c.size * (c.size - 1) // 2
 (key,) = {o.job_key.hex() for o in gc.get_objects() if isinstance(o, AgentClient)}

@@ -9,7 +9,7 @@ from typing import Any
 
 from ompy.data.convertor import ContiguousConvertor
 from ompy.frameworks.pml import BUFFERED, STANDARD, SYNCHRONOUS
-from ompy.runtime.process import RankProcess
+from ompy.runtime.ranks.process import RankProcess
 
 from tests.sim.ob1.programs import one_message
 from tests.sim.p2p.programs import buffer, pattern, world

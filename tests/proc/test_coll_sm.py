@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from ompy.data.constants import ANY_TAG
 from ompy.data.errors import ERR_PROC_FAILED, MPIError
-from ompy.mpi.predefined_comms import world_of
-from ompy.runtime.process import RankProcess
+from ompy.mpi.communicators.predefined_comms import world_of
+from ompy.runtime.ranks.process import RankProcess
 
 from tests.support.effort import THOROUGH
 from tests.support.worlds import real
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.proc
 def everything(process: RankProcess) -> list[str]:
     """All operations of it on three communicators in turn, small and in pipelines."""
     import numpy as np
-    from ompy.mpi.operation import OPERATIONS
+    from ompy.mpi.collectives.operation import OPERATIONS
 
     world = world_of(process)
     half = world.Split(world.rank % 2)
@@ -74,7 +74,7 @@ def one_leaves(process: RankProcess) -> str:
 def others_go_on(process: RankProcess) -> str:
     """Who waits for others in shared memory serves a large message of another meanwhile."""
     import numpy as np
-    from ompy.mpi.operation import SUM
+    from ompy.mpi.collectives.operation import SUM
 
     world = world_of(process)
     data = np.arange(1 << 18) * (world.rank + 1)
@@ -158,7 +158,7 @@ def test_nonblocking_calls_of_neighbours() -> None:
 def windows(process: RankProcess) -> str:
     """Windows of requests around the size of a ring, and beyond it, both ways at once."""
     import numpy as np
-    from ompy.mpi.request import Request
+    from ompy.mpi.point_to_point.request import Request
 
     world = world_of(process)
     peers = [rank for rank in range(world.size) if rank != world.rank]

@@ -6,11 +6,11 @@ Takes 13 GiB of memory: both ranks hold a message, and tcp may hold one more.
 from __future__ import annotations
 
 import pytest
+from ompy.mpi.communicators.predefined_comms import world_of
 from ompy.mpi.constants import BSEND_OVERHEAD
-from ompy.mpi.predefined import DATATYPES
-from ompy.mpi.predefined_comms import world_of
-from ompy.mpi.status import Status
-from ompy.runtime.process import RankProcess
+from ompy.mpi.datatypes.predefined import DATATYPES
+from ompy.mpi.point_to_point.status import Status
+from ompy.runtime.ranks.process import RankProcess
 
 from tests.support.effort import THOROUGH
 from tests.support.worlds import real

@@ -85,7 +85,9 @@ def test_communicators_of_a_session(program: str) -> None:
 
 
 def test_in_a_process_that_nobody_launched() -> None:
-    program = ALONE_TWICE.replace("import mpi4py\n", "import ompy.mpi.options as mpi4py\n")
+    program = ALONE_TWICE.replace(
+        "import mpi4py\n", "import ompy.mpi.processes.options as mpi4py\n"
+    )
     words = [sys.executable, "-c", program.replace("from mpi4py import", "from ompy import")]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout) == (0, "0\n0\n"), done.stderr

@@ -11,7 +11,7 @@ import pytest
 from ompy.engine.real import RealEngine
 from ompy.frameworks.nic.fabric import Caps, Hints
 from ompy.net.real import RealNetwork
-from ompy.runtime.singleton import SingletonWireUp
+from ompy.runtime.launching.singleton import SingletonWireUp
 
 from tests.support import two_hosts
 from tests.support.effort import THOROUGH

@@ -7,9 +7,9 @@ from array import array
 
 import pytest
 from ompy.mpi import constants
-from ompy.mpi.predefined_comms import world_of
-from ompy.mpi.windows import Win
-from ompy.runtime.process import RankProcess
+from ompy.mpi.communicators.predefined_comms import world_of
+from ompy.mpi.windows.windows import Win
+from ompy.runtime.ranks.process import RankProcess
 
 from tests.support.worlds import real
 

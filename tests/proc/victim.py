@@ -5,7 +5,7 @@ import select
 import sys
 
 from ompy import MPI
-from ompy.mpi.life import current
+from ompy.mpi.processes.life import current
 
 comm = MPI.COMM_WORLD
 process = current().process

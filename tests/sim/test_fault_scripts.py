@@ -11,8 +11,8 @@ from ompy.frameworks.pml import STANDARD, SYNCHRONOUS
 from ompy.net.fault_rules import FaultRule
 from ompy.net.scripted import ScriptedFaults
 from ompy.net.virtual_network import Rail
-from ompy.runtime.fault_script import read_faults
-from ompy.runtime.virtual_job import VirtualJob
+from ompy.runtime.faults.fault_script import read_faults
+from ompy.runtime.simulation.virtual_job import VirtualJob
 
 from tests.sim.p2p import programs
 from tests.support.effort import THOROUGH, effort

@@ -12,7 +12,7 @@ from ompy.frameworks.pml import STANDARD
 from ompy.net.base import Address, LinkError
 from ompy.net.handshake import HELLO, MAGIC
 from ompy.net.virtual_network import Rail
-from ompy.runtime.process import RankProcess
+from ompy.runtime.ranks.process import RankProcess
 from ompy_components.btl.tcp.connecting import Attempt
 from ompy_components.btl.tcp.module import TcpModule
 from ompy_components.btl.tcp.path import connections

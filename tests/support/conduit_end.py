@@ -13,8 +13,8 @@ from random import Random
 
 from ompy.data.errors import MPIError
 from ompy.frameworks.conduit import Category, Token
-from ompy.runtime import rank_start
-from ompy.runtime.process import RankProcess
+from ompy.runtime.ranks import rank_start
+from ompy.runtime.ranks.process import RankProcess
 
 from tests.sim.conduit.programs import EMPTY, REQUEST, joined
 

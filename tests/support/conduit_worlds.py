@@ -12,7 +12,7 @@ from ompy.frameworks.nic.base import interfaces_for
 from ompy.frameworks.nic.gni import GniNic
 from ompy.mca.registry import Registry
 from ompy.net.virtual_network import Rail
-from ompy.runtime.virtual_job import VirtualJob
+from ompy.runtime.simulation.virtual_job import VirtualJob
 from ompy_components.conduit.gni.attaching import find_nic
 from ompy_components.conduit.gni.component import ARIES, GEMINI
 from ompy_components.conduit.gni.conduit import GniConduit

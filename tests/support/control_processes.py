@@ -14,8 +14,8 @@ from contextlib import suppress
 from random import Random
 from typing import Any, NamedTuple, Protocol
 
-from ompy.runtime.control import Kind
-from ompy.runtime.driver import Driver
+from ompy.runtime.connections.control import Kind
+from ompy.runtime.connections.driver import Driver
 from ompy.runtime.machines.acts import PARENT, Act
 from ompy.runtime.machines.events import Event, Seen
 

@@ -17,8 +17,8 @@ from random import Random
 from typing import Any, NamedTuple
 
 from ompy.frameworks.job import App, Job, Placement
-from ompy.runtime.agent_tree import Branch, Tree, parents
-from ompy.runtime.control import Kind
+from ompy.runtime.agents.agent_tree import Branch, Tree, parents
+from ompy.runtime.connections.control import Kind
 from ompy.runtime.machines.acts import (
     PARENT,
     Act,

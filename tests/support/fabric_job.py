@@ -12,7 +12,7 @@ from ompy.net.fault_rules import FaultRule
 from ompy.net.faults import FaultCounter
 from ompy.net.scripted import ScriptedFaults
 from ompy.net.virtual_network import Rail
-from ompy.runtime.virtual_job import VirtualJob
+from ompy.runtime.simulation.virtual_job import VirtualJob
 from ompy_components.nic.ofi_emulated.choice import chosen
 from ompy_components.nic.ofi_emulated.component import COMPONENT
 from ompy_components.nic.ofi_emulated.device import EmulatedFabric

@@ -21,7 +21,7 @@ from ompy.frameworks.nic.fabric import FabricError
 from ompy.frameworks.proc import Proc
 from ompy.mca.parameter import Values
 from ompy.net.real import RealNetwork
-from ompy.runtime.singleton import SingletonWireUp
+from ompy.runtime.launching.singleton import SingletonWireUp
 from ompy.trace.sink import Trace
 from ompy_components.nic.ofi_emulated.choice import chosen
 from ompy_components.nic.ofi_emulated.device import EmulatedFabric

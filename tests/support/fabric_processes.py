@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from ompy.frameworks.nic.fabric import FabricNic
 from ompy.frameworks.pml import STANDARD
-from ompy.runtime.process import RankProcess
+from ompy.runtime.ranks.process import RankProcess
 
 from tests.sim.p2p.programs import buffer, send, world
 from tests.support.fabric_programs import PROGRAMS, Side, best

@@ -37,7 +37,7 @@ from ompy.frameworks.btl import (
     Descriptor,
 )
 from ompy.frameworks.context import RankContext
-from ompy.runtime.virtual_job import VirtualJob
+from ompy.runtime.simulation.virtual_job import VirtualJob
 from ompy_components.pml.bfo.component import BfoComponent
 from ompy_components.pml.bfo.headers import RESTART_NAMES
 from ompy_components.pml.bfo.module import Bfo

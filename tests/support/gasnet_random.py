@@ -24,9 +24,9 @@ from ompy.cli.simulating.sim import make_scenario, preload, sim
 from ompy.engine.virtual_engine import RankFailed
 from ompy.gasnet import GasnetError, ResourceError
 from ompy.net.virtual_network import Rail
-from ompy.runtime.fault_script import parse_spec
+from ompy.runtime.faults.fault_script import parse_spec
 from ompy.runtime.simulation.sweep import attempt
-from ompy.runtime.virtual_job import Aborted
+from ompy.runtime.simulation.virtual_job import Aborted
 
 from tests.support import gasnet_generated
 from tests.support.gasnet_transfers import Shape

@@ -17,9 +17,9 @@ from ompy.frameworks.context import RankContext
 from ompy.gasnet import Gasnet
 from ompy.mca.registry import Registry
 from ompy.net.virtual_network import Rail
-from ompy.runtime.conduit_selection import select_conduit
-from ompy.runtime.nic_selection import find_nics
-from ompy.runtime.virtual_job import VirtualJob
+from ompy.runtime.ranks.conduit_selection import select_conduit
+from ompy.runtime.ranks.nic_selection import find_nics
+from ompy.runtime.simulation.virtual_job import VirtualJob
 from ompy.trace.sink import Event
 
 from tests.support import loopback_conduit

@@ -22,7 +22,7 @@ from ompy.net.base import Interface
 from ompy.net.fault_rules import FaultRule
 from ompy.net.scripted import ScriptedFaults
 from ompy.net.virtual_network import Rail
-from ompy.runtime.virtual_job import VirtualJob
+from ompy.runtime.simulation.virtual_job import VirtualJob
 from ompy_components.nic.gni.component import GniComponent
 from ompy_components.nic.gni.device import GniDevice
 from ompy_components.nic.gni.generations import GENERATIONS

@@ -22,7 +22,7 @@ from ompy.frameworks.context import RankContext
 from ompy.frameworks.nic.gni import AtomicCommand, Ordering, PostType, ReturnCode
 from ompy.frameworks.proc import Modex, Proc
 from ompy.net.real import RealNetwork
-from ompy.runtime.singleton import SingletonWireUp
+from ompy.runtime.launching.singleton import SingletonWireUp
 from ompy.trace.sink import Trace
 
 from tests.support.gni_job import SIZE, GniRank, fabrics

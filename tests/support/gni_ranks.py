@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from ompy.frameworks.nic.gni import GniNic, MemoryHandle, PostDescriptor, ReturnCode
-from ompy.runtime.process import RankProcess
+from ompy.runtime.ranks.process import RankProcess
 
 from tests.support.fabric_processes import swapper
 

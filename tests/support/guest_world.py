@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ompy.frameworks.job import App, Job, Placement
-from ompy.runtime.control import KEY_SIZE, Kind
+from ompy.runtime.connections.control import KEY_SIZE, Kind
 from ompy.runtime.machines.acts import PARENT, Act, AdmitGuest, Find, Show, Stop, Sweep
 from ompy.runtime.machines.agent import Beat, HostMachine
 from ompy.runtime.machines.children import Child

@@ -18,7 +18,7 @@ from ompy.net.fault_rules import FaultRule
 from ompy.net.faults import FaultCounter
 from ompy.net.scripted import ScriptedFaults
 from ompy.net.virtual_network import Rail
-from ompy.runtime.virtual_job import VirtualJob
+from ompy.runtime.simulation.virtual_job import VirtualJob
 
 from tests.support.hca_pair import TIMING, End, join_one
 from tests.support.worlds import registry

@@ -19,7 +19,7 @@ from ompy.frameworks.nic.verbs import (
 )
 from ompy.frameworks.proc import Proc
 from ompy.mca.parameter import Values
-from ompy.runtime.singleton import SingletonWireUp
+from ompy.runtime.launching.singleton import SingletonWireUp
 from ompy.trace.sink import Trace
 from ompy_components.nic.hca.component import COMPONENT
 from ompy_components.nic.hca.device import Hca

@@ -19,7 +19,7 @@ from ompy.frameworks.nic.verbs import (
     VerbsNic,
 )
 from ompy.frameworks.pml import STANDARD
-from ompy.runtime.process import RankProcess
+from ompy.runtime.ranks.process import RankProcess
 
 from tests.sim.p2p.programs import buffer, send, world
 from tests.support.hca_pair import ALL, join_one

@@ -23,10 +23,10 @@ from zlib import crc32
 from ompy.data.errors import ERR_IN_STATUS, ERR_PROC_FAILED
 from ompy.engine.virtual_engine import Deadlock
 from ompy.frameworks.osc_base.module import GRACE
+from ompy.mpi.communicators.predefined_comms import world_of
 from ompy.mpi.errors import MPIException
-from ompy.mpi.predefined_comms import world_of
-from ompy.runtime.process import RankProcess
-from ompy.runtime.virtual_job import VirtualJob
+from ompy.runtime.ranks.process import RankProcess
+from ompy.runtime.simulation.virtual_job import VirtualJob
 
 from tests.support.leaving_waits import GONE, WAITS
 

@@ -12,10 +12,10 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from ompy.mpi import constants
+from ompy.mpi.communicators.intercomm import Intercomm
 from ompy.mpi.info import Info
-from ompy.mpi.intercomm import Intercomm
-from ompy.mpi.request import Request
-from ompy.mpi.windows import Win
+from ompy.mpi.point_to_point.request import Request
+from ompy.mpi.windows.windows import Win
 
 from tests.sim.coll.every_call import IN_WINDOWS, every_call
 

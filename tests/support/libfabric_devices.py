@@ -11,7 +11,7 @@ from ompy.frameworks.nic.base import Nic
 from ompy.mca.component import NotAvailable
 from ompy.mca.parameter import Values
 from ompy.net.base import Network
-from ompy.runtime.singleton import SingletonWireUp
+from ompy.runtime.launching.singleton import SingletonWireUp
 from ompy_components.nic.libfabric.component import COMPONENT
 
 DEFAULTS: dict[str, Any] = {parameter.name: parameter.default for parameter in COMPONENT.parameters}

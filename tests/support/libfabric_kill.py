@@ -19,7 +19,7 @@ from typing import Any
 from ompy.engine.real import RealEngine
 from ompy.frameworks.nic.fabric import FabricError
 from ompy.net.real import RealNetwork
-from ompy.runtime.singleton import SingletonWireUp
+from ompy.runtime.launching.singleton import SingletonWireUp
 
 from tests.support.fabric_programs import Side, best
 from tests.support.libfabric_devices import fabric_nic

@@ -11,7 +11,7 @@ from typing import Any
 
 from ompy.frameworks.nic.fabric import AtomicCall, Datatype, FabricNic, Op
 from ompy.frameworks.pml import STANDARD
-from ompy.runtime.process import RankProcess
+from ompy.runtime.ranks.process import RankProcess
 from ompy_components.nic.libfabric.completions import LibfabricQueue
 from ompy_components.nic.libfabric.domain import LibfabricDomain
 

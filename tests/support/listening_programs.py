@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from ompy.frameworks.paths import PathVerdict
-from ompy.runtime.process import RankProcess
+from ompy.runtime.ranks.process import RankProcess
 
 from tests.support.listening import ancestors, listening
 from tests.support.worlds import find

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from ompy.runtime.process import RankProcess
+from ompy.runtime.ranks.process import RankProcess
 from ompy_components.btl.usnic.connectivity import Connectivity
 from ompy_components.btl.usnic.module import UsnicModule
 from ompy_components.btl.usnic.receive_engine import ReceiveEngine

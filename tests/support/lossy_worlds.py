@@ -25,7 +25,7 @@ from ompy.frameworks.context import RankContext
 from ompy.net.fault_rules import FaultRule
 from ompy.net.scripted import ScriptedFaults
 from ompy.net.virtual_network import Rail
-from ompy.runtime.virtual_job import VirtualJob
+from ompy.runtime.simulation.virtual_job import VirtualJob
 from ompy_components.btl.self.component import SelfComponent
 from ompy_components.btl.usnic.component import UsnicComponent
 from ompy_components.btl.usnic.module import UsnicModule

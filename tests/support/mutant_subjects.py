@@ -145,7 +145,7 @@ def _silence() -> Iterator[None]:
 
 def _read_faults_file(data: bytes, folder: Path) -> None:
     from ompy.mca.errors import UsageError
-    from ompy.runtime.fault_script import read_faults
+    from ompy.runtime.faults.fault_script import read_faults
 
     (path := folder / "faults.toml").write_bytes(data)
     with _refused(UsageError):
@@ -167,7 +167,7 @@ def _see_that_it_travels(values: dict[str, Any]) -> None:
 
 def _read_spec(data: bytes, _folder: Path) -> None:
     from ompy.mca.errors import UsageError
-    from ompy.runtime.fault_script import read_faults
+    from ompy.runtime.faults.fault_script import read_faults
 
     with _refused(UsageError):
         for rule in read_faults([_text(data)], 2):
@@ -176,7 +176,7 @@ def _read_spec(data: bytes, _folder: Path) -> None:
 
 def _read_quantity(data: bytes, _folder: Path) -> None:
     from ompy.mca.errors import UsageError
-    from ompy.runtime.fault_script import duration, rate
+    from ompy.runtime.faults.fault_script import duration, rate
 
     for read in (duration, rate):
         with _refused(UsageError):
@@ -245,7 +245,7 @@ def _read_tasks(data: bytes, _folder: Path) -> None:
 
 
 def _allocation(**variables: str) -> None:
-    from ompy.runtime.allocation import allocated_hosts
+    from ompy.runtime.launching.allocation import allocated_hosts
 
     with _refused(ValueError):
         allocated_hosts({"SLURM_JOB_ID": "1", **variables})

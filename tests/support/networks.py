@@ -15,10 +15,10 @@ from ompy.engine.virtual_engine import Scheduler
 from ompy.net.base import Network, Stream
 from ompy.net.real import RealNetwork
 from ompy.net.virtual_network import Fabric, Rail, VirtualNetwork
+from ompy.runtime.launching.singleton import SingletonWireUp
 from ompy.runtime.simulation.host_memory import Segments
 from ompy.runtime.simulation.remote import Conducted, RemoteNetwork
 from ompy.runtime.simulation.stub import RankStub, ServedNetwork
-from ompy.runtime.singleton import SingletonWireUp
 
 
 class World:

@@ -24,7 +24,7 @@ from ompy.frameworks.btl import (
     ReceiveCallback,
 )
 from ompy.frameworks.pml import STANDARD
-from ompy.runtime.process import RankProcess
+from ompy.runtime.ranks.process import RankProcess
 from ompy_components.btl.ofi.module import OfiModule
 
 from tests.sim.p2p.programs import buffer, send, world

@@ -32,7 +32,7 @@ from ompy.frameworks.btl import (
 )
 from ompy.frameworks.nic.fabric import MrMode
 from ompy.frameworks.pml import STANDARD
-from ompy.runtime.process import RankProcess
+from ompy.runtime.ranks.process import RankProcess
 from ompy_components.btl.ofi.module import OfiModule
 
 from tests.sim.p2p.programs import buffer, pattern, send, world

@@ -13,7 +13,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from ompy.frameworks.job import App, Job, Placement
-from ompy.runtime.control import Kind
+from ompy.runtime.connections.control import Kind
 from ompy.runtime.machines.acts import (
     PARENT,
     Act,

@@ -8,7 +8,7 @@ from typing import Any, Final
 from ompy.frameworks.pml import STANDARD
 from ompy.net.fault_rules import FaultRule
 from ompy.net.virtual_network import Rail
-from ompy.runtime.virtual_job import VirtualJob
+from ompy.runtime.simulation.virtual_job import VirtualJob
 
 from tests.sim.p2p import programs
 from tests.support.scripted_world import install

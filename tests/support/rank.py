@@ -6,7 +6,7 @@ import json
 import sys
 from pathlib import Path
 
-from ompy.runtime import rank_start
+from ompy.runtime.ranks import rank_start
 
 from tests.support.mutants import planted
 from tests.support.worlds import find

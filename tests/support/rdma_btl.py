@@ -30,8 +30,8 @@ from ompy.frameworks.btl import (
     Descriptor,
     Endpoint,
 )
-from ompy.runtime.process import RankProcess
-from ompy.runtime.virtual_job import VirtualJob
+from ompy.runtime.ranks.process import RankProcess
+from ompy.runtime.simulation.virtual_job import VirtualJob
 
 from tests.support.worlds import registry
 

@@ -7,8 +7,8 @@ from random import Random
 
 from ompy.data.request import Waitable
 from ompy.frameworks.conduit import HANDLERS, Conduit, ThreadMode, Transfer
-from ompy.runtime.conduit_selection import select_conduit
-from ompy.runtime.process import RankProcess
+from ompy.runtime.ranks.conduit_selection import select_conduit
+from ompy.runtime.ranks.process import RankProcess
 
 SIZES = (1, 127, 128, 129, 4096, 4097, 8191, 8192, 8193, 40_000, (1 << 20) + 5)
 AREA = 1 << 21  # of a segment that one rank writes to, or one thread

@@ -6,7 +6,7 @@ import socket
 from typing import Any
 
 from ompy.frameworks.pml import STANDARD
-from ompy.runtime.process import RankProcess
+from ompy.runtime.ranks.process import RankProcess
 from ompy_components.btl.usnic.channel import Channel
 from ompy_components.btl.usnic.module import UsnicModule
 from ompy_components.btl.usnic.sequence import SPACE

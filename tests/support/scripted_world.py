@@ -9,7 +9,7 @@ from ompy.conformance.btl.driver import Driver
 from ompy.frameworks.context import RankContext
 from ompy.net.fault_rules import FaultRule
 from ompy.net.scripted import ScriptedFaults
-from ompy.runtime.virtual_job import VirtualJob
+from ompy.runtime.simulation.virtual_job import VirtualJob
 
 
 def faults_of(context: RankContext, rules: Sequence[FaultRule], *, seed: int = 0) -> ScriptedFaults:

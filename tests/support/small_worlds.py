@@ -13,7 +13,7 @@ from ompy.frameworks.btl import BtlModule
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.context import RankContext
 from ompy.mca.parameter import Values
-from ompy.runtime.virtual_job import VirtualJob
+from ompy.runtime.simulation.virtual_job import VirtualJob
 from ompy_components.bml.r2.module import R2
 from ompy_components.pml.ob1.component import Ob1Component
 from ompy_components.pml.ob1.module import Ob1

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 from ompy.data.request import Waitable
-from ompy.runtime import standing
+from ompy.runtime.diagnosis import standing
 from ompy.runtime.machines.deadlock import Said
-from ompy.runtime.process import RankProcess
-from ompy.runtime.virtual_job import VirtualJob
+from ompy.runtime.ranks.process import RankProcess
+from ompy.runtime.simulation.virtual_job import VirtualJob
 
 
 def alone_in_process(patch: pytest.MonkeyPatch) -> None:

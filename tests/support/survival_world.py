@@ -33,7 +33,7 @@ from ompy.frameworks.departures import Departures
 from ompy.frameworks.pml import Pml
 from ompy.frameworks.proc import Proc
 from ompy.frameworks.recovery import Recovery, Word
-from ompy.mpi import survival
+from ompy.mpi.communicators import survival
 from ompy.mpi.errhandler import RETURN
 from ompy.mpi.state import CommState, ContextIds
 

@@ -11,12 +11,12 @@ from array import array
 from dataclasses import dataclass, field
 from random import Random
 
+from ompy.mpi.collectives.operation import OPERATIONS
+from ompy.mpi.communicators.predefined_comms import world_of
 from ompy.mpi.constants import LOCK_EXCLUSIVE, LOCK_SHARED
-from ompy.mpi.operation import OPERATIONS
-from ompy.mpi.predefined import DATATYPES
-from ompy.mpi.predefined_comms import world_of
-from ompy.mpi.windows import Win
-from ompy.runtime.process import RankProcess
+from ompy.mpi.datatypes.predefined import DATATYPES
+from ompy.mpi.windows.windows import Win
+from ompy.runtime.ranks.process import RankProcess
 
 NUMBERS = 48  # of each window
 INT = DATATYPES["INT"]

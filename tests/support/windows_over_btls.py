@@ -5,9 +5,9 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 
-from ompy.mpi.predefined_comms import world_of
-from ompy.mpi.windows import Win
-from ompy.runtime.process import RankProcess
+from ompy.mpi.communicators.predefined_comms import world_of
+from ompy.mpi.windows.windows import Win
+from ompy.runtime.ranks.process import RankProcess
 from ompy_components.osc.rdma.changes import Changing
 from ompy_components.osc.rdma.transfers import Transfer, Transfers
 

@@ -21,8 +21,8 @@ from ompy.mca.groups import HOOKS
 from ompy.mca.registry import Registry
 from ompy.mca.settings import gather_settings
 from ompy.net.virtual_network import Rail
-from ompy.runtime.process import RankProcess
-from ompy.runtime.virtual_job import VirtualJob
+from ompy.runtime.ranks.process import RankProcess
+from ompy.runtime.simulation.virtual_job import VirtualJob
 
 ROOT = Path(__file__).resolve().parents[2]
 WORLDS = ("virtual", "real")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ompy.runtime.leftovers import remove_left
+from ompy.runtime.diagnosis.leftovers import remove_left
 
 
 def test_only_plain_files_with_its_number(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from tools.package.line_counts import folder_of, lines_by_folder, rows
 @pytest.mark.parametrize(
     ("path", "folder"),
     [
-        ("core/ompy/mpi/comm.py", "core/ompy/mpi"),
+        ("core/ompy/mpi/communicators/comm.py", "core/ompy/mpi"),
         ("core/ompy/frameworks/nic/base.py", "core/ompy/frameworks"),
         ("core/ompy/raw.py", "core/ompy"),
         ("components/ompy_components/btl/tcp/path.py", "components/ompy_components/btl"),

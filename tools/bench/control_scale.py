@@ -19,11 +19,11 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from ompy.runtime.control import Kind
+from ompy.runtime.connections.control import Kind
+from ompy.runtime.connections.modex import ModexStore
 from ompy.runtime.machines.agent import HostMachine
 from ompy.runtime.machines.job import JobMachine
 from ompy.runtime.machines.relaying import RelayMachine
-from ompy.runtime.modex import ModexStore
 
 from tests.support.control_processes import Driven, Process
 from tests.support.control_world import LAUNCHER, Rank, Shape, World, judge

@@ -30,7 +30,7 @@ from ompy.frameworks.nic.gni import (
     ReturnCode,
     SmsgAttributes,
 )
-from ompy.mpi.life import current
+from ompy.mpi.processes.life import current
 
 ROUNDS: Final = 15  # arbitrary: a minimum of some, on a machine that others use too
 ROUND_TIME: Final = 0.02  # s; arbitrary: long beside one operation

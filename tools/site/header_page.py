@@ -20,7 +20,7 @@ MODULES: Final = (
     "ompy.net.handshake",
     "ompy.net.datagram_seal",
     "ompy.net.records",
-    "ompy.runtime.control",
+    "ompy.runtime.connections.control",
     "ompy.runtime.probes.probe_datagrams",
 )
 

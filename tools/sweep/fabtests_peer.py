@@ -32,7 +32,7 @@ from typing import Any, Final
 from ompy.engine.real import RealEngine
 from ompy.frameworks.nic.fabric import AtomicCall, Caps, Completion, Datatype, Op
 from ompy.net.real import RealNetwork
-from ompy.runtime.singleton import SingletonWireUp
+from ompy.runtime.launching.singleton import SingletonWireUp
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 

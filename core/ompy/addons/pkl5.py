@@ -1,8 +1,8 @@
 """Communicators with a pickle of their own: `mpi4py.util.pkl5`.
 
-`MPI.Comm` keeps large buffers out of the pickle as well (`ompy.mpi.objects`). These communicators
-differ in that they go by this module's `pickle`, whatever `MPI.pickle` has been told: its threshold
-is theirs alone, and functions that a program has given to `MPI.pickle` see none of their objects.
+`MPI.Comm` keeps large buffers out of the pickle as well (`ompy.mpi.buffers.objects`). These
+communicators differ in that they go by this module's `pickle`, whatever `MPI.pickle` has been told:
+its threshold is theirs alone, and functions that a program has given to `MPI.pickle` see none of their objects.
 An object is one message, so threads that receive at once need no lock.
 """
 

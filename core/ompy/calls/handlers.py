@@ -10,8 +10,8 @@ from typing import Any, Final
 from ompy.calls.caller import Caller
 from ompy.frameworks.call_kinds import KINDS
 from ompy.frameworks.call_order import CallOrder, detail_of, number_of
-from ompy.mpi.markers import InPlaceType
-from ompy.mpi.spec import message
+from ompy.mpi.buffers.markers import InPlaceType
+from ompy.mpi.buffers.spec import message
 
 _SENDS: Final = ("Send", "Ssend", "Bsend", "Rsend")
 _MESSAGES: Final = (

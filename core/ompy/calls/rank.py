@@ -10,7 +10,7 @@ from ompy.calls.handlers import COMM_CALLS, FILE_CALLS, REQUEST_CALLS, WINDOW_CA
 from ompy.check.interposing import interpose_class
 
 if TYPE_CHECKING:
-    from ompy.runtime.process import RankProcess
+    from ompy.runtime.ranks.process import RankProcess
 
 
 def begin_tracing_calls(process: RankProcess) -> None:

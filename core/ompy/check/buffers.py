@@ -14,9 +14,9 @@ from zlib import adler32
 
 from ompy.check.lines import LineWatch, Watched
 from ompy.check.record import program_frames
-from ompy.mpi.addresses import address_of
-from ompy.mpi.markers import InPlaceType
-from ompy.mpi.spec import message
+from ompy.mpi.buffers.addresses import address_of
+from ompy.mpi.buffers.markers import InPlaceType
+from ompy.mpi.buffers.spec import message
 
 if TYPE_CHECKING:
     from types import FrameType

@@ -14,8 +14,8 @@ from ompy.check.checker import Checker
 from ompy.check.messages import whole
 from ompy.check.operations import REDUCTIONS, stem_of
 from ompy.check.signatures import OBJECT, Signature, of_elements, of_message, of_type, repeated
-from ompy.mpi.markers import InPlaceType
-from ompy.mpi.spec import even_blocks, typed_blocks, vector_blocks
+from ompy.mpi.buffers.markers import InPlaceType
+from ompy.mpi.buffers.spec import even_blocks, typed_blocks, vector_blocks
 
 Handler = Callable[..., Any]
 Side = Signature | list[Signature | None] | None

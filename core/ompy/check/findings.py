@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
-from ompy.runtime.rank_spans import ranks_in_words
+from ompy.runtime.diagnosis.rank_spans import ranks_in_words
 
 CLASSES: Final = (
     "deadlock",

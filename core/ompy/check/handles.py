@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ompy.check.checker import Checker
-from ompy.mpi.comm import Comm
+from ompy.mpi.communicators.comm import Comm
 
 Handler = Callable[..., Any]
 # calls that all members make, and that make a communicator; as members may mix them

@@ -16,7 +16,7 @@ from ompy.check.signatures import OBJECT, Signature, of_message
 from ompy.data.constants import ANY_SOURCE, ANY_TAG, PROC_NULL
 from ompy.data.errors import ERR_TRUNCATE
 from ompy.mpi.errors import MPIException
-from ompy.mpi.status import Status
+from ompy.mpi.point_to_point.status import Status
 
 Handler = Callable[..., Any]
 STANDARD: Final = "standard"

@@ -13,7 +13,7 @@ from ompy.check.interposing import interpose_class, interpose_functions
 from ompy.check.record import Recorder, ToldRecorder
 
 if TYPE_CHECKING:
-    from ompy.runtime.process import RankProcess
+    from ompy.runtime.ranks.process import RankProcess
 
 
 def begin_checking(

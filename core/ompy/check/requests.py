@@ -12,7 +12,7 @@ from ompy.check.messages import got_of
 from ompy.check.record import REFUSED
 from ompy.data.constants import ANY_SOURCE
 from ompy.mpi.errors import MPIException
-from ompy.mpi.status import Status
+from ompy.mpi.point_to_point.status import Status
 
 Handler = Callable[..., Any]
 LEFT: Final = (

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from ompy.mpi.datatype import Datatype
-from ompy.mpi.markers import InPlaceType
-from ompy.mpi.spec import message
-from ompy.mpi.typestate import TypeState
+from ompy.mpi.buffers.markers import InPlaceType
+from ompy.mpi.buffers.spec import message
+from ompy.mpi.datatypes.datatype import Datatype
+from ompy.mpi.datatypes.typestate import TypeState
 
 Signature = tuple[tuple[tuple[str, int], ...], int]
 OBJECT: Final[Signature] = ((("object", 1),), 1)

@@ -19,7 +19,7 @@ from ompy.check.checker import Checker
 from ompy.check.lines import Watched, names_of
 from ompy.check.record import program_frame, program_frames
 from ompy.check.window_lines import Touch, touches_of
-from ompy.mpi.addresses import address_of
+from ompy.mpi.buffers.addresses import address_of
 
 LARGEST: Final = 1 << 24  # bytes that are copied; arbitrary: copied in a millisecond or two
 STEP: Final = 4096  # bytes that are compared at once; arbitrary

@@ -16,8 +16,8 @@ from ompy.check.window_memory import Local, Twin
 from ompy.data.constants import PROC_NULL
 from ompy.data.layout import Layout
 from ompy.mpi.constants import LOCK_EXCLUSIVE, MODE_NOPRECEDE, MODE_NOSUCCEED, WIN_FLAVOR_SHARED
-from ompy.mpi.life import COMM_SELF
-from ompy.mpi.window_messages import read_access
+from ompy.mpi.processes.life import COMM_SELF
+from ompy.mpi.windows.window_messages import read_access
 
 Handler = Callable[..., Any]
 RUNS: Final = 4096  # ranges of an access; arbitrary: of what has more nothing is known
@@ -308,7 +308,7 @@ class Windows:
         window = self._of(win)
         result = original(win, group, assertion)
         if window is not None:
-            from ompy.mpi.communicators import ranks_of
+            from ompy.mpi.communicators.communicators import ranks_of
 
             name = call.rpartition(".")[2]
             window.begun.pop(("Fence", -1), None)

@@ -26,7 +26,7 @@ from ompy.cli.start import FAILED
 from ompy.cli.tracing.trace import trace
 from ompy.cli.waiting import agent
 from ompy.cli.watching.live import ps, top
-from ompy.runtime.shortage import shortage
+from ompy.runtime.diagnosis.shortage import shortage
 
 T = TypeVar("T")
 

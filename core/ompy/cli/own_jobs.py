@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ompy.runtime.environment import OWN_CODE
+from ompy.runtime.ranks.environment import OWN_CODE
 
 
 def answer_of(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from ompy.runtime.forked import ForkedRank
+    from ompy.runtime.ranks.forked import ForkedRank
 
 COMPLETION: Final = "_OMPY_RUN_COMPLETE"  # the variable click's completion scripts set
 INTERRUPTED: Final = 130  # 128 and SIGINT, as a shell has it
@@ -68,12 +68,12 @@ def _end_at_interrupts() -> None:
 
 def _start_agent_early(words: Sequence[str]) -> ForkedRank | None:
     """Have the agent of this host ready when the job is. In a rank of its: what to run."""
-    from ompy.runtime.warm import looks_like_python
+    from ompy.runtime.ranks.warm import looks_like_python
 
     if not looks_like_python(words):
         return None
     # both the launcher and the agent need them: imported once, before they part
-    from ompy.runtime.early_agent import start_early
+    from ompy.runtime.agents.early_agent import start_early
 
     try:
         return start_early()
@@ -82,7 +82,7 @@ def _start_agent_early(words: Sequence[str]) -> ForkedRank | None:
 
 
 def _discard_early_agent() -> None:
-    early = sys.modules.get("ompy.runtime.early_agent")
+    early = sys.modules.get("ompy.runtime.agents.early_agent")
     if early is not None:
         early.discard()
 
@@ -110,7 +110,7 @@ def _guarded(action: Callable[[], int]) -> int:
     except (OSError, MemoryError, ImportError) as problem:
         from ompy.cli.launch.launching import NOT_STARTED, tell_user
         from ompy.outputs import output_failure
-        from ompy.runtime.shortage import shortage
+        from ompy.runtime.diagnosis.shortage import shortage
 
         failure = shortage(problem) or output_failure(problem)
         if not failure:
@@ -124,7 +124,7 @@ def _with_errors_told(action: Callable[[], int]) -> int:
     from ompy.cli.launch.launching import NOT_STARTED, tell_user
     from ompy.mca.component import NotAvailable
     from ompy.mca.errors import ComponentError, UsageError
-    from ompy.runtime.control import ControlError
+    from ompy.runtime.connections.control import ControlError
 
     try:
         return action()

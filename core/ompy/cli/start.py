@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from ompy import outputs
-from ompy.runtime.shortage import shortage
+from ompy.runtime.diagnosis.shortage import shortage
 
 FAILED = 1  # exit code, as of any program that has failed
 

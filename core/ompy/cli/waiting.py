@@ -41,7 +41,7 @@ def agent(port: int, address: str | None, patience: float) -> None:
     OMPY_SECRET_FILE names, or by MUNGE. Ends with 0 when the job is over, whatever that ended with,
     and with 1 when no launcher came. SIGTERM ends the ranks of this host, and so the job.
     """
-    from ompy.runtime.credentials import CredentialError, credentials
+    from ompy.runtime.connections.credentials import CredentialError, credentials
     from ompy.runtime.dialing.starting_dialer import LISTENS
     from ompy.runtime.dialing.waiting_agent import (
         end_while_waiting,
@@ -49,7 +49,7 @@ def agent(port: int, address: str | None, patience: float) -> None:
         run_agent,
         wait_for_call,
     )
-    from ompy.runtime.launchers import SECRET
+    from ompy.runtime.launching.launchers import SECRET
 
     signal.signal(signal.SIGTERM, end_while_waiting)
     secret = os.path.abspath(os.environ[SECRET]) if os.environ.get(SECRET) else ""

@@ -17,7 +17,7 @@ from ompy.mca.component_records import ComponentRecord
 from ompy.mca.discovery import scan_entry_points
 from ompy.mca.parameter import INTEGERS, Parameter
 from ompy.mca.validation import parse_value
-from ompy.runtime.environment import OWN_CODE
+from ompy.runtime.ranks.environment import OWN_CODE
 
 # what a rank does not load at its start: each costs tens of milliseconds
 HEAVY: Final = ("asyncio", "click", "numpy", "pluggy", "pydantic", "pytest", "structlog", "uvloop")

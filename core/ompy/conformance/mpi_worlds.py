@@ -11,11 +11,11 @@ from ompy.frameworks.context import RankContext
 from ompy.mca.component import Component
 from ompy.mca.component_records import State
 from ompy.mca.registry import Registry
-from ompy.mpi.intracomm import Intracomm
-from ompy.mpi.predefined_comms import world_of
+from ompy.mpi.communicators.intracomm import Intracomm
+from ompy.mpi.communicators.predefined_comms import world_of
 from ompy.net.virtual_network import Rail
-from ompy.runtime.process import RankProcess
-from ompy.runtime.virtual_job import VirtualJob
+from ompy.runtime.ranks.process import RankProcess
+from ompy.runtime.simulation.virtual_job import VirtualJob
 
 SECOND: Final = 1_000_000_000  # ns; Linux counts so
 TIME_MAX: Final = 600 * SECOND  # arbitrary: a hundred times what any program of the kits takes

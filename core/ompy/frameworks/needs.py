@@ -1,8 +1,8 @@
 """What an operation that is not complete needs of other ranks: for who asks whether they can.
 
 A rank that has slept in a call for long says what it waits for, as operations that each need some
-ranks to do something (`runtime/standing.py`). From what all ranks say it can be proven that nothing
-will ever happen again (`runtime/machines/deadlock.py`). Nothing of this is on the way of a message.
+ranks to do something (`runtime/diagnosis/standing.py`). From what all ranks say it can be proven
+that nothing will ever happen again (`runtime/machines/deadlock.py`). Nothing of this is on the way of a message.
 
 What the PML waits for it is asked for (`Pml.need`), collective calls are known where they are
 waited for (`patience.py`). Whatever else waits says so itself, as a `Needing`.

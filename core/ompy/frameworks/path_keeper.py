@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ompy.frameworks.proc import Proc
 
 LOOKS: Final = 4  # arbitrary: how often within the silence it is looked whether there is news
-# what watchers of rails show of a path that was given up (`ompy.runtime.rail_watch`)
+# what watchers of rails show of a path that was given up (`ompy.runtime.rails.rail_watch`)
 PHASES: Final = {
     Life.FRESH: Phase.SOUND,
     Life.DRAINING: Phase.HOLDING,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import socket
 
 API: Final[ApiVersion] = (2, 5)  # reference openmpi.md 0.6: frameworks of MCA 2 count from 2.0
-AGENT_MODULE: Final = "ompy.runtime.remote_agent"  # what runs on another host: its `main`
+AGENT_MODULE: Final = "ompy.runtime.agents.remote_agent"  # what runs on another host: its `main`
 
 
 class Target(NamedTuple):

@@ -13,10 +13,10 @@ from ompy.data.errors import ERR_OTHER, MPIError
 from ompy.frameworks.conduit import Conduit, ThreadMode
 from ompy.gasnet.life import Gasnet
 from ompy.mca.errors import ComponentError, UsageError
-from ompy.runtime.conduit_selection import select_conduit
-from ompy.runtime.process import RankProcess
-from ompy.runtime.rank_start import leave, start
-from ompy.runtime.uncaught import end_job_on_exception
+from ompy.runtime.diagnosis.uncaught import end_job_on_exception
+from ompy.runtime.ranks.conduit_selection import select_conduit
+from ompy.runtime.ranks.process import RankProcess
+from ompy.runtime.ranks.rank_start import leave, start
 
 
 class _Ending(SystemExit):

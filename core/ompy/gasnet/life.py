@@ -31,7 +31,7 @@ from ompy.gasnet.rank import LAYER, FindConduit, check_integers
 from ompy.gasnet.segment import Segment
 from ompy.gasnet.table import Entry, assign
 from ompy.gasnet.waiting import WaitMode, wait_so
-from ompy.runtime.call_account import Group
+from ompy.runtime.diagnosis.call_account import Group
 
 if TYPE_CHECKING:
     from ompy.frameworks.explanation import Explanation, OperationAsked

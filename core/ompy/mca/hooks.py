@@ -35,7 +35,7 @@ class HookCaller:
         self._call("ompy_job_finished", exit_code=exit_code)
 
     def ompy_rail_lost(self, event: Mapping[str, Any]) -> None:
-        """A rank has lost a rail. Its fields: `FIELDS` of `ompy.runtime.rail_report`."""
+        """A rank has lost a rail. Its fields: `FIELDS` of `ompy.runtime.rails.rail_report`."""
         self._call("ompy_rail_lost", event=event)
 
     def ompy_rail_healed(self, event: Mapping[str, Any]) -> None:

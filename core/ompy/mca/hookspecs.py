@@ -54,7 +54,7 @@ class LifeCycle:
 
     @hookspec
     def ompy_rail_lost(self, event: Mapping[str, Any]) -> None:
-        """A rank has lost a rail (`FIELDS` of `ompy.runtime.rail_report`); in the launcher."""
+        """A rank has lost a rail (`FIELDS` of `runtime/rails/rail_report.py`); in the launcher."""
 
     @hookspec
     def ompy_rail_healed(self, event: Mapping[str, Any]) -> None:

@@ -45,6 +45,6 @@ class Limited:
 
 
 def _is_initialized() -> bool:
-    from ompy.mpi.life import Is_initialized
+    from ompy.mpi.processes.life import Is_initialized
 
     return Is_initialized()

@@ -36,12 +36,12 @@ from ompy.frameworks.context import RankContext
 from ompy.frameworks.pml import Pml
 from ompy.frameworks.proc import Proc
 from ompy.mpi import constants
-from ompy.mpi.attributes import Attributed
 from ompy.mpi.callbacks import guarded
+from ompy.mpi.communicators.attributes import Attributed
 from ompy.mpi.errhandler import ARE_FATAL, RETURN, ErrhandlerState
 from ompy.mpi.errors import MPIException
 from ompy.mpi.handles import Handle, State, handle_like
-from ompy.runtime.process import RankProcess
+from ompy.runtime.ranks.process import RankProcess
 
 
 class ContextIds:

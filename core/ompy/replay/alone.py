@@ -26,13 +26,13 @@ from ompy.replay.job_file import RecordedJob
 from ompy.replay.outcomes import DIVERGED, leave_now
 from ompy.replay.recorded_line import RecordedLine
 from ompy.replay.recording import RankRecording
-from ompy.runtime.environment import rank_environment
-from ompy.runtime.process import RankProcess
-from ompy.runtime.rank_start import give, procs_of
-from ompy.runtime.shortage import shortage
+from ompy.runtime.diagnosis.shortage import shortage
+from ompy.runtime.launching.singleton import SingletonWireUp
+from ompy.runtime.ranks.environment import rank_environment
+from ompy.runtime.ranks.process import RankProcess
+from ompy.runtime.ranks.rank_start import give, procs_of
+from ompy.runtime.ranks.tracing import open_trace
 from ompy.runtime.simulation.program import execute
-from ompy.runtime.singleton import SingletonWireUp
-from ompy.runtime.tracing import open_trace
 
 FAILED: Final = 1  # as an uncaught exception of Python
 # settings of the job that say how it reached others, or what it wrote; here, or nothing

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from ompy import outputs
 
 if TYPE_CHECKING:
-    from ompy.runtime.process import RankProcess
+    from ompy.runtime.ranks.process import RankProcess
 
 # exit code of a replay in which the program has done something else; arbitrary: behind those of a
 # fault that never struck (3), a deadlock (4) and a finding of --check (5)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ompy.replay.job_file import RecordedJob
     from ompy.replay.received_bytes import ReceivedBytes
     from ompy.replay.recorder import Recorder
-    from ompy.runtime.process import RankProcess
+    from ompy.runtime.ranks.process import RankProcess
 
 
 # of a process that is one rank without the others (`alone.py`); None in a job
@@ -65,7 +65,7 @@ def put_around(process: RankProcess, pml: Pml) -> None:
         process: the rank, which has sent nothing yet.
         pml: around `process.pml`.
     """
-    from ompy.mpi import life
+    from ompy.mpi.processes import life
 
     process.pml = pml
     for communicator in process.communicators.values():

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ompy.check.checker import Inside
 from ompy.check.interposing import Handler, interpose_class, interpose_functions
-from ompy.mpi.completion import is_active
 from ompy.mpi.errors import MPIException
+from ompy.mpi.point_to_point.completion import is_active
 from ompy.replay.events import ALONE, CALLS, NEVER, ORDER, Completed, NotYet
 from ompy.replay.program_end import COMMS, tell_of_end
 from ompy.replay.window_locks import begin_recording_locks

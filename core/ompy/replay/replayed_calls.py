@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 from ompy.check.checker import Inside
 from ompy.check.interposing import interpose_class, interpose_functions
 from ompy.data.constants import UNDEFINED
-from ompy.mpi import request as requests_of_mpi
-from ompy.mpi.completion import wait_for
+from ompy.mpi.point_to_point import request as requests_of_mpi
+from ompy.mpi.point_to_point.completion import wait_for
 from ompy.replay.events import Completed, NotYet, Time
 from ompy.replay.program_end import tell_of_end
 from ompy.replay.recorded_calls import ALL, ANY, ONE, SOME, code_of, waits

@@ -15,7 +15,7 @@ from ompy.frameworks.context import RankContext
 from ompy.frameworks.datagrams import RANK_SIZE, SEAL_SIZE
 from ompy.net.base import Address, Datagram, Middleware
 from ompy.net.faults import DatagramFault, Drop, Duplicate, FaultCounter, Reorder
-from ompy.runtime.process import RankProcess
+from ompy.runtime.ranks.process import RankProcess
 from worlds import MS, SECOND, Talk, job, pattern
 
 from ompy_btl_udplite.component import ACK, BYE, HEADER, PAUSE

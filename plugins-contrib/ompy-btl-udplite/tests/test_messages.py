@@ -10,7 +10,7 @@ from ompy.engine.virtual_engine import Deadlock, RankFailed
 from ompy.frameworks.context import RankContext
 from ompy.net.base import Middleware
 from ompy.net.faults import BlackHole, Corrupt, Drop, Duplicate, FaultCounter, Reorder
-from ompy.runtime.process import RankProcess
+from ompy.runtime.ranks.process import RankProcess
 from worlds import MS, SECOND, Talk, job, pattern
 
 SIZES = (0, 1, 200, 16_000, 16_384, 16_385, 100_000, 1_000_003)

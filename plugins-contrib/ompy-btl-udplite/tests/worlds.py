@@ -15,8 +15,8 @@ from ompy.mca.discovery import scan_entry_points
 from ompy.mca.registry import Registry
 from ompy.mca.settings import gather_settings
 from ompy.net.base import Middleware
-from ompy.runtime.process import RankProcess
-from ompy.runtime.virtual_job import VirtualJob
+from ompy.runtime.ranks.process import RankProcess
+from ompy.runtime.simulation.virtual_job import VirtualJob
 
 from ompy_btl_udplite.component import COMPONENT
 

@@ -9,8 +9,8 @@ from typing import ClassVar
 from ompy.frameworks.plm import API, CommandPlm, Target
 from ompy.mca.component import ApiVersion, NotAvailable
 from ompy.mca.parameter import Parameter, Values
-from ompy.runtime.agent_command import agent_words
-from ompy.runtime.launchers import SECRET
+from ompy.runtime.agents.agent_command import agent_words
+from ompy.runtime.launching.launchers import SECRET
 
 
 class DaskPlm(CommandPlm):

@@ -15,7 +15,7 @@ from ompy.data.convertor import ContiguousConvertor, GrowingConvertor
 from ompy.data.errors import ERR_TRUNCATE, MPIError
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.pml import STANDARD, SYNCHRONOUS
-from ompy.runtime.process import RankProcess
+from ompy.runtime.ranks.process import RankProcess
 
 SIZES = (0, 1, 2, 63, 64, 300, 5000, 70_000)  # eager and rendezvous
 TAGS = (0, 1, 7, -10, -30)  # users' and internal

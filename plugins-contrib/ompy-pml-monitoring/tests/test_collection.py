@@ -9,9 +9,9 @@ import pytest
 from ompy.data.convertor import ContiguousConvertor
 from ompy.engine.virtual_engine import RankFailed
 from ompy.frameworks.pml import STANDARD, PmlWrapper
-from ompy.mpi.predefined_comms import world_of
-from ompy.runtime.process import RankProcess
-from ompy.runtime.virtual_job import VirtualJob
+from ompy.mpi.communicators.predefined_comms import world_of
+from ompy.runtime.ranks.process import RankProcess
+from ompy.runtime.simulation.virtual_job import VirtualJob
 from worlds import monitored, registry, run
 
 from ompy_pml_monitoring import output

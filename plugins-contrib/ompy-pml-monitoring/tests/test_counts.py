@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ompy.mpi.predefined_comms import world_of
-from ompy.runtime.process import RankProcess
+from ompy.mpi.communicators.predefined_comms import world_of
+from ompy.runtime.ranks.process import RankProcess
 from random_programs import Plan
 from worlds import monitored, run
 

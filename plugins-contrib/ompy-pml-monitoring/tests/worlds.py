@@ -10,8 +10,8 @@ from typing import Any
 from ompy.frameworks.catalog import CATALOG
 from ompy.mca.registry import Registry
 from ompy.mca.settings import gather_settings
-from ompy.runtime.process import RankProcess
-from ompy.runtime.virtual_job import VirtualJob
+from ompy.runtime.ranks.process import RankProcess
+from ompy.runtime.simulation.virtual_job import VirtualJob
 
 Program = Callable[[RankProcess], Any]
 

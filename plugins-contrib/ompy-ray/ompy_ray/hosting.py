@@ -10,8 +10,8 @@ import tempfile
 from typing import Final
 
 from ompy.runtime.dialing.starting_dialer import LISTENS, PATIENCE_S
-from ompy.runtime.environment import OWN_CODE
-from ompy.runtime.launchers import SECRET
+from ompy.runtime.launching.launchers import SECRET
+from ompy.runtime.ranks.environment import OWN_CODE
 
 # Ray's workers have threads, so nothing may run between fork and exec; the child sees to it itself
 # that it dies with the actor: Linux prctl(PR_SET_PDEATHSIG, SIGKILL)

@@ -17,8 +17,8 @@ from typing import IO, Any, Final
 
 import cloudpickle
 import ray
-from ompy.runtime.environment import OWN_CODE
-from ompy.runtime.launchers import SECRET
+from ompy.runtime.launching.launchers import SECRET
+from ompy.runtime.ranks.environment import OWN_CODE
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from ompy_ray.hosting import AgentHost, remove_secret, tied, write_secret

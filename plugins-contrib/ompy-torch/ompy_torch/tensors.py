@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import torch
 from ompy import MPI
-from ompy.mpi.addresses import owned_view
+from ompy.mpi.buffers.addresses import owned_view
 from torch import Tensor
 
 # datatypes that MPI can add, too; all else travels as bytes, or as another type (reductions.py)

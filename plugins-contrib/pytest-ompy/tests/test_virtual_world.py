@@ -189,7 +189,7 @@ def test_parameters_reach_both_worlds(pytester, run) -> None:
         """
         import pytest
         from ompy import MPI
-        from ompy.mpi import life
+        from ompy.mpi.processes import life
 
         def limit():
             process = life.current().process

@@ -7,7 +7,7 @@ import pytest
 pytestmark = pytest.mark.proc
 
 PROGRAM = """
-import numpy as np, ompy.mpi.life
+import numpy as np, ompy.mpi.processes.life
 from mpi4py import MPI
 comm = MPI.COMM_WORLD
 peer = 1 - comm.rank
@@ -33,7 +33,7 @@ for size in (100_000, 300_000, 3_000_001):
     if comm.rank == 0:
         print("size", size, flush=True)
     comm.Barrier()
-    ompy.mpi.life.current().context.network._regions._mapped.clear()
+    ompy.mpi.processes.life.current().context.network._regions._mapped.clear()
     assert regions() == 0
 kept = MPI.Alloc_mem(100_000)
 """

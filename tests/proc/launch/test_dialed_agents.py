@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 import pytest
-from ompy.runtime.credentials import SecretFile
+from ompy.runtime.connections.credentials import SecretFile
 from ompy.runtime.dialing.greeting import HELLO, HELLO_SIZE, make_call, nonce_of
 
 pytestmark = pytest.mark.proc

@@ -13,7 +13,9 @@ from .conftest import PATIENT
 
 pytestmark = pytest.mark.proc
 
-ATTACH = "import os, sys, time, signal\nfrom ompy.runtime.client import attach\nc = attach()\n"
+ATTACH = (
+    "import os, sys, time, signal\nfrom ompy.runtime.ranks.client import attach\nc = attach()\n"
+)
 RULE = "-" * 74
 FOREVER = "time.sleep(1000)"
 

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from ompy.runtime.fault_report import NEVER_FIRED
+from ompy.runtime.faults.fault_report import NEVER_FIRED
 
 pytestmark = pytest.mark.proc
 

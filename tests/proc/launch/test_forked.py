@@ -17,7 +17,7 @@ from tests.support.effort import THOROUGH
 pytestmark = pytest.mark.proc
 
 EXECUTED = ("--mca", "plm_base_fork_ranks", "0")
-FORKED = "'ompy.runtime.forked' in sys.modules"
+FORKED = "'ompy.runtime.ranks.forked' in sys.modules"
 SEEN = """
 import gc, json, os, resource, signal, sys
 def descriptors():
@@ -100,7 +100,7 @@ def test_a_name_of_the_interpreter_tells_what_is_below_it():
     names = ("python", "python3", "python{}.{}".format(*sys.version_info))
     here = Path(sys.executable).parent
     names = [str(here / name) for name in names if (here / name).exists()]
-    asked = "import sys; from ompy.runtime.forked import base_executable as base;"
+    asked = "import sys; from ompy.runtime.ranks.forked import base_executable as base;"
     asked += "print([base(name) for name in sys.argv[1:]])"
     told = [said(name, "-c", "import sys; print(sys._base_executable)") for name in names]
     for name in names:
@@ -204,7 +204,7 @@ def test_importing_mpi_loads_next_to_nothing_more(launch):
     assert result.code == 0, result
     new = json.loads(result.out.splitlines()[0].replace("'", '"'))
     assert set(new) <= {"mpi4py", "mpi4py.MPI", "mpi4py.rc", "ompy.MPI", "pickle", "_compat_pickle",
-                        "_pickle", "ompy.mpi.arrays", "ompy.mpi.object_collectives"}  # fmt: skip
+                        "_pickle", "ompy.mpi.buffers.arrays", "ompy.mpi.collectives.object_collectives"}  # fmt: skip
     assert "[]" in result.out.splitlines()
 
 

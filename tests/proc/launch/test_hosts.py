@@ -13,7 +13,7 @@ MAIN = """
 import sys
 from ompy.frameworks.job import App, Job, Placement
 from ompy.frameworks.plm import Target
-from ompy.runtime.launcher import LaunchOptions, launch
+from ompy.runtime.launching.launcher import LaunchOptions, launch
 from ompy_components.plm.local.component import LocalPlm
 
 class Everywhere(LocalPlm):
@@ -36,7 +36,7 @@ sys.exit(launch(job, starts, LaunchOptions(universe=8, kill_grace_ms=1000, tag=T
 HEAD = """
 import os, select, sys, time
 from ompy.data.errors import MPIError
-from ompy.runtime.client import attach
+from ompy.runtime.ranks.client import attach
 c = attach()
 size = len(c.job.placements)
 here = c.job.placements[c.rank]

@@ -29,7 +29,7 @@ def test_the_launcher_and_its_agent() -> None:
 
 
 def test_a_relay_and_an_agent_of_another_host() -> None:
-    found = imported("-c", "import ompy.runtime.relay, ompy.runtime.remote_agent")
+    found = imported("-c", "import ompy.runtime.agents.relay, ompy.runtime.agents.remote_agent")
     assert "ompy.runtime.machines.relaying" in found
     assert not found & HEAVY
 

@@ -24,7 +24,7 @@ FIRST_SEED = int(os.environ.get("OMPY_KILL_SEED", "0"))
 UP = "os.write(1, b'up\\n')\n"
 MPI = (
     "import os, signal, sys, time\n"
-    "from ompy.runtime.client import attach\n"
+    "from ompy.runtime.ranks.client import attach\n"
     "c = attach()\n"
     "c.memory('ring', 1 << 20)\n"
 )

@@ -27,7 +27,7 @@ seen = []
 thread = threading.Thread(target=lambda: seen.append(os.sched_getaffinity(0)))
 thread.start(); thread.join()
 assert seen == [os.sched_getaffinity(0)], "threads inherit"
-from ompy.mpi.life import current
+from ompy.mpi.processes.life import current
 own = current().process.context.engine.has_core
 print(MPI.COMM_WORLD.rank, *os.sched_getaffinity(0), os.environ.get("OMPY_PLACE"), own, flush=True)
 """

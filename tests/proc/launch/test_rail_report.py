@@ -10,7 +10,7 @@ PROGRAM = """
 import sys
 from mpi4py import MPI
 from ompy.frameworks.rail_events import RailEvent
-from ompy.mpi.life import current
+from ompy.mpi.processes.life import current
 
 world = MPI.COMM_WORLD
 context = current().process.context

@@ -67,7 +67,7 @@ def test_ranks_of_several_hosts_talk_and_know_where_they_are(hosts, tmp_path):
 
 def test_the_key_is_neither_on_a_command_line_nor_in_an_environment(hosts, processes):
     code = (
-        "from ompy.runtime.client import attach\nimport time\n"
+        "from ompy.runtime.ranks.client import attach\nimport time\n"
         "c = attach(); print(c.job_key.hex(), flush=True); time.sleep(1000)"
     )
     running = hosts(code, "-n", 1, start=True)
@@ -78,7 +78,7 @@ def test_the_key_is_neither_on_a_command_line_nor_in_an_environment(hosts, proce
         for name in ("cmdline", "environ"):
             with open(f"/proc/{pid}/{name}", "rb") as file:
                 text = file.read()
-            seen += b"ompy.runtime.remote_agent" in text
+            seen += b"ompy.runtime.agents.remote_agent" in text
             assert key.encode() not in text
             assert bytes.fromhex(key) not in text
     assert seen, "no agent was looked at"
@@ -99,14 +99,16 @@ REFUSALS = [
     ("exec sleep 1000\n", "it was not ready within 0.3 s"),
     ("exec yes\n", "no agent was started, only this was said"),
     (
-        "exec " + sys.executable + ' -c "import os; from ompy.runtime import agent_start as g;'
-        " from ompy.runtime.control import Kind, encode;"
+        "exec "
+        + sys.executable
+        + ' -c "import os; from ompy.runtime.agents import agent_start as g;'
+        " from ompy.runtime.connections.control import Kind, encode;"
         " f = dict(version='0.0.1', pid=1, cores=1);"
         ' os.write(1, g.BANNER + encode(Kind.READY, f))"\n',
         "ompy is 0.0.1 on host a and",
     ),
     (
-        f"exec {sys.executable} -c 'import os; from ompy.runtime.agent_start import BANNER;"
+        f"exec {sys.executable} -c 'import os; from ompy.runtime.agents.agent_start import BANNER;"
         ' os.write(1, BANNER + b"x" * 100)\'\n',
         "its agent talks nonsense",
     ),
@@ -244,8 +246,8 @@ def test_an_agent_that_says_nothing_is_lost_in_two_seconds(hosts, processes):
 def test_an_agent_that_was_ready_and_never_begins(hosts):
     mute = (
         f"exec {sys.executable} -c 'import os, time; from ompy import __version__ as v;"
-        " from ompy.runtime.agent_start import BANNER;"
-        " from ompy.runtime.control import Kind, encode;"
+        " from ompy.runtime.agents.agent_start import BANNER;"
+        " from ompy.runtime.connections.control import Kind, encode;"
         " facts = dict(version=v, pid=1, cores=1);"
         " os.write(1, BANNER + encode(Kind.READY, facts)); time.sleep(1000)'\n"
     )

@@ -56,7 +56,7 @@ ALLOCATION = {
 }
 MPI = "from ompy import MPI\nc = MPI.COMM_WORLD\nprint(c.allreduce(c.rank))"
 KEY = (
-    f"{MPI}\nimport gc, os\nfrom ompy.runtime.client import AgentClient\n"
+    f"{MPI}\nimport gc, os\nfrom ompy.runtime.ranks.client import AgentClient\n"
     "(key,) = {o.job_key.hex() for o in gc.get_objects() if isinstance(o, AgentClient)}\n"
     "with open(os.environ['OMPY_TEST_KEYS'], 'a') as file: print(key, file=file)\n"
 )

@@ -156,7 +156,7 @@ parent.Disconnect()
 
 SLOW_TO_MEET = """
 import os, sys, time
-from ompy.runtime.other_worlds import OtherWorlds
+from ompy.runtime.ranks.other_worlds import OtherWorlds
 
 if os.environ["OMPI_COMM_WORLD_RANK"] == "1":
     meet = OtherWorlds._meet_world

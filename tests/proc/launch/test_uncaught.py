@@ -8,8 +8,8 @@ pytestmark = pytest.mark.proc
 
 HEAD = """
 import atexit, os, sys, threading, time
-from ompy.runtime.client import attach
-from ompy.runtime.uncaught import install_excepthook, line_buffer_output
+from ompy.runtime.ranks.client import attach
+from ompy.runtime.diagnosis.uncaught import install_excepthook, line_buffer_output
 c = attach()
 c.commit()
 def finalize():

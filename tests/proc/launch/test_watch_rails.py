@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 from ompy.net.real import host_interfaces
-from ompy.runtime.rail_record import replay
-from ompy.runtime.rail_watch import State
+from ompy.runtime.rails.rail_record import replay
+from ompy.runtime.rails.rail_watch import State
 
 from .conftest import OMPY_RUN
 
@@ -225,7 +225,7 @@ FAILING_OVER = """
 import time
 from mpi4py import MPI
 from ompy.frameworks.rail_events import RailEvent
-from ompy.mpi.life import current
+from ompy.mpi.processes.life import current
 
 world = MPI.COMM_WORLD
 world.Sendrecv(bytearray(99), 1 - world.rank, 0, bytearray(99), 1 - world.rank, 0)
@@ -262,10 +262,10 @@ def test_nobody_counts_where_nobody_watches(launch) -> None:
 import sys
 from mpi4py import MPI
 MPI.COMM_WORLD.Barrier()
-print([name for name in ("ompy.net.meter", "ompy.runtime.rail_samples", "rich")
+print([name for name in ("ompy.net.meter", "ompy.runtime.rails.rail_samples", "rich")
        if name in sys.modules])
 """
     assert launch.python(2, code, "--mca", "btl", "self,tcp").out == "[]\n" * 2
     watched = launch.python(2, code, "--mca", "btl", "self,sm", "--watch-rails")
     assert "no rail to watch" in watched.err
-    assert watched.out == "['ompy.net.meter', 'ompy.runtime.rail_samples']\n" * 2, watched
+    assert watched.out == "['ompy.net.meter', 'ompy.runtime.rails.rail_samples']\n" * 2, watched

@@ -8,8 +8,8 @@ import threading
 
 import pytest
 from ompy.data.errors import MPIError
-from ompy.runtime import client
-from ompy.runtime.control import AGENT_FD, Decoder, receive
+from ompy.runtime.connections.control import AGENT_FD, Decoder, receive
+from ompy.runtime.ranks import client
 
 pytestmark = pytest.mark.proc
 
@@ -17,7 +17,7 @@ HEAD = """
 import mmap, os, select, subprocess, sys, time
 from ompy.data import errors
 from ompy.data.errors import MPIError
-from ompy.runtime.client import attach
+from ompy.runtime.ranks.client import attach
 c = attach()
 size = len(c.job.placements)
 def say(*words): print(c.rank, *words, flush=True)
@@ -205,7 +205,7 @@ def test_departures_before_attaching_are_told(launch):
 def test_a_subprocess_of_a_rank_is_a_plain_program(launch):
     plain = (
         "import os\n"
-        "from ompy.runtime.client import attach\n"
+        "from ompy.runtime.ranks.client import attach\n"
         "print('OMPY_AGENT_FD' in os.environ, attach())"
     )
     code = HEAD + f"subprocess.run([sys.executable, '-c', {plain!r}], close_fds=False); leave()"
@@ -235,7 +235,7 @@ def test_two_mpi_processes_of_a_rank_at_once(launch):
     code = (
         "import sys\n"
         "from ompy.data.errors import MPIError\n"
-        "from ompy.runtime.client import attach\n"
+        "from ompy.runtime.ranks.client import attach\n"
         "try: c = attach()\n"
         "except MPIError: sys.stdout.write('refused\\n')\n"
         "else: sys.stdout.write('welcome\\n'); c.finalized()"

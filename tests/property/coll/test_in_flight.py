@@ -17,7 +17,7 @@ from ompy.data.request import Request
 from ompy.frameworks.coll import OPERATIONS
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.pml import STANDARD
-from ompy.runtime.process import RankProcess
+from ompy.runtime.ranks.process import RankProcess
 from ompy_components.coll.tuned.decision import ALGORITHMS
 
 from tests.sim.coll.calls import Drawn, prepare

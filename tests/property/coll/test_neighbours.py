@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from ompy import MPI
 from ompy.frameworks import exchange
 from ompy.frameworks.pml import STANDARD, SYNCHRONOUS
-from ompy.mpi.predefined_comms import world_of
-from ompy.runtime.process import RankProcess
+from ompy.mpi.communicators.predefined_comms import world_of
+from ompy.runtime.ranks.process import RankProcess
 
 from tests.support.effort import effort
 from tests.support.worlds import virtual

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ompy.data.layout import Layout
 from ompy.frameworks.communicator import Communicator
-from ompy.runtime.process import RankProcess
+from ompy.runtime.ranks.process import RankProcess
 
 from tests.sim.coll import programs
 from tests.sim.coll.shapes import LAYOUTS, PLAIN, Board, noise, single

@@ -20,8 +20,8 @@ from ompy.data.loops import convertor_of_runs, shape_of
 from ompy.data.strided import StridedConvertor
 from ompy.data.typemap import Loop, Piece, Run, loop
 from ompy.mpi import constants
-from ompy.mpi.datatype import Datatype
-from ompy.mpi.predefined import DATATYPES
+from ompy.mpi.datatypes.datatype import Datatype
+from ompy.mpi.datatypes.predefined import DATATYPES
 
 from tests.support.effort import effort
 

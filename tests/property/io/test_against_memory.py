@@ -15,14 +15,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ompy.mpi import constants
-from ompy.mpi.datatype import Datatype
-from ompy.mpi.files import File
+from ompy.mpi.communicators.predefined_comms import world_of
+from ompy.mpi.datatypes.datatype import Datatype
+from ompy.mpi.datatypes.predefined import DATATYPES
+from ompy.mpi.files.files import File
 from ompy.mpi.info import Info
-from ompy.mpi.predefined import DATATYPES
-from ompy.mpi.predefined_comms import world_of
-from ompy.mpi.status import Status
-from ompy.runtime.process import RankProcess
-from ompy.runtime.virtual_job import VirtualJob
+from ompy.mpi.point_to_point.status import Status
+from ompy.runtime.ranks.process import RankProcess
+from ompy.runtime.simulation.virtual_job import VirtualJob
 
 from tests.support.effort import effort
 from tests.support.worlds import registry

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ompy import MPI
-from ompy.mpi.predefined_comms import world_of
+from ompy.mpi.communicators.predefined_comms import world_of
 from ompy.net.fault_rules import FaultRule
-from ompy.runtime.process import RankProcess
-from ompy.runtime.virtual_job import VirtualJob
+from ompy.runtime.ranks.process import RankProcess
+from ompy.runtime.simulation.virtual_job import VirtualJob
 
 from tests.sim.bfo.test_mixtures import RAILS, settings_of
 from tests.support.effort import effort

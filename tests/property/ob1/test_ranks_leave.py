@@ -17,8 +17,8 @@ from ompy.data.convertor import ContiguousConvertor
 from ompy.data.errors import ERR_PROC_FAILED
 from ompy.frameworks.pml import STANDARD, SYNCHRONOUS
 from ompy.net.virtual_network import Rail
-from ompy.runtime.process import RankProcess
-from ompy.runtime.virtual_job import VirtualJob
+from ompy.runtime.ranks.process import RankProcess
+from ompy.runtime.simulation.virtual_job import VirtualJob
 
 from tests.sim.p2p.programs import pattern, world
 from tests.support.effort import effort

@@ -13,7 +13,7 @@ import pytest
 from ompy.frameworks.btl import FAILOVER_SUPPORT, GET, PUT, RDMA_COMPLETION, SEND, ReceiveCallback
 from ompy.net.base import Address, Datagram
 from ompy.net.faults import DatagramFault, FaultCounter
-from ompy.runtime.virtual_job import VirtualJob
+from ompy.runtime.simulation.virtual_job import VirtualJob
 from ompy_components.pml.ob1.headers import NAMES
 
 from tests.sim.ob1.programs import one_message

@@ -29,8 +29,8 @@ from ompy.frameworks.nic.verbs import Completion, Opcode, Status
 from ompy.frameworks.pml import STANDARD
 from ompy.net.fault_rules import FaultRule
 from ompy.net.virtual_network import Rail
-from ompy.runtime.process import RankProcess
-from ompy.runtime.virtual_job import VirtualJob
+from ompy.runtime.ranks.process import RankProcess
+from ompy.runtime.simulation.virtual_job import VirtualJob
 from ompy_components.btl.openib.completions import CompletionRoom
 
 from tests.sim.ob1.programs import exchange, one_message

@@ -8,8 +8,8 @@ from __future__ import annotations
 from ompy.data.convertor import ContiguousConvertor
 from ompy.frameworks.pml import STANDARD
 from ompy.net.fault_rules import FaultRule
-from ompy.runtime.process import RankProcess
-from ompy.runtime.virtual_job import VirtualJob
+from ompy.runtime.ranks.process import RankProcess
+from ompy.runtime.simulation.virtual_job import VirtualJob
 
 from tests.sim.bfo.test_mixtures import RAILS, settings_of
 from tests.sim.p2p.programs import world

@@ -10,7 +10,7 @@ from ompy.frameworks.pml import STANDARD
 from ompy.frameworks.rail_events import RailEvent
 from ompy.net.fault_rules import NEVER, FaultRule
 from ompy.net.virtual_network import Rail
-from ompy.runtime.virtual_job import VirtualJob
+from ompy.runtime.simulation.virtual_job import VirtualJob
 
 from tests.sim.p2p import programs
 from tests.support.effort import THOROUGH

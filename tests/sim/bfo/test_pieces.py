@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from ompy.frameworks.bml import Rail
 from ompy.frameworks.btl import PUT, Endpoint
-from ompy.runtime.virtual_job import VirtualJob
+from ompy.runtime.simulation.virtual_job import VirtualJob
 from ompy_components.pml.bfo.headers import RESTART_NAMES
 from ompy_components.pml.bfo.put_pieces import LATE_MAX, Paces
 

@@ -15,7 +15,7 @@ import numpy as np
 from ompy.data.kernels import PREDEFINED
 from ompy.data.layout import Layout
 from ompy.frameworks.communicator import Communicator
-from ompy.runtime.process import RankProcess
+from ompy.runtime.ranks.process import RankProcess
 
 from tests.sim.coll.operations import OPERATIONS, fold
 from tests.sim.coll.shapes import GAPPED, LAYOUTS, PLAIN, Board, noise, single

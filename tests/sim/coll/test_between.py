@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from ompy import MPI
 from ompy.frameworks.call_kinds import KINDS
-from ompy.mpi.predefined_comms import world_of
-from ompy.runtime.call_account import account, complaint
-from ompy.runtime.process import RankProcess
+from ompy.mpi.communicators.predefined_comms import world_of
+from ompy.runtime.diagnosis.call_account import account, complaint
+from ompy.runtime.ranks.process import RankProcess
 
 from tests.sim.coll.every_call import BETWEEN_GROUPS
 from tests.support.effort import effort

@@ -14,8 +14,8 @@ from ompy.frameworks.coll import TAG_GATHER
 from ompy.frameworks.coll_base.blocks import Subtree
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.pml import STANDARD
-from ompy.mpi.predefined_comms import world_of
-from ompy.runtime.process import RankProcess
+from ompy.mpi.communicators.predefined_comms import world_of
+from ompy.runtime.ranks.process import RankProcess
 
 from tests.sim.coll.shapes import PLAIN, Board, noise, single
 from tests.sim.coll.test_reference import run

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from ompy import MPI
 from ompy.frameworks.call_order import TAG_NUMBER
-from ompy.mpi.predefined_comms import world_of
-from ompy.runtime.process import RankProcess
+from ompy.mpi.communicators.predefined_comms import world_of
+from ompy.runtime.ranks.process import RankProcess
 from ompy_components.pml.ob1.abandoning import STALE
 
 from tests.support.effort import THOROUGH, effort

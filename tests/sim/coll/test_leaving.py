@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from ompy.data.convertor import ContiguousConvertor
 from ompy.data.errors import ERR_PROC_FAILED, MPIError
+from ompy.mpi.communicators.predefined_comms import world_of
 from ompy.mpi.errors import MPIException
-from ompy.mpi.predefined_comms import world_of
-from ompy.runtime.process import RankProcess
+from ompy.runtime.ranks.process import RankProcess
 
 from tests.support.effort import THOROUGH, effort
 from tests.support.worlds import virtual

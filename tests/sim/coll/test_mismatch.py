@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 from ompy import MPI
-from ompy.mpi.predefined_comms import world_of
-from ompy.runtime.call_account import account, complaint
-from ompy.runtime.process import RankProcess
+from ompy.mpi.communicators.predefined_comms import world_of
+from ompy.runtime.diagnosis.call_account import account, complaint
+from ompy.runtime.ranks.process import RankProcess
 
 from tests.sim.coll.every_call import IN_WINDOWS, every_call, pairs
 from tests.support.effort import THOROUGH

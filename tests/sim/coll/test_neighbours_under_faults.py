@@ -6,7 +6,7 @@ from array import array
 from typing import Any
 
 import pytest
-from ompy.mpi.predefined_comms import world_of
+from ompy.mpi.communicators.predefined_comms import world_of
 
 from tests.sim.test_fault_scripts import job
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from ompy.data.errors import ERR_PROC_FAILED, ERR_TOPOLOGY, ERR_TRUNCATE
+from ompy.mpi.communicators.predefined_comms import world_of
 from ompy.mpi.errors import MPIException
-from ompy.mpi.predefined_comms import world_of
-from ompy.runtime.process import RankProcess
+from ompy.runtime.ranks.process import RankProcess
 
 from tests.sim.coll.test_nonblocking_sm import NARROW, SM
 from tests.support.effort import effort

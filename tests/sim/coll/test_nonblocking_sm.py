@@ -10,10 +10,10 @@ from weakref import ref
 
 import pytest
 from ompy.data.errors import ERR_OTHER, ERR_PROC_FAILED, ERR_TRUNCATE
+from ompy.mpi.collectives.operation import SUM
+from ompy.mpi.communicators.predefined_comms import world_of
 from ompy.mpi.errors import MPIException
-from ompy.mpi.operation import SUM
-from ompy.mpi.predefined_comms import world_of
-from ompy.runtime.process import RankProcess
+from ompy.runtime.ranks.process import RankProcess
 from ompy_components.coll.sm.nonblocking import PERSISTENT
 
 from tests.support.effort import effort

@@ -9,7 +9,7 @@ import pytest
 from ompy.frameworks import exchange
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.pml import SYNCHRONOUS
-from ompy.runtime.process import RankProcess
+from ompy.runtime.ranks.process import RankProcess
 
 from tests.sim.coll import programs
 from tests.sim.coll.shapes import PLAIN, Board, noise

@@ -12,7 +12,7 @@ from ompy.data.message import Blocks
 from ompy.engine.base import Poller
 from ompy.frameworks.communicator import Communicator
 from ompy.net.base import LinkError
-from ompy.runtime.process import RankProcess
+from ompy.runtime.ranks.process import RankProcess
 from ompy_components.coll.sm.board import SHOWN
 from ompy_components.coll.sm.board import Board as SharedBoard
 from ompy_components.coll.sm.module import SmColl

@@ -16,8 +16,8 @@ from ompy.frameworks.conduit import (
     Transfer,
 )
 from ompy.frameworks.pml import STANDARD
-from ompy.runtime.conduit_selection import select_conduit
-from ompy.runtime.process import RankProcess
+from ompy.runtime.ranks.conduit_selection import select_conduit
+from ompy.runtime.ranks.process import RankProcess
 
 from tests.sim.p2p.programs import buffer, pattern, send, world
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from ompy.engine.virtual_engine import RankFailed
 from ompy.frameworks.conduit import Token
-from ompy.runtime.virtual_job import Aborted
+from ompy.runtime.simulation.virtual_job import Aborted
 from ompy_components.conduit.gni.reduction import Reduction
 
 from tests.support.conduit_worlds import ConduitRank, conduit_world

@@ -31,15 +31,15 @@ from ompy.data.errors import (
     ERR_UNSUPPORTED_OPERATION,
 )
 from ompy.mpi import constants
+from ompy.mpi.communicators.intracomm import Intracomm
+from ompy.mpi.communicators.predefined_comms import world_of
+from ompy.mpi.datatypes.predefined import DATATYPES
 from ompy.mpi.errors import MPIException
-from ompy.mpi.files import FILE_NULL, File
+from ompy.mpi.files.files import FILE_NULL, File
+from ompy.mpi.files.representations import Register_datarep
 from ompy.mpi.info import Info
-from ompy.mpi.intracomm import Intracomm
-from ompy.mpi.predefined import DATATYPES
-from ompy.mpi.predefined_comms import world_of
-from ompy.mpi.representations import Register_datarep
-from ompy.mpi.status import Status
-from ompy.runtime.process import RankProcess
+from ompy.mpi.point_to_point.status import Status
+from ompy.runtime.ranks.process import RankProcess
 
 BYTE, INT, LONG, DOUBLE = (DATATYPES[name] for name in ("BYTE", "INT", "LONG", "DOUBLE"))
 RDWR = constants.MODE_RDWR | constants.MODE_CREATE

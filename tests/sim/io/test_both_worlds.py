@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ompy.runtime.virtual_job import VirtualJob
+from ompy.runtime.simulation.virtual_job import VirtualJob
 
 from tests.sim.io import programs
 from tests.support.effort import effort

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 from ompy.data.errors import ERR_OP, ERR_ROOT
+from ompy.mpi.buffers.markers import IN_PLACE
+from ompy.mpi.collectives.operation import OP_NULL, OPERATIONS, Op
+from ompy.mpi.communicators.predefined_comms import world_of
+from ompy.mpi.datatypes.predefined import DATATYPES
 from ompy.mpi.errors import MPIException
-from ompy.mpi.markers import IN_PLACE
-from ompy.mpi.operation import OP_NULL, OPERATIONS, Op
-from ompy.mpi.predefined import DATATYPES
-from ompy.mpi.predefined_comms import world_of
-from ompy.runtime.process import RankProcess
+from ompy.runtime.ranks.process import RankProcess
 
 INT = DATATYPES["INT"]
 CHAR = DATATYPES["CHAR"]

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 from ompy.data.errors import ERR_OP, ERR_REQUEST, ERR_TRUNCATE
+from ompy.mpi.buffers.markers import IN_PLACE
+from ompy.mpi.collectives.operation import OPERATIONS, Op
+from ompy.mpi.communicators.predefined_comms import world_of
+from ompy.mpi.datatypes.predefined import DATATYPES
 from ompy.mpi.errors import MPIException
-from ompy.mpi.markers import IN_PLACE
-from ompy.mpi.operation import OPERATIONS, Op
-from ompy.mpi.predefined import DATATYPES
-from ompy.mpi.predefined_comms import world_of
-from ompy.mpi.request import Prequest, Request
-from ompy.mpi.status import Status
-from ompy.runtime.process import RankProcess
+from ompy.mpi.point_to_point.request import Prequest, Request
+from ompy.mpi.point_to_point.status import Status
+from ompy.runtime.ranks.process import RankProcess
 
 INT = DATATYPES["INT"]
 SUM, MAX = OPERATIONS["SUM"], OPERATIONS["MAX"]

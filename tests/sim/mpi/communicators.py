@@ -8,15 +8,15 @@ import pytest
 from ompy.data.constants import PROC_NULL, UNDEFINED
 from ompy.data.errors import ERR_COMM, ERR_DIMS, ERR_GROUP, ERR_KEYVAL, ERR_OTHER, ERR_TOPOLOGY
 from ompy.mpi import constants
-from ompy.mpi.cartesian import Cartcomm, Compute_dims
-from ompy.mpi.comm import COMM_NULL, Comm
+from ompy.mpi.communicators.cartesian import Cartcomm, Compute_dims
+from ompy.mpi.communicators.comm import COMM_NULL, Comm
+from ompy.mpi.communicators.group import GROUP_EMPTY, Group
+from ompy.mpi.communicators.intracomm import Intracomm
+from ompy.mpi.communicators.predefined_comms import self_of, world_of
 from ompy.mpi.errhandler import ERRORS_RETURN
 from ompy.mpi.errors import MPIException
-from ompy.mpi.group import GROUP_EMPTY, Group
 from ompy.mpi.info import Info
-from ompy.mpi.intracomm import Intracomm
-from ompy.mpi.predefined_comms import self_of, world_of
-from ompy.runtime.process import RankProcess
+from ompy.runtime.ranks.process import RankProcess
 
 
 def number(comm: Comm) -> int:

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 from ompy.data.errors import ERR_COMM, ERR_OTHER
-from ompy.mpi.comm import COMM_NULL, Comm
+from ompy.mpi.communicators.comm import COMM_NULL, Comm
+from ompy.mpi.communicators.intercomm import Intercomm
+from ompy.mpi.communicators.predefined_comms import self_of, world_of
 from ompy.mpi.errors import MPIException
 from ompy.mpi.info import Info
-from ompy.mpi.intercomm import Intercomm
-from ompy.mpi.predefined_comms import self_of, world_of
-from ompy.mpi.request import Request
-from ompy.runtime.process import RankProcess
+from ompy.mpi.point_to_point.request import Request
+from ompy.runtime.ranks.process import RankProcess
 
 ROUNDS = 8  # arbitrary: agreements that cross meet in more than one way
 

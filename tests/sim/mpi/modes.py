@@ -7,18 +7,23 @@ from array import array
 import pytest
 from ompy.data.constants import ANY_SOURCE, ANY_TAG, PROC_NULL, UNDEFINED
 from ompy.data.errors import ERR_BUFFER, ERR_REQUEST, ERR_TRUNCATE
-from ompy.mpi.buffering import attach_buffer, begin_flush, detach_buffer, flush_buffer
+from ompy.mpi.buffers.markers import BUFFER_AUTOMATIC
+from ompy.mpi.communicators.predefined_comms import self_of, world_of
 from ompy.mpi.constants import BSEND_OVERHEAD
-from ompy.mpi.datatype import Datatype
+from ompy.mpi.datatypes.datatype import Datatype
+from ompy.mpi.datatypes.predefined import DATATYPES
 from ompy.mpi.errors import MPIException
-from ompy.mpi.markers import BUFFER_AUTOMATIC
-from ompy.mpi.matched import MESSAGE_NO_PROC
-from ompy.mpi.predefined import DATATYPES
-from ompy.mpi.predefined_comms import self_of, world_of
-from ompy.mpi.request import Prequest, Request
-from ompy.mpi.requeststate import RequestState
-from ompy.mpi.status import Status
-from ompy.runtime.process import RankProcess
+from ompy.mpi.point_to_point.buffering import (
+    attach_buffer,
+    begin_flush,
+    detach_buffer,
+    flush_buffer,
+)
+from ompy.mpi.point_to_point.matched import MESSAGE_NO_PROC
+from ompy.mpi.point_to_point.request import Prequest, Request
+from ompy.mpi.point_to_point.requeststate import RequestState
+from ompy.mpi.point_to_point.status import Status
+from ompy.runtime.ranks.process import RankProcess
 
 from tests.support.effort import effort
 

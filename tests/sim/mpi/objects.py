@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from ompy.data.constants import ANY_SOURCE, PROC_NULL
 from ompy.data.errors import ERR_ROOT, ERR_TRUNCATE
+from ompy.mpi.collectives.operation import OPERATIONS, Op
+from ompy.mpi.communicators.predefined_comms import world_of
 from ompy.mpi.errors import MPIException
-from ompy.mpi.operation import OPERATIONS, Op
-from ompy.mpi.predefined_comms import world_of
-from ompy.mpi.request import Request
-from ompy.mpi.status import Status
-from ompy.runtime.process import RankProcess
+from ompy.mpi.point_to_point.request import Request
+from ompy.mpi.point_to_point.status import Status
+from ompy.runtime.ranks.process import RankProcess
 
 MESSAGES: tuple[Any, ...] = (
     None,

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from ompy.data.constants import ANY_SOURCE, ANY_TAG, PROC_NULL
 from ompy.data.errors import ERR_ARG, ERR_RANK, ERR_REQUEST, ERR_TAG, ERR_TRUNCATE
+from ompy.mpi.communicators.predefined_comms import world_of
+from ompy.mpi.datatypes.predefined import DATATYPES
 from ompy.mpi.errors import MPIException
-from ompy.mpi.partitioned import RUN_BYTES, SMALL
-from ompy.mpi.predefined import DATATYPES
-from ompy.mpi.predefined_comms import world_of
-from ompy.mpi.request import Prequest, Request
-from ompy.mpi.status import Status
-from ompy.runtime.process import RankProcess
+from ompy.mpi.point_to_point.partitioned import RUN_BYTES, SMALL
+from ompy.mpi.point_to_point.request import Prequest, Request
+from ompy.mpi.point_to_point.status import Status
+from ompy.runtime.ranks.process import RankProcess
 
 DOUBLE = DATATYPES["DOUBLE"]
 CHANNELS = ((1, 1), (4, 6), (12, 1), (1, 12), (3, 3))  # partitions of the sender, of the receiver

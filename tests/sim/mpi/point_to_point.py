@@ -7,16 +7,16 @@ from array import array
 import pytest
 from ompy.data.constants import ANY_SOURCE, ANY_TAG, PROC_NULL, UNDEFINED
 from ompy.data.errors import ERR_BUFFER, ERR_RANK, ERR_TAG, ERR_TRUNCATE
-from ompy.mpi.buffering import attach_buffer, detach_buffer
+from ompy.mpi.communicators.predefined_comms import self_of, world_of
 from ompy.mpi.constants import BSEND_OVERHEAD
-from ompy.mpi.datatype import Datatype
+from ompy.mpi.datatypes.datatype import Datatype
+from ompy.mpi.datatypes.predefined import BYTE, DATATYPES
 from ompy.mpi.errors import MPIException
-from ompy.mpi.matched import Message
-from ompy.mpi.predefined import BYTE, DATATYPES
-from ompy.mpi.predefined_comms import self_of, world_of
-from ompy.mpi.request import REQUEST_NULL, Prequest, Request
-from ompy.mpi.status import Status
-from ompy.runtime.process import RankProcess
+from ompy.mpi.point_to_point.buffering import attach_buffer, detach_buffer
+from ompy.mpi.point_to_point.matched import Message
+from ompy.mpi.point_to_point.request import REQUEST_NULL, Prequest, Request
+from ompy.mpi.point_to_point.status import Status
+from ompy.runtime.ranks.process import RankProcess
 
 DOUBLE = DATATYPES["DOUBLE"]
 INT = DATATYPES["INT"]

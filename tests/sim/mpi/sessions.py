@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 from ompy.data.errors import ERR_ARG, ERR_BUFFER, ERR_SESSION
-from ompy.mpi.comm import COMM_NULL
+from ompy.mpi.communicators.comm import COMM_NULL
+from ompy.mpi.communicators.group import GROUP_EMPTY, Group
+from ompy.mpi.communicators.intercomm import Intercomm
+from ompy.mpi.communicators.intracomm import Intracomm
+from ompy.mpi.communicators.predefined_comms import session_of, world_of
 from ompy.mpi.constants import BSEND_OVERHEAD
 from ompy.mpi.errhandler import ERRORS_RETURN
 from ompy.mpi.errors import MPIException
-from ompy.mpi.group import GROUP_EMPTY, Group
 from ompy.mpi.info import Info
-from ompy.mpi.intercomm import Intercomm
-from ompy.mpi.intracomm import Intracomm
-from ompy.mpi.predefined_comms import session_of, world_of
-from ompy.mpi.sessions import PSETS, SESSION_NULL, Session
-from ompy.runtime.process import RankProcess
+from ompy.mpi.processes.sessions import PSETS, SESSION_NULL, Session
+from ompy.runtime.ranks.process import RankProcess
 
 
 def fails(code: int, call: Any, *arguments: Any) -> str:

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from ompy import MPI
 from ompy.data.errors import MPIError
-from ompy.mpi.between import create_by
-from ompy.mpi.predefined_comms import world_of
-from ompy.runtime.process import RankProcess
+from ompy.mpi.communicators.between import create_by
+from ompy.mpi.communicators.predefined_comms import world_of
+from ompy.runtime.ranks.process import RankProcess
 
 from tests.sim.coll.test_between import Side, between
 from tests.support.worlds import virtual

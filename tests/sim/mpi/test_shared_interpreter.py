@@ -8,8 +8,8 @@ import greenlet
 import pytest
 from ompy import MPI
 from ompy.engine.virtual_engine import RankFailed
-from ompy.mpi.interpreter import SharedInterpreter
-from ompy.runtime.process import RankProcess
+from ompy.mpi.processes.interpreter import SharedInterpreter
+from ompy.runtime.ranks.process import RankProcess
 
 from tests.support.worlds import virtual
 

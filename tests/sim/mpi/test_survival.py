@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import pytest
 from ompy import MPI
-from ompy.mpi.predefined_comms import world_of
-from ompy.runtime.process import RankProcess
-from ompy.runtime.virtual_job import VirtualJob
+from ompy.mpi.communicators.predefined_comms import world_of
+from ompy.runtime.ranks.process import RankProcess
+from ompy.runtime.simulation.virtual_job import VirtualJob
 
 from tests.support.effort import THOROUGH, effort
 from tests.support.worlds import registry

@@ -8,12 +8,12 @@ from array import array
 from collections.abc import Callable
 
 from ompy.data.constants import ANY_SOURCE, PROC_NULL
-from ompy.mpi.buffering import attach_buffer, detach_buffer
-from ompy.mpi.markers import BUFFER_AUTOMATIC
-from ompy.mpi.predefined_comms import world_of
-from ompy.mpi.request import Request
-from ompy.mpi.status import Status
-from ompy.runtime.process import RankProcess
+from ompy.mpi.buffers.markers import BUFFER_AUTOMATIC
+from ompy.mpi.communicators.predefined_comms import world_of
+from ompy.mpi.point_to_point.buffering import attach_buffer, detach_buffer
+from ompy.mpi.point_to_point.request import Request
+from ompy.mpi.point_to_point.status import Status
+from ompy.runtime.ranks.process import RankProcess
 
 from tests.support.effort import effort
 

@@ -9,15 +9,15 @@ import pytest
 from ompy.data.constants import PROC_NULL, UNDEFINED
 from ompy.data.errors import ERR_ARG, ERR_BUFFER, ERR_RANK, ERR_TOPOLOGY
 from ompy.mpi import constants
-from ompy.mpi.comm import COMM_NULL
+from ompy.mpi.buffers.markers import IN_PLACE
+from ompy.mpi.communicators.comm import COMM_NULL
+from ompy.mpi.communicators.graphs import Distgraphcomm, Graphcomm
+from ompy.mpi.communicators.intracomm import Intracomm
+from ompy.mpi.communicators.predefined_comms import world_of
+from ompy.mpi.communicators.topocomm import Topocomm
+from ompy.mpi.datatypes.predefined import DATATYPES
 from ompy.mpi.errors import MPIException
-from ompy.mpi.graphs import Distgraphcomm, Graphcomm
-from ompy.mpi.intracomm import Intracomm
-from ompy.mpi.markers import IN_PLACE
-from ompy.mpi.predefined import DATATYPES
-from ompy.mpi.predefined_comms import world_of
-from ompy.mpi.topocomm import Topocomm
-from ompy.runtime.process import RankProcess
+from ompy.runtime.ranks.process import RankProcess
 
 LARGE = 5000  # numbers: more than a fragment
 

@@ -9,7 +9,7 @@ from ompy.data.buffered import BufferedConvertor
 from ompy.data.convertor import ContiguousConvertor, Convertor, GatherConvertor
 from ompy.data.errors import ERR_TRUNCATE
 from ompy.frameworks.pml import BUFFERED, STANDARD, SYNCHRONOUS
-from ompy.runtime.process import RankProcess
+from ompy.runtime.ranks.process import RankProcess
 
 from tests.sim.p2p.programs import buffer, pattern, world
 

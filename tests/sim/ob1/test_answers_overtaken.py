@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ompy.frameworks.pml import SYNCHRONOUS
-from ompy.runtime.fault_script import read_faults
-from ompy.runtime.virtual_job import VirtualJob
+from ompy.runtime.faults.fault_script import read_faults
+from ompy.runtime.simulation.virtual_job import VirtualJob
 
 from tests.sim.p2p import programs
 from tests.support.effort import effort

@@ -9,7 +9,7 @@ import pytest
 from ompy.data.errors import ERR_OTHER, ERR_PROC_FAILED
 from ompy.frameworks.btl import GET, NOT_AVAILABLE, PUT
 from ompy.frameworks.pml import STANDARD
-from ompy.runtime.process import RankProcess
+from ompy.runtime.ranks.process import RankProcess
 
 from tests.sim.ob1.programs import exchange, one_message, protocols, steps, truncated
 from tests.sim.ob1.test_protocols import EXPECTED

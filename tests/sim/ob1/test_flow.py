@@ -15,7 +15,7 @@ from ompy.data.request import Request
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.pml import BUFFERED, READY, STANDARD, SYNCHRONOUS
 from ompy.net.virtual_network import Rail
-from ompy.runtime.process import RankProcess
+from ompy.runtime.ranks.process import RankProcess
 from ompy_components.pml.ob1.flow import MESSAGE_COST
 from ompy_components.pml.ob1.headers import SEQUENCE_MASK, credit_words, match_words
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ompy.mpi.predefined_comms import world_of
-from ompy.runtime.performance import measured
-from ompy.runtime.process import RankProcess
-from ompy.runtime.virtual_job import VirtualJob
+from ompy.mpi.communicators.predefined_comms import world_of
+from ompy.runtime.ranks.performance import measured
+from ompy.runtime.ranks.process import RankProcess
+from ompy.runtime.simulation.virtual_job import VirtualJob
 
 from tests.support.worlds import registry
 

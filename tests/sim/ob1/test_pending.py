@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ompy.frameworks.pml import STANDARD
-from ompy.runtime.process import RankProcess
+from ompy.runtime.ranks.process import RankProcess
 from ompy_components.pml.ob1.pending import PendingQueue
 
 from tests.sim.p2p.programs import buffer, pattern, send, world

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from ompy.data.convertor import GatherConvertor
 from ompy.frameworks.pml import BUFFERED, STANDARD, SYNCHRONOUS
-from ompy.runtime.process import RankProcess
+from ompy.runtime.ranks.process import RankProcess
 from ompy_components.pml.ob1.rendezvous_send import PIECE_LEAST, PIECES_BEFORE
 
 from tests.sim.ob1.test_split import SIZE, moved

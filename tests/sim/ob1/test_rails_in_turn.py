@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from ompy.mpi.predefined_comms import world_of
+from ompy.mpi.communicators.predefined_comms import world_of
 from ompy.net.virtual_network import Rail
-from ompy.runtime.process import RankProcess
+from ompy.runtime.ranks.process import RankProcess
 from ompy_components.btl.usnic.module import UsnicModule
 
 from tests.support.worlds import virtual

@@ -13,7 +13,7 @@ from itertools import product
 
 import pytest
 from ompy.frameworks.pml import BUFFERED, READY, STANDARD, SYNCHRONOUS
-from ompy.runtime.process import RankProcess
+from ompy.runtime.ranks.process import RankProcess
 
 from tests.sim.ob1.programs import one_message, protocols
 from tests.sim.p2p.programs import buffer, send, world

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from ompy.frameworks.pml import STANDARD
-from ompy.runtime.process import RankProcess
+from ompy.runtime.ranks.process import RankProcess
 
 from tests.sim.p2p.programs import buffer, pattern, send, world
 from tests.support.effort import effort

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from ompy.net.virtual_network import Rail
-from ompy.runtime.virtual_job import VirtualJob
+from ompy.runtime.simulation.virtual_job import VirtualJob
 from ompy_components.btl.ofi.module import OfiModule
 
 from tests.sim.p2p import programs

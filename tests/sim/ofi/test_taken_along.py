@@ -6,11 +6,11 @@ The provider makes another one and goes on, so nobody would ever hear of them.
 from __future__ import annotations
 
 import pytest
-from ompy.mpi.predefined_comms import world_of
+from ompy.mpi.communicators.predefined_comms import world_of
 from ompy.net.virtual_network import Rail
-from ompy.runtime.fault_script import parse_spec
-from ompy.runtime.process import RankProcess
-from ompy.runtime.virtual_job import VirtualJob
+from ompy.runtime.faults.fault_script import parse_spec
+from ompy.runtime.ranks.process import RankProcess
+from ompy.runtime.simulation.virtual_job import VirtualJob
 
 from tests.support.effort import effort
 from tests.support.scripted_world import install

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 from ompy.data.errors import ERR_OP
+from ompy.mpi.collectives.operation import OPERATIONS
+from ompy.mpi.communicators.predefined_comms import world_of
+from ompy.mpi.datatypes.predefined import DATATYPES, typedict
 from ompy.mpi.errors import MPIException
-from ompy.mpi.operation import OPERATIONS
-from ompy.mpi.predefined import DATATYPES, typedict
-from ompy.mpi.predefined_comms import world_of
-from ompy.mpi.windows import Win
-from ompy.runtime.process import RankProcess
+from ompy.mpi.windows.windows import Win
+from ompy.runtime.ranks.process import RankProcess
 
 ROOM = 64  # bytes; four of the largest
 

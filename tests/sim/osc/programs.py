@@ -25,14 +25,14 @@ from ompy.data.errors import (
     ERR_WIN,
 )
 from ompy.mpi import constants
+from ompy.mpi.buffers.memory import Get_address
+from ompy.mpi.collectives.operation import OPERATIONS, Op
+from ompy.mpi.communicators.predefined_comms import self_of, world_of
+from ompy.mpi.datatypes.predefined import DATATYPES
 from ompy.mpi.errhandler import ERRORS_RETURN
 from ompy.mpi.errors import MPIException
-from ompy.mpi.memory import Get_address
-from ompy.mpi.operation import OPERATIONS, Op
-from ompy.mpi.predefined import DATATYPES
-from ompy.mpi.predefined_comms import self_of, world_of
-from ompy.mpi.windows import WIN_NULL, Win
-from ompy.runtime.process import RankProcess
+from ompy.mpi.windows.windows import WIN_NULL, Win
+from ompy.runtime.ranks.process import RankProcess
 
 from tests.sim.osc.kinds import kinds  # noqa: F401 - a program, found by its name
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from ompy.addons import sync
 from ompy.mpi import constants
-from ompy.mpi.predefined_comms import world_of
-from ompy.mpi.windows import Win
-from ompy.runtime.process import RankProcess
+from ompy.mpi.communicators.predefined_comms import world_of
+from ompy.mpi.windows.windows import Win
+from ompy.runtime.ranks.process import RankProcess
 
 TURNS = 4
 

@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 from ompy.engine.virtual_engine import Deadlock, VirtualEngine
 from ompy.mpi import constants
-from ompy.mpi.predefined_comms import world_of
-from ompy.mpi.windows import Win
-from ompy.runtime.autopsy import autopsy_lines
+from ompy.mpi.communicators.predefined_comms import world_of
+from ompy.mpi.windows.windows import Win
+from ompy.runtime.diagnosis.autopsy import autopsy_lines
 from ompy.runtime.machines.deadlock import Said, find_deadlock
-from ompy.runtime.process import RankProcess
-from ompy.runtime.virtual_job import VirtualJob
+from ompy.runtime.ranks.process import RankProcess
+from ompy.runtime.simulation.virtual_job import VirtualJob
 
 from tests.support.effort import effort
 from tests.support.standings import alone_in_process, standings

@@ -10,11 +10,11 @@ import pytest
 from ompy.data.errors import ERR_PROC_FAILED
 from ompy.frameworks.osc_base.module import GRACE
 from ompy.mpi import constants
+from ompy.mpi.communicators.predefined_comms import world_of
 from ompy.mpi.errors import MPIException
-from ompy.mpi.predefined_comms import world_of
-from ompy.mpi.windows import Win
-from ompy.runtime.process import RankProcess
-from ompy.runtime.virtual_job import NEWS
+from ompy.mpi.windows.windows import Win
+from ompy.runtime.ranks.process import RankProcess
+from ompy.runtime.simulation.virtual_job import NEWS
 
 from tests.support.effort import THOROUGH, effort
 from tests.support.worlds import virtual

@@ -6,8 +6,8 @@ from functools import partial
 
 import pytest
 from ompy.net.virtual_network import Rail
-from ompy.runtime.fault_script import read_faults
-from ompy.runtime.virtual_job import VirtualJob
+from ompy.runtime.faults.fault_script import read_faults
+from ompy.runtime.simulation.virtual_job import VirtualJob
 
 from tests.support import window_programs
 from tests.support.effort import THOROUGH, effort

@@ -21,10 +21,10 @@ from ompy.frameworks.btl import (
 from ompy.frameworks.osc_base.headers import Kind
 from ompy.frameworks.osc_base.module import MessageOsc
 from ompy.frameworks.osc_base.pending import Pending
+from ompy.mpi.communicators.predefined_comms import world_of
 from ompy.mpi.errors import MPIException
-from ompy.mpi.predefined_comms import world_of
-from ompy.mpi.windows import Win
-from ompy.runtime.process import RankProcess
+from ompy.mpi.windows.windows import Win
+from ompy.runtime.ranks.process import RankProcess
 from ompy_components.osc.rdma import transfers
 from ompy_components.osc.rdma.changes import Change, Changing
 from ompy_components.osc.rdma.reachable_btls import Way

@@ -9,7 +9,7 @@ from ompy.data.convertor import ContiguousConvertor, GrowingConvertor
 from ompy.data.errors import ERR_TRUNCATE, MPIError
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.pml import STANDARD, SYNCHRONOUS
-from ompy.runtime.process import RankProcess
+from ompy.runtime.ranks.process import RankProcess
 from ompy_components.pml.ob1.headers import SEQUENCE_MASK
 
 SIZES = (0, 1, 255, 256, 257, 4000, 4096, 4097, 65_536, 70_000, 1_000_003)

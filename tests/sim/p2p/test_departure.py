@@ -10,8 +10,8 @@ from functools import partial
 import pytest
 from ompy.data.convertor import ContiguousConvertor
 from ompy.frameworks.pml import STANDARD
-from ompy.runtime.process import RankProcess
-from ompy.runtime.virtual_job import NEWS
+from ompy.runtime.ranks.process import RankProcess
+from ompy.runtime.simulation.virtual_job import NEWS
 
 from tests.sim.p2p.programs import pattern, world
 from tests.support.worlds import virtual

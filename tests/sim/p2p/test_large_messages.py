@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from ompy.data.convertor import Convertor
 from ompy.frameworks.pml import STANDARD, SYNCHRONOUS
-from ompy.runtime.process import RankProcess
+from ompy.runtime.ranks.process import RankProcess
 
 from tests.sim.p2p.programs import world
 from tests.support.effort import THOROUGH

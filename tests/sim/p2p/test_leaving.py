@@ -16,12 +16,12 @@ from ompy.data.convertor import ContiguousConvertor
 from ompy.data.errors import ERR_PROC_FAILED, MPIError
 from ompy.frameworks.btl import BtlComponent
 from ompy.frameworks.pml import STANDARD, PmlComponent, PmlWrapperComponent
-from ompy.mpi.intercomm import Intercomm
-from ompy.mpi.intracomm import Intracomm
-from ompy.mpi.request import Request
-from ompy.mpi.windows import Win
-from ompy.runtime.process import RankProcess
-from ompy.runtime.virtual_job import VirtualJob
+from ompy.mpi.communicators.intercomm import Intercomm
+from ompy.mpi.communicators.intracomm import Intracomm
+from ompy.mpi.point_to_point.request import Request
+from ompy.mpi.windows.windows import Win
+from ompy.runtime.ranks.process import RankProcess
+from ompy.runtime.simulation.virtual_job import VirtualJob
 
 from tests.sim.coll.every_call import every_call
 from tests.sim.p2p.programs import world

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from ompy.data.errors import ERR_IN_STATUS, ERR_PROC_FAILED
 from ompy.frameworks.btl import ERROR_FATAL
+from ompy.mpi.communicators.predefined_comms import world_of
 from ompy.mpi.errors import MPIException
-from ompy.mpi.predefined_comms import world_of
 from ompy.net.virtual_network import Rail
-from ompy.runtime.process import RankProcess
+from ompy.runtime.ranks.process import RankProcess
 
 from tests.sim.p2p.test_leaving import PMLS
 from tests.support.leaving_cells import strangers

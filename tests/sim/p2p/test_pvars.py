@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from ompy.mpi.predefined_comms import world_of
-from ompy.runtime.performance import declared, measured
-from ompy.runtime.process import RankProcess
+from ompy.mpi.communicators.predefined_comms import world_of
+from ompy.runtime.ranks.performance import declared, measured
+from ompy.runtime.ranks.process import RankProcess
 
 from tests.support.worlds import virtual
 

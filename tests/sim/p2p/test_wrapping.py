@@ -13,7 +13,7 @@ from ompy.mca.discovery import scan_entry_points
 from ompy.mca.errors import ComponentError
 from ompy.mca.registry import Registry
 from ompy.mca.settings import gather_settings
-from ompy.runtime.virtual_job import VirtualJob
+from ompy.runtime.simulation.virtual_job import VirtualJob
 
 from tests.sim.p2p import programs, wrappers
 from tests.sim.p2p.test_both_worlds import ALL

@@ -26,7 +26,7 @@ from ompy.frameworks.context import RankContext
 from ompy.frameworks.proc import Proc
 from ompy.mca.registry import Registry
 from ompy.net.virtual_network import Rail
-from ompy.runtime.virtual_job import VirtualJob
+from ompy.runtime.simulation.virtual_job import VirtualJob
 
 from tests.support.worlds import registry
 

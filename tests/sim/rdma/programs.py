@@ -14,7 +14,7 @@ from ompy.frameworks.btl import (
     REMOTE_WRITE,
     SEND_ALWAYS_CALLBACK,
 )
-from ompy.runtime.process import RankProcess
+from ompy.runtime.ranks.process import RankProcess
 
 from tests.sim.p2p.programs import pattern
 from tests.sim.rdma.peer import Peer

@@ -8,7 +8,7 @@ from ompy.frameworks.pml import STANDARD
 from ompy.net import vm
 from ompy.net.base import LinkError
 from ompy.net.virtual_copy import VirtualCopy
-from ompy.runtime.process import RankProcess
+from ompy.runtime.ranks.process import RankProcess
 
 from tests.sim.p2p.programs import pattern, world
 from tests.support.effort import effort

@@ -23,7 +23,7 @@ from ompy.frameworks.proc import Proc
 from ompy.net.base import Stream
 from ompy.net.scripted_sockets import ScriptedStream
 from ompy.net.virtual_network import Rail, VirtualStream
-from ompy.runtime.virtual_job import VirtualJob
+from ompy.runtime.simulation.virtual_job import VirtualJob
 from ompy_components.btl.tcp.framing import ASKS, FRAME, FRAME_SIZE, JOIN_MAX
 from ompy_components.btl.tcp.link import Link
 

@@ -12,8 +12,8 @@ from ompy.frameworks.sealing import POLICIES
 from ompy.net.scripted import ScriptedFaults
 from ompy.net.sealed import SealedStream
 from ompy.net.virtual_network import Rail
-from ompy.runtime.fault_script import read_faults
-from ompy.runtime.virtual_job import VirtualJob
+from ompy.runtime.faults.fault_script import read_faults
+from ompy.runtime.simulation.virtual_job import VirtualJob
 
 from tests.sim.p2p import programs
 from tests.support.effort import effort

@@ -15,7 +15,7 @@ from ompy.cli.explaining.explain_names import (
     find_collective,
 )
 from ompy.frameworks.call_kinds import KINDS
-from ompy.mpi.cartesian import Cartcomm
+from ompy.mpi.communicators.cartesian import Cartcomm
 
 from tests.support.effort import THOROUGH
 

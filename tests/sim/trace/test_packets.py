@@ -18,7 +18,7 @@ from ompy.data.convertor import ContiguousConvertor
 from ompy.frameworks.pml import STANDARD
 from ompy.net.datagram_seal import SEAL_SIZE
 from ompy.net.virtual_network import Rail
-from ompy.runtime.process import RankProcess
+from ompy.runtime.ranks.process import RankProcess
 from ompy.trace.exporting.pcapng import pcapng
 from ompy.trace.sink import Event
 from ompy.trace.trace_files import JobTrace, read_trace

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ompy.mpi.predefined_comms import world_of
-from ompy.runtime.process import RankProcess
+from ompy.mpi.communicators.predefined_comms import world_of
+from ompy.runtime.ranks.process import RankProcess
 from ompy_components.btl.usnic.module import UsnicModule
 
 from tests.support.worlds import virtual

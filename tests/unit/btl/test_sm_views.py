@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ompy.frameworks.btl import BTL_OWNERSHIP, NO_ORDER, ReceiveCallback
-from ompy.runtime.process import RankProcess
+from ompy.runtime.ranks.process import RankProcess
 
 from tests.support.worlds import virtual
 

@@ -9,7 +9,7 @@ from ompy.cli.launch.command_line import CommandError, parse_command_line
 from ompy.cli.launch.hosts import Allocation, Host, allocate_slots
 from ompy.cli.launch.launching import make_job, run_command
 from ompy.cli.launch.mapping import MapBy, parse_map_by, place_ranks
-from ompy.runtime.allocation import expand
+from ompy.runtime.launching.allocation import expand
 
 
 @pytest.fixture(autouse=True)

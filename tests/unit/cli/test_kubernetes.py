@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 from ompy.cli.kubernetes.manifest import escaped
 from ompy.cli.main import main
-from ompy.runtime.credentials import SECRET_MIN
+from ompy.runtime.connections.credentials import SECRET_MIN
 
 from tests.support.pods import expanded
 

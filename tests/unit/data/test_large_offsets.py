@@ -9,8 +9,8 @@ from types import ModuleType
 import pytest
 from ompy.data import slabs_numpy, slabs_plain
 from ompy.data.strided import StridedConvertor
-from ompy.mpi.datatype import Datatype
-from ompy.mpi.predefined import DATATYPES
+from ompy.mpi.datatypes.datatype import Datatype
+from ompy.mpi.datatypes.predefined import DATATYPES
 
 GIB = 1 << 30
 BYTE, DOUBLE = DATATYPES["BYTE"], DATATYPES["DOUBLE"]

@@ -15,7 +15,7 @@ from ompy.engine.wakeup import Wakeup
 from ompy.net.base import LinkError
 from ompy.net.real import RealNetwork
 from ompy.net.virtual_network import VirtualNetwork
-from ompy.runtime.singleton import SingletonWireUp
+from ompy.runtime.launching.singleton import SingletonWireUp
 
 from tests.support.nesting import LIMIT, deepest, depth
 

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
-from ompy.mpi.arrays import MAGIC, encode_array
-from ompy.mpi.objects import ARRAY, BESIDE_FROM, PICKLED, Pickle, convertor_of, joined
+from ompy.mpi.buffers.arrays import MAGIC, encode_array
+from ompy.mpi.buffers.objects import ARRAY, BESIDE_FROM, PICKLED, Pickle, convertor_of, joined
 
 PICKLE = Pickle()
 
@@ -164,7 +164,7 @@ def test_bytes_that_only_begin_like_an_array_are_the_users() -> None:
 
 def test_numpy_is_not_imported_for_it() -> None:
     program = (
-        "import sys; from ompy.mpi.objects import pickle; pickle.pieces([1]); "
+        "import sys; from ompy.mpi.buffers.objects import pickle; pickle.pieces([1]); "
         "pickle.pieces(bytearray(9)); assert 'numpy' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

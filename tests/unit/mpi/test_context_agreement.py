@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from ompy.data.errors import MPIError
-from ompy.mpi.context_agreement import FIRST_ID, LAST_ID, _first_proposal, _proposals
+from ompy.mpi.communicators.context_agreement import FIRST_ID, LAST_ID, _first_proposal, _proposals
 from ompy.mpi.state import ContextIds, World
 
 ROUNDS = 60  # arbitrary: far more than agreements that cross need

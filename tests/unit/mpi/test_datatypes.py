@@ -12,12 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from ompy.data.errors import ERR_COUNT, ERR_TYPE, ERR_VALUE_TOO_LARGE
-from ompy.mpi import constants, external32
-from ompy.mpi.datatype import Datatype
+from ompy.mpi import constants
+from ompy.mpi.buffers.spec import message
+from ompy.mpi.datatypes import external32
+from ompy.mpi.datatypes.datatype import Datatype
+from ompy.mpi.datatypes.predefined import DATATYPE_NULL, DATATYPES
+from ompy.mpi.datatypes.signatures import elements_in
 from ompy.mpi.errors import MPIException
-from ompy.mpi.predefined import DATATYPE_NULL, DATATYPES
-from ompy.mpi.signatures import elements_in
-from ompy.mpi.spec import message
 
 BYTE, CHAR, SHORT, INT, LONG, DOUBLE = (
     DATATYPES[name] for name in ("BYTE", "CHAR", "SHORT", "INT", "LONG", "DOUBLE")

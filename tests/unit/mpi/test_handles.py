@@ -20,22 +20,22 @@ from ompy.data.errors import (
     MPIError,
 )
 from ompy.mpi import errors
-from ompy.mpi.comm import COMM_NULL, Comm
+from ompy.mpi.collectives.operation import OP_NULL, OPERATIONS, Op
+from ompy.mpi.communicators.comm import COMM_NULL, Comm
+from ompy.mpi.communicators.group import GROUP_EMPTY, GROUP_NULL, Group
+from ompy.mpi.communicators.intercomm import Intercomm
+from ompy.mpi.datatypes.predefined import BYTE, DATATYPE_NULL, DATATYPES
 from ompy.mpi.errhandler import ERRHANDLER_NULL, ERRORS_RETURN, Errhandler
 from ompy.mpi.errors import MPIException
-from ompy.mpi.group import GROUP_EMPTY, GROUP_NULL, Group
 from ompy.mpi.handles import CONSTANTS, Handle
 from ompy.mpi.info import INFO_ENV, INFO_NULL, Info
-from ompy.mpi.intercomm import Intercomm
 from ompy.mpi.limits import MOST
-from ompy.mpi.matched import MESSAGE_NO_PROC, MESSAGE_NULL
-from ompy.mpi.operation import OP_NULL, OPERATIONS, Op
-from ompy.mpi.options import Options, rc, settle_options
-from ompy.mpi.predefined import BYTE, DATATYPE_NULL, DATATYPES
-from ompy.mpi.request import REQUEST_NULL, Prequest, Request
-from ompy.mpi.sessions import SESSION_NULL
-from ompy.mpi.status import Status
-from ompy.mpi.windows import WIN_NULL
+from ompy.mpi.point_to_point.matched import MESSAGE_NO_PROC, MESSAGE_NULL
+from ompy.mpi.point_to_point.request import REQUEST_NULL, Prequest, Request
+from ompy.mpi.point_to_point.status import Status
+from ompy.mpi.processes.options import Options, rc, settle_options
+from ompy.mpi.processes.sessions import SESSION_NULL
+from ompy.mpi.windows.windows import WIN_NULL
 
 NULLS = [
     COMM_NULL,
@@ -334,7 +334,7 @@ def test_options() -> None:
 def test_options_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Importing `MPI` settles what holds: the environment first, defaults for what is no use."""
     settled = Options()
-    monkeypatch.setattr("ompy.mpi.options.rc", settled)
+    monkeypatch.setattr("ompy.mpi.processes.options.rc", settled)
     monkeypatch.setenv("MPI4PY_RC_INITIALIZE", "no")
     monkeypatch.setenv("MPI4PY_RC_THREAD_LEVEL", "Serialized")
     monkeypatch.setenv("MPI4PY_RC_THREADS", "perhaps")

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 from ompy import MPI
+from ompy.mpi.communicators.predefined_comms import world_of
 from ompy.mpi.integers import takes_integers, whole_number
-from ompy.mpi.predefined_comms import world_of
-from ompy.runtime.process import RankProcess
+from ompy.runtime.ranks.process import RankProcess
 
 from tests.support.worlds import virtual
 

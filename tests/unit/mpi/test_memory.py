@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ompy.mpi.access import acquire, contiguous_size
-from ompy.mpi.addresses import address_of, check_readable
-from ompy.mpi.markers import BOTTOM, BUFFER_AUTOMATIC, IN_PLACE
-from ompy.mpi.memory import Alloc_mem, Free_mem, Get_address, buffer
+from ompy.mpi.buffers.access import acquire, contiguous_size
+from ompy.mpi.buffers.addresses import address_of, check_readable
+from ompy.mpi.buffers.markers import BOTTOM, BUFFER_AUTOMATIC, IN_PLACE
+from ompy.mpi.buffers.memory import Alloc_mem, Free_mem, Get_address, buffer
 
 
 def test_an_empty_buffer() -> None:
@@ -223,7 +223,7 @@ def test_a_cycle_of_views_is_collected() -> None:
     """Views of a buffer, and the buffer, in one cycle: in a process of its own, it may crash."""
     program = """
 import gc
-from ompy.mpi.memory import buffer
+from ompy.mpi.buffers.memory import buffer
 class Cycle: pass
 for order in ([0, 1, 2], [2, 1, 0], [1, 2, 0]):
     memory = buffer(bytearray(b"abcdef"))
@@ -246,7 +246,7 @@ def test_a_cycle_with_bytes_of_any_format_is_collected() -> None:
     program = """
 import gc
 import numpy as np
-from ompy.mpi.access import acquire
+from ompy.mpi.buffers.access import acquire
 class Cycle: pass
 arrays = [np.ones(4, "c16"), np.ones((3, 3), order="F"), np.ones(4, ">f8")]
 arrays += [memoryview(array) for array in arrays]

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ompy.mpi.objects import (
+from ompy.mpi.buffers.objects import (
     ALIGNMENT,
     HEADER,
     MAGIC,

@@ -8,7 +8,7 @@ import pytest
 from ompy import MPI
 from ompy.data import loops
 from ompy.data.errors import ERR_ARG, ERR_TRUNCATE, ERR_TYPE
-from ompy.mpi import packing
+from ompy.mpi.datatypes import packing
 
 MAKERS: dict[str, Callable[[], MPI.Datatype]] = {
     "double": lambda: MPI.DOUBLE.Dup(),

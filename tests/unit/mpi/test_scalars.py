@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ompy.mpi import scalars
-from ompy.mpi.objects import Pickle
+from ompy.mpi.buffers import scalars
+from ompy.mpi.buffers.objects import Pickle
 
 PICKLE = Pickle()
 VALUES = st.one_of(

@@ -8,12 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ompy.mpi.addresses import address_of
-from ompy.mpi.datatype import Datatype
-from ompy.mpi.errors import MPIException
-from ompy.mpi.markers import BOTTOM
-from ompy.mpi.predefined import BYTE, DATATYPE_NULL, DATATYPES
-from ompy.mpi.spec import (
+from ompy.mpi.buffers.addresses import address_of
+from ompy.mpi.buffers.markers import BOTTOM
+from ompy.mpi.buffers.spec import (
     even_blocks,
     message,
     plain_vector_blocks,
@@ -22,6 +19,9 @@ from ompy.mpi.spec import (
     typed_blocks,
     vector_blocks,
 )
+from ompy.mpi.datatypes.datatype import Datatype
+from ompy.mpi.datatypes.predefined import BYTE, DATATYPE_NULL, DATATYPES
+from ompy.mpi.errors import MPIException
 
 INT, DOUBLE, CHAR = (DATATYPES[name] for name in ("INT", "DOUBLE", "CHAR"))
 DATA = array("i", range(6))

@@ -127,7 +127,7 @@ for call in (MPI.Init, MPI.Finalize, lambda: MPI.COMM_WORLD.send(1, 0)):
 
 ENDING = """
 from ompy import MPI
-import ompy.mpi.life, os, sys
+import ompy.mpi.processes.life, os, sys
 MPI.COMM_SELF.Set_attr(MPI.Comm.Create_keyval(None, lambda *_: print("finalized")), 1)
 """
 

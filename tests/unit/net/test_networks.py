@@ -18,8 +18,8 @@ from ompy.net.base import (
 from ompy.net.real import RealNetwork
 from ompy.net.virtual_network import VirtualNetwork
 from ompy.net.wrapped import WrappedStream
+from ompy.runtime.launching.singleton import SingletonWireUp
 from ompy.runtime.simulation.remote import RemoteNetwork
-from ompy.runtime.singleton import SingletonWireUp
 
 from tests.support.networks import World, pump, two_networks
 

@@ -25,8 +25,8 @@ from ompy.frameworks.nic.fabric import (
 )
 from ompy.mca.component import NotAvailable
 from ompy.net.real import RealNetwork
-from ompy.runtime.nic_selection import find_nics
-from ompy.runtime.singleton import SingletonWireUp
+from ompy.runtime.launching.singleton import SingletonWireUp
+from ompy.runtime.ranks.nic_selection import find_nics
 from ompy_components.nic.libfabric import library as binding
 from ompy_components.nic.libfabric.declared import ffi
 from ompy_components.nic.libfabric.domain import LibfabricDomain
@@ -400,7 +400,7 @@ import gc, sys
 from ompy.engine.real import RealEngine
 from ompy.frameworks.nic.fabric import Caps, Datatype, FabricError, Hints, Op
 from ompy.net.real import RealNetwork
-from ompy.runtime.singleton import SingletonWireUp
+from ompy.runtime.launching.singleton import SingletonWireUp
 from tests.support.libfabric_devices import fabric_nic
 
 engine = RealEngine(1)

@@ -14,7 +14,7 @@ from ompy.cli.building.compiling import compile_extension, suffix
 from ompy.engine.real import RealEngine
 from ompy.frameworks.nic.fabric import AtomicCall, Datatype, Op
 from ompy.net.real import RealNetwork
-from ompy.runtime.singleton import SingletonWireUp
+from ompy.runtime.launching.singleton import SingletonWireUp
 from ompy_components.nic.libfabric import declarations
 from ompy_components.nic.libfabric import library as binding
 from ompy_components.nic.libfabric.calls_source import MODULE, OFTEN, function, write_calls

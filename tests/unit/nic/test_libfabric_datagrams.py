@@ -12,7 +12,7 @@ from ompy.frameworks.nic.datagram import Completion, Status, Work
 from ompy.frameworks.nic.fabric import FabricError
 from ompy.net.base import Address
 from ompy.net.real import RealNetwork
-from ompy.runtime.singleton import SingletonWireUp
+from ompy.runtime.launching.singleton import SingletonWireUp
 from ompy_components.nic.libfabric.names import pack_name, unpack_name
 
 from tests.support.libfabric_devices import datagram_nic, needs_libfabric

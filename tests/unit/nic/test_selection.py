@@ -9,7 +9,7 @@ from ompy.frameworks.context import RankContext
 from ompy.frameworks.nic.base import Nic, NicComponent
 from ompy.frameworks.nic.datagram import DatagramNic
 from ompy.frameworks.nic.verbs import VerbsNic
-from ompy.runtime.nic_selection import find_nics
+from ompy.runtime.ranks.nic_selection import find_nics
 
 from tests.support.worlds import registry
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 from ompy.data.errors import ERR_UNSUPPORTED_OPERATION
-from ompy.runtime.agent_tree import Branch, Tree
-from ompy.runtime.control import Kind
+from ompy.runtime.agents.agent_tree import Branch, Tree
+from ompy.runtime.connections.control import Kind
 from ompy.runtime.machines.acts import (
     PARENT,
     Act,
@@ -41,7 +41,7 @@ from ompy.runtime.machines.joining import JoiningMachine, Step
 from ompy.runtime.machines.leave_news import COLLECTING
 from ompy.runtime.machines.local_ranks import RankLife
 from ompy.runtime.machines.relaying import RelayMachine
-from ompy.runtime.ranks import Stage
+from ompy.runtime.ranks.ranks import Stage
 
 P = AgentPhase
 START = {

@@ -5,10 +5,10 @@ import socket
 import threading
 
 import pytest
-from ompy.runtime.agent_proof import LETTER_MAX, NONCE_SIZE, AgentProof, accept
-from ompy.runtime.control import ControlError
-from ompy.runtime.credentials import CredentialError
-from ompy.runtime.pipes import PipePair
+from ompy.runtime.agents.agent_proof import LETTER_MAX, NONCE_SIZE, AgentProof, accept
+from ompy.runtime.connections.control import ControlError
+from ompy.runtime.connections.credentials import CredentialError
+from ompy.runtime.connections.pipes import PipePair
 
 BANNER = b"banner"
 

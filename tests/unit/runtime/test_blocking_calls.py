@@ -4,7 +4,7 @@ import threading
 
 import pytest
 from ompy.engine.reactor import Reactor
-from ompy.runtime.blocking_calls import THREADS, BlockingCalls
+from ompy.runtime.connections.blocking_calls import THREADS, BlockingCalls
 
 from tests.support.turns import run_until
 

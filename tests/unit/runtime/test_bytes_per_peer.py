@@ -11,10 +11,10 @@ from ompy.frameworks.catalog import CATALOG
 from ompy.frameworks.job import App, Job, Placement
 from ompy.mca.registry import Registry
 from ompy.mca.settings import gather_settings
-from ompy.runtime.modex import ModexStore
-from ompy.runtime.process import RankProcess
-from ompy.runtime.rank_start import procs_of
-from ompy.runtime.virtual_job import VirtualJob
+from ompy.runtime.connections.modex import ModexStore
+from ompy.runtime.ranks.process import RankProcess
+from ompy.runtime.ranks.rank_start import procs_of
+from ompy.runtime.simulation.virtual_job import VirtualJob
 
 PROC = 200  # bytes of a `Proc` and its place in a list; arbitrary: above what is measured
 KNOWN = 200  # bytes of a commit of 59 bytes in an agent; measured: 129 to 160

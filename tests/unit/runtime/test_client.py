@@ -11,9 +11,9 @@ from ompy.engine.real import RealEngine
 from ompy.frameworks.job import App, Job, Placement
 from ompy.frameworks.paths import PathVerdict, Probing
 from ompy.frameworks.proc import Proc
-from ompy.runtime import client
-from ompy.runtime.control import KEY_SIZE, Decoder, Frame, Kind, encode
+from ompy.runtime.connections.control import KEY_SIZE, Decoder, Frame, Kind, encode
 from ompy.runtime.probes.client import AgentPaths
+from ompy.runtime.ranks import client
 
 NEWS = {"watch": 1, "verdict": "alive", "unanswered": 0}
 ROUNDS = 100  # of polling: more than between two looks at what is polled seldom

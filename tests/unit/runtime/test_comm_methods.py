@@ -1,6 +1,6 @@
 """The table of rails when a path is lost: once, of both ends, and not for a rank that ended."""
 
-from ompy.runtime.comm_methods import LostPaths, table
+from ompy.runtime.rails.comm_methods import LostPaths, table
 
 ROWS = [["h1", "h2", ["tcp rail1 a - b", "tcp rail2 c - d"]], ["h1", "h1", ["sm"]]]
 BACK = [["h2", "h1", ["tcp rail1 b - a"]]]

@@ -8,7 +8,7 @@ import struct
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ompy.runtime.control import (
+from ompy.runtime.connections.control import (
     BODY_LIMIT,
     DESCRIPTOR_LIMIT,
     HEADER_LIMIT,

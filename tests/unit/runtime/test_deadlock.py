@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from ompy.runtime.autopsy import as_json, autopsy_lines
+from ompy.runtime.diagnosis.autopsy import as_json, autopsy_lines
 from ompy.runtime.machines.deadlock import Said, find_deadlock
 from ompy.runtime.machines.nearest import nearest_misses
 

@@ -6,9 +6,9 @@ from itertools import product
 from typing import Any
 
 import pytest
-from ompy.runtime.autopsy import as_json, autopsy_lines
+from ompy.runtime.diagnosis.autopsy import as_json, autopsy_lines
+from ompy.runtime.diagnosis.survey import Survey, seen_waits
 from ompy.runtime.machines.deadlock import Said, find_deadlock
-from ompy.runtime.survey import Survey, seen_waits
 
 from tests.unit.runtime.test_deadlock import LIVE, found, need, receive, said
 

@@ -6,11 +6,11 @@ import json
 import os
 
 import pytest
-from ompy.runtime.control import Kind
-from ompy.runtime.debugging import NotDebuggable, debugged_words, debugger_words
+from ompy.runtime.connections.control import Kind
+from ompy.runtime.diagnosis.debugging import NotDebuggable, debugged_words, debugger_words
+from ompy.runtime.diagnosis.stacks import stack_lines
 from ompy.runtime.machines.events import Event, Seen
 from ompy.runtime.machines.inquest import INTERRUPTED, TIMEOUT, Inquests
-from ompy.runtime.stacks import stack_lines
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_what_cannot_be_debugged(line: str) -> None:
 
 def test_equal_stacks_are_told_of_once() -> None:
     inner, outer = ["a.py", 7, "inner"], ["a.py", 9, "<module>"]
-    fork = ["/x/ompy/runtime/forked.py", 80, "run"]
+    fork = ["/x/ompy/runtime/ranks/forked.py", 80, "run"]
     where = {
         2: {"threads": [["MainThread", [inner, outer]]]},
         0: {"threads": [["MainThread", [inner, outer, fork, ["run.py", 1, "main"]]]]},

@@ -9,8 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from ompy.runtime.credentials import CredentialError, SecretFile
-from ompy.runtime.descendants import is_ending, let_end
+from ompy.runtime.connections.credentials import CredentialError, SecretFile
 from ompy.runtime.dialing.greeting import (
     CALL_MAX,
     HELLO,
@@ -21,6 +20,7 @@ from ompy.runtime.dialing.greeting import (
     name_of_call,
     nonce_of,
 )
+from ompy.runtime.ranks.descendants import is_ending, let_end
 
 NONCE = bytes(range(NONCE_SIZE))
 NAME = "0123456789abcdef" * 2

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import ompy
 from ompy.frameworks.job import App, Job, Placement
-from ompy.runtime.environment import rank_environment, search_path
+from ompy.runtime.ranks.environment import rank_environment, search_path
 
 JOB = Job(
     "0" * 16,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from ompy.net.fault_rules import FAULTS, FaultRule
-from ompy.runtime.fault_files import merged, toml
-from ompy.runtime.fault_script import read_faults
+from ompy.runtime.faults.fault_files import merged, toml
+from ompy.runtime.faults.fault_script import read_faults
 
 SPECS = (
     "drop:probability=0.25,rank=0+2,peer=1,rail=rail0+rail1,direction=both,from=1.5ms,until=2s",

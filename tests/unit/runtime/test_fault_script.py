@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from ompy.mca.errors import UsageError
 from ompy.net.fault_rules import FAULTS, NEVER, FaultRule
-from ompy.runtime.fault_report import FaultTally
-from ompy.runtime.fault_script import KEYS, read_faults
+from ompy.runtime.faults.fault_report import FaultTally
+from ompy.runtime.faults.fault_script import KEYS, read_faults
 
 ROOT = Path(__file__).resolve().parents[3]
 SHIPPED = sorted((ROOT / "configs" / "faults").glob("*.toml"))

@@ -11,11 +11,12 @@ import pytest
 from ompy import __version__
 from ompy.engine.reactor import Reactor
 from ompy.frameworks.job import App, Job, Placement
-from ompy.runtime.agent_proof import accept
-from ompy.runtime.agent_start import BANNER
-from ompy.runtime.agent_tree import Tree
-from ompy.runtime.control import Kind, encode, send_all
-from ompy.runtime.credentials import CredentialError
+from ompy.runtime.agents.agent_proof import accept
+from ompy.runtime.agents.agent_start import BANNER
+from ompy.runtime.agents.agent_tree import Tree
+from ompy.runtime.connections.control import Kind, encode, send_all
+from ompy.runtime.connections.credentials import CredentialError
+from ompy.runtime.connections.pipes import PipePair
 from ompy.runtime.guests.job_key import hide_key
 from ompy.runtime.guests.listener import GREETING, GuestListener
 from ompy.runtime.guests.ticket import Ticket, TicketError, read_ticket, write_ticket
@@ -26,7 +27,6 @@ from ompy.runtime.machines.guest_relay import GuestMachine
 from ompy.runtime.machines.job_rules import JobRules
 from ompy.runtime.machines.job_table import JobPhase
 from ompy.runtime.machines.open_job import OpenJobMachine
-from ompy.runtime.pipes import PipePair
 
 TICKET = Ticket("0" * 16, ("127.0.0.1",), 4711)
 KEY = bytes(range(32))

@@ -8,8 +8,8 @@ from typing import Any
 
 from ompy.mca.hooks import HookCaller
 from ompy.mca.reporting import Finding, Reporter
-from ompy.runtime.job_events import JobEvents
-from ompy.runtime.rail_report import FIELDS
+from ompy.runtime.launching.job_events import JobEvents
+from ompy.runtime.rails.rail_report import FIELDS
 
 EVENT = dict.fromkeys(FIELDS, 0) | {"rail": "tcp lo", "cause": "the cable was pulled", "rank": 1}
 
@@ -58,7 +58,7 @@ def test_a_finding_without_a_text_is_for_packages_only() -> None:
 
 def test_a_launcher_with_nothing_to_tell_imports_neither_pluggy_nor_structlog() -> None:
     script = (
-        "import sys; from ompy.runtime.job_events import SILENT, JobEvents;"
+        "import sys; from ompy.runtime.launching.job_events import SILENT, JobEvents;"
         "JobEvents(print, *SILENT, live_rails=True);"
         "print([name for name in ('pluggy', 'structlog') if name in sys.modules])"
     )

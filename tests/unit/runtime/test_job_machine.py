@@ -10,10 +10,10 @@ from random import Random
 import pytest
 from ompy.data.errors import ERR_SPAWN
 from ompy.frameworks.job import App, Job, Placement
-from ompy.runtime.agent_tree import Branch, Tree
-from ompy.runtime.autopsy import DEADLOCK
-from ompy.runtime.control import Kind
-from ompy.runtime.kills import Kill
+from ompy.runtime.agents.agent_tree import Branch, Tree
+from ompy.runtime.connections.control import Kind
+from ompy.runtime.diagnosis.autopsy import DEADLOCK
+from ompy.runtime.launching.kills import Kill
 from ompy.runtime.machines.acts import (
     Act,
     Drop,
@@ -31,7 +31,7 @@ from ompy.runtime.machines.inquest import PATIENCE as ASK_PATIENCE
 from ompy.runtime.machines.job import CUT_PATIENCE, PATIENCE, JobMachine
 from ompy.runtime.machines.job_rules import JobRules
 from ompy.runtime.machines.job_table import LAUNCHED, JobPhase
-from ompy.runtime.rail_report import FIELDS
+from ompy.runtime.rails.rail_report import FIELDS
 
 RULES = JobRules(grace_ms=1000, heartbeat_s=0.1, misses=3, start_s=10.0, timeout_s=60.0)
 SIZE = 4  # ranks, two on each of two hosts

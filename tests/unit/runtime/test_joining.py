@@ -6,8 +6,8 @@ import threading
 
 import pytest
 from ompy.data.errors import MPIError
-from ompy.runtime.control import Kind, encode
-from ompy.runtime.launchers import Membership
+from ompy.runtime.connections.control import Kind, encode
+from ompy.runtime.launching.launchers import Membership
 from ompy.runtime.passive.rank_joining import agent_socket_name, join
 
 MEMBER = Membership("srun", f"test.{os.getpid()}", 0, 2, 0, 2, "", True, "")

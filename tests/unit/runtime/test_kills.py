@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from ompy.frameworks.job import App, Job, Placement
 from ompy.mca.errors import UsageError
-from ompy.runtime.kills import Kill, read_kills
+from ompy.runtime.launching.kills import Kill, read_kills
 
 JOB = Job(
     "0" * 16,

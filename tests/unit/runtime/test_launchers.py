@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from ompy.runtime.launchers import LauncherError, membership
+from ompy.runtime.launching.launchers import LauncherError, membership
 
 SRUN = {
     "SLURM_PROCID": "5",

@@ -2,7 +2,7 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from ompy.runtime.lines import LineAssembler
+from ompy.runtime.connections.lines import LineAssembler
 
 PIECES = st.lists(st.binary(max_size=20) | st.sampled_from([b"\n", b"a\n", b"\n\n"]), max_size=30)
 

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from ompy.engine.reactor import Reactor
 from ompy.outputs import PlantedError
-from ompy.runtime import live_socket
-from ompy.runtime.job_sockets import (
+from ompy.runtime.launching import live_socket
+from ompy.runtime.launching.job_sockets import (
     KEY,
     SOCKET,
     JobName,
@@ -27,7 +27,7 @@ from ompy.runtime.job_sockets import (
     open_folder,
     remove_files,
 )
-from ompy.runtime.live_socket import LINE_MAX, WATCHERS, LiveSocket
+from ompy.runtime.launching.live_socket import LINE_MAX, WATCHERS, LiveSocket
 
 JOB = "0123456789abcdef"
 PATIENCE = 20.0  # s; far beyond what anything here takes

@@ -4,7 +4,7 @@ import os
 import socket
 
 import pytest
-from ompy.runtime.credentials import CredentialError, Munge, SecretFile
+from ompy.runtime.connections.credentials import CredentialError, Munge, SecretFile
 from ompy.runtime.passive.coordinator_address import listen_for_agents, ports
 from ompy.runtime.passive.meeting import (
     MAGIC,

@@ -2,7 +2,7 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from ompy.runtime.modex import ModexStore, pack, unpack
+from ompy.runtime.connections.modex import ModexStore, pack, unpack
 
 SIZE = 8  # ranks that the job begins with
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 from ompy.engine.reactor import Reactor
-from ompy.runtime.launcher import OutputFiles
-from ompy.runtime.output_files import OutputCopies
-from ompy.runtime.printer import Printer
+from ompy.runtime.launching.launcher import OutputFiles
+from ompy.runtime.launching.output_files import OutputCopies
+from ompy.runtime.launching.printer import Printer
 
 
 def names(folder: Path) -> list[str]:

@@ -7,9 +7,9 @@ import threading
 
 import pytest
 from ompy.engine.reactor import Reactor
-from ompy.runtime.blocking_calls import BlockingCalls
-from ompy.runtime.control import Decoder, Kind, encode
-from ompy.runtime.credentials import CredentialError, SecretFile
+from ompy.runtime.connections.blocking_calls import BlockingCalls
+from ompy.runtime.connections.control import Decoder, Kind, encode
+from ompy.runtime.connections.credentials import CredentialError, SecretFile
 from ompy.runtime.machines.acts import Keep, TurnAway
 from ompy.runtime.machines.events import Seen
 from ompy.runtime.passive import coordinator_search, step_watch, waiting_ranks

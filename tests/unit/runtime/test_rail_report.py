@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from ompy.frameworks.rail_events import RailEvent
-from ompy.runtime.rail_report import (
+from ompy.runtime.rails.rail_report import (
     FIELDS,
     HEALED,
     LOST,

@@ -9,11 +9,11 @@ from types import SimpleNamespace
 
 import pytest
 from ompy.mca.reporting import Finding
-from ompy.runtime.rail_record import RailRecord, RecordError, feed, lines_of, replay
-from ompy.runtime.rail_samples import RailSampler
-from ompy.runtime.rail_screen import LEVELS, PLAIN_LEVELS, rendered, sparkline
-from ompy.runtime.rail_view import RailView
-from ompy.runtime.rail_watch import RailWatch, State, said
+from ompy.runtime.rails.rail_record import RailRecord, RecordError, feed, lines_of, replay
+from ompy.runtime.rails.rail_samples import RailSampler
+from ompy.runtime.rails.rail_screen import LEVELS, PLAIN_LEVELS, rendered, sparkline
+from ompy.runtime.rails.rail_view import RailView
+from ompy.runtime.rails.rail_watch import RailWatch, State, said
 
 from tools.bench.plots.plot_rails import course, plot
 

@@ -1,7 +1,7 @@
 """Many ranks in few words."""
 
 import pytest
-from ompy.runtime.rank_spans import ranks_in_words
+from ompy.runtime.diagnosis.rank_spans import ranks_in_words
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import sys
 # what Python raises in a weak reference's callback it drops, and imports make such calls
 IN_A_CALLBACK = """
 import signal, sys, time, weakref
-from ompy.runtime.remote_agent import end_at_once
+from ompy.runtime.agents.remote_agent import end_at_once
 signal.signal(signal.SIGTERM, end_at_once)
 class Module: pass
 def gone(_):

@@ -6,10 +6,10 @@ import socket
 import pytest
 from ompy.engine.reactor import Reactor
 from ompy.net.records import session_keys
-from ompy.runtime.channel import Channel
-from ompy.runtime.control import Kind, encode
-from ompy.runtime.pipes import PipePair
-from ompy.runtime.sealed_connection import SealedConnection
+from ompy.runtime.connections.channel import Channel
+from ompy.runtime.connections.control import Kind, encode
+from ompy.runtime.connections.pipes import PipePair
+from ompy.runtime.connections.sealed_connection import SealedConnection
 
 FORTH, BACK = session_keys(b"k" * 32, b"a test")
 

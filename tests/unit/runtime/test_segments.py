@@ -4,7 +4,7 @@ import mmap
 import os
 
 import pytest
-from ompy.runtime.segments import SharedDescriptors
+from ompy.runtime.ranks.segments import SharedDescriptors
 
 
 @pytest.fixture(params=["memfd", "file"])

@@ -7,10 +7,10 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 from ompy.frameworks.needs import COLLECTIVE, RECEIVE
-from ompy.runtime.autopsy import SHOWN
-from ompy.runtime.rank_report import LINE_SHOWN
-from ompy.runtime.survey import Survey, seen_waits, survey_as_json, survey_lines
-from ompy.runtime.wait_graph import wait_graph
+from ompy.runtime.diagnosis.autopsy import SHOWN
+from ompy.runtime.diagnosis.rank_report import LINE_SHOWN
+from ompy.runtime.diagnosis.survey import Survey, seen_waits, survey_as_json, survey_lines
+from ompy.runtime.diagnosis.wait_graph import wait_graph
 
 
 def at(line: int, text: str = "") -> dict[str, Any]:

@@ -5,7 +5,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ompy.runtime.agent_tree import LAUNCHER, Branch, Tree, from_plain, parents, to_plain
+from ompy.runtime.agents.agent_tree import LAUNCHER, Branch, Tree, from_plain, parents, to_plain
 
 nodes = st.lists(st.integers(0, 999), unique=True, max_size=200)
 

@@ -4,9 +4,9 @@ import signal
 
 import pytest
 from ompy.frameworks.job import App, Job, Placement
-from ompy.runtime.ranks import Stage
-from ompy.runtime.report import WIDTH, failure_block, job_map
-from ompy.runtime.verdict import Verdict
+from ompy.runtime.diagnosis.verdict import Verdict
+from ompy.runtime.launching.report import WIDTH, failure_block, job_map
+from ompy.runtime.ranks.ranks import Stage
 
 
 def make_job(size=3):

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from ompy.frameworks.job import App, Job, Placement
-from ompy.runtime.agent_tree import Tree
-from ompy.runtime.control import Kind
+from ompy.runtime.agents.agent_tree import Tree
+from ompy.runtime.connections.control import Kind
 from ompy.runtime.machines.acts import Act, Inform, Send
 from ompy.runtime.machines.children import Child
 from ompy.runtime.machines.events import Event, Seen

@@ -1,6 +1,6 @@
 """Where many ranks are, in few lines."""
 
-from ompy.runtime.whereabouts import LINES, Whereabouts
+from ompy.runtime.diagnosis.whereabouts import LINES, Whereabouts
 
 
 def test_ranks_that_say_the_same_share_a_line():

@@ -35,7 +35,7 @@ from ompy.mca.component import NotAvailable
 from ompy.mca.parameter import Values
 from ompy.net.base import Interface
 from ompy.net.real import RealNetwork
-from ompy.runtime.singleton import SingletonWireUp
+from ompy.runtime.launching.singleton import SingletonWireUp
 from ompy_components.nic.libfabric.component import COMPONENT
 
 ROOT: Final = Path(__file__).resolve().parents[3]

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ompy.runtime.rail_record import RecordError, replay
-from ompy.runtime.rail_watch import Change, State
+from ompy.runtime.rails.rail_record import RecordError, replay
+from ompy.runtime.rails.rail_watch import Change, State
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,8 +9,8 @@ from typing import ClassVar, Final
 from ompy.frameworks.plm import API, CommandPlm, Target
 from ompy.mca.component import ApiVersion, NotAvailable
 from ompy.mca.parameter import Parameter, Values
-from ompy.runtime.environment import OWN_CODE
-from ompy.runtime.launchers import SECRET
+from ompy.runtime.launching.launchers import SECRET
+from ompy.runtime.ranks.environment import OWN_CODE
 
 DIALER: Final = "ompy.runtime.dialing.dialer"
 

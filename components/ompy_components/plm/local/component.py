@@ -9,7 +9,7 @@ from typing import ClassVar
 from ompy.frameworks.plm import API, AgentLink, PlmComponent, Target
 from ompy.mca.component import ApiVersion, NotAvailable
 from ompy.mca.parameter import Parameter
-from ompy.runtime.early_agent import take
+from ompy.runtime.agents.early_agent import take
 
 
 class LocalPlm(PlmComponent):
@@ -60,7 +60,7 @@ def _be_agent(launchers_end: socket.socket, connection: socket.socket) -> None:
     """What the forked process does; it never returns from it."""
     try:
         launchers_end.close()  # or the end of the launcher would go unseen
-        from ompy.runtime.agent import serve
+        from ompy.runtime.agents.agent import serve
 
         serve(connection)
     finally:

@@ -11,10 +11,10 @@ from typing import ClassVar, Final
 from ompy.frameworks.plm import API, CommandPlm, Target
 from ompy.mca.component import ApiVersion, NotAvailable
 from ompy.mca.parameter import Parameter
-from ompy.runtime.agent_command import PYTHON
+from ompy.runtime.agents.agent_command import PYTHON
 from ompy.runtime.dialing.starting_dialer import waiting_words
-from ompy.runtime.environment import OWN_CODE
-from ompy.runtime.launchers import SECRET
+from ompy.runtime.launching.launchers import SECRET
+from ompy.runtime.ranks.environment import OWN_CODE
 
 STARTER: Final = "ompy.runtime.dialing.starting_dialer"
 # one process on one host, on all that may be used there: the agent binds ranks itself

@@ -9,9 +9,9 @@ from typing import ClassVar, Final
 from ompy.frameworks.plm import API, CommandPlm, Target
 from ompy.mca.component import ApiVersion, NotAvailable
 from ompy.mca.parameter import Parameter, Values
-from ompy.runtime.agent_command import PYTHON, agent_words
-from ompy.runtime.allocation import JOB_VARIABLE, allocated_hosts
-from ompy.runtime.launchers import SECRET
+from ompy.runtime.agents.agent_command import PYTHON, agent_words
+from ompy.runtime.launching.allocation import JOB_VARIABLE, allocated_hosts
+from ompy.runtime.launching.launchers import SECRET
 
 # One step on one host, beside other steps, on all that the allocation has there: the agent binds
 # ranks itself; each byte at once and as it is; no other wire-up.

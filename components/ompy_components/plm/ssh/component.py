@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 from ompy.frameworks.plm import API, CommandPlm, Target
 from ompy.mca.component import ApiVersion, NotAvailable
 from ompy.mca.parameter import Parameter, Synonym
-from ompy.runtime.agent_command import PYTHON, agent_words
+from ompy.runtime.agents.agent_command import PYTHON, agent_words
 
 # no X11, no terminal; and no question that nobody would answer
 SSH_OPTIONS: Final = ("-x", "-T", "-o", "BatchMode=yes")

@@ -111,7 +111,7 @@ def main(args: Arguments = None) -> None:
     parser.add_argument("args", nargs=REMAINDER, metavar="[args]", help="arguments of the command")
     options = parser.parse_args(args)
 
-    from ompy.mpi.options import rc
+    from ompy.mpi.processes.options import rc
 
     if options.threads is not None:
         rc.threads = options.threads

@@ -160,7 +160,7 @@ class CellRank:
 def _begin_checking(record: int) -> Checker:
     from ompy.check.rank import check_rank
     from ompy.check.record import Recorder
-    from ompy.mpi import life
+    from ompy.mpi.processes import life
 
     process = life.current().process
     values = process.registry.values("check")

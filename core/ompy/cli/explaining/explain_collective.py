@@ -29,8 +29,8 @@ from ompy.frameworks.explanation import Branch, Change, Choice
 from ompy.frameworks.neighbours import Neighbours
 from ompy.mca.registry import Registry
 from ompy.mca.settings import gather_settings
-from ompy.runtime.process import RankProcess
-from ompy.runtime.virtual_job import VirtualJob
+from ompy.runtime.ranks.process import RankProcess
+from ompy.runtime.simulation.virtual_job import VirtualJob
 from ompy.trace.amounts import byte_count
 from ompy.trace.call_steps import step_lines
 from ompy.trace.calls import fields_of, joint_calls, messages_of

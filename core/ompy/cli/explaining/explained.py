@@ -23,7 +23,7 @@ def main() -> None:
         explain_operation(OperationAsked(**question["operation"]))
         return
     import ompy.MPI  # noqa: F401 - initialises
-    from ompy.mpi.life import COMM_WORLD, current
+    from ompy.mpi.processes.life import COMM_WORLD, current
 
     process = current().process
     if COMM_WORLD.rank == 0:

@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return READER_GONE
     except (OSError, MemoryError, ImportError) as problem:
         from ompy.outputs import output_failure, tell
-        from ompy.runtime.shortage import shortage
+        from ompy.runtime.diagnosis.shortage import shortage
 
         if not (failure := shortage(problem) or output_failure(problem)):
             raise

@@ -17,8 +17,8 @@ from ompy.frameworks.coll_selection import LACKS, LOWER, NOT_AVAILABLE, Row, Sel
 from ompy.mca.component_records import ComponentRecord
 from ompy.mca.errors import ComponentError, UsageError
 from ompy.mca.registry import Registry
-from ompy.runtime.process import RankProcess
-from ompy.runtime.virtual_job import VirtualJob
+from ompy.runtime.ranks.process import RankProcess
+from ompy.runtime.simulation.virtual_job import VirtualJob
 
 # communicators by the host of each member
 WHERE: Final = {

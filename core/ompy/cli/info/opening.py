@@ -10,7 +10,7 @@ from ompy.mca.component import Component
 from ompy.mca.errors import ComponentError, UsageError
 from ompy.mca.groups import HOOKS
 from ompy.mca.registry import Registry
-from ompy.runtime.pml_selection import sort_out
+from ompy.runtime.ranks.pml_selection import sort_out
 
 # of these a job uses one component, the opened one with the highest priority
 SINGLE: Final = frozenset({"bml", "plm"})

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from ompy.runtime.forked import ForkedRank
+    from ompy.runtime.ranks.forked import ForkedRank
 
 _REGISTRATION: Final = 0  # its descriptor, when this begins
 
@@ -39,7 +39,7 @@ def main() -> int:
 
 def _start_agent(registration: int) -> ForkedRank | None:
     """Have it ready when the job is, as under `ompy-run`."""
-    from ompy.runtime.early_agent import start_early
+    from ompy.runtime.agents.early_agent import start_early
 
     os.set_inheritable(registration, False)
     return start_early()

@@ -9,7 +9,7 @@ from typing import Any
 from ompy.cli.launch.command_line import RANKS_MAX, CommandError, counted, shown
 from ompy.cli.launch.hosts import PORT_MAX
 from ompy.frameworks.job import Job
-from ompy.runtime.debugging import (
+from ompy.runtime.diagnosis.debugging import (
     DEBUGPY,
     PDB,
     PORT,
@@ -17,7 +17,7 @@ from ompy.runtime.debugging import (
     debugged_words,
     debugger_words,
 )
-from ompy.runtime.launcher import Debugged
+from ompy.runtime.launching.launcher import Debugged
 
 
 def debugged_job(options: Mapping[str, Any], job: Job, host: str) -> tuple[Job, Debugged | None]:

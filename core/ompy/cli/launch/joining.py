@@ -24,7 +24,7 @@ def join_as_guest(groups: Sequence[Group], host: str) -> int:
             to decide.
     """
     from ompy.cli.launch.launching import NOT_STARTED, make_job
-    from ompy.runtime.early_agent import discard
+    from ompy.runtime.agents.early_agent import discard
     from ompy.runtime.guests.arrival import NotLetIn, Terminal, join_job
 
     options = groups[0].options

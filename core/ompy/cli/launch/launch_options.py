@@ -12,7 +12,7 @@ from ompy.mca.base_parameters import DEADLOCK_PATIENCE
 
 if TYPE_CHECKING:
     from ompy.mca.registry import Registry
-    from ompy.runtime.launcher import LaunchOptions, OutputFiles
+    from ompy.runtime.launching.launcher import LaunchOptions, OutputFiles
 
 
 def job_timeout(option: float | None, environment: Mapping[str, str]) -> tuple[float, str]:
@@ -45,7 +45,7 @@ def launch_options(registry: Registry, options: Mapping[str, Any], universe: int
         options: of the command line.
         universe: how many ranks the hosts are meant for.
     """
-    from ompy.runtime.launcher import LaunchOptions
+    from ompy.runtime.launching.launcher import LaunchOptions
 
     values = registry.values("plm")
     seconds, source = job_timeout(options["timeout"], os.environ)
@@ -89,7 +89,7 @@ def _output_files(text: str | None) -> OutputFiles | None:
     """What `DIR:nocopy,nojobid` asks for."""
     if not text:
         return None
-    from ompy.runtime.launcher import OutputFiles
+    from ompy.runtime.launching.launcher import OutputFiles
 
     directory, _, after = text.partition(":")
     words = {word.lower() for word in after.split(",")} - {""}

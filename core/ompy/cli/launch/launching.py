@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ompy.cli.launch.traced_job import JobFacts
     from ompy.frameworks.plm import PlmComponent, Target
     from ompy.mca.registry import Registry
-    from ompy.runtime.launcher import LaunchOptions, Starts
+    from ompy.runtime.launching.launcher import LaunchOptions, Starts
 
 NOT_STARTED: Final = 1  # reference openmpi.md 2.6: the launcher's own failures
 NOT_EXECUTABLE: Final = 126  # as a shell has it
@@ -179,7 +179,7 @@ def find_program(name: str, environment: tuple[tuple[str, str], ...], directory:
     Raises:
         CommandError: it cannot; exit code 127 or 126.
     """
-    from ompy.runtime.environment import search_path
+    from ompy.runtime.ranks.environment import search_path
 
     if not name:
         raise CommandError("the name of the program is empty")
@@ -308,7 +308,7 @@ def fault_script(
             raise CommandError("--fault-strict: there is no --fault")
         return ()
     from ompy.cli.simulating.past_the_wire import unstruck
-    from ompy.runtime.fault_script import read_faults
+    from ompy.runtime.faults.fault_script import read_faults
 
     rules = read_faults(options["fault"], len(job.placements))
     for reason in unstruck(rules, job, registry):
@@ -353,7 +353,7 @@ def _run_job(groups: Sequence[Group], host: str, words: tuple[str, ...]) -> int:
     job = job._replace(mca=registry.snapshot(), faults=fault_script(options, job, registry))
     universe = max(layout.slots, len(job.placements))
     if options["display_map"]:
-        from ompy.runtime.report import job_map
+        from ompy.runtime.launching.report import job_map
 
         slots = [(host.slots, host.max_slots) for host in layout.hosts]
         _show(job_map(job, slots, layout.slots))
@@ -379,7 +379,7 @@ def _with_single_ranks(
 ) -> tuple[Job, LaunchOptions]:
     """What is asked for single ranks: to be killed, to run under a debugger."""
     if options["kills"]:
-        from ompy.runtime.kills import read_kills
+        from ompy.runtime.launching.kills import read_kills
 
         launching = launching._replace(kills=read_kills(options["kills"], job))
     if options["debug"] is not None or options["debugger"]:
@@ -434,8 +434,8 @@ def launch_job(
 ) -> int:
     """Run the job, with all who want to know of it told. Returns the exit code."""
     from ompy.mca.hooks import hook_caller
-    from ompy.runtime.job_events import Reporting
-    from ompy.runtime.launcher import launch
+    from ompy.runtime.launching.job_events import Reporting
+    from ompy.runtime.launching.launcher import launch
 
     kept = _begin_files(registry, job, words)
     hooks = hook_caller(registry)

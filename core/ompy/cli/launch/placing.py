@@ -67,7 +67,7 @@ def place_programs(
 
 def _managed() -> list[tuple[str, int]] | None:
     """What a resource manager has given."""
-    from ompy.runtime.allocation import allocated_hosts
+    from ompy.runtime.launching.allocation import allocated_hosts
 
     try:
         return allocated_hosts(os.environ)

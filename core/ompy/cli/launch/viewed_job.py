@@ -15,7 +15,7 @@ from typing import IO, Final
 from ompy.cli.launch.command_line import SAMPLE_RAILS, CommandError, parse_command_line
 from ompy.cli.watching.live import NO_TEXTUAL
 from ompy.cli.watching.live_jobs import JobGone, LiveJob, find_launcher
-from ompy.runtime.environment import OWN_CODE
+from ompy.runtime.ranks.environment import OWN_CODE
 
 KEPT: Final = 4 * 1024 * 1024  # bytes of output; arbitrary: more than anybody reads again
 READ_SIZE: Final = 65536  # bytes; what a Linux pipe holds

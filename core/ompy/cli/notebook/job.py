@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from ompy.addons.notebook.channel import REGISTRATION
-from ompy.runtime.environment import OWN_CODE
+from ompy.runtime.ranks.environment import OWN_CODE
 
 READ_SIZE: Final = 65536  # bytes; Linux: what a pipe holds
 KILL_PATIENCE_S: Final = 10.0  # s; arbitrary: what is killed goes at once

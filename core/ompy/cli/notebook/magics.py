@@ -18,8 +18,8 @@ from ompy.addons.notebook.channel import Message
 from ompy.cli.notebook.cell_check import CellCheck
 from ompy.cli.notebook.ranks import Outcome, Ranks, RanksError
 from ompy.cli.notebook.shown import Shown
-from ompy.runtime.rank_spans import ranks_in_words
-from ompy.runtime.whereabouts import Whereabouts
+from ompy.runtime.diagnosis.rank_spans import ranks_in_words
+from ompy.runtime.diagnosis.whereabouts import Whereabouts
 
 SIZES_MAX: Final = 512  # arbitrary: more ranks on one machine are rather a slip of the keyboard
 NEW_RANKS: Final = "The ranks have gone, and their variables; the next cell starts new ones."

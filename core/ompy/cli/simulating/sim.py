@@ -25,13 +25,13 @@ from ompy.cli.simulating.cluster_options import cluster_options
 from ompy.mca.errors import ComponentError, UsageError
 from ompy.mca.reporting import FORMATS, JSON, TEXT, Finding, Reporter
 from ompy.mca.settings import ENVIRONMENT_PREFIX, LOG_FORMAT
-from ompy.runtime.shortage import Short
+from ompy.runtime.diagnosis.shortage import Short
 
 if TYPE_CHECKING:
     from ompy.frameworks.job import Job
     from ompy.net.fault_rules import FaultRule
     from ompy.net.virtual_network import Rail
-    from ompy.runtime.fault_report import FaultTally
+    from ompy.runtime.faults.fault_report import FaultTally
     from ompy.runtime.simulation.simulated_world import Outcome, Scenario
 
 PROGRAM: Final = "ompy sim"
@@ -41,18 +41,18 @@ PREPARED: Final = "OMPY_SIM_PREPARED"  # variable: the interpreter has been star
 HASH_SEED: Final = "0"  # Python: strings hash as they are, the same in every run
 IN_RANKS: Final = {"pml", "bml", "btl", "nic", "coll"}  # frameworks whose modules a rank imports
 SHARED: Final = (  # modules that import nothing of a rank's own
-    "ompy.mpi.predefined_comms",
-    "ompy.mpi.environment",
-    "ompy.mpi.communicators",
-    "ompy.mpi.objects",
-    "ompy.mpi.cartesian",
-    "ompy.mpi.graphs",
-    "ompy.mpi.grequest",
-    "ompy.mpi.intracomm",
-    "ompy.runtime.client",
-    "ompy.runtime.process",
-    "ompy.runtime.rail_report",
-    "ompy.runtime.standing",
+    "ompy.mpi.communicators.predefined_comms",
+    "ompy.mpi.processes.environment",
+    "ompy.mpi.communicators.communicators",
+    "ompy.mpi.buffers.objects",
+    "ompy.mpi.communicators.cartesian",
+    "ompy.mpi.communicators.graphs",
+    "ompy.mpi.point_to_point.grequest",
+    "ompy.mpi.communicators.intracomm",
+    "ompy.runtime.ranks.client",
+    "ompy.runtime.ranks.process",
+    "ompy.runtime.rails.rail_report",
+    "ompy.runtime.diagnosis.standing",
 )
 OTHERS_NETS: Final = {"pml", "btl", "bml"}  # parameters that a world without packets sets itself
 _NO_RANDOMIZE: Final = 0x0040000  # Linux ADDR_NO_RANDOMIZE
@@ -293,7 +293,7 @@ def run_world(options: dict[str, Any]) -> int:
 
 def run_scenario(scenario: Scenario, options: dict[str, Any]) -> int:
     """The world of a scenario. Returns the exit code."""
-    from ompy.runtime.rail_report import RailTally
+    from ompy.runtime.rails.rail_report import RailTally
     from ompy.runtime.simulation.simulated_world import World
 
     if options["pdb"]:
@@ -370,8 +370,8 @@ def make_scenario(options: dict[str, Any]) -> Scenario:
         UsageError: they are wrong.
         ComponentError: a component that they name cannot be used.
     """
-    from ompy.runtime.fault_script import duration, read_faults
-    from ompy.runtime.kills import read_kills
+    from ompy.runtime.faults.fault_script import duration, read_faults
+    from ompy.runtime.launching.kills import read_kills
     from ompy.runtime.simulation.simulated_world import Scenario
 
     rails = make_rails(options["rails"], options["latency"], options["bandwidth"])
@@ -408,7 +408,7 @@ def make_rails(count: int, latency: str | None, bandwidth: str | None) -> list[R
         UsageError: a text is no time, or no rate.
     """
     from ompy.net.virtual_network import Rail
-    from ompy.runtime.fault_script import duration, rate
+    from ompy.runtime.faults.fault_script import duration, rate
 
     made = Rail("", chosen=latency is not None or bandwidth is not None)
     if latency is not None:
@@ -489,7 +489,7 @@ def job_id_of(seed: int) -> str:
 def tell_outcome(scenario: Scenario, outcome: Outcome, *, strict: bool, quiet: bool) -> int:
     """Say how a world went. Returns the exit code."""
     from ompy.net.fault_rules import FaultRule
-    from ompy.runtime.fault_report import NEVER_FIRED, FaultTally
+    from ompy.runtime.faults.fault_report import NEVER_FIRED, FaultTally
 
     tally = FaultTally([FaultRule.from_dict(dict(rule)) for rule in scenario.job.faults])
     tally.told(0, outcome.delivered)

@@ -13,7 +13,7 @@ from ompy.cli.launch.command_line import RANKS_MAX
 from ompy.cli.simulating.direct_worlds import direct_options
 from ompy.cli.simulating.sim import check_debugged, make_scenario, run_scenario, tell_user
 from ompy.mca.errors import UsageError
-from ompy.runtime.shortage import Short
+from ompy.runtime.diagnosis.shortage import Short
 
 if TYPE_CHECKING:
     from ompy.runtime.cluster.model import Cluster

@@ -26,8 +26,8 @@ from ompy.cli.simulating.sim_causes import tell_causes, tell_schedule
 from ompy.mca.errors import ComponentError, UsageError
 from ompy.net.fault_rules import FaultRule
 from ompy.net.flows import Injection
-from ompy.runtime.fault_files import toml
-from ompy.runtime.fault_report import NEVER_FIRED, FaultTally
+from ompy.runtime.faults.fault_files import toml
+from ompy.runtime.faults.fault_report import NEVER_FIRED, FaultTally
 from ompy.runtime.simulation.shrinking import events, shrink
 from ompy.runtime.simulation.sweep import Trial, attempt, attempts
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
-from ompy.runtime.job_sockets import JobName, connect_in, jobs_in, key_in, open_folder
+from ompy.runtime.launching.job_sockets import JobName, connect_in, jobs_in, key_in, open_folder
 
 PATIENCE: Final = 10.0  # s; arbitrary: a launcher answers in ms, and ranks have half a second
 READ_SIZE: Final = 65536  # bytes; arbitrary

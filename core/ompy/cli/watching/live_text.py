@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from ompy.cli.terminal import GAP, format_table, one_line
-from ompy.runtime.rank_spans import ranks_in_words
+from ompy.runtime.diagnosis.rank_spans import ranks_in_words
 
 Answer = Mapping[str, Any]
 UNITS: Final = ("", "k", "M", "G", "T")  # decimal, as networks count

@@ -12,7 +12,7 @@ from ompy.conformance.registries import Settings, registry_with
 from ompy.engine.virtual_engine import Deadlock, RankFailed, VirtualEngine
 from ompy.net.faults import FaultCounter
 from ompy.net.virtual_network import Rail
-from ompy.runtime.virtual_job import VirtualJob
+from ompy.runtime.simulation.virtual_job import VirtualJob
 
 if TYPE_CHECKING:
     from ompy.conformance.btl.fragment import Fragment

@@ -22,7 +22,7 @@ from ompy.conformance.btl.driver import Driver
 from ompy.conformance.btl.suite import Suite, Worlds
 from ompy.conformance.component_identity import importable
 from ompy.net.faults import Drop, Duplicate, Fault
-from ompy.runtime.environment import OWN_CODE
+from ompy.runtime.ranks.environment import OWN_CODE
 
 COUNT: Final = 24  # fragments to each peer; arbitrary
 RANKS: Final = 4  # arbitrary: enough peers that a set of them has an order

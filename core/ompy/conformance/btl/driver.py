@@ -37,7 +37,7 @@ from ompy.frameworks.btl import (
 )
 from ompy.frameworks.proc import Proc
 from ompy.mca.component import NotAvailable
-from ompy.runtime.nic_selection import find_nics
+from ompy.runtime.ranks.nic_selection import find_nics
 
 if TYPE_CHECKING:
     from ompy.conformance.btl.btl_worlds import World

@@ -16,8 +16,8 @@ from ompy.engine.virtual_engine import Deadlock, RankFailed
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.pml import STANDARD, SYNCHRONOUS
 from ompy.net.virtual_network import Rail
-from ompy.runtime.process import RankProcess
-from ompy.runtime.virtual_job import VirtualJob
+from ompy.runtime.ranks.process import RankProcess
+from ompy.runtime.simulation.virtual_job import VirtualJob
 
 SIZES: Final = (
     0,

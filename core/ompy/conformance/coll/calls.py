@@ -11,10 +11,10 @@ from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
 from ompy.conformance.coll.rooms import Case, Room, Types
-from ompy.mpi.intracomm import Intracomm
-from ompy.mpi.markers import IN_PLACE
-from ompy.mpi.operation import OPERATIONS as MPI_OPERATIONS
-from ompy.mpi.operation import Op
+from ompy.mpi.buffers.markers import IN_PLACE
+from ompy.mpi.collectives.operation import OPERATIONS as MPI_OPERATIONS
+from ompy.mpi.collectives.operation import Op
+from ompy.mpi.communicators.intracomm import Intracomm
 
 MASK: Final = (1 << 31) - 1  # of the two halves of an element that is a function; arbitrary
 

@@ -20,8 +20,8 @@ from ompy.conformance.coll.rooms import Case, Types
 from ompy.conformance.kept_by_engine import kept_by_engine
 from ompy.conformance.mpi_worlds import SECOND, MpiWorlds, Rank
 from ompy.data.errors import ERR_PROC_FAILED
+from ompy.mpi.communicators.intracomm import Intracomm
 from ompy.mpi.errors import MPIException
-from ompy.mpi.intracomm import Intracomm
 
 PATIENCE_MS: Final = 50  # arbitrary: little of a PML's patience with who has left
 BOUND: Final = 5 * SECOND  # ns; arbitrary: well above that, and what a collective gives the rest

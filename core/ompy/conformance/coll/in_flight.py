@@ -12,7 +12,7 @@ from ompy.conformance.coll.results import blocking
 from ompy.conformance.coll.rooms import Case, Types
 from ompy.conformance.mpi_worlds import MpiWorlds, Rank
 from ompy.data.constants import ANY_SOURCE, ANY_TAG
-from ompy.mpi.status import Status
+from ompy.mpi.point_to_point.status import Status
 
 TURNS: Final = 40  # calls; arbitrary
 DELAY: Final = 50_000  # ns of computing at most between two calls; arbitrary: several messages long

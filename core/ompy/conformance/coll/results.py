@@ -18,7 +18,7 @@ from ompy.conformance.coll.calls import (
 from ompy.conformance.coll.coll_suite import CollSuite, skip_unless_served, skip_unserved
 from ompy.conformance.coll.rooms import SPREAD, Case, Types
 from ompy.conformance.mpi_worlds import MpiWorlds, Rank
-from ompy.mpi.intracomm import Intracomm
+from ompy.mpi.communicators.intracomm import Intracomm
 
 # of each rank; arbitrary: with and without a power of two, on one host and on several
 HOSTS: Final = ((0,), (0, 1), (0, 0, 0), (0, 0, 1, 1, 1), (0, 1, 0, 1, 2, 2, 2, 2))

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from random import Random
 from typing import Final, NamedTuple
 
-from ompy.mpi.datatype import Datatype
-from ompy.mpi.predefined import DATATYPES
+from ompy.mpi.datatypes.datatype import Datatype
+from ompy.mpi.datatypes.predefined import DATATYPES
 
 GUARD: Final = 64  # bytes before and behind; arbitrary
 ELEMENT: Final = 8  # bytes of an INT64_T; C says so

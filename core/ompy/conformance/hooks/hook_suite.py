@@ -23,7 +23,7 @@ from ompy.mca.hooks import HookCaller, hook_caller
 from ompy.mca.hookspecs import PROJECT, LifeCycle
 from ompy.mca.registry import Registry
 from ompy.mca.reporting import Finding
-from ompy.runtime.rail_report import FIELDS
+from ompy.runtime.rails.rail_report import FIELDS
 
 NAMELESS: Final = "under_test"
 HOOK_NAMES: Final = tuple(name for name in vars(LifeCycle) if name.startswith("ompy_"))

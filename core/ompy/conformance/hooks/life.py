@@ -28,9 +28,9 @@ from ompy.mca.discovery import scan_entry_points
 from ompy.mca.groups import HOOKS
 from ompy.mca.hookspecs import PROJECT, LifeCycle
 from ompy.mca.loading import load_target
-from ompy.mpi.predefined_comms import world_of
-from ompy.runtime.process import RankProcess
-from ompy.runtime.virtual_job import VirtualJob
+from ompy.mpi.communicators.predefined_comms import world_of
+from ompy.runtime.ranks.process import RankProcess
+from ompy.runtime.simulation.virtual_job import VirtualJob
 
 EXIT_CODES: Final = (0, 1, 2, 130, 137, 255)  # well, failed, usage, Ctrl-C, killed, the most
 

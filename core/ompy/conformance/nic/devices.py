@@ -13,7 +13,7 @@ from ompy.conformance.payloads import assert_same_bytes, payload
 from ompy.conformance.registries import Settings
 from ompy.frameworks.nic.base import LinkState, Nic, NicComponent, NicError
 from ompy.frameworks.nic.datagram import Work
-from ompy.runtime.nic_selection import find_nics
+from ompy.runtime.ranks.nic_selection import find_nics
 
 SIZES: Final = (0, 1, 700, 5000, 100_001)  # bytes; arbitrary: tiny, one packet, a few, many
 FEW_BUFFERS: Final = 64  # arbitrary: usnic posts all its buffers at its start, by default many

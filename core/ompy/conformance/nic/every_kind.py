@@ -17,8 +17,8 @@ from ompy.conformance.watched_network import Wire
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.nic.base import EventKind, LinkState, Nic, NicComponent
 from ompy.mca.registry import Registry
-from ompy.runtime.nic_selection import find_nics
-from ompy.runtime.virtual_job import VirtualJob
+from ompy.runtime.ranks.nic_selection import find_nics
+from ompy.runtime.simulation.virtual_job import VirtualJob
 
 
 class Bench:

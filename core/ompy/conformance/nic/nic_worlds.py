@@ -30,8 +30,8 @@ from ompy.mca.registry import Registry
 from ompy.net.base import Address
 from ompy.net.faults import Fault, FaultCounter
 from ompy.net.virtual_network import Rail
-from ompy.runtime.nic_selection import find_nics
-from ompy.runtime.virtual_job import VirtualJob
+from ompy.runtime.ranks.nic_selection import find_nics
+from ompy.runtime.simulation.virtual_job import VirtualJob
 
 SECOND: Final = 1_000_000_000  # ns; Linux counts so
 WAIT: Final = 5 * SECOND  # ns; arbitrary: thousands of times a packet's way

@@ -24,9 +24,9 @@ from ompy.frameworks.nic.gni import GniNic
 from ompy.frameworks.nic.verbs import VerbsNic
 from ompy.gasnet import Gasnet
 from ompy.mca.registry import Registry
-from ompy.runtime.conduit_selection import select_conduit
-from ompy.runtime.nic_selection import find_nics
-from ompy.runtime.virtual_job import VirtualJob
+from ompy.runtime.ranks.conduit_selection import select_conduit
+from ompy.runtime.ranks.nic_selection import find_nics
+from ompy.runtime.simulation.virtual_job import VirtualJob
 
 SIZES: Final = (0, 1, 700, 100_001)  # bytes; arbitrary: tiny, one packet, a rendezvous
 TURNS: Final = 3  # messages of a size to each neighbour; arbitrary

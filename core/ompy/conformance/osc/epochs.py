@@ -12,10 +12,10 @@ from ompy.conformance.mpi_worlds import SECOND, Rank
 from ompy.conformance.osc.operations import every_kind, every_window
 from ompy.conformance.osc.osc_suite import KINDS, OscSuite, OscWorlds, element, numbers
 from ompy.data.errors import ERR_PROC_FAILED
+from ompy.mpi.communicators.group import Group
 from ompy.mpi.constants import LOCK_EXCLUSIVE, LOCK_SHARED
 from ompy.mpi.errors import MPIException
-from ompy.mpi.group import Group
-from ompy.mpi.windows import Win
+from ompy.mpi.windows.windows import Win
 
 TURNS: Final = 8  # arbitrary
 DELAY: Final = 50_000  # ns; arbitrary: several messages long

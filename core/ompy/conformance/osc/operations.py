@@ -19,10 +19,10 @@ from ompy.conformance.osc.osc_suite import (
     elements,
     numbers,
 )
-from ompy.mpi.memory import Get_address
-from ompy.mpi.operation import OPERATIONS
-from ompy.mpi.predefined import DATATYPES
-from ompy.mpi.windows import Win
+from ompy.mpi.buffers.memory import Get_address
+from ompy.mpi.collectives.operation import OPERATIONS
+from ompy.mpi.datatypes.predefined import DATATYPES
+from ompy.mpi.windows.windows import Win
 
 LARGE: Final = 40_000  # elements; arbitrary: more than any message's first fragment has room for
 SIZES: Final = (0, 1, 2, 100, 4000, LARGE)

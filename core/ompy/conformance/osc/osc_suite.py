@@ -12,8 +12,8 @@ from ompy.conformance.component_kit import ComponentSuite
 from ompy.conformance.mpi_worlds import MpiWorlds, Rank
 from ompy.conformance.registries import Settings
 from ompy.frameworks.osc import OscComponent
-from ompy.mpi.intracomm import Intracomm
-from ompy.mpi.windows import Win
+from ompy.mpi.communicators.intracomm import Intracomm
+from ompy.mpi.windows.windows import Win
 
 ELEMENT: Final = 8  # bytes of a `q`; POSIX: int64_t
 COUNT: Final = 64  # elements of a window, if a test says nothing else; arbitrary

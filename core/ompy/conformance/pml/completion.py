@@ -14,8 +14,8 @@ from ompy.conformance.pml.pml_suite import PmlSuite, PmlWorlds
 from ompy.data.constants import ANY_SOURCE, ANY_TAG
 from ompy.data.errors import ERR_PROC_FAILED
 from ompy.mpi.errors import MPIException
-from ompy.mpi.matched import Message
-from ompy.mpi.status import Status
+from ompy.mpi.point_to_point.matched import Message
+from ompy.mpi.point_to_point.status import Status
 
 PAUSE: Final = SECOND // 100  # ns; arbitrary: a thousand times a message's way
 BOUND: Final = 5 * SECOND  # ns; arbitrary: well above a PML's patience with who has left

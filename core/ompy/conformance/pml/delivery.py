@@ -13,7 +13,7 @@ from ompy.data.constants import ANY_SOURCE, ANY_TAG
 from ompy.data.errors import ERR_TRUNCATE
 from ompy.mpi.constants import BSEND_OVERHEAD
 from ompy.mpi.errors import MPIException
-from ompy.mpi.status import Status
+from ompy.mpi.point_to_point.status import Status
 
 # bytes; arbitrary: eager, rendezvous, many fragments, each limit of ours more and less by one
 SIZES: Final = (0, 1, 64, 4000, 4095, 4096, 4097, 65_535, 65_536, 65_537, 300_001)

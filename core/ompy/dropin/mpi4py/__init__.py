@@ -13,8 +13,8 @@ except ModuleNotFoundError:
         "write python for the one that ompy-run itself uses",
         name="ompy",
     ) from None
-from ompy.mpi.options import Options as Rc
-from ompy.mpi.options import rc
+from ompy.mpi.processes.options import Options as Rc
+from ompy.mpi.processes.options import rc
 
 __version__ = f"4.1.2+ompy.{_ompy.__version__}"  # API level 4.1, by ompy
 __author__ = "ompy"

@@ -22,7 +22,7 @@ from ompy.gasnet.dissemination import Knowledge
 from ompy.gasnet.errors import CollectiveMismatch, ResourceError
 from ompy.gasnet.fill import halves, joined_number
 from ompy.gasnet.rank import LAYER, FindConduit
-from ompy.runtime.call_account import Group
+from ompy.runtime.diagnosis.call_account import Group
 
 if TYPE_CHECKING:
     from ompy.data.request import Waitable

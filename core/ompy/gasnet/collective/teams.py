@@ -21,7 +21,7 @@ from ompy.gasnet.collective.coll_calls import Call
 from ompy.gasnet.dissemination import ANONYMOUS, MISMATCH, Dissemination
 from ompy.gasnet.errors import BadArgument, BarrierMismatch
 from ompy.gasnet.rank import check_integers
-from ompy.runtime.call_account import Group, share
+from ompy.runtime.diagnosis.call_account import Group, share
 
 if TYPE_CHECKING:
     from ompy.gasnet.collective.coll_engine import CollectiveEngine
@@ -110,7 +110,7 @@ class Team:
             self.digest = (self.digest ^ word) * DIGEST & WORD
 
     def balance(self) -> int:
-        """What this team adds to the account of its member (`runtime/call_account.py`)."""
+        """What this team adds to its member's account (`runtime/diagnosis/call_account.py`)."""
         said = (self.id, self.nodes[0], self.size, self.digest)
         return share(said, self.size, self.rank == 0)
 

@@ -24,7 +24,7 @@ from ompy.runtime.cluster.topology import (
     Topology,
     Torus,
 )
-from ompy.runtime.fault_script import Duration, Rate
+from ompy.runtime.faults.fault_script import Duration, Rate
 
 FOLDER: Final = "clusters"  # of configs/, where names without a path are looked for
 SUFFIX: Final = ".toml"

@@ -14,7 +14,7 @@ import time
 from typing import Final, NoReturn
 
 from ompy import outputs
-from ompy.runtime.credentials import CredentialError, credentials
+from ompy.runtime.connections.credentials import CredentialError, credentials
 from ompy.runtime.dialing.greeting import HELLO_SIZE, make_call, nonce_of
 
 CONNECT_TIMEOUT: Final = 3.0  # s; arbitrary: a packet lost twice

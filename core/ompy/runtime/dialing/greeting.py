@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from ompy.runtime.credentials import CredentialError, Credentials
+from ompy.runtime.connections.credentials import CredentialError, Credentials
 
 HELLO: Final = b"ompy-agent-waits 1 "  # arbitrary: what nothing else begins with
 NONCE_SIZE: Final = 16  # bytes; arbitrary: 128 bits never repeat

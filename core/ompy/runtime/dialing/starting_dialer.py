@@ -18,12 +18,12 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import IO, Final, NoReturn
 
-from ompy.runtime.credentials import CredentialError, credentials
-from ompy.runtime.descendants import control_process
+from ompy.runtime.connections.credentials import CredentialError, credentials
 from ompy.runtime.dialing.dialer import UNREACHED, carry_bytes, reach_agent, tell_user
 from ompy.runtime.dialing.greeting import make_call
-from ompy.runtime.environment import OWN_CODE
-from ompy.runtime.launchers import SECRET
+from ompy.runtime.launching.launchers import SECRET
+from ompy.runtime.ranks.descendants import control_process
+from ompy.runtime.ranks.environment import OWN_CODE
 
 LISTENS: Final = "ompy-agent listens at port "  # what `ompy agent --port 0` says
 PATIENCE_S: Final = 120  # arbitrary: between the agent's first word and our call

@@ -15,8 +15,8 @@ import time
 from contextlib import suppress
 from typing import Final, NamedTuple, NoReturn
 
-from ompy.runtime.agent_command import agent_words, start_over
-from ompy.runtime.credentials import CredentialError, Credentials
+from ompy.runtime.agents.agent_command import agent_words, start_over
+from ompy.runtime.connections.credentials import CredentialError, Credentials
 from ompy.runtime.dialing.greeting import (
     HELLO,
     NONCE_SIZE,

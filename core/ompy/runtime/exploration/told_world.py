@@ -13,8 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from ompy.engine.virtual_engine import STEPS_MAX
-from ompy.runtime.autopsy import DEADLOCK
-from ompy.runtime.call_account import complaint
+from ompy.runtime.diagnosis.autopsy import DEADLOCK
+from ompy.runtime.diagnosis.call_account import complaint
+from ompy.runtime.diagnosis.verdict import IMPROPER
 from ompy.runtime.exploration.boxes import Operation
 from ompy.runtime.exploration.events import Event, Race, Value
 from ompy.runtime.exploration.exchange import Exchange
@@ -22,8 +23,7 @@ from ompy.runtime.exploration.fence import IDLE_MOST
 from ompy.runtime.exploration.histories import Gone, Histories, Moment, Undetermined
 from ompy.runtime.exploration.races import find_races
 from ompy.runtime.simulation.simulated_world import BEYOND
-from ompy.runtime.verdict import IMPROPER
-from ompy.runtime.virtual_job import NEWS
+from ompy.runtime.simulation.virtual_job import NEWS
 
 BETWEEN: Final = 10  # choices between two points that are saved: one costs about as much (measured)
 

@@ -14,24 +14,32 @@ from ompy import __version__, outputs
 from ompy.engine.reactor import Reactor
 from ompy.frameworks.job import App, Job
 from ompy.frameworks.plm import AgentLink
-from ompy.runtime.agent_proof import accept
-from ompy.runtime.agent_start import BANNER
-from ompy.runtime.control import ControlError, Decoder, Frame, Kind, encode, receive, send_all
-from ompy.runtime.credentials import CredentialError
-from ompy.runtime.descendants import become_subreaper, kill_descendants
-from ompy.runtime.driver import ENDING, Driver
+from ompy.runtime.agents.agent_proof import accept
+from ompy.runtime.agents.agent_start import BANNER
+from ompy.runtime.agents.relay import fork_agent
+from ompy.runtime.connections.control import (
+    ControlError,
+    Decoder,
+    Frame,
+    Kind,
+    encode,
+    receive,
+    send_all,
+)
+from ompy.runtime.connections.credentials import CredentialError
+from ompy.runtime.connections.driver import ENDING, Driver
+from ompy.runtime.connections.pipes import PipePair
+from ompy.runtime.connections.sealed_connection import SealedConnection
 from ompy.runtime.guests.job_key import hide_key
 from ompy.runtime.guests.listener import GREETING
 from ompy.runtime.guests.ticket import Ticket, TicketError, read_ticket
+from ompy.runtime.launching.printer import Printer
 from ompy.runtime.machines.acts import PARENT, Act, Find, Show, Sweep
 from ompy.runtime.machines.children import Child
 from ompy.runtime.machines.events import Seen
 from ompy.runtime.machines.guest_relay import GuestMachine
 from ompy.runtime.machines.guests import placed_together
-from ompy.runtime.pipes import PipePair
-from ompy.runtime.printer import Printer
-from ompy.runtime.relay import fork_agent
-from ompy.runtime.sealed_connection import SealedConnection
+from ompy.runtime.ranks.descendants import become_subreaper, kill_descendants
 
 PATIENCE: Final = 10.0  # s; arbitrary: who listens answers within milliseconds
 KILL_PATIENCE: Final = 5.0  # s; arbitrary: killed processes go at once unless the kernel holds them

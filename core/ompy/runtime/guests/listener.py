@@ -12,13 +12,21 @@ from typing import Any, Final, NamedTuple
 from ompy import __version__
 from ompy.engine.reactor import Cancellable, Loop
 from ompy.net.real import host_interfaces
-from ompy.runtime.agent_proof import AgentProof
-from ompy.runtime.agent_start import BANNER
-from ompy.runtime.control import READ_SIZE, ControlError, Decoder, Frame, Kind, encode, send_all
-from ompy.runtime.credentials import CredentialError
+from ompy.runtime.agents.agent_proof import AgentProof
+from ompy.runtime.agents.agent_start import BANNER
+from ompy.runtime.connections.control import (
+    READ_SIZE,
+    ControlError,
+    Decoder,
+    Frame,
+    Kind,
+    encode,
+    send_all,
+)
+from ompy.runtime.connections.credentials import CredentialError
+from ompy.runtime.connections.sealed_connection import SealedConnection
 from ompy.runtime.guests.job_key import hide_key
 from ompy.runtime.guests.ticket import Ticket, TicketError, write_ticket
-from ompy.runtime.sealed_connection import SealedConnection
 
 GREETING: Final = b"ompy-join "  # arbitrary: the first word, before the name that is used once
 PROOF_PATIENCE: Final = 10.0  # s; arbitrary: a proof takes milliseconds

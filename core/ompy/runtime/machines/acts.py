@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from ompy.frameworks.job import Job
 from ompy.mca.reporting import Finding
-from ompy.runtime.control import Kind
+from ompy.runtime.connections.control import Kind
 from ompy.runtime.machines.events import NOTHING
 
 PARENT: Final = -1  # stands for the parent where an agent below is asked for

@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any, ClassVar, Final, NamedTuple
 
-from ompy.runtime.control import Kind
+from ompy.runtime.connections.control import Kind
 from ompy.runtime.machines.acts import (
     PARENT,
     Act,
@@ -41,7 +41,7 @@ from ompy.runtime.machines.events import Event, Seen, WrongPhase
 from ompy.runtime.machines.leave_news import COLLECTING
 from ompy.runtime.machines.local_ranks import LocalRanks, RankLife
 from ompy.runtime.machines.pulse import Pulse
-from ompy.runtime.ranks import Stage
+from ompy.runtime.ranks.ranks import Stage
 
 RETRY: Final = (
     0.02  # s; arbitrary: how often what SIGKILL left, or forked meanwhile, is killed again

@@ -11,8 +11,10 @@ from typing import Any, ClassVar, Final
 
 from ompy.frameworks.job import Job
 from ompy.mca.reporting import Finding
-from ompy.runtime.agent_tree import Tree
-from ompy.runtime.control import Kind
+from ompy.runtime.agents.agent_tree import Tree
+from ompy.runtime.connections.control import Kind
+from ompy.runtime.diagnosis.verdict import Failure, Verdict
+from ompy.runtime.launching.report import failure_block, fields_of
 from ompy.runtime.machines.acts import Act, CancelStep, Find, MakeJob, Released, Say, Send
 from ompy.runtime.machines.agent import WAITING_BEAT
 from ompy.runtime.machines.children import Child
@@ -20,9 +22,7 @@ from ompy.runtime.machines.events import Event, Seen
 from ompy.runtime.machines.job import JobMachine, Moment
 from ompy.runtime.machines.job_rules import JobRules
 from ompy.runtime.machines.job_table import JOINED, JobPhase, Pair
-from ompy.runtime.ranks import Stage
-from ompy.runtime.report import failure_block, fields_of
-from ompy.runtime.verdict import Failure, Verdict
+from ompy.runtime.ranks.ranks import Stage
 
 OVERDUE: Final = 30.0  # s; arbitrary: ranks of one job rarely start so far apart
 UNUSABLE: Final = 1  # exit code of ranks of a job that cannot begin

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from ompy.runtime.control import Kind
+from ompy.runtime.connections.control import Kind
 from ompy.runtime.machines.acts import Drop, Send
 from ompy.runtime.machines.agenda import earliest
 from ompy.runtime.machines.events import NOTHING, Event
 from ompy.runtime.machines.pulse import Pulse
-from ompy.runtime.ranks import Stage
+from ompy.runtime.ranks.ranks import Stage
 
 SILENT: Final = "Nothing was heard of it for {:g} s: its host is down, or the way to it."
 

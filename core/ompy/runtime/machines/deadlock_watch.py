@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Set
 from typing import TYPE_CHECKING, Any
 
 from ompy.mca.reporting import Finding
-from ompy.runtime.control import Kind
+from ompy.runtime.connections.control import Kind
+from ompy.runtime.diagnosis.verdict import Failure
 from ompy.runtime.machines.acts import Act, Find
 from ompy.runtime.machines.events import Event
-from ompy.runtime.verdict import Failure
 
 if TYPE_CHECKING:
     from ompy.runtime.machines.job_rules import JobRules
@@ -98,7 +98,13 @@ class DeadlockWatch:
         return [*self._tell(Kind.STAND, told)]
 
     def _end(self, proof: Proof) -> list[Act]:
-        from ompy.runtime.autopsy import ADVICE, DEADLOCK, as_json, autopsy_lines, headline
+        from ompy.runtime.diagnosis.autopsy import (
+            ADVICE,
+            DEADLOCK,
+            as_json,
+            autopsy_lines,
+            headline,
+        )
 
         self.failure = Failure(DEADLOCK, headline(proof.found), advice=ADVICE)
         lines = [] if self._rules.quiet else autopsy_lines(*proof)

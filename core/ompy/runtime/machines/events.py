@@ -7,7 +7,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from ompy.runtime.control import Kind
+from ompy.runtime.connections.control import Kind
 
 NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 

@@ -10,16 +10,16 @@ from typing import ClassVar, Final
 
 from ompy.frameworks.job import Job
 from ompy.mca.reporting import Finding
-from ompy.runtime.agent_tree import Tree
-from ompy.runtime.control import Kind
+from ompy.runtime.agents.agent_tree import Tree
+from ompy.runtime.connections.control import Kind
+from ompy.runtime.diagnosis.verdict import BROKEN, Failure, Verdict
+from ompy.runtime.launching.report import failure_block, fields_of
 from ompy.runtime.machines.acts import Find, Send, Show
 from ompy.runtime.machines.agent_table import RELAY, AgentPhase, Table
 from ompy.runtime.machines.children import Child
 from ompy.runtime.machines.events import Event, Seen
 from ompy.runtime.machines.relaying import RelayMachine
-from ompy.runtime.ranks import Stage
-from ompy.runtime.report import failure_block, fields_of
-from ompy.runtime.verdict import BROKEN, Failure, Verdict
+from ompy.runtime.ranks.ranks import Stage
 
 GRACE_MS: Final = 1000  # reference openmpi.md 2.4.2
 _P, _S = AgentPhase, Seen

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ompy.frameworks.job import App, Job, JobWorld, Placement
-from ompy.runtime.control import Kind
+from ompy.runtime.connections.control import Kind
 from ompy.runtime.machines.acts import Send
-from ompy.runtime.ranks import Stage
+from ompy.runtime.ranks.ranks import Stage
 
 
 class Guests:

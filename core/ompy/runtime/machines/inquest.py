@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
-from ompy.runtime.control import Kind
+from ompy.runtime.connections.control import Kind
 from ompy.runtime.machines.acts import Act, KeepAutopsy
 
 if TYPE_CHECKING:
+    from ompy.runtime.diagnosis.survey import Survey
     from ompy.runtime.machines.events import Event
-    from ompy.runtime.survey import Survey
 
 INTERRUPTED, TIMEOUT, SIGNAL = "interrupted", "timeout", "signal"  # why ranks are asked
 # by what name users are told of it
@@ -98,7 +98,7 @@ class Inquest:
 
     def survey(self, but: frozenset[int] = frozenset()) -> Survey:
         """What was said, without what is not to be told of some."""
-        from ompy.runtime.survey import Survey
+        from ompy.runtime.diagnosis.survey import Survey
 
         said = {rank: each for rank, each in self._said.items() if rank not in but}
         where = {rank: each for rank, each in self._where.items() if rank not in but}
@@ -162,8 +162,8 @@ class Inquests:
 
     def tell_users(self, over: Inquest) -> list[Act]:
         """What users are told; programs that have a use of their own for the signal are not."""
+        from ompy.runtime.diagnosis.survey import survey_as_json, survey_lines
         from ompy.runtime.machines.job_news import said
-        from ompy.runtime.survey import survey_as_json, survey_lines
 
         survey = over.survey(over.catching if over.why is SIGNAL else frozenset())
         if over.why is SIGNAL and not (survey.where or survey.said):
@@ -171,7 +171,7 @@ class Inquests:
         self.last = over.why, survey
         lines = survey_lines(survey)
         if self._stacks and over.why is TIMEOUT:
-            from ompy.runtime.stacks import stack_lines
+            from ompy.runtime.diagnosis.stacks import stack_lines
 
             lines += stack_lines(survey.where)
         told = said(EVENTS[over.why], lines, **survey_as_json(survey, over.why))

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from ompy.frameworks.job import Job
 from ompy.mca.reporting import Finding
-from ompy.runtime.agent_tree import Tree
-from ompy.runtime.comm_methods import COLLECTING
-from ompy.runtime.control import Kind
-from ompy.runtime.fault_report import NEVER_FIRED
-from ompy.runtime.forwarding import OUTPUT_WINDOW
+from ompy.runtime.agents.agent_tree import Tree
+from ompy.runtime.agents.forwarding import OUTPUT_WINDOW
+from ompy.runtime.connections.control import Kind
+from ompy.runtime.diagnosis.rank_spans import ranks_in_words
+from ompy.runtime.diagnosis.verdict import Verdict
+from ompy.runtime.faults.fault_report import NEVER_FIRED
+from ompy.runtime.launching.report import failure_block, fields_of
 from ompy.runtime.machines.acts import (
     Act,
     CloseView,
@@ -51,10 +53,8 @@ from ompy.runtime.machines.inquest import INTERRUPTED, SIGNAL, TIMEOUT, Inquests
 from ompy.runtime.machines.job_news import JobNews, said
 from ompy.runtime.machines.job_rules import JobRules
 from ompy.runtime.machines.job_table import LAUNCHED, JobPhase, Pair
-from ompy.runtime.rank_spans import ranks_in_words
-from ompy.runtime.ranks import Stage
-from ompy.runtime.report import failure_block, fields_of
-from ompy.runtime.verdict import Verdict
+from ompy.runtime.rails.comm_methods import COLLECTING
+from ompy.runtime.ranks.ranks import Stage
 
 if TYPE_CHECKING:
     from ompy.runtime.machines.proving import Proof

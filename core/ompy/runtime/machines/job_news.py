@@ -9,13 +9,13 @@ from typing import Any
 from ompy.frameworks.job import Job
 from ompy.mca.reporting import Finding
 from ompy.net.fault_rules import FaultRule
-from ompy.runtime.comm_methods import LostPaths
-from ompy.runtime.control import Kind
-from ompy.runtime.count_report import table_of_counts
-from ompy.runtime.fault_report import FaultTally
+from ompy.runtime.connections.control import Kind
+from ompy.runtime.faults.fault_report import FaultTally
+from ompy.runtime.launching.count_report import table_of_counts
 from ompy.runtime.machines.acts import Act, Find, TellRail, Watched
 from ompy.runtime.machines.events import Event
-from ompy.runtime.rail_report import HEALED, LOST, RailTally
+from ompy.runtime.rails.comm_methods import LostPaths
+from ompy.runtime.rails.rail_report import HEALED, LOST, RailTally
 
 
 class JobNews:

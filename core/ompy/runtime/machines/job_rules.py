@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from ompy.runtime.kills import Kill
+    from ompy.runtime.launching.kills import Kill
 
 
 class JobRules(NamedTuple):

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import Final
 
-from ompy.runtime.control import Kind
+from ompy.runtime.connections.control import Kind
 from ompy.runtime.machines.events import Seen
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Final, NamedTuple
 
 from ompy.data.errors import ERR_UNSUPPORTED_OPERATION
-from ompy.runtime.control import Kind
+from ompy.runtime.connections.control import Kind
 from ompy.runtime.machines.acts import (
     Adopt,
     CancelStep,

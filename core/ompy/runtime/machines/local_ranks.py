@@ -8,12 +8,12 @@ from typing import Any, Final
 
 from ompy.data.errors import ERR_PROC_FAILED, ERR_RANK
 from ompy.frameworks.departures import FINALIZED
-from ompy.runtime.control import Kind
+from ompy.runtime.connections.control import Kind
+from ompy.runtime.connections.modex import Answer, ModexStore
 from ompy.runtime.machines.acts import PARENT, Act, Admit, Send, ToRank
 from ompy.runtime.machines.events import NOTHING, Event
 from ompy.runtime.machines.leave_news import LeavingNews, News, for_rank
-from ompy.runtime.modex import Answer, ModexStore
-from ompy.runtime.ranks import Stage
+from ompy.runtime.ranks.ranks import Stage
 
 STAGES: Final = tuple(Stage)  # in the order in which a rank comes to them
 

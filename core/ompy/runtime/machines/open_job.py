@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from typing import ClassVar, Final
 
 from ompy.frameworks.job import app_of
-from ompy.runtime.control import Kind
+from ompy.runtime.connections.control import Kind
+from ompy.runtime.diagnosis.rank_spans import ranks_in_words
 from ompy.runtime.machines.acts import Act, AdmitGuest, Widen
 from ompy.runtime.machines.asking import packed_world
 from ompy.runtime.machines.children import Child
@@ -19,7 +20,6 @@ from ompy.runtime.machines.guests import has_failed
 from ompy.runtime.machines.job import Host, JobMachine
 from ompy.runtime.machines.job_news import said
 from ompy.runtime.machines.job_table import JOINABLE, JobPhase, Pair
-from ompy.runtime.rank_spans import ranks_in_words
 
 # what agents say of a rank's end; of a lone guest's rank it means nothing to the job
 _ENDS: Final = frozenset({Kind.EXITED, Kind.LOST, Kind.ABORTED, Kind.UNSTARTED})

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
-from ompy.runtime.agent_tree import Tree
-from ompy.runtime.control import Kind
+from ompy.runtime.agents.agent_tree import Tree
+from ompy.runtime.connections.control import Kind
 from ompy.runtime.machines.acts import Send, Sweep
 from ompy.runtime.machines.agent import ALL, RETRY, AgentMachine, Beat, Moment
 from ompy.runtime.machines.agent_table import RELAY, TO_ALL, AgentPhase, Table

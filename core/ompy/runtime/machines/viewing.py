@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from ompy.runtime.control import Kind
+from ompy.runtime.connections.control import Kind
 from ompy.runtime.machines.acts import Act, Inform
 from ompy.runtime.machines.agenda import earliest
 from ompy.runtime.machines.inquest import Inquest
@@ -19,10 +19,10 @@ from ompy.runtime.machines.job_table import JobPhase
 
 if TYPE_CHECKING:
     from ompy.frameworks.job import Job
+    from ompy.runtime.diagnosis.verdict import Verdict
     from ompy.runtime.machines.asking import Asked
     from ompy.runtime.machines.events import Event
     from ompy.runtime.machines.job_news import JobNews
-    from ompy.runtime.verdict import Verdict
 
 # s; arbitrary: some hundred times what a rank takes that runs Python; native code answers later
 ROUND: Final = 0.5
@@ -168,7 +168,7 @@ class Viewing:
         return [Inform(watcher, made[what]) for watcher, what in over.watchers]
 
     def _end_stand(self) -> list[Act]:
-        from ompy.runtime.survey import survey_as_json, survey_lines
+        from ompy.runtime.diagnosis.survey import survey_as_json, survey_lines
 
         assert self._stand is not None, "it has begun"
         survey, self._stand = self._stand.survey(), None

@@ -17,11 +17,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from ompy.engine.reactor import Reactor
-from ompy.runtime.blocking_calls import BlockingCalls
-from ompy.runtime.credentials import CredentialError, Credentials, credentials
-from ompy.runtime.descendants import control_process
-from ompy.runtime.driver import ENDING, Driver
-from ompy.runtime.launchers import LauncherError, Membership, membership
+from ompy.runtime.connections.blocking_calls import BlockingCalls
+from ompy.runtime.connections.credentials import CredentialError, Credentials, credentials
+from ompy.runtime.connections.driver import ENDING, Driver
+from ompy.runtime.connections.pipes import Connection
+from ompy.runtime.launching.launchers import LauncherError, Membership, membership
 from ompy.runtime.machines.acts import (
     PARENT,
     Act,
@@ -56,8 +56,8 @@ from ompy.runtime.passive.step_watch import (
     watched,
 )
 from ompy.runtime.passive.waiting_ranks import WaitingRanks
-from ompy.runtime.pipes import Connection
-from ompy.runtime.rank_server import RankServer, peer_credentials
+from ompy.runtime.ranks.descendants import control_process
+from ompy.runtime.ranks.rank_server import RankServer, peer_credentials
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

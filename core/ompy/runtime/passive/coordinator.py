@@ -20,10 +20,12 @@ from ompy.frameworks.sealing import insist_on_seal
 from ompy.mca.errors import ComponentError, UsageError
 from ompy.mca.registry import Registry
 from ompy.mca.settings import gather_settings
-from ompy.runtime.blocking_calls import BlockingCalls
-from ompy.runtime.credentials import CredentialError, Credentials
-from ompy.runtime.driver import Driver
-from ompy.runtime.launchers import Membership
+from ompy.runtime.connections.blocking_calls import BlockingCalls
+from ompy.runtime.connections.credentials import CredentialError, Credentials
+from ompy.runtime.connections.driver import Driver
+from ompy.runtime.connections.pipes import Connection
+from ompy.runtime.connections.sealed_connection import SealedConnection
+from ompy.runtime.launching.launchers import Membership
 from ompy.runtime.machines.acts import Act, CancelStep, Find, MakeJob, Released, Say
 from ompy.runtime.machines.assembly import UNUSABLE, JoinedJobMachine
 from ompy.runtime.machines.events import Event, Seen
@@ -40,8 +42,6 @@ from ompy.runtime.passive.step_watch import (
     tasks_by_host,
     watched,
 )
-from ompy.runtime.pipes import Connection
-from ompy.runtime.sealed_connection import SealedConnection
 
 HALF_OPEN_MAX: Final = 256  # arbitrary: more agents than connect at the same moment
 

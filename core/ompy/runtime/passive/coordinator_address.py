@@ -7,7 +7,7 @@ import socket
 import struct
 from typing import Final
 
-from ompy.runtime.credentials import node_address
+from ompy.runtime.connections.credentials import node_address
 from ompy.runtime.passive.meeting import MeetingError
 
 PORTS: Final = 4  # arbitrary: so many programs would have to sit on the ports of a job

@@ -9,13 +9,13 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ompy.engine.reactor import Cancellable, Loop
-from ompy.runtime.blocking_calls import BlockingCalls
-from ompy.runtime.credentials import CredentialError, Credentials
+from ompy.runtime.connections.blocking_calls import BlockingCalls
+from ompy.runtime.connections.credentials import CredentialError, Credentials
+from ompy.runtime.connections.sealed_connection import SealedConnection
 from ompy.runtime.machines.joining import OVERDUE
 from ompy.runtime.passive.coordinator_address import addresses, ports
 from ompy.runtime.passive.handshake_driver import HandshakeDriver
 from ompy.runtime.passive.meeting import NONCE_SIZE, Met, prove_as_agent
-from ompy.runtime.sealed_connection import SealedConnection
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

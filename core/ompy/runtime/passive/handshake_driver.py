@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Generic
 
 from ompy.engine.reactor import Loop
-from ompy.runtime.blocking_calls import BlockingCalls
-from ompy.runtime.credentials import CredentialError
+from ompy.runtime.connections.blocking_calls import BlockingCalls
+from ompy.runtime.connections.credentials import CredentialError
 from ompy.runtime.passive.meeting import (
     Apply,
     MeetingError,

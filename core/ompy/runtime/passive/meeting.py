@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from ompy import __version__
 from ompy.net.records import session_keys
-from ompy.runtime.credentials import CredentialError, Credentials
+from ompy.runtime.connections.credentials import CredentialError, Credentials
 
 MAGIC: Final = b"ompymeet"
 NONCE_SIZE: Final = 16  # bytes; arbitrary: 128 bits never repeat

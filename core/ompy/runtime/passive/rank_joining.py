@@ -10,10 +10,18 @@ import time
 from typing import Final
 
 from ompy.data.errors import ERR_OTHER, MPIError
-from ompy.runtime.client import AgentClient
-from ompy.runtime.control import ControlError, Decoder, Frame, Kind, encode, receive, send_all
-from ompy.runtime.environment import OWN_CODE, identity, own_import_path
-from ompy.runtime.launchers import Membership
+from ompy.runtime.connections.control import (
+    ControlError,
+    Decoder,
+    Frame,
+    Kind,
+    encode,
+    receive,
+    send_all,
+)
+from ompy.runtime.launching.launchers import Membership
+from ompy.runtime.ranks.client import AgentClient
+from ompy.runtime.ranks.environment import OWN_CODE, identity, own_import_path
 
 AGENT: Final = "ompy.runtime.passive.agent"  # what is run for a host: `python -P -m` it
 BACKLOG: Final = 4096  # arbitrary: more ranks than a host will run
@@ -132,7 +140,7 @@ def _reach(member: Membership, deadline: float) -> socket.socket:
 
 def _see_that_it_is_ours(connection: socket.socket) -> None:
     """Any user may take the name."""
-    from ompy.runtime.rank_server import peer_credentials
+    from ompy.runtime.ranks.rank_server import peer_credentials
 
     _, user = peer_credentials(connection)
     if user != os.geteuid():

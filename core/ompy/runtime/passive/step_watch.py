@@ -15,11 +15,11 @@ from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Final
 
 from ompy.engine.reactor import Loop
-from ompy.runtime.allocation import expand, repeat
-from ompy.runtime.blocking_calls import BlockingCalls
-from ompy.runtime.environment import OWN_CODE, own_import_path
-from ompy.runtime.launchers import Membership
+from ompy.runtime.connections.blocking_calls import BlockingCalls
+from ompy.runtime.launching.allocation import expand, repeat
+from ompy.runtime.launching.launchers import Membership
 from ompy.runtime.passive.tasks import count_tasks, step_name
+from ompy.runtime.ranks.environment import OWN_CODE, own_import_path
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

@@ -9,11 +9,11 @@ from contextlib import suppress
 from typing import Final
 
 from ompy.engine.reactor import Loop
-from ompy.runtime.control import ControlError, Decoder, Frame, Kind, encode
+from ompy.runtime.connections.control import ControlError, Decoder, Frame, Kind, encode
 from ompy.runtime.machines.acts import Keep, TurnAway
 from ompy.runtime.machines.events import Event, Seen
-from ompy.runtime.rank_server import peer_credentials
-from ompy.runtime.ranks import AttachedRank
+from ompy.runtime.ranks.rank_server import peer_credentials
+from ompy.runtime.ranks.ranks import AttachedRank
 
 HELLO_TIMEOUT: Final = 5.0  # s; arbitrary: a rank says it as soon as it has connected
 _HELLO_SIZE: Final = 4096  # bytes at once; arbitrary: a hello is smaller

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import Final
 
-from ompy.runtime.control import PLACE
+from ompy.runtime.connections.control import PLACE
 from ompy.runtime.place.mapper import NONE, Mapper, Rule, Spot
 from ompy.runtime.place.synthetic import describes_topology, parse_synthetic
 from ompy.runtime.place.topology import (

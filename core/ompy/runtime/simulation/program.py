@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import ompy
 from ompy.frameworks.job import App
-from ompy.runtime import ending
+from ompy.runtime.ranks import ending
 
 
 class _Program(NamedTuple):

@@ -20,14 +20,20 @@ from ompy.mca.registry import Registry
 from ompy.net.base import Interface
 from ompy.runtime.cluster.model import Described
 from ompy.runtime.cluster.rank_end import MeteredWorld, TimedEngine, TimedLine
-from ompy.runtime.disturbance import BEGINS, Disturbance
-from ompy.runtime.environment import rank_environment
+from ompy.runtime.diagnosis.rank_report import (
+    SHORT_SIGNAL,
+    line_of_program,
+    place_in_world,
+    place_of_program,
+)
 from ompy.runtime.exploration.rank_line import DirectEngine, RankLine
+from ompy.runtime.faults.disturbance import BEGINS, Disturbance
 from ompy.runtime.probes.client import AgentPaths
 from ompy.runtime.probes.parameters import probing_of
-from ompy.runtime.process import RankProcess
-from ompy.runtime.rank_report import SHORT_SIGNAL, line_of_program, place_in_world, place_of_program
-from ompy.runtime.rank_start import give, procs_of
+from ompy.runtime.ranks.environment import rank_environment
+from ompy.runtime.ranks.process import RankProcess
+from ompy.runtime.ranks.rank_start import give, procs_of
+from ompy.runtime.ranks.tracing import capture_wire
 from ompy.runtime.simulation import stand_ins
 from ompy.runtime.simulation.host_memory import HostMemory
 from ompy.runtime.simulation.line import Line, LineClosed
@@ -40,7 +46,6 @@ from ompy.runtime.simulation.remote import (
 )
 from ompy.runtime.simulation.remote_wireup import RemoteWireUp
 from ompy.runtime.simulation.twins import die_with_parent
-from ompy.runtime.tracing import capture_wire
 from ompy.trace.sink import Trace
 
 if TYPE_CHECKING:
@@ -231,7 +236,7 @@ class _Rank:
 
     def _standing(self) -> dict[str, Any]:
         """How it stands, if it waits."""
-        from ompy.runtime.standing import standing_of
+        from ompy.runtime.diagnosis.standing import standing_of
 
         reason = self._engine.reason
         if self._process is None or not isinstance(reason, Waitable):
@@ -274,7 +279,7 @@ class _Rank:
 
     def _rails(self) -> list[dict[str, Any]]:
         """What became of rails; virtual time begins at 0."""
-        from ompy.runtime.rail_report import plain
+        from ompy.runtime.rails.rail_report import plain
 
         if self._process is None:
             return []

@@ -20,20 +20,22 @@ from ompy.frameworks.job import Job, JobWorld, app_of
 from ompy.frameworks.patience import TAG_INQUIRY
 from ompy.net.fault_rules import FaultRule
 from ompy.net.virtual_network import Fabric, Rail
-from ompy.runtime.autopsy import DEADLOCK
-from ompy.runtime.call_account import complaint
 from ompy.runtime.cluster.model import Described
 from ompy.runtime.cluster.timed_exchange import TimedExchange
 from ompy.runtime.cluster.timed_stub import TimedStub
-from ompy.runtime.control import KEY_SIZE
+from ompy.runtime.connections.control import KEY_SIZE
+from ompy.runtime.diagnosis.autopsy import DEADLOCK
+from ompy.runtime.diagnosis.call_account import complaint
+from ompy.runtime.diagnosis.rank_spans import ranks_in_words
+from ompy.runtime.diagnosis.survey import Survey, survey_lines
+from ompy.runtime.diagnosis.verdict import BY_SIGNAL, IMPROPER
 from ompy.runtime.exploration.boxes import Operation
 from ompy.runtime.exploration.events import Value
 from ompy.runtime.exploration.exchange import Exchange
 from ompy.runtime.exploration.fence import Fence
-from ompy.runtime.kills import Kill
+from ompy.runtime.launching.kills import Kill
 from ompy.runtime.machines.asking import Answer, Asked, Growth, Reply
 from ompy.runtime.probes.virtual_agents import VirtualAgents
-from ompy.runtime.rank_spans import ranks_in_words
 from ompy.runtime.simulation.debugger import Debugger
 from ompy.runtime.simulation.host_memory import Segments, make_file
 from ompy.runtime.simulation.line import Line
@@ -41,9 +43,7 @@ from ompy.runtime.simulation.program import problem_of
 from ompy.runtime.simulation.rank import Part, run_rank
 from ompy.runtime.simulation.seeded_scheduler import SeededScheduler
 from ompy.runtime.simulation.stub import RankEnded, RankStub, ServedNetwork, Stuck
-from ompy.runtime.survey import Survey, survey_lines
-from ompy.runtime.verdict import BY_SIGNAL, IMPROPER
-from ompy.runtime.virtual_job import NEWS, Board, VirtualWireUp
+from ompy.runtime.simulation.virtual_job import NEWS, Board, VirtualWireUp
 
 BEYOND: Final = 5  # exit code: the world has taken too long; arbitrary, as above
 EVENTS_SHOWN: Final = 4  # ranks whose last events are told; arbitrary: a terminal has room

@@ -29,9 +29,9 @@ from ompy.net.virtual_network import (
     VirtualSource,
     VirtualStream,
 )
+from ompy.runtime.diagnosis.rank_report import SHORT_SIGNAL
 from ompy.runtime.probes.machine import PathProbe
 from ompy.runtime.probes.virtual_agents import VirtualAgents, VirtualWatch
-from ompy.runtime.rank_report import SHORT_SIGNAL
 from ompy.runtime.simulation.host_memory import Segments
 from ompy.runtime.simulation.line import Line, LineClosed
 

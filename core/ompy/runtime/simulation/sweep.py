@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Final, NamedTuple
 
-from ompy.runtime.shortage import Short, shortage
+from ompy.runtime.diagnosis.shortage import Short, shortage
 from ompy.runtime.simulation.simulated_world import Outcome, Scenario, World
 
 OUTPUT_KEPT: Final = 65_536  # bytes; arbitrary: the end of what a world's ranks have written

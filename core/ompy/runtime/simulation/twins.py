@@ -11,7 +11,7 @@ import threading
 from functools import cache
 from typing import Final
 
-from ompy.runtime import ending
+from ompy.runtime.ranks import ending
 from ompy.runtime.simulation.line import Line
 
 _DIE_WITH_PARENT: Final = 1  # Linux PR_SET_PDEATHSIG

@@ -1,7 +1,7 @@
 from collections.abc import Sequence
 from os import PathLike
 
-from ompy.mpi.options import Options as Rc
+from ompy.mpi.processes.options import Options as Rc
 
 from . import MPI as MPI
 

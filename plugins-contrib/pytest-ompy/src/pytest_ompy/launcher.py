@@ -11,7 +11,7 @@ import sys
 
 def main() -> int:
     """Run `ompy-run` with the arguments after the number of our parent. Returns its exit code."""
-    from ompy.runtime.descendants import die_with_parent
+    from ompy.runtime.ranks.descendants import die_with_parent
 
     die_with_parent(int(sys.argv[1]))
     from ompy.cli.run import main as ompy_run

@@ -37,7 +37,7 @@ class LaterCommunicator:
     """What `comm` is before the virtual world begins, in which every rank gets its own."""
 
     def __getattr__(self, name: str) -> Any:
-        from ompy.mpi.intracomm import Intracomm
+        from ompy.mpi.communicators.intracomm import Intracomm
 
         if name.startswith("_") or not hasattr(Intracomm, name):  # whoever shows or copies it asks
             raise AttributeError(name)
@@ -93,8 +93,8 @@ class World:
     def run(self, plan: Plan, size: int, seed: int) -> None:
         """Run it to its end, whatever that is."""
         from ompy.engine.virtual_engine import Deadlock, RankFailed
-        from ompy.mpi.interpreter import SharedInterpreter
-        from ompy.runtime.virtual_job import VirtualJob
+        from ompy.mpi.processes.interpreter import SharedInterpreter
+        from ompy.runtime.simulation.virtual_job import VirtualJob
 
         from pytest_ompy.meeting import Meeting
 
@@ -170,7 +170,7 @@ class World:
 def _gasnet_of(process: Any) -> Any:
     """GASNet of one rank, before `init`."""
     from ompy.gasnet import Gasnet
-    from ompy.runtime.conduit_selection import select_conduit
+    from ompy.runtime.ranks.conduit_selection import select_conduit
 
     return Gasnet(partial(select_conduit, process))
 

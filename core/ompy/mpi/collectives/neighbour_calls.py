@@ -1,0 +1,74 @@
+"""Neighbourhood collectives on buffers: what a call's arguments say, as coll wants to hear it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ompy.data.errors import ERR_BUFFER, ERR_TOPOLOGY
+from ompy.frameworks.neighbours import Neighbours
+from ompy.mpi.buffers.markers import InPlaceType
+from ompy.mpi.buffers.spec import typed_blocks
+from ompy.mpi.collectives.collective_calls import Call, blocks_of, single
+from ompy.mpi.communicators.topologies import Graph
+from ompy.mpi.state import CommState
+
+
+def edges(state: CommState) -> Neighbours:
+    """The neighbours of this member.
+
+    Raises:
+        MPIException: ERR_TOPOLOGY, the communicator has no topology.
+    """
+    if state.topology is None:
+        raise state.fail(ERR_TOPOLOGY, f"{state.communicator.name} has no topology")
+    found: Neighbours = state.topology.neighbours(state.communicator.rank)
+    return found
+
+
+def neighbours(state: CommState) -> Neighbours:
+    """The neighbours of this member, for data to go along the edges.
+
+    Raises:
+        MPIException: ERR_TOPOLOGY, there are none, or who is sent to would not receive.
+    """
+    topology = state.topology
+    if isinstance(topology, Graph) and topology.one_way is not None:
+        node, other = topology.one_way
+        raise state.fail(
+            ERR_TOPOLOGY,
+            f"the graph has not as many edges from {node} to {other} as back: a neighbourhood "
+            "collective sends and receives along each (Create_dist_graph makes graphs of edges "
+            "that lead one way)",
+        )
+    return edges(state)
+
+
+def allgather(state: CommState, sendbuf: Any, recvbuf: Any, parse: Callable[..., Any]) -> Call:
+    """The call of a neighbourhood's allgather."""
+    found = _read(state, sendbuf, recvbuf)
+    send = single(sendbuf, False)
+    receive = blocks_of(recvbuf, True, len(found.sources), parse)
+    return Call(state, "neighbor_allgather", (send, receive, found))
+
+
+def alltoall(state: CommState, sendbuf: Any, recvbuf: Any, parse: Callable[..., Any]) -> Call:
+    """The call of a neighbourhood's alltoall."""
+    found = _read(state, sendbuf, recvbuf)
+    send = blocks_of(sendbuf, False, len(found.targets), parse)
+    receive = blocks_of(recvbuf, True, len(found.sources), parse)
+    return Call(state, "neighbor_alltoall", (send, receive, found))
+
+
+def alltoallw(state: CommState, sendbuf: Any, recvbuf: Any) -> Call:
+    """The call of a neighbourhood's alltoall with a datatype for each block."""
+    found = _read(state, sendbuf, recvbuf)
+    send = typed_blocks(sendbuf, False, len(found.targets))
+    receive = typed_blocks(recvbuf, True, len(found.sources))
+    return Call(state, "neighbor_alltoall", (send, receive, found))
+
+
+def _read(state: CommState, sendbuf: Any, recvbuf: Any) -> Neighbours:
+    if isinstance(sendbuf, InPlaceType) or isinstance(recvbuf, InPlaceType):
+        raise state.fail(ERR_BUFFER, "IN_PLACE means nothing in a neighbourhood collective")
+    return neighbours(state)

@@ -1,0 +1,97 @@
+"""Communicators: collective operations that go on while the program does something else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ompy.mpi.buffers.spec import even_blocks, vector_blocks
+from ompy.mpi.collectives import collective_calls as calls
+from ompy.mpi.collectives.collective_requests import begun
+from ompy.mpi.collectives.operation import SUM, Op
+from ompy.mpi.point_to_point.request import Request
+from ompy.mpi.state import CommBase
+
+
+class NonblockingCollectives(CommBase):
+    """Collective operations on buffers, as requests.
+
+    All members begin them in the same order, together with the blocking ones; they may complete
+    in any. A buffer belongs to the operation until the request is complete.
+    """
+
+    __slots__ = ()
+
+    def Ibarrier(self) -> Request:
+        """Begin what `Barrier` does."""
+        return begun(calls.Call(self._enter("Ibarrier"), "barrier"))
+
+    def Ibcast(self, buf: Any, root: int = 0) -> Request:
+        """Begin what `Bcast` does."""
+        return begun(calls.bcast(self._enter("Ibcast", root), buf, root))
+
+    def Igather(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> Request:
+        """Begin what `Gather` does."""
+        return begun(
+            calls.gather(self._enter("Igather", root), sendbuf, recvbuf, root, even_blocks)
+        )
+
+    def Igatherv(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> Request:
+        """Begin what `Gatherv` does."""
+        return begun(
+            calls.gather(self._enter("Igatherv", root), sendbuf, recvbuf, root, vector_blocks)
+        )
+
+    def Iscatter(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> Request:
+        """Begin what `Scatter` does."""
+        return begun(
+            calls.scatter(self._enter("Iscatter", root), sendbuf, recvbuf, root, even_blocks)
+        )
+
+    def Iscatterv(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> Request:
+        """Begin what `Scatterv` does."""
+        return begun(
+            calls.scatter(self._enter("Iscatterv", root), sendbuf, recvbuf, root, vector_blocks)
+        )
+
+    def Iallgather(self, sendbuf: Any, recvbuf: Any) -> Request:
+        """Begin what `Allgather` does."""
+        return begun(calls.allgather(self._enter("Iallgather"), sendbuf, recvbuf, even_blocks))
+
+    def Iallgatherv(self, sendbuf: Any, recvbuf: Any) -> Request:
+        """Begin what `Allgatherv` does."""
+        return begun(calls.allgather(self._enter("Iallgatherv"), sendbuf, recvbuf, vector_blocks))
+
+    def Ialltoall(self, sendbuf: Any, recvbuf: Any) -> Request:
+        """Begin what `Alltoall` does."""
+        return begun(calls.alltoall(self._enter("Ialltoall"), sendbuf, recvbuf, even_blocks))
+
+    def Ialltoallv(self, sendbuf: Any, recvbuf: Any) -> Request:
+        """Begin what `Alltoallv` does."""
+        return begun(calls.alltoall(self._enter("Ialltoallv"), sendbuf, recvbuf, vector_blocks))
+
+    def Ialltoallw(self, sendbuf: Any, recvbuf: Any) -> Request:
+        """Begin what `Alltoallw` does."""
+        return begun(calls.alltoallw(self._enter("Ialltoallw"), sendbuf, recvbuf))
+
+    def Ireduce(self, sendbuf: Any, recvbuf: Any, op: Op = SUM, root: int = 0) -> Request:
+        """Begin what `Reduce` does."""
+        return begun(calls.reduce(self._enter("Ireduce", root), sendbuf, recvbuf, op, root))
+
+    def Iallreduce(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> Request:
+        """Begin what `Allreduce` does."""
+        return begun(calls.reduction(self._enter("Iallreduce"), "allreduce", sendbuf, recvbuf, op))
+
+    def Ireduce_scatter_block(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> Request:
+        """Begin what `Reduce_scatter_block` does."""
+        return begun(
+            calls.reduce_scatter_block(self._enter("Ireduce_scatter_block"), sendbuf, recvbuf, op)
+        )
+
+    def Ireduce_scatter(
+        self, sendbuf: Any, recvbuf: Any, recvcounts: Sequence[int] | None = None, op: Op = SUM
+    ) -> Request:
+        """Begin what `Reduce_scatter` does."""
+        return begun(
+            calls.reduce_scatter(self._enter("Ireduce_scatter"), sendbuf, recvbuf, recvcounts, op)
+        )

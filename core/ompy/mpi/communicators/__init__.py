@@ -1,0 +1,1 @@
+"""Communicators: their groups, topologies, and how they are made."""

@@ -1,0 +1,213 @@
+"""`MPI.Cartcomm`: communicators whose members are the points of a grid."""
+
+# ruff: noqa: SLF001 - states are private to users, not to this package
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from operator import index
+from typing import Any, Self
+
+from ompy.data.constants import UNDEFINED
+from ompy.data.errors import ERR_ARG, ERR_DIMS, ERR_RANK, ERR_TOPOLOGY
+from ompy.mpi.communicators.comm import Comm
+from ompy.mpi.communicators.communicators import make_communicator
+from ompy.mpi.communicators.topocomm import Topocomm
+from ompy.mpi.communicators.topologies import Grid
+from ompy.mpi.errors import MPIException
+from ompy.mpi.handles import made_plainly
+from ompy.mpi.integers import whole_number
+from ompy.mpi.state import CommState, state_of_comm
+
+
+@made_plainly
+class Cartcomm(Topocomm):
+    """A communicator whose members are the points of a grid."""
+
+    __slots__ = ()
+
+    def __new__(cls, comm: Comm | None = None) -> Self:
+        """A null handle, or another one for the same communicator."""
+        return cls._make(comm)
+
+    @classmethod
+    def _takes(cls, state: Any) -> bool:
+        return isinstance(state, CommState) and isinstance(state.topology, Grid)
+
+    def _grid(self) -> tuple[CommState, Grid]:
+        state = state_of_comm(self)
+        grid = state.topology
+        if grid.__class__ is not Grid:
+            raise state.fail(ERR_TOPOLOGY, f"{state.communicator.name} is no grid")
+        return state, grid
+
+    def Get_dim(self) -> int:
+        """How many dimensions the grid has."""
+        return len(self._grid()[1].dims)
+
+    @property
+    def dim(self) -> int:
+        """How many dimensions the grid has."""
+        return self.Get_dim()
+
+    @property
+    def ndim(self) -> int:
+        """How many dimensions the grid has."""
+        return self.Get_dim()
+
+    def Get_topo(self) -> tuple[list[int], list[int], list[int]]:
+        """Points in each dimension, whether each is a ring, and where this process is."""
+        state, grid = self._grid()
+        where = grid.coordinates(state.communicator.rank)
+        return list(grid.dims), [int(ring) for ring in grid.periods], where
+
+    @property
+    def topo(self) -> tuple[list[int], list[int], list[int]]:
+        """As `Get_topo`."""
+        return self.Get_topo()
+
+    @property
+    def dims(self) -> list[int]:
+        """Points in each dimension."""
+        return self.Get_topo()[0]
+
+    @property
+    def periods(self) -> list[int]:
+        """Whether each dimension is a ring."""
+        return self.Get_topo()[1]
+
+    @property
+    def coords(self) -> list[int]:
+        """Where this process is."""
+        return self.Get_topo()[2]
+
+    def Get_cart_rank(self, coords: Sequence[int]) -> int:
+        """Who is at a point."""
+        where = tuple(map(index, coords))
+        state, grid = self._grid()
+        known = grid.known_ranks.get(where)
+        if known is not None:
+            return known
+        if len(where) != len(grid.dims):
+            raise ValueError(f"expecting {len(grid.dims)} coordinates, got {len(where)}")
+        found = grid.rank(where)
+        if found is None:
+            raise state.fail(ERR_ARG, f"{list(where)} lies outside a grid of {list(grid.dims)}")
+        return found
+
+    def Get_coords(self, rank: int) -> list[int]:
+        """Where a rank is."""
+        state, grid = self._grid()
+        if rank.__class__ is int:
+            known = grid.known_places.get(rank)
+            if known is not None:
+                return known.copy()
+        rank = whole_number(rank)
+        if not 0 <= rank < state.size:
+            raise state.fail(ERR_RANK, f"rank {rank} does not exist in a grid of {state.size}")
+        return grid.coordinates(rank)
+
+    def Shift(self, direction: int, disp: int) -> tuple[int, int]:
+        """Who sends here and who receives from here when all data move by `disp` points."""
+        state, grid = self._grid()
+        if direction.__class__ is int is disp.__class__:
+            known = grid.known_shifts.get((state.communicator.rank, direction, disp))
+            if known is not None:
+                return known
+        direction, disp = whole_number(direction), whole_number(disp)
+        if not 0 <= direction < len(grid.dims):
+            raise state.fail(ERR_DIMS, f"dimension {direction} of a grid of {list(grid.dims)}")
+        return grid.shift(state.communicator.rank, direction, disp)
+
+    def Sub(self, remain_dims: Sequence[bool]) -> Any:
+        """The part of the grid this process lies in when only some dimensions are kept."""
+        self._enter("Sub")
+        state, grid = self._grid()
+        kept = [bool(keep) for keep in remain_dims]
+        if len(kept) != len(grid.dims):
+            raise ValueError(f"expecting {len(grid.dims)} dimensions, got {len(kept)}")
+        where = grid.coordinates(state.communicator.rank)
+        others = [rank for rank in range(state.size) if _alike(grid, rank, where, kept)]
+        made = make_communicator(state, others, state.communicator.order.tag(), Cartcomm)
+        dims, periods = (_chosen(these, kept) for these in (grid.dims, grid.periods))
+        made.topology = Grid(dims, periods)
+        return Cartcomm._adopt(made)
+
+
+def _alike(grid: Grid, rank: int, where: list[int], kept: list[bool]) -> bool:
+    """Whether a rank has the same coordinates in the dimensions that are dropped."""
+    theirs = grid.coordinates(rank)
+    return all(keep or a == b for keep, a, b in zip(kept, theirs, where, strict=True))
+
+
+def _chosen(values: Sequence[Any], kept: list[bool]) -> list[Any]:
+    return [value for value, keep in zip(values, kept, strict=True) if keep]
+
+
+def _grid_of(state: CommState, dims: Sequence[int], periods: Sequence[bool] | bool | None) -> Grid:
+    widths = [index(width) for width in dims]
+    if periods is None or isinstance(periods, (bool, int)):
+        periods = [bool(periods)] * len(widths)
+    if len(periods) != len(widths):
+        raise ValueError(f"expecting {len(widths)} periods, got {len(periods)}")
+    if any(width < 1 for width in widths) or prod(widths) > state.size:
+        raise state.fail(
+            ERR_DIMS, f"a grid of {widths} has no place for {state.size} processes to fill"
+        )
+    return Grid(widths, [bool(ring) for ring in periods])
+
+
+def create_cart(
+    state: CommState, dims: Sequence[int], periods: Sequence[bool] | bool | None
+) -> Any:
+    """A grid of the first members of a communicator; COMM_NULL in the others."""
+    grid = _grid_of(state, dims, periods)
+    points = range(prod(grid.dims))
+    if state.communicator.rank not in points:
+        return Cartcomm()
+    made = make_communicator(state, points, state.communicator.order.tag(), Cartcomm)
+    made.topology = grid
+    return Cartcomm._adopt(made)
+
+
+def cart_map(state: CommState, dims: Sequence[int], periods: Sequence[bool] | bool | None) -> int:
+    """The rank this process would have in such a grid, or UNDEFINED."""
+    grid = _grid_of(state, dims, periods)
+    rank = state.communicator.rank
+    return rank if rank < prod(grid.dims) else UNDEFINED
+
+
+def Compute_dims(nnodes: int, dims: int | Sequence[int]) -> list[int]:
+    """Points in each dimension of a grid of `nnodes`, as alike as can be.
+
+    Args:
+        nnodes: processes.
+        dims: how many dimensions; or a number for each, 0 where it is to be found.
+    """
+    found = [0] * dims if isinstance(dims, int) else [index(width) for width in dims]
+    fixed = prod(width for width in found if width)
+    if nnodes < 1 or any(width < 0 for width in found) or nnodes % fixed:
+        raise MPIException(ERR_DIMS, f"{nnodes} processes cannot fill a grid of {found}")
+    free = found.count(0)
+    if not free:
+        if fixed != nnodes and found:
+            raise MPIException(ERR_DIMS, f"{nnodes} processes do not fill a grid of {found}")
+        return found
+    widths = [1] * free
+    for factor in reversed(_prime_factors(nnodes // fixed)):
+        widths[widths.index(min(widths))] *= factor
+    widths.sort(reverse=True)
+    return [width or widths.pop(0) for width in found]
+
+
+def _prime_factors(number: int) -> list[int]:
+    """In ascending order."""
+    found = []
+    factor = 2
+    while factor * factor <= number:
+        while number % factor == 0:
+            found.append(factor)
+            number //= factor
+        factor += 1
+    return [*found, number] if number > 1 else found

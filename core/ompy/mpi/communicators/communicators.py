@@ -1,0 +1,542 @@
+"""Communicators: who is in them, and making and freeing them."""
+
+# ruff: noqa: SLF001 - states are private to users, not to this package
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from struct import Struct
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
+
+from ompy.data.constants import UNDEFINED
+from ompy.data.errors import ERR_ARG, ERR_COMM, ERR_GROUP, ERR_KEYVAL
+from ompy.frameworks.call_order import TAG_CALLS_END
+from ompy.frameworks.proc import Proc
+from ompy.mpi import constants
+from ompy.mpi.communicators import predefined_attributes
+from ompy.mpi.communicators.attributes import delete_all
+from ompy.mpi.communicators.context_agreement import (
+    NO_PROPOSAL,
+    Ask,
+    agree_on_context,
+    exchange_words,
+    release_context,
+)
+from ompy.mpi.communicators.duplicates import begin_duplicate, duplicate
+from ompy.mpi.communicators.group import Group
+from ompy.mpi.errhandler import ERRHANDLER_NULL, Errhandler
+from ompy.mpi.errors import MPIException
+from ompy.mpi.handles import plain_handle
+from ompy.mpi.info import Info, InfoState
+from ompy.mpi.integers import takes_integers
+from ompy.mpi.state import CommBase, CommState, World, group_of, null_communicator, state_of_comm
+from ompy.trace.tag_names import name_tags_by
+
+if TYPE_CHECKING:
+    from ompy.mpi.communicators.comm import Comm
+    from ompy.mpi.communicators.intercomm import Intercomm
+    from ompy.mpi.point_to_point.request import Request
+
+_COLOR_KEY: Final = Struct("<qq")
+# internal tags from here down: of `Create_group`, and of the leaders in `Create_intercomm`, in turn
+TAG_GROUPS: Final = -TAG_CALLS_END - 1
+WORLD_ID: Final = 0  # context id; reference: every rank knows it without agreement
+TAG_SPACE: Final = (1 << 31) + TAG_GROUPS >> 1  # of each, so that they stay 32 bit integers
+
+name_tags_by(
+    lambda tag: (
+        ("Create_group", "Create_intercomm")[TAG_GROUPS - tag & 1] if tag <= TAG_GROUPS else ""
+    )
+)
+
+
+def tag_of_group(tag: int) -> int:
+    """The internal tag of a `Create_group` with a user's tag."""
+    return TAG_GROUPS - 2 * (tag % TAG_SPACE)
+
+
+def tag_of_leaders(tag: int) -> int:
+    """That of the leaders' messages in a `Create_intercomm`."""
+    return tag_of_group(tag) - 1
+
+
+def make_communicator(state: CommState, members: Sequence[int], tag: int, api: Any) -> CommState:
+    """A communicator of some members, all of which call this.
+
+    Args:
+        state: the parent.
+        members: ranks in the parent, in the order of their new ranks.
+        tag: internal tag for the agreement.
+        api: class of its handles.
+
+    Raises:
+        MPIException: it cannot be made.
+    """
+    parent = state.communicator
+    ask = partial(exchange_words, parent, members, tag)
+    procs = [parent.procs[rank] for rank in members]
+    made: CommState = state.call(agree_on_communicator, state.world, ask, api, procs)
+    return made
+
+
+def agree_on_communicator(
+    world: World, ask: Ask, api: Any, procs: Sequence[Proc], own: Sequence[Proc] | None = None
+) -> CommState:
+    """A communicator with a context that is free in all who are asked.
+
+    Args:
+        world: this rank.
+        ask: what all of them say; they call this together.
+        api: class of its handles.
+        procs: its members, or those of the other group.
+        own: this process's group, where that is another one.
+
+    Raises:
+        MPIError: as `agree_on_context`.
+    """
+    number, line = agree_on_context(world, ask), -1
+    if own is not None and world.context.recovery is not None:
+        line = agree_on_context(world, ask)  # reserved until it is in use, as the other one
+    return _with_context(world, number, line, api, procs, own)
+
+
+def _with_context(
+    world: World,
+    number: int,
+    line: int,
+    api: Any,
+    procs: Sequence[Proc],
+    own: Sequence[Proc] | None,
+) -> CommState:
+    """A communicator with an id that was agreed on, and one for its line (`recovery.py`) or -1."""
+    try:
+        made = world.process.communicator(number, procs, f"communicator {number}", own, line)
+    finally:
+        release_context(world, number)
+        release_context(world, line)
+    return CommState(world, made, api)
+
+
+def ranks_of(state: CommState, group: Group) -> list[int]:
+    """The ranks of a group's processes in a communicator.
+
+    Raises:
+        MPIException: ERR_GROUP, one of them is not a member.
+    """
+    places: dict[Proc, int] = {proc: rank for rank, proc in enumerate(state.communicator.procs)}
+    try:
+        return [places[proc] for proc in group._state().procs]
+    except KeyError as stranger:
+        name = state.communicator.name
+        raise state.fail(ERR_GROUP, f"{stranger.args[0]} is not a member of {name}") from None
+
+
+class Communicators(CommBase):
+    """Membership, creation, names, attributes, error handlers."""
+
+    __slots__ = ()
+
+    # --- who is in it
+
+    def Get_group(self) -> Group:
+        """Its members as a group; between two groups, those of this process's own."""
+        made: Group = plain_handle(Group, group_of(state_of_comm(self)))
+        return made
+
+    @property
+    def group(self) -> Group:
+        """As `Get_group`."""
+        return Communicators.Get_group(self)
+
+    # --- making others
+
+    def Dup(self, info: Info | None = None) -> Self:
+        """A communicator of the same members, with attributes as their keys want it."""
+        return duplicate(self, info)
+
+    def Clone(self) -> Self:
+        """A communicator of the same members; the handle has the same class."""
+        return Communicators.Dup(self)
+
+    def Dup_with_info(self, info: Info) -> Self:
+        """A communicator of the same members, with other hints."""
+        return Communicators.Dup(self, info)
+
+    def Create(self, group: Group) -> Any:
+        """A communicator of some of the members; all of them call this.
+
+        Returns:
+            COMM_NULL in those that are not in the group.
+        """
+        state = self._enter("Create")
+        members = ranks_of(state, group)
+        if state.communicator.rank not in members:
+            return _null()
+        return _plain(
+            make_communicator(state, members, state.communicator.order.tag(), _intracomm())
+        )
+
+    @takes_integers("color", "key")
+    def Split(self, color: int = 0, key: int = 0) -> Any:
+        """A communicator of the members with the same colour, in the order of their keys.
+
+        Returns:
+            COMM_NULL where the colour is UNDEFINED.
+        """
+        return _split(self._enter("Split"), color, key)
+
+    @takes_integers("split_type", "key")
+    def Split_type(self, split_type: int, key: int = 0, info: Info | None = None) -> Any:
+        """A communicator of the members that share something: memory for COMM_TYPE_SHARED."""
+        state = self._enter("Split_type")
+        guided = {constants.COMM_TYPE_HW_GUIDED, constants.COMM_TYPE_RESOURCE_GUIDED}
+        wants = (info.get("mpi_hw_resource_type") if info else None) or ""
+        if split_type == constants.COMM_TYPE_SHARED or (
+            split_type in guided and wants == "mpi_shared_memory"
+        ):
+            color = state.world.context.me.node
+        elif split_type in {UNDEFINED, constants.COMM_TYPE_HW_UNGUIDED, *guided}:
+            color = UNDEFINED
+        else:
+            raise state.fail(ERR_ARG, f"{split_type} is no kind of split")
+        return _split(state, color, key)
+
+    def Free(self) -> None:
+        """Free it; all members do."""
+        state = self._state()
+        if state.predefined:
+            raise state.fail(ERR_COMM, f"{state.communicator.name} is predefined")
+        self._dispose(state)
+
+    def Disconnect(self) -> None:
+        """Free it when everything sent in it has been delivered."""
+        Communicators.Free(self)
+
+    def _dispose(self, state: CommState) -> None:
+        delete_all(self)
+        for hidden in state.hidden or ():
+            if isinstance(hidden, CommBase):
+                hidden.free()
+        communicator, release = state.communicator, state.world.process.release
+        if communicator.chosen is None:
+            release(communicator)
+        else:  # what was begun goes on to its end, as MPI wants
+            communicator.chosen.when_idle(partial(release, communicator))
+        state.size = 0  # other handles of it find nobody there
+        self._inner = None
+
+    def _release(self) -> None:
+        state: CommState = self._inner
+        if not state.predefined and state.size:
+            self._dispose(state)
+
+    # --- kinds
+
+    def Is_inter(self) -> bool:
+        """Whether it connects two groups."""
+        return self._state().communicator.between
+
+    def Is_intra(self) -> bool:
+        """Whether it is of one group."""
+        return not self._state().communicator.between
+
+    @property
+    def is_inter(self) -> bool:
+        """Whether it connects two groups."""
+        return Communicators.Is_inter(self)
+
+    @property
+    def is_intra(self) -> bool:
+        """Whether it is of one group."""
+        return Communicators.Is_intra(self)
+
+    def Get_topology(self) -> int:
+        """CART, GRAPH, DIST_GRAPH or UNDEFINED."""
+        topology = self._state().topology
+        return UNDEFINED if topology is None else int(topology.kind)
+
+    @property
+    def topology(self) -> int:
+        """CART, GRAPH, DIST_GRAPH or UNDEFINED."""
+        return Communicators.Get_topology(self)
+
+    @property
+    def is_topo(self) -> bool:
+        """Whether it has a topology."""
+        return self._inner is not None and self._inner.topology is not None
+
+    # --- names, hints, attributes
+
+    def Set_name(self, name: str) -> None:
+        """Name it."""
+        self._state().communicator.name = name
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return Communicators.Get_name(self)
+
+    @name.setter
+    def name(self, value: str) -> None:
+        Communicators.Set_name(self, value)
+
+    def Get_info(self) -> Info:
+        """Its hints."""
+        return Info._adopt(InfoState(dict(self._state().info or {})))
+
+    def Set_info(self, info: Info) -> None:
+        """Set its hints."""
+        self._state().info = dict(info.items())
+
+    @property
+    def info(self) -> Info:
+        """Its hints."""
+        return Communicators.Get_info(self)
+
+    @info.setter
+    def info(self, value: Info) -> None:
+        Communicators.Set_info(self, value)
+
+    def _predefined_attribute(self, keyval: int) -> Any:
+        found = predefined_attributes.attribute_value(self._state().world, keyval)
+        if found is predefined_attributes.UNKNOWN:
+            try:
+                return super()._predefined_attribute(keyval)
+            except MPIException as problem:
+                raise self._state().fail(ERR_KEYVAL, problem.detail) from None
+        return found
+
+    # --- errors
+
+    @classmethod
+    def Create_errhandler(cls, errhandler_fn: Any) -> Errhandler:
+        """A new error handler that calls `f(comm, errorcode)`."""
+        return Errhandler._create(cls._kind, errhandler_fn)
+
+    def Get_errhandler(self) -> Errhandler:
+        """Its error handler."""
+        return Errhandler._adopt(self._state().errhandler)
+
+    def Set_errhandler(self, errhandler: Errhandler) -> None:
+        """Set its error handler."""
+        state = self._state()
+        if errhandler == ERRHANDLER_NULL:
+            raise state.fail(ERR_ARG, "the error handler is null")
+        state.errhandler = errhandler._state()
+
+    @takes_integers("errorcode")
+    def Call_errhandler(self, errorcode: int) -> None:
+        """Call its error handler."""
+        state = self._state()
+        if errorcode != 0:
+            state.raised(MPIException(errorcode))
+
+    @takes_integers("errorcode")
+    def Abort(self, errorcode: int = 0) -> NoReturn:
+        """End the whole job, with `errorcode` as its exit code."""
+        state: CommState | None = self._inner
+        if state is None:
+            raise null_communicator()
+        name, rank = state.communicator.name, state.communicator.rank
+        state.world.abort(errorcode, f"rank {rank} of {name} called Abort({errorcode})")
+
+    @classmethod
+    def Get_parent(cls) -> Any:
+        """The communicator with those that have spawned this process; a null one if nobody has.
+
+        It is null again once this process has freed or disconnected it.
+        """
+        from ompy.mpi.communicators.intercomm import Intercomm
+        from ompy.mpi.processes.life import current
+
+        parent = current().parent
+        return Intercomm() if parent is None or not parent.size else Intercomm._adopt(parent)
+
+    def Idup(self, info: Info | None = None) -> tuple[Self, Request]:
+        """Begin what `Dup` does.
+
+        Returns:
+            A handle that is null until the request is complete, and the request.
+        """
+        return begin_duplicate(self, info)
+
+    def Idup_with_info(self, info: Info) -> tuple[Self, Request]:
+        """Begin what `Dup_with_info` does; returns as `Idup`."""
+        return begin_duplicate(self, info)
+
+    @classmethod
+    def Join(cls, fd: int) -> Intercomm:
+        """A communicator with the process of this job at the other end of a connected socket.
+
+        Args:
+            fd: descriptor of the socket; both ends call this.
+        """
+        from ompy.mpi.processes.ports import join_by_socket
+
+        return join_by_socket(fd)
+
+    def Revoke(self) -> None:
+        """Have all calls in this communicator fail with ERR_REVOKED, at all members."""
+        from ompy.mpi.communicators.survival import revoke_state
+
+        revoke_state(self._state())
+
+    def Is_revoked(self) -> bool:
+        """Whether it has been revoked."""
+        from ompy.mpi.communicators.survival import recovery_of
+
+        state = self._state()
+        recovery_of(state, "Is_revoked")
+        state.world.engine.progress()
+        return state.revoked
+
+    def Get_failed(self) -> Group:
+        """The members that are known to have died, in the order in which that was heard."""
+        from ompy.mpi.communicators.survival import failed_group
+
+        return failed_group(self._state())
+
+    def Ack_failed(self, num_to_ack: int | None = None) -> int:
+        """Take note of the first members of `Get_failed`: receives from ANY_SOURCE go on.
+
+        Returns:
+            How many have been taken note of.
+        """
+        from ompy.mpi.communicators.survival import acknowledge_failed
+
+        return acknowledge_failed(self._state(), num_to_ack)
+
+    def Agree(self, flag: int) -> int:
+        """The AND of the flags of all members that live, whoever dies meanwhile.
+
+        Raises:
+            MPIException: ERR_PROC_FAILED, at all of them: a member has died that some of them have
+                not taken note of.
+        """
+        from ompy.mpi.communicators.survival import agree_on_flag
+
+        return agree_on_flag(self._state(), flag)
+
+    def Iagree(self, flag: Any) -> Request:
+        """Begin what `Agree` does.
+
+        Args:
+            flag: a buffer with one int, which has the result when the request is complete.
+        """
+        from ompy.mpi.communicators.survival import begin_to_agree
+
+        return begin_to_agree(self._state(), flag)
+
+    def Shrink(self) -> Comm:
+        """A communicator of the members that live; all of these call it, in a revoked one too."""
+        from ompy.mpi.communicators.survival import shrink_state
+
+        made: Comm = _plain(shrink_state(self._state()))
+        return made
+
+    def Ishrink(self) -> tuple[Comm, Request]:
+        """Begin what `Shrink` does.
+
+        Returns:
+            A handle that is null until the request is complete, and the request.
+        """
+        from ompy.mpi.communicators.survival import begin_to_shrink
+
+        state = self._state()
+        made = _plain_null(state)
+        request = begin_to_shrink(state, partial(setattr, made, "_inner"))
+        return made, request
+
+
+def _intracomm() -> Any:
+    from ompy.mpi.communicators.intracomm import Intracomm
+
+    return Intracomm
+
+
+def _split(state: CommState, color: int, key: int) -> Any:
+    """A communicator of the members that give the same colour; all of them call this."""
+    if state.communicator.between:
+        from ompy.mpi.communicators.between import split
+
+        made = split(state, color, key)
+        return state.api() if made is None else _plain(made)
+    if color < 0 and color != UNDEFINED:
+        raise state.fail(ERR_ARG, f"colour {color}: a colour is not negative, or UNDEFINED")
+    made = state.call(_split_and_agree, state, color, key)
+    return _null() if made is None else _plain(made)
+
+
+def _split_and_agree(state: CommState, color: int, key: int) -> CommState | None:
+    """The members tell their colours, keys and first proposals of an id in one exchange.
+
+    Raises:
+        MPIError: as `agree_on_context`.
+    """
+    parent, tag = state.communicator, state.communicator.order.tag()
+    members: list[int] = []
+
+    def ask(said: bytes) -> list[bytes]:
+        if members:
+            return exchange_words(parent, members, tag, said)
+        told = _COLOR_KEY.pack(color, key) + said
+        answers = exchange_words(parent, range(state.size), tag, told)
+        keys = []
+        for rank, answer in enumerate(answers):
+            its_color, its_key = _COLOR_KEY.unpack_from(answer)
+            if its_color == color:
+                keys.append((its_key, rank))
+        members.extend(rank for _, rank in sorted(keys))
+        return [answers[rank][_COLOR_KEY.size :] for rank in members]
+
+    if color == UNDEFINED:
+        ask(NO_PROPOSAL)
+        return None
+    number = agree_on_context(state.world, ask)
+    procs = [parent.procs[rank] for rank in members]
+    return _with_context(state.world, number, -1, _intracomm(), procs, None)
+
+
+def _plain(state: CommState) -> Any:
+    return state.api._adopt(state)
+
+
+def _null() -> Any:
+    return _intracomm()()
+
+
+def _plain_null(state: CommState) -> Any:
+    """A null handle of the kind that a subset of a communicator has."""
+    return (state.api if state.communicator.between else _intracomm())._adopt(None)
+
+
+def world_of_group(group: Group) -> CommState | None:
+    """All processes of the job, for calls of members of a group; None of one with nobody in it.
+
+    What a session made belongs to it: so what is made of this does.
+    """
+    from ompy.mpi.processes.life import current
+
+    found = group._state()
+    if not found.procs:
+        return None
+    world = found.world or current()
+    return CommState(world, world.process.communicators[WORLD_ID], _intracomm())
+
+
+def create_group(state: CommState, group: Group, tag: int) -> Any:
+    """A communicator of some members; only they call this.
+
+    Args:
+        state: the parent.
+        group: the members.
+        tag: keeps calls of several threads apart.
+
+    Returns:
+        A handle; COMM_NULL when this process is not in the group.
+    """
+    members = ranks_of(state, group)
+    if state.communicator.rank not in members:
+        return _null()
+    return _plain(make_communicator(state, members, tag_of_group(tag), _intracomm()))

@@ -1,0 +1,154 @@
+"""`MPI.Group`: processes in an order."""
+
+# ruff: noqa: SLF001 - states are private to users, not to this package
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+
+from ompy.data.constants import UNDEFINED
+from ompy.data.errors import ERR_ARG
+from ompy.frameworks.proc import Proc
+from ompy.mpi.constants import IDENT, SIMILAR, UNEQUAL
+from ompy.mpi.errors import MPIException
+from ompy.mpi.handles import Handle, made_plainly
+from ompy.mpi.state import (
+    EMPTY_GROUP,
+    GroupState,
+    free_group,
+    group_of_ranks,
+    group_with,
+    procs_of_ranks,
+    state_of_group,
+    translated_ranks,
+    union_of_groups,
+)
+
+if TYPE_CHECKING:
+    from ompy.mpi.processes.sessions import Session
+
+
+@made_plainly
+class Group(Handle):
+    """An ordered set of processes."""
+
+    __slots__ = ()
+    _kind: ClassVar[str] = "Group"
+
+    def __new__(cls, group: Group | None = None) -> Self:
+        """A null handle, or another one for the same group."""
+        return cls._make(group)
+
+    @classmethod
+    def _takes(cls, state: Any) -> bool:
+        return isinstance(state, GroupState)
+
+    def _state(self) -> GroupState:
+        return state_of_group(self)
+
+    def _with(self, procs: list[Proc], other: GroupState | None = None) -> Self:
+        """A group of processes that this process knows, from this group and maybe another."""
+        return self.__class__._adopt(group_with(self, procs, other))
+
+    def Get_size(self) -> int:
+        """How many processes there are."""
+        return len(self._state().procs)
+
+    def Get_rank(self) -> int:
+        """This process's rank, or UNDEFINED if it is not a member."""
+        state = self._state()
+        return UNDEFINED if state.me is None else state.places().get(state.me, UNDEFINED)
+
+    @property
+    def size(self) -> int:
+        """How many processes there are."""
+        return self.Get_size()
+
+    @property
+    def rank(self) -> int:
+        """This process's rank, or UNDEFINED."""
+        return self.Get_rank()
+
+    def Translate_ranks(
+        self, ranks: Sequence[int] | None = None, group: Group | None = None
+    ) -> list[int]:
+        """The ranks in another group of processes given by their ranks in this one.
+
+        Args:
+            ranks: all of them if None.
+            group: the other group; the world's if None.
+        """
+        return translated_ranks(self, ranks, group)
+
+    def Compare(self, group: Group) -> int:
+        """IDENT for the same processes in the same order, SIMILAR in another, else UNEQUAL."""
+        mine, theirs = self._state().procs, group._state().procs
+        if mine == theirs:
+            return IDENT
+        return SIMILAR if set(mine) == set(theirs) and len(mine) == len(theirs) else UNEQUAL
+
+    def Dup(self) -> Self:
+        """A group of the same processes."""
+        return self._with(list(self._state().procs))
+
+    @classmethod
+    def Union(cls, group1: Group, group2: Group) -> Self:
+        """The first group's processes, then those only the second has."""
+        return cls._adopt(union_of_groups(group1, group2))
+
+    @classmethod
+    def Intersection(cls, group1: Group, group2: Group) -> Self:
+        """The first group's processes that are in the second."""
+        others = group2._state().places()
+        made = group1._with([proc for proc in group1._state().procs if proc in others])
+        return cls._adopt(made._inner)
+
+    Intersect = Intersection
+
+    @classmethod
+    def Difference(cls, group1: Group, group2: Group) -> Self:
+        """The first group's processes that are not in the second."""
+        others = group2._state().places()
+        made = group1._with([proc for proc in group1._state().procs if proc not in others])
+        return cls._adopt(made._inner)
+
+    def Incl(self, ranks: Sequence[int]) -> Self:
+        """The processes of these ranks, in this order."""
+        made: Self = group_of_ranks(self, ranks)
+        return made
+
+    def Excl(self, ranks: Sequence[int]) -> Self:
+        """The processes of other ranks than these."""
+        left_out = set(procs_of_ranks(self, ranks))
+        return self._with([proc for proc in self._state().procs if proc not in left_out])
+
+    def Range_incl(self, ranks: Sequence[tuple[int, int, int]]) -> Self:
+        """The processes of ranges (first, last, stride) of ranks."""
+        return self.Incl(_ranges(ranks))
+
+    def Range_excl(self, ranks: Sequence[tuple[int, int, int]]) -> Self:
+        """The processes outside ranges (first, last, stride) of ranks."""
+        return self.Excl(_ranges(ranks))
+
+    @classmethod
+    def Create_from_session_pset(cls, session: Session, pset_name: str) -> Self:
+        """The processes of a session's set."""
+        return cls._make(session.Create_group(pset_name))
+
+    def Free(self) -> None:
+        """Free it."""
+        free_group(self)
+
+
+def _ranges(ranges: Sequence[tuple[int, int, int]]) -> list[int]:
+    ranks: list[int] = []
+    for first, last, stride in ranges:
+        if not stride:
+            raise MPIException(ERR_ARG, f"the range {(first, last, stride)} has no stride")
+        ranks += range(first, last + (1 if stride > 0 else -1), stride)
+    return ranks
+
+
+GROUP_NULL: Final = Group()._constant("GROUP_NULL")
+GROUP_EMPTY: Final = Group._adopt(EMPTY_GROUP)._constant("GROUP_EMPTY")

@@ -1,0 +1,333 @@
+"""`MPI.Intracomm`: a communicator of one group."""
+
+# ruff: noqa: SLF001 - states are private to users, not to this package
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from os import PathLike
+from typing import TYPE_CHECKING, Any, AnyStr, Self
+
+from ompy.data.errors import SUCCESS
+from ompy.mpi.collectives import collective_calls as calls
+from ompy.mpi.collectives import object_collectives
+from ompy.mpi.collectives.collective_calls import scanned
+from ompy.mpi.collectives.collective_requests import begun, completed, prepared
+from ompy.mpi.collectives.object_collectives import together
+from ompy.mpi.collectives.operation import SUM, Op
+from ompy.mpi.communicators.comm import Comm
+from ompy.mpi.communicators.communicators import create_group, world_of_group
+from ompy.mpi.communicators.group import Group
+from ompy.mpi.errhandler import Errhandler
+from ompy.mpi.handles import made_plainly
+from ompy.mpi.info import INFO_NULL, Info
+from ompy.mpi.integers import takes_integers
+from ompy.mpi.point_to_point.request import Prequest, Request
+
+if TYPE_CHECKING:
+    from ompy.mpi.communicators.graphs import Distgraphcomm, Graphcomm
+    from ompy.mpi.communicators.intercomm import Intercomm
+    from ompy.mpi.state import CommState
+
+
+@made_plainly
+class Intracomm(Comm):
+    """A communicator of one group."""
+
+    __slots__ = ()
+
+    def __new__(cls, comm: Comm | None = None) -> Self:
+        """A null handle, or another one for the same communicator."""
+        return cls._make(comm)
+
+    @classmethod
+    def _takes(cls, state: Any) -> bool:
+        return super()._takes(state) and not state.communicator.between
+
+    @takes_integers("tag")
+    def Create_group(self, group: Group, tag: int = 0) -> Intracomm:
+        """A communicator of some members; only they call this."""
+        made: Intracomm = create_group(self._state(), group, tag)
+        return made
+
+    @classmethod
+    def Create_from_group(
+        cls,
+        group: Group,
+        stringtag: str = "org.mpi4py",
+        info: Info | None = None,
+        errhandler: Errhandler | None = None,
+    ) -> Intracomm:
+        """A communicator of a group of the job's processes; only they call this.
+
+        Args:
+            group: the members.
+            stringtag: keeps calls of several threads apart.
+            info: hints.
+            errhandler: of the new communicator.
+        """
+        from zlib import crc32
+
+        everybody = world_of_group(group)
+        if everybody is None:
+            return Intracomm()
+        made: Intracomm = create_group(everybody, group, crc32(stringtag.encode()))
+        if made:
+            if info:
+                made.Set_info(info)
+            if errhandler is not None:
+                made.Set_errhandler(errhandler)
+        return made
+
+    def Create_cart(
+        self,
+        dims: Sequence[int],
+        periods: Sequence[bool] | bool | None = None,
+        reorder: bool = False,
+    ) -> Any:
+        """A communicator whose members are the points of a grid.
+
+        Args:
+            dims: points in each dimension.
+            periods: whether each dimension is a ring; none is by default.
+            reorder: of no effect.
+
+        Returns:
+            COMM_NULL in members there is no point for.
+        """
+        from ompy.mpi.communicators.cartesian import create_cart
+
+        return create_cart(self._enter("Create_cart"), dims, periods)
+
+    def Cart_map(self, dims: Sequence[int], periods: Sequence[bool] | bool | None = None) -> int:
+        """The rank this process would have in such a grid, or UNDEFINED."""
+        from ompy.mpi.communicators.cartesian import cart_map
+
+        return cart_map(self._state(), dims, periods)
+
+    def Scan(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> None:
+        """Combine the buffers of members 0 to this one."""
+        state = self._state()
+        if not scanned(state, sendbuf, recvbuf, op, True):
+            completed(calls.reduction(state, "scan", sendbuf, recvbuf, op))
+
+    def Exscan(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> None:
+        """Combine the buffers of the members before this one; the first's is left alone."""
+        state = self._state()
+        if not scanned(state, sendbuf, recvbuf, op, False):
+            completed(calls.reduction(state, "exscan", sendbuf, recvbuf, op))
+
+    def Iscan(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> Request:
+        """Begin what `Scan` does."""
+        return begun(calls.reduction(self._enter("Iscan"), "scan", sendbuf, recvbuf, op))
+
+    def Iexscan(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> Request:
+        """Begin what `Exscan` does."""
+        return begun(calls.reduction(self._enter("Iexscan"), "exscan", sendbuf, recvbuf, op))
+
+    def Scan_init(
+        self, sendbuf: Any, recvbuf: Any, op: Op = SUM, info: Info = INFO_NULL
+    ) -> Prequest:
+        """A request for what `Scan` does."""
+        return prepared(calls.reduction(self._enter("Scan_init"), "scan", sendbuf, recvbuf, op))
+
+    def Exscan_init(
+        self, sendbuf: Any, recvbuf: Any, op: Op = SUM, info: Info = INFO_NULL
+    ) -> Prequest:
+        """A request for what `Exscan` does."""
+        return prepared(calls.reduction(self._enter("Exscan_init"), "exscan", sendbuf, recvbuf, op))
+
+    def scan(self, sendobj: Any, op: Op | Callable[[Any, Any], Any] = SUM) -> Any:
+        """The objects of members 0 to this one, combined."""
+        return together(self._state(), "scan", 0, object_collectives.scan, sendobj, op)
+
+    def exscan(self, sendobj: Any, op: Op | Callable[[Any, Any], Any] = SUM) -> Any:
+        """The objects of the members before this one, combined; None at the first."""
+        return together(self._state(), "exscan", 0, object_collectives.exscan, sendobj, op)
+
+    def Create_graph(
+        self, index: Sequence[int], edges: Sequence[int], reorder: bool = False
+    ) -> Graphcomm:
+        """A communicator with a graph that every member knows whole.
+
+        Args:
+            index: where the edges of each node end in `edges`; a 0 may stand before it.
+            edges: the node that each edge leads to.
+            reorder: of no effect.
+
+        Returns:
+            COMM_NULL in members that are no node.
+        """
+        from ompy.mpi.communicators.graphs import create_graph
+
+        return create_graph(self._enter("Create_graph"), index, edges)
+
+    def Create_dist_graph_adjacent(
+        self,
+        sources: Sequence[int],
+        destinations: Sequence[int],
+        sourceweights: Sequence[int] | None = None,
+        destweights: Sequence[int] | None = None,
+        info: Info = INFO_NULL,
+        reorder: bool = False,
+    ) -> Distgraphcomm:
+        """A communicator with a graph of which each member tells its own edges.
+
+        Args:
+            sources: who sends here.
+            destinations: who receives from here.
+            sourceweights: of the edges from `sources`; UNWEIGHTED or None for no weights.
+            destweights: of the edges to `destinations`, likewise.
+            info: of no effect.
+            reorder: of no effect.
+        """
+        from ompy.mpi.communicators.graphs import create_adjacent
+
+        return create_adjacent(
+            self._enter("Create_dist_graph_adjacent"),
+            sources,
+            destinations,
+            sourceweights,
+            destweights,
+        )
+
+    def Create_dist_graph(
+        self,
+        sources: Sequence[int],
+        degrees: Sequence[int],
+        destinations: Sequence[int],
+        weights: Sequence[int] | None = None,
+        info: Info = INFO_NULL,
+        reorder: bool = False,
+    ) -> Distgraphcomm:
+        """A communicator with a graph of which each member tells any edges.
+
+        Args:
+            sources: where edges begin.
+            degrees: how many begin at each of `sources`.
+            destinations: where they lead, those of the first source first.
+            weights: of the edges; UNWEIGHTED or None for no weights.
+            info: of no effect.
+            reorder: of no effect.
+        """
+        from ompy.mpi.communicators.graphs import create_dist_graph
+
+        return create_dist_graph(
+            self._enter("Create_dist_graph"), sources, degrees, destinations, weights
+        )
+
+    def Graph_map(self, index: Sequence[int], edges: Sequence[int]) -> int:
+        """The rank this process would have in a graph, or UNDEFINED."""
+        from ompy.mpi.communicators.graphs import graph_map
+
+        return graph_map(self._state(), index, edges)
+
+    @takes_integers("local_leader", "remote_leader", "tag")
+    def Create_intercomm(
+        self, local_leader: int, peer_comm: Intracomm, remote_leader: int, tag: int = 0
+    ) -> Intercomm:
+        """A communicator between this group and another; all of both call this.
+
+        Args:
+            local_leader: rank in this group of the process that talks to the other group.
+            peer_comm: a communicator of both leaders; the others may give None.
+            remote_leader: rank in that of the other group's leader.
+            tag: keeps calls of several threads apart.
+        """
+        from ompy.mpi.communicators.between import create
+        from ompy.mpi.communicators.intercomm import Intercomm
+
+        state = self._enter("Create_intercomm", local_leader)
+        peer = peer_comm._inner if peer_comm is not None else None
+        made: Intercomm = Intercomm._adopt(create(state, local_leader, peer, remote_leader, tag))
+        return made
+
+    def Spawn(
+        self,
+        command: PathLike[AnyStr] | str | bytes,
+        args: Sequence[str] | None = None,
+        maxprocs: int = 1,
+        info: Info = INFO_NULL,
+        root: int = 0,
+        errcodes: list[int] | None = None,
+    ) -> Intercomm:
+        """Start processes of one program; all members call this.
+
+        Args:
+            command: name or path of the program; this and the next three are the root's to say.
+            args: its arguments.
+            maxprocs: how many processes; all of them are started, or none.
+            info: `host` names hosts of this job, separated by commas, `wdir` the working directory,
+                `path` directories where the program is looked for, `env` variables, a line each.
+            root: whose arguments count.
+            errcodes: gets an error code for each process.
+
+        Returns:
+            A communicator with the new processes, who have it by `Get_parent`.
+        """
+        from ompy.mpi.processes.spawning import programs_of, spawn
+
+        state = self._enter("Spawn", root)
+        programs = partial(programs_of, [command], [args or ()], [maxprocs], info)
+        made = spawn(state, root, programs)
+        if errcodes is not None:
+            errcodes[:] = [SUCCESS] * made.size
+        return self._between(made)
+
+    def Spawn_multiple(
+        self,
+        command: Sequence[PathLike[AnyStr] | str | bytes],
+        args: Sequence[Sequence[str]] | None = None,
+        maxprocs: Sequence[int] | None = None,
+        info: Sequence[Info] | Info = INFO_NULL,
+        root: int = 0,
+        errcodes: list[list[int]] | None = None,
+    ) -> Intercomm:
+        """Start processes of several programs, which have one COMM_WORLD; all members call this.
+
+        Args:
+            command: each program, as for `Spawn`.
+            args: the arguments of each.
+            maxprocs: how many processes of each.
+            info: hints of each, or of all.
+            root: whose arguments count.
+            errcodes: gets a list for each program, with an error code for each process.
+        """
+        from ompy.mpi.processes.spawning import counts_of, programs_of, spawn
+
+        state = self._enter("Spawn", root)
+        made = spawn(state, root, partial(programs_of, command, args, maxprocs, info))
+        if errcodes is not None:
+            errcodes[:] = [[SUCCESS] * count for count in counts_of(command, maxprocs)]
+        return self._between(made)
+
+    def Accept(self, port_name: str, info: Info = INFO_NULL, root: int = 0) -> Intercomm:
+        """Wait for a group that connects to a port of the root; all members call this.
+
+        Args:
+            port_name: of the port; the root's to say.
+            info: of no effect.
+            root: who leads this group.
+        """
+        from ompy.mpi.processes.ports import meet_at_port
+
+        return self._between(meet_at_port(self._enter("Accept", root), "accept", port_name, root))
+
+    def Connect(self, port_name: str, info: Info = INFO_NULL, root: int = 0) -> Intercomm:
+        """Meet the group that accepts at a port; all members call this, and wait for that.
+
+        Args:
+            port_name: of the port; the root's to say.
+            info: of no effect.
+            root: who leads this group.
+        """
+        from ompy.mpi.processes.ports import meet_at_port
+
+        return self._between(meet_at_port(self._enter("Connect", root), "connect", port_name, root))
+
+    def _between(self, made: CommState) -> Intercomm:
+        from ompy.mpi.communicators.intercomm import Intercomm
+
+        made.errhandler = self._state().errhandler
+        return Intercomm._adopt(made)

@@ -1,0 +1,1 @@
+"""Datatypes: their making, their contents, their representations."""

@@ -1,0 +1,1 @@
+"""Files that several processes read and write together."""

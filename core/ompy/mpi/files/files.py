@@ -1,0 +1,373 @@
+"""`MPI.File`: files that several processes read and write together.
+
+What is below is imported when the first file is opened.
+"""
+
+# ruff: noqa: SLF001, ARG003 - states are private to users only; no hint is of use to `Delete`
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import index
+from os import PathLike
+from typing import TYPE_CHECKING, Any, AnyStr, ClassVar, Final, Self
+
+from ompy.data.errors import ERR_ARG, ERR_FILE, MPIError
+from ompy.mpi.communicators.group import Group
+from ompy.mpi.constants import DISPLACEMENT_CURRENT, MODE_RDONLY, SEEK_CUR, SEEK_END, SEEK_SET
+from ompy.mpi.datatypes.datatype import Datatype, handle_of
+from ompy.mpi.datatypes.predefined import BYTE
+from ompy.mpi.errhandler import ERRHANDLER_NULL, Errhandler
+from ompy.mpi.errors import MPIException
+from ompy.mpi.files.file_access import FileAccess
+from ompy.mpi.handles import Handle
+from ompy.mpi.info import INFO_NULL, Info, InfoState
+from ompy.mpi.processes.life import current
+from ompy.mpi.state import GroupState
+
+if TYPE_CHECKING:
+    from ompy.mpi.communicators.intracomm import Intracomm
+    from ompy.mpi.files.file_state import FileState
+    from ompy.mpi.files.file_view import TypedView
+    from ompy.mpi.state import World
+
+
+class File(FileAccess, Handle):  # type: ignore[misc, unused-ignore]
+    """A file that several processes have opened together."""
+
+    __slots__ = ()
+    _kind: ClassVar[str] = "File"
+
+    def __new__(cls, file: File | None = None) -> Self:
+        """A null handle, or another one for the same file."""
+        return cls._make(file)
+
+    @classmethod
+    def _takes(cls, state: Any) -> bool:
+        return hasattr(state, "split")
+
+    def _state(self) -> FileState:
+        """What the handle refers to.
+
+        Raises:
+            MPIException: ERR_FILE, it is null.
+        """
+        state: FileState | None = self._inner
+        if state is None:
+            raise MPIException(ERR_FILE, "the file is null (FILE_NULL, or closed)")
+        return state
+
+    # --- opening and closing
+
+    @classmethod
+    def Open(
+        cls,
+        comm: Intracomm,
+        filename: PathLike[AnyStr] | str | bytes,
+        amode: int = MODE_RDONLY,
+        info: Info = INFO_NULL,
+    ) -> Self:
+        """Open a file; all members of the communicator call this.
+
+        Args:
+            comm: who shares it.
+            filename: its path, the same file at all of them.
+            amode: one of MODE_RDONLY, MODE_WRONLY and MODE_RDWR, and other MODE constants.
+            info: hints: `cb_nodes`, `cb_buffer_size`, `romio_cb_write`, `romio_cb_read`,
+                `file_perm`.
+
+        Raises:
+            MPIException: it cannot be opened at some member; then it is open at none.
+        """
+        from ompy.mpi.files.file_state import open_file
+
+        parent = comm._enter("File.Open")
+        try:
+            state = open_file(parent, filename, index(amode), dict(info.items()))
+        except MPIError as problem:
+            raise _raised_without_file(problem, parent.world) from problem.__cause__
+        state.api = cls
+        return cls._adopt(state)
+
+    def Close(self) -> None:
+        """Close it; all members call this."""
+        state = self._state()
+        if state.split is None:
+            self._inner = None
+        state.call(state.close)
+
+    def _release(self) -> None:
+        self.Close()
+
+    @classmethod
+    def Delete(cls, filename: PathLike[AnyStr] | str | bytes, info: Info = INFO_NULL) -> None:
+        """Remove a file.
+
+        Raises:
+            MPIException: ERR_NO_SUCH_FILE and others, it cannot be removed.
+        """
+        from ompy.mpi.files.file_state import path_text
+        from ompy.net.storage import remove_file
+
+        try:
+            remove_file(path_text(filename))
+        except MPIError as problem:
+            raise _raised_without_file(problem) from problem.__cause__
+
+    # --- what it is
+
+    def Set_size(self, size: int) -> None:
+        """Cut the file off, or make it longer; all members call this."""
+        state = self._state()
+        state.call(state.resize, index(size))
+
+    def Preallocate(self, size: int) -> None:
+        """Have room for its first `size` bytes; all members call this."""
+        state = self._state()
+        state.call(state.allocate, index(size))
+
+    def Get_size(self) -> int:
+        """How many bytes it has."""
+        state = self._state()
+        size: int = state.call(state.module.size)
+        return size
+
+    def Get_amode(self) -> int:
+        """How it was opened."""
+        return self._state().amode
+
+    def Get_group(self) -> Group:
+        """The processes that have opened it."""
+        state = self._state()
+        return Group._adopt(GroupState(state.comm.communicator.procs, state.world.context.me))
+
+    def Set_info(self, info: Info) -> None:
+        """Set hints; all members call this. What is said at `Open` has an effect."""
+        state = self._state()
+        state.call(state.agree_on, "Set_info", 0)
+        state.info.update(info.items())
+
+    def Get_info(self) -> Info:
+        """The hints in use."""
+        state = self._state()
+        return Info._adopt(InfoState({**state.info, **state.module.hints()}))
+
+    # --- views
+
+    def Set_view(
+        self,
+        disp: int = 0,
+        etype: Datatype = BYTE,
+        filetype: Datatype | None = None,
+        datarep: str = "native",
+        info: Info = INFO_NULL,
+    ) -> None:
+        """Say which part of the file this process sees; all members call this.
+
+        Args:
+            disp: byte where the view begins, or DISPLACEMENT_CURRENT.
+            etype: what offsets count; data are read and written in whole ones.
+            filetype: made of etypes; its data bytes are what is seen, over and over. The etype
+                itself when it is left out.
+            datarep: `native`, `internal`, `external32`, or one of `Register_datarep`.
+            info: more hints.
+        """
+        from ompy.mpi.files.file_view import TypedView
+
+        state = self._state()
+
+        def make() -> TypedView:
+            elementary = etype._state()
+            repeated = elementary if filetype is None else filetype._state()
+            at = index(disp)
+            if at == DISPLACEMENT_CURRENT:
+                at = state.view.byte_at(state.shared.value())
+            return TypedView(at, elementary, repeated, datarep)
+
+        state.call(state.set_view, make)
+        state.info.update(info.items())
+
+    def Get_view(self) -> tuple[int, Datatype, Datatype, str]:
+        """Displacement, etype, filetype and representation of the view."""
+        view = self._state().view
+        return view.displacement, handle_of(view.etype), handle_of(view.filetype), view.datarep
+
+    def Get_byte_offset(self, offset: int) -> int:
+        """Where an offset of the view is in the file."""
+        return self._state().view.byte_at(self._offset(offset))
+
+    def Get_type_extent(self, datatype: Datatype) -> int:
+        """How far apart elements of a type are in the file."""
+        state = self._state()
+        form = state.view.representation
+        inner = datatype._state()
+        if form is None:
+            return inner.layout.extent
+        extent: int = state.call(form.layout, inner).extent
+        return extent
+
+    # --- pointers
+
+    def Seek(self, offset: int, whence: int = SEEK_SET) -> None:
+        """Move this process's pointer.
+
+        Args:
+            offset: etypes.
+            whence: from the beginning (SEEK_SET), from where it is, or from the file's end.
+        """
+        state = self._state()
+        state.call(state.check_seekable)
+        here = state.position // state.view.unit
+        state.position = self._target(offset, whence, lambda: here) * state.view.unit
+
+    def Get_position(self) -> int:
+        """Where this process's pointer is, in etypes."""
+        state = self._state()
+        return state.position // state.view.unit
+
+    def Seek_shared(self, offset: int, whence: int = SEEK_SET) -> None:
+        """Move the pointer all processes share; all of them say the same."""
+        state = self._state()
+
+        def move() -> None:
+            state.agree_on("Seek_shared", index(offset), state.check_seekable)
+            if state.comm.communicator.rank == 0:
+                try:
+                    state.shared.assign(self._target(offset, whence, state.shared.value))
+                finally:
+                    state.agree_on("Seek_shared", 0)
+            else:
+                state.agree_on("Seek_shared", 0)
+
+        state.call(move)
+
+    def Get_position_shared(self) -> int:
+        """Where the pointer all processes share is, in etypes."""
+        state = self._state()
+        value: int = state.call(state.shared.value)
+        return value
+
+    def _target(self, offset: int, whence: int, here: Callable[[], int]) -> int:
+        """Where a pointer is moved to.
+
+        Raises:
+            MPIException: ERR_ARG, there is no such place.
+        """
+        state = self._state()
+        if whence == SEEK_SET:
+            base = 0
+        elif whence == SEEK_CUR:
+            base = here()
+        elif whence == SEEK_END:
+            base = state.call(state.end_of_view)
+        else:
+            raise state.raised(MPIError(ERR_ARG, f"whence is {whence}, none of the SEEK constants"))
+        found = base + index(offset)
+        if found < 0:
+            raise state.raised(MPIError(ERR_ARG, f"a pointer at {found}"))
+        return found
+
+    # --- consistency
+
+    def Set_atomicity(self, flag: bool) -> None:
+        """Say whether accesses are atomic; all members say the same."""
+        state = self._state()
+        state.call(state.agree_on, "Set_atomicity", int(bool(flag)))
+        state.module.atomic = bool(flag)
+
+    def Get_atomicity(self) -> bool:
+        """Whether accesses are atomic."""
+        return self._state().module.atomic
+
+    def Sync(self) -> None:
+        """Have what was written on the device, and see what others wrote; all members call this."""
+        state = self._state()
+        state.call(state.flush)
+
+    # --- errors
+
+    @classmethod
+    def Create_errhandler(cls, errhandler_fn: Callable[[File, int], None]) -> Errhandler:
+        """A new error handler that calls `f(file, errorcode)`."""
+        return Errhandler._create(cls._kind, errhandler_fn)
+
+    def Get_errhandler(self) -> Errhandler:
+        """Its error handler; FILE_NULL has that of files opened from now on."""
+        state = self._inner
+        return Errhandler._adopt(current().file_errors if state is None else state.errhandler)
+
+    def Set_errhandler(self, errhandler: Errhandler) -> None:
+        """Set its error handler; FILE_NULL's is that of files opened from now on."""
+        if errhandler == ERRHANDLER_NULL:
+            problem = MPIError(ERR_ARG, "the error handler is null")
+            raise self._raised(problem)
+        if self._inner is None:
+            current().file_errors = errhandler._state()
+        else:
+            self._state().errhandler = errhandler._state()
+
+    def Call_errhandler(self, errorcode: int) -> None:
+        """Call its error handler."""
+        if errorcode != 0:
+            self._raised(MPIException(errorcode))
+
+    def _raised(self, problem: MPIError) -> MPIException:
+        if self._inner is None:
+            return _raised_without_file(problem)
+        return self._state().raised(problem)
+
+    # --- properties
+
+    @property
+    def size(self) -> int:
+        """How many bytes it has."""
+        return self.Get_size()
+
+    @property
+    def amode(self) -> int:
+        """How it was opened."""
+        return self.Get_amode()
+
+    @property
+    def group(self) -> Group:
+        """The processes that have opened it."""
+        return self.Get_group()
+
+    @property
+    def group_size(self) -> int:
+        """How many processes have opened it."""
+        return self._state().comm.size
+
+    @property
+    def group_rank(self) -> int:
+        """Which of these this process is."""
+        return self._state().comm.communicator.rank
+
+    @property
+    def info(self) -> Info:
+        """Its hints."""
+        return self.Get_info()
+
+    @info.setter
+    def info(self, value: Info) -> None:
+        self.Set_info(value)
+
+    @property
+    def atomicity(self) -> bool:
+        """Whether accesses are atomic."""
+        return self.Get_atomicity()
+
+    @atomicity.setter
+    def atomicity(self, value: bool) -> None:
+        self.Set_atomicity(value)
+
+
+def _raised_without_file(problem: MPIError, world: World | None = None) -> MPIException:
+    """The exception for a call that has no file, after FILE_NULL's error handler had its say."""
+    from ompy.mpi.files.file_state import raised_for
+
+    world = current() if world is None else world
+    return raised_for(world, world.file_errors, lambda: FILE_NULL, problem)
+
+
+FILE_NULL: Final = File()._constant("FILE_NULL")

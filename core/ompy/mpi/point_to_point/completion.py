@@ -1,0 +1,160 @@
+"""Waiting for requests: one, any, or all of them."""
+
+# ruff: noqa: SLF001 - states are private to users, not to this package
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ompy.compiled import ccall, cfunc
+from ompy.data.request import AnyOf
+from ompy.mpi.handles import Handle
+from ompy.mpi.point_to_point.requeststate import RequestState
+from ompy.mpi.state import World
+
+if TYPE_CHECKING:
+    from ompy.mpi.point_to_point.request import Request
+
+
+@ccall
+def wait_for(state: RequestState) -> None:
+    """Progress until an operation is complete."""
+    state.engine.wait(state.operation)
+
+
+@ccall
+def poll_operation(state: RequestState) -> bool:
+    """Let communication advance once; whether the operation is complete then."""
+    state.engine.progress()
+    if not state.operation.complete:
+        state.engine.glance()
+    return state.operation.complete
+
+
+@ccall
+def is_active(state: RequestState) -> bool:
+    """Whether there is something to wait for."""
+    return type(state) is RequestState or state.active
+
+
+@cfunc
+def _any_active(requests: Sequence[Request]) -> RequestState | None:
+    """One that there is something to wait for of, or None."""
+    for request in requests:
+        handle: Handle = request
+        state: RequestState | None = handle._inner
+        if state is not None and is_active(state):
+            return state
+    return None
+
+
+@cfunc
+def _complete(requests: Sequence[Request]) -> list[int]:
+    """The places of the complete ones."""
+    places: list[int] = []
+    place: int = 0
+    for request in requests:
+        handle: Handle = request
+        state: RequestState | None = handle._inner
+        if state is not None and state.operation.complete and is_active(state):
+            places.append(place)
+        place += 1  # noqa: SIM113 - a number in C
+    return places
+
+
+@cfunc
+def _all_complete(requests: Sequence[Request]) -> bool:
+    for request in requests:
+        handle: Handle = request
+        state: RequestState | None = handle._inner
+        if state is not None and not state.operation.complete and is_active(state):
+            return False
+    return True
+
+
+@ccall
+def some_complete(requests: Sequence[Request]) -> list[int] | None:
+    """The places of the complete ones; None when there is nothing to wait for."""
+    places = _complete(requests)
+    if places:
+        return places
+    one: RequestState | None = _any_active(requests)
+    if one is None:
+        return None
+    one.engine.progress()
+    places = _complete(requests)
+    if not places:
+        one.engine.glance()
+    return places
+
+
+@ccall
+def all_complete(requests: Sequence[Request]) -> bool:
+    """Whether all of them are complete, after letting communication advance if they are not."""
+    if _all_complete(requests):
+        return True
+    one: RequestState | None = _any_active(requests)
+    assert one is not None, "one of them is not complete"
+    one.engine.progress()
+    one.engine.glance()
+    return _all_complete(requests)
+
+
+@ccall
+def wait_any(requests: Sequence[Request]) -> int:
+    """Progress until one is complete: its place; -1 when there is nothing to wait for."""
+    place: int = _first_complete(requests)
+    if place < 0 and _any_active(requests) is None:
+        return -1
+    while place < 0:
+        _sleep(requests)
+        place = _first_complete(requests)
+    return place
+
+
+@cfunc
+def _first_complete(requests: Sequence[Request]) -> int:
+    """The place of the first one that is complete, or -1."""
+    place: int = 0
+    for request in requests:
+        handle: Handle = request
+        state: RequestState | None = handle._inner
+        if state is not None and state.operation.complete and is_active(state):
+            return place
+        place += 1  # noqa: SIM113 - a number in C
+    return -1
+
+
+def _sleep(requests: Sequence[Request]) -> None:
+    """Progress until one of the operations may be complete.
+
+    Each operation tells the rank's waiters once; no more than one note of it is ever kept,
+    however often it is waited for in vain.
+    """
+    one = _any_active(requests)
+    assert one is not None, "there is something to wait for"
+    world = one.world
+    assert world is not None, "a request without a rank is complete"
+    states = [request._inner for request in requests]
+    bell = AnyOf([state.operation for state in states if state is not None and is_active(state)])
+    with world.engine.lock:
+        world.waiters.append(bell)
+        for request in requests:
+            state = request._inner
+            if state is not None and not state.watched and is_active(state):
+                state.watched = True
+                state.operation.notify(partial(_ring, world))
+    try:
+        if _first_complete(requests) < 0:
+            world.engine.wait(bell)
+    finally:
+        with world.engine.lock:
+            world.waiters.remove(bell)
+
+
+def _ring(world: World) -> None:
+    for bell in world.waiters:
+        if not bell.complete:
+            bell.finish()

@@ -1,0 +1,227 @@
+"""Communicators: messages that are Python objects, one at a time."""
+
+# ruff: noqa: SLF001 - states are private to users, not to this package
+
+from __future__ import annotations
+
+from operator import index
+from typing import Any, Literal
+
+from ompy import raw
+from ompy.compiled import DECLARING, ccall
+from ompy.data.constants import ANY_SOURCE, ANY_TAG, PROC_NULL, TAG_UB
+from ompy.data.convertor import ContiguousConvertor, Convertor, GrowingConvertor
+from ompy.data.errors import MPIError
+from ompy.frameworks.pml import BUFFERED, STANDARD, SYNCHRONOUS
+from ompy.mpi.buffers.access import acquire
+from ompy.mpi.buffers.objects import convertor_of, pickle
+from ompy.mpi.handles import Handle
+from ompy.mpi.integers import whole_number
+from ompy.mpi.point_to_point.matched import Message
+from ompy.mpi.point_to_point.objectrequest import ObjectState
+from ompy.mpi.point_to_point.peers import wrong_source, wrong_target
+from ompy.mpi.point_to_point.point_to_point import (
+    PointToPoint,
+    begin_receive,
+    begin_send,
+    both_ints,
+    has_source,
+    has_target,
+)
+from ompy.mpi.point_to_point.request import Request
+from ompy.mpi.point_to_point.requeststate import RequestState, nothing
+from ompy.mpi.point_to_point.status import Status
+from ompy.mpi.state import CommBase, CommState, null_communicator
+
+if DECLARING:
+    from ompy.data.request import Request as Operation
+    from ompy.mpi.buffers.objects import Pickle
+
+
+@ccall
+def send_object(comm: Handle, obj: Any, dest: Any, tag: Any) -> None:
+    """Send an object and wait: `Comm.send`.
+
+    Raises:
+        MPIException: it failed, or there is no such rank or tag.
+    """
+    state: CommState | None = comm._inner
+    if state is None:
+        raise null_communicator()
+    target: int = raw.small(dest)
+    label: int = raw.small(tag)
+    if 0 <= target < state.size and 0 <= label <= TAG_UB:
+        codec: Pickle = pickle  # under a name of this function it is typed where this is compiled
+        convertor = convertor_of(codec.pieces(obj))
+        try:
+            state.pml.send(state.communicator, convertor, target, label, STANDARD)
+        except MPIError as problem:
+            raise state.raised(problem) from problem.__cause__
+    elif not both_ints(dest, tag):
+        send_object(comm, obj, int(whole_number(dest)), int(whole_number(tag)))
+    elif target == PROC_NULL:
+        state.check_not_revoked()
+    else:
+        raise wrong_target(state, dest, tag)
+
+
+@ccall
+def receive_object(comm: Handle, source: Any, tag: Any, status: Status | None) -> Any:
+    """Receive an object: `Comm.recv`.
+
+    Raises:
+        MPIException: it failed, or there is no such rank or tag.
+    """
+    state: CommState | None = comm._inner
+    if state is None:
+        raise null_communicator()
+    origin: int = raw.small(source)
+    label: int = raw.small(tag)
+    if ANY_SOURCE <= origin < state.size and ANY_TAG <= label <= TAG_UB:
+        convertor: GrowingConvertor = GrowingConvertor()
+        try:
+            done: Operation = state.pml.recv(state.communicator, convertor, origin, label)
+        except MPIError as problem:
+            raise state.raised(problem) from problem.__cause__
+        if status is not None:
+            status._fill(done)
+        codec: Pickle = pickle
+        return codec.load(convertor.owner())
+    if not both_ints(source, tag):
+        return receive_object(comm, int(whole_number(source)), int(whole_number(tag)), status)
+    if origin != PROC_NULL:
+        raise wrong_source(state, source, tag)
+    state.check_not_revoked()
+    if status is not None:
+        status._no_process()
+    return None
+
+
+class ObjectMessages(CommBase):
+    """Sends and receives of objects. They are pickled: see `ompy.mpi.buffers.objects`."""
+
+    __slots__ = ()
+
+    def send(self, obj: Any, dest: int, tag: int = 0) -> None:
+        """Send an object."""
+        send_object(self, obj, dest, tag)
+
+    def recv(
+        self,
+        buf: Any = None,
+        source: int = ANY_SOURCE,
+        tag: int = ANY_TAG,
+        status: Status | None = None,
+    ) -> Any:
+        """Receive an object.
+
+        Args:
+            buf: of no use; given for the sake of old programs.
+            source: the sender's rank, or ANY_SOURCE.
+            tag: of the message, or ANY_TAG.
+            status: filled with what is known about the message.
+        """
+        if buf is not None:
+            _warn_about_buffer()
+        return receive_object(self, source, tag, status)
+
+    def _send_object(self, obj: Any, dest: int, tag: int, mode: int) -> RequestState:
+        state = self._state()
+        if not has_target(state, dest, tag):
+            return RequestState(state, nothing(), None)
+        pieces = pickle.pieces(obj)
+        return RequestState(state, begin_send(state, convertor_of(pieces), dest, tag, mode), pieces)
+
+    def bsend(self, obj: Any, dest: int, tag: int = 0) -> None:
+        """Send a copy, for which there must be room in the attached buffer."""
+        Request._adopt(self._send_object(obj, dest, tag, BUFFERED))._wait(None)
+
+    def ssend(self, obj: Any, dest: int, tag: int = 0) -> None:
+        """Send, and return when the receive has begun."""
+        Request._adopt(self._send_object(obj, dest, tag, SYNCHRONOUS))._wait(None)
+
+    def isend(self, obj: Any, dest: int, tag: int = 0) -> Request:
+        """Begin to send; leave large buffers in the object alone until the request is complete."""
+        return Request._adopt(self._send_object(obj, dest, tag, STANDARD))
+
+    def ibsend(self, obj: Any, dest: int, tag: int = 0) -> Request:
+        """Begin to send a copy, for which there must be room in the attached buffer."""
+        return Request._adopt(self._send_object(obj, dest, tag, BUFFERED))
+
+    def issend(self, obj: Any, dest: int, tag: int = 0) -> Request:
+        """Begin to send; complete when the receive has begun."""
+        return Request._adopt(self._send_object(obj, dest, tag, SYNCHRONOUS))
+
+    def irecv(self, buf: Any = None, source: int = ANY_SOURCE, tag: int = ANY_TAG) -> Request:
+        """Begin to receive an object; the request's `wait` gives it.
+
+        Args:
+            buf: memory to receive into, or its size; with None there is room for any object.
+            source: the sender's rank, or ANY_SOURCE.
+            tag: of the message, or ANY_TAG.
+        """
+        state = self._state()
+        if not has_source(state, source, tag):
+            return Request._adopt(ObjectState(state, nothing(), GrowingConvertor()))
+        convertor = _room(buf)
+        done = begin_receive(state, convertor, source, tag)
+        return Request._adopt(ObjectState(state, done, convertor))
+
+    def sendrecv(
+        self,
+        sendobj: Any,
+        dest: int,
+        sendtag: int = 0,
+        recvbuf: Any = None,
+        source: int = ANY_SOURCE,
+        recvtag: int = ANY_TAG,
+        status: Status | None = None,
+    ) -> Any:
+        """Send one object and receive another."""
+        if recvbuf is not None:
+            _warn_about_buffer()
+        state = self._state()
+        has_source(state, source, recvtag)
+        sending = self._send_object(sendobj, dest, sendtag, STANDARD)
+        received = ObjectMessages.irecv(self, None, source, recvtag)._wait(status)
+        Request._adopt(sending)._wait(None)
+        return received
+
+    def probe(
+        self, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
+    ) -> Literal[True]:
+        """Wait for a message; it stays to be received."""
+        return PointToPoint.Probe(self, source, tag, status)  # type: ignore[arg-type]
+
+    def iprobe(
+        self, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
+    ) -> bool:
+        """Whether there is a message; it stays to be received."""
+        return PointToPoint.Iprobe(self, source, tag, status)  # type: ignore[arg-type]
+
+    def mprobe(
+        self, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
+    ) -> Message:
+        """Wait for a message and take it; only its `recv` receives it."""
+        return PointToPoint.Mprobe(self, source, tag, status)  # type: ignore[arg-type]
+
+    def improbe(
+        self, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
+    ) -> Message | None:
+        """A message, taken so that only its `recv` receives it; or None."""
+        return PointToPoint.Improbe(self, source, tag, status)  # type: ignore[arg-type]
+
+
+def _room(buf: Any) -> Convertor:
+    """Where an object is received: anywhere, or in the user's memory."""
+    if buf is None:
+        return GrowingConvertor()
+    if isinstance(buf, int):
+        return ContiguousConvertor(memoryview(bytearray(index(buf))))
+    return ContiguousConvertor(acquire(buf, True).view)
+
+
+def _warn_about_buffer() -> None:
+    import warnings
+
+    warnings.warn("the 'buf' argument is not used", UserWarning, stacklevel=3)

@@ -1,0 +1,525 @@
+"""Partitioned messages: one message whose parts the program hands over, and gets, one by one.
+
+Every large partition of the sender is a message of its own, sent as soon as it is ready. The
+receiver posts receives for all of them into its room, which it may see as other partitions: one of
+its own has arrived when all of the sender's that touch it have. Small ones go in runs: those that
+one call makes ready and that lie side by side are one message, which says which they are. All runs
+have one tag, and the receiver has one receive posted at a time.
+
+    sender      made (offers) -> answered
+                started: each partition unready -> ready -> sent; before the answer it waits ready
+    receiver    made (awaits the offer) -> offered (answers)
+                started: receives posted; before the offer, when it comes
+"""
+
+# ruff: noqa: SLF001 - states are private to users, not to this package
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import partial
+from struct import Struct
+from typing import Any, Final
+
+from ompy.compiled import ccall, cclass
+from ompy.data.constants import ANY_SOURCE, ANY_TAG, PROC_NULL
+from ompy.data.convertor import ContiguousConvertor, Convertor
+from ompy.data.errors import ERR_ARG, ERR_RANK, ERR_REQUEST, ERR_TAG, ERR_TRUNCATE, MPIError
+from ompy.data.message import Message
+from ompy.data.part import PartConvertor
+from ompy.data.request import Request as Operation
+from ompy.frameworks.pml import STANDARD
+from ompy.mpi.buffers.spec import message
+from ompy.mpi.integers import whole_number
+from ompy.mpi.point_to_point.partition_channels import Offer, Parts, channels_of, problem_of
+from ompy.mpi.point_to_point.point_to_point import has_source, has_target
+from ompy.mpi.point_to_point.request import Prequest
+from ompy.mpi.point_to_point.requeststate import PersistentState, nothing
+from ompy.mpi.state import CommState
+
+# partitions up to this go in runs: arbitrary, a copy of it takes less than a message
+SMALL: Final = 4096
+RUN_BYTES: Final = 1 << 16  # of a run; arbitrary: much more than a message costs beside its copy
+_RUN: Final = Struct("<QQ")  # the first partition, and how many
+
+
+def prepare_send(state: CommState, buf: Any, partitions: int, dest: Any, tag: Any) -> Prequest:
+    """A request for a partitioned send; its arguments are those of `Comm.Psend_init`."""
+    there = has_target(state, dest, tag)
+    room, parts = _divided(state, buf, partitions, False)
+    made = PartitionedSend(state, room, parts, buf, whole_number(dest), whole_number(tag))
+    if there:
+        made.tell_receiver()
+    return Prequest._adopt(made)
+
+
+def prepare_receive(state: CommState, buf: Any, partitions: int, source: Any, tag: Any) -> Prequest:
+    """A request for a partitioned receive; its arguments are those of `Comm.Precv_init`."""
+    if source == ANY_SOURCE:
+        raise state.fail(ERR_RANK, "a partitioned receive names its source: not ANY_SOURCE")
+    there = has_source(state, source, tag)
+    if tag == ANY_TAG and there:
+        raise state.fail(ERR_TAG, "a partitioned receive names its tag: not ANY_TAG")
+    room, parts = _divided(state, buf, partitions, True)
+    made = PartitionedReceive(state, room, parts, buf, whole_number(source), whole_number(tag))
+    if there:
+        made.await_offer()
+    return Prequest._adopt(made)
+
+
+def _divided(state: CommState, buf: Any, partitions: int, writable: bool) -> tuple[Message, Parts]:
+    """A message, and its partitions.
+
+    Raises:
+        MPIException: ERR_ARG, there are less than none.
+    """
+    count = whole_number(partitions)
+    if count < 0:
+        raise state.fail(ERR_ARG, f"{count} partitions: a message has none or more")
+    first = message(buf, writable, count).message
+    whole = Message(first.memory, first.origin, first.count * count, first.layout)
+    return whole, Parts(count, first.size)
+
+
+def in_runs(parts: Parts) -> int:
+    """How many partitions a run has at most; 0 if they are messages of their own."""
+    partitions, size = parts
+    return min(partitions, RUN_BYTES // max(size, 1)) if size <= SMALL else 0
+
+
+@cclass
+class PartitionedState(PersistentState):
+    """What both sides have in common.
+
+    Attributes:
+        parts: own partitions.
+        peer: the other rank.
+        tag: of the user.
+        first: of the partitions' tags; 0 while it is not known.
+        problem: why there is no message, once that is known.
+    """
+
+    _missing: int
+    _whole: Convertor
+    first: int
+    parts: Parts
+    peer: int
+    problem: Any
+    tag: int
+    __slots__ = tuple(__annotations__)
+
+    def __init__(
+        self,
+        comm: CommState,
+        room: Message,
+        parts: Parts,
+        keep: object,
+        peer: int,
+        tag: int,
+        *,
+        receives: bool,
+    ) -> None:
+        PersistentState.__init__(self, comm, keep, receives=receives)
+        self.parts = parts
+        self.peer = peer
+        self.tag = tag
+        self.first = 0
+        self.problem = None
+        self._whole = room.convertor()
+        self._missing = 0
+
+    @ccall
+    def begin_operation(self) -> Operation:
+        """Begin: nothing is ready, or has come."""
+        if self.peer == PROC_NULL:
+            return nothing()
+        operation = Operation()
+        with self.engine.lock:
+            self.operation = operation
+            if self.problem is not None:
+                operation.fail(self.problem.code, self.problem.detail)
+            else:
+                self.begin_parts()
+                self.end_if_whole()
+        return operation
+
+    @ccall
+    def begin_parts(self) -> None:
+        """What a start does, with the rank's lock held."""
+        raise NotImplementedError
+
+    def cancel(self) -> None:
+        """Partitioned messages cannot be cancelled."""
+        raise self.communicator_state.fail(ERR_REQUEST, "a partitioned message cannot be cancelled")
+
+    def part(self, start: int, size: int) -> Convertor:
+        """Some bytes of the message."""
+        return PartConvertor(self._whole, start, size)
+
+    def check_partitions(self, partitions: Iterable[int]) -> Sequence[int]:
+        """Partitions that exist.
+
+        Raises:
+            MPIException: ERR_ARG, one does not.
+        """
+        if type(partitions) is range and partitions:
+            ends: Any = partitions[0], partitions[-1]
+            if min(ends) >= 0 and max(ends) < self.parts.partitions:
+                return partitions
+        found = [whole_number(each) for each in partitions]
+        for each in found:
+            if not 0 <= each < self.parts.partitions:
+                raise self.communicator_state.fail(
+                    ERR_ARG,
+                    f"partition {each} does not exist: the message has {self.parts.partitions}",
+                )
+        return found
+
+    def fail_all(self, problem: MPIError) -> None:
+        """There is no message, now or ever."""
+        self.problem = problem
+        self.operation.fail(problem.code, problem.detail)
+
+    def watch_part(self, request: Operation, count: int) -> None:
+        """So many partitions are on their way: the last one completes the operation.
+
+        A message of which one partition failed is over when nothing of it is under way.
+        """
+        if request.complete and not request.error and not request.cancelled:
+            self._missing -= count
+        else:
+            request.notify(partial(self._part_ended, self.operation, request, count))
+
+    def _part_ended(self, operation: Operation, request: Operation, count: int) -> None:
+        self._missing -= count
+        failure = problem_of(request)
+        if failure is not None and not operation.error:
+            operation.error, operation.detail = failure.code, failure.detail
+            # this may come anywhere in the PML
+            self.engine.call_later(0, partial(self._give_up, operation))
+        self.end_if_whole()
+
+    def _give_up(self, operation: Operation) -> None:
+        if operation is self.operation and not operation.complete:
+            self.withdraw()
+            self.end_if_whole()
+
+    def withdraw(self) -> None:
+        """Take back what has not begun, as a partition failed."""
+        raise NotImplementedError
+
+    @ccall
+    def end_if_whole(self) -> None:
+        """Complete the operation when nothing is missing."""
+        if not self._missing and not self.operation.complete:
+            self.describe(self.operation)
+            self.operation.finish()
+
+    @ccall
+    def describe(self, operation: Operation) -> None:
+        """Say what message it was."""
+        operation.source = self.peer
+        operation.tag = self.tag
+
+
+@cclass
+class PartitionedSend(PartitionedState):
+    """The sender's side."""
+
+    _held: list[int]
+    _ready: bytearray
+    _run: int
+    __slots__ = tuple(__annotations__)
+
+    def __init__(
+        self, comm: CommState, room: Message, parts: Parts, keep: object, peer: int, tag: int
+    ) -> None:
+        PartitionedState.__init__(self, comm, room, parts, keep, peer, tag, receives=False)
+        self._ready = bytearray(parts.partitions)
+        self._held = []  # ready before the answer
+        self._run = in_runs(parts)
+
+    def tell_receiver(self) -> None:
+        """Tell the receiver of it.
+
+        Raises:
+            MPIException: it cannot be reached.
+        """
+        comm = self.communicator_state
+        with self.engine.lock:
+            channels = channels_of(comm)
+            comm.call(channels.make_offer, self.peer, self.tag, self.parts, self._answered)
+
+    def _answered(self, first: int, problem: MPIError | None) -> None:
+        if problem is not None:
+            self.fail_all(problem)
+            return
+        self.first = first
+        held, self._held = self._held, []
+        self._send(held)
+
+    @ccall
+    def begin_parts(self) -> None:
+        """Nothing is ready."""
+        self._ready = bytearray(self.parts.partitions)
+        self._held = []
+        self._missing = self.parts.partitions
+
+    def make_ready(self, partitions: Iterable[int]) -> None:
+        """These partitions may be sent.
+
+        Raises:
+            MPIException: ERR_ARG, one does not exist or is ready already, and none is made ready;
+                ERR_REQUEST, the request has not been started.
+        """
+        comm, chosen = self.communicator_state, self.check_partitions(partitions)
+        if not self.running:
+            raise comm.fail(ERR_REQUEST, "the request is not active: start it first")
+        with self.engine.lock:
+            if self.operation.error or self.peer == PROC_NULL:
+                return
+            if sum([self._ready[each] for each in chosen]) or len(set(chosen)) < len(chosen):
+                counted = Counter(chosen).items()
+                twice = [each for each, n in counted if n + self._ready[each] > 1]
+                raise comm.fail(ERR_ARG, f"partition {twice[0]} is ready already")
+            for each in chosen:
+                self._ready[each] = 1
+            if self.first:
+                self._send(chosen)
+            else:
+                self._held += chosen
+
+    def _send(self, chosen: Sequence[int]) -> None:
+        """Send these, and complete the operation if they were the last ones and are gone."""
+        size: int = self.parts.size
+        try:
+            if self._run:
+                self._send_runs(sorted(chosen))
+            else:
+                for each in chosen:
+                    self._send_part(self.part(each * size, size), self.first - each, 1)
+        except MPIError as problem:
+            self.fail_all(problem)
+            return
+        self.end_if_whole()
+
+    def _send_runs(self, chosen: list[int]) -> None:
+        """Send partitions, those side by side as one message."""
+        size: int = self.parts.size
+        head: int = _RUN.size
+        at: int = 0
+        while at < len(chosen):
+            first: int = chosen[at]
+            count: int = 1
+            while count < self._run and at + count < len(chosen):
+                if chosen[at + count] != first + count:
+                    break
+                count += 1
+            data = memoryview(bytearray(head + count * size))
+            _RUN.pack_into(data, 0, first, count)
+            if size:
+                self._whole.pack(first * size, data[head:])
+            self._send_part(ContiguousConvertor(data), self.first, count)
+            at += count
+
+    def _send_part(self, data: Convertor, tag: int, count: int) -> None:
+        comm = self.communicator_state
+        request = comm.pml.isend(comm.communicator, data, self.peer, tag, STANDARD)
+        self.watch_part(request, count)
+
+    def withdraw(self) -> None:
+        """No more partitions go, as one has failed."""
+        self._missing -= self._ready.count(0)
+
+
+@cclass
+class PartitionedReceive(PartitionedState):
+    """The receiver's side.
+
+    Attributes:
+        offer: the sender's, once it is known.
+    """
+
+    _arrived: bytearray
+    _gone: bool
+    _posted: list[Operation]
+    _run: int
+    _stage: memoryview | None
+    offer: Any
+    __slots__ = tuple(__annotations__)
+
+    def __init__(
+        self, comm: CommState, room: Message, parts: Parts, keep: object, peer: int, tag: int
+    ) -> None:
+        PartitionedState.__init__(self, comm, room, parts, keep, peer, tag, receives=True)
+        self.offer = None
+        self._gone = False
+        self._posted = []  # for partitions that are messages of their own
+        self._run = 0
+        self._stage = None  # a run comes here, and from here to its partitions' places
+        self._arrived = bytearray()  # of the sender's partitions that come in runs
+
+    def await_offer(self) -> None:
+        """Wait for the sender to tell of it."""
+        comm = self.communicator_state
+        with self.engine.lock:
+            comm.call(channels_of(comm).await_offer, self.peer, self.tag, self._offered)
+
+    def _offered(self, offer: Offer | None, problem: MPIError | None) -> None:
+        if offer is None:
+            assert problem is not None, "there is an offer, or a reason why there is none"
+            self.fail_all(problem)
+            return
+        channels, (partitions, size) = channels_of(self.communicator_state), offer.parts
+        try:
+            if self._gone and self.operation.complete:
+                raise MPIError(ERR_REQUEST, "the receive was freed before it was started")
+            self._check_size(partitions * size)
+            self._run = in_runs(offer.parts)
+            self.first = channels.reserve_tags(self.peer, 1 if self._run else partitions)
+            channels.answer_offer(self.peer, offer.number, self.first)
+        except MPIError as refused:
+            self.fail_all(refused)
+            channels.answer_offer(self.peer, offer.number, 0, refused.code)
+            return
+        self.offer = offer
+        if self._run:
+            self._stage = memoryview(bytearray(_RUN.size + self._run * size))
+        if not self.operation.complete:
+            self._post()
+
+    def _check_size(self, theirs: int) -> None:
+        ours = self.parts.partitions * self.parts.size
+        if theirs != ours:
+            raise MPIError(
+                ERR_TRUNCATE,
+                f"the partitions of rank {self.peer} have {theirs} bytes together, those here "
+                f"{ours}: it has to be the same",
+            )
+
+    @ccall
+    def begin_parts(self) -> None:
+        """Nothing has come."""
+        self._posted = []
+        self._missing = 1  # the offer
+        if self.offer is not None:
+            self._post()
+
+    def _post(self) -> None:
+        """Post receives for all partitions of the sender, or for the first run."""
+        assert self.offer is not None, "it is known what comes"
+        comm, (partitions, size) = self.communicator_state, self.offer.parts
+        self._missing = partitions
+        if self._run:
+            self._arrived = bytearray(partitions)
+            self._receive_runs()
+            return
+        for each in range(partitions):
+            room = self.part(each * size, size)
+            self._posted.append(
+                comm.pml.irecv(comm.communicator, room, self.peer, self.first - each)
+            )
+        for request in list(self._posted):
+            self.watch_part(request, 1)
+        self.end_if_whole()
+
+    def _receive_runs(self) -> None:
+        """Take the runs that are here, and post a receive for the next one."""
+        comm, stage = self.communicator_state, self._stage
+        assert stage is not None, "it is known what comes"
+        try:
+            while self._missing and comm.size:
+                room = ContiguousConvertor(stage)
+                request = comm.pml.irecv(comm.communicator, room, self.peer, self.first)
+                if not request.complete:
+                    request.notify(partial(self._run_came, request))
+                    return
+                self._take_run(request)
+        except MPIError as problem:
+            self._missing = 0
+            self.fail_all(problem)
+        self.end_if_whole()
+
+    def _run_came(self, request: Operation) -> None:
+        self._take_run(request)
+        if self._missing:  # this may come anywhere in the PML
+            self.engine.call_later(0, self._receive_runs)
+        else:
+            self.end_if_whole()
+
+    def _take_run(self, request: Operation) -> None:
+        """The bytes of a run to their places; what failed ends the operation."""
+        failure = problem_of(request)
+        if failure is not None:
+            self._missing = 0
+            self.operation.fail(failure.code, failure.detail)
+            return
+        stage = self._stage
+        assert stage is not None, "a run has come"
+        first, count = _RUN.unpack_from(stage)
+        size: int = self.offer.parts.size
+        if size:
+            self._whole.unpack(first * size, stage[_RUN.size : _RUN.size + count * size])
+        self._arrived[first : first + count] = b"\1" * count
+        self._missing -= count
+
+    def withdraw(self) -> None:
+        """Take back the receives no partition has come for."""
+        for request in self._posted:
+            if not request.complete:
+                self.communicator_state.pml.cancel(request)
+
+    @ccall
+    def describe(self, operation: Operation) -> None:
+        """Say what message it was."""
+        PartitionedState.describe(self, operation)
+        if not operation.error:
+            operation.received = operation.length = self.parts.partitions * self.parts.size
+
+    def has_arrived(self, partition: int) -> bool:
+        """Whether all bytes of a partition are here.
+
+        Raises:
+            MPIException: ERR_ARG, there is no such partition; or the message has failed.
+        """
+        (chosen,) = self.check_partitions((partition,))
+        if not self.running or self.operation.source == PROC_NULL:
+            return True
+        for look in (self.engine.progress, self.engine.glance):
+            if self._is_here(chosen):
+                return True
+            look()
+        return self._is_here(chosen)
+
+    def _is_here(self, chosen: int) -> bool:
+        if self.operation.error:
+            problem = MPIError(self.operation.error, self.operation.detail)
+            raise self.communicator_state.raised(problem)
+        if self.offer is None:
+            return False
+        ours: int = self.parts.partitions
+        theirs: int = self.offer.parts.partitions
+        first, end = chosen * theirs // ours, -(-(chosen + 1) * theirs // ours)
+        if self._run:
+            return 0 not in self._arrived[first:end]
+        here = [each for each in self._posted[first:end] if each.complete]
+        return len(here) == len(self._posted[first:end])
+
+    def freed(self) -> None:
+        """The tags may be used again when nothing is under way any more."""
+        with self.engine.lock:
+            self._gone = True
+            if self.first and (not self.running or self.operation.complete):
+                self._release_tags()
+
+    @ccall
+    def end_if_whole(self) -> None:
+        """Complete the operation; one whose request was freed is not started again."""
+        PartitionedState.end_if_whole(self)
+        if self._gone and self.first and self.operation.complete:
+            self._release_tags()
+
+    def _release_tags(self) -> None:
+        channels_of(self.communicator_state).release_tags(self.peer, self.first)
+        self.first = 0

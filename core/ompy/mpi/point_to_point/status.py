@@ -1,0 +1,187 @@
+"""`MPI.Status`: what is known about a message that came."""
+
+# ruff: noqa: SLF001 - states are private to users, not to this package
+
+from __future__ import annotations
+
+from typing import Any, Final, Self
+
+from ompy.data.constants import ANY_SOURCE, ANY_TAG, PROC_NULL, UNDEFINED
+from ompy.data.errors import ERR_TYPE, SUCCESS
+from ompy.data.request import Request
+from ompy.mpi.constants import F_ERROR, F_SOURCE, F_STATUS_SIZE, F_TAG
+from ompy.mpi.datatypes.datatype import Datatype, state_of
+from ompy.mpi.datatypes.predefined import BYTE
+from ompy.mpi.errors import MPIException
+
+# places after source, tag and error in a status as integers
+_CANCELLED: Final = 3  # source: Open MPI mpi.h
+_COUNT_LOW: Final = 4  # source: Open MPI mpi.h
+_COUNT_HIGH: Final = 5  # source: Open MPI mpi.h
+
+
+class Status:
+    """Source, tag, error and length of a message."""
+
+    __slots__ = ("__weakref__", "_bytes", "_cancelled", "_error", "_memory", "_source", "_tag")
+
+    _memory: memoryview | None
+
+    def __new__(cls, status: Status | None = None) -> Self:
+        """An empty status, or a copy of one."""
+        self = object.__new__(cls)
+        self._memory = None
+        if status is None:
+            self._clear()
+        elif isinstance(status, Status):
+            self._source = status.source
+            self._tag = status.tag
+            self._error = status.error
+            self._bytes = status._bytes
+            self._cancelled = status._cancelled
+        else:
+            raise TypeError(f"expecting a Status, not {type(status).__name__}")
+        return self
+
+    def _set(self, source: int, tag: int, error: int, size: int, cancelled: bool) -> None:
+        self._source = source
+        self._tag = tag
+        self._error = error
+        self._bytes = size
+        self._cancelled = cancelled
+        if self._memory is not None:
+            self._memory[:3] = memoryview(_integers((source, tag, error)))
+
+    def _clear(self) -> None:
+        """Describe no message at all."""
+        self._set(ANY_SOURCE, ANY_TAG, SUCCESS, 0, False)
+
+    def _no_process(self) -> None:
+        """Describe what comes from PROC_NULL."""
+        self._set(PROC_NULL, ANY_TAG, SUCCESS, 0, False)
+
+    def _fill(self, request: Request) -> None:
+        """Describe the message of a completed receive."""
+        self._set(request.source, request.tag, request.error, request.received, request.cancelled)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Status):
+            return NotImplemented
+        return self.__getstate__() == other.__getstate__()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+        return type(self), (), self.__getstate__()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {
+            "source": self.source,
+            "tag": self.tag,
+            "error": self.error,
+            "count": self._bytes,
+            "cancelled": self._cancelled,
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        values = (state[name] for name in ("source", "tag", "error", "count", "cancelled"))
+        self._set(*values)
+
+    def Get_source(self) -> int:
+        """The sender's rank."""
+        return self._source if self._memory is None else self._memory[F_SOURCE]
+
+    def Set_source(self, source: int) -> None:
+        """Set the sender's rank."""
+        self._set(source, self.tag, self.error, self._bytes, self._cancelled)
+
+    def Get_tag(self) -> int:
+        """The message's tag."""
+        return self._tag if self._memory is None else self._memory[F_TAG]
+
+    def Set_tag(self, tag: int) -> None:
+        """Set the message's tag."""
+        self._set(self.source, tag, self.error, self._bytes, self._cancelled)
+
+    def Get_error(self) -> int:
+        """The error code of the operation."""
+        return self._error if self._memory is None else self._memory[F_ERROR]
+
+    def Set_error(self, error: int) -> None:
+        """Set the error code of the operation."""
+        self._set(self.source, self.tag, error, self._bytes, self._cancelled)
+
+    def Get_count(self, datatype: Datatype = BYTE) -> int:
+        """Elements of a datatype in the message; UNDEFINED if they are not whole."""
+        size = state_of(datatype).described().size
+        length = self._bytes
+        if not size:
+            return 0 if not length else UNDEFINED
+        return length // size if length % size == 0 else UNDEFINED
+
+    def Get_elements(self, datatype: Datatype) -> int:
+        """Basic elements of a datatype in the message; UNDEFINED if they are not whole."""
+        from ompy.mpi.datatypes.signatures import elements_in
+
+        return elements_in(datatype._state(), self._bytes)
+
+    def Set_elements(self, datatype: Datatype, count: int) -> None:
+        """Set the message's length to that of `count` elements."""
+        if datatype._inner is None:
+            raise MPIException(ERR_TYPE, "the datatype is null")
+        self._bytes = count * datatype._state().layout.size
+
+    def Is_cancelled(self) -> bool:
+        """Whether the operation was cancelled."""
+        return self._cancelled
+
+    def Set_cancelled(self, flag: bool) -> None:
+        """Say whether the operation was cancelled."""
+        self._cancelled = bool(flag)
+
+    source = property(Get_source, Set_source, doc="The sender's rank.")
+    tag = property(Get_tag, Set_tag, doc="The message's tag.")
+    error = property(Get_error, Set_error, doc="The error code of the operation.")
+    cancelled = property(Is_cancelled, Set_cancelled, doc="Whether it was cancelled.")
+
+    @property
+    def count(self) -> int:
+        """The message's length in bytes."""
+        return self._bytes
+
+    @count.setter
+    def count(self, value: int) -> None:
+        self._bytes = value
+
+    def tomemory(self) -> memoryview:
+        """The status as integers; what is written there changes source, tag and error."""
+        if self._memory is None:
+            self._memory = memoryview(_integers(self.py2f()))
+        return self._memory
+
+    def py2f(self) -> list[int]:
+        """The status as Fortran integers."""
+        fields = [self.source, self.tag, self.error, int(self._cancelled)]
+        return [*fields, _signed(self._bytes), self._bytes >> 32]
+
+    @classmethod
+    def f2py(cls, arg: list[int]) -> Self:
+        """The status that Fortran integers stand for."""
+        if len(arg) != F_STATUS_SIZE:
+            raise ValueError(f"expecting {F_STATUS_SIZE} integers, got {len(arg)}")
+        self = cls()
+        size = (arg[_COUNT_HIGH] << 32) + (arg[_COUNT_LOW] & 0xFFFFFFFF)
+        self._set(arg[F_SOURCE], arg[F_TAG], arg[F_ERROR], size, bool(arg[_CANCELLED]))
+        return self
+
+
+def _integers(values: Any) -> Any:
+    from array import array
+
+    return array("i", values)
+
+
+def _signed(value: int) -> int:
+    """The lower 32 bits as a signed integer."""
+    low = value & 0xFFFFFFFF
+    return low - (1 << 32) if low >= 1 << 31 else low

@@ -1,0 +1,147 @@
+"""Ports: how groups of a job that have no communicator in common find each other.
+
+The launcher pairs who accepts with who connects (`runtime/machines/ports.py`), and keeps the names
+that ports are published under.
+"""
+
+# ruff: noqa: SLF001 - states are private to users, not to this package
+
+from __future__ import annotations
+
+import json
+import os
+from functools import partial
+from struct import Struct
+from typing import TYPE_CHECKING, Any, Final
+
+from ompy.data.errors import ERR_ARG, ERR_OTHER, MPIError
+from ompy.frameworks.needs import PORT, Need
+from ompy.mpi.communicators.between import Leaders, create_by
+from ompy.mpi.info import INFO_NULL, Info
+from ompy.mpi.point_to_point.peers import check_root
+from ompy.mpi.processes.life import COMM_SELF, COMM_WORLD, current
+from ompy.mpi.processes.spawning import answered, decided, joined
+from ompy.mpi.state import CommState
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable
+
+    from ompy.mpi.communicators.intercomm import Intercomm
+
+_LENGTH: Final = Struct("<I")
+_OTHER_SIDE: Final = {"accept": "a Connect to", "connect": "an Accept at"}
+_JOINING: Final = b"ompy"  # arbitrary: what each side says first over a socket, before its job
+
+
+def Open_port(info: Info = INFO_NULL) -> str:  # noqa: ARG001 - hints are for nobody here
+    """A name under which other groups of this job find this process, by `Connect`."""
+    return _asked("open")
+
+
+def Close_port(port_name: str) -> None:
+    """Give such a name back; who waits there gets ERR_PORT."""
+    _asked("close", port=port_name)
+
+
+def Publish_name(service_name: str, port_name: str, info: Info = INFO_NULL) -> None:  # noqa: ARG001
+    """Have all processes of this job find a port by the name of a service."""
+    _asked("publish", service=service_name, port=port_name)
+
+
+def Unpublish_name(service_name: str, port_name: str, info: Info = INFO_NULL) -> None:  # noqa: ARG001
+    """Have them find it no longer."""
+    _asked("unpublish", service=service_name, port=port_name)
+
+
+def Lookup_name(service_name: str, info: Info = INFO_NULL) -> str:  # noqa: ARG001
+    """The port of a service."""
+    return _asked("lookup", service=service_name)
+
+
+def _asked(what: str, **header: Any) -> str:
+    world = current()
+    return bytes(COMM_WORLD._state().call(_answered, world, what, header)).decode()
+
+
+def _answered(world: Any, what: str, header: dict[str, Any]) -> bytes:
+    return answered(world, what, header)
+
+
+def meet_at_port(state: CommState, what: str, port: str, root: int) -> CommState:
+    """Accept at a port, or connect to it; all members of a communicator call it.
+
+    Args:
+        state: the communicator; the call has begun in it.
+        what: `accept` or `connect`.
+        port: its name; looked at by the root alone.
+        root: who leads this group.
+
+    Raises:
+        MPIException: ERR_PORT, there is no such port, or it was closed meanwhile.
+    """
+    check_root(state, root)
+    ranks = [proc.rank for proc in state.communicator.procs]
+    awaited = f"{_OTHER_SIDE[what]} port {port}"
+    need = Need(PORT, state.communicator, (), word=state.communicator.order.word, detail=awaited)
+    body = json.dumps(ranks).encode()
+    make = partial(answered, state.world, what, {"port": port}, body, need)
+    told = json.loads(decided(state, root, make))
+    context = state.world.context
+    procs = [context.proc(rank) for rank in told["ranks"]]
+    other = context.proc(told["root"])
+    made: CommState = state.call(joined, state, root, told["bridge"], procs, other)
+    return made
+
+
+def join_by_socket(descriptor: int) -> Intercomm:
+    """A communicator with the process of this job at the other end of a connected socket.
+
+    Args:
+        descriptor: of the socket, which is the caller's and quiet: both call this.
+
+    Raises:
+        MPIException: ERR_OTHER, a process of another job is there, or none.
+    """
+    from ompy.mpi.communicators.intercomm import Intercomm
+
+    state = COMM_SELF._state()
+    return Intercomm._adopt(state.call(_join, state, descriptor))
+
+
+def _join(state: CommState, descriptor: int) -> CommState:
+    import socket  # late: few ranks need it
+
+    world = state.world
+    world.process.expect_others()
+    try:
+        connection = socket.socket(fileno=os.dup(descriptor))
+    except OSError as problem:
+        raise MPIError(ERR_ARG, f"{descriptor} is no socket: {problem.strerror}") from None
+    with connection:
+        swap = partial(_swap, connection)
+        theirs = swap(_JOINING + world.context.job_id)
+        if theirs != _JOINING + world.context.job_id:
+            raise MPIError(ERR_OTHER, "a process of another job is at the other end of the socket")
+        return create_by(state, Leaders(state, 0, state.communicator.order.tag(), swap))
+
+
+def _swap(connection: socket.socket, data: bytes) -> bytes:
+    """Say something over a socket, and hear the same."""
+    try:
+        connection.sendall(_LENGTH.pack(len(data)) + data)
+        (length,) = _LENGTH.unpack(_exactly(connection.recv, _LENGTH.size))
+        return _exactly(connection.recv, length)
+    except OSError as problem:
+        text = f"the socket cannot be used: {problem.strerror or problem}"
+        raise MPIError(ERR_OTHER, text) from None
+
+
+def _exactly(receive: Callable[[int], bytes], size: int) -> bytes:
+    data = b""
+    while len(data) < size:
+        more = receive(size - len(data))
+        if not more:
+            raise OSError("the other end has gone")
+        data += more
+    return data

@@ -1,0 +1,28 @@
+"""Everything a rank imports at its start, for an agent that ranks are forked from.
+
+Importing this initialises nothing: no rank, no thread, no loop, no random state. Of components
+only those that come with ompy are imported, and what they say every rank imports with them;
+whether one is used is decided in each rank as ever.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ompy.frameworks.catalog import CATALOG
+from ompy.mca.discovery import scan_entry_points
+from ompy.mca.loading import import_ahead
+
+IN_RANKS: Final = frozenset({"pml", "bml", "btl", "coll"})  # frameworks every rank opens
+
+
+def _import_components() -> None:
+    for record in scan_entry_points(frozenset(framework.name for framework in CATALOG)):
+        if record.in_tree and record.framework in IN_RANKS:
+            module, _, name = record.target.partition(":")
+            component = getattr(import_ahead(module), name, None)
+            for needed in component.rank_modules if component is not None else ():
+                import_ahead(needed)
+
+
+_import_components()

@@ -1,0 +1,234 @@
+"""`MPI.Session`: MPI in parts, each of which begins and ends by itself.
+
+A session has a branch of what MPI keeps for the rank (`World.branch`), and so has whatever is made
+of its groups. Process sets are found by name: those of Open MPI.
+"""
+
+# ruff: noqa: SLF001, ARG003 - states are private to users only; hints are of no effect
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Final, NoReturn, Self
+
+from ompy import outputs
+from ompy.data.errors import CLASS_TEXT, ERR_ARG, ERR_OTHER, ERR_SESSION, MPIError
+from ompy.frameworks.proc import Proc
+from ompy.mpi.callbacks import guarded
+from ompy.mpi.communicators.group import Group
+from ompy.mpi.errhandler import ARE_FATAL, ERRHANDLER_NULL, Errhandler
+from ompy.mpi.errors import MPIException
+from ompy.mpi.handles import Handle, State
+from ompy.mpi.info import INFO_NULL, Info, InfoState
+from ompy.mpi.integers import takes_integers
+from ompy.mpi.point_to_point import buffering
+from ompy.mpi.point_to_point.request import Request
+from ompy.mpi.point_to_point.requeststate import RequestState
+from ompy.mpi.state import EMPTY_GROUP, GroupState, World
+
+# Open MPI 5.0, ompi/instance: its built-in sets; case is of no matter in them
+PSETS: Final = ("mpi://WORLD", "mpi://SELF", "mpix://SHARED")
+THREAD_LEVEL: Final = "MPI_THREAD_MULTIPLE"  # what a session has, whatever it asks for
+
+
+class SessionState(State):
+    """What MPI keeps for a session.
+
+    Attributes:
+        world: its branch of the rank's.
+        errhandler: what happens when a call fails.
+        finalized: it is over.
+    """
+
+    __slots__ = ("errhandler", "finalized", "world")
+
+    def __init__(self, world: World) -> None:
+        super().__init__()
+        self.world = world
+        self.errhandler = world.errors
+        self.finalized = False
+
+    def fail(self, code: int, detail: str) -> MPIException:
+        """The exception for a call that failed, after the error handler had its say."""
+        return self.raised(MPIException(code, detail))
+
+    def raised(self, problem: MPIError) -> MPIException:
+        """As `fail`, for an error that came from below."""
+        handler = self.errhandler
+        if handler.ends_job:
+            self._fatal(problem, "the session" if handler is ARE_FATAL else "this process")
+        if handler.function is not None:
+            guarded(handler.function, Session._adopt(self), problem.code)
+        if isinstance(problem, MPIException):
+            return problem
+        return MPIException(problem.code, problem.detail)
+
+    def _fatal(self, problem: MPIError, whose: str) -> NoReturn:
+        rank = self.world.context.rank
+        code = problem.code if problem.code in CLASS_TEXT else ERR_OTHER
+        text = f"rank {rank}, in a session: {problem} (errors end the job here)"
+        outputs.tell(f"*** {text}; the error handler of {whose} is fatal\n", "fatal error", "error")
+        self.world.abort(code, text)
+
+    def processes(self, name: str) -> Sequence[Proc]:
+        """Those of a process set.
+
+        Raises:
+            MPIException: ERR_ARG, there is no such set.
+        """
+        context = self.world.context
+        known = name.casefold()
+        if known == "mpi://world":
+            return context.procs
+        if known == "mpi://self":
+            return (context.me,)
+        if known == "mpix://shared":
+            return [proc for proc in context.procs if proc.node == context.me.node]
+        raise self.fail(ERR_ARG, f"there is no process set {name!r}, but {', '.join(PSETS)}")
+
+
+class Session(Handle):
+    """A part of the program that uses MPI by itself, with communicators of its own."""
+
+    __slots__ = ()
+    _kind: ClassVar[str] = "Session"
+
+    def __new__(cls, session: Session | None = None) -> Self:
+        """A null handle, or another one for the same session."""
+        return cls._make(session)
+
+    @classmethod
+    def _takes(cls, state: Any) -> bool:
+        return isinstance(state, SessionState)
+
+    def _state(self) -> SessionState:
+        """What the handle refers to.
+
+        Raises:
+            MPIException: ERR_SESSION, it is null, or over.
+        """
+        state: SessionState | None = self._inner
+        if state is None or state.finalized:
+            raise MPIException(ERR_SESSION, "the session is null (SESSION_NULL), or over")
+        return state
+
+    @classmethod
+    def Init(cls, info: Info = INFO_NULL, errhandler: Errhandler | None = None) -> Self:
+        """A new session. The process becomes a rank with the first, if `MPI.Init` was not called.
+
+        Args:
+            info: hints, of no effect: every session has the highest thread level.
+            errhandler: of the session; else as for communicators.
+
+        Raises:
+            MPIException: ERR_OTHER, this process has left its job with `MPI.Finalize`.
+        """
+        from ompy.mpi.processes.life import open_session
+
+        state = SessionState(open_session().branch())
+        if errhandler:
+            state.errhandler = errhandler._state()
+        return cls._adopt(state)
+
+    def Finalize(self) -> None:
+        """End it. Communicators that were made of its groups stay until they are freed."""
+        state = self._state()
+        buffering.detach_buffer(state.world, state.world)
+        state.finalized = True
+        self._inner = None
+
+    def _release(self) -> None:
+        state: SessionState = self._inner
+        if not state.finalized:
+            Session.Finalize(self)
+
+    # --- process sets
+
+    def Get_num_psets(self, info: Info = INFO_NULL) -> int:
+        """How many process sets there are."""
+        self._state()
+        return len(PSETS)
+
+    @takes_integers("n")
+    def Get_nth_pset(self, n: int, info: Info = INFO_NULL) -> str:
+        """The name of a process set.
+
+        Raises:
+            MPIException: ERR_ARG, there is no such number.
+        """
+        state = self._state()
+        if not 0 <= n < len(PSETS):
+            raise state.fail(ERR_ARG, f"process set {n}: there are {len(PSETS)}, from 0 on")
+        return PSETS[n]
+
+    def Get_info(self) -> Info:
+        """Its hints."""
+        self._state()
+        return Info._adopt(InfoState({"thread_level": THREAD_LEVEL}))
+
+    def Get_pset_info(self, pset_name: str) -> Info:
+        """What is known of a process set: how many processes it has, as `mpi_size`."""
+        procs = self._state().processes(pset_name)
+        return Info._adopt(InfoState({"mpi_size": str(len(procs))}))
+
+    def Create_group(self, pset_name: str) -> Group:
+        """The processes of a set."""
+        state = self._state()
+        procs = state.processes(pset_name)
+        found = GroupState(procs, state.world.context.me, state.world)
+        return Group._adopt(found if procs else EMPTY_GROUP)
+
+    # --- memory for buffered sends
+
+    def Attach_buffer(self, buf: Any) -> None:
+        """Lend memory for buffered sends in communicators of the session."""
+        buffering.attach_buffer(self._state().world, buf)
+
+    def Detach_buffer(self) -> Any:
+        """Take back the memory when the messages in it have been sent."""
+        world = self._state().world
+        return buffering.detach_buffer(world, world)
+
+    def Flush_buffer(self) -> None:
+        """Return when the buffered messages have been sent."""
+        world = self._state().world
+        buffering.flush_buffer(world, world)
+
+    def Iflush_buffer(self) -> Request:
+        """Begin `Flush_buffer`: complete when the messages buffered so far have been sent."""
+        world = self._state().world
+        state = RequestState(None, buffering.begin_flush(world, world), None)
+        state.world = world
+        return Request._adopt(state)
+
+    # --- errors
+
+    @classmethod
+    def Create_errhandler(cls, errhandler_fn: Callable[[Session, int], None]) -> Errhandler:
+        """A new error handler that calls `f(session, errorcode)`."""
+        return Errhandler._create(cls._kind, errhandler_fn)
+
+    def Get_errhandler(self) -> Errhandler:
+        """Its error handler."""
+        return Errhandler._adopt(self._state().errhandler)
+
+    def Set_errhandler(self, errhandler: Errhandler) -> None:
+        """Set its error handler."""
+        state = self._state()
+        if errhandler == ERRHANDLER_NULL:
+            raise state.fail(ERR_ARG, "the error handler is null")
+        state.errhandler = errhandler._state()
+
+    def Call_errhandler(self, errorcode: int) -> None:
+        """Call its error handler."""
+        state = self._state()
+        if errorcode != 0:
+            state.raised(MPIException(errorcode))
+
+
+def begin_session(world: World) -> Session:
+    """A new session of a rank."""
+    return Session._adopt(SessionState(world.branch()))
+
+
+SESSION_NULL: Final = Session()._constant("SESSION_NULL")

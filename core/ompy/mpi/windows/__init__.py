@@ -1,0 +1,1 @@
+"""Windows: memory that other processes load from and store into."""

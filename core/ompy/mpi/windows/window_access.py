@@ -1,0 +1,305 @@
+"""What is done in a window: operations, and the epochs they need."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from ompy import raw
+from ompy.data.constants import PROC_NULL
+from ompy.frameworks.call_kinds import KINDS
+from ompy.mpi.collectives.operation import SUM, Op
+from ompy.mpi.communicators.group import Group
+from ompy.mpi.constants import LOCK_EXCLUSIVE
+from ompy.mpi.point_to_point.request import Request, complete_request
+from ompy.mpi.windows.window_straight import StraightWindow, straight_of
+
+if TYPE_CHECKING:
+    from ompy.mpi.windows.window_state import WindowState
+
+_FENCE: Final = KINDS["Win.Fence"]
+
+
+class WindowAccess:
+    """Operations and epochs of a window's handle."""
+
+    __slots__ = ()
+
+    def _state(self) -> WindowState:
+        raise NotImplementedError
+
+    # --- operations
+
+    def Put(self, origin: Any, target_rank: int, target: Any = None) -> None:
+        """Store a buffer in a member's memory.
+
+        Args:
+            origin: the buffer; leave it alone until the epoch ends or is flushed.
+            target_rank: the member.
+            target: displacement there; or [displacement, count, datatype] or the first of these.
+        """
+        way: StraightWindow | None = straight_of(self)
+        if way is not None and way.put_numbers(origin, target_rank, target):
+            return
+        state = self._state()
+        state.operations.put(state, origin, target_rank, target)
+
+    def Get(self, origin: Any, target_rank: int, target: Any = None) -> None:
+        """Load a member's memory into a buffer. The arguments are those of `Put`."""
+        way: StraightWindow | None = straight_of(self)
+        if way is not None and way.get_numbers(origin, target_rank, target):
+            return
+        state = self._state()
+        state.operations.get(state, origin, target_rank, target)
+
+    def Accumulate(self, origin: Any, target_rank: int, target: Any = None, op: Op = SUM) -> None:
+        """Combine a buffer into a member's memory, each element at once."""
+        way: StraightWindow | None = straight_of(self)
+        if way is not None and way.accumulate_numbers(origin, target_rank, target, op):
+            return
+        state = self._state()
+        state.operations.accumulate(state, origin, target_rank, target, op)
+
+    def Get_accumulate(
+        self, origin: Any, result: Any, target_rank: int, target: Any = None, op: Op = SUM
+    ) -> None:
+        """Combine a buffer into a member's memory, and get what was there before."""
+        way: StraightWindow | None = straight_of(self)
+        if way is not None and way.fetch_numbers(origin, result, target_rank, target, op, False):
+            return
+        state = self._state()
+        state.operations.get_accumulate(state, origin, result, target_rank, target, op)
+
+    def Fetch_and_op(
+        self, origin: Any, result: Any, target_rank: int, target_disp: int = 0, op: Op = SUM
+    ) -> None:
+        """The same for one element."""
+        way: StraightWindow | None = straight_of(self)
+        if way is not None and way.fetch_numbers(
+            origin, result, target_rank, target_disp, op, True
+        ):
+            return
+        state = self._state()
+        state.operations.fetch(state, origin, result, target_rank, target_disp, op)
+
+    def Compare_and_swap(
+        self, origin: Any, compare: Any, result: Any, target_rank: int, target_disp: int = 0
+    ) -> None:
+        """Store an element if what is there equals another, and get what was there."""
+        way: StraightWindow | None = straight_of(self)
+        if way is not None and way.swap_number(origin, compare, result, target_rank, target_disp):
+            return
+        state = self._state()
+        state.operations.swap(state, origin, compare, result, target_rank, target_disp)
+
+    def Rput(self, origin: Any, target_rank: int, target: Any = None) -> Request:
+        """Begin what `Put` does; complete when the buffer may be used again."""
+        way: StraightWindow | None = straight_of(self)
+        if way is not None and way.put_numbers(origin, target_rank, target):
+            return complete_request()
+        state = self._state()
+        begun = state.operations.put(state, origin, target_rank, target)
+        return _request(state, begun, origin)
+
+    def Rget(self, origin: Any, target_rank: int, target: Any = None) -> Request:
+        """Begin what `Get` does."""
+        way: StraightWindow | None = straight_of(self)
+        if way is not None and way.get_numbers(origin, target_rank, target):
+            return complete_request()
+        state = self._state()
+        begun = state.operations.get(state, origin, target_rank, target)
+        return _request(state, begun, origin)
+
+    def Raccumulate(
+        self, origin: Any, target_rank: int, target: Any = None, op: Op = SUM
+    ) -> Request:
+        """Begin what `Accumulate` does; complete when the buffer may be used again."""
+        way: StraightWindow | None = straight_of(self)
+        if way is not None and way.accumulate_numbers(origin, target_rank, target, op):
+            return complete_request()
+        state = self._state()
+        begun = state.operations.accumulate(state, origin, target_rank, target, op)
+        return _request(state, begun, origin)
+
+    def Rget_accumulate(
+        self, origin: Any, result: Any, target_rank: int, target: Any = None, op: Op = SUM
+    ) -> Request:
+        """Begin what `Get_accumulate` does."""
+        way: StraightWindow | None = straight_of(self)
+        if way is not None and way.fetch_numbers(origin, result, target_rank, target, op, False):
+            return complete_request()
+        state = self._state()
+        begun = state.operations.get_accumulate(state, origin, result, target_rank, target, op)
+        return _request(state, begun, (origin, result))
+
+    # --- epochs
+
+    def Fence(self, assertion: int = 0) -> None:
+        """Collective: all operations since the last one are complete; a new epoch begins."""
+        state = self._state()
+        state.comm.communicator.order.begin(_FENCE, 0)
+        way: StraightWindow | None = state.straight
+        barrier = None if way is None else way.begin_fence(assertion)
+        if barrier is not None:
+            state.call(barrier)
+            raw.load_fence()
+            return
+        state.call(state.epochs.fence, assertion)
+        state.call(state.module.fence)
+
+    def Start(self, group: Group, assertion: int = 0) -> None:
+        """Begin to access the members of a group, who call `Post`."""
+        way: StraightWindow | None = straight_of(self)
+        if way is not None and way.start_members(group, assertion):
+            return
+        state = self._state()
+        targets = state.call(_ranks, state, group)
+        state.call(state.epochs.start, targets, assertion)
+        state.call(state.module.start, targets)
+
+    def Complete(self) -> None:
+        """End what `Start` has begun."""
+        way: StraightWindow | None = straight_of(self)
+        if way is not None and way.complete_members():
+            return
+        state = self._state()
+        targets = state.call(state.epochs.complete)
+        state.call(state.module.complete, targets)
+
+    def Post(self, group: Group, assertion: int = 0) -> None:
+        """Expose the window to the members of a group, who call `Start`."""
+        way: StraightWindow | None = straight_of(self)
+        if way is not None and way.post_members(group, assertion):
+            return
+        state = self._state()
+        origins = state.call(_ranks, state, group)
+        state.call(state.epochs.post, origins, assertion)
+        state.call(state.module.post, origins)
+
+    def Wait(self) -> Literal[True]:
+        """Return when all to whom the window is exposed have called `Complete`."""
+        way: StraightWindow | None = straight_of(self)
+        if way is not None and way.wait_for_members():
+            return True
+        state = self._state()
+        origins = state.call(lambda: state.epochs.posted)
+        state.epochs.waited()
+        state.call(state.module.wait, origins)
+        return True
+
+    def Test(self) -> bool:
+        """Whether they all have; the epoch has ended then."""
+        state = self._state()
+        origins = state.call(lambda: state.epochs.posted)
+        ended: bool = state.call(state.module.test, origins)
+        if ended:
+            state.epochs.waited()
+        return ended
+
+    def Lock(self, rank: int, lock_type: int = LOCK_EXCLUSIVE, assertion: int = 0) -> None:
+        """Have the lock of a member's memory; begins an epoch."""
+        way: StraightWindow | None = straight_of(self)
+        if way is not None and way.lock_member(rank, lock_type, assertion):
+            return
+        state = self._state()
+        if rank == PROC_NULL:
+            return
+        state.call(state.reach.check_rank, rank)
+        state.call(state.epochs.lock, rank, lock_type, assertion)
+        try:
+            state.call(state.module.lock, rank, exclusive=lock_type == LOCK_EXCLUSIVE)
+        except BaseException:
+            state.epochs.unlock(rank)
+            raise
+
+    def Unlock(self, rank: int) -> None:
+        """Complete the operations there and give the lock back."""
+        way: StraightWindow | None = straight_of(self)
+        if way is not None and way.unlock_member(rank):
+            return
+        state = self._state()
+        if rank == PROC_NULL:
+            return
+        state.call(state.reach.check_rank, rank)
+        state.call(state.epochs.unlock, rank)
+        state.call(state.module.unlock, rank)
+
+    def Lock_all(self, assertion: int = 0) -> None:
+        """Have the shared lock of every member's memory, when it is accessed."""
+        way: StraightWindow | None = straight_of(self)
+        if way is not None and way.lock_members(assertion):
+            return
+        state = self._state()
+        state.call(state.epochs.lock_all, assertion)
+        state.call(state.module.lock_all)
+
+    def Unlock_all(self) -> None:
+        """Complete all operations and give the locks back."""
+        way: StraightWindow | None = straight_of(self)
+        if way is not None and way.unlock_members():
+            return
+        state = self._state()
+        state.call(state.epochs.unlock_all)
+        state.call(state.module.unlock_all)
+
+    def Flush(self, rank: int) -> None:
+        """Complete all operations on a member, here and there."""
+        way: StraightWindow | None = straight_of(self)
+        if way is not None and way.flush_member(rank):
+            return
+        _flush(self._state(), rank, "flush")
+
+    def Flush_all(self) -> None:
+        """Complete all operations on all members, here and there."""
+        way: StraightWindow | None = straight_of(self)
+        if way is not None and way.flush_members():
+            return
+        _flush(self._state(), None, "flush")
+
+    def Flush_local(self, rank: int) -> None:
+        """Complete all operations on a member here: buffers may be used again."""
+        way: StraightWindow | None = straight_of(self)
+        if way is not None and way.flush_member(rank):
+            return
+        _flush(self._state(), rank, "flush_local")
+
+    def Flush_local_all(self) -> None:
+        """Complete all operations here: buffers may be used again."""
+        way: StraightWindow | None = straight_of(self)
+        if way is not None and way.flush_members():
+            return
+        _flush(self._state(), None, "flush_local")
+
+    def Sync(self) -> None:
+        """See what others stored, and have them see what was stored here."""
+        way: StraightWindow | None = straight_of(self)
+        if way is not None:
+            way.sync_memory()
+            return
+        state = self._state()
+        state.call(state.module.sync)
+        state.world.engine.progress()
+
+
+def _request(state: WindowState, begun: object, keep: object) -> Request:
+    made: Request = state.operations.request(state, begun, keep)
+    return made
+
+
+def _ranks(state: WindowState, group: Group) -> list[int]:
+    from ompy.mpi.communicators.communicators import ranks_of
+
+    found = ranks_of(state.comm, group)
+    way: StraightWindow | None = state.straight
+    if way is not None:
+        way.know_group(group, found)
+    return found
+
+
+def _flush(state: WindowState, rank: int | None, how: str) -> None:
+    if rank == PROC_NULL:
+        return
+    if rank is not None:
+        state.call(state.reach.check_rank, rank)
+    state.call(state.epochs.passive, rank)
+    targets = state.epochs.targets(state.comm.size) if rank is None else (rank,)
+    state.call(getattr(state.module, how), targets)

@@ -1,0 +1,99 @@
+"""What the common arguments of one-sided operations say: buffers of numbers, and where they go to.
+
+Anything else gives None or -1 and is read by `window_messages.py`, which knows what is wrong.
+"""
+
+# ruff: noqa: SLF001 - states are private to users, not to this package
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ompy import raw
+from ompy.compiled import ccall, cclass, cfunc
+from ompy.mpi.datatypes.datatype import Datatype
+from ompy.mpi.datatypes.predefined import FORMATS, typedict
+from ompy.mpi.handles import Handle
+
+# states of datatypes, of buffers of one kind of numbers, by its format
+_KINDS: Final[dict[str, Any]] = {
+    k: known._inner for k, known in FORMATS.items() if len(k) == 1 or k in {"Zf", "Zd", "Zg"}
+}
+_UNCOMMON: Final = -1
+
+
+@cclass
+class Numbers:
+    """Elements without gaps, in one piece from the beginning of a buffer on.
+
+    Attributes:
+        kind: state of their datatype.
+        memory: the buffer, as `raw.bare` gives it.
+        size: bytes.
+    """
+
+    kind: Any
+    memory: memoryview[int]
+    size: int
+    __slots__ = tuple(__annotations__)
+
+
+@ccall
+def numbers_of(spec: Any, writable: bool) -> Numbers | None:
+    """Those of a buffer, [buffer, datatype] or [buffer, count, datatype]; None for others."""
+    listed: bool = isinstance(spec, (list, tuple))
+    items: int = len(spec) if listed else 1
+    if listed and items != 2 and (items != 3 or type(spec[1]) is not int):
+        return None
+    view = raw.shaped(spec[0] if listed else spec)
+    if view is None or (writable and not raw.is_writable(view)):
+        return None
+    kind = _kind(spec[items - 1]) if listed else _KINDS.get(raw.kind(view) or view.format)
+    if kind is None:
+        return None
+    made: Numbers = Numbers.__new__(Numbers)
+    made.kind = kind
+    made.memory = raw.bare(view)
+    made.size = raw.size(made.memory)
+    return made if not listed or _fits(spec, items, made) else None
+
+
+@cfunc
+def _fits(spec: Any, items: int, made: Numbers) -> bool:
+    """Whether a buffer has whole elements, or as many as its count says."""
+    item: int = made.kind.layout.size
+    if items == 2:
+        return item > 0 and made.size % item == 0
+    room: int = made.size
+    made.size = raw.small(spec[1]) * item
+    return 0 <= made.size <= room
+
+
+@cfunc
+def _kind(named: Any) -> Any:
+    """The state of a datatype whose elements have no gaps; None for others."""
+    known = typedict.get(named) if isinstance(named, str) else named
+    if not isinstance(known, Datatype):
+        return None
+    handle: Handle = known
+    state = handle._inner
+    if state is None or not state.committed or not state.layout.contiguous:
+        return None
+    return state
+
+
+@ccall
+def displacement_of(target: Any, data: Numbers) -> int:
+    """That of a place for as many elements of the same datatype; -1 for others."""
+    if target is None:
+        return 0
+    if not isinstance(target, (list, tuple)):
+        return raw.small(target)
+    items: int = len(target)
+    if items > 3:
+        return _UNCOMMON
+    if items > 1 and raw.small(target[1]) * data.kind.layout.size != data.size:
+        return _UNCOMMON
+    if items > 2 and _kind(target[2]) is not data.kind:
+        return _UNCOMMON
+    return raw.small(target[0]) if items > 0 else 0

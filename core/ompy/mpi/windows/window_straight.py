@@ -1,0 +1,436 @@
+"""The common calls of a window whose memory all members have mapped, without a call of its module.
+
+Each returns whether it has done all of it. What is not common is left to the longer way, which
+checks everything anew and knows what is wrong: elements with gaps, operations of users, a lock or a
+post that does not come soon, and every error.
+"""
+
+# ruff: noqa: SLF001 - states are private to users, not to this package
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ompy import raw
+from ompy.compiled import ccall, cclass, cfunc
+from ompy.data.errors import MPIError
+from ompy.data.kernels import PREDEFINED
+from ompy.data.operation import Operation
+from ompy.frameworks.osc import Straight
+from ompy.frameworks.osc_base.word_locks import WordLocks
+from ompy.frameworks.osc_base.word_posts import WordPosts
+from ompy.mpi.buffers.access import raw_bytes
+from ompy.mpi.collectives.operation import Op
+from ompy.mpi.constants import LOCK_EXCLUSIVE, LOCK_SHARED
+from ompy.mpi.handles import Handle
+from ompy.mpi.windows.window_epochs import FENCE, LOCK, POST, START, Epochs
+from ompy.mpi.windows.window_numbers import Numbers, displacement_of, numbers_of
+
+# assertions that there are, as numbers of this module
+_OF_FENCE: Final = FENCE
+_OF_LOCK: Final = LOCK
+_OF_POST: Final = POST
+_OF_START: Final = START
+_EXCLUSIVE: Final = LOCK_EXCLUSIVE
+_SHARED: Final = LOCK_SHARED
+_COMPARED: Final = frozenset("bhilqBHILQ?xc")  # as `window_messages.py` has them
+_UNIT_MOST: Final = 1 << 20  # bytes; arbitrary: displacements of so many bytes are not common
+_BEYOND: Final = 1 << 40  # as `raw.small` has it
+_REPLACE: Final = "MPI_REPLACE"
+_NO_OP: Final = "MPI_NO_OP"
+_TRIES: Final = 64  # arbitrary: an accumulate of few elements takes less
+_PROGRESS: Final = 16  # calls; arbitrary: others get on at every so many
+_GROUPS: Final = 16  # arbitrary: a program starts and posts with few
+
+
+@cclass
+class StraightWindow:
+    """Such a window, as one member has it."""
+
+    _barrier: Any
+    _calls: int
+    _epochs: Epochs
+    _groups: dict[Any, Any]
+    _locks: WordLocks
+    _members: int
+    _module: Any
+    _parts: list[Any]
+    _posts: WordPosts
+    _units: list[Any]
+    __slots__ = tuple(__annotations__)
+
+    def __init__(self, found: Straight, units: list[int], epochs: Epochs, module: Any) -> None:
+        """A window.
+
+        Args:
+            found: what its module gives.
+            units: bytes of a displacement of 1, of each member.
+            epochs: this member is in.
+            module: the window's, asked where somebody waits or sleeps.
+        """
+        self._parts = found.parts
+        self._locks = found.locks
+        self._posts = found.posts
+        self._barrier = found.barrier
+        self._units = units
+        self._epochs = epochs
+        self._module = module
+        self._members = len(found.parts)
+        self._calls = 0
+        self._groups = {}
+
+    # --- operations
+
+    @cfunc
+    def _place(self, rank: Any, target: Any, data: Numbers) -> int:
+        """The byte of a member's part where data go to; -1 where it is not common."""
+        number: int = raw.small(rank)
+        at: int = displacement_of(target, data)
+        if not 0 <= number < self._members or data.size <= 0 or not 0 <= at < _BEYOND:
+            return -1
+        unit: int = self._units[number]
+        if unit > _UNIT_MOST:
+            return -1
+        at *= unit
+        if at + data.size > raw.size(self._parts[number]) or not self._may_access(number):
+            return -1
+        return at
+
+    @cfunc
+    def _may_access(self, number: int) -> bool:
+        """Whether a member may be accessed now, or in a moment, as it posts."""
+        if self._epochs.allows(number):
+            return True
+        return self._epochs.is_target(number) and self._posts.take_post(number)
+
+    @ccall
+    def put_numbers(self, origin: Any, rank: Any, target: Any) -> bool:
+        """Store."""
+        data: Numbers | None = numbers_of(origin, False)
+        if data is None:
+            return False
+        at: int = self._place(rank, target, data)
+        if at < 0:
+            return False
+        raw.copy(self._parts[raw.small(rank)], at, data.memory, 0, data.size)
+        return True
+
+    @ccall
+    def get_numbers(self, origin: Any, rank: Any, target: Any) -> bool:
+        """Load."""
+        data: Numbers | None = numbers_of(origin, True)
+        if data is None:
+            return False
+        at: int = self._place(rank, target, data)
+        if at < 0:
+            return False
+        raw.copy(data.memory, 0, self._parts[raw.small(rank)], at, data.size)
+        return True
+
+    @cfunc
+    def _begin(self, number: int) -> bool:
+        """Have the lock for accumulates."""
+        tries: int = 0
+        while tries < _TRIES:
+            if self._locks.try_lock(self._members + number, True):
+                return True
+            raw.pause(8)
+            tries += 1
+        return False
+
+    @ccall
+    def accumulate_numbers(self, origin: Any, rank: Any, target: Any, op: Any) -> bool:
+        """Combine."""
+        data: Numbers | None = numbers_of(origin, False)
+        if data is None:
+            return False
+        name = _name(op)
+        operation: Operation | None = _operation(name, data)
+        if operation is None and name != _REPLACE:
+            return False
+        at: int = self._place(rank, target, data)
+        number: int = raw.small(rank)
+        if at < 0 or not self._begin(number):
+            return False
+        part = self._parts[number]
+        try:
+            if operation is None:
+                raw.copy(part, at, data.memory, 0, data.size)
+            else:
+                operation.combine(data.kind.layout, data.memory, 0, part, at, data.size)
+        finally:
+            self._locks.unlock(self._members + number)
+        return True
+
+    @ccall
+    def fetch_numbers(
+        self, origin: Any, result: Any, rank: Any, target: Any, op: Any, single: bool
+    ) -> bool:
+        """Load and combine; of one element where it is to be single."""
+        into: Numbers | None = numbers_of(result, True)
+        data: Numbers | None = numbers_of(origin, False)
+        if into is None or data is None or into.size != data.size:
+            return False
+        if single and (into.kind is not data.kind or data.size != data.kind.layout.size):
+            return False
+        name = _name(op)
+        operation: Operation | None = _operation(name, data)
+        if operation is None and name not in {_NO_OP, _REPLACE}:
+            return False
+        at: int = self._place(rank, target, data)
+        number: int = raw.small(rank)
+        if at < 0 or not self._begin(number):
+            return False
+        part = self._parts[number]
+        given = data.memory
+        try:
+            if raw.overlaps(into.memory, given):
+                given = memoryview(raw.part(given, 0, data.size))
+            raw.copy(into.memory, 0, part, at, data.size)
+            if operation is not None:
+                operation.combine(data.kind.layout, given, 0, part, at, data.size)
+            elif name == _REPLACE:
+                raw.copy(part, at, given, 0, data.size)
+        finally:
+            self._locks.unlock(self._members + number)
+        return True
+
+    @ccall
+    def swap_number(self, origin: Any, compare: Any, result: Any, rank: Any, target: Any) -> bool:
+        """Load one element, and store another one where it equals a third."""
+        into: Numbers | None = numbers_of(result, True)
+        new: Numbers | None = numbers_of(origin, False)
+        old: Numbers | None = numbers_of(compare, False)
+        if into is None or new is None or old is None:
+            return False
+        if into.kind is not new.kind or into.kind is not old.kind:
+            return False
+        size: int = new.kind.layout.size
+        if into.size != size or new.size != size or old.size != size:
+            return False
+        if new.kind.layout.format not in _COMPARED:
+            return False
+        at: int = self._place(rank, target, new)
+        number: int = raw.small(rank)
+        if at < 0 or not self._begin(number):
+            return False
+        part = self._parts[number]
+        try:
+            found: bytes = raw.part(part, at, size)
+            if found == raw.part(old.memory, 0, size):
+                raw.copy(part, at, new.memory, 0, size)
+            raw.copy(into.memory, 0, found, 0, size)
+        finally:
+            self._locks.unlock(self._members + number)
+        return True
+
+    # --- locks
+
+    @ccall
+    def lock_member(self, rank: Any, kind: Any, assertion: Any) -> bool:
+        """Begin an epoch of one member, whose lock is free."""
+        number: int = raw.small(rank)
+        how: int = raw.small(kind)
+        if not 0 <= number < self._members or how not in {_EXCLUSIVE, _SHARED}:
+            return False
+        if raw.small(assertion) & ~_OF_LOCK or not self._epochs.may_lock(number):
+            return False
+        if not self._locks.try_lock(number, how == _EXCLUSIVE):
+            return False
+        self._epochs.hold_lock(number, how)
+        raw.load_fence()
+        return True
+
+    @ccall
+    def unlock_member(self, rank: Any) -> bool:
+        """End it."""
+        number: int = raw.small(rank)
+        if not 0 <= number < self._members or not self._epochs.holds_lock(number):
+            return False
+        self._epochs.release_lock(number)
+        self._locks.unlock(number)
+        if self._wants_progress() or self._locks.is_wanted(number):
+            self._module.wake_waiting(number)
+        return True
+
+    @ccall
+    def lock_members(self, assertion: Any) -> bool:
+        """Begin an epoch of all members, whose locks are free."""
+        if raw.small(assertion) & ~_OF_LOCK or not self._epochs.may_begin():
+            return False
+        if not self._locks.try_all():
+            return False
+        self._epochs.hold_all(True)
+        raw.load_fence()
+        return True
+
+    @ccall
+    def unlock_members(self) -> bool:
+        """End it."""
+        if not self._epochs.holds_all():
+            return False
+        self._epochs.hold_all(False)
+        self._locks.unlock_all()
+        if self._wants_progress() or self._locks.anyone_waits():
+            self._module.wake_waiting(-1)
+        return True
+
+    @cfunc
+    def _wants_progress(self) -> bool:
+        """Count a call; whether others are to get on."""
+        self._calls += 1
+        return self._calls % _PROGRESS == 0
+
+    @ccall
+    def flush_member(self, rank: Any) -> bool:
+        """All is done already; others get on now and then."""
+        number: int = raw.small(rank)
+        if not 0 <= number < self._members or not self._epochs.is_passive(number):
+            return False
+        self.sync_memory()
+        return True
+
+    @ccall
+    def flush_members(self) -> bool:
+        """The same of all."""
+        if not self._epochs.is_passive(-1):
+            return False
+        self.sync_memory()
+        return True
+
+    @ccall
+    def sync_memory(self) -> None:
+        """Order loads and stores; others get on now and then."""
+        raw.fence()
+        if self._wants_progress():
+            self._module.progress()
+
+    # --- epochs of all, of targets and of origins
+
+    @ccall
+    def begin_fence(self, assertion: Any) -> Any:
+        """The barrier to be met at, if a fence is allowed; else None."""
+        given: int = raw.small(assertion)
+        if given & ~_OF_FENCE or self._barrier is None or not self._epochs.may_fence():
+            return None
+        self._epochs.begin_fence(given)
+        raw.fence()
+        return self._barrier
+
+    def know_group(self, group: Any, ranks: list[int]) -> None:
+        """Remember the ranks of a group's members."""
+        if len(self._groups) >= _GROUPS:
+            self._groups.clear()
+        handle: Handle = group
+        self._groups[handle._inner] = tuple(ranks), tuple(sorted(ranks)), frozenset(ranks)
+
+    @cfunc
+    def _known(self, group: Any) -> Any:
+        """What was remembered, or None."""
+        if not isinstance(group, Handle):
+            return None
+        handle: Handle = group
+        return self._groups.get(handle._inner)
+
+    @ccall
+    def start_members(self, group: Any, assertion: Any) -> bool:
+        """Begin to access the members of a group."""
+        known = self._known(group)
+        if known is None or raw.small(assertion) & ~_OF_START or not self._epochs.may_begin():
+            return False
+        targets: tuple[Any, ...] = known[1]
+        self._epochs.begin_start(targets, known[2])
+        for target in targets:
+            self._posts.expect_post(target)
+        return True
+
+    @ccall
+    def complete_members(self) -> bool:
+        """End it, if they post in a moment."""
+        found = self._epochs.started()
+        if found is None:
+            return False
+        targets: tuple[Any, ...] = found
+        for target in targets:
+            if not self._posts.take_post(target):
+                return False
+        self._epochs.end_start()
+        for target in targets:
+            self._posts.tell_complete(target)
+        self._wake(targets)
+        if self._wants_progress():
+            self._module.progress()
+        return True
+
+    @ccall
+    def post_members(self, group: Any, assertion: Any) -> bool:
+        """Expose the window to the members of a group."""
+        known = self._known(group)
+        if known is None or raw.small(assertion) & ~_OF_POST or not self._epochs.may_post():
+            return False
+        origins: tuple[Any, ...] = known[0]
+        self._epochs.begin_post(origins)
+        for origin in origins:
+            self._posts.tell_post(origin)
+        self._wake(origins)
+        return True
+
+    @ccall
+    def wait_for_members(self) -> bool:
+        """End it, if they complete in a moment."""
+        found = self._epochs.exposed()
+        if found is None:
+            return False
+        origins: tuple[Any, ...] = found
+        for origin in origins:
+            if not self._posts.await_complete(origin):
+                return False
+        for origin in origins:
+            self._posts.take_complete(origin)
+        self._epochs.waited()
+        if self._wants_progress():
+            self._module.progress()
+        return True
+
+    @cfunc
+    def _wake(self, ranks: tuple[Any, ...]) -> None:
+        """Have members look that may be asleep."""
+        raw.fence()
+        for rank in ranks:
+            if self._posts.sleeps(rank):
+                self._module.wake_sleepers(ranks)
+                return
+
+
+@ccall
+def straight_of(window: Any) -> StraightWindow | None:
+    """What a handle's window has of this; None where there is none, or no window."""
+    handle: Handle = window
+    state = handle._inner
+    return None if state is None else state.straight
+
+
+@cfunc
+def _name(op: Any) -> Any:
+    """Of a predefined operation; empty for a user's, and for what is none."""
+    if not isinstance(op, Op):
+        return ""
+    handle: Handle = op
+    state = handle._inner
+    return "" if state is None else state.name
+
+
+@cfunc
+def _operation(name: Any, data: Numbers) -> Operation | None:
+    """The predefined operation on the elements of a message, if it is defined for them."""
+    found: Operation | None = PREDEFINED.get(name)
+    if found is None or data.kind.layout.format in found.loops:
+        return found
+    if name in {_NO_OP, _REPLACE} or not data.kind.layout.format:
+        return None
+    try:
+        found.check_layout(data.kind.layout)
+    except MPIError:
+        return None
+    data.memory = raw_bytes(data.memory)  # a kernel takes slices of it
+    return found

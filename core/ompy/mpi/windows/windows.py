@@ -1,0 +1,329 @@
+"""`MPI.Win`: memory that other processes load from and store into.
+
+What is below is imported when the first window is made.
+"""
+
+# ruff: noqa: SLF001 - states are private to users, not to this package
+
+from __future__ import annotations
+
+from operator import index
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+
+from ompy.data.constants import PROC_NULL
+from ompy.data.errors import ERR_ARG, ERR_RMA_FLAVOR, ERR_RMA_SHARED, ERR_WIN, MPIError
+from ompy.frameworks.call_kinds import KINDS
+from ompy.mpi import constants
+from ompy.mpi.buffers.addresses import address_of
+from ompy.mpi.buffers.exporter import Exporter
+from ompy.mpi.buffers.markers import Marker
+from ompy.mpi.buffers.memory import buffer
+from ompy.mpi.communicators.attributes import Attributed, delete_all
+from ompy.mpi.communicators.group import Group
+from ompy.mpi.communicators.intracomm import Intracomm
+from ompy.mpi.errhandler import ERRHANDLER_NULL, Errhandler
+from ompy.mpi.errors import MPIException
+from ompy.mpi.info import INFO_NULL, Info, InfoState
+from ompy.mpi.integers import takes_integers
+from ompy.mpi.processes.life import COMM_SELF
+from ompy.mpi.state import GroupState
+from ompy.mpi.windows.window_access import WindowAccess
+
+if TYPE_CHECKING:
+    from ompy.mpi.windows.window_state import WindowState
+
+_FREE: Final = KINDS["Win.Free"]
+_CALLS: Final = {
+    constants.WIN_FLAVOR_CREATE: "Win.Create",
+    constants.WIN_FLAVOR_ALLOCATE: "Win.Allocate",
+    constants.WIN_FLAVOR_SHARED: "Win.Allocate_shared",
+    constants.WIN_FLAVOR_DYNAMIC: "Win.Create_dynamic",
+}
+
+
+class Win(WindowAccess, Attributed, Exporter):  # type: ignore[misc, unused-ignore]
+    """Memory that other processes can reach. Exports this process's part as a buffer."""
+
+    __slots__ = ()
+    _kind: ClassVar[str] = "Win"
+
+    def __new__(cls, win: Win | None = None) -> Self:
+        """A null handle, or another one for the same window."""
+        return cls._make(win)
+
+    @classmethod
+    def _takes(cls, state: Any) -> bool:
+        return hasattr(state, "epochs")
+
+    def _state(self) -> WindowState:
+        """What the handle refers to.
+
+        Raises:
+            MPIException: ERR_WIN, it is null.
+        """
+        state: WindowState | None = self._inner
+        if state is None:
+            raise MPIException(ERR_WIN, "the window is null (WIN_NULL, or freed)")
+        return state
+
+    def _attributes(self) -> WindowState:
+        return self._state()
+
+    # --- making
+
+    @classmethod
+    def _made(
+        cls,
+        flavor: int,
+        size: int,
+        unit: int,
+        info: Info,
+        comm: Intracomm,
+        memory: memoryview | None = None,
+        owner: object = None,
+    ) -> Self:
+        from ompy.mpi.windows.window_state import make_window
+
+        view = memory if memory is not None else memoryview(bytearray())
+        parent = comm._enter(_CALLS[flavor])
+        state = make_window(parent, flavor, index(size), index(unit), view, owner)
+        state.api = cls
+        if info:
+            state.info = dict(info.items())
+        return cls._adopt(state)
+
+    @classmethod
+    @takes_integers("disp_unit")
+    def Create(
+        cls,
+        memory: Any,
+        disp_unit: int = 1,
+        info: Info = INFO_NULL,
+        comm: Intracomm = COMM_SELF,
+    ) -> Self:
+        """A window of the user's memory; collective.
+
+        Args:
+            memory: a writable buffer; None or BOTTOM for none. It stays in use until `Free`.
+            disp_unit: bytes of a displacement of 1.
+            info: hints.
+            comm: its members.
+        """
+        from ompy.mpi.buffers.access import acquire
+
+        view = None
+        if memory is not None and not isinstance(memory, Marker):
+            view = acquire(memory, True).view
+        size = 0 if view is None else len(view)
+        return cls._made(constants.WIN_FLAVOR_CREATE, size, disp_unit, info, comm, view, memory)
+
+    @classmethod
+    @takes_integers("size", "disp_unit")
+    def Allocate(
+        cls, size: int, disp_unit: int = 1, info: Info = INFO_NULL, comm: Intracomm = COMM_SELF
+    ) -> Self:
+        """A window of new memory, `size` bytes of it at this rank; collective."""
+        return cls._made(constants.WIN_FLAVOR_ALLOCATE, size, disp_unit, info, comm)
+
+    @classmethod
+    def Allocate_shared(
+        cls, size: int, disp_unit: int = 1, info: Info = INFO_NULL, comm: Intracomm = COMM_SELF
+    ) -> Self:
+        """A window of new memory that all members can load from and store into; collective.
+
+        The members' parts lie one after the other.
+
+        Raises:
+            MPIException: ERR_RMA_SHARED, they are not all on one host.
+        """
+        return cls._made(constants.WIN_FLAVOR_SHARED, size, disp_unit, info, comm)
+
+    @classmethod
+    def Create_dynamic(cls, info: Info = INFO_NULL, comm: Intracomm = COMM_SELF) -> Self:
+        """A window that memory can be attached to; displacements are addresses. Collective."""
+        return cls._made(constants.WIN_FLAVOR_DYNAMIC, 0, 1, info, comm)
+
+    def Free(self) -> None:
+        """Free it; all members do."""
+        state = self._state()
+        state.comm.communicator.order.begin(_FREE, 0)
+        state.call(state.epochs.free)
+        delete_all(self)
+        try:
+            state.call(state.free)
+        finally:
+            self._inner = None
+
+    def _release(self) -> None:
+        self.Free()
+
+    # --- memory
+
+    def Attach(self, memory: Any) -> None:
+        """Attach memory to a dynamic window; it stays in use until `Detach`."""
+        from ompy.mpi.buffers.access import acquire
+
+        state = self._dynamic()
+        view = acquire(memory, True).view
+        state.call(state.module.attach, address_of(view), view)
+
+    def Detach(self, memory: Any) -> None:
+        """Detach memory that was attached."""
+        from ompy.mpi.buffers.access import acquire
+
+        state = self._dynamic()
+        state.call(state.module.detach, address_of(acquire(memory, False).view))
+
+    def _dynamic(self) -> WindowState:
+        state = self._state()
+        if state.window.flavor != constants.WIN_FLAVOR_DYNAMIC:
+            raise state.raised(MPIError(ERR_RMA_FLAVOR, "the window is not dynamic"))
+        return state
+
+    def Shared_query(self, rank: int) -> tuple[buffer, int]:
+        """A member's part of memory that all share, and its displacement unit.
+
+        Args:
+            rank: the member; PROC_NULL for the first with any memory.
+        """
+        state = self._state()
+        sizes = state.reach.sizes
+        if rank == PROC_NULL:
+            rank = next((each for each, size in enumerate(sizes) if size), 0)
+        state.call(state.reach.check_rank, rank)
+        if state.window.flavor == constants.WIN_FLAVOR_DYNAMIC:
+            raise state.raised(MPIError(ERR_RMA_FLAVOR, "the window is dynamic"))
+        found = state.module.shared(rank)
+        if found is None:
+            raise state.raised(
+                MPIError(ERR_RMA_SHARED, f"rank {rank}'s memory is not shared with this one")
+            )
+        return buffer._of(found, found.obj), state.reach.units[rank]
+
+    def tomemory(self) -> buffer:
+        """This rank's part."""
+        return self._memory()
+
+    def __buffer__(self, flags: int, /) -> memoryview:
+        return self._state().window.memory
+
+    def _memory(self) -> buffer:
+        view = self._state().window.memory
+        return buffer._of(view, view.obj) if len(view) else buffer()
+
+    # --- what it is
+
+    def _predefined_attribute(self, keyval: int) -> Any:
+        state = self._state()
+        known = {
+            constants.WIN_BASE: self._memory().address,
+            constants.WIN_SIZE: len(state.window.memory),
+            constants.WIN_DISP_UNIT: state.reach.units[state.rank],
+            constants.WIN_CREATE_FLAVOR: state.window.flavor,
+            constants.WIN_MODEL: constants.WIN_UNIFIED,
+        }.get(keyval)
+        if known is not None:
+            return known
+        try:
+            return super()._predefined_attribute(keyval)
+        except MPIError as problem:
+            raise state.raised(problem) from None
+
+    @property
+    def attrs(self) -> tuple[int, int, int]:
+        """Address and bytes of this rank's part, bytes of a displacement of 1."""
+        keys = (constants.WIN_BASE, constants.WIN_SIZE, constants.WIN_DISP_UNIT)
+        base, size, unit = (self._predefined_attribute(key) for key in keys)
+        return base, size, unit
+
+    @property
+    def flavor(self) -> int:
+        """How it was made."""
+        return int(self.Get_attr(constants.WIN_CREATE_FLAVOR))
+
+    @property
+    def model(self) -> int:
+        """Its memory model: WIN_UNIFIED."""
+        return int(self.Get_attr(constants.WIN_MODEL))
+
+    def Get_group(self) -> Group:
+        """Its members."""
+        state = self._state()
+        procs = state.comm.communicator.procs
+        return Group._adopt(GroupState(procs, state.world.context.me))
+
+    @property
+    def group(self) -> Group:
+        """Its members."""
+        return self.Get_group()
+
+    @property
+    def group_size(self) -> int:
+        """How many members there are."""
+        return self._state().comm.size
+
+    @property
+    def group_rank(self) -> int:
+        """This process's rank."""
+        return self._state().rank
+
+    def Get_info(self) -> Info:
+        """Its hints."""
+        return Info._adopt(InfoState(dict(self._state().info)))
+
+    def Set_info(self, info: Info) -> None:
+        """Set its hints; none has an effect."""
+        self._state().info = dict(info.items())
+
+    @property
+    def info(self) -> Info:
+        """Its hints."""
+        return self.Get_info()
+
+    @info.setter
+    def info(self, value: Info) -> None:
+        self.Set_info(value)
+
+    def Get_name(self) -> str:
+        """Its name."""
+        return "MPI_WIN_NULL" if self._inner is None else self._state().name
+
+    def Set_name(self, name: str) -> None:
+        """Name it."""
+        self._state().name = name
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.Get_name()
+
+    @name.setter
+    def name(self, value: str) -> None:
+        self.Set_name(value)
+
+    # --- errors
+
+    @classmethod
+    def Create_errhandler(cls, errhandler_fn: Any) -> Errhandler:
+        """A new error handler that calls `f(win, errorcode)`."""
+        return Errhandler._create(cls._kind, errhandler_fn)
+
+    def Get_errhandler(self) -> Errhandler:
+        """Its error handler."""
+        return Errhandler._adopt(self._state().errhandler)
+
+    def Set_errhandler(self, errhandler: Errhandler) -> None:
+        """Set its error handler."""
+        state = self._state()
+        if errhandler == ERRHANDLER_NULL:
+            raise state.raised(MPIError(ERR_ARG, "the error handler is null"))
+        state.errhandler = errhandler._state()
+
+    def Call_errhandler(self, errorcode: int) -> None:
+        """Call its error handler."""
+        state = self._state()
+        if errorcode != 0:
+            state.raised(MPIException(errorcode))
+
+
+WIN_NULL: Final = Win()._constant("WIN_NULL")

@@ -1,0 +1,95 @@
+"""An uncaught exception on one rank ends the whole job, with its traceback complete."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import stat
+import sys
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from ompy.runtime.ranks.client import AgentClient
+    from ompy.runtime.ranks.process import RankProcess
+
+UNCAUGHT: Final = 1  # what Python itself exits with after an uncaught exception
+_TEXT_LIMIT: Final = 500  # characters; arbitrary: the traceback has the rest
+_HARMLESS: Final = (KeyboardInterrupt, SystemExit)
+
+
+_guarded: Final[set[int]] = set()  # processes, by id: a forked child is another
+
+
+def end_job_on_exception(process: RankProcess) -> None:
+    """Guard a launched rank, once: what is uncaught ends the job, lines are written when said.
+
+    Call it after registering exit hooks that may wait for other ranks.
+    """
+    from ompy.runtime.ranks.client import AgentClient
+
+    client = process.context.wireup
+    if not isinstance(client, AgentClient) or os.getpid() in _guarded:
+        return
+    from ompy.runtime.diagnosis.rank_report import tell_of_error
+
+    _guarded.add(os.getpid())
+    line_buffer_output()
+    install_excepthook(client, partial(tell_of_error, process))
+
+
+def install_excepthook(
+    client: AgentClient, tell: Callable[[BaseException], object] | None = None
+) -> None:
+    """End the job when an exception ends the main thread, after the hook there was has run.
+
+    `tell` gets the exception before the job is ended, to say more about it.
+
+    Call it after registering exit hooks that may wait for other ranks: a hook the program sets
+    later replaces ours, and then the job is ended at exit, before the hooks registered earlier.
+    """
+    previous = sys.excepthook
+
+    def hook(
+        kind: type[BaseException], value: BaseException, traceback: TracebackType | None
+    ) -> None:
+        try:
+            previous(kind, value, traceback)
+        finally:
+            if not issubclass(kind, _HARMLESS):
+                if tell is not None:
+                    tell(value)
+                # a hook that the program set later may print what ours said, as torch's does
+                if sys.excepthook is hook:
+                    _end_job(client, value)
+
+    def at_exit() -> None:
+        value = getattr(sys, "last_value", None)
+        interactive = hasattr(sys, "ps1")
+        if value is None or interactive or sys.excepthook is hook or isinstance(value, _HARMLESS):
+            return
+        _end_job(client, value)
+
+    sys.excepthook = hook
+    atexit.register(at_exit)
+
+
+def _end_job(client: AgentClient, value: BaseException) -> None:
+    if client.usable:
+        try:
+            text = f"uncaught {type(value).__name__}: {value}"
+        except Exception:
+            text = f"uncaught {type(value).__name__}"
+        client.abort(UNCAUGHT, text[:_TEXT_LIMIT])
+
+
+def line_buffer_output() -> None:
+    """Write each line of standard output at once, though it is a pipe and no terminal."""
+    try:
+        if stat.S_ISFIFO(os.fstat(sys.stdout.fileno()).st_mode):
+            sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    except (OSError, ValueError, AttributeError):  # closed, replaced or none
+        pass

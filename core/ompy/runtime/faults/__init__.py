@@ -1,0 +1,1 @@
+"""Fault scripts as users write them, and what is told of them."""

@@ -1,0 +1,1 @@
+"""The launcher of a job: what it shows, reads, and ends with."""
