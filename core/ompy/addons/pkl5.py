@@ -2,7 +2,8 @@
 
 `MPI.Comm` keeps large buffers out of the pickle as well (`ompy.mpi.buffers.objects`). These
 communicators differ in that they go by this module's `pickle`, whatever `MPI.pickle` has been told:
-its threshold is theirs alone, and functions that a program has given to `MPI.pickle` see none of their objects.
+its threshold is theirs alone, and functions that a program has given to `MPI.pickle` see none of
+their objects.
 An object is one message, so threads that receive at once need no lock.
 """
 

@@ -204,7 +204,8 @@ def test_importing_mpi_loads_next_to_nothing_more(launch):
     assert result.code == 0, result
     new = json.loads(result.out.splitlines()[0].replace("'", '"'))
     assert set(new) <= {"mpi4py", "mpi4py.MPI", "mpi4py.rc", "ompy.MPI", "pickle", "_compat_pickle",
-                        "_pickle", "ompy.mpi.buffers.arrays", "ompy.mpi.collectives.object_collectives"}  # fmt: skip
+                        "_pickle", "ompy.mpi.buffers.arrays",
+                        "ompy.mpi.collectives.object_collectives"}  # fmt: skip
     assert "[]" in result.out.splitlines()
 
 
