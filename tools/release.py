@@ -76,6 +76,9 @@ LARGER = {  # than the nightly step of that name
     "100 recorded programs, the next": [
         Step("1000 recorded programs", ["tools/sweep", "replay", "--jobs", "2"])
     ],
+    "60 jobs that wait in every way, the next": [
+        Step("4000 jobs that wait in every way", ["tools/sweep", "deadlocks", "--jobs", "2"])
+    ],
     "3000 GASNet programs, the next": quarters("100,000 GASNet programs", "gasnet", "--jobs", "2"),
     "10,000 worlds of dying rails, the next": [
         Step(
