@@ -81,8 +81,7 @@ from typing import TYPE_CHECKING
 from ompy import raw
 from ompy.base import GIVEN, LOW, MASK, SIZE, TABLE, TEXT, WIDE, Base as Parent, both
 from ompy.compiled import DECLARING, ccall, cclass, cfunc
-from ompy.mpi.buffers import scalars
-from ompy.mpi import plainer
+from ompy.mpi import plainer, scalars
 from ompy.plain import Plain
 
 if TYPE_CHECKING:
