@@ -81,7 +81,7 @@ from typing import TYPE_CHECKING
 from ompy import raw
 from ompy.base import GIVEN, LOW, MASK, SIZE, TABLE, TEXT, WIDE, Base as Parent, both
 from ompy.compiled import DECLARING, ccall, cclass, cfunc
-from ompy.mpi import plainer, scalars
+from ompy.mpi.buffers import plainer, scalars
 from ompy.plain import Plain
 
 if TYPE_CHECKING:
@@ -136,9 +136,9 @@ def tree(tmp_path: Path) -> Path:
     (package / "base.py").write_text(BASE)
     (package / "heir.py").write_text(HEIR)
     (package / "plain.py").write_text("class Plain:\n    pass\n")
-    (package / "mpi").mkdir()
-    (package / "mpi" / "scalars.py").write_text("@ccall\ndef count() -> int: ...\n")
-    (package / "mpi" / "plainer.py").write_text("@ccall\ndef count() -> int: ...\n")
+    (package / "mpi" / "buffers").mkdir(parents=True)
+    (package / "mpi" / "buffers" / "scalars.py").write_text("@ccall\ndef count() -> int: ...\n")
+    (package / "mpi" / "buffers" / "plainer.py").write_text("@ccall\ndef count() -> int: ...\n")
     (package / "raw.py").write_text("")
     (package / "raw.pxd").write_text(WRITTEN)
     return tmp_path
@@ -176,7 +176,7 @@ def test_one_that_is_derived(tree: Path) -> None:
         "cimport cython",
         "from ompy cimport raw",
         "from ompy.base cimport Base as Known, Base as Parent, both",
-        "from ompy.mpi cimport scalars",
+        "from ompy.mpi.buffers cimport scalars",
         "cdef long long GIVEN",
         "cdef long long LOW",
         "cdef unsigned long long MASK",
