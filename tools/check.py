@@ -46,8 +46,9 @@ HOT_SUITES = (
     "tests/unit/ob1",
     "tests/meta/test_forms.py",
 )
-IN_BOTH_FORMS = (  # of what is written in C, and not translated
+IN_BOTH_FORMS = (  # of what is written in C and not translated, or otherwise where it is compiled
     "tests/unit/data/test_every_place.py",
+    "tests/unit/mpi/test_released_late.py",
     "tests/unit/net/test_process_copy.py",
 )
 SHARE = {"OMPY_SHARE": os.environ.get("OMPY_SHARE", "0.2")}  # of the cases of a test; nights: all

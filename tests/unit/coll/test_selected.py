@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from threading import RLock
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from ompy.data.errors import ERR_UNSUPPORTED_OPERATION, MPIError
+from ompy.engine.lock import RankLock
 from ompy.frameworks.call_order import TAG_CALLS, CallOrder
 from ompy.frameworks.coll import OPERATIONS, TAG_NONBLOCKING, TAGS_IN_TURN, CollModule
 from ompy.frameworks.coll_selection import Offer, SelectedColl
@@ -37,7 +37,7 @@ def selected(*kinds: type[CollModule]) -> SelectedColl:
 
 
 def communicator() -> Any:
-    context = SimpleNamespace(engine=SimpleNamespace(lock=RLock()))
+    context = SimpleNamespace(engine=SimpleNamespace(lock=RankLock()))
     return SimpleNamespace(
         rank=0, size=1, pml=FakePml(), context=context, order=CallOrder(), name="MPI_COMM_MINE"
     )
