@@ -7,12 +7,33 @@ whether one is used is decided in each rank as ever.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Final
 
 from ompy.frameworks.catalog import CATALOG
 from ompy.mca.discovery import scan_entry_points
 from ompy.mca.loading import import_ahead
 
+RANK_MODULES: Final = (  # imported for those who come later
+    "ompy.mpi.collectives.operation",
+    "ompy.mpi.communicators.cartesian",
+    "ompy.mpi.communicators.comm",
+    "ompy.mpi.communicators.graphs",
+    "ompy.mpi.communicators.intracomm",
+    "ompy.mpi.communicators.predefined_comms",
+    "ompy.mpi.datatypes.predefined",
+    "ompy.mpi.point_to_point.grequest",
+    "ompy.mpi.point_to_point.matched",
+    "ompy.mpi.point_to_point.request",
+    "ompy.mpi.processes.environment",
+    "ompy.mpi.processes.life",
+    "ompy.net.carrier",
+    "ompy.net.sockets",
+    "ompy.runtime.diagnosis.rank_report",
+    "ompy.runtime.diagnosis.uncaught",
+    "ompy.runtime.ranks.client",
+    "ompy.runtime.ranks.rank_start",
+)
 IN_RANKS: Final = frozenset({"pml", "bml", "btl", "coll"})  # frameworks every rank opens
 
 
@@ -25,4 +46,6 @@ def _import_components() -> None:
                 import_ahead(needed)
 
 
+for _name in RANK_MODULES:
+    import_module(_name)
 _import_components()
