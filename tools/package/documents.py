@@ -171,6 +171,11 @@ def today(expected: list[str], said: list[str]) -> dict[str, str]:
     return found
 
 
+def may_fail(printed: list[str]) -> bool:
+    """Whether a page shows a traceback, or leaves out how what is printed begins."""
+    return printed[:1] == ["..."] or any("Traceback" in line for line in printed)
+
+
 def follow(
     page: Path, folder: Path, environment: dict[str, str], now: dict[str, str] | None = None
 ) -> list[str]:
@@ -202,7 +207,7 @@ def follow(
         fails = told and " | " not in step.line
         if bool(done.returncode) != fails:
             problem = problem or f"it ended with {done.returncode}"
-        if "Traceback" in done.stderr and not any("Traceback" in line for line in step.printed):
+        if "Traceback" in done.stderr and not may_fail(step.printed):
             problem = problem or "a traceback"
         if done.returncode == TOO_LONG:
             problem = f"it was ended after {TIME_LIMIT} s"

@@ -7,6 +7,7 @@ import os
 import stat
 import sys
 from functools import partial
+from time import sleep
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 UNCAUGHT: Final = 1  # what Python itself exits with after an uncaught exception
 _TEXT_LIMIT: Final = 500  # characters; arbitrary: the traceback has the rest
 _HARMLESS: Final = (KeyboardInterrupt, SystemExit)
+# s; arbitrary: an error of MPI may be what another rank's end looks like from here, and that end is
+# to be heard of first; to be reaped takes it some milliseconds, on a busy machine tens
+_CAUSE_FIRST: Final = 0.2
 
 
 _guarded: Final[set[int]] = set()  # processes, by id: a forked child is another
@@ -78,6 +82,8 @@ def install_excepthook(
 
 
 def _end_job(client: AgentClient, value: BaseException) -> None:
+    if hasattr(value, "Get_error_class"):
+        sleep(_CAUSE_FIRST)
     if client.usable:
         try:
             text = f"uncaught {type(value).__name__}: {value}"
