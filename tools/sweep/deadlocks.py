@@ -20,6 +20,8 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
+from ompy.runtime.diagnosis.autopsy import DEADLOCK
+
 from tools.repository import ROOT
 from tools.sweep.worlds import Sums, WorldSweep, main
 
@@ -39,7 +41,6 @@ COLUMNS: Final = {  # heading: counters that are summed
     "stood still": ("stood",),
     "found": ("found",),
 }
-DEADLOCK: Final = 4
 
 
 def command(number: int, autopsy: Path) -> tuple[str, list[str]]:

@@ -142,23 +142,6 @@ class Blocks:
 
 
 @ccall
-def parted(message: Message, ranks: int) -> Blocks | None:
-    """Equal parts of a message, one for each rank; None if it has no such parts."""
-    count: int = message.count // ranks
-    if count * ranks != message.count:
-        return None
-    layout = message.layout
-    step: int = count * layout.extent
-    made: Blocks = Blocks.__new__(Blocks)
-    made.memory = message.memory
-    made.counts = [count] * ranks
-    made.layouts = [layout] * ranks
-    made.origins = [message.origin + rank * step for rank in range(ranks)]
-    made.regular = True
-    return made
-
-
-@ccall
 def blocks_from(
     memory: memoryview,
     counts: list[int],
@@ -174,3 +157,15 @@ def blocks_from(
     made.layouts = layouts
     made.regular = regular
     return made
+
+
+@ccall
+def parted(message: Message, ranks: int) -> Blocks | None:
+    """Equal parts of a message, one for each rank; None if it has no such parts."""
+    count: int = message.count // ranks
+    if count * ranks != message.count:
+        return None
+    layout = message.layout
+    step: int = count * layout.extent
+    origins = [message.origin + rank * step for rank in range(ranks)]
+    return blocks_from(message.memory, [count] * ranks, origins, [layout] * ranks, True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from types import CodeType
-from typing import Final, NamedTuple
+from types import CodeType, FrameType
+from typing import NamedTuple
 
-_OURS: Final = ("ompy", "ompy_components")  # packages whose lines are not the program's
+from ompy.mca.loading import OURS
 
 
 class Site(NamedTuple):
@@ -23,12 +23,17 @@ class Site(NamedTuple):
 
 def call_site() -> Site | None:
     """The innermost place of the program that has called; None if there is none."""
-    frame = sys._getframe(1)  # noqa: SLF001 - its only name
+    frame = program_frame(sys._getframe(1))  # noqa: SLF001 - its only name
+    return Site(frame.f_code, frame.f_lasti) if frame is not None else None
+
+
+def program_frame(frame: FrameType | None) -> FrameType | None:
+    """The innermost frame that runs the program's own code; None if there is none."""
     while frame is not None:
         package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-        if package not in _OURS:
-            return Site(frame.f_code, frame.f_lasti)
-        frame = frame.f_back  # type: ignore[assignment]
+        if package not in OURS and not frame.f_code.co_filename.startswith("<frozen"):
+            return frame
+        frame = frame.f_back
     return None
 
 

@@ -14,7 +14,7 @@ from ompy.frameworks.catalog import CATALOG
 from ompy.mca.discovery import scan_entry_points
 from ompy.mca.loading import import_ahead
 
-RANK_MODULES: Final = (  # imported for those who come later
+NEEDED: Final = (  # imported for those who come later
     "ompy.mpi.collectives.operation",
     "ompy.mpi.communicators.cartesian",
     "ompy.mpi.communicators.comm",
@@ -46,6 +46,10 @@ def _import_components() -> None:
                 import_ahead(needed)
 
 
-for _name in RANK_MODULES:
-    import_module(_name)
+def _import_needed() -> None:
+    for name in NEEDED:
+        import_module(name)
+
+
+_import_needed()
 _import_components()

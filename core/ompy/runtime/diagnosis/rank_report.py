@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ompy import outputs
 from ompy.data.errors import ERR_INTERN, ERR_OTHER, ERR_PROC_FAILED, ERR_TRUNCATE, MPIError
+from ompy.frameworks.call_site import program_frame
 from ompy.trace.tag_names import tag_text
 
 if TYPE_CHECKING:
@@ -36,7 +37,6 @@ PENDING_SHOWN: Final = 8  # operations; arbitrary: reports are bounded
 LINE_SHOWN: Final = 160  # letters of a line of the program; arbitrary: reports are bounded
 FRAMES: Final = 32  # of a thread; arbitrary: the innermost say where it is
 THREADS: Final = 16  # arbitrary: who has more is told of these
-_OURS: Final = ("ompy", "ompy_components")  # packages whose lines are not the program's
 
 
 def report_when_asked(process: RankProcess) -> None:
@@ -242,15 +242,11 @@ def place_of_program(frame: FrameType | None) -> dict[str, Any]:
     import linecache
 
     for start in (frame, _parked_frame()):
-        place = start
-        while place is not None:
-            package = str(place.f_globals.get("__name__", "")).partition(".")[0]
-            path = place.f_code.co_filename
-            if package not in _OURS and not path.startswith("<frozen"):
-                text = linecache.getline(path, place.f_lineno).strip()[:LINE_SHOWN]
-                function = place.f_code.co_name
-                return {"file": path, "line": place.f_lineno, "function": function, "text": text}
-            place = place.f_back
+        place = program_frame(start)
+        if place is not None:
+            path, function = place.f_code.co_filename, place.f_code.co_name
+            text = linecache.getline(path, place.f_lineno).strip()[:LINE_SHOWN]
+            return {"file": path, "line": place.f_lineno, "function": function, "text": text}
     return {}
 
 

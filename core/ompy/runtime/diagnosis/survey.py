@@ -44,8 +44,10 @@ class Survey(NamedTuple):
 
 def seen_waits(survey: Survey) -> Deadlock:
     """Everybody who has answered, with whom he waits for; a circle only of who may never go on."""
-    found = _lost(survey)
-    facts = _facts(survey)
+    return _seen(survey, _lost(survey), _facts(survey))
+
+
+def _seen(survey: Survey, found: Deadlock | None, facts: Mapping[int, Said]) -> Deadlock:
     lost = {waits.rank: waits for waits in found.waits} if found is not None else {}
     ranks = sorted(survey.said.keys() | survey.where.keys())
     waits = [lost.get(rank) or _waits(rank, survey, facts) for rank in ranks]
@@ -107,8 +109,8 @@ def survey_lines(survey: Survey, *, proven: bool = False, events: int = 0) -> li
         proven: nothing can happen any more, as a virtual world knows.
         events: of so many ranks show also what the flight recorder has.
     """
-    seen, lost = seen_waits(survey), _lost(survey)
-    facts = _facts(survey)
+    lost, facts = _lost(survey), _facts(survey)
+    seen = _seen(survey, lost, facts)
     lines: list[str] = []
     if lost is not None:
         who = ranks_in_words(lost.ranks)
@@ -147,8 +149,9 @@ def survey_as_json(survey: Survey, why: str = "") -> dict[str, Any]:
         survey: what ranks have said.
         why: they were asked: `interrupted`, `timeout`, `signal`; may be empty.
     """
-    seen, lost = seen_waits(survey), _lost(survey)
-    waits = waits_as_json(seen, _facts(survey))
+    lost, facts = _lost(survey), _facts(survey)
+    seen = _seen(survey, lost, facts)
+    waits = waits_as_json(seen, facts)
     for each in waits:
         where = survey.where.get(each["rank"], {})
         each["recent"] = list(where.get("recent", ()))
