@@ -164,15 +164,25 @@ def wheel() -> bool:
     return compiled_tree() is None or run(sys.executable, "tools/package", "try_wheel")
 
 
+def commit_turn() -> str:
+    """A number of this commit, odd or even; 0 where there is no git."""
+    said = subprocess.run(
+        ("git", "rev-parse", "HEAD"), cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    return str(int(said.stdout[-3:], 16)) if said.returncode == 0 else "0"
+
+
 def processes() -> bool:
     """Tests of real ranks, compiled where that can be; interpreted they are `tools/nightly.py`'s.
 
+    Half of them, by turns: which half the commit says (`OMPY_TURN`, tests/support/share.py).
     They mostly wait, so more of them run at once than there are cores. To collect the many others
     only to leave them out would take each worker seconds.
     """
     paths = sorted((ROOT / "tests").rglob("test_*.py"))
     chosen = [str(path.relative_to(ROOT)) for path in paths if "mark.proc" in path.read_text()]
-    environment = {**SHARE, **(compiled_tree() or {})}
+    turn = os.environ.get("OMPY_TURN", commit_turn())
+    environment = {**SHARE, "OMPY_TURN": turn, **(compiled_tree() or {})}
     return run(*PYTEST, "-m", "proc", "-n", "3", *chosen, environment=environment)
 
 

@@ -3,6 +3,9 @@
 `OMPY_SHARE=0.4` keeps two fifths of the cases of each test, one at least, and the same ones in each
 run. A unit test keeps `UNIT_CASES` at least. Tests of defects that were found once keep all. Tests
 marked `nightly` are left out whole: they take seconds, and something quicker tests what is nearest.
+
+With `OMPY_TURN`, a number, half of the tests that start real processes wait for the next odd or
+even one: CI gives the commit's, so that two commits in a row mostly run them all.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import pytest
 
 SHARED = ("tests/sim/", "tests/conformance/", "tests/property/", "tests/proc/")
 UNIT, UNIT_CASES = "tests/unit/", 20  # arbitrary: they are quick, but for those that have hundreds
+EVERY_TIME = "tests/interop/"  # a floor that is held at each commit
 WHOLE = "bugs"  # in the names of modules with a case for each defect of the past
 
 
@@ -24,7 +28,12 @@ def left_out(items: list[pytest.Item]) -> set[pytest.Item]:
     share = float(os.environ.get("OMPY_SHARE", "1"))
     if share >= 1:
         return set()
-    nightly = {item for item in items if item.get_closest_marker("nightly") is not None}
+    turn = os.environ.get("OMPY_TURN", "")
+    nightly = {
+        item
+        for item in items
+        if item.get_closest_marker("nightly") is not None or (turn and _waits(item, int(turn)))
+    }
     cases: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
         module, _, _ = item.nodeid.partition("::")
@@ -35,6 +44,13 @@ def left_out(items: list[pytest.Item]) -> set[pytest.Item]:
         for group in cases.values()
         for item in sorted(group, key=_draw)[_kept(group[0], share * len(group)) :]
     }
+
+
+def _waits(item: pytest.Item, turn: int) -> bool:
+    """Whether a test of real processes is another turn's."""
+    if item.get_closest_marker("proc") is None or item.nodeid.startswith(EVERY_TIME):
+        return False
+    return bool((_draw(item)[-1] ^ turn) & 1)
 
 
 def _kept(item: pytest.Item, share: float) -> int:
