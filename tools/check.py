@@ -26,6 +26,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -51,10 +52,26 @@ IN_BOTH_FORMS = (  # of what is written in C and not translated, or otherwise wh
     "tests/unit/mpi/test_released_late.py",
     "tests/unit/net/test_process_copy.py",
 )
-SHARE = {"OMPY_SHARE": os.environ.get("OMPY_SHARE", "0.2")}  # of the cases of a test; nights: all
+BUILD_NEEDS = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
+FIFTH = "0.2"  # of the cases of a test; nights take all
 REPEATED = 30  # last lines of a command that failed, said once more at the end; arbitrary
 FAILED: list[str] = []
 PYTEST = (sys.executable, "-m", "pytest", "-q")
+
+
+def commit_turn() -> str:
+    """A number of this commit; 0 where there is no git."""
+    said = subprocess.run(
+        ("git", "rev-parse", "HEAD"), cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    return str(int(said.stdout[-3:], 16)) if said.returncode == 0 else "0"
+
+
+# what CI takes of the tests: tests/support/share.py
+SHARE = {
+    "OMPY_SHARE": os.environ.get("OMPY_SHARE", FIFTH),
+    "OMPY_TURN": os.environ.get("OMPY_TURN", commit_turn()),
+}
 
 
 def run(*command: str, environment: dict[str, str] | None = None, folder: Path = ROOT) -> bool:
@@ -107,7 +124,7 @@ def tests() -> bool:
     What the gate `compiled` runs is left to it where there is a compiler, but for tests that plant
     defects, which they can in the interpreted form only.
     """
-    environment = {**SHARE, "OMPY_EFFORT": os.environ.get("OMPY_EFFORT", "0.2")}
+    environment = {**SHARE, "OMPY_EFFORT": os.environ.get("OMPY_EFFORT", FIFTH)}
     command = (*PYTEST, "-m", "not proc", "-n", "2", "tests")
     if not has_compiler():
         return run(*command, environment=environment)
@@ -153,7 +170,7 @@ def compiled() -> bool:
     if environment is None:
         return True
     # a part of the seeds; nights take more
-    environment = {**environment, **SHARE, "OMPY_EFFORT": "0.2"}
+    environment = {**environment, **SHARE, "OMPY_EFFORT": FIFTH}
     # real ranks are the gate `processes`'s, compiled too
     suites = (*HOT_SUITES, *IN_BOTH_FORMS)
     return run(*PYTEST, "-m", "not proc", "-n", "2", *suites, environment=environment)
@@ -164,25 +181,15 @@ def wheel() -> bool:
     return compiled_tree() is None or run(sys.executable, "tools/package", "try_wheel")
 
 
-def commit_turn() -> str:
-    """A number of this commit, odd or even; 0 where there is no git."""
-    said = subprocess.run(
-        ("git", "rev-parse", "HEAD"), cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    return str(int(said.stdout[-3:], 16)) if said.returncode == 0 else "0"
-
-
 def processes() -> bool:
     """Tests of real ranks, compiled where that can be; interpreted they are `tools/nightly.py`'s.
 
-    Half of them, by turns: which half the commit says (`OMPY_TURN`, tests/support/share.py).
     They mostly wait, so more of them run at once than there are cores. To collect the many others
     only to leave them out would take each worker seconds.
     """
     paths = sorted((ROOT / "tests").rglob("test_*.py"))
     chosen = [str(path.relative_to(ROOT)) for path in paths if "mark.proc" in path.read_text()]
-    turn = os.environ.get("OMPY_TURN", commit_turn())
-    environment = {**SHARE, "OMPY_TURN": turn, **(compiled_tree() or {})}
+    environment = {**SHARE, **(compiled_tree() or {})}
     return run(*PYTEST, "-m", "proc", "-n", "3", *chosen, environment=environment)
 
 
@@ -193,13 +200,15 @@ def plugins() -> bool:
     shutil.rmtree(home, ignore_errors=True)
     python = str(home / "bin" / "python")
     wanted = [f"{ROOT}[conformance]", *(f"{folder}[test]" for folder in folders)]
-    pure = {"OMPY_PURE": "1"}  # compiling is the gate `compiled`'s work
+    # compiled, as the other gates have it already: a job then takes half of the processor time
+    kept = {"OMPY_BUILD_ALL": "1", "OMPY_BUILD_CACHE": str(ROOT / "build" / "cache")}
+    form = {"OMPY_PURE": "1"} if compiled_tree() is None else kept
     install = (sys.executable, "-m", "pip", "--python", str(home), "install", "-q")
     # what builds all of them is there once: an environment for each would take twice as long
     installed = (
         run(sys.executable, "-m", "venv", "--without-pip", str(home))
-        and run(*install, "hatchling>=1.27", "pip")  # some tests install something
-        and run(*install, "--no-build-isolation", *wanted, environment=pure)
+        and run(*install, *BUILD_NEEDS, "pip")  # some tests install something
+        and run(*install, "--no-build-isolation", *wanted, environment=form)
     )
     # each from its own folder, with its own settings: they know nothing of this repository
     pytest = (python, "-m", "pytest", "-q", "-n", "3")

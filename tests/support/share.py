@@ -4,8 +4,9 @@
 run. A unit test keeps `UNIT_CASES` at least. Tests of defects that were found once keep all. Tests
 marked `nightly` are left out whole: they take seconds, and something quicker tests what is nearest.
 
-With `OMPY_TURN`, a number, half of the tests that start real processes wait for the next odd or
-even one: CI gives the commit's, so that two commits in a row mostly run them all.
+With `OMPY_TURN`, a number, two thirds of the tests of whole jobs wait for another one: those in
+worlds, those that start real processes, the kits, the properties. CI gives the commit's number, so
+that a handful of commits runs them all.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import pytest
 
 SHARED = ("tests/sim/", "tests/conformance/", "tests/property/", "tests/proc/")
 UNIT, UNIT_CASES = "tests/unit/", 20  # arbitrary: they are quick, but for those that have hundreds
+TURNS = 3  # arbitrary: with them `.ci/run` takes less than 15 minutes
 EVERY_TIME = "tests/interop/"  # a floor that is held at each commit
 WHOLE = "bugs"  # in the names of modules with a case for each defect of the past
 
@@ -47,10 +49,11 @@ def left_out(items: list[pytest.Item]) -> set[pytest.Item]:
 
 
 def _waits(item: pytest.Item, turn: int) -> bool:
-    """Whether a test of real processes is another turn's."""
-    if item.get_closest_marker("proc") is None or item.nodeid.startswith(EVERY_TIME):
+    """Whether a test is of whole jobs, and another turn's."""
+    whole = item.get_closest_marker("proc") is not None or item.nodeid.startswith(SHARED)
+    if not whole or item.nodeid.startswith(EVERY_TIME):
         return False
-    return bool((_draw(item)[-1] ^ turn) & 1)
+    return _draw(item)[-1] % TURNS != turn % TURNS
 
 
 def _kept(item: pytest.Item, share: float) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.share import left_out
+from tests.support.share import TURNS, left_out
 
 
 class Item:
@@ -35,12 +35,16 @@ def left(monkeypatch: pytest.MonkeyPatch, **environment: str) -> set[str]:
     return names(left_out([*REAL, FLOOR, QUICK, SLOW]))  # type: ignore[list-item]
 
 
-def test_two_turns_run_every_test_of_real_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    odd = left(monkeypatch, OMPY_SHARE="0.2", OMPY_TURN="7")
-    even = left(monkeypatch, OMPY_SHARE="0.2", OMPY_TURN="0")
-    assert odd & even == {SLOW.nodeid}
-    assert (odd | even) - {SLOW.nodeid} == names(set(REAL))  # type: ignore[arg-type]
-    assert 30 < len(odd) < 70
+def test_as_many_turns_run_every_test_of_real_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    turns = [
+        left(monkeypatch, OMPY_SHARE="0.2", OMPY_TURN=str(turn)) - {SLOW.nodeid}
+        for turn in range(7, 7 + TURNS)
+    ]
+    ran = [names(set(REAL)) - found for found in turns]  # type: ignore[arg-type]
+    assert set.union(*ran) == names(set(REAL))  # type: ignore[arg-type]
+    assert sum(map(len, ran)) == len(REAL)
+    assert all(20 < len(each) < 47 for each in ran)
+    assert not set.union(*turns) & {FLOOR.nodeid, QUICK.nodeid}
 
 
 def test_without_a_turn_all_of_them_run(monkeypatch: pytest.MonkeyPatch) -> None:
