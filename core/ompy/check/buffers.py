@@ -31,6 +31,10 @@ _WHY: Final = (
     "MPI 4.1, 3.7.2: the memory of a pending operation belongs to MPI until the operation is "
     "complete; wait for it first, or use other memory"
 )
+_WHY_IN_FILES: Final = (
+    "MPI 4.1, 14.4.1 and 14.4.5: the memory of an access to a file belongs to MPI until the access "
+    "is complete; wait for it, or end it, first, or use other memory"
+)
 _WHY_IN_WINDOWS: Final = (
     "MPI 4.1, 12.3: the buffer of an access to a window belongs to MPI until the access is "
     "complete at its origin, by the epoch's end, a flush, or its request; synchronize first, or "
@@ -109,7 +113,16 @@ class Pending(NamedTuple):
     @property
     def why(self) -> str:
         """What the standard says."""
+        if self.entry.kind == "file":
+            return _WHY_IN_FILES
         return _WHY_IN_WINDOWS if self.of_window else _WHY
+
+    @property
+    def does(self) -> str:
+        """What it does with its memory."""
+        if self.entry.kind == "file":
+            return "reads into it" if self.writes else "writes it"
+        return "receives into it" if self.writes else "sends it"
 
 
 def region_of(spec: Any) -> Region | None:
@@ -190,10 +203,9 @@ class Buffers:
             return
         for pending in self._pending:
             if (writes or pending.writes) and pending.region.overlaps(region):
-                does = "receives into" if writes else "sends from"
-                holds = "received into" if pending.writes else "sent"
-                mine = f"memory that is being {holds} by a pending {pending.call}"
-                text = f"{call} {does} {mine}. {pending.why}"
+                words = ("reads", "writes") if call.startswith("file.") else ("receives", "sends")
+                does = f"{words[0]} into" if writes else f"{words[1]} from"
+                text = f"{call} {does} memory while {pending.call} {pending.does}. {pending.why}"
                 self._find(text, at, call, pending)
 
     def compare(self, at: int, call: str, sends: Any, receives: Any) -> None:
@@ -217,9 +229,10 @@ class Buffers:
             self._unlock(pending.locked)
             changed = not pending.writes and pending.region.digest() != pending.before
             if changed and not quietly and (pending.at, pending.at) not in self._told:
+                does = pending.does.removesuffix(" it")
                 text = (
-                    f"what {pending.call} sends was overwritten before the operation was complete. "
-                    f"{pending.why}"
+                    f"what {pending.call} {does} was overwritten before the operation was "
+                    f"complete. {pending.why}"
                 )
                 self._find(text, pending.at, pending.call, pending)
 
@@ -263,7 +276,7 @@ class Buffers:
         """A line has tried to write an array that is being sent."""
         for pending in self._pending:
             if pending.locked is not None:
-                text = f"an array is written while {pending.call} sends it. {pending.why}"
+                text = f"an array is written while {pending.call} {pending.does}. {pending.why}"
                 self._find(text, site, "", pending)
                 return
 
@@ -289,10 +302,8 @@ class Buffers:
                 return
             site = self._checker.recorder.site(frame)
             does = "written" if stores else "read"
-            holds = "receives into it" if receives else "sends it"
-            self._find(
-                f"{name} is {does} while {pending.call} {holds}. {pending.why}", site, "", pending
-            )
+            text = f"{name} is {does} while {pending.call} {pending.does}. {pending.why}"
+            self._find(text, site, "", pending)
 
         return seen
 

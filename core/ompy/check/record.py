@@ -35,6 +35,12 @@ EVENTS: Final = {
     "rma": ("site", "call", "window", "what", "target", "ranges", "op", "request"),
     # fence, lock, unlock, lock_all, unlock_all, post, start, complete, wait, flush, free
     "sync": ("site", "call", "window", "what", "targets", "mode"),
+    # a file of its communicator; identity: of what the path leads to, empty where not known
+    "file": ("site", "call", "file", "comm", "path", "identity"),
+    # ranges of bytes of the file, None where not known; what: read or write
+    "access": ("site", "call", "file", "what", "ranges", "atomic", "request"),
+    # what all members of a collective call say alike: (name, value, text) each
+    "said": ("site", "call", "comm", "kind", "values"),
     "find": ("class", "message", "sites"),
     "raised": ("class", "message", "sites"),  # a call refused something; the program may go on
     "threads": (),  # several threads make calls: their order is not the entries'

@@ -156,9 +156,10 @@ class _Collector(ast.NodeVisitor):
 
 
 def _is_of_mpi(name: str) -> bool:
-    from ompy.check import collectives, messages
+    from ompy.check import collectives, files, messages
 
-    return name in messages.HANDLERS or name in collectives.HANDLERS or name in _MORE
+    known = (messages.HANDLERS, collectives.HANDLERS, _MORE, files.ACCESSES)
+    return any(name in names for names in known) or name.endswith(("_all_begin", "_all_end"))
 
 
 _MORE: Final = frozenset(
