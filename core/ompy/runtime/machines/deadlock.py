@@ -18,8 +18,8 @@ rank does: who would have to act first is among them. This holds for a state in 
 sleep at one moment; `proving.py` asks twice, so that there was one. A set that waits only for
 members in the same call is none: no program can be at fault for it.
 
-Where ranks may die (`mpi_ft_enable`) any member of a communicator may revoke it, which ends all that
-waits there: such a need is met while one of its `revokers` may act, or has revoked it.
+Where ranks may die (`mpi_ft_enable`) any member of a communicator may revoke it, which ends all
+that waits there: such a need is met while one of its `revokers` may act, or has revoked it.
 
 Who has a lock says so itself. It slept between its two answers, so it had the lock all the time,
 whatever words about that lock are under way; who wants it says nothing of who has it.

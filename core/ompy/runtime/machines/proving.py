@@ -11,10 +11,10 @@ A rank that sleeps may have been told of by a word that is old: only answers cou
 first and the second answer of a rank nothing has happened there (its sleeps are the same, and its
 numbers of messages), so at the moment when the last first answer came, all were asleep.
 
-The owner of a lock is asked, too, if it may run: it has the queue of those that want the lock. If it
-polls it answers; if it computes it does not, and what has come of the requests is not known. A queue
-of its second answer is true from then on: the others sleep, so none of them is granted the lock, nor
-gives it back.
+The owner of a lock is asked, too, if it may run: it has the queue of those that want the lock. If
+it polls it answers; if it computes it does not, and what has come of the requests is not known. A
+queue of its second answer is true from then on: the others sleep, so none of them is granted the
+lock, nor gives it back.
 """
 
 from __future__ import annotations
