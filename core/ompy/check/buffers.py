@@ -8,6 +8,7 @@ program that run meanwhile (`lines.py`).
 from __future__ import annotations
 
 import sys
+from array import array
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from zlib import adler32
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 RUNS: Final = 4096  # ranges of one message; arbitrary: of what has more nothing is known
 LARGEST: Final = 1 << 20  # bytes of an element with gaps; arbitrary, likewise
+_OWNING: Final = frozenset({bytearray, bytes, array})  # objects with memory of their own
 FRAMES: Final = 8  # callers that are watched; arbitrary
 _WHY: Final = (
     "MPI 4.1, 3.7.2: the memory of a pending operation belongs to MPI until the operation is "
@@ -125,11 +127,19 @@ class Pending(NamedTuple):
         return "receives into it" if self.writes else "sends it"
 
 
+def _owns(spec: Any) -> bool:
+    """Whether all of a message's memory is one object's own."""
+    return type(spec) in _OWNING or (hasattr(spec, "dtype") and spec.base is None)
+
+
 def region_of(spec: Any) -> Region | None:
     """The memory of a message; None where that is not known, or there is none."""
     if spec is None or isinstance(spec, InPlaceType):
         return None
     try:
+        if type(spec) in _OWNING and len(spec):
+            view = memoryview(spec).cast("B")
+            return Region(view, address_of(view), ((0, len(view)),))
         flags = getattr(spec, "flags", None)
         if flags is not None and flags.c_contiguous and spec.nbytes:
             view = memoryview(spec).cast("B")
@@ -186,9 +196,9 @@ class Buffers:
         region = region_of(spec)
         if region is None:
             return
-        array = spec[0] if isinstance(spec, (list, tuple)) and spec else spec
-        watched = self._watch(entry, array, writes) if _is_whole(array, region) else ()
-        locked = None if writes else self._lock(array, region)
+        memory = spec[0] if isinstance(spec, (list, tuple)) and spec else spec
+        watched = self._watch(entry, memory, writes) if _is_whole(memory, region) else ()
+        locked = None if writes else self._lock(memory, region)
         before = 0 if writes else region.digest()
         self._pending.append(
             Pending(entry, entry.at, entry.call, region, writes, before, locked, watched)
@@ -210,6 +220,8 @@ class Buffers:
 
     def compare(self, at: int, call: str, sends: Any, receives: Any) -> None:
         """A call sends from one buffer and receives into another: they may not overlap."""
+        if sends is not receives and _owns(sends) and _owns(receives):
+            return
         ours, theirs = region_of(sends), region_of(receives)
         if ours is not None and theirs is not None and ours.overlaps(theirs):
             text = (

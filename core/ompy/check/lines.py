@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import FrameType
 from typing import Any, Final
 
@@ -85,10 +85,12 @@ class LineWatch:
         if not self._on and sys.gettrace() is not None:
             return []  # a debugger's, or coverage's
         uses = uses_of(frame.f_code)
+        names = uses.names_used if reads else uses.names_stored
+        if not names:
+            return []
         found = [
             Watched(name, holder, memory, reads, seen)
-            for name, holder in _names_for(frame, memory)
-            if uses.uses(name, reads=reads)
+            for name, holder in _names_for(frame, memory, names)
         ]
         if found:
             self._frames.setdefault(id(frame), (frame, []))[1].extend(found)
@@ -157,11 +159,21 @@ def names_of(frame: FrameType) -> list[tuple[str, Any]]:
     return [*names.items(), *((f"self.{name}", value) for name, value in of_self.items())]
 
 
-def _names_for(frame: FrameType, memory: Any) -> Iterator[tuple[str, Any]]:
-    """The names that a frame has for some memory, or for an array that it is a part of."""
-    base = getattr(memory, "base", None)
-    for name, value in names_of(frame):
-        if value is memory or (base is not None and _is_of_base(value, base)):
+def _names_for(frame: FrameType, memory: Any, names: Iterable[str]) -> Iterator[tuple[str, Any]]:
+    """Those of some names that a frame has for some memory, or for an array that it is part of."""
+    base, known = getattr(memory, "base", None), frame.f_locals
+    of_self = getattr(known.get("self"), "__dict__", {})
+    for name in names:
+        first, _, attribute = name.partition(".")
+        if not attribute:
+            value = known.get(name)
+        elif first == "self":
+            value = of_self.get(attribute)
+        else:
+            continue
+        if value is not None and (
+            value is memory or (base is not None and _is_of_base(value, base))
+        ):
             yield name, value
 
 

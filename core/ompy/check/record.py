@@ -9,7 +9,8 @@ import linecache
 import marshal
 import mmap
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
+from functools import cache
 from threading import get_ident
 from types import CodeType, FrameType
 from typing import Any, Final
@@ -76,9 +77,14 @@ class Recorder:
         self._at = 0
         self._left = limit
         self._sites: dict[tuple[CodeType, int], int] = {}
-        self._owner = os.getpid()
+        self._forked = False
         self._thread = get_ident()
+        os.register_at_fork(after_in_child=self._fork)
         self._grow()
+
+    def _fork(self) -> None:
+        """A forked child is not the rank."""
+        self._forked = True
 
     def begin_anew(self) -> None:
         """Forget what was written."""
@@ -109,8 +115,8 @@ class Recorder:
         self._append(event)
 
     def _append(self, event: tuple[Any, ...]) -> None:
-        if os.getpid() != self._owner:
-            return  # a forked child is not the rank
+        if self._forked:
+            return
         data = marshal.dumps(event)
         end = self._at + HEADER + len(data)
         while end + HEADER > self._size:
@@ -166,13 +172,17 @@ def file_name(name: str) -> str:
 
 def is_ours(frame: FrameType) -> bool:
     """Whether a frame runs code of ompy."""
-    name = frame.f_globals.get("__name__", "")
+    return _is_our_name(frame.f_globals.get("__name__", ""))
+
+
+@cache
+def _is_our_name(name: Hashable) -> bool:
     return isinstance(name, str) and name.partition(".")[0] in OURS
 
 
 def program_frame(frame: FrameType | None) -> FrameType | None:
     """The innermost frame of the program's own code; None if there is none."""
-    while frame is not None and is_ours(frame):
+    while frame is not None and _is_our_name(frame.f_globals.get("__name__", "")):
         frame = frame.f_back
     return frame
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from functools import cache
+from functools import cache, cached_property
 from types import CodeType
 from typing import Final
 
@@ -36,10 +36,16 @@ class Uses:
         self.read: Table = {}
         self.stored: Table = {}
 
-    def uses(self, name: str, *, reads: bool) -> bool:
-        """Whether any line uses a name in a way that would be wrong."""
-        tables = (self.stored, self.read) if reads else (self.stored,)
-        return any(name in names for table in tables for names in table.values())
+    @cached_property
+    def names_stored(self) -> list[str]:
+        """The names that lines store into."""
+        return sorted({name for names in self.stored.values() for name in names})
+
+    @cached_property
+    def names_used(self) -> list[str]:
+        """The names that lines read or store into."""
+        read = {name for names in self.read.values() for name in names}
+        return sorted(read.union(self.names_stored))
 
 
 def _note(table: Table, line: int, name: str, part: ast.expr | None) -> None:
