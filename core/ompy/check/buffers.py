@@ -1,8 +1,8 @@
 """Memory of pending operations: nobody may write what is being sent, nor touch what is received.
 
-Three ways to know: a checksum of what is sent, at the beginning and when it is complete; NumPy
-arrays that are not writeable meanwhile, so that the guilty line itself raises; and the lines of the
-program that run meanwhile (`lines.py`).
+Three ways to know: a copy or a checksum of what is sent, at the beginning and when it is complete;
+NumPy arrays that are not writeable meanwhile, so that the guilty line itself raises; and the lines
+of the program that run meanwhile (`lines.py`).
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 RUNS: Final = 4096  # ranges of one message; arbitrary: of what has more nothing is known
 LARGEST: Final = 1 << 20  # bytes of an element with gaps; arbitrary, likewise
 _OWNING: Final = frozenset({bytearray, bytes, array})  # objects with memory of their own
+KEPT: Final = 1 << 18  # bytes of a message that are copied; arbitrary: faster than a checksum
 FRAMES: Final = 8  # callers that are watched; arbitrary
 _WHY: Final = (
     "MPI 4.1, 3.7.2: the memory of a pending operation belongs to MPI until the operation is "
@@ -57,8 +58,11 @@ class Region(NamedTuple):
     base: int
     runs: tuple[tuple[int, int], ...]
 
-    def digest(self) -> int:
-        """A checksum of what is in it."""
+    def contents(self) -> bytes | int:
+        """What is in it, to be compared; of what is large a checksum."""
+        if len(self.runs) == 1 and self.runs[0][1] - self.runs[0][0] <= KEPT:
+            begin, end = self.runs[0]
+            return self.view[begin:end].tobytes()
         found = 0
         for begin, end in self.runs:
             found = adler32(self.view[begin:end], found)
@@ -68,6 +72,9 @@ class Region(NamedTuple):
         """Whether a byte belongs to both."""
         if not self.runs or not other.runs:
             return False
+        if len(self.runs) == len(other.runs) == 1:
+            (begin, end), (first, last) = self.runs[0], other.runs[0]
+            return self.base + begin < other.base + last and other.base + first < self.base + end
         ours, theirs = self._places(), other._places()
         if ours[-1][1] <= theirs[0][0] or theirs[-1][1] <= ours[0][0]:
             return False
@@ -93,7 +100,7 @@ class Pending(NamedTuple):
         at, call: where it was begun.
         region: its memory.
         writes: it is received into.
-        before: checksum of what is sent.
+        before: what is sent, or its checksum.
         locked: the array that is not writeable meanwhile, or None.
         watched: names whose lines are looked at.
     """
@@ -103,7 +110,7 @@ class Pending(NamedTuple):
     call: str
     region: Region
     writes: bool
-    before: int
+    before: bytes | int
     locked: Any
     watched: tuple[Watched, ...]
 
@@ -166,6 +173,8 @@ def _region_of_message(spec: Any) -> Region | None:
 
 def _is_whole(array: Any, region: Region) -> bool:
     """Whether a message is all of what a name stands for: else other parts of that are free."""
+    if type(array) in _OWNING and len(region.runs) == 1:
+        return region.runs[0] == (0, len(region.view))
     try:
         return memoryview(array).nbytes == sum(end - begin for begin, end in region.runs)
     except (TypeError, BufferError, ValueError):
@@ -199,7 +208,7 @@ class Buffers:
         memory = spec[0] if isinstance(spec, (list, tuple)) and spec else spec
         watched = self._watch(entry, memory, writes) if _is_whole(memory, region) else ()
         locked = None if writes else self._lock(memory, region)
-        before = 0 if writes else region.digest()
+        before = 0 if writes else region.contents()
         self._pending.append(
             Pending(entry, entry.at, entry.call, region, writes, before, locked, watched)
         )
@@ -239,7 +248,7 @@ class Buffers:
             for watched in pending.watched:
                 self.lines.unwatch(watched)
             self._unlock(pending.locked)
-            changed = not pending.writes and pending.region.digest() != pending.before
+            changed = not pending.writes and pending.region.contents() != pending.before
             if changed and not quietly and (pending.at, pending.at) not in self._told:
                 does = pending.does.removesuffix(" it")
                 text = (
@@ -298,8 +307,8 @@ class Buffers:
         """Look at the lines of the functions that have a name for an array."""
         found: list[Watched] = []
         here = sys._getframe(2)  # noqa: SLF001 - its only name
+        seen = self._seen(entry, writes)
         for frame in islice(program_frames(here), FRAMES):
-            seen = self._seen(entry, writes)
             found += self.lines.watch(frame, array, reads=writes, seen=seen)
         return tuple(found)
 

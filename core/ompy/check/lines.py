@@ -15,7 +15,7 @@ from types import FrameType
 from typing import Any, Final
 
 from ompy.check.program_text import is_plain
-from ompy.check.uses import Parts, Uses, uses_of
+from ompy.check.uses import Name, Parts, Uses, uses_of
 
 WORK: Final = 10_000  # of finding out whether two arrays share memory; arbitrary
 
@@ -159,18 +159,12 @@ def names_of(frame: FrameType) -> list[tuple[str, Any]]:
     return [*names.items(), *((f"self.{name}", value) for name, value in of_self.items())]
 
 
-def _names_for(frame: FrameType, memory: Any, names: Iterable[str]) -> Iterator[tuple[str, Any]]:
+def _names_for(frame: FrameType, memory: Any, names: Iterable[Name]) -> Iterator[tuple[str, Any]]:
     """Those of some names that a frame has for some memory, or for an array that it is part of."""
     base, known = getattr(memory, "base", None), frame.f_locals
     of_self = getattr(known.get("self"), "__dict__", {})
-    for name in names:
-        first, _, attribute = name.partition(".")
-        if not attribute:
-            value = known.get(name)
-        elif first == "self":
-            value = of_self.get(attribute)
-        else:
-            continue
+    for name, attribute in names:
+        value = of_self.get(attribute) if attribute else known.get(name)
         if value is not None and (
             value is memory or (base is not None and _is_of_base(value, base))
         ):

@@ -11,6 +11,7 @@ import mmap
 import os
 from collections.abc import Callable, Hashable, Iterator
 from functools import cache
+from struct import Struct
 from threading import get_ident
 from types import CodeType, FrameType
 from typing import Any, Final
@@ -54,7 +55,9 @@ ASKED: Final = 1
 ADDS: Final = 2
 REFUSED: Final = 4  # arbitrary: the next bit
 CHUNK: Final = 1 << 20  # bytes by which the file grows; arbitrary
-HEADER: Final = 4  # bytes before an entry: its length
+NEAR: Final = 4096  # lines found without comparing codes; arbitrary: more than a loop has
+_LENGTH: Final = Struct("<I")
+HEADER: Final = _LENGTH.size  # bytes before an entry: its length
 OURS: Final = ("ompy", "ompy_components", "mpi4py")  # packages whose lines are not the program's
 
 
@@ -76,7 +79,7 @@ class Recorder:
         self._size = 0
         self._at = 0
         self._left = limit
-        self._sites: dict[tuple[CodeType, int], int] = {}
+        self._begin_sites()
         self._forked = False
         self._thread = get_ident()
         os.register_at_fork(after_in_child=self._fork)
@@ -92,7 +95,7 @@ class Recorder:
         os.ftruncate(self._file, 0)
         self._size = self._at = 0
         self._left = self._limit
-        self._sites.clear()
+        self._begin_sites()
         self._thread = get_ident()
         self._grow()
 
@@ -123,13 +126,30 @@ class Recorder:
             self._grow()
         at, self._at = self._at, end
         self._map[at + HEADER : end] = data
-        self._map[at : at + HEADER] = len(data).to_bytes(HEADER, "little")
+        _LENGTH.pack_into(self._map, at, len(data))
+
+    def _begin_sites(self) -> None:
+        self._sites: dict[tuple[CodeType, int], int] = {}
+        # the same by the codes' ids: the hash of a code is that of all its constants
+        self._near: dict[tuple[int, int], tuple[CodeType, int]] = {}
 
     def site(self, frame: FrameType | None) -> int:
         """The number of the innermost line of the program; 0 if there is none."""
         frame = program_frame(frame)
         if frame is None:
             return 0
+        code = frame.f_code
+        place = (id(code), frame.f_lasti)
+        near = self._near.get(place)
+        if near is not None:  # it is that code, which is kept here
+            return near[1]
+        if len(self._near) >= NEAR:
+            self._near.clear()
+        number = self._number_of(frame)
+        self._near[place] = (code, number)
+        return number
+
+    def _number_of(self, frame: FrameType) -> int:
         key = (frame.f_code, frame.f_lasti)
         found = self._sites.get(key)
         if found is None:
@@ -152,7 +172,7 @@ class ToldRecorder(Recorder):
         """
         self._tell = tell
         self._limit = self._left = limit
-        self._sites: dict[tuple[CodeType, int], int] = {}
+        self._begin_sites()
         self._thread = get_ident()
 
     def begin_anew(self) -> None:

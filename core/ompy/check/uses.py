@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-from functools import cache, cached_property
+from functools import cached_property
 from types import CodeType
 from typing import Final
 
-from ompy.check.program_text import body_of, expression_name, has_slice
+from ompy.check.program_text import body_of, cached_by_code, expression_name, has_slice
 
 # attributes of an array that say nothing of its contents
 _HARMLESS: Final = frozenset(
@@ -27,6 +27,7 @@ _KEEPING: Final = frozenset(
 # what is done with a name's contents: the index of the part, None for all of it
 Parts = list[ast.expr | None]
 Table = dict[int, dict[str, Parts]]  # by line and name
+Name = tuple[str, str]  # as a line has it, and the attribute if it is one of `self`
 
 
 class Uses:
@@ -37,22 +38,28 @@ class Uses:
         self.stored: Table = {}
 
     @cached_property
-    def names_stored(self) -> list[str]:
+    def names_stored(self) -> list[Name]:
         """The names that lines store into."""
-        return sorted({name for names in self.stored.values() for name in names})
+        return _names_in(self.stored)
 
     @cached_property
-    def names_used(self) -> list[str]:
+    def names_used(self) -> list[Name]:
         """The names that lines read or store into."""
-        read = {name for names in self.read.values() for name in names}
-        return sorted(read.union(self.names_stored))
+        return sorted({*self.names_stored, *_names_in(self.read)})
+
+
+def _names_in(table: Table) -> list[Name]:
+    """The names of a frame that a table has, in order."""
+    every = sorted({name for names in table.values() for name in names})
+    found = ((name, *name.partition(".")) for name in every)
+    return [(name, last) for name, first, dot, last in found if not dot or first == "self"]
 
 
 def _note(table: Table, line: int, name: str, part: ast.expr | None) -> None:
     table.setdefault(line, {}).setdefault(name, []).append(part)
 
 
-@cache
+@cached_by_code
 def uses_of(code: CodeType) -> Uses:
     """The uses in a function; none where its source is not there."""
     collector = _Collector()
