@@ -404,7 +404,7 @@ _CLOSING: Final = frozenset({"file.Close", "file.free"})
 _of_checker: Final[dict[Checker, Files]] = {}
 
 
-def begin(checker: Checker) -> None:
+def watch_files(checker: Checker) -> None:
     """Put handlers in front of the calls of files."""
     import ompy.MPI as MPI  # noqa: PLR0402 - as programs name it
 

@@ -76,7 +76,7 @@ def _interpose(checker: Checker) -> None:
         interpose_class(checker, other, f"{other.__name__.lower()}.", {})
     interpose_functions(checker, MPI, handles.FUNCTION_HANDLERS)
     windows.begin(checker)
-    files.begin(checker)
+    files.watch_files(checker)
 
 
 def begin_anew(checker: Checker) -> None:

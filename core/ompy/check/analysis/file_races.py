@@ -32,7 +32,7 @@ class Access(NamedTuple):
     """One access of a rank.
 
     Attributes:
-        rank, index: of the job, and of the entry in its record.
+        rank, entry: of the job, and of the entry in its record.
         what: read or write.
         atomic: the file was in atomic mode.
         opened: the collective open: key of the file's communicator.
@@ -42,7 +42,7 @@ class Access(NamedTuple):
     """
 
     rank: int
-    index: int
+    entry: int
     site: int
     call: str
     what: str
@@ -72,7 +72,7 @@ def file_findings(records: Mapping[int, Record], order: Order) -> list[Found]:
     for record in records.values():
         for piece in _pieces(record, names):
             pieces[names[piece[2].opened]].append(piece)
-    found = []
+    found: list[Found] = []
     for every in pieces.values():
         found += _conflicts(records, every, order)
     return found
@@ -176,15 +176,15 @@ def _distinct(pieces: list[Piece]) -> list[Piece]:
     known: dict[Any, Piece] = {}
     for low, high, access in pieces:
         where = (access.opened, access.syncs, access.atomic, access.what)
-        later = access.index if access.done != access.index else -1
+        later = access.entry if access.done != access.entry else -1
         known.setdefault((low, high, access.rank, access.site, later, *where), (low, high, access))
-    return sorted(known.values(), key=lambda piece: (piece[0], piece[2].rank, piece[2].index))
+    return sorted(known.values(), key=lambda piece: (piece[0], piece[2].rank, piece[2].entry))
 
 
 def _is_pending(one: Access, other: Access) -> bool:
     """Whether of a rank's two accesses the earlier is under way when the later begins."""
-    first, second = (one, other) if one.index < other.index else (other, one)
-    return first.done > second.index
+    first, second = (one, other) if one.entry < other.entry else (other, one)
+    return first.done > second.entry
 
 
 def _are_apart(one: Access, other: Access, order: Order) -> bool:
