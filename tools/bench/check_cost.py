@@ -8,8 +8,8 @@ A round runs each program once without and once with the check; shown are the me
 An example's time is that of its ranks, from the first barrier to its end: starting, and what the
 launcher makes of the records at the end, do not count.
 
-With `--instructions` one rank sends to itself, under callgrind: all that it does between two numbers
-of calls. That is the same on a busy machine, and takes minutes.
+With `--instructions` one rank sends to itself, under callgrind: what it does in twice as many calls
+more. That is the same on a busy machine, and takes minutes.
 """
 
 from __future__ import annotations
