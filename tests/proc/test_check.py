@@ -25,6 +25,7 @@ me, size = comm.rank, comm.size
 left, right = (me - 1) % size, (me + 1) % size
 """
 FIRST: Final = HEAD.count("\n") + 1  # line of what follows
+OPEN: Final = "f = MPI.File.Open(comm, 'a.dat', MPI.MODE_CREATE | MPI.MODE_RDWR)\n"
 
 
 class Wrong(NamedTuple):
@@ -122,6 +123,36 @@ WRONG: Final = {
     ),
     "a communicator": Wrong("leak", {1}, "copy = comm.Dup()"),
     "a datatype": Wrong("leak", {1}, "kind = MPI.INT.Create_vector(2, 1, 2).Commit()"),
+    "a file that is never closed": Wrong(
+        "leak", {1}, "MPI.File.Open(comm, 'a.dat', MPI.MODE_CREATE | MPI.MODE_RDWR)"
+    ),
+    "a closed file": Wrong(
+        "invalid-argument", {3}, f"{OPEN}f.Close()\nf.Write_at(me, bytes(1))"
+    ),
+    "modes of a file": Wrong(
+        "invalid-argument",
+        {1},
+        "MPI.File.Open(comm, 'a', MPI.MODE_CREATE | (MPI.MODE_RDWR if me else MPI.MODE_WRONLY))",
+    ),
+    "sizes of a file": Wrong("count-mismatch", {2}, f"{OPEN}f.Set_size(8 + me)\nf.Close()"),
+    "a file that all write": Wrong(
+        "rma-race", {2}, f"{OPEN}f.Write_at_all(0, bytes([me]))\nf.Close()"
+    ),
+    "a file that is written and read": Wrong(
+        "rma-race",
+        {3, 5},
+        f"{OPEN}if me:\n  f.Write_at(0, bytes(8))\nelse:\n  f.Read_at(4, bytearray(8))\nf.Close()",
+    ),
+    "a split call that another ends": Wrong(
+        "request-lifecycle",
+        {2, 3},
+        f"{OPEN}f.Write_at_all_begin(8 * me, bytes(8))\nf.Write_all_end(bytes(8))",
+    ),
+    "memory that goes to a file": Wrong(
+        "buffer-in-use",
+        {3, 4},
+        f"{OPEN}u = bytearray(8)\nr = f.Iwrite_at(8 * me, u)\nu[0] = 1\nr.Wait()\nf.Close()",
+    ),
     "a message": Wrong("leak", {1}, "comm.bsend(me, right) if 0 else comm.isend(me, right).wait()"),
 }  # fmt: skip
 
@@ -157,6 +188,11 @@ RIGHT: Final = {
     "a column received in a row": (
         "kind = MPI.DOUBLE.Create_vector(2, 1, 2).Commit()\nr = comm.Isend([array('d', bytes(32)), "
         "1, kind], right)\ncomm.Recv(array('d', bytes(16)), left)\nr.Wait()\nkind.Free()"
+    ),
+    "parts of a file": (
+        f"{OPEN}f.Write_at_all(8 * me, bytes(8))\nf.Sync()\ncomm.barrier()\nf.Sync()\n"
+        "room = bytearray(8)\nf.Read_at_all_begin(8 * right, room)\nf.Read_at_all_end(room)\n"
+        "r = f.Iwrite_at(8 * (size + me), room)\nr.Wait()\nroom[0] = 1\nf.Close()"
     ),
     "a message that is expected to be lost": "comm.isend(me, right).wait()  # ompy: expect leak",
 }

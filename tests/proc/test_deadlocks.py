@@ -193,6 +193,17 @@ else:
 """,
         ("waiting for File.Write_ordered, collective call 4 of file 2, where rank 1 is missing",),
     ),
+    "a file that is closed": Program(
+        2,
+        """
+file = MPI.File.Open(comm, "data", MPI.MODE_CREATE | MPI.MODE_RDWR)
+if me == 0:
+    file.Close()
+else:
+    comm.Barrier()
+""",
+        ("waiting for File.Close, collective call", "of file 2, where rank 1 is missing"),
+    ),
     "nobody connects": Program(
         2,
         """
@@ -383,6 +394,63 @@ def test_who_may_go_on_is_not_accused(name: str, tmp_path: Path) -> None:
     done = run(tmp_path, WAITS_IN_VAIN[name], 2)
     assert "never go on" not in done.stderr
     assert done.returncode == 0, done.stderr
+
+
+QUEUED: Final = """
+import time
+window = MPI.Win.Allocate(8, comm=comm)
+if me == 1:
+    window.Lock(3, MPI.LOCK_SHARED)
+    window.Get(bytearray(8), 3)
+    window.Flush(3)
+comm.Barrier()
+if me == 3:
+    while True:
+        comm.Iprobe()
+        time.sleep(0.01)
+elif me == 1:
+    comm.recv(source=0)
+elif me == 0:
+    time.sleep(0.3)
+window.Lock(3, MPI.LOCK_SHARED if me == 0 else MPI.LOCK_EXCLUSIVE)
+window.Put(bytes(8), 3)
+window.Flush(3)
+"""
+
+
+def test_a_queue_that_its_owner_tells_of_while_it_runs(tmp_path: Path) -> None:
+    """Rank 1 shares the lock, 2 has asked to have it alone, so 0 does not share it."""
+    done = run(tmp_path, QUEUED, 4, "--mca", "osc", "pt2pt", "--timeout", "30")
+    assert done.returncode == DEADLOCK, done.stderr
+    assert "ranks 0-2 can never go on" in done.stderr
+    assert "the lock of rank 3 of window 2, which rank 2 asked for before" in done.stderr
+
+
+REVOKED: Final = """
+import time
+if me == 2:
+    time.sleep(2.5)
+    comm.Revoke()
+else:
+    try:
+        comm.recv(source=1 - me)
+    except MPI.Exception as problem:
+        assert problem.Get_error_class() == MPI.ERR_REVOKED
+print("over")
+"""
+
+
+def test_who_may_be_freed_by_a_revocation_is_not_accused(tmp_path: Path) -> None:
+    """Where ranks may die: ranks 0 and 1 wait for each other, and rank 2 revokes."""
+    done = run(tmp_path, REVOKED, 3, "--mca", "mpi_ft_enable", "1")
+    assert "never go on" not in done.stderr
+    assert (done.returncode, done.stdout.count("over")) == (0, 3), done.stderr
+
+
+def test_with_nobody_left_to_revoke_they_are(tmp_path: Path) -> None:
+    text = "comm.recv(source=(me + 1) % comm.size)"
+    done = run(tmp_path, text, 3, "--mca", "mpi_ft_enable", "1")
+    assert done.returncode == DEADLOCK, done.stderr
 
 
 def test_random_programs_are_not_accused(tmp_path: Path) -> None:

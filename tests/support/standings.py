@@ -21,13 +21,16 @@ def alone_in_process(patch: pytest.MonkeyPatch) -> None:
 
 
 def standings(job: VirtualJob, processes: Mapping[int, RankProcess]) -> dict[int, Said]:
-    """By rank, what those say that wait; nothing of those that run or have ended."""
+    """By rank, what those say that wait; of those that run, only who waits for their locks."""
     found: dict[int, Any] = {}
     for engine in job.scheduler._engines:
         reason = engine._reason
         process = processes.get(engine.rank)
-        if engine._done or process is None or not isinstance(reason, Waitable):
+        if engine._done or process is None:
             continue
-        said = standing.standing_of(process, {threading.get_ident(): (reason, 0)})
+        if isinstance(reason, Waitable):
+            said = standing.standing_of(process, {threading.get_ident(): (reason, 0)})
+        else:
+            said = {"live": "it runs", "queued": standing._Account(process).queued()}
         found[engine.rank] = json.loads(json.dumps(said))
     return found

@@ -2,19 +2,25 @@
 
     python tools/bench check_cost --rounds 5
     python tools/bench check_cost --tree build/hot    with the compiled modules of that tree
+    python tools/bench check_cost --instructions      by instructions: valgrind's callgrind
 
 A round runs each program once without and once with the check; shown are the medians of the rounds.
 An example's time is that of its ranks, from the first barrier to its end: starting, and what the
 launcher makes of the records at the end, do not count.
+
+With `--instructions` one rank sends to itself, under callgrind: what it does in twice as many calls
+more. That is the same on a busy machine, and takes minutes.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections import defaultdict
 from pathlib import Path
@@ -74,6 +80,54 @@ for name, (call, times) in calls.items():
 """
 
 
+# calls of one rank that sends to itself; so many times
+COUNTED: Final = """
+import sys
+from mpi4py import MPI
+comm = MPI.COMM_SELF
+small, room = bytearray(8), bytearray(8)
+large, hall = bytearray(1 << 16), bytearray(1 << 16)
+
+def ping_pong():
+    comm.Send(small, 0)
+    comm.Recv(room, 0)
+
+calls = {
+    "Send and Recv of 8 B": ping_pong,
+    "Irecv, Isend, Waitall of 8 B":
+        lambda: MPI.Request.Waitall([comm.Irecv(room, 0), comm.Isend(small, 0)]),
+    "Irecv, Isend, Waitall of 64 KiB":
+        lambda: MPI.Request.Waitall([comm.Irecv(hall, 0), comm.Isend(large, 0)]),
+    "Allreduce of 8 B": lambda: comm.Allreduce(small, room),
+    "bcast of a number": lambda: comm.bcast(1),
+}
+call = calls[sys.argv[1]]
+for _ in range(int(sys.argv[2])):
+    call()
+"""
+NAMES: Final = tuple(re.findall(r'^    "(.*)":', COUNTED, re.MULTILINE))
+FEW, MANY = 100, 300  # calls; arbitrary: the first ones do what is done once
+COLLECTED: Final = re.compile(r"Collected : (\d+)")
+
+
+def count_instructions(name: str, environment: dict[str, str], *, checked: bool) -> float:
+    """Instructions of one call."""
+    counts = []
+    with tempfile.TemporaryDirectory() as folder:
+        for times in (FEW, MANY):
+            out = f"--callgrind-out-file={folder}/out"
+            words = ["valgrind", "--tool=callgrind", out, sys.executable, "-c", COUNTED, name]
+            command = [str(BIN / "ompy-run"), "-n", "1", *(["--check"] if checked else []), *words]
+            done = subprocess.run(
+                [*command, str(times)], env=environment, capture_output=True, text=True, check=False
+            )
+            found = COLLECTED.findall(done.stderr)
+            if not found:
+                sys.exit(f"callgrind says no number of {name}: {done.stderr}")
+            counts.append(int(found[-1]))
+    return (counts[1] - counts[0]) / (MANY - FEW)
+
+
 def run(words: list[str], environment: dict[str, str], *, checked: bool) -> tuple[str, float]:
     """What a job says on standard error, and how long it takes, s."""
     command = [str(BIN / "ompy-run"), "-n", str(RANKS), *(["--check"] if checked else []), *words]
@@ -108,10 +162,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--tree", help="a folder with compiled modules")
+    parser.add_argument("--instructions", action="store_true", help="count these, not times")
     options = parser.parse_args()
     environment = dict(os.environ)
     if options.tree:
         environment["PYTHONPATH"] = str(Path(options.tree).resolve())
+    if options.instructions:
+        environment["PYTHONHASHSEED"] = "0"
+        print("| instructions of | without | with | ratio |\n|---|---:|---:|---:|")
+        for name in NAMES:
+            a, b = (count_instructions(name, environment, checked=on) for on in (False, True))
+            print(f"| {name} | {a:,.0f} | {b:,.0f} | {b / a:.2f} |", flush=True)
+        return
     print("| what | without | with | ratio |\n|---|---:|---:|---:|")
     for name, (without, checked) in measure(options.rounds, environment).items():
         unit = "ms" if name.startswith("examples/") else "us"

@@ -144,7 +144,7 @@ def run_case(case: Case, *, check: bool) -> Outcome:
         begun = time.monotonic()
         try:
             done = subprocess.run(
-                words, capture_output=True, text=True, timeout=2 * LIMIT_S, check=False
+                words, cwd=folder, capture_output=True, text=True, timeout=2 * LIMIT_S, check=False
             )
             code, said = done.returncode, done.stderr
         except subprocess.TimeoutExpired:

@@ -1,13 +1,14 @@
 """Memory of pending operations: nobody may write what is being sent, nor touch what is received.
 
-Three ways to know: a checksum of what is sent, at the beginning and when it is complete; NumPy
-arrays that are not writeable meanwhile, so that the guilty line itself raises; and the lines of the
-program that run meanwhile (`lines.py`).
+Three ways to know: a copy or a checksum of what is sent, at the beginning and when it is complete;
+NumPy arrays that are not writeable meanwhile, so that the guilty line itself raises; and the lines
+of the program that run meanwhile (`lines.py`).
 """
 
 from __future__ import annotations
 
 import sys
+from array import array
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from zlib import adler32
@@ -26,10 +27,16 @@ if TYPE_CHECKING:
 
 RUNS: Final = 4096  # ranges of one message; arbitrary: of what has more nothing is known
 LARGEST: Final = 1 << 20  # bytes of an element with gaps; arbitrary, likewise
+_OWNING: Final = frozenset({bytearray, bytes, array})  # objects with memory of their own
+KEPT: Final = 1 << 18  # bytes of a message that are copied; arbitrary: faster than a checksum
 FRAMES: Final = 8  # callers that are watched; arbitrary
 _WHY: Final = (
     "MPI 4.1, 3.7.2: the memory of a pending operation belongs to MPI until the operation is "
     "complete; wait for it first, or use other memory"
+)
+_WHY_IN_FILES: Final = (
+    "MPI 4.1, 14.4.1 and 14.4.5: the memory of an access to a file belongs to MPI until the access "
+    "is complete; wait for it, or end it, first, or use other memory"
 )
 _WHY_IN_WINDOWS: Final = (
     "MPI 4.1, 12.3: the buffer of an access to a window belongs to MPI until the access is "
@@ -51,8 +58,11 @@ class Region(NamedTuple):
     base: int
     runs: tuple[tuple[int, int], ...]
 
-    def digest(self) -> int:
-        """A checksum of what is in it."""
+    def contents(self) -> bytes | int:
+        """What is in it, to be compared; of what is large a checksum."""
+        if len(self.runs) == 1 and self.runs[0][1] - self.runs[0][0] <= KEPT:
+            begin, end = self.runs[0]
+            return self.view[begin:end].tobytes()
         found = 0
         for begin, end in self.runs:
             found = adler32(self.view[begin:end], found)
@@ -62,6 +72,9 @@ class Region(NamedTuple):
         """Whether a byte belongs to both."""
         if not self.runs or not other.runs:
             return False
+        if len(self.runs) == len(other.runs) == 1:
+            (begin, end), (first, last) = self.runs[0], other.runs[0]
+            return self.base + begin < other.base + last and other.base + first < self.base + end
         ours, theirs = self._places(), other._places()
         if ours[-1][1] <= theirs[0][0] or theirs[-1][1] <= ours[0][0]:
             return False
@@ -87,7 +100,7 @@ class Pending(NamedTuple):
         at, call: where it was begun.
         region: its memory.
         writes: it is received into.
-        before: checksum of what is sent.
+        before: what is sent, or its checksum.
         locked: the array that is not writeable meanwhile, or None.
         watched: names whose lines are looked at.
     """
@@ -97,7 +110,7 @@ class Pending(NamedTuple):
     call: str
     region: Region
     writes: bool
-    before: int
+    before: bytes | int
     locked: Any
     watched: tuple[Watched, ...]
 
@@ -109,7 +122,21 @@ class Pending(NamedTuple):
     @property
     def why(self) -> str:
         """What the standard says."""
+        if self.entry.kind == "file":
+            return _WHY_IN_FILES
         return _WHY_IN_WINDOWS if self.of_window else _WHY
+
+    @property
+    def does(self) -> str:
+        """What it does with its memory."""
+        if self.entry.kind == "file":
+            return "reads into it" if self.writes else "writes it"
+        return "receives into it" if self.writes else "sends it"
+
+
+def _owns(spec: Any) -> bool:
+    """Whether all of a message's memory is one object's own."""
+    return type(spec) in _OWNING or (hasattr(spec, "dtype") and spec.base is None)
 
 
 def region_of(spec: Any) -> Region | None:
@@ -117,6 +144,9 @@ def region_of(spec: Any) -> Region | None:
     if spec is None or isinstance(spec, InPlaceType):
         return None
     try:
+        if type(spec) in _OWNING and len(spec):
+            view = memoryview(spec).cast("B")
+            return Region(view, address_of(view), ((0, len(view)),))
         flags = getattr(spec, "flags", None)
         if flags is not None and flags.c_contiguous and spec.nbytes:
             view = memoryview(spec).cast("B")
@@ -143,6 +173,8 @@ def _region_of_message(spec: Any) -> Region | None:
 
 def _is_whole(array: Any, region: Region) -> bool:
     """Whether a message is all of what a name stands for: else other parts of that are free."""
+    if type(array) in _OWNING and len(region.runs) == 1:
+        return region.runs[0] == (0, len(region.view))
     try:
         return memoryview(array).nbytes == sum(end - begin for begin, end in region.runs)
     except (TypeError, BufferError, ValueError):
@@ -173,10 +205,10 @@ class Buffers:
         region = region_of(spec)
         if region is None:
             return
-        array = spec[0] if isinstance(spec, (list, tuple)) and spec else spec
-        watched = self._watch(entry, array, writes) if _is_whole(array, region) else ()
-        locked = None if writes else self._lock(array, region)
-        before = 0 if writes else region.digest()
+        memory = spec[0] if isinstance(spec, (list, tuple)) and spec else spec
+        watched = self._watch(entry, memory, writes) if _is_whole(memory, region) else ()
+        locked = None if writes else self._lock(memory, region)
+        before = 0 if writes else region.contents()
         self._pending.append(
             Pending(entry, entry.at, entry.call, region, writes, before, locked, watched)
         )
@@ -190,14 +222,15 @@ class Buffers:
             return
         for pending in self._pending:
             if (writes or pending.writes) and pending.region.overlaps(region):
-                does = "receives into" if writes else "sends from"
-                holds = "received into" if pending.writes else "sent"
-                mine = f"memory that is being {holds} by a pending {pending.call}"
-                text = f"{call} {does} {mine}. {pending.why}"
+                words = ("reads", "writes") if call.startswith("file.") else ("receives", "sends")
+                does = f"{words[0]} into" if writes else f"{words[1]} from"
+                text = f"{call} {does} memory while {pending.call} {pending.does}. {pending.why}"
                 self._find(text, at, call, pending)
 
     def compare(self, at: int, call: str, sends: Any, receives: Any) -> None:
         """A call sends from one buffer and receives into another: they may not overlap."""
+        if sends is not receives and _owns(sends) and _owns(receives):
+            return
         ours, theirs = region_of(sends), region_of(receives)
         if ours is not None and theirs is not None and ours.overlaps(theirs):
             text = (
@@ -215,11 +248,12 @@ class Buffers:
             for watched in pending.watched:
                 self.lines.unwatch(watched)
             self._unlock(pending.locked)
-            changed = not pending.writes and pending.region.digest() != pending.before
+            changed = not pending.writes and pending.region.contents() != pending.before
             if changed and not quietly and (pending.at, pending.at) not in self._told:
+                does = pending.does.removesuffix(" it")
                 text = (
-                    f"what {pending.call} sends was overwritten before the operation was complete. "
-                    f"{pending.why}"
+                    f"what {pending.call} {does} was overwritten before the operation was "
+                    f"complete. {pending.why}"
                 )
                 self._find(text, pending.at, pending.call, pending)
 
@@ -263,7 +297,7 @@ class Buffers:
         """A line has tried to write an array that is being sent."""
         for pending in self._pending:
             if pending.locked is not None:
-                text = f"an array is written while {pending.call} sends it. {pending.why}"
+                text = f"an array is written while {pending.call} {pending.does}. {pending.why}"
                 self._find(text, site, "", pending)
                 return
 
@@ -273,8 +307,8 @@ class Buffers:
         """Look at the lines of the functions that have a name for an array."""
         found: list[Watched] = []
         here = sys._getframe(2)  # noqa: SLF001 - its only name
+        seen = self._seen(entry, writes)
         for frame in islice(program_frames(here), FRAMES):
-            seen = self._seen(entry, writes)
             found += self.lines.watch(frame, array, reads=writes, seen=seen)
         return tuple(found)
 
@@ -289,10 +323,8 @@ class Buffers:
                 return
             site = self._checker.recorder.site(frame)
             does = "written" if stores else "read"
-            holds = "receives into it" if receives else "sends it"
-            self._find(
-                f"{name} is {does} while {pending.call} {holds}. {pending.why}", site, "", pending
-            )
+            text = f"{name} is {does} while {pending.call} {pending.does}. {pending.why}"
+            self._find(text, site, "", pending)
 
         return seen
 

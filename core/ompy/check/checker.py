@@ -25,7 +25,8 @@ CLASSES: Final = {
             "BUFFER", "COUNT", "TYPE", "TAG", "COMM", "RANK", "ROOT", "GROUP", "OP", "TOPOLOGY",
             "DIMS", "ARG", "REQUEST", "WIN", "INFO", "KEYVAL", "BASE", "SIZE", "DISP", "LOCKTYPE",
             "RMA_RANGE", "RMA_ATTACH", "RMA_SHARED", "RMA_FLAVOR", "ASSERT", "NOT_SAME", "AMODE",
-            "INFO_KEY", "INFO_VALUE", "SESSION", "ERRHANDLER",
+            "INFO_KEY", "INFO_VALUE", "SESSION", "ERRHANDLER", "FILE", "BAD_FILE", "READ_ONLY",
+            "UNSUPPORTED_OPERATION", "UNSUPPORTED_DATAREP", "DUP_DATAREP",
         ),
         "invalid-argument",
     ),
@@ -152,8 +153,8 @@ class Checker:
 
     def is_idle(self) -> bool:
         """Whether nothing is there that a new record would have to know of."""
-        windows = any(what == "window" for what, *_ in self.handles.values())
-        return self.requests.are_none() and not windows
+        kept = any(what in {"window", "file"} for what, *_ in self.handles.values())
+        return self.requests.are_none() and not kept
 
     # errors
 
@@ -163,6 +164,8 @@ class Checker:
         kind = BY_CODE.get(code)
         if code == errors.ERR_REQUEST and "active" in problem.detail:
             kind = "request-lifecycle"
+        if code == errors.ERR_ACCESS and "open for writing only" in problem.detail:
+            kind = "invalid-argument"  # else the system refuses it
         if code == errors.ERR_PROC_FAILED and "finalized" in problem.detail:
             kind = "deadlock"  # elsewhere this waits for ever
         if kind is not None:

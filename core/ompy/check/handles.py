@@ -39,6 +39,7 @@ _WHY: Final = {
     "communicator": "MPI 4.1, 7.4.3: call its Free when it is not needed any more",
     "datatype": "MPI 4.1, 5.1.9: call its Free when it is not needed any more",
     "window": "MPI 4.1, 12.2.5: all members call its Free",
+    "file": "MPI 4.1, 14.2.2: all members call its Close before the program ends",
     "attached buffer": "MPI 4.1, 3.6: call MPI.Detach_buffer",
 }
 
@@ -113,7 +114,8 @@ def _detach(check: Checker, _at: int, _call: str, original: Any) -> Any:
 def finish(checker: Checker) -> None:
     """The rank begins to finalize: what is left was forgotten."""
     for what, at, call, _ in list(checker.handles.values()):
-        text = f"{call}: the {what} made here was never freed. {_WHY[what]}"
+        never = "opened here was never closed" if what == "file" else "made here was never freed"
+        text = f"{call}: the {what} {never}. {_WHY[what]}"
         checker.add_finding("leak", text, (at, call))
 
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import FrameType
 from typing import Any, Final
 
 from ompy.check.program_text import is_plain
-from ompy.check.uses import Parts, Uses, uses_of
+from ompy.check.uses import Name, Parts, Uses, uses_of
 
 WORK: Final = 10_000  # of finding out whether two arrays share memory; arbitrary
 
@@ -85,10 +85,12 @@ class LineWatch:
         if not self._on and sys.gettrace() is not None:
             return []  # a debugger's, or coverage's
         uses = uses_of(frame.f_code)
+        names = uses.names_used if reads else uses.names_stored
+        if not names:
+            return []
         found = [
             Watched(name, holder, memory, reads, seen)
-            for name, holder in _names_for(frame, memory)
-            if uses.uses(name, reads=reads)
+            for name, holder in _names_for(frame, memory, names)
         ]
         if found:
             self._frames.setdefault(id(frame), (frame, []))[1].extend(found)
@@ -157,11 +159,15 @@ def names_of(frame: FrameType) -> list[tuple[str, Any]]:
     return [*names.items(), *((f"self.{name}", value) for name, value in of_self.items())]
 
 
-def _names_for(frame: FrameType, memory: Any) -> Iterator[tuple[str, Any]]:
-    """The names that a frame has for some memory, or for an array that it is a part of."""
-    base = getattr(memory, "base", None)
-    for name, value in names_of(frame):
-        if value is memory or (base is not None and _is_of_base(value, base)):
+def _names_for(frame: FrameType, memory: Any, names: Iterable[Name]) -> Iterator[tuple[str, Any]]:
+    """Those of some names that a frame has for some memory, or for an array that it is part of."""
+    base, known = getattr(memory, "base", None), frame.f_locals
+    of_self = getattr(known.get("self"), "__dict__", {})
+    for name, attribute in names:
+        value = of_self.get(attribute) if attribute else known.get(name)
+        if value is not None and (
+            value is memory or (base is not None and _is_of_base(value, base))
+        ):
             yield name, value
 
 

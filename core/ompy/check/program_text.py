@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ast
 import linecache
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, update_wrapper
 from types import CodeType
-from typing import Final
+from typing import Final, TypeVar
 
+T = TypeVar("T")
+CODES: Final = 4096  # arbitrary: more than a program has; one that makes new ones is no leak
 PARSED: Final = 64  # files kept; arbitrary: a program has a few
 # of an index that can be known before its line runs, without anything happening by it
 _PLAIN: Final = (
@@ -42,6 +45,24 @@ def body_of(code: CodeType) -> list[ast.stmt]:
             if node.name == code.co_name and code.co_firstlineno in lines:
                 return node.body
     return []
+
+
+def cached_by_code(function: Callable[[CodeType], T]) -> Callable[[CodeType], T]:
+    """Keep what a function finds in a code, by its id.
+
+    The hash of a code is that of all its constants, so `cache` would take longer than most calls.
+    """
+    known: dict[int, tuple[CodeType, T]] = {}
+
+    def cached(code: CodeType) -> T:
+        found = known.get(id(code))
+        if found is None:
+            if len(known) >= CODES:
+                known.clear()
+            found = known[id(code)] = (code, function(code))
+        return found[1]
+
+    return update_wrapper(cached, function)
 
 
 def expression_name(node: ast.AST | None) -> str:

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from ompy import outputs
-from ompy.check import collectives, handles, messages, requests, windows
+from ompy.check import collectives, files, handles, messages, requests, windows
 from ompy.check.buffers import Buffers
 from ompy.check.checker import Checker, watch_uncaught
 from ompy.check.interposing import interpose_class, interpose_functions
@@ -76,13 +76,15 @@ def _interpose(checker: Checker) -> None:
         interpose_class(checker, other, f"{other.__name__.lower()}.", {})
     interpose_functions(checker, MPI, handles.FUNCTION_HANDLERS)
     windows.begin(checker)
+    files.watch_files(checker)
 
 
 def begin_anew(checker: Checker) -> None:
-    """Begin the record again; what there is of requests and windows is unknown from now on."""
+    """Begin the record again; what there is of requests, windows and files is unknown then."""
     import ompy.MPI as MPI  # noqa: PLR0402 - as programs name it
 
     windows.forget_all(checker)
+    files.forget_all(checker)
     checker.begin_anew()
     checker.comm(MPI.COMM_WORLD)
 
@@ -90,6 +92,7 @@ def begin_anew(checker: Checker) -> None:
 def finish(checker: Checker) -> None:
     """The rank begins to finalize: what is left is left for good."""
     checker.requests.finish()
+    files.finish(checker)
     handles.finish(checker)
     windows.finish(checker)
     checker.write_event("end")

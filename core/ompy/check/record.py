@@ -9,7 +9,9 @@ import linecache
 import marshal
 import mmap
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
+from functools import cache
+from struct import Struct
 from threading import get_ident
 from types import CodeType, FrameType
 from typing import Any, Final
@@ -35,6 +37,12 @@ EVENTS: Final = {
     "rma": ("site", "call", "window", "what", "target", "ranges", "op", "request"),
     # fence, lock, unlock, lock_all, unlock_all, post, start, complete, wait, flush, free
     "sync": ("site", "call", "window", "what", "targets", "mode"),
+    # a file of its communicator; identity: of what the path leads to, empty where not known
+    "file": ("site", "call", "file", "comm", "path", "identity"),
+    # ranges of bytes of the file, None where not known; what: read or write
+    "access": ("site", "call", "file", "what", "ranges", "atomic", "request"),
+    # what all members of a collective call say alike: (name, value, text) each
+    "said": ("site", "call", "comm", "kind", "values"),
     "find": ("class", "message", "sites"),
     "raised": ("class", "message", "sites"),  # a call refused something; the program may go on
     "threads": (),  # several threads make calls: their order is not the entries'
@@ -47,7 +55,9 @@ ASKED: Final = 1
 ADDS: Final = 2
 REFUSED: Final = 4  # arbitrary: the next bit
 CHUNK: Final = 1 << 20  # bytes by which the file grows; arbitrary
-HEADER: Final = 4  # bytes before an entry: its length
+NEAR: Final = 4096  # lines found without comparing codes; arbitrary: more than a loop has
+_LENGTH: Final = Struct("<I")
+HEADER: Final = _LENGTH.size  # bytes before an entry: its length
 OURS: Final = ("ompy", "ompy_components", "mpi4py")  # packages whose lines are not the program's
 
 
@@ -69,10 +79,15 @@ class Recorder:
         self._size = 0
         self._at = 0
         self._left = limit
-        self._sites: dict[tuple[CodeType, int], int] = {}
-        self._owner = os.getpid()
+        self._begin_sites()
+        self._forked = False
         self._thread = get_ident()
+        os.register_at_fork(after_in_child=self._fork)
         self._grow()
+
+    def _fork(self) -> None:
+        """A forked child is not the rank."""
+        self._forked = True
 
     def begin_anew(self) -> None:
         """Forget what was written."""
@@ -80,7 +95,7 @@ class Recorder:
         os.ftruncate(self._file, 0)
         self._size = self._at = 0
         self._left = self._limit
-        self._sites.clear()
+        self._begin_sites()
         self._thread = get_ident()
         self._grow()
 
@@ -103,21 +118,38 @@ class Recorder:
         self._append(event)
 
     def _append(self, event: tuple[Any, ...]) -> None:
-        if os.getpid() != self._owner:
-            return  # a forked child is not the rank
+        if self._forked:
+            return
         data = marshal.dumps(event)
         end = self._at + HEADER + len(data)
         while end + HEADER > self._size:
             self._grow()
         at, self._at = self._at, end
         self._map[at + HEADER : end] = data
-        self._map[at : at + HEADER] = len(data).to_bytes(HEADER, "little")
+        _LENGTH.pack_into(self._map, at, len(data))
+
+    def _begin_sites(self) -> None:
+        self._sites: dict[tuple[CodeType, int], int] = {}
+        # the same by the codes' ids: the hash of a code is that of all its constants
+        self._near: dict[tuple[int, int], tuple[CodeType, int]] = {}
 
     def site(self, frame: FrameType | None) -> int:
         """The number of the innermost line of the program; 0 if there is none."""
         frame = program_frame(frame)
         if frame is None:
             return 0
+        code = frame.f_code
+        place = (id(code), frame.f_lasti)
+        near = self._near.get(place)
+        if near is not None:  # it is that code, which is kept here
+            return near[1]
+        if len(self._near) >= NEAR:
+            self._near.clear()
+        number = self._number_of(frame)
+        self._near[place] = (code, number)
+        return number
+
+    def _number_of(self, frame: FrameType) -> int:
         key = (frame.f_code, frame.f_lasti)
         found = self._sites.get(key)
         if found is None:
@@ -140,7 +172,7 @@ class ToldRecorder(Recorder):
         """
         self._tell = tell
         self._limit = self._left = limit
-        self._sites: dict[tuple[CodeType, int], int] = {}
+        self._begin_sites()
         self._thread = get_ident()
 
     def begin_anew(self) -> None:
@@ -160,13 +192,17 @@ def file_name(name: str) -> str:
 
 def is_ours(frame: FrameType) -> bool:
     """Whether a frame runs code of ompy."""
-    name = frame.f_globals.get("__name__", "")
+    return _is_our_name(frame.f_globals.get("__name__", ""))
+
+
+@cache
+def _is_our_name(name: Hashable) -> bool:
     return isinstance(name, str) and name.partition(".")[0] in OURS
 
 
 def program_frame(frame: FrameType | None) -> FrameType | None:
     """The innermost frame of the program's own code; None if there is none."""
-    while frame is not None and is_ours(frame):
+    while frame is not None and _is_our_name(frame.f_globals.get("__name__", "")):
         frame = frame.f_back
     return frame
 

@@ -161,6 +161,11 @@ class Requests:
         self._checker.buffers.end_use(entry, quietly=True)
         self._entries.pop(id(entry.state), None)
 
+    def forget(self, entry: Entry) -> None:
+        """What becomes of a request has been told: its memory is free."""
+        self._checker.buffers.end_use(entry, quietly=True)
+        self._entries.pop(id(entry.state), None)
+
     def are_none(self) -> bool:
         """Whether there are no requests, nor messages that were taken and not received."""
         return not self._entries and not self._messages

@@ -8,6 +8,7 @@ often all of it comes. It is None where it is not known, OBJECT for a message of
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -29,16 +30,24 @@ _LETTERS: Final = {
     "S": "u",
     "U": "u",
 }
+_OF_ARRAYS: Final = {code: f"{_LETTERS[code]}{array(code).itemsize}" for code in "bBhHiIlLqQfd"}
 _WORDS: Final = {"i": "int", "u": "uint", "f": "float", "c": "complex", "b": "bool"}
 
 
 def of_message(spec: Any) -> Signature | None:
     """The signature of what a user gave as a message; None where that is wrong, or not known."""
+    kind = type(spec)
+    if kind is bytearray or kind is bytes:
+        return (("u1", len(spec)),), 1
+    if kind is array:
+        letter = _OF_ARRAYS.get(spec.typecode)
+        if letter is not None:
+            return ((letter, len(spec)),), 1
     dtype = getattr(spec, "dtype", None)
     if dtype is not None and not isinstance(spec, (list, tuple)):
-        kind = getattr(dtype, "kind", "V")
-        if kind in "iufcb":
-            return ((f"{kind}{dtype.itemsize}", int(spec.size)),), 1
+        basic = getattr(dtype, "kind", "V")
+        if basic in "iufcb":
+            return ((f"{basic}{dtype.itemsize}", int(spec.size)),), 1
     if spec is None or isinstance(spec, InPlaceType):
         return None
     try:

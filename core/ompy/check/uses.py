@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-from functools import cache
+from functools import cached_property
 from types import CodeType
 from typing import Final
 
-from ompy.check.program_text import body_of, expression_name, has_slice
+from ompy.check.program_text import body_of, cached_by_code, expression_name, has_slice
 
 # attributes of an array that say nothing of its contents
 _HARMLESS: Final = frozenset(
@@ -27,6 +27,7 @@ _KEEPING: Final = frozenset(
 # what is done with a name's contents: the index of the part, None for all of it
 Parts = list[ast.expr | None]
 Table = dict[int, dict[str, Parts]]  # by line and name
+Name = tuple[str, str]  # as a line has it, and the attribute if it is one of `self`
 
 
 class Uses:
@@ -36,17 +37,29 @@ class Uses:
         self.read: Table = {}
         self.stored: Table = {}
 
-    def uses(self, name: str, *, reads: bool) -> bool:
-        """Whether any line uses a name in a way that would be wrong."""
-        tables = (self.stored, self.read) if reads else (self.stored,)
-        return any(name in names for table in tables for names in table.values())
+    @cached_property
+    def names_stored(self) -> list[Name]:
+        """The names that lines store into."""
+        return _names_in(self.stored)
+
+    @cached_property
+    def names_used(self) -> list[Name]:
+        """The names that lines read or store into."""
+        return sorted({*self.names_stored, *_names_in(self.read)})
+
+
+def _names_in(table: Table) -> list[Name]:
+    """The names of a frame that a table has, in order."""
+    every = sorted({name for names in table.values() for name in names})
+    found = ((name, *name.partition(".")) for name in every)
+    return [(name, last) for name, first, dot, last in found if not dot or first == "self"]
 
 
 def _note(table: Table, line: int, name: str, part: ast.expr | None) -> None:
     table.setdefault(line, {}).setdefault(name, []).append(part)
 
 
-@cache
+@cached_by_code
 def uses_of(code: CodeType) -> Uses:
     """The uses in a function; none where its source is not there."""
     collector = _Collector()
@@ -156,9 +169,10 @@ class _Collector(ast.NodeVisitor):
 
 
 def _is_of_mpi(name: str) -> bool:
-    from ompy.check import collectives, messages
+    from ompy.check import collectives, files, messages
 
-    return name in messages.HANDLERS or name in collectives.HANDLERS or name in _MORE
+    known = (messages.HANDLERS, collectives.HANDLERS, _MORE, files.ACCESSES)
+    return any(name in names for names in known) or name.endswith(("_all_begin", "_all_end"))
 
 
 _MORE: Final = frozenset(

@@ -9,12 +9,17 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from functools import cache
 from types import CodeType, FrameType
 from typing import Any, Final
 
 from ompy.check.lines import value_of
-from ompy.check.program_text import body_of, expression_name, has_slice, is_plain
+from ompy.check.program_text import (
+    body_of,
+    cached_by_code,
+    expression_name,
+    has_slice,
+    is_plain,
+)
 
 # functions of Python's and methods of arrays that look at all elements
 _READING: Final = frozenset(
@@ -87,7 +92,7 @@ def _is_simple(place: Any) -> bool:
     return isinstance(place, (int, slice)) or (hasattr(place, "__index__") and not place.shape)
 
 
-@cache
+@cached_by_code
 def touches_of(code: CodeType) -> dict[int, list[Touch]]:
     """By line, what a function's lines surely use."""
     statements = list(_statements(body_of(code)))

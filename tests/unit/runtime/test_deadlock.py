@@ -68,6 +68,17 @@ def test_who_waits_for_one_that_may_go_on_is_not_lost(other: Said):
     assert find_deadlock({0: said(receive(1))}) is None, "nothing is known of the other"
 
 
+def test_who_could_revoke_the_communicator_frees():
+    """Where ranks may die, also one that nobody waits for."""
+    waiting = [said(need("receive", [1 - rank], revokers=[0, 1, 2])) for rank in range(2)]
+    assert found(*waiting, LIVE) == []
+    assert found(*waiting, said(receive(0))) == [0, 1, 2], "it does nothing either"
+    others = [said(need("receive", [1 - rank], revokers=[0, 1])) for rank in range(2)]
+    assert found(*others, LIVE) == [0, 1], "it is no member"
+    assert found(*waiting, said(receive(0), revoked=[0])) == [], "the word is under way"
+    assert found(*waiting, said(receive(0), revoked=[9])) == [0, 1, 2], "another one"
+
+
 def test_a_message_under_way_frees():
     sender = said(receive(0), sent={"0": [[0, 5]]})
     assert found(said(receive(1), received={"0": [[1, 4]]}), sender) == []

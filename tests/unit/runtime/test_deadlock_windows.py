@@ -86,6 +86,20 @@ def test_who_shares_a_lock_still_waits_for_who_has_asked_before_to_have_it_alone
     assert f"    waiting for {says}" in autopsy_lines(lost, ranks)
 
 
+def test_an_owner_that_runs_says_who_has_asked_before():
+    shares, has = lock(3, 1, 2, 3, alone=False), holder(receive(0), held(3, alone=False))
+    alone = said(lock(3, 0, 1, 3))
+    owner = {"live": "it runs", "queued": [[WINDOW, [[2, True], [0, False]]]]}
+    assert found(said(shares), has, alone, owner) == [0, 1, 2]
+    first = {"live": "it runs", "queued": [[WINDOW, [[0, False], [2, True]]]]}
+    assert found(said(shares), has, alone, first) == []
+    ranks = dict(enumerate([said(shares), has, alone]))
+    assert find_deadlock(ranks) is None, "nothing is known of the queue"
+    suspected = find_deadlock(ranks, suspect=True)
+    assert suspected is not None
+    assert suspected.ranks == {0, 1, 2}
+
+
 @pytest.mark.parametrize("what", ["post", "complete"])
 def test_post_and_complete_are_told_by_who_calls_them(what: str):
     wants = need(what, [1], comm=WINDOW)

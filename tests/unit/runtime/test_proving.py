@@ -155,3 +155,64 @@ def test_where_others_may_join_nobody_knows_who_could_come() -> None:
     assert OpenJobMachine.may_meet is not JobMachine.may_meet
     assert JoinedJobMachine.may_meet is not JobMachine.may_meet
     assert JoinedJobMachine("launcher", 2).may_meet() is None
+
+
+WINDOW = 5
+SHARES = said(need("lock", [1, 2, 3], comm=WINDOW, target=3, alone=False))
+HOLDS = said(receive(0), held=[[WINDOW, 3, False, ""]])
+WANTS = said(need("lock", [0, 1, 3], comm=WINDOW, target=3, alone=True))
+QUEUE = [[WINDOW, [[2, True], [0, False]]]]
+OWNER = {"live": "it is in no call that waits", "queued": QUEUE}
+
+
+def queueing() -> Prover:
+    """Rank 1 shares the lock of rank 3, which runs; 2 wants it alone, and 0 to share it."""
+    prover = Prover(0.25)
+    for rank, each in enumerate((SHARES, HOLDS, WANTS)):
+        prover.told(rank, 0, body(each), 0.0)
+    prover.turn(SETTLE)
+    assert prover.turn(2 * SETTLE) == {0, 1, 2, 3}
+    return prover
+
+
+def test_the_owner_of_a_lock_is_asked_who_is_first():
+    prover = queueing()
+    for now in (0.2, 0.3):
+        for rank, each in enumerate((SHARES, HOLDS, WANTS, OWNER)):
+            prover.told(rank, prover.question, body(each), now)
+    assert prover.proof is not None
+    assert prover.proof.found.ranks == {0, 1, 2}
+
+
+def test_without_the_owners_word_nothing_is_proven():
+    """It computes, and may not have taken the requests in yet."""
+    prover = queueing()
+    for rank, each in enumerate((SHARES, HOLDS, WANTS)):
+        prover.told(rank, prover.question, body(each), 0.2)
+    assert prover.doubt is Doubt.FIRST
+    assert prover.turn(2 * SETTLE + ANSWERS) == frozenset()
+    assert prover.doubt is Doubt.SUSPECT
+    assert prover.turn(2 * SETTLE + ANSWERS + AGAIN) == {0, 1, 2, 3}, "it may poll by then"
+
+
+def test_an_owner_that_says_nothing_hides_no_other_deadlock():
+    prover = Prover(0.25)
+    crossed = [
+        said(
+            need("lock", [1 - rank, 3], comm=WINDOW, target=3, alone=True),
+            held=[[WINDOW, 3, True, ""]],
+        )
+        for rank in range(2)
+    ]
+    for rank, each in enumerate(crossed):
+        prover.told(rank, 0, body(each), 0.0)
+    prover.turn(SETTLE)
+    now = 2 * SETTLE
+    assert prover.turn(now) == {0, 1, 3}
+    for _ in range(2):
+        for rank, each in enumerate(crossed):
+            prover.told(rank, prover.question, body(each), now)
+        now += ANSWERS
+        prover.turn(now)
+    assert prover.proof is not None
+    assert prover.proof.found.ranks == {0, 1}

@@ -7,6 +7,8 @@ from typing import Any, Final
 
 from ompy.check.analysis.buffering import buffering_findings
 from ompy.check.analysis.collectives import collective_findings
+from ompy.check.analysis.file_arguments import argument_findings
+from ompy.check.analysis.file_races import file_findings
 from ompy.check.analysis.matching import messages_of
 from ompy.check.analysis.messages import message_findings
 from ompy.check.analysis.order import Order
@@ -16,9 +18,10 @@ from ompy.check.analysis.windows import window_findings
 from ompy.check.findings import Found
 from ompy.check.logs import Record
 
-# what makes a message too long for its receive
+# what makes a call refuse something, where it is told with the lines of several ranks
 CAUSES: Final = frozenset(
     {"type-mismatch", "count-mismatch", "collective-order", "root-mismatch", "message-race"}
+    | {"invalid-argument"}  # which members give differently
 )
 
 
@@ -44,6 +47,8 @@ def findings_of(
     found += message_findings(records, messages)
     found += race_findings(records, messages, order)
     found += window_findings(dict(records), order)
+    found += argument_findings(records)
+    found += file_findings(records, order)
     found = _without_echoes(found)
     explained = any(one.kind in {"collective-order", "root-mismatch"} for one in found)
     if deadlock is not None and not explained:

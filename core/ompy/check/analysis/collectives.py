@@ -145,7 +145,7 @@ def _different_arguments(row: list[Call], *, whole: bool) -> Iterator[Found]:
     if between:
         return
     if stem in ROOTED:
-        odd = _odd([call.root for call in row])
+        odd = odd_places([call.root for call in row])
         if odd:
             said = " and ".join(f"{row[i].root} on rank {row[i].record.rank}" for i in odd[:4])
             message = (
@@ -153,7 +153,7 @@ def _different_arguments(row: list[Call], *, whole: bool) -> Iterator[Found]:
             )
             yield Found("root-mismatch", message, tuple(row[i].where for i in odd))
             return
-    odd = _odd([call.op for call in row]) if stem in REDUCTIONS else []
+    odd = odd_places([call.op for call in row]) if stem in REDUCTIONS else []
     if odd:
         said = " and ".join(f"{row[i].op} on rank {row[i].record.rank}" for i in odd[:4])
         message = f"{row[0].kind}: the operation is {said}. MPI 4.1, 6.9: all give the same one"
@@ -162,7 +162,7 @@ def _different_arguments(row: list[Call], *, whole: bool) -> Iterator[Found]:
         yield from _different_data(stem, row)
 
 
-def _odd(values: list[Any]) -> list[int]:
+def odd_places(values: list[Any]) -> list[int]:
     """One place of each value, the rarest first; empty if all are the same."""
     places: dict[Any, list[int]] = defaultdict(list)
     for place, value in enumerate(values):

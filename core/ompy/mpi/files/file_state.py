@@ -138,11 +138,15 @@ class FileState(State):
         Raises:
             MPIError: its outcome is one, or a member cannot be reached.
         """
+        outcome = self._outcome(make, *arguments)
+        if outcome.problem is not None:
+            raise outcome.problem
+        return outcome
+
+    def _outcome(self, make: Make, *arguments: Any) -> Outcome:
         outcome = Outcome()
         exchange = self.exchange()
         complete_schedule(exchange, make(exchange, outcome, *arguments))
-        if outcome.problem is not None:
-            raise outcome.problem
         return outcome
 
     def begin(self, make: Make, *arguments: Any) -> tuple[Progression, Outcome]:
@@ -242,11 +246,13 @@ class FileState(State):
         if self.split is not None:
             raise MPIError(ERR_OTHER, f"{self.split[0]} was begun on this file: end it first")
         try:
-            self.shared.free()
             self.enter("Close")
-            self.complete(self.module.schedule_close)
+            outcome = self._outcome(self.module.schedule_close)
+            self.shared.free()  # now that all have come: who has not is waited for by its own name
         finally:
             self.world.process.release(self.comm.communicator)
+        if outcome.problem is not None:
+            raise outcome.problem
 
 
 def _agreeing(

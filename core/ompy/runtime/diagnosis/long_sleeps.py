@@ -13,6 +13,7 @@ from ompy.mca.base_parameters import DEADLOCK_DETECTION, DEADLOCK_PATIENCE
 
 if TYPE_CHECKING:
     from ompy.data.request import Waitable
+    from ompy.runtime.diagnosis.standing import Standing
     from ompy.runtime.ranks.client import AgentClient
     from ompy.runtime.ranks.process import RankProcess
 
@@ -22,7 +23,9 @@ def tell_long_sleeps(process: RankProcess, engine: RealEngine, client: AgentClie
     patience_ms = process.registry.value(DEADLOCK_PATIENCE)
     assert isinstance(patience_ms, int), "by its type"
     engine.still_after = patience_ms * 1_000_000
-    engine.sleepers = _FirstSleep(process, engine, client)
+    first = _FirstSleep(process, engine, client)
+    engine.sleepers = first
+    client.on_stand = first.asked
 
 
 class _FirstSleep(Sleepers):
@@ -35,10 +38,17 @@ class _FirstSleep(Sleepers):
 
     def sleeps(self, waitable: Waitable, since: int) -> None:
         """The first time."""
+        self._make().sleeps(waitable, since)
+
+    def asked(self, question: int) -> None:
+        """The launcher wants to know, before there was a sleep: this rank polls."""
+        self._make().asked(question)
+
+    def _make(self) -> Standing:
         from ompy.runtime.diagnosis.standing import Standing
 
         unasked = bool(self._process.registry.value(DEADLOCK_DETECTION))
         made = Standing(self._process, self._client.tell_standing, unasked=unasked)
         self._client.on_stand = made.asked
         self._engine.sleepers = made
-        made.sleeps(waitable, since)
+        return made

@@ -13,10 +13,13 @@ communicators their context ids):
     sent        by communicator the messages to each rank
     received    the same, of those from each rank that have come
     unmatched   messages that are here and that no receive has taken
+    revoked     communicators that it knows to be revoked
     held        locks of windows that it has: communicator, target, whether alone, since which line
-    queued      by communicator who waits for its own lock there, in order, and whether alone
+    queued      by communicator who waits for its own lock there, in order, and whether alone; also
+                of a rank that is live
 
-What a need names are ranks that have to do something. Whatever is not known to need somebody makes
+What a need names are ranks that have to do something, and with `mpi_ft_enable` those that could
+revoke its communicator. Whatever is not known to need somebody makes
 the rank live: a proof may be missed, and is never wrong.
 """
 
@@ -138,10 +141,10 @@ def standing_of(process: RankProcess, asleep: dict[int, tuple[Waitable, int]]) -
         asleep: by thread, what it sleeps for and since when.
     """
     live = _why_live(process, asleep)
-    if live:
-        return {"live": live}
     with process.context.engine.lock:
         account = _Account(process)
+        if live:
+            return {"live": live, "queued": account.queued()}
         waits = [account.sleep_of_thread(thread, *sleep) for thread, sleep in asleep.items()]
         said = {"live": "", "waits": waits, "tasks": account.tasks(), "held": account.held()}
         said["queued"] = account.queued()
@@ -190,14 +193,25 @@ class _Account:
         asked = waitable.predicate if isinstance(waitable, Watched) else waitable
         if isinstance(asked, Needing):
             needed = None if waitable.complete else asked.need()
-            return self._need(needed) if isinstance(needed, Waitable) else _as_json(needed)
-        return _as_json(self._process.pml.need(waitable))
+            return self._need(needed) if isinstance(needed, Waitable) else self._told(needed)
+        return self._told(self._process.pml.need(waitable))
 
     def _call(self, long: LongWait) -> dict[str, Any] | None:
         awaited = tuple(long.awaited())
         if not awaited or not long.word:
             return None
-        return _as_json(Need(COLLECTIVE, long.communicator, awaited, word=long.word))
+        return self._told(Need(COLLECTIVE, long.communicator, awaited, word=long.word))
+
+    def _told(self, need: Need | None) -> dict[str, Any] | None:
+        """A need as JSON has it."""
+        if need is None:
+            return None
+        found = _as_json(need)
+        if self._process.context.recovery is not None:
+            communicator = need.communicator
+            members = (*communicator.procs, *communicator.own)
+            found["revokers"] = sorted({proc.rank for proc in members})
+        return found
 
     def held(self) -> list[list[Any]]:
         """Locks of windows."""
@@ -234,10 +248,13 @@ class _Account:
         sent: dict[str, list[list[int]]] = {}
         received: dict[str, list[list[int]]] = {}
         unmatched: list[list[int]] = []
+        revoked: list[int] = []
         for communicator in list(self._process.communicators.values())[:MOST]:
             comm = communicator.context_id
             number = str(comm)  # as JSON has keys
             begun[number] = communicator.order.number
+            if communicator.revoked:
+                revoked.append(comm)
             traffic = self._process.pml.traffic(communicator)
             if traffic is None:
                 continue
@@ -248,7 +265,8 @@ class _Account:
             for message in traffic.unmatched[:MOST]:
                 source = communicator.procs[message.source].rank
                 unmatched.append([comm, source, message.sequence, message.tag, message.size])
-        return {"begun": begun, "sent": sent, "received": received, "unmatched": unmatched}
+        found = {"begun": begun, "sent": sent, "received": received, "unmatched": unmatched}
+        return {**found, "revoked": revoked} if revoked else found
 
 
 def _by_rank(communicator: Communicator, counts: dict[int, int]) -> Iterator[list[int]]:
@@ -256,9 +274,7 @@ def _by_rank(communicator: Communicator, counts: dict[int, int]) -> Iterator[lis
         yield [communicator.procs[rank].rank, count]
 
 
-def _as_json(need: Need | None) -> dict[str, Any] | None:
-    if need is None:
-        return None
+def _as_json(need: Need) -> dict[str, Any]:
     communicator = need.communicator
     return {
         "what": need.what,

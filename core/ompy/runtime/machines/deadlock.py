@@ -18,6 +18,9 @@ rank does: who would have to act first is among them. This holds for a state in 
 sleep at one moment; `proving.py` asks twice, so that there was one. A set that waits only for
 members in the same call is none: no program can be at fault for it.
 
+Where ranks may die (`mpi_ft_enable`) any member of a communicator may revoke it, which ends all
+that waits there: such a need is met while one of its `revokers` may act, or has revoked it.
+
 Who has a lock says so itself. It slept between its two answers, so it had the lock all the time,
 whatever words about that lock are under way; who wants it says nothing of who has it.
 
@@ -114,6 +117,7 @@ class _State:
     ) -> None:
         self._suspect = suspect
         self._everybody = everybody
+        self._every = said
         self._said = {rank: each for rank, each in said.items() if not each["live"]}
         self._needs: dict[Node, list[Need] | None] = {}
         for rank, each in self._said.items():
@@ -146,8 +150,14 @@ class _State:
 
     def _met(self, rank: int, need: Need) -> bool:
         """Whether a need may be met."""
+        if any(self._revokes(need, other) for other in need.get("revokers", ())):
+            return True
         each = (self._acts(rank, need, other) for other in need["ranks"])
         return all(each) if need["every"] else any(each)
+
+    def _revokes(self, need: Need, other: int) -> bool:
+        """Whether a rank may revoke a need's communicator, or has."""
+        return self.rank_acts(other) or need["comm"] in self._said[other].get("revoked", ())
 
     def rank_acts(self, rank: int) -> bool:
         """Whether one of a rank's threads may go on, as far as is known."""
@@ -168,8 +178,20 @@ class _State:
         if need["what"] == PORT:
             return self.rank_acts(other)
         if need["what"] == LOCK:
-            return not keeps_lock(self._said, rank, need, other) or self.rank_acts(other)
+            kept = keeps_lock(self._every, rank, need, other) or self._may_be_first(need, other)
+            return not kept or self.rank_acts(other)
         return self._is_under_way(rank, need, other) or self.rank_acts(other)
+
+    def _may_be_first(self, need: Need, other: int) -> bool:
+        """Whether another that waits for a lock may have asked before: its owner will tell."""
+        return self._suspect and any(
+            each["what"] == LOCK
+            and (each["comm"], each["target"]) == (need["comm"], need["target"])
+            and (each["alone"] or need["alone"])
+            for node, needs in self._needs.items()
+            if node.rank == other
+            for each in needs or ()
+        )
 
     def _is_under_way(self, rank: int, need: Need, other: int) -> bool:
         """Whether something that the other has sent has not come, or that is not known."""

@@ -10,6 +10,11 @@ PROVEN    both answers were the same, so that they all slept at one moment
 A rank that sleeps may have been told of by a word that is old: only answers count. Between the
 first and the second answer of a rank nothing has happened there (its sleeps are the same, and its
 numbers of messages), so at the moment when the last first answer came, all were asleep.
+
+The owner of a lock is asked, too, if it may run: it has the queue of those that want the lock. If
+it polls it answers; if it computes it does not, and what has come of the requests is not known. A
+queue of its second answer is true from then on: the others sleep, so none of them is granted the
+lock, nor gives it back.
 """
 
 from __future__ import annotations
@@ -19,6 +24,7 @@ from collections.abc import Callable, Mapping, Set
 from enum import Enum
 from typing import Final, NamedTuple
 
+from ompy.frameworks.needs import LOCK
 from ompy.runtime.machines.deadlock import Deadlock, Said, find_deadlock
 
 SETTLE: Final = 0.2  # of the patience of ranks; arbitrary: who stops at the same time says so
@@ -83,6 +89,7 @@ class Prover:
         self._first: dict[int, Said] = {}
         self._answers: dict[int, Said] = {}
         self._wanted: frozenset[int] = frozenset()
+        self._hoped: frozenset[int] = frozenset()  # others whose answers would help
         self._suspected: frozenset[int] = frozenset()
         self._question = 0
         self._pause = self._again
@@ -102,7 +109,8 @@ class Prover:
                 self._suspect(due if self.due is None else min(due, self.due))
             return frozenset()
         self._answers[rank] = said
-        return self._compare(now) if self._answers.keys() >= self._wanted else frozenset()
+        complete = self._answers.keys() >= self._wanted | self._hoped
+        return self._compare(now) if complete else frozenset()
 
     def gone(self, rank: int) -> None:
         """A rank has ended, or finalized: nothing is known of it any longer."""
@@ -113,9 +121,10 @@ class Prover:
         if self.due is None or now < self.due:
             return frozenset()
         if self.doubt is not Doubt.SUSPECT:  # who has not answered runs, or answers later
-            for rank in self._wanted - self._answers.keys():
+            missing = self._wanted - self._answers.keys()
+            for rank in missing:
                 self.gone(rank)
-            return self._later(now)
+            return self._later(now) if missing else self._compare(now)
         lost = self._find(self._unasked, suspect=True)
         if lost is None:
             self.doubt, self.due = Doubt.QUIET, None
@@ -128,7 +137,7 @@ class Prover:
             self._suspected = lost.ranks
             self._suspect(now + self._settle)
             return frozenset()
-        return self._ask(Doubt.FIRST, lost.ranks, now)
+        return self._ask(Doubt.FIRST, lost, now)
 
     def _find(self, said: Mapping[int, Said], *, suspect: bool = False) -> Deadlock | None:
         return find_deadlock(said, suspect=suspect, everybody=self._everybody())
@@ -141,11 +150,13 @@ class Prover:
         self._pause = min(2 * self._pause, LONGEST)
         return frozenset()
 
-    def _ask(self, doubt: Doubt, ranks: frozenset[int], now: float) -> frozenset[int]:
+    def _ask(self, doubt: Doubt, lost: Deadlock, now: float) -> frozenset[int]:
         self.doubt, self.due = doubt, now + ANSWERS
         self._question += 1
-        self._wanted, self._answers = ranks, {}
-        return ranks
+        needs = (need for waits in lost.waits for need in waits.needs)
+        owners = frozenset(need["target"] for need in needs if need["what"] == LOCK)
+        self._wanted, self._hoped, self._answers = lost.ranks, owners - lost.ranks, {}
+        return self._wanted | self._hoped
 
     def _compare(self, now: float) -> frozenset[int]:
         """All have answered."""
@@ -154,9 +165,10 @@ class Prover:
             if lost is None:
                 return self._later(now)
             self._first = {rank: self._answers[rank] for rank in lost.ranks}
-            return self._ask(Doubt.SECOND, lost.ranks, now)
+            return self._ask(Doubt.SECOND, lost, now)
         lost = self._find(self._answers)
-        if lost is None or lost.ranks != self._wanted or self._first != self._answers:
+        second = {rank: self._answers[rank] for rank in self._wanted}
+        if lost is None or lost.ranks != self._wanted or self._first != second:
             return self._later(now)
         self.doubt, self.due = Doubt.PROVEN, None
         self.proof = Proof(lost, dict(self._answers))
