@@ -19,7 +19,6 @@ LARGE_FOLDERS = frozenset(  # those that were over it; the list may only get sho
         "components/ompy_components/pml/ob1",
         "core/ompy/frameworks",
         "core/ompy/mca",
-        "core/ompy/net",
         "core/ompy/runtime/machines",
         "tools/sweep",
     }

@@ -22,9 +22,9 @@ from typing import Any
 
 from ompy.frameworks.btl import FAILOVER_SUPPORT, PUT, RDMA_COMPLETION, SEND
 from ompy.frameworks.context import RankContext
-from ompy.net.fault_rules import FaultRule
-from ompy.net.scripted import ScriptedFaults
-from ompy.net.virtual_network import Rail
+from ompy.net.faults.fault_rules import FaultRule
+from ompy.net.faults.scripted import ScriptedFaults
+from ompy.net.virtual.virtual_network import Rail
 from ompy.runtime.simulation.virtual_job import VirtualJob
 from ompy_components.btl.self.component import SelfComponent
 from ompy_components.btl.usnic.component import UsnicComponent

@@ -157,7 +157,7 @@ def _see_that_it_travels(values: dict[str, Any]) -> None:
     """To a rank, whose rules are C where it is compiled."""
     import json
 
-    from ompy.net.fault_rules import FaultRule
+    from ompy.net.faults.fault_rules import FaultRule
 
     FaultRule.from_dict(json.loads(json.dumps(values)))
     for value in values.values():

@@ -13,8 +13,8 @@ from ompy.frameworks import common_wire
 from ompy.frameworks.btl import TAG_NOTICE, TAG_TRANSFER
 from ompy.frameworks.emulation import TRANSFER_LAYOUT
 from ompy.frameworks.rail_notices import NOTICE_LAYOUT
-from ompy.net.datagram_seal import SEAL_LAYOUT
-from ompy.net.handshake import HELLO_LAYOUT
+from ompy.net.seals.datagram_seal import SEAL_LAYOUT
+from ompy.net.seals.handshake import HELLO_LAYOUT
 from ompy.trace.reading import RankHeader
 from ompy.trace.sink import Event
 from ompy.trace.trace_files import JobTrace

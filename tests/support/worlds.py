@@ -20,7 +20,7 @@ from ompy.mca.discovery import scan_entry_points
 from ompy.mca.groups import HOOKS
 from ompy.mca.registry import Registry
 from ompy.mca.settings import gather_settings
-from ompy.net.virtual_network import Rail
+from ompy.net.virtual.virtual_network import Rail
 from ompy.runtime.ranks.process import RankProcess
 from ompy.runtime.simulation.virtual_job import VirtualJob
 

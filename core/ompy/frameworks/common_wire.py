@@ -15,8 +15,14 @@ from ompy.frameworks.emulation import (
 )
 from ompy.frameworks.rail_notices import NOTICE_LAYOUT
 from ompy.frameworks.wire_formats import Blob, Fragments, Payload, Show, Steps, WireFormat
-from ompy.net.handshake import CHALLENGE_SIZE, HELLO_LAYOUT, PROOF_SIZE, VERDICT_SIZE, SealLevel
-from ompy.net.records import HEAD_TAG_SIZE, LENGTH_SIZE, TAG_SIZE
+from ompy.net.seals.handshake import (
+    CHALLENGE_SIZE,
+    HELLO_LAYOUT,
+    PROOF_SIZE,
+    VERDICT_SIZE,
+    SealLevel,
+)
+from ompy.net.seals.records import HEAD_TAG_SIZE, LENGTH_SIZE, TAG_SIZE
 
 PIECES: Final = {PUT_PIECE: "PUT", GET_PIECE: "GET", GOT_PIECE: "GOT", DONE_PIECE: "DONE"}
 _TRANSFER: Final[Steps] = (Show(TRANSFER_LAYOUT, {"kind": PIECES}), Payload())

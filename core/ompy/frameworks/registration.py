@@ -191,7 +191,9 @@ class RegistrationCache:
         """Registered memory that contains `memory` and allows `access`."""
         address = 0
         if self._keep:
-            from ompy.net.kernel_copy import address_of  # late: ctypes, only where it is needed
+            from ompy.net.memory.kernel_copy import (
+                address_of,  # late: ctypes, only where it is needed
+            )
 
             address = address_of(memory)
             for key in reversed(self._entries):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ompy.frameworks.context import RankContext
     from ompy.frameworks.proc import Proc
     from ompy.mca.registry import Registry
-    from ompy.net.handshake import SealLevel
+    from ompy.net.seals.handshake import SealLevel
 
 PARAMETER: Final = "btl_base_seal"
 AUTO: Final = 3  # arbitrary: none of the levels
@@ -45,7 +45,9 @@ def seal_level(context: RankContext, peer: Proc) -> SealLevel:
     By default between hosts only: what two processes of one host say to each other passes through
     its kernel alone.
     """
-    from ompy.net.handshake import SealLevel  # late: the catalog of parameters needs the rest only
+    from ompy.net.seals.handshake import (
+        SealLevel,  # late: the catalog of parameters needs the rest only
+    )
 
     if context.seal == AUTO:
         elsewhere = peer.node != context.me.node

@@ -19,7 +19,7 @@ from ompy.frameworks.schedule import (
     complete_schedule,
 )
 from ompy.net.base import LinkError, Network
-from ompy.net.process_copy import ProcessCopy, RegionLocks
+from ompy.net.memory.process_copy import ProcessCopy, RegionLocks
 
 PLACE: Final = Struct("<QQQQQ")  # process, descriptor, number, offset, proof; all 0 for none
 PAGE: Final = 4096  # bytes; x86 and most aarch64
@@ -53,7 +53,7 @@ class SharedMemory:
         view = self._network.region(-(-size // PAGE) * PAGE)
         place = copy.region_of(view)
         assert place is not None, "it is a region"
-        from ompy.net.vm import address_of
+        from ompy.net.memory.vm import address_of
 
         self._address = address_of(view)
         self._place = copy.identity, place[0], place[1]

@@ -8,7 +8,7 @@ import pytest
 from ompy.frameworks.nic.base import EventKind
 from ompy.frameworks.nic.verbs import Opcode, SendWork, State, Timing
 from ompy.frameworks.paths import INTERVAL_MS, MS, PATIENCE_MS, TIMEOUT_MS
-from ompy.net.fault_rules import FaultRule
+from ompy.net.faults.fault_rules import FaultRule
 
 from tests.support.hca_job import SECOND, Rank, run
 

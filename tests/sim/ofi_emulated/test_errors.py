@@ -9,8 +9,8 @@ import pytest
 from ompy.frameworks.nic.base import EventKind
 from ompy.frameworks.nic.fabric import Completion, FabricError
 from ompy.frameworks.paths import MS, PATIENCE_MS, TIMEOUT_MS
-from ompy.net.fault_rules import FaultRule
-from ompy.net.virtual_network import Rail
+from ompy.net.faults.fault_rules import FaultRule
+from ompy.net.virtual.virtual_network import Rail
 from ompy_components.nic.ofi_emulated.errors import EOVERRUN
 from ompy_components.nic.ofi_emulated.link import State
 

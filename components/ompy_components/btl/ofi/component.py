@@ -24,7 +24,7 @@ from ompy.mca.component import NotAvailable
 from ompy.mca.enumerators import Enumerator
 from ompy.mca.parameter import Parameter
 from ompy.mca.performance import PerformanceVariable
-from ompy.net.replay import WINDOW
+from ompy.net.seals.replay import WINDOW
 
 EXCLUDED: Final = "127.0.0.1/8,sppp"  # as btl/tcp's: reference openmpi.md 3.13
 

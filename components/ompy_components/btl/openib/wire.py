@@ -18,7 +18,7 @@ from ompy.frameworks.wire_formats import (
     WireFormat,
     Within,
 )
-from ompy.net.datagram_seal import SEAL_LAYOUT
+from ompy.net.seals.datagram_seal import SEAL_LAYOUT
 
 from ompy_components.btl.openib import headers, hello
 

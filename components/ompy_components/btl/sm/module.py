@@ -37,7 +37,7 @@ from ompy.frameworks.proc import Proc
 from ompy.frameworks.registration import HANDLE_SIZE
 from ompy.frameworks.transfers import RdmaModule
 from ompy.mca.parameter import Values
-from ompy.net.ring import CACHE_LINE, RingReader, RingWriter
+from ompy.net.memory.ring import CACHE_LINE, RingReader, RingWriter
 
 from ompy_components.btl.sm.component import SINGLE_COPY
 from ompy_components.btl.sm.endpoint import SmDescriptor, SmEndpoint, descriptor_of

@@ -24,7 +24,7 @@ from ompy.frameworks.btl import (
 from ompy.frameworks.emulation import GET_PIECE, PUT_PIECE, EmulatedTransfers
 from ompy.frameworks.registration import Registration, RegistrationTable
 from ompy.net.base import LinkError
-from ompy.net.process_copy import ProcessCopy
+from ompy.net.memory.process_copy import ProcessCopy
 
 from ompy_components.btl.sm.endpoint import SmEndpoint
 from ompy_components.btl.sm.layout import (

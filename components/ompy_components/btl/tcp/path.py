@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ompy.frameworks.path_keeper import PathUser
 from ompy.frameworks.path_life import IN_USE, TRYING, Life, Stage
-from ompy.net.handshake import NONCE_SIZE
+from ompy.net.seals.handshake import NONCE_SIZE
 
 from ompy_components.btl.tcp.connecting import Attempt
 from ompy_components.btl.tcp.framing import FrameReader

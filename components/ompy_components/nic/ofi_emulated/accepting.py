@@ -9,8 +9,15 @@ from typing import TYPE_CHECKING, Final
 
 from ompy.frameworks.sealing import seal_level
 from ompy.net.base import Address, LinkError, Stream
-from ompy.net.handshake import MAGIC_SIZE, NONCE_SIZE, TAKEN, Acceptor, HandshakeError, Outcome
-from ompy.net.proving import attend, sealed
+from ompy.net.seals.handshake import (
+    MAGIC_SIZE,
+    NONCE_SIZE,
+    TAKEN,
+    Acceptor,
+    HandshakeError,
+    Outcome,
+)
+from ompy.net.seals.proving import attend, sealed
 
 if TYPE_CHECKING:
     from ompy.engine.base import Engine

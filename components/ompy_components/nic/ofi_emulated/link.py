@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 from ompy.frameworks.nic.fabric import Completion
 from ompy.frameworks.sealing import seal_level
 from ompy.net.base import WOULD_BLOCK, Address, DeviceGone, LinkError, Stream
-from ompy.net.handshake import NONCE_SIZE, HandshakeError, Initiator, Outcome
-from ompy.net.proving import hear, sealed, send_proof
+from ompy.net.seals.handshake import NONCE_SIZE, HandshakeError, Initiator, Outcome
+from ompy.net.seals.proving import hear, sealed, send_proof
 
 from ompy_components.nic.ofi_emulated.accepting import MAGIC, nonce_of
 from ompy_components.nic.ofi_emulated.errors import refusal, words

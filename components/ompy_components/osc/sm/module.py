@@ -32,7 +32,7 @@ from ompy.frameworks.osc_base.word_locks import WordLocks, can_lock, room
 from ompy.frameworks.osc_base.word_posts import WordPosts, room_for_posts
 from ompy.frameworks.shared_memory import PAGE, PROOF_SIZE, SharedMemory, share
 from ompy.net.base import LinkError
-from ompy.net.process_copy import RegionLocks
+from ompy.net.memory.process_copy import RegionLocks
 
 from ompy_components.osc.sm.waits import AwaitCompletes, AwaitLock, AwaitPost
 

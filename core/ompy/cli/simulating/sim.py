@@ -29,8 +29,8 @@ from ompy.runtime.diagnosis.shortage import Short
 
 if TYPE_CHECKING:
     from ompy.frameworks.job import Job
-    from ompy.net.fault_rules import FaultRule
-    from ompy.net.virtual_network import Rail
+    from ompy.net.faults.fault_rules import FaultRule
+    from ompy.net.virtual.virtual_network import Rail
     from ompy.runtime.faults.fault_report import FaultTally
     from ompy.runtime.simulation.simulated_world import Outcome, Scenario
 
@@ -407,7 +407,7 @@ def make_rails(count: int, latency: str | None, bandwidth: str | None) -> list[R
     Raises:
         UsageError: a text is no time, or no rate.
     """
-    from ompy.net.virtual_network import Rail
+    from ompy.net.virtual.virtual_network import Rail
     from ompy.runtime.faults.fault_script import duration, rate
 
     made = Rail("", chosen=latency is not None or bandwidth is not None)
@@ -421,7 +421,7 @@ def make_rails(count: int, latency: str | None, bandwidth: str | None) -> list[R
 
 def _check_rails(rules: Sequence[FaultRule], rails: Sequence[Rail]) -> None:
     from ompy.mca.errors import did_you_mean
-    from ompy.net.fault_rules import RETRYING_RAILS
+    from ompy.net.faults.fault_rules import RETRYING_RAILS
 
     names = [rail.name for rail in rails]
     known = {*names, *RETRYING_RAILS}
@@ -488,7 +488,7 @@ def job_id_of(seed: int) -> str:
 
 def tell_outcome(scenario: Scenario, outcome: Outcome, *, strict: bool, quiet: bool) -> int:
     """Say how a world went. Returns the exit code."""
-    from ompy.net.fault_rules import FaultRule
+    from ompy.net.faults.fault_rules import FaultRule
     from ompy.runtime.faults.fault_report import NEVER_FIRED, FaultTally
 
     tally = FaultTally([FaultRule.from_dict(dict(rule)) for rule in scenario.job.faults])

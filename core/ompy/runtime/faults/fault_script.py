@@ -16,7 +16,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from ompy.mca.errors import UsageError, did_you_mean
 from ompy.mca.parameter_files import parameter_set_directory
-from ompy.net.fault_rules import (
+from ompy.net.faults.fault_rules import (
     FAULTS,
     LASTING_FAULTS,
     NEVER,

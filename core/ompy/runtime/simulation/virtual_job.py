@@ -13,7 +13,7 @@ from ompy.frameworks.context import RankContext
 from ompy.frameworks.departures import Departures
 from ompy.frameworks.proc import Modex, Proc
 from ompy.frameworks.wireup import WireUp
-from ompy.net.virtual_network import Fabric, Rail, VirtualNetwork
+from ompy.net.virtual.virtual_network import Fabric, Rail, VirtualNetwork
 from ompy.runtime.probes.parameters import probing_of
 from ompy.runtime.probes.virtual_agents import VirtualAgents, VirtualPaths
 from ompy.runtime.ranks.process import RankProcess

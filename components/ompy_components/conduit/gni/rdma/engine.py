@@ -21,7 +21,7 @@ from ompy.frameworks.nic.gni import (
     ReturnCode,
 )
 from ompy.mca.parameter import Values
-from ompy.net.kernel_copy import address_of
+from ompy.net.memory.kernel_copy import address_of
 
 from ompy_components.conduit.gni.rdma import atomics
 from ompy_components.conduit.gni.rdma.buffers import BouncePool

@@ -8,12 +8,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from ompy.net.base import Address, Datagram, LinkError, Stream
-from ompy.net.fault_rules import NEVER
-from ompy.net.flows import PASSED, UNKNOWN, Flow
-from ompy.net.wrapped import WrappedStream
+from ompy.net.faults.fault_rules import NEVER
+from ompy.net.faults.flows import PASSED, UNKNOWN, Flow
+from ompy.net.faults.wrapped import WrappedStream
 
 if TYPE_CHECKING:
-    from ompy.net.scripted import ScriptedFaults
+    from ompy.net.faults.scripted import ScriptedFaults
 
 PUSH_PAUSE: Final = 100_000  # ns; arbitrary: between attempts to hand on what was held
 

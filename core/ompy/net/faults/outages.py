@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ompy.net.fault_rules import LASTING_FAULTS, NEVER, NIC_FAULTS, FaultRule
+from ompy.net.faults.fault_rules import LASTING_FAULTS, NEVER, NIC_FAULTS, FaultRule
 
 
 class Outages:

@@ -19,7 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from ompy.net.base import Address, Datagram, LinkError, Middleware, Stream
-from ompy.net.wrapped import WrappedStream
+from ompy.net.faults.wrapped import WrappedStream
 
 if TYPE_CHECKING:
     from ompy.engine.base import Engine

@@ -7,10 +7,10 @@ import os
 from typing import Final
 
 from ompy.compiled import U64, ccall
-from ompy.net import vm
 from ompy.net.base import LinkError
-from ompy.net.process_copy import ProcessCopy, RegionLocks
-from ompy.net.regions import Regions
+from ompy.net.memory import vm
+from ompy.net.memory.process_copy import ProcessCopy, RegionLocks
+from ompy.net.memory.regions import Regions
 
 _SET_PTRACER: Final = 0x59616D61  # Linux PR_SET_PTRACER, "Yama"
 _ANY: Final = (1 << 64) - 1  # Linux PR_SET_PTRACER_ANY, (unsigned long) -1
@@ -45,7 +45,7 @@ class KernelCopy(ProcessCopy):
 
     def locks(self, process: int, descriptor: int, number: int) -> RegionLocks:
         """The kernel's locks of its file."""
-        from ompy.net.region_locks import FileLocks
+        from ompy.net.memory.region_locks import FileLocks
 
         return FileLocks(process, descriptor, number)
 

@@ -1,7 +1,8 @@
 """A fault script as the ranks get it: rules with everything resolved, values that JSON carries.
 
 The launcher reads and checks what the user wrote (`ompy.runtime.faults.fault_script`); nothing
-is parsed or doubted here. `net/scripted.py` does to packets and connections what the rules say.
+is parsed or doubted here. `net/faults/scripted.py` does to packets and connections what the rules
+say.
 """
 
 from __future__ import annotations

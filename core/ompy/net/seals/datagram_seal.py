@@ -21,8 +21,8 @@ from __future__ import annotations
 from typing import Final
 
 from ompy.data.header_layout import HeaderLayout
-from ompy.net.replay import ReplayWindow, Taken
-from ompy.net.seal import MAC_SIZE, PacketSeal
+from ompy.net.seals.replay import ReplayWindow, Taken
+from ompy.net.seals.seal import MAC_SIZE, PacketSeal
 
 NUMBER_SIZE: Final = 8  # bytes; RFC 4303 2.2.1, reference: 64 bits never wrap
 SEAL_LAYOUT: Final = HeaderLayout("seal.datagram", "mac b16, number u64")

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any, Final
 from ompy import raw
 from ompy.compiled import ccall, cclass, cfunc
 from ompy.net.base import LinkError
-from ompy.net.handshake import SealLevel
 from ompy.net.pieces import without
+from ompy.net.seals.handshake import SealLevel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

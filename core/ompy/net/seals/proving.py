@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ompy.net.base import Readiness, Stream
-from ompy.net.handshake import Acceptor, Initiator, Outcome, SealLevel
+from ompy.net.seals.handshake import Acceptor, Initiator, Outcome, SealLevel
 
 
 def send_proof(side: Initiator | Acceptor, stream: Stream) -> None:
@@ -69,8 +69,8 @@ def sealed(side: Initiator | Acceptor, key: bytes, stream: Stream, readiness: Re
     assert side.outcome is Outcome.TAKEN, "there is nothing to agree on before"
     if side.seal is SealLevel.NONE:
         return stream
-    from ompy.net.records import session_keys  # late: within a host nothing is sealed
-    from ompy.net.sealed import SealedStream
+    from ompy.net.seals.records import session_keys  # late: within a host nothing is sealed
+    from ompy.net.seals.sealed import SealedStream
 
     forth, back = session_keys(key, side.transcript)
     keys = (forth, back) if isinstance(side, Initiator) else (back, forth)

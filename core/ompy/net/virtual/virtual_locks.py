@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ompy.net.process_copy import RegionLocks
+from ompy.net.memory.process_copy import RegionLocks
 
 # who has the locks, by region and number: by rank, whether for itself alone
 LockTable = dict[tuple[tuple[int, int], int], dict[int, bool]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from ompy.net.fault_rules import NEVER
+from ompy.net.faults.fault_rules import NEVER
 
 UNKNOWN: Final = -1  # the rank behind an address nobody has introduced
 

@@ -31,7 +31,7 @@ from random import Random
 from typing import TYPE_CHECKING, Final
 
 from ompy.net.base import Address, Datagram, DeviceGone, LinkError, Middleware, Network, Stream
-from ompy.net.fault_rules import (
+from ompy.net.faults.fault_rules import (
     FORGED,
     HOLDING_FAULTS,
     LASTING_FAULTS,
@@ -41,10 +41,10 @@ from ompy.net.fault_rules import (
     WORK_FAULTS,
     FaultRule,
 )
-from ompy.net.flows import PASSED, UNKNOWN, Flow, Injection, Outcome
-from ompy.net.outages import Outages
-from ompy.net.scripted_sockets import ScriptedDatagram, ScriptedStream
-from ompy.net.work import SHORT, STORAGE_RAILS, UNTOUCHED, WRITE, Work
+from ompy.net.faults.flows import PASSED, UNKNOWN, Flow, Injection, Outcome
+from ompy.net.faults.outages import Outages
+from ompy.net.faults.scripted_sockets import ScriptedDatagram, ScriptedStream
+from ompy.net.faults.work import SHORT, STORAGE_RAILS, UNTOUCHED, WRITE, Work
 
 if TYPE_CHECKING:
     from ompy.engine.base import Engine

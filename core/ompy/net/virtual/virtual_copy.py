@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ompy.net import vm
 from ompy.net.base import LinkError
-from ompy.net.process_copy import ProcessCopy
-from ompy.net.virtual_locks import VirtualLocks
+from ompy.net.memory import vm
+from ompy.net.memory.process_copy import ProcessCopy
+from ompy.net.virtual.virtual_locks import VirtualLocks
 
 if TYPE_CHECKING:
-    from ompy.net.virtual_memory import Memory, VirtualMemory
+    from ompy.net.virtual.virtual_memory import Memory, VirtualMemory
 
 RANK_AT: Final = 40  # bits of an address below its rank; arbitrary: more than any host's memory
 

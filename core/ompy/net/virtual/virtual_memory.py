@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from ompy.net import vm
 from ompy.net.base import LinkError
-from ompy.net.virtual_locks import LockTable
+from ompy.net.memory import vm
+from ompy.net.virtual.virtual_locks import LockTable
 
 MEMORY_SIZE: Final = 1 << 26  # bytes; arbitrary: of a host; enough for tests, little to try
 GAP: Final = 4096  # between what has addresses; arbitrary

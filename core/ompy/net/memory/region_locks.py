@@ -13,8 +13,8 @@ import os
 from struct import Struct
 
 from ompy.net.base import LinkError
-from ompy.net.process_copy import RegionLocks
-from ompy.net.regions import opened_region
+from ompy.net.memory.process_copy import RegionLocks
+from ompy.net.memory.regions import opened_region
 
 _FLOCK = Struct("@hhqqi")  # Linux fcntl(2): struct flock with 64 bit offsets
 

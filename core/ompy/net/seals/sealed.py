@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ompy.net.base import WOULD_BLOCK, Readiness, Stream
-from ompy.net.handshake import SealLevel
-from ompy.net.records import Opener, Sealer, Writer
-from ompy.net.wrapped import WrappedStream
+from ompy.net.faults.wrapped import WrappedStream
+from ompy.net.seals.handshake import SealLevel
+from ompy.net.seals.records import Opener, Sealer, Writer
 
 
 class SealedStream(WrappedStream):

@@ -16,8 +16,8 @@ import os
 from collections import OrderedDict
 from typing import Final
 
-from ompy.net import vm
 from ompy.net.base import LinkError
+from ompy.net.memory import vm
 
 NAME: Final = "ompy-region"
 NAME_SEEN: Final = f"/memfd:{NAME}"  # Linux's proc(5): what the link to such a file says

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ompy.engine.virtual_engine import Scheduler
-    from ompy.net.virtual_rail import Rail
+    from ompy.net.virtual.virtual_rail import Rail
 
 
 class Port:

@@ -28,11 +28,11 @@ from ompy.net.base import (
     Source,
     Stream,
 )
-from ompy.net.process_copy import ProcessCopy
-from ompy.net.virtual_copy import VirtualCopy
-from ompy.net.virtual_memory import MEMORY_SIZE, VirtualMemory
-from ompy.net.virtual_port import Ports
-from ompy.net.virtual_rail import Rail as Rail  # noqa: PLC0414 - it is had from here
+from ompy.net.memory.process_copy import ProcessCopy
+from ompy.net.virtual.virtual_copy import VirtualCopy
+from ompy.net.virtual.virtual_memory import MEMORY_SIZE, VirtualMemory
+from ompy.net.virtual.virtual_port import Ports
+from ompy.net.virtual.virtual_rail import Rail as Rail  # noqa: PLC0414 - it is had from here
 
 RING_DELAY: Final = 2_000  # ns; arbitrary: a wake-up takes time, so races get their chance
 DATAGRAMS_QUEUED: Final = 256  # arbitrary: packets a socket holds before it drops
