@@ -18,7 +18,6 @@ LARGE_FOLDERS = frozenset(  # those that were over it; the list may only get sho
         "components/ompy_components/nic/ofi_emulated",
         "components/ompy_components/pml/ob1",
         "core/ompy/frameworks",
-        "core/ompy/mca",
         "core/ompy/runtime/machines",
         "tools/sweep",
     }

@@ -185,10 +185,10 @@ def _read_quantity(data: bytes, _folder: Path) -> None:
 
 def _read_parameters(data: bytes, folder: Path) -> None:
     from ompy.frameworks.catalog import CATALOG
-    from ompy.mca.component_records import ComponentRecord
     from ompy.mca.errors import UsageError
+    from ompy.mca.parameters.settings import gather_settings
+    from ompy.mca.plugins.component_records import ComponentRecord
     from ompy.mca.registry import Registry
-    from ompy.mca.settings import gather_settings
 
     (path := folder / "some.conf").write_bytes(data)
     environ = {"HOME": str(folder)}

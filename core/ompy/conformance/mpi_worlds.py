@@ -9,7 +9,7 @@ from ompy.conformance.registries import Settings, registry_with
 from ompy.engine.virtual_engine import Deadlock, RankFailed, VirtualEngine
 from ompy.frameworks.context import RankContext
 from ompy.mca.component import Component
-from ompy.mca.component_records import State
+from ompy.mca.plugins.component_records import State
 from ompy.mca.registry import Registry
 from ompy.mpi.communicators.intracomm import Intracomm
 from ompy.mpi.communicators.predefined_comms import world_of

@@ -13,7 +13,7 @@ from ompy.mca.enumerators import (
     integer,
 )
 from ompy.mca.parameter import INTEGERS, TYPES, Flag, Parameter, Scope
-from ompy.mca.validation import parse_value
+from ompy.mca.parameters.validation import parse_value
 
 
 def parameter(kind: str, default: object = None, **rest: object) -> Parameter:

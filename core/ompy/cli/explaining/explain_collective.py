@@ -27,8 +27,8 @@ from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.exchange import Exchange
 from ompy.frameworks.explanation import Branch, Change, Choice
 from ompy.frameworks.neighbours import Neighbours
+from ompy.mca.parameters.settings import gather_settings
 from ompy.mca.registry import Registry
-from ompy.mca.settings import gather_settings
 from ompy.runtime.ranks.process import RankProcess
 from ompy.runtime.simulation.virtual_job import VirtualJob
 from ompy.trace.amounts import byte_count

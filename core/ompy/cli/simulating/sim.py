@@ -23,8 +23,8 @@ from ompy.cli.completing.completion import complete_file, complete_parameter
 from ompy.cli.launch.command_line import RANKS_MAX
 from ompy.cli.simulating.cluster_options import cluster_options
 from ompy.mca.errors import ComponentError, UsageError
+from ompy.mca.parameters.settings import ENVIRONMENT_PREFIX, LOG_FORMAT
 from ompy.mca.reporting import FORMATS, JSON, TEXT, Finding, Reporter
-from ompy.mca.settings import ENVIRONMENT_PREFIX, LOG_FORMAT
 from ompy.runtime.diagnosis.shortage import Short
 
 if TYPE_CHECKING:
@@ -347,8 +347,8 @@ def preload(job: Job) -> None:
     Of components, ours that the selection allows; strangers' are imported in the ranks only. What
     needs a package that is not installed is left to its component, which says so when it is opened.
     """
-    from ompy.mca.component_records import ComponentRecord, State
-    from ompy.mca.loading import import_ahead
+    from ompy.mca.plugins.component_records import ComponentRecord, State
+    from ompy.mca.plugins.loading import import_ahead
     from ompy.runtime.simulation import stand_ins
 
     allowed = {State.FOUND, State.LOADED}
@@ -447,8 +447,8 @@ def make_job(options: dict[str, Any], rules: Sequence[FaultRule]) -> Job:
     from ompy.frameworks.catalog import CATALOG
     from ompy.frameworks.job import App, Job, Placement
     from ompy.frameworks.sealing import insist_on_seal
+    from ompy.mca.parameters.settings import gather_settings
     from ompy.mca.registry import Registry
-    from ompy.mca.settings import gather_settings
 
     pairs = list(options["mca"])
     registry = Registry(CATALOG, gather_settings(pairs, os.environ))

@@ -31,9 +31,9 @@ from ompy.frameworks.wire_formats import (
     WireFormat,
     Within,
 )
-from ompy.mca.component_records import ComponentRecord
-from ompy.mca.discovery import scan_entry_points
-from ompy.mca.loading import LoadFailure, load_target
+from ompy.mca.plugins.component_records import ComponentRecord
+from ompy.mca.plugins.discovery import scan_entry_points
+from ompy.mca.plugins.loading import LoadFailure, load_target
 
 TEMPLATE: Final = "dissector.lua"
 # fields whose value says what a packet is: their names are shown in the list of packets

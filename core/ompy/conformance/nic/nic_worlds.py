@@ -24,8 +24,8 @@ from ompy.frameworks.nic.datagram import (
     QueuePair,
     Work,
 )
-from ompy.mca.component_records import State
 from ompy.mca.errors import ComponentError
+from ompy.mca.plugins.component_records import State
 from ompy.mca.registry import Registry
 from ompy.net.base import Address
 from ompy.net.faults.middleware import Fault, FaultCounter

@@ -308,7 +308,7 @@ def _excluded_with(registry: Registry, communicator: Communicator, name: str) ->
 
     For an error: they are opened in a registry of their own, and closed.
     """
-    from ompy.mca.excluded import ExcludedComponents
+    from ompy.mca.plugins.excluded import ExcludedComponents
 
     excluded, found = ExcludedComponents(registry), []
     for component in excluded.opened("coll"):

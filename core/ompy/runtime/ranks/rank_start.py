@@ -201,7 +201,7 @@ def _join() -> AgentClient | None:
 
 
 def _alone() -> RankProcess:
-    from ompy.mca.settings import gather_settings
+    from ompy.mca.parameters.settings import gather_settings
 
     registry = Registry(CATALOG, gather_settings([], os.environ))
     registry.check_settings()

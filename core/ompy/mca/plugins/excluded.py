@@ -7,14 +7,14 @@ A package's component stays untouched: who excludes it does not want its code to
 
 from __future__ import annotations
 
-from ompy.mca.base_parameters import version_parameters
 from ompy.mca.component import Component
-from ompy.mca.component_records import ComponentRecord, State
 from ompy.mca.errors import UsageError
 from ompy.mca.groups import HOOKS, MCA
 from ompy.mca.parameter import BASE
+from ompy.mca.parameters.base_parameters import version_parameters
+from ompy.mca.parameters.variables import Variable
+from ompy.mca.plugins.component_records import ComponentRecord, State
 from ompy.mca.registry import Registry
-from ompy.mca.variables import Variable
 
 
 class ExcludedComponents:

@@ -9,7 +9,6 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from ompy.mca.base_parameters import version_parameters
 from ompy.mca.component import Component
 from ompy.mca.enumerators import Enumerator
 from ompy.mca.parameter import (
@@ -20,10 +19,11 @@ from ompy.mca.parameter import (
     Synonym,
     is_known_elsewhere,
 )
+from ompy.mca.parameters.base_parameters import version_parameters
 
 if TYPE_CHECKING:
-    from ompy.mca.component_records import ComponentRecord
     from ompy.mca.groups import Framework
+    from ompy.mca.plugins.component_records import ComponentRecord
 
 NAME_LONGEST: Final = 63  # characters; reference openmpi.md 1.1
 RESERVED: Final = frozenset(parameter.name for parameter in version_parameters("0"))

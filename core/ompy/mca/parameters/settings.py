@@ -4,7 +4,7 @@ Sources, best first: the override file, the command line (`--mca NAME VALUE`), t
 (`OMPY_MCA_NAME=VALUE`, and what `KNOWN_ELSEWHERE` tells of), files of `--tune`, parameter sets of
 `--am`, parameter files. Of several files the left-most wins.
 
-Reference: openmpi.md 1.7. What a file may contain is said in `ompy.mca.parameter_files`.
+Reference: openmpi.md 1.7. What a file may contain is said in `ompy.mca.parameters.parameter_files`.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ompy.mca import parameter_files
 from ompy.mca.errors import UsageError
 from ompy.mca.parameter import KNOWN_ELSEWHERE
+from ompy.mca.parameters import parameter_files
 
 if TYPE_CHECKING:
     from pathlib import Path

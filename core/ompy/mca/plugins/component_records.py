@@ -136,7 +136,7 @@ class ComponentRecord:
     @property
     def file(self) -> str:
         """The source file of its module, found without importing it; empty when unknown."""
-        from ompy.mca.locating import source_file
+        from ompy.mca.plugins.locating import source_file
 
         return source_file(self.target)
 

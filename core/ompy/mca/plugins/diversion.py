@@ -11,7 +11,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from ompy.mca.component_records import ComponentRecord
+    from ompy.mca.plugins.component_records import ComponentRecord
 
 SHOWN_MAX: Final = 60  # characters; arbitrary: enough to know where it comes from
 

@@ -6,20 +6,20 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ompy.mca.base_parameters import IN_TREE_ONLY, version_parameters
 from ompy.mca.component import Component
-from ompy.mca.component_records import ComponentRecord, State
-from ompy.mca.declarations import name_fault
-from ompy.mca.diversion import Diversion
 from ompy.mca.enumerators import VERBOSITY
 from ompy.mca.errors import ComponentError, UsageError, did_you_mean
 from ompy.mca.groups import HOOKS
-from ompy.mca.loading import LoadFailure, load_component, load_target
 from ompy.mca.parameter import BASE, Flag, Synonym
+from ompy.mca.parameters.base_parameters import IN_TREE_ONLY, version_parameters
+from ompy.mca.parameters.settings import LOG_FORMAT
+from ompy.mca.parameters.variables import VariableTable, problem_text
+from ompy.mca.plugins.component_records import ComponentRecord, State
+from ompy.mca.plugins.declarations import name_fault
+from ompy.mca.plugins.diversion import Diversion
+from ompy.mca.plugins.loading import LoadFailure, load_component, load_target
 from ompy.mca.reporting import TEXT, Reporter
 from ompy.mca.selection import Selection, parse_selection
-from ompy.mca.settings import LOG_FORMAT
-from ompy.mca.variables import VariableTable, problem_text
 
 if TYPE_CHECKING:
     from ompy.mca.groups import Framework
@@ -61,7 +61,7 @@ class ComponentTable:
         """All of them, ours first. The first call may look for them."""
         if self._records is None:
             if self._given is None:
-                from ompy.mca.discovery import scan_entry_points
+                from ompy.mca.plugins.discovery import scan_entry_points
 
                 found = scan_entry_points(frozenset(self.frameworks))
             else:

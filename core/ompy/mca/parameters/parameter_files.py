@@ -186,7 +186,8 @@ def configuration_directory(environ: Mapping[str, str]) -> str:
 
 def parameter_set_directory() -> str:
     """Where the parameter sets are that come with ompy: `configs/` of its source or package."""
-    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    mca = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    package = os.path.dirname(mca)
     installed = os.path.join(package, "configs")
     if os.path.isdir(installed):
         return installed

@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from ompy.mca.enumerators import VERBOSITY, VERBOSITY_WORDS
 from ompy.mca.parameter import BASE, Flag, Parameter, Scope, Synonym
-from ompy.mca.parameter_files import parameter_set_directory
-from ompy.mca.performance import PVARS
-from ompy.mca.reporting import FORMATS, TEXT
-from ompy.mca.settings import (
+from ompy.mca.parameters.parameter_files import parameter_set_directory
+from ompy.mca.parameters.settings import (
     DEPRECATED_PARAM_FILES,
     EXPORTS,
     LOG_FORMAT,
@@ -26,6 +24,8 @@ from ompy.mca.settings import (
     default_files,
     override_file,
 )
+from ompy.mca.performance import PVARS
+from ompy.mca.reporting import FORMATS, TEXT
 
 if TYPE_CHECKING:
     from ompy.mca.groups import Framework

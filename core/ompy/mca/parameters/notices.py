@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from ompy.mca.component_records import ComponentRecord, State
 from ompy.mca.errors import nearest
 from ompy.mca.parameter import WITHOUT_MEANING, Flag, Synonym, is_known_elsewhere
-from ompy.mca.settings import IMMEDIATE
+from ompy.mca.parameters.settings import IMMEDIATE
+from ompy.mca.plugins.component_records import ComponentRecord, State
 
 if TYPE_CHECKING:
-    from ompy.mca.settings import Setting
-    from ompy.mca.variables import VariableTable
+    from ompy.mca.parameters.settings import Setting
+    from ompy.mca.parameters.variables import VariableTable
 
 
 NEARLY: Final = 0.85  # arbitrary: such names begin alike, and most that are none are no mistakes

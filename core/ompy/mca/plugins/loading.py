@@ -7,9 +7,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from ompy.mca.component import Component
-from ompy.mca.component_records import ComponentRecord, State
-from ompy.mca.declarations import component_fault
 from ompy.mca.parameter import Parameter
+from ompy.mca.plugins.component_records import ComponentRecord, State
+from ompy.mca.plugins.declarations import component_fault
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -120,7 +120,7 @@ def traceback_text(error: BaseException) -> str:
     """
     import traceback
 
-    registry = os.path.dirname(__file__)
+    registry = os.path.dirname(os.path.dirname(__file__))  # all of ompy.mca
     ours = (f"{os.path.dirname(registry)}/", import_module.__code__.co_filename, FROZEN_IMPORT)
     frames = error.__traceback__
     while frames is not None and frames.tb_frame.f_code.co_filename.startswith(ours):

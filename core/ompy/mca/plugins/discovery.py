@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
-from ompy.mca.component_records import ComponentRecord, State
 from ompy.mca.errors import did_you_mean
-from ompy.mca.installed import GROUP_PREFIX, only_ours
+from ompy.mca.plugins.component_records import ComponentRecord, State
+from ompy.mca.plugins.installed import GROUP_PREFIX, only_ours
 
 if TYPE_CHECKING:
     from importlib import metadata

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ompy.mca.errors import UsageError
 from ompy.mca.parameter import Flag, Parameter, is_known_elsewhere
-from ompy.mca.settings import DEFAULT, IMMEDIATE, Origin, Setting
+from ompy.mca.parameters.settings import DEFAULT, IMMEDIATE, Origin, Setting
 
 
 class Variable:
@@ -240,7 +240,7 @@ class VariableTable:
         return self._parsed(parameter, setting)
 
     def _parsed(self, parameter: Parameter, setting: Setting) -> object:
-        from ompy.mca.validation import parse_value
+        from ompy.mca.parameters.validation import parse_value
 
         try:
             return parse_value(parameter, setting.raw)
