@@ -14,7 +14,6 @@ LARGE_FOLDERS = frozenset(  # those that were over it; the list may only get sho
     {
         "components/ompy_components/btl/ofi",
         "components/ompy_components/btl/openib",
-        "components/ompy_components/btl/usnic",
         "components/ompy_components/nic/ofi_emulated",
         "components/ompy_components/pml/ob1",
         "core/ompy/frameworks",

@@ -29,7 +29,7 @@ from ompy.runtime.simulation.virtual_job import VirtualJob
 from ompy_components.btl.self.component import SelfComponent
 from ompy_components.btl.usnic.component import UsnicComponent
 from ompy_components.btl.usnic.module import UsnicModule
-from ompy_components.btl.usnic.sequence import WINDOW, distance
+from ompy_components.btl.usnic.reliability.sequence import WINDOW, distance
 from ompy_components.nic.vic.component import VicComponent
 from ompy_components.pml.ob1.component import Ob1Component
 

@@ -12,7 +12,7 @@ from ompy.frameworks.btl import UNREACHABLE
 from ompy.net.faults.fault_rules import FaultRule
 from ompy.net.faults.scripted import ScriptedFaults
 from ompy_components.btl.usnic.component import COMPONENT
-from ompy_components.btl.usnic.connectivity import LARGE, MS, SMALL, Limits, Probe
+from ompy_components.btl.usnic.connectivity.checker import LARGE, MS, SMALL, Limits, Probe
 from ompy_components.btl.usnic.module import UsnicModule
 from ompy_components.btl.usnic.statistics import Statistics
 

@@ -15,11 +15,11 @@ from ompy.net.faults.middleware import BlackHole, Fault
 from ompy_components.btl.usnic.channel import DATA, PRIORITY, Channel
 from ompy_components.btl.usnic.endpoint import UsnicEndpoint
 from ompy_components.btl.usnic.headers import CHUNK, FRAG, HEADER_SIZE, SEAL_SIZE
-from ompy_components.btl.usnic.limits import US
 from ompy_components.btl.usnic.module import UsnicModule
 from ompy_components.btl.usnic.packets import Packet
-from ompy_components.btl.usnic.sequence import WINDOW
-from ompy_components.btl.usnic.states import SegmentState
+from ompy_components.btl.usnic.reliability.limits import US
+from ompy_components.btl.usnic.reliability.sequence import WINDOW
+from ompy_components.btl.usnic.reliability.states import SegmentState
 
 from tests.sim.usnic.test_module import MS, SECOND, TINY, usnic, world
 from tests.sim.usnic.test_put import movers

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from ompy_components.btl.usnic.congestion_window import CHANCE_LOSS, FIRST
-from ompy_components.btl.usnic.sequence import WINDOW
+from ompy_components.btl.usnic.reliability.congestion_window import CHANCE_LOSS, FIRST
+from ompy_components.btl.usnic.reliability.sequence import WINDOW
 
 US: Final = 1_000  # ns; Linux counts so
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ompy_components.btl.usnic.sequence import distance
+from ompy_components.btl.usnic.reliability.sequence import distance
 
 FIRST: Final = 64  # segments; arbitrary: a third of what a socket of Linux holds of 1500 bytes
 # draft-ietf-ccwg-bbr: a link that loses 2 % of the packets while round trips are short is no reason

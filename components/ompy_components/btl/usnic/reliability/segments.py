@@ -9,11 +9,11 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from ompy_components.btl.usnic.sequence import distance
-from ompy_components.btl.usnic.states import SegmentEvent, SegmentState, follow
+from ompy_components.btl.usnic.reliability.sequence import distance
+from ompy_components.btl.usnic.reliability.states import SegmentEvent, SegmentState, follow
 
 if TYPE_CHECKING:
-    from ompy_components.btl.usnic.reliability import Reliability
+    from ompy_components.btl.usnic.reliability.machine import Reliability
 
 NO_SLOT: Final = -1
 

@@ -45,14 +45,14 @@ from typing import Final
 
 from ompy.frameworks.paths import PathVerdict
 
-from ompy_components.btl.usnic.congestion_window import CongestionWindow, Unlimited
-from ompy_components.btl.usnic.deliveries import Deliveries
-from ompy_components.btl.usnic.in_flight import InFlight
-from ompy_components.btl.usnic.limits import US, Limits
-from ompy_components.btl.usnic.receive_window import Arrival, ReceiveWindow
-from ompy_components.btl.usnic.segments import NO_SLOT, ResendList, SendSegment
-from ompy_components.btl.usnic.sequence import WINDOW, after, distance, window_slot
-from ompy_components.btl.usnic.states import SegmentEvent, SegmentState
+from ompy_components.btl.usnic.reliability.congestion_window import CongestionWindow, Unlimited
+from ompy_components.btl.usnic.reliability.deliveries import Deliveries
+from ompy_components.btl.usnic.reliability.in_flight import InFlight
+from ompy_components.btl.usnic.reliability.limits import US, Limits
+from ompy_components.btl.usnic.reliability.receive_window import Arrival, ReceiveWindow
+from ompy_components.btl.usnic.reliability.segments import NO_SLOT, ResendList, SendSegment
+from ompy_components.btl.usnic.reliability.sequence import WINDOW, after, distance, window_slot
+from ompy_components.btl.usnic.reliability.states import SegmentEvent, SegmentState
 from ompy_components.btl.usnic.statistics import Statistics
 
 # arbitrary: a resend that is lost as well is followed by so many chances to hear of it

@@ -10,7 +10,7 @@ Source: RFC 8985, section 6 (RACK): order by time of posting, and the reordering
 
 from __future__ import annotations
 
-from ompy_components.btl.usnic.segments import SendSegment
+from ompy_components.btl.usnic.reliability.segments import SendSegment
 
 
 class Deliveries:

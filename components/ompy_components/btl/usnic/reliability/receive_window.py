@@ -11,7 +11,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final
 
-from ompy_components.btl.usnic.sequence import WINDOW, after, distance, window_slot
+from ompy_components.btl.usnic.reliability.sequence import WINDOW, after, distance, window_slot
 
 _DIGITS: Final = b"01".ljust(256, b"1")  # flags as digits
 
