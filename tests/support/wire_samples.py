@@ -21,7 +21,7 @@ from ompy.trace.trace_files import JobTrace
 from ompy_components.btl.ofi.headers import HEADER_LAYOUT as OFI
 from ompy_components.btl.ofi.headers import Kind
 from ompy_components.btl.openib import headers as openib
-from ompy_components.btl.openib import hello
+from ompy_components.btl.openib.connections import hello
 from ompy_components.btl.tcp import framing
 from ompy_components.btl.usnic import headers as usnic
 from ompy_components.btl.usnic.put import DONE_LAYOUT

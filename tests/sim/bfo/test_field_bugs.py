@@ -31,7 +31,7 @@ from ompy.net.faults.fault_rules import FaultRule
 from ompy.net.virtual.virtual_network import Rail
 from ompy.runtime.ranks.process import RankProcess
 from ompy.runtime.simulation.virtual_job import VirtualJob
-from ompy_components.btl.openib.completions import CompletionRoom
+from ompy_components.btl.openib.queues.completions import CompletionRoom
 
 from tests.sim.ob1.programs import exchange, one_message
 from tests.sim.p2p.programs import buffer, pattern, send, world

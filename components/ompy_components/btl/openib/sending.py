@@ -15,10 +15,9 @@ from ompy.frameworks.nic.verbs import Completion, Opcode, SendWork, Span, Status
 from ompy.frameworks.path_life import Life
 
 from ompy_components.btl.openib import coalescing
-from ompy_components.btl.openib.deferred import DeferredFailures
+from ompy_components.btl.openib.connections.deferred import DeferredFailures
 from ompy_components.btl.openib.endpoint import OpenibEndpoint, Queue
 from ompy_components.btl.openib.fragments import OpenibFragment, Outgoing, Transfer
-from ompy_components.btl.openib.free_lists import FreeLists
 from ompy_components.btl.openib.headers import (
     CONTROL,
     CREDITS_MASK,
@@ -30,6 +29,7 @@ from ompy_components.btl.openib.headers import (
     pack_footer,
     pack_header,
 )
+from ompy_components.btl.openib.memory.free_lists import FreeLists
 
 
 class SendEngine:

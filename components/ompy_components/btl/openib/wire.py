@@ -20,7 +20,8 @@ from ompy.frameworks.wire_formats import (
 )
 from ompy.net.seals.datagram_seal import SEAL_LAYOUT
 
-from ompy_components.btl.openib import headers, hello
+from ompy_components.btl.openib import headers
+from ompy_components.btl.openib.connections import hello
 
 TYPES: Final = {
     headers.CREDITS: "CREDITS",

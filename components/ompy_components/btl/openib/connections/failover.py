@@ -18,11 +18,11 @@ from ompy.frameworks.nic.base import EventKind
 from ompy.frameworks.nic.verbs import Completion, VerbsNic
 from ompy.frameworks.path_keeper import PathKeeper
 
-from ompy_components.btl.openib.broken_notices import BrokenNotices
+from ompy_components.btl.openib.connections.broken_notices import BrokenNotices
+from ompy_components.btl.openib.connections.renewal import Renewals
 from ompy_components.btl.openib.endpoint import OpenibEndpoint
 from ompy_components.btl.openib.fragments import NO_NUMBER, OpenibFragment, Outgoing, Transfer
 from ompy_components.btl.openib.headers import EP_EAGER_RDMA_ERROR
-from ompy_components.btl.openib.renewal import Renewals
 
 
 class Failover:

@@ -16,8 +16,8 @@ from ompy.frameworks.nic.verbs import VerbsNic
 from ompy.frameworks.path_life import Stage
 from ompy.frameworks.proc import Proc
 
+from ompy_components.btl.openib.connections.hello import BadHello, Hello, pack_hello, unpack_hello
 from ompy_components.btl.openib.endpoint import OpenibEndpoint
-from ompy_components.btl.openib.hello import BadHello, Hello, pack_hello, unpack_hello
 
 
 class ConnectionManager:

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from ompy.frameworks.btl import BTL_OWNERSHIP, NO_ORDER, PRIORITY
 from ompy.frameworks.nic.verbs import ProtectionDomain
 
-from ompy_components.btl.openib.buffers import BufferPool
 from ompy_components.btl.openib.fragments import OpenibFragment
 from ompy_components.btl.openib.headers import CONTROL, CONTROL_MAX, HEADER_SIZE, MARGIN
-from ompy_components.btl.openib.receive_queues import Entry
+from ompy_components.btl.openib.memory.buffers import BufferPool
+from ompy_components.btl.openib.queues.receive_queues import Entry
 
 
 class FreeLists:

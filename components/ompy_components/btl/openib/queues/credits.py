@@ -6,7 +6,7 @@ Source: reference openmpi.md 5.3.
 from __future__ import annotations
 
 from ompy_components.btl.openib.headers import CM_MAX, CREDITS_MASK
-from ompy_components.btl.openib.receive_queues import PerPeer
+from ompy_components.btl.openib.queues.receive_queues import PerPeer
 
 
 class PeerCredits:

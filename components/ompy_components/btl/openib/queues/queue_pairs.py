@@ -9,12 +9,12 @@ from ompy.frameworks.nic.base import NicError
 from ompy.frameworks.nic.verbs import Destination, ProtectionDomain, QueuePair
 from ompy.frameworks.nic.verbs import State as PairState
 
-from ompy_components.btl.openib.completions import CompletionRoom
-from ompy_components.btl.openib.credits import PeerCredits, Tokens
 from ompy_components.btl.openib.endpoint import OpenibEndpoint, Queue
 from ompy_components.btl.openib.headers import MARGIN
-from ompy_components.btl.openib.receive_buffers import PeerBuffers, SharedBuffers
-from ompy_components.btl.openib.receive_queues import Entry, PerPeer
+from ompy_components.btl.openib.memory.receive_buffers import PeerBuffers, SharedBuffers
+from ompy_components.btl.openib.queues.completions import CompletionRoom
+from ompy_components.btl.openib.queues.credits import PeerCredits, Tokens
+from ompy_components.btl.openib.queues.receive_queues import Entry, PerPeer
 from ompy_components.btl.openib.timing import Limits
 
 TRANSFERS: Final = 64  # arbitrary: puts and gets of one endpoint in the device's hands

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from ompy.frameworks.nic.verbs import ProtectionDomain, QueuePair, SharedReceiveQueue
 
-from ompy_components.btl.openib.buffers import Buffer, Slab
-from ompy_components.btl.openib.receive_queues import PerPeer, Shared
+from ompy_components.btl.openib.memory.buffers import Buffer, Slab
+from ompy_components.btl.openib.queues.receive_queues import PerPeer, Shared
 
 if TYPE_CHECKING:
-    from ompy_components.btl.openib.completions import CompletionRoom
+    from ompy_components.btl.openib.queues.completions import CompletionRoom
 
 
 class ReceiveBuffer:

@@ -13,10 +13,10 @@ from ompy.frameworks.nic.base import NicError
 from ompy.frameworks.nic.verbs import QueuePair, VerbsNic
 from ompy.frameworks.nic.verbs import State as PairState
 
-from ompy_components.btl.openib.completions import Completions
 from ompy_components.btl.openib.endpoint import OpenibEndpoint, Renewal
 from ompy_components.btl.openib.fragments import OpenibFragment, Outgoing, Transfer
-from ompy_components.btl.openib.queue_pairs import QueuePairs
+from ompy_components.btl.openib.queues.completions import Completions
+from ompy_components.btl.openib.queues.queue_pairs import QueuePairs
 from ompy_components.btl.openib.receiving import ReceiveEngine
 from ompy_components.btl.openib.sending import SendEngine
 

@@ -19,11 +19,11 @@ from ompy.frameworks.btl import BAD_PARAM
 from ompy.frameworks.nic.base import NicError
 from ompy.frameworks.nic.verbs import Completion, Status
 
-from ompy_components.btl.openib.deferred import DeferredFailures
+from ompy_components.btl.openib.connections.deferred import DeferredFailures
 from ompy_components.btl.openib.endpoint import OpenibEndpoint
 from ompy_components.btl.openib.fragments import Transfer
 from ompy_components.btl.openib.headers import QueueOffer, pack_queue, unpack_queue
-from ompy_components.btl.openib.queue_pairs import QueuePairs
+from ompy_components.btl.openib.queues.queue_pairs import QueuePairs
 from ompy_components.btl.openib.sending import SendEngine
 
 # what says that a put or get cannot be, and nothing about the path
