@@ -12,7 +12,7 @@ from ompy.frameworks.paths import MS, PATIENCE_MS, TIMEOUT_MS
 from ompy.net.faults.fault_rules import FaultRule
 from ompy.net.virtual.virtual_network import Rail
 from ompy_components.nic.ofi_emulated.errors import EOVERRUN
-from ompy_components.nic.ofi_emulated.link import State
+from ompy_components.nic.ofi_emulated.links.link import State
 
 from tests.support.fabric_job import Rank, run
 from tests.support.fabric_programs import SECOND, Side

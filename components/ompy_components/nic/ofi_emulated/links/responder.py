@@ -27,10 +27,10 @@ from ompy_components.nic.ofi_emulated.headers import (
     Request,
     parse_request,
 )
-from ompy_components.nic.ofi_emulated.intake import Intake
-from ompy_components.nic.ofi_emulated.link import READS
+from ompy_components.nic.ofi_emulated.links.intake import Intake
+from ompy_components.nic.ofi_emulated.links.link import READS
+from ompy_components.nic.ofi_emulated.links.outgoing import Outgoing, OutgoingQueue
 from ompy_components.nic.ofi_emulated.memory import EmulatedRegion
-from ompy_components.nic.ofi_emulated.outgoing import Outgoing, OutgoingQueue
 from ompy_components.nic.ofi_emulated.receives import Arrival, Receives
 
 if TYPE_CHECKING:

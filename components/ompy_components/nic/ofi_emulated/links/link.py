@@ -20,7 +20,6 @@ from ompy.net.base import WOULD_BLOCK, Address, DeviceGone, LinkError, Stream
 from ompy.net.seals.handshake import NONCE_SIZE, HandshakeError, Initiator, Outcome
 from ompy.net.seals.proving import hear, sealed, send_proof
 
-from ompy_components.nic.ofi_emulated.accepting import MAGIC, nonce_of
 from ompy_components.nic.ofi_emulated.errors import refusal, words
 from ompy_components.nic.ofi_emulated.headers import (
     ANSWER,
@@ -32,14 +31,15 @@ from ompy_components.nic.ofi_emulated.headers import (
     Request,
     parse_answer,
 )
-from ompy_components.nic.ofi_emulated.intake import Intake
-from ompy_components.nic.ofi_emulated.outgoing import Outgoing, OutgoingQueue
+from ompy_components.nic.ofi_emulated.links.accepting import MAGIC, nonce_of
+from ompy_components.nic.ofi_emulated.links.intake import Intake
+from ompy_components.nic.ofi_emulated.links.outgoing import Outgoing, OutgoingQueue
 
 if TYPE_CHECKING:
     from ompy.engine.timers import Timer
 
-    from ompy_components.nic.ofi_emulated.doubts import Doubts
-    from ompy_components.nic.ofi_emulated.epochs import Epochs
+    from ompy_components.nic.ofi_emulated.links.doubts import Doubts
+    from ompy_components.nic.ofi_emulated.links.epochs import Epochs
     from ompy_components.nic.ofi_emulated.resources import Resources
 
 READS: Final = 16  # arbitrary: of one stream in one round, so that no peer starves the others

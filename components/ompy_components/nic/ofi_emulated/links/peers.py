@@ -6,11 +6,11 @@ import errno
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ompy_components.nic.ofi_emulated.doubts import Doubts
-from ompy_components.nic.ofi_emulated.epochs import Epochs
 from ompy_components.nic.ofi_emulated.errors import words
-from ompy_components.nic.ofi_emulated.link import Completing, Link
-from ompy_components.nic.ofi_emulated.responder import Responder
+from ompy_components.nic.ofi_emulated.links.doubts import Doubts
+from ompy_components.nic.ofi_emulated.links.epochs import Epochs
+from ompy_components.nic.ofi_emulated.links.link import Completing, Link
+from ompy_components.nic.ofi_emulated.links.responder import Responder
 
 if TYPE_CHECKING:
     from ompy.net.base import Address, Stream
