@@ -16,7 +16,6 @@ LARGE_FOLDERS = frozenset(  # those that were over it; the list may only get sho
         "components/ompy_components/pml/ob1",
         "core/ompy/frameworks",
         "core/ompy/runtime/machines",
-        "tools/sweep",
     }
 )
 README_LINES_MAX = 90

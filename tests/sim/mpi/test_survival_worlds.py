@@ -10,7 +10,7 @@ from ompy.frameworks.recovery import Channel
 
 from tests.support.effort import THOROUGH, effort
 from tests.support.survival_world import PROGRAMS, Plan, World, every_death
-from tools.sweep.survival import COLUMNS, draw_plan
+from tools.sweep.deaths.survival import COLUMNS, draw_plan
 
 ORDERS = ["first", "last", "low", "high", *range(effort(2))]
 

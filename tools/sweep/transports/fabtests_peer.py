@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """One end of a test of libfabric's own (fabtests), spoken by nic/libfabric; the other is theirs.
 
-    python tools/sweep/fabtests_peer.py rdm_pingpong "tcp;ofi_rxm" 3000           as their client
-    python tools/sweep/fabtests_peer.py rdm_atomic shm 3000 --serve --op cswap    as their server
+    python tools/sweep fabtests_peer rdm_pingpong "tcp;ofi_rxm" 3000           as their client
+    python tools/sweep fabtests_peer rdm_atomic shm 3000 --serve --op cswap    as their server
 
 `fabtests.py` starts it together with the other end. Addresses and beginnings of steps go over a
 TCP connection, as with their option `-b`: four bytes by which the client asks whether the server
@@ -34,7 +34,7 @@ from ompy.frameworks.nic.fabric import AtomicCall, Caps, Completion, Datatype, O
 from ompy.net.real import RealNetwork
 from ompy.runtime.launching.singleton import SingletonWireUp
 
-ROOT: Final = Path(__file__).resolve().parents[2]
+ROOT: Final = Path(__file__).resolve().parents[3]
 
 sys.path.insert(0, str(ROOT))  # for what tests open devices with
 

@@ -32,7 +32,7 @@ from typing import Final, NamedTuple
 
 from tools.repository import ROOT, commit_name
 
-PEER: Final = ROOT / "tools" / "sweep" / "fabtests_peer.py"
+PEER: Final = ROOT / "tools" / "sweep" / "transports" / "fabtests_peer.py"
 LOOPBACK: Final = "127.0.0.1"
 PROVIDERS: Final = ("tcp;ofi_rxm", "shm", "sockets", "udp;ofi_rxd")
 PATIENCE: Final = 60  # s; arbitrary: both ends poll, and may share a core with others
@@ -263,9 +263,9 @@ run on loopback; names and beginnings of steps go over TCP (`-b`).
 
 *yes*: both ends ended well. *-*: the provider says that it has no such thing. *hangs*: not over
 after a minute. In the first table of each library both ends are theirs: what the library can do at
-all. In the second one end is `tools/sweep/fabtests_peer.py`, which speaks their protocol over
-nic/libfabric; a cell says how it went with ours as client, then as server. Theirs check the bytes
-and words they get from ours, and ours those they get from theirs.
+all. In the second one end is `tools/sweep/transports/fabtests_peer.py`, which speaks their protocol
+over nic/libfabric; a cell says how it went with ours as client, then as server. Theirs check the
+bytes and words they get from ours, and ours those they get from theirs.
 
 The binding has no calls for tags, counters, data beside completions, events at the target of a
 write, buffers of several receives, cancelled receives and shared contexts: btl/ofi uses none of

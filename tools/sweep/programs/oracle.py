@@ -25,7 +25,7 @@ from pathlib import Path
 
 from tools.bench.peer.peer_sources import Unavailable, fetch
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 FLOOR = ROOT / "tests" / "interop" / "mpi4py_floor.json"
 TIERS = (
     "T1.env,T1.obj,T1.req,T1.buf,T1.mem,T2.obj,T2.op,T2.buf,T2.nb,T2.comm,T2.type,T2.err,"
