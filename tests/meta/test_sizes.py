@@ -14,7 +14,6 @@ LARGE_FOLDERS = frozenset(  # those that were over it; the list may only get sho
     {
         "components/ompy_components/btl/ofi",
         "components/ompy_components/pml/ob1",
-        "core/ompy/frameworks",
         "core/ompy/runtime/machines",
     }
 )

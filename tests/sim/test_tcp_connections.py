@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 from ompy.data.errors import ERR_PROC_FAILED, MPIError
 from ompy.engine.virtual_engine import RankFailed
-from ompy.frameworks.path_life import Life
+from ompy.frameworks.paths.path_life import Life
 from ompy.frameworks.pml import STANDARD
 from ompy.net.base import Address, LinkError
 from ompy.net.seals.handshake import HELLO, MAGIC

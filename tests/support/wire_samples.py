@@ -9,10 +9,10 @@ from random import Random
 from typing import Any
 
 from ompy.data.header_layout import HeaderLayout
-from ompy.frameworks import common_wire
 from ompy.frameworks.btl import TAG_NOTICE, TAG_TRANSFER
-from ompy.frameworks.emulation import TRANSFER_LAYOUT
-from ompy.frameworks.rail_notices import NOTICE_LAYOUT
+from ompy.frameworks.btl_base import common_wire
+from ompy.frameworks.btl_base.emulation import TRANSFER_LAYOUT
+from ompy.frameworks.paths.rail_notices import NOTICE_LAYOUT
 from ompy.net.seals.datagram_seal import SEAL_LAYOUT
 from ompy.net.seals.handshake import HELLO_LAYOUT
 from ompy.trace.reading import RankHeader

@@ -6,7 +6,7 @@ import errno
 from typing import Any
 
 import pytest
-from ompy.frameworks.paths import MS
+from ompy.frameworks.paths.path_watch import MS
 from ompy.net.faults.fault_rules import FaultRule
 
 from tests.support.effort import effort

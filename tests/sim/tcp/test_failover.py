@@ -25,8 +25,8 @@ from ompy.frameworks.btl import (
     Descriptor,
     Endpoint,
 )
-from ompy.frameworks.path_life import DOWN, Life
-from ompy.frameworks.paths import MS, TIMEOUT_MS
+from ompy.frameworks.paths.path_life import DOWN, Life
+from ompy.frameworks.paths.path_watch import MS, TIMEOUT_MS
 from ompy.net.base import Address, Middleware, Stream
 from ompy.net.faults.fault_rules import FaultRule
 from ompy.net.faults.middleware import Cut

@@ -9,7 +9,7 @@ from itertools import combinations
 import pytest
 from ompy.conformance.btl.driver import SECOND, Driver
 from ompy.frameworks.btl import ERROR_NONFATAL
-from ompy.frameworks.path_life import TRYING, Life
+from ompy.frameworks.paths.path_life import TRYING, Life
 from ompy.net.faults.fault_rules import FaultRule
 from ompy.net.faults.middleware import Fault, Reorder
 from ompy.net.faults.scripted import ScriptedFaults

@@ -10,7 +10,7 @@ import pytest
 from ompy.conformance.btl.driver import TAGS, Driver
 from ompy.data.convertor import ContiguousConvertor
 from ompy.frameworks.btl import BTL_OWNERSHIP, COMPLETED, NO_ORDER, QUEUED, UNREACHABLE
-from ompy.frameworks.registration import identity_of
+from ompy.frameworks.btl_base.registration import identity_of
 from ompy.net.faults.middleware import BlackHole, Fault
 from ompy_components.btl.usnic.channel import DATA, PRIORITY, Channel
 from ompy_components.btl.usnic.endpoint import UsnicEndpoint

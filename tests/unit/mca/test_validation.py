@@ -3,7 +3,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from ompy.frameworks.interface_words import check_words
+from ompy.frameworks.btl_base.interface_words import check_words
 from ompy.mca.enumerators import (
     AUTO_BOOLEAN,
     VERBOSITY,

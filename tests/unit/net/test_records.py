@@ -7,7 +7,7 @@ import importlib.util
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ompy.frameworks.sealing import AUTO, POLICIES
+from ompy.frameworks.btl_base.sealing import AUTO, POLICIES
 from ompy.net.base import LinkError
 from ompy.net.seals import records
 from ompy.net.seals.handshake import SealLevel

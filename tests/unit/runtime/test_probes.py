@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ompy.frameworks.paths import MS, PathVerdict, Probing
+from ompy.frameworks.paths.path_watch import MS, PathVerdict, Probing
 from ompy.net.carrier import has_no_carrier
 from ompy.net.faults.fault_rules import FaultRule
 from ompy.net.seals import datagram_seal

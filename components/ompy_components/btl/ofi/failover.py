@@ -1,9 +1,9 @@
 """What becomes of what was under way over a path that has broken.
 
-When a path has broken (`ompy.frameworks.path_keeper` says in which order) fragments are completed
-badly at once, in the order they were sent, and what the device still has of puts, gets and atomics
-when it says so, or a while later. When nothing of it is left the path may be taken back. What
-breaks paths is the business of `failures.py`.
+When a path has broken (`ompy.frameworks.paths.path_keeper` says in which order) fragments are
+completed badly at once, in the order they were sent, and what the device still has of puts, gets
+and atomics when it says so, or a while later. When nothing of it is left the path may be taken
+back. What breaks paths is the business of `failures.py`.
 
 Source: reference ofi.md A6, openmpi.md 4.15; seed bfo (9).
 """
@@ -19,7 +19,7 @@ from ompy_components.btl.ofi.headers import Kind
 
 if TYPE_CHECKING:
     from ompy.engine.base import Engine
-    from ompy.frameworks.path_keeper import PathKeeper
+    from ompy.frameworks.paths.path_keeper import PathKeeper
 
     from ompy_components.btl.ofi.endpoint import OfiEndpoint
     from ompy_components.btl.ofi.failures import Failures

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ompy.compiled import ccall, cclass
 from ompy.frameworks.nic.fabric import Completion, FabricError
-from ompy.frameworks.path_life import DOWN
+from ompy.frameworks.paths.path_life import DOWN
 
 from ompy_components.btl.ofi.blame import Blame, blame
 

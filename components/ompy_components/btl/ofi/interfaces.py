@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ompy.data.errors import ERR_ARG, MPIError
+from ompy.frameworks.btl_base.interface_words import in_named_network, words_of
 from ompy.frameworks.context import RankContext
-from ompy.frameworks.interface_words import in_named_network, words_of
 from ompy.frameworks.nic.fabric import FabricInfo
 from ompy.net.base import Interface
 

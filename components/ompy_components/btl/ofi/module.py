@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 from ompy import raw
 from ompy.compiled import U64, ccall, cclass, cfunc
 from ompy.data.convertor import Convertor
-from ompy.frameworks.atomics import SUPPORTS_OWNER, AtomicOperation
 from ompy.frameworks.btl import (
     ATOMIC_FOPS,
     ATOMIC_OPS,
@@ -28,11 +27,12 @@ from ompy.frameworks.btl import (
     Endpoint,
     ReceiveCallback,
 )
+from ompy.frameworks.btl_base.atomics import SUPPORTS_OWNER, AtomicOperation
+from ompy.frameworks.btl_base.transfers import is_unsuitable
 from ompy.frameworks.nic.base import EventKind, NicError, NicEvent
 from ompy.frameworks.nic.fabric import Completion, CompletionQueue, FabricEndpoint, FabricError
-from ompy.frameworks.path_keeper import KeptPath, PathKeeper
+from ompy.frameworks.paths.path_keeper import KeptPath, PathKeeper
 from ompy.frameworks.proc import Proc
-from ompy.frameworks.transfers import is_unsuitable
 
 from ompy_components.btl.ofi import atomic_words, receiving
 from ompy_components.btl.ofi.attention import Attention

@@ -1,13 +1,13 @@
 """The ways to a peer: a pair of modules each, and whether it was seen to work.
 
 Where a job has several hosts, and a rank several modules, each module has a listener at its
-interface, and each pair of addresses is tried once (`ompy.frameworks.address_probes`).
+interface, and each pair of addresses is tried once (`ompy.frameworks.paths.address_probes`).
 """
 
 from __future__ import annotations
 
-from ompy.frameworks.address_probes import AddressProbes
 from ompy.frameworks.context import RankContext
+from ompy.frameworks.paths.address_probes import AddressProbes
 from ompy.frameworks.proc import Proc
 from ompy.net.base import Interface, LinkError, Listener
 

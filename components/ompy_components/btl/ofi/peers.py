@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from ompy.frameworks.btl import BtlModule
     from ompy.frameworks.nic.fabric import AddressVector
-    from ompy.frameworks.path_keeper import KeptPath
+    from ompy.frameworks.paths.path_keeper import KeptPath
     from ompy.frameworks.proc import Proc
 
     from ompy_components.btl.ofi.bring_up import Place

@@ -7,7 +7,7 @@ from collections import deque
 from ompy.frameworks.btl import BtlModule, Endpoint
 from ompy.frameworks.nic.base import Identity
 from ompy.frameworks.nic.verbs import Destination, QueuePair
-from ompy.frameworks.path_keeper import KeptPath
+from ompy.frameworks.paths.path_keeper import KeptPath
 from ompy.frameworks.proc import Proc
 
 from ompy_components.btl.openib.fragments import OpenibFragment, Outgoing, Transfer

@@ -25,14 +25,14 @@ from ompy.frameworks.btl import (
     Descriptor,
     Endpoint,
 )
+from ompy.frameworks.btl_base.device_memory import RegisteredMemory
+from ompy.frameworks.btl_base.transfers import is_unsuitable
 from ompy.frameworks.context import RankContext
-from ompy.frameworks.device_memory import RegisteredMemory
 from ompy.frameworks.nic.base import EventKind, NicError, NicEvent
 from ompy.frameworks.nic.verbs import Completion, Opcode, VerbsNic
-from ompy.frameworks.path_keeper import PathKeeper
-from ompy.frameworks.path_life import Opening
+from ompy.frameworks.paths.path_keeper import PathKeeper
+from ompy.frameworks.paths.path_life import Opening
 from ompy.frameworks.proc import Proc
-from ompy.frameworks.transfers import is_unsuitable
 from ompy.mca.parameter import Values
 
 from ompy_components.btl.openib import interfaces, modex

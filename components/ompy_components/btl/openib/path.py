@@ -1,12 +1,12 @@
-"""What an endpoint does as its path comes and goes (`ompy.frameworks.path_keeper`)."""
+"""What an endpoint does as its path comes and goes (`ompy.frameworks.paths.path_keeper`)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from ompy.frameworks.nic.base import NicError
-from ompy.frameworks.path_keeper import PathUser
-from ompy.frameworks.path_life import Stage
+from ompy.frameworks.paths.path_keeper import PathUser
+from ompy.frameworks.paths.path_life import Stage
 
 from ompy_components.btl.openib.connections.broken_notices import BrokenNotices
 from ompy_components.btl.openib.connections.connecting import ConnectionManager

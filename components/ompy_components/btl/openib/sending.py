@@ -12,7 +12,7 @@ from collections import Counter
 from ompy.frameworks.btl import BTL_OWNERSHIP, NO_ORDER
 from ompy.frameworks.nic.base import LinkState, NicError
 from ompy.frameworks.nic.verbs import Completion, Opcode, SendWork, Span, Status, VerbsNic
-from ompy.frameworks.path_life import Life
+from ompy.frameworks.paths.path_life import Life
 
 from ompy_components.btl.openib import coalescing
 from ompy_components.btl.openib.connections.deferred import DeferredFailures

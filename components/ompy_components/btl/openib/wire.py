@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ompy.data.header_layout import HeaderLayout
-from ompy.frameworks.path_life import Stage
+from ompy.frameworks.paths.path_life import Stage
 from ompy.frameworks.wire_formats import (
     Blob,
     Packets,

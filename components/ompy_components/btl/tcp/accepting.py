@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from ompy.frameworks.sealing import seal_level
+from ompy.frameworks.btl_base.sealing import seal_level
 from ompy.net.base import LinkError, Stream
 from ompy.net.seals.handshake import (
     ANY_RANK,

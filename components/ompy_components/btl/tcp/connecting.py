@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from ompy.frameworks.sealing import seal_level
+from ompy.frameworks.btl_base.sealing import seal_level
 from ompy.net.base import WOULD_BLOCK, LinkError, Stream
 from ompy.net.seals.handshake import HandshakeError, Initiator, Outcome
 from ompy.net.seals.proving import hear, sealed, send_proof

@@ -6,7 +6,7 @@ from collections import deque
 
 from ompy.frameworks.btl import BtlModule, Endpoint
 from ompy.frameworks.nic.base import Identity
-from ompy.frameworks.path_keeper import KeptPath
+from ompy.frameworks.paths.path_keeper import KeptPath
 from ompy.frameworks.proc import Proc
 from ompy.net.base import Address
 

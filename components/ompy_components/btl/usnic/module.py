@@ -25,13 +25,13 @@ from ompy.frameworks.btl import (
     Descriptor,
     Endpoint,
 )
+from ompy.frameworks.btl_base.registration import HANDLE_SIZE, identity_of
+from ompy.frameworks.btl_base.transfers import is_unsuitable
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.nic.base import EventKind, NicError
 from ompy.frameworks.nic.datagram import DatagramNic
-from ompy.frameworks.path_life import IN_USE, TRYING
+from ompy.frameworks.paths.path_life import IN_USE, TRYING
 from ompy.frameworks.proc import Proc
-from ompy.frameworks.registration import HANDLE_SIZE, identity_of
-from ompy.frameworks.transfers import is_unsuitable
 from ompy.mca.parameter import Values
 
 from ompy_components.btl.usnic import configuration, interfaces, modex, prepare

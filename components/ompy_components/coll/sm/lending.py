@@ -10,7 +10,7 @@ they go as messages.
 from __future__ import annotations
 
 from ompy.compiled import ccall, cclass, cfunc
-from ompy.frameworks.shared_memory import PROOF_SIZE
+from ompy.frameworks.collectives.shared_memory import PROOF_SIZE
 from ompy.net.base import LinkError
 from ompy.net.memory.process_copy import ProcessCopy
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ompy.frameworks.call_order import number_of
+from ompy.frameworks.collectives.call_order import number_of
 from ompy.frameworks.communicator import Communicator
 from ompy.net.memory.process_copy import ProcessCopy
 

@@ -16,7 +16,7 @@ from ompy.compiled import DECLARING, ccall, cclass
 from ompy.frameworks.bml import BmlEndpoint, Rail
 from ompy.frameworks.btl import PUT as CAN_PUT
 from ompy.frameworks.btl import REMOTE_WRITE, BtlModule, Endpoint
-from ompy.frameworks.paths import MS
+from ompy.frameworks.paths.path_watch import MS
 from ompy.mca.parameter import Values
 
 from ompy_components.pml.ob1.headers import PUT, PUT_SIZE

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ompy.data.errors import ERR_PROC_FAILED, MPIError
 from ompy.data.header_layout import HeaderLayout
-from ompy.frameworks.call_order import TAG_NUMBER
+from ompy.frameworks.collectives.call_order import TAG_NUMBER
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.proc import Proc

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from ompy.frameworks.bml import BmlEndpoint, Rail
 from ompy.frameworks.btl import GET, PUT, SEND_INPLACE, BtlModule
-from ompy.frameworks.btl_parameters import FLAG_WORDS
+from ompy.frameworks.btl_base.btl_parameters import FLAG_WORDS
 from ompy.frameworks.explanation import Branch, Change, Explanation, Limit
 from ompy.frameworks.pml import BUFFERED, READY, STANDARD, SYNCHRONOUS
 

@@ -17,9 +17,9 @@ from ompy.engine.base import Poller
 from ompy.engine.timers import Timer
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.context import RankContext
-from ompy.frameworks.departures import FINALIZED
+from ompy.frameworks.fault_tolerance.departures import FINALIZED
+from ompy.frameworks.fault_tolerance.recovery import TAG_RECOVERY
 from ompy.frameworks.proc import Proc
-from ompy.frameworks.recovery import TAG_RECOVERY
 from ompy.trace.tag_names import tag_text
 
 from ompy_components.pml.ob1.abandoning import Abandoned

@@ -12,7 +12,7 @@ from ompy.compiled import DECLARING, U64, ccall, cclass
 from ompy.data.errors import MPIError
 from ompy.data.request import Request
 from ompy.frameworks.bml import Rail
-from ompy.frameworks.registration import Registration
+from ompy.frameworks.btl_base.registration import Registration
 from ompy.mca.parameter import Values
 
 from ompy_components.pml.ob1.halves import SenderHalf

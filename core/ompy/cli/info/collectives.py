@@ -13,7 +13,14 @@ from typing import Final
 from ompy.cli.info.model import Choice
 from ompy.engine.virtual_engine import RankFailed
 from ompy.frameworks.catalog import CATALOG
-from ompy.frameworks.coll_selection import LACKS, LOWER, NOT_AVAILABLE, Row, SelectedColl, Verdict
+from ompy.frameworks.collectives.coll_selection import (
+    LACKS,
+    LOWER,
+    NOT_AVAILABLE,
+    Row,
+    SelectedColl,
+    Verdict,
+)
 from ompy.mca.errors import ComponentError, UsageError
 from ompy.mca.plugins.component_records import ComponentRecord
 from ompy.mca.registry import Registry

@@ -15,7 +15,7 @@ from ompy.mca.performance import PerformanceVariable
 from ompy.mca.plugins.component_records import ComponentRecord, State
 
 if TYPE_CHECKING:
-    from ompy.frameworks.coll_selection import Row
+    from ompy.frameworks.collectives.coll_selection import Row
 
 # what is open and not passed over a job uses wherever it is of use: BTLs, for the peers they reach
 IN_USE: Final = frozenset({State.OPENED, State.SELECTED})

@@ -228,9 +228,9 @@ def resolve(pairs: Sequence[tuple[str, str]]) -> tuple[Registry, list[PlmCompone
         ComponentError: a component the user named cannot be used.
         CommandError: no component can start anything here.
     """
+    from ompy.frameworks.btl_base.sealing import insist_on_seal
     from ompy.frameworks.catalog import CATALOG
     from ompy.frameworks.plm import PlmComponent
-    from ompy.frameworks.sealing import insist_on_seal
     from ompy.mca.parameters.settings import gather_settings
     from ompy.mca.registry import Registry
 

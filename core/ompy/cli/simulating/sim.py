@@ -444,9 +444,9 @@ def make_job(options: dict[str, Any], rules: Sequence[FaultRule]) -> Job:
         ComponentError: a component that is named cannot be used.
     """
     from ompy.cli.simulating.past_the_wire import through_memory, unstruck
+    from ompy.frameworks.btl_base.sealing import insist_on_seal
     from ompy.frameworks.catalog import CATALOG
     from ompy.frameworks.job import App, Job, Placement
-    from ompy.frameworks.sealing import insist_on_seal
     from ompy.mca.parameters.settings import gather_settings
     from ompy.mca.registry import Registry
 

@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import Any, Final
 
 from ompy.data.header_layout import HeaderField, HeaderLayout
-from ompy.frameworks import common_wire
+from ompy.frameworks.btl_base import common_wire
 from ompy.frameworks.catalog import CATALOG
 from ompy.frameworks.wire_formats import (
     Blob,

@@ -9,7 +9,7 @@ import pytest
 
 from ompy.conformance.btl.driver import SECOND, Driver
 from ompy.conformance.btl.suite import Suite, Worlds, requires
-from ompy.frameworks.paths import INTERVAL_MS, MS, TIMEOUT_MS
+from ompy.frameworks.paths.path_watch import INTERVAL_MS, MS, TIMEOUT_MS
 from ompy.net.faults.middleware import BlackHole, Corrupt, Drop, Duplicate, Fault, Reorder
 
 COUNT: Final = 120  # fragments; arbitrary: enough that every fault hits some of them

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from ompy.engine.reactor import Cancellable, Loop
-from ompy.frameworks.paths import PathVerdict
+from ompy.frameworks.paths.path_watch import PathVerdict
 from ompy.net.carrier import has_no_carrier
 from ompy.net.faults.fault_rules import FaultRule
 from ompy.net.faults.outages import Outages

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ompy.data.errors import ERR_PROC_FAILED, MPIError
 from ompy.engine.virtual_engine import Scheduler, VirtualEngine
 from ompy.frameworks.context import RankContext
-from ompy.frameworks.departures import Departures
+from ompy.frameworks.fault_tolerance.departures import Departures
 from ompy.frameworks.proc import Modex, Proc
 from ompy.frameworks.wireup import WireUp
 from ompy.net.virtual.virtual_network import Fabric, Rail, VirtualNetwork

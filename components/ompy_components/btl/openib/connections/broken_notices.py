@@ -6,7 +6,7 @@ Source: reference openmpi.md 5.7.
 from __future__ import annotations
 
 from ompy.frameworks.nic.verbs import VerbsNic
-from ompy.frameworks.path_keeper import PathKeeper
+from ompy.frameworks.paths.path_keeper import PathKeeper
 
 from ompy_components.btl.openib.endpoint import OpenibEndpoint
 from ompy_components.btl.openib.headers import BadFragment, Broken, pack_broken, unpack_broken

@@ -2,7 +2,7 @@
 
 The datagrams go over the interface of the port itself, so a rail that carries none gets no
 connection. When a HELLO goes, and when there were enough without an answer, is decided by
-`ompy.frameworks.path_life`.
+`ompy.frameworks.paths.path_life`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ompy.frameworks.context import RankContext
 from ompy.frameworks.datagrams import JobDatagrams
 from ompy.frameworks.nic.base import LinkState
 from ompy.frameworks.nic.verbs import VerbsNic
-from ompy.frameworks.path_life import Stage
+from ompy.frameworks.paths.path_life import Stage
 from ompy.frameworks.proc import Proc
 
 from ompy_components.btl.openib.connections.hello import BadHello, Hello, pack_hello, unpack_hello

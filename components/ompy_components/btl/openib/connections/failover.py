@@ -1,12 +1,12 @@
 """What becomes of a connection that has failed.
 
-The first bad completion of an endpoint breaks its path (`ompy.frameworks.path_life`) and nothing
-else: all queue pairs go to ERR, so that the device reports what was posted, the peer is told (by
-EP_BROKEN over another module's endpoint, or where there is none by a notice over whatever other
-rails reach it), then the PML. What the device reports as good is good. When everything is reported,
-what lies in the eager ring is delivered, the queue pairs are given back, and what failed and what
-had not been posted is completed badly, in the order it was accepted. Then the path may be opened
-anew.
+The first bad completion of an endpoint breaks its path (`ompy.frameworks.paths.path_life`) and
+nothing else: all queue pairs go to ERR, so that the device reports what was posted, the peer is
+told (by EP_BROKEN over another module's endpoint, or where there is none by a notice over whatever
+other rails reach it), then the PML. What the device reports as good is good. When everything is
+reported, what lies in the eager ring is delivered, the queue pairs are given back, and what failed
+and what had not been posted is completed badly, in the order it was accepted. Then the path may be
+opened anew.
 
 Source: reference openmpi.md 5.7 and 4.15, seed bfo (9).
 """
@@ -16,7 +16,7 @@ from __future__ import annotations
 from ompy.frameworks.btl import ERROR_NONFATAL, BtlModule
 from ompy.frameworks.nic.base import EventKind
 from ompy.frameworks.nic.verbs import Completion, VerbsNic
-from ompy.frameworks.path_keeper import PathKeeper
+from ompy.frameworks.paths.path_keeper import PathKeeper
 
 from ompy_components.btl.openib.connections.broken_notices import BrokenNotices
 from ompy_components.btl.openib.connections.renewal import Renewals

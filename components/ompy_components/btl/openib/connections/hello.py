@@ -1,7 +1,7 @@
 """HELLOs: what the two ends of a path say to each other while it is opened. No I/O, no clock.
 
-A HELLO says the generation that its sender is in, where it is there (`ompy.frameworks.path_life`),
-and all the queue pairs that it has made for it.
+A HELLO says the generation that its sender is in, where it is there
+(`ompy.frameworks.paths.path_life`), and all the queue pairs that it has made for it.
 
     version u8 | stage u8 | queue pairs u16 | generation u32 | port u16 | length u8 | host
     for each queue pair: lid u16, number u32, first packet u32
@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from ompy.data.header_layout import HeaderLayout
 from ompy.frameworks.nic.verbs import Destination
-from ompy.frameworks.path_life import Stage
+from ompy.frameworks.paths.path_life import Stage
 
 VERSION: Final = 2  # arbitrary: counts changes of what goes over the wire
 HELLO_LAYOUT: Final = HeaderLayout(

@@ -13,7 +13,7 @@ from typing import Final
 
 from ompy import raw
 from ompy.frameworks.btl import LOCAL_WRITE, REMOTE_READ, REMOTE_WRITE
-from ompy.frameworks.device_memory import DeviceMemoryTable, RegisteredMemory, Remote
+from ompy.frameworks.btl_base.device_memory import DeviceMemoryTable, RegisteredMemory, Remote
 from ompy.frameworks.nic.base import NicError
 from ompy.frameworks.nic.verbs import Access, MemoryRegion, ProtectionDomain
 

@@ -43,7 +43,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from ompy.frameworks.paths import PathVerdict
+from ompy.frameworks.paths.path_watch import PathVerdict
 
 from ompy_components.btl.usnic.reliability.congestion_window import CongestionWindow, Unlimited
 from ompy_components.btl.usnic.reliability.deliveries import Deliveries

@@ -11,7 +11,7 @@ from typing import Final
 
 from ompy import raw
 from ompy.data.errors import ERR_OTHER, MPIError
-from ompy.frameworks.atomics import AtomicOp, AtomicType
+from ompy.frameworks.btl_base.atomics import AtomicOp, AtomicType
 from ompy.frameworks.conduit import Transfer
 from ompy.frameworks.nic.gni import (
     Endpoint,

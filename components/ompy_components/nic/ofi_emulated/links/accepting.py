@@ -7,7 +7,7 @@ from functools import partial
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
-from ompy.frameworks.sealing import seal_level
+from ompy.frameworks.btl_base.sealing import seal_level
 from ompy.net.base import Address, LinkError, Stream
 from ompy.net.seals.handshake import (
     MAGIC_SIZE,

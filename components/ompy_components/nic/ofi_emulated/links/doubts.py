@@ -1,7 +1,8 @@
 """Peers that have not answered for a while: whether that is the path's fault.
 
-The agents of both hosts, which never compute, are asked to try the path (`ompy.frameworks.paths`)
-until something comes from the peer. A peer that is only busy keeps its link.
+The agents of both hosts, which never compute, are asked to try the path
+(`ompy.frameworks.paths.path_watch`) until something comes from the peer. A peer that is only busy
+keeps its link.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import errno
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Protocol
 
-from ompy.frameworks.paths import PathVerdict, PathWatch
+from ompy.frameworks.paths.path_watch import PathVerdict, PathWatch
 
 if TYPE_CHECKING:
     from ompy.engine.timers import Timer

@@ -14,8 +14,8 @@ from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
+from ompy.frameworks.btl_base.sealing import seal_level
 from ompy.frameworks.nic.fabric import Completion
-from ompy.frameworks.sealing import seal_level
 from ompy.net.base import WOULD_BLOCK, Address, DeviceGone, LinkError, Stream
 from ompy.net.seals.handshake import NONCE_SIZE, HandshakeError, Initiator, Outcome
 from ompy.net.seals.proving import hear, sealed, send_proof

@@ -22,8 +22,8 @@ from ompy.data.errors import ERR_OTHER, MPIError
 from ompy.data.request import Request
 from ompy.engine.base import Poller
 from ompy.engine.timers import Timer
-from ompy.frameworks.exchange import WITHDRAWAL_TIMEOUT, Exchange
-from ompy.frameworks.patience import PATIENCE, LongWait
+from ompy.frameworks.collectives.exchange import WITHDRAWAL_TIMEOUT, Exchange
+from ompy.frameworks.collectives.patience import PATIENCE, LongWait
 
 if DECLARING:
     from ompy.engine.base import Engine

@@ -13,7 +13,7 @@ from ompy.frameworks.btl import (
     Descriptor,
     Endpoint,
 )
-from ompy.frameworks.registration import identity_of
+from ompy.frameworks.btl_base.registration import identity_of
 
 
 @cclass

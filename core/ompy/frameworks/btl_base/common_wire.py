@@ -6,14 +6,14 @@ from typing import Final
 
 from ompy.data.header_layout import HeaderLayout
 from ompy.frameworks.btl import TAG_NOTICE, TAG_TRANSFER
-from ompy.frameworks.emulation import (
+from ompy.frameworks.btl_base.emulation import (
     DONE_PIECE,
     GET_PIECE,
     GOT_PIECE,
     PUT_PIECE,
     TRANSFER_LAYOUT,
 )
-from ompy.frameworks.rail_notices import NOTICE_LAYOUT
+from ompy.frameworks.paths.rail_notices import NOTICE_LAYOUT
 from ompy.frameworks.wire_formats import Blob, Fragments, Payload, Show, Steps, WireFormat
 from ompy.net.seals.handshake import (
     CHALLENGE_SIZE,

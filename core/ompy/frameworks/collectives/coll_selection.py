@@ -27,8 +27,8 @@ from ompy.frameworks.coll import (
     TAGS_IN_TURN,
     CollModule,
 )
-from ompy.frameworks.exchange import Exchange
-from ompy.frameworks.schedule import Progression, Schedule
+from ompy.frameworks.collectives.exchange import Exchange
+from ompy.frameworks.collectives.schedule import Progression, Schedule
 
 if TYPE_CHECKING:
     from ompy.frameworks.communicator import Communicator

@@ -23,7 +23,7 @@ from ompy.frameworks.btl import (
     SIGNALED,
     SINGLE_ADD_PROCS,
 )
-from ompy.frameworks.btl_limits import COMMON
+from ompy.frameworks.btl_base.btl_limits import COMMON
 from ompy.mca.enumerators import FlagEnumerator
 from ompy.mca.parameter import Parameter
 

@@ -38,9 +38,9 @@ from ompy.data.constants import ANY_SOURCE
 from ompy.data.convertor import ContiguousConvertor, GrowingConvertor
 from ompy.data.errors import ERR_REVOKED, ERR_UNSUPPORTED_OPERATION, MPIError
 from ompy.data.request import Request, Waitable
-from ompy.frameworks.consensus import Consensus, Note, Say, answer_when_over
+from ompy.frameworks.collectives.values import pack_values, unpack_values
+from ompy.frameworks.fault_tolerance.consensus import Consensus, Note, Say, answer_when_over
 from ompy.frameworks.pml import STANDARD, MatchedMessage, PmlWrapper
-from ompy.frameworks.values import pack_values, unpack_values
 from ompy.trace.tag_names import name_tags
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from ompy.data.errors import ERR_TRUNCATE, MPIError
 from ompy.data.message import Blocks, Message
 from ompy.data.packed import in_place
 from ompy.data.request import Request
+from ompy.frameworks.collectives.patience import PATIENCE, abandon, explained, inquire
 from ompy.frameworks.communicator import Communicator
-from ompy.frameworks.patience import PATIENCE, abandon, explained, inquire
 from ompy.frameworks.pml import STANDARD, Pml
 
 # arbitrary: a message whose beginning is here ends soon unless its sender is stuck

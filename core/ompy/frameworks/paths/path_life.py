@@ -46,7 +46,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ompy.frameworks.healing import Damping, HealingLimits
+from ompy.frameworks.paths.healing import Damping, HealingLimits
 
 if TYPE_CHECKING:
     from random import Random

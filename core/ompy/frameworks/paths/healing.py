@@ -18,7 +18,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ompy.frameworks.paths import MS
+from ompy.frameworks.paths.path_watch import MS
 
 if TYPE_CHECKING:
     from random import Random

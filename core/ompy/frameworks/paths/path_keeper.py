@@ -21,10 +21,20 @@ from typing import TYPE_CHECKING, Final
 
 from ompy.frameworks.bml import has_spare
 from ompy.frameworks.btl import ERROR_FATAL, ERROR_NONFATAL, BtlModule, Endpoint
-from ompy.frameworks.healing import HealingLimits, Phase
-from ompy.frameworks.path_life import IN_USE, TRYING, Act, Do, Kind, Life, Opening, PathLife, Stage
-from ompy.frameworks.paths import PathVerdict, PathWatch
-from ompy.frameworks.rail_notices import listen_for_notices, tell_of_failure
+from ompy.frameworks.paths.healing import HealingLimits, Phase
+from ompy.frameworks.paths.path_life import (
+    IN_USE,
+    TRYING,
+    Act,
+    Do,
+    Kind,
+    Life,
+    Opening,
+    PathLife,
+    Stage,
+)
+from ompy.frameworks.paths.path_watch import PathVerdict, PathWatch
+from ompy.frameworks.paths.rail_notices import listen_for_notices, tell_of_failure
 
 if TYPE_CHECKING:
     from ompy.engine.timers import Timer

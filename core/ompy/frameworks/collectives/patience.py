@@ -28,7 +28,7 @@ from ompy.data.convertor import ContiguousConvertor
 from ompy.data.errors import ERR_OTHER, ERR_PROC_FAILED, MPIError
 from ompy.data.request import Request, Waitable
 from ompy.engine.base import Poller
-from ompy.frameworks.call_order import call_text, is_same_call, number_of, word_of_tag
+from ompy.frameworks.collectives.call_order import call_text, is_same_call, number_of, word_of_tag
 from ompy.frameworks.pml import STANDARD
 
 if TYPE_CHECKING:

@@ -39,8 +39,8 @@ from ompy.frameworks.btl import (
     Endpoint,
     ReceiveCallback,
 )
+from ompy.frameworks.btl_base.registration import RegistrationTable
 from ompy.frameworks.context import RankContext
-from ompy.frameworks.registration import RegistrationTable
 
 TRANSFER_LAYOUT: Final = HeaderLayout(
     "transfer.piece",

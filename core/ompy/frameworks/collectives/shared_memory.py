@@ -10,14 +10,14 @@ from struct import Struct
 from typing import Final
 
 from ompy.frameworks.coll import TAG_SHARED_MEMORY
-from ompy.frameworks.communicator import Communicator
-from ompy.frameworks.exchange import Exchange
-from ompy.frameworks.schedule import (
+from ompy.frameworks.collectives.exchange import Exchange
+from ompy.frameworks.collectives.schedule import (
     CollectiveRequest,
     Progression,
     Schedule,
     complete_schedule,
 )
+from ompy.frameworks.communicator import Communicator
 from ompy.net.base import LinkError, Network
 from ompy.net.memory.process_copy import ProcessCopy, RegionLocks
 

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from ompy import raw
 from ompy.compiled import U64, U64View, ccall, cclass, cfunc
-from ompy.frameworks.call_kinds import KIND_BITS, NAMES, ROOTED
+from ompy.frameworks.collectives.call_kinds import KIND_BITS, NAMES, ROOTED
 from ompy.trace.tag_names import name_tags_by
 
 # places in a word of 64 bits; arbitrary: a number, a kind and a detail have room

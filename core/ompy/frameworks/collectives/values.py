@@ -7,7 +7,7 @@ from struct import Struct
 from typing import Final
 
 from ompy.data.convertor import GrowingConvertor
-from ompy.frameworks.exchange import Exchange
+from ompy.frameworks.collectives.exchange import Exchange
 
 _LENGTH: Final = Struct("<I")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from ompy.frameworks.btl_limits import COMMON
+from ompy.frameworks.btl_base.btl_limits import COMMON
 from ompy.frameworks.capabilities import Capabilities
 from ompy.mca.component import Component
 

@@ -10,14 +10,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
 
-from ompy.frameworks.call_order import number_of
 from ompy.frameworks.coll import NEIGHBOURHOODS, OPERATIONS, CollModule
-from ompy.frameworks.exchange import Exchange
-from ompy.frameworks.schedule import Schedule
+from ompy.frameworks.collectives.call_order import number_of
+from ompy.frameworks.collectives.exchange import Exchange
+from ompy.frameworks.collectives.schedule import Schedule
 
 if TYPE_CHECKING:
     from ompy.data.request import Request
-    from ompy.frameworks.coll_selection import SelectedColl
+    from ompy.frameworks.collectives.coll_selection import SelectedColl
     from ompy.frameworks.communicator import Communicator
     from ompy.trace.sink import Trace
 
