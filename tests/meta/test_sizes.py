@@ -13,7 +13,6 @@ FOLDER_MODULES_MAX = 25
 LARGE_FOLDERS = frozenset(  # those that were over it; the list may only get shorter
     {
         "components/ompy_components/btl/ofi",
-        "components/ompy_components/pml/ob1",
         "core/ompy/runtime/machines",
     }
 )

@@ -28,8 +28,8 @@ from ompy_components.btl.usnic.put import DONE_LAYOUT
 from ompy_components.nic.hca import headers as hca
 from ompy_components.nic.ofi_emulated import headers as fabric
 from ompy_components.pml.bfo import headers as bfo
-from ompy_components.pml.ob1 import abandoning, leaving
 from ompy_components.pml.ob1 import headers as ob1
+from ompy_components.pml.ob1.departures import abandoning, leaving
 
 CHANCE = Random(1)
 Shown = list[tuple[str, int | bytes]]

@@ -32,7 +32,7 @@ from tests.support.effort import THOROUGH
 ROOT = Path(__file__).resolve().parents[3]
 NEEDS_COMPILER = pytest.mark.skipif(not shutil.which("cc"), reason="there is no C compiler")
 # a typed memoryview; many declarations, without any
-COMPARED = ("ompy/net/memory/ring", "ompy_components/pml/ob1/striping")
+COMPARED = ("ompy/net/memory/ring", "ompy_components/pml/ob1/rendezvous/striping")
 ONE = """
 import sys
 from pathlib import Path

@@ -22,10 +22,10 @@ from ompy.frameworks.fault_tolerance.recovery import TAG_RECOVERY
 from ompy.frameworks.proc import Proc
 from ompy.trace.tag_names import tag_text
 
-from ompy_components.pml.ob1.abandoning import Abandoned
+from ompy_components.pml.ob1.departures.abandoning import Abandoned
+from ompy_components.pml.ob1.departures.in_doubt import InDoubt
+from ompy_components.pml.ob1.departures.leaving import Records, Traffic
 from ompy_components.pml.ob1.headers import SEQUENCE_MASK
-from ompy_components.pml.ob1.in_doubt import InDoubt
-from ompy_components.pml.ob1.leaving import Records, Traffic
 from ompy_components.pml.ob1.matching import Matching, RecvRequest
 from ompy_components.pml.ob1.sendrequest import SendRequest
 

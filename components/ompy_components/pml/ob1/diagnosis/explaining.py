@@ -20,6 +20,7 @@ from ompy.frameworks.explanation import Branch, Change, Explanation, Limit
 from ompy.frameworks.pml import BUFFERED, READY, STANDARD, SYNCHRONOUS
 
 from ompy_components.pml.ob1.headers import FRAG_SIZE, UNION_SIZE
+from ompy_components.pml.ob1.rendezvous.striping import WEIGHT_LEAST, heaviest_first
 from ompy_components.pml.ob1.selection import (
     BUFFERED_PIPELINE,
     EAGER_ALLOCATED,
@@ -35,7 +36,6 @@ from ompy_components.pml.ob1.selection import (
     first_payload,
     suits_direct,
 )
-from ompy_components.pml.ob1.striping import WEIGHT_LEAST, heaviest_first
 
 if TYPE_CHECKING:
     from ompy_components.pml.ob1.module import Ob1

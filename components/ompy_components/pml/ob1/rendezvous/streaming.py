@@ -20,6 +20,7 @@ from ompy.frameworks.btl import (
     UNHURRIED,
 )
 
+from ompy_components.pml.ob1.diagnosis.steps import FRAG_FIRST
 from ompy_components.pml.ob1.halves import SenderHalf
 from ompy_components.pml.ob1.headers import (
     ACK,
@@ -31,11 +32,10 @@ from ompy_components.pml.ob1.headers import (
     check,
     place,
 )
+from ompy_components.pml.ob1.rendezvous.striping import Share, heaviest_first, next_share, share_out
 from ompy_components.pml.ob1.selection import BUFFERED_PIPELINE, SEND_RECEIVE_PIPELINE
 from ompy_components.pml.ob1.sendrequest import SendRequest
 from ompy_components.pml.ob1.states import SendEvent
-from ompy_components.pml.ob1.steps import FRAG_FIRST
-from ompy_components.pml.ob1.striping import Share, heaviest_first, next_share, share_out
 
 if TYPE_CHECKING:
     from ompy_components.pml.ob1.module import Ob1

@@ -25,14 +25,14 @@ from ompy.frameworks.btl import (
 )
 from ompy.frameworks.btl import PUT as CAN_PUT
 
+from ompy_components.pml.ob1.diagnosis.steps import READ
 from ompy_components.pml.ob1.fragment import RemoteMemory
 from ompy_components.pml.ob1.halves import ReceiverHalf
 from ompy_components.pml.ob1.matching import RecvRequest
-from ompy_components.pml.ob1.rdma import RdmaFragment
-from ompy_components.pml.ob1.rdma_put import PutRequests
+from ompy_components.pml.ob1.rendezvous.rdma import RdmaFragment
+from ompy_components.pml.ob1.rendezvous.rdma_put import PutRequests
+from ompy_components.pml.ob1.rendezvous.striping import Share, get_alignment, next_share, piece_of
 from ompy_components.pml.ob1.states import RdmaEvent
-from ompy_components.pml.ob1.steps import READ
-from ompy_components.pml.ob1.striping import Share, get_alignment, next_share, piece_of
 
 if TYPE_CHECKING:
     from ompy_components.pml.ob1.module import Ob1
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 if DECLARING:
     from ompy.trace.sink import Trace
 
-    from ompy_components.pml.ob1.rdma import Rdma
-    from ompy_components.pml.ob1.rdma_put import Incoming
+    from ompy_components.pml.ob1.rendezvous.rdma import Rdma
+    from ompy_components.pml.ob1.rendezvous.rdma_put import Incoming
 
 # members of enums are found by a call; every message asks for these
 _STARTED: Final = RdmaEvent.STARTED

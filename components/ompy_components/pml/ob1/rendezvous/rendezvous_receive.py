@@ -34,16 +34,9 @@ from ompy_components.pml.ob1.headers import (
     ack_words,
 )
 from ompy_components.pml.ob1.matching import RecvRequest
-from ompy_components.pml.ob1.rdma_get import Gets
-from ompy_components.pml.ob1.rdma_put import Incoming, PutRequests, incoming_by_rdma
-from ompy_components.pml.ob1.selection import (
-    RDMA_DIRECT_GET,
-    RDMA_DIRECT_PUT,
-    RDMA_PIPELINE,
-    SEND_RECEIVE_PIPELINE,
-    Protocol,
-)
-from ompy_components.pml.ob1.striping import (
+from ompy_components.pml.ob1.rendezvous.rdma_get import Gets
+from ompy_components.pml.ob1.rendezvous.rdma_put import Incoming, PutRequests, incoming_by_rdma
+from ompy_components.pml.ob1.rendezvous.striping import (
     Share,
     find_rail,
     get_alignment,
@@ -53,6 +46,13 @@ from ompy_components.pml.ob1.striping import (
     share_of,
     share_out,
     shares_by_weight,
+)
+from ompy_components.pml.ob1.selection import (
+    RDMA_DIRECT_GET,
+    RDMA_DIRECT_PUT,
+    RDMA_PIPELINE,
+    SEND_RECEIVE_PIPELINE,
+    Protocol,
 )
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ if DECLARING:
     from ompy.trace.sink import Trace
 
     from ompy_components.pml.ob1.control import Control
-    from ompy_components.pml.ob1.rdma import Rdma
+    from ompy_components.pml.ob1.rendezvous.rdma import Rdma
 
 PAGE: Final = 4096  # x86 and most aarch64; no page is written by two ranks at once
 

@@ -19,7 +19,7 @@ from ompy.frameworks.btl import BtlModule, Endpoint, ReceiveCallback
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.context import RankContext
 
-from ompy_components.pml.ob1.abandoning import ABANDON
+from ompy_components.pml.ob1.departures.abandoning import ABANDON
 from ompy_components.pml.ob1.headers import LEAVE, SEQUENCE_MASK, parse
 from ompy_components.pml.ob1.matching import Matching
 

@@ -17,6 +17,7 @@ from ompy.mca.parameter import Values
 
 from ompy_components.pml.ob1.halves import SenderHalf
 from ompy_components.pml.ob1.headers import FIN, FIN_SIZE, check, fin_words
+from ompy_components.pml.ob1.rendezvous.striping import RdmaRails, Share, share_of
 from ompy_components.pml.ob1.sendrequest import SendRequest
 from ompy_components.pml.ob1.states import (
     RDMA_TABLE,
@@ -26,7 +27,6 @@ from ompy_components.pml.ob1.states import (
     State,
     next_state,
 )
-from ompy_components.pml.ob1.striping import RdmaRails, Share, share_of
 
 if TYPE_CHECKING:
     from ompy_components.pml.ob1.module import Ob1

@@ -10,12 +10,12 @@ from ompy.frameworks.bml import Rail
 from ompy.frameworks.btl import BtlModule
 from ompy.frameworks.context import RankContext
 
+from ompy_components.pml.ob1.diagnosis.steps import RECEIVE, SEND, letter
 from ompy_components.pml.ob1.fragment import Fragment
 from ompy_components.pml.ob1.headers import NAMES
 from ompy_components.pml.ob1.matching import RecvRequest
 from ompy_components.pml.ob1.selection import EAGER_ALLOCATED, Protocol
 from ompy_components.pml.ob1.sendrequest import SendRequest
-from ompy_components.pml.ob1.steps import RECEIVE, SEND, letter
 
 LAYER = "pml.ob1"
 

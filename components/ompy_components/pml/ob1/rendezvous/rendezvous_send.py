@@ -38,7 +38,8 @@ from ompy_components.pml.ob1.headers import (
     rget_words,
     rndv_words,
 )
-from ompy_components.pml.ob1.rdma import wire_of
+from ompy_components.pml.ob1.rendezvous.rdma import wire_of
+from ompy_components.pml.ob1.rendezvous.striping import Share, heaviest_first, name_of
 from ompy_components.pml.ob1.selection import (
     BUFFERED_PIPELINE,
     RDMA_DIRECT_GET,
@@ -50,7 +51,6 @@ from ompy_components.pml.ob1.selection import (
     first_payload,
 )
 from ompy_components.pml.ob1.sendrequest import SendRequest
-from ompy_components.pml.ob1.striping import Share, heaviest_first, name_of
 
 if TYPE_CHECKING:
     from ompy_components.pml.ob1.module import Ob1
@@ -60,7 +60,7 @@ if DECLARING:
     from ompy.frameworks.btl import BtlModule
     from ompy.trace.sink import Trace
 
-    from ompy_components.pml.ob1.rdma import Rdma
+    from ompy_components.pml.ob1.rendezvous.rdma import Rdma
 
 # what the RNDV says of the sender's memory; seed ob1, step A of each protocol
 FLAGS = {

@@ -30,15 +30,21 @@ from ompy.frameworks.btl import (
     Endpoint,
 )
 
+from ompy_components.pml.ob1.diagnosis.steps import WRITE
 from ompy_components.pml.ob1.halves import ReceiverHalf, SenderHalf
 from ompy_components.pml.ob1.headers import FLAG_ACK, PUT, PUT_SIZE, check, put_words
 from ompy_components.pml.ob1.matching import RecvRequest
-from ompy_components.pml.ob1.rdma import RdmaFragment, wire_of
+from ompy_components.pml.ob1.rendezvous.rdma import RdmaFragment, wire_of
+from ompy_components.pml.ob1.rendezvous.striping import (
+    Share,
+    find_rail,
+    next_share,
+    piece_of,
+    put_alignment,
+)
 from ompy_components.pml.ob1.selection import RDMA_DIRECT_GET, RDMA_DIRECT_PUT
 from ompy_components.pml.ob1.sendrequest import SendRequest
 from ompy_components.pml.ob1.states import RdmaEvent, SendEvent
-from ompy_components.pml.ob1.steps import WRITE
-from ompy_components.pml.ob1.striping import Share, find_rail, next_share, piece_of, put_alignment
 
 if TYPE_CHECKING:
     from ompy_components.pml.ob1.module import Ob1
@@ -47,7 +53,7 @@ if DECLARING:
     from ompy.trace.sink import Trace
 
     from ompy_components.pml.ob1.control import Control
-    from ompy_components.pml.ob1.rdma import Rdma
+    from ompy_components.pml.ob1.rendezvous.rdma import Rdma
 
 # members of enums are found by a call; every message asks for these
 _ASKED: Final = RdmaEvent.ASKED
