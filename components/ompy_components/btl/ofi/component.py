@@ -268,7 +268,7 @@ class OfiComponent(BtlComponent):
             return []  # nobody to reach
         from ompy.frameworks.nic.base import NicError
 
-        from ompy_components.btl.ofi import bring_up
+        from ompy_components.btl.ofi.selection import bring_up
 
         try:
             return list(bring_up.modules(context, self.values))

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from ompy.frameworks.paths.path_keeper import PathKeeper
     from ompy.net.base import Interface
 
-    from ompy_components.btl.ofi.device import Device
     from ompy_components.btl.ofi.endpoint import OfiEndpoint
-    from ompy_components.btl.ofi.failover import Failover
+    from ompy_components.btl.ofi.failures.device import Device
+    from ompy_components.btl.ofi.failures.failover import Failover
     from ompy_components.btl.ofi.headers import Header
     from ompy_components.btl.ofi.sending import SendEngine
 

@@ -29,7 +29,7 @@ from ompy.frameworks.btl_base.device_memory import RegisteredMemory, Remote
 from ompy.frameworks.nic.fabric import Completion, FabricEndpoint, FabricError, Op
 
 from ompy_components.btl.ofi import atomic_words
-from ompy_components.btl.ofi.blame import Blame, blame
+from ompy_components.btl.ofi.failures.blame import Blame, blame
 from ompy_components.btl.ofi.registered import BASE, KEY, allows, remote_of
 from ompy_components.btl.ofi.work_records import Operation, operation_on
 
@@ -43,7 +43,7 @@ if DECLARING:
     from ompy_components.btl.ofi.attention import Attention
     from ompy_components.btl.ofi.contexts import Contexts
     from ompy_components.btl.ofi.endpoint import OfiEndpoint
-    from ompy_components.btl.ofi.failures import Failures
+    from ompy_components.btl.ofi.failures.detection import Failures
 
 _NOTHING: Final = memoryview(bytearray())
 

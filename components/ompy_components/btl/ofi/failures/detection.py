@@ -15,13 +15,13 @@ from ompy.compiled import ccall, cclass
 from ompy.frameworks.nic.fabric import Completion, FabricError
 from ompy.frameworks.paths.path_life import DOWN
 
-from ompy_components.btl.ofi.blame import Blame, blame
+from ompy_components.btl.ofi.failures.blame import Blame, blame
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ompy_components.btl.ofi.device import Device
     from ompy_components.btl.ofi.endpoint import OfiEndpoint
+    from ompy_components.btl.ofi.failures.device import Device
 
 
 @cclass

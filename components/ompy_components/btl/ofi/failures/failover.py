@@ -3,7 +3,7 @@
 When a path has broken (`ompy.frameworks.paths.path_keeper` says in which order) fragments are
 completed badly at once, in the order they were sent, and what the device still has of puts, gets
 and atomics when it says so, or a while later. When nothing of it is left the path may be taken
-back. What breaks paths is the business of `failures.py`.
+back. What breaks paths is the business of `detection.py`.
 
 Source: reference ofi.md A6, openmpi.md 4.15; seed bfo (9).
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ompy.frameworks.paths.path_keeper import PathKeeper
 
     from ompy_components.btl.ofi.endpoint import OfiEndpoint
-    from ompy_components.btl.ofi.failures import Failures
+    from ompy_components.btl.ofi.failures.detection import Failures
     from ompy_components.btl.ofi.sending import SendEngine
     from ompy_components.btl.ofi.transfers import TransferEngine
 

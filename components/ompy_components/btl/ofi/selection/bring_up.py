@@ -18,11 +18,12 @@ from ompy.frameworks.nic.fabric import (
 from ompy.mca.component import NotAvailable
 from ompy.net.base import Interface
 
-from ompy_components.btl.ofi import interfaces, modex, providers, receiving
+from ompy_components.btl.ofi import modex, receiving
 from ompy_components.btl.ofi.contexts import Contexts
 from ompy_components.btl.ofi.module import OfiModule
-from ompy_components.btl.ofi.module_pairs import Ways
-from ompy_components.btl.ofi.providers import BtlMode
+from ompy_components.btl.ofi.selection import interfaces, providers
+from ompy_components.btl.ofi.selection.module_pairs import Ways
+from ompy_components.btl.ofi.selection.providers import BtlMode
 
 if TYPE_CHECKING:
     from ompy.mca.parameter import Values

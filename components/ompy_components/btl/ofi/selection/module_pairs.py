@@ -13,7 +13,7 @@ from ompy.net.base import Interface, LinkError, Listener
 
 from ompy_components.btl.ofi import modex
 from ompy_components.btl.ofi.modex import PeerRecord
-from ompy_components.btl.ofi.pairing import Pair, pairs
+from ompy_components.btl.ofi.selection.pairing import Pair, pairs
 
 
 class Ways:
