@@ -11,7 +11,7 @@ import time
 from ompy.data.convertor import GatherConvertor
 from ompy.engine.base import Poller
 from ompy.frameworks import btl
-from ompy.frameworks.atomics import SUPPORTS_MAX, WIDTH, AtomicOp
+from ompy.frameworks.btl_base.atomics import SUPPORTS_MAX, WIDTH, AtomicOp
 from ompy.mca.parameter import Parameter
 from ompy_components.btl.self.component import SelfComponent
 from ompy_components.btl.self.module import SelfModule

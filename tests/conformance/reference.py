@@ -18,9 +18,16 @@ from struct import Struct
 
 from ompy.engine.timers import Timer
 from ompy.frameworks import btl
-from ompy.frameworks.atomics import NEEDS, SUPPORTS_32BIT, WIDTH, AtomicOp, AtomicType, result_of
 from ompy.frameworks.btl import BtlComponent, BtlModule, Descriptor, Endpoint
-from ompy.frameworks.btl_parameters import common_parameters
+from ompy.frameworks.btl_base.atomics import (
+    NEEDS,
+    SUPPORTS_32BIT,
+    WIDTH,
+    AtomicOp,
+    AtomicType,
+    result_of,
+)
+from ompy.frameworks.btl_base.btl_parameters import common_parameters
 from ompy.frameworks.capabilities import Capabilities
 from ompy.mca.component import NotAvailable
 from ompy.mca.parameter import Parameter

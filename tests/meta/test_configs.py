@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from ompy.frameworks.catalog import CATALOG
+from ompy.mca.parameters.settings import gather_settings
 from ompy.mca.registry import Registry
-from ompy.mca.settings import gather_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted((ROOT / "configs").glob("*.conf"))

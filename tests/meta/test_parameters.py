@@ -7,8 +7,8 @@ import os
 import pytest
 from ompy.frameworks.catalog import CATALOG
 from ompy.mca.parameter import INTEGERS, Parameter
+from ompy.mca.parameters.validation import parse_value
 from ompy.mca.registry import Registry
-from ompy.mca.validation import parse_value
 
 
 def all_parameters() -> list[tuple[str, Parameter]]:

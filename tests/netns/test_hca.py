@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from ompy.frameworks.paths import TIMEOUT_MS
+from ompy.frameworks.paths.path_watch import TIMEOUT_MS
 
 from tests.support.effort import THOROUGH
 from tests.support.hca_programs import OPCODES, TIMING, WRONG

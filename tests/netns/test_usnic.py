@@ -5,7 +5,7 @@ import sys
 import time
 
 import pytest
-from ompy.frameworks.paths import PATIENCE_MS
+from ompy.frameworks.paths.path_watch import PATIENCE_MS
 
 from tests.support.effort import THOROUGH
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 import pytest
-from ompy.frameworks.device_memory import DeviceMemoryTable
+from ompy.frameworks.btl_base.device_memory import DeviceMemoryTable
 
 from tests.support.effort import THOROUGH, effort
 from tests.support.libfabric_devices import needs_libfabric

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from ompy_components.pml.ob1.diagnosis.steps import LETTERS
 from ompy_components.pml.ob1.selection import Protocol
-from ompy_components.pml.ob1.steps import LETTERS
 
 from tests.proc.protocol_programs import PARTS
 from tests.support.worlds import real

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 from ompy.net.base import LinkError
-from ompy.net.kernel_copy import KernelCopy
+from ompy.net.memory.kernel_copy import KernelCopy
 
 from tests.support.worlds import real
 

@@ -85,7 +85,7 @@ def garbage(address: tuple[str, int]) -> None:
 
 
 def forged_hello(address: tuple[str, int], job_id: bytes, rank: int) -> None:
-    from ompy.net.handshake import HELLO, MAGIC
+    from ompy.net.seals.handshake import HELLO, MAGIC
 
     with dial(address) as connection:
         connection.sendall(HELLO.pack(MAGIC, job_id, (rank + 1) % RANKS, rank, 0, os.urandom(16)))

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.proc
 ROOT = Path(__file__).resolve().parents[2]
 WORLDS = """
 import sys
-from tools.sweep import sim
+from tools.sweep.programs import sim
 for number in range(1, 1 + int(sys.argv[1])):
     print(f"world {number}", *sim.run(number), flush=True)
 """
@@ -44,7 +44,7 @@ def test_generated_programs_end_well_over_every_mixture() -> None:
 
 WAITED = """
 import sys
-from tools.sweep import sim
+from tools.sweep.programs import sim
 for number in sys.argv[1:]:
     print(number, int(sim.run(int(number))[1]["raised"]), flush=True)
 """

@@ -8,9 +8,9 @@ import pytest
 from ompy.data.errors import ERR_PROC_FAILED, MPIError
 from ompy.engine.virtual_engine import RankFailed
 from ompy.frameworks.pml import STANDARD, SYNCHRONOUS
-from ompy.net.fault_rules import FaultRule
-from ompy.net.scripted import ScriptedFaults
-from ompy.net.virtual_network import Rail
+from ompy.net.faults.fault_rules import FaultRule
+from ompy.net.faults.scripted import ScriptedFaults
+from ompy.net.virtual.virtual_network import Rail
 from ompy.runtime.faults.fault_script import read_faults
 from ompy.runtime.simulation.virtual_job import VirtualJob
 

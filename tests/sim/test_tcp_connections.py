@@ -7,11 +7,11 @@ from collections import Counter
 import pytest
 from ompy.data.errors import ERR_PROC_FAILED, MPIError
 from ompy.engine.virtual_engine import RankFailed
-from ompy.frameworks.path_life import Life
+from ompy.frameworks.paths.path_life import Life
 from ompy.frameworks.pml import STANDARD
 from ompy.net.base import Address, LinkError
-from ompy.net.handshake import HELLO, MAGIC
-from ompy.net.virtual_network import Rail
+from ompy.net.seals.handshake import HELLO, MAGIC
+from ompy.net.virtual.virtual_network import Rail
 from ompy.runtime.ranks.process import RankProcess
 from ompy_components.btl.tcp.connecting import Attempt
 from ompy_components.btl.tcp.module import TcpModule

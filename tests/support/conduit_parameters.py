@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from ompy.frameworks import conduit
-from ompy.mca.component_records import ComponentRecord
 from ompy.mca.groups import FrameworkInfo
 from ompy.mca.parameter import Parameter, Values
+from ompy.mca.parameters.settings import gather_settings
+from ompy.mca.plugins.component_records import ComponentRecord
 from ompy.mca.registry import Registry
-from ompy.mca.settings import gather_settings
 from ompy_components.conduit.gni.parameters import parameters
 
 CATALOG = (

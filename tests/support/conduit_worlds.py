@@ -11,7 +11,7 @@ from ompy.frameworks.context import RankContext
 from ompy.frameworks.nic.base import interfaces_for
 from ompy.frameworks.nic.gni import GniNic
 from ompy.mca.registry import Registry
-from ompy.net.virtual_network import Rail
+from ompy.net.virtual.virtual_network import Rail
 from ompy.runtime.simulation.virtual_job import VirtualJob
 from ompy_components.conduit.gni.attaching import find_nic
 from ompy_components.conduit.gni.component import ARIES, GEMINI

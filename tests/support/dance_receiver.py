@@ -15,7 +15,7 @@ from ompy_components.pml.bfo.failed_message import STOPPED, Doing, ReceiveMessag
 from ompy_components.pml.ob1.fragment import fragment_of
 from ompy_components.pml.ob1.headers import RNDV
 from ompy_components.pml.ob1.matching import receive_request
-from ompy_components.pml.ob1.rdma_put import Incoming
+from ompy_components.pml.ob1.rendezvous.rdma_put import Incoming
 from ompy_components.pml.ob1.states import ReceiveEvent
 
 from tests.support.dance_world import (

@@ -8,10 +8,10 @@ from typing import Any
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.nic.base import interfaces_for
 from ompy.mca.parameter import Values
-from ompy.net.fault_rules import FaultRule
-from ompy.net.faults import FaultCounter
-from ompy.net.scripted import ScriptedFaults
-from ompy.net.virtual_network import Rail
+from ompy.net.faults.fault_rules import FaultRule
+from ompy.net.faults.middleware import FaultCounter
+from ompy.net.faults.scripted import ScriptedFaults
+from ompy.net.virtual.virtual_network import Rail
 from ompy.runtime.simulation.virtual_job import VirtualJob
 from ompy_components.nic.ofi_emulated.choice import chosen
 from ompy_components.nic.ofi_emulated.component import COMPONENT

@@ -23,7 +23,7 @@ from typing import Any, Final, NamedTuple
 from ompy.cli.simulating.sim import make_scenario, preload, sim
 from ompy.engine.virtual_engine import RankFailed
 from ompy.gasnet import GasnetError, ResourceError
-from ompy.net.virtual_network import Rail
+from ompy.net.virtual.virtual_network import Rail
 from ompy.runtime.faults.fault_script import parse_spec
 from ompy.runtime.simulation.sweep import attempt
 from ompy.runtime.simulation.virtual_job import Aborted

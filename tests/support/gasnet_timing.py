@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from ompy.frameworks.conduit import Transfer
-from ompy.net.virtual_network import Rail
+from ompy.net.virtual.virtual_network import Rail
 
 from tests.support.conduit_worlds import ConduitRank, conduit_world
 

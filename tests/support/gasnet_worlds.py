@@ -16,7 +16,7 @@ from ompy.frameworks.conduit import Conduit, ThreadMode
 from ompy.frameworks.context import RankContext
 from ompy.gasnet import Gasnet
 from ompy.mca.registry import Registry
-from ompy.net.virtual_network import Rail
+from ompy.net.virtual.virtual_network import Rail
 from ompy.runtime.ranks.conduit_selection import select_conduit
 from ompy.runtime.ranks.nic_selection import find_nics
 from ompy.runtime.simulation.virtual_job import VirtualJob

@@ -19,9 +19,9 @@ from ompy.frameworks.nic.gni import (
     SmsgAttributes,
 )
 from ompy.net.base import Interface
-from ompy.net.fault_rules import FaultRule
-from ompy.net.scripted import ScriptedFaults
-from ompy.net.virtual_network import Rail
+from ompy.net.faults.fault_rules import FaultRule
+from ompy.net.faults.scripted import ScriptedFaults
+from ompy.net.virtual.virtual_network import Rail
 from ompy.runtime.simulation.virtual_job import VirtualJob
 from ompy_components.nic.gni.component import GniComponent
 from ompy_components.nic.gni.device import GniDevice

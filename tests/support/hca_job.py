@@ -14,10 +14,10 @@ from ompy.frameworks.nic.verbs import (
     SendWork,
     Timing,
 )
-from ompy.net.fault_rules import FaultRule
-from ompy.net.faults import FaultCounter
-from ompy.net.scripted import ScriptedFaults
-from ompy.net.virtual_network import Rail
+from ompy.net.faults.fault_rules import FaultRule
+from ompy.net.faults.middleware import FaultCounter
+from ompy.net.faults.scripted import ScriptedFaults
+from ompy.net.virtual.virtual_network import Rail
 from ompy.runtime.simulation.virtual_job import VirtualJob
 
 from tests.support.hca_pair import TIMING, End, join_one

@@ -7,12 +7,12 @@ this module, their records name them as entry points do.
 from __future__ import annotations
 
 from ompy.mca.component import Component, NotAvailable
-from ompy.mca.component_records import ComponentRecord
 from ompy.mca.enumerators import AUTO_BOOLEAN, VERBOSITY_WORDS, Enumerator, FlagEnumerator
 from ompy.mca.groups import FrameworkInfo
 from ompy.mca.parameter import Flag, Parameter, Scope, Synonym
+from ompy.mca.parameters.settings import Origin, Setting
+from ompy.mca.plugins.component_records import ComponentRecord
 from ompy.mca.registry import Registry
-from ompy.mca.settings import Origin, Setting
 
 API = (3, 1)
 HERE = "tests.support.inventory"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from ompy.frameworks.paths import PathVerdict
+from ompy.frameworks.paths.path_watch import PathVerdict
 from ompy.runtime.ranks.process import RankProcess
 
 from tests.support.listening import ancestors, listening

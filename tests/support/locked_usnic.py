@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ompy.runtime.ranks.process import RankProcess
-from ompy_components.btl.usnic.connectivity import Connectivity
+from ompy_components.btl.usnic.connectivity.checker import Connectivity
 from ompy_components.btl.usnic.module import UsnicModule
 from ompy_components.btl.usnic.receive_engine import ReceiveEngine
-from ompy_components.btl.usnic.reliability import Reliability
+from ompy_components.btl.usnic.reliability.machine import Reliability
 from ompy_components.btl.usnic.send_engine import SendEngine
 
 from tests.sim.mpi import threads as programs

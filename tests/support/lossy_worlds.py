@@ -22,14 +22,14 @@ from typing import Any
 
 from ompy.frameworks.btl import FAILOVER_SUPPORT, PUT, RDMA_COMPLETION, SEND
 from ompy.frameworks.context import RankContext
-from ompy.net.fault_rules import FaultRule
-from ompy.net.scripted import ScriptedFaults
-from ompy.net.virtual_network import Rail
+from ompy.net.faults.fault_rules import FaultRule
+from ompy.net.faults.scripted import ScriptedFaults
+from ompy.net.virtual.virtual_network import Rail
 from ompy.runtime.simulation.virtual_job import VirtualJob
 from ompy_components.btl.self.component import SelfComponent
 from ompy_components.btl.usnic.component import UsnicComponent
 from ompy_components.btl.usnic.module import UsnicModule
-from ompy_components.btl.usnic.sequence import WINDOW, distance
+from ompy_components.btl.usnic.reliability.sequence import WINDOW, distance
 from ompy_components.nic.vic.component import VicComponent
 from ompy_components.pml.ob1.component import Ob1Component
 

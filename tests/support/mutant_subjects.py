@@ -157,7 +157,7 @@ def _see_that_it_travels(values: dict[str, Any]) -> None:
     """To a rank, whose rules are C where it is compiled."""
     import json
 
-    from ompy.net.fault_rules import FaultRule
+    from ompy.net.faults.fault_rules import FaultRule
 
     FaultRule.from_dict(json.loads(json.dumps(values)))
     for value in values.values():
@@ -185,10 +185,10 @@ def _read_quantity(data: bytes, _folder: Path) -> None:
 
 def _read_parameters(data: bytes, folder: Path) -> None:
     from ompy.frameworks.catalog import CATALOG
-    from ompy.mca.component_records import ComponentRecord
     from ompy.mca.errors import UsageError
+    from ompy.mca.parameters.settings import gather_settings
+    from ompy.mca.plugins.component_records import ComponentRecord
     from ompy.mca.registry import Registry
-    from ompy.mca.settings import gather_settings
 
     (path := folder / "some.conf").write_bytes(data)
     environ = {"HOME": str(folder)}

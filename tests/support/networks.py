@@ -14,7 +14,7 @@ from ompy.engine.real import RealEngine
 from ompy.engine.virtual_engine import Scheduler
 from ompy.net.base import Network, Stream
 from ompy.net.real import RealNetwork
-from ompy.net.virtual_network import Fabric, Rail, VirtualNetwork
+from ompy.net.virtual.virtual_network import Fabric, Rail, VirtualNetwork
 from ompy.runtime.launching.singleton import SingletonWireUp
 from ompy.runtime.simulation.host_memory import Segments
 from ompy.runtime.simulation.remote import Conducted, RemoteNetwork

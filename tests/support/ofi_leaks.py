@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from ompy.data.request import Waitable
 from ompy.engine.real import RealEngine
-from ompy.frameworks.atomics import AtomicOp, AtomicOperation, AtomicType
 from ompy.frameworks.btl import (
     ACCESS_ANY,
     BTL_OWNERSHIP,
@@ -23,6 +22,7 @@ from ompy.frameworks.btl import (
     Endpoint,
     ReceiveCallback,
 )
+from ompy.frameworks.btl_base.atomics import AtomicOp, AtomicOperation, AtomicType
 from ompy.frameworks.pml import STANDARD
 from ompy.runtime.ranks.process import RankProcess
 from ompy_components.btl.ofi.module import OfiModule

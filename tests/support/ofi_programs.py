@@ -6,14 +6,6 @@ import time
 from collections.abc import Iterator
 from struct import Struct
 
-from ompy.frameworks.atomics import (
-    WIDTH,
-    AtomicOp,
-    AtomicOperation,
-    AtomicType,
-    result_of,
-    supported,
-)
 from ompy.frameworks.btl import (
     ACCESS_ANY,
     BAD_PARAM,
@@ -29,6 +21,14 @@ from ompy.frameworks.btl import (
     CompletionCallback,
     Descriptor,
     Endpoint,
+)
+from ompy.frameworks.btl_base.atomics import (
+    WIDTH,
+    AtomicOp,
+    AtomicOperation,
+    AtomicType,
+    result_of,
+    supported,
 )
 from ompy.frameworks.nic.fabric import MrMode
 from ompy.frameworks.pml import STANDARD

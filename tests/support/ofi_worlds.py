@@ -10,8 +10,8 @@ from ompy.conformance.btl.driver import SECOND, Driver
 from ompy.conformance.btl.remote_memory import EXPOSED, Mover, expose
 from ompy.conformance.btl.suite import Worlds
 from ompy.frameworks.nic.fabric import Completion, CompletionQueue, FabricError
-from ompy.net.fault_rules import FaultRule
-from ompy.net.virtual_network import Rail
+from ompy.net.faults.fault_rules import FaultRule
+from ompy.net.virtual.virtual_network import Rail
 from ompy_components.btl.ofi.component import COMPONENT
 from ompy_components.btl.ofi.module import OfiModule
 

@@ -8,8 +8,8 @@ from typing import Any, Final
 from ompy.conformance.btl.btl_worlds import World
 from ompy.conformance.btl.driver import SECOND, Driver
 from ompy.conformance.btl.suite import Worlds
-from ompy.net.faults import Fault, FaultCounter
-from ompy.net.virtual_network import Rail
+from ompy.net.faults.middleware import Fault, FaultCounter
+from ompy.net.virtual.virtual_network import Rail
 from ompy_components.btl.openib.component import COMPONENT
 from ompy_components.btl.openib.module import OpenibModule
 

@@ -11,7 +11,7 @@ from ompy.frameworks.conduit import SegmentInfo, Transfer
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.nic.base import interfaces_for
 from ompy.frameworks.nic.gni import MemoryHandle, ReturnCode
-from ompy.net.kernel_copy import address_of
+from ompy.net.memory.kernel_copy import address_of
 from ompy.runtime.simulation.virtual_job import VirtualJob
 from ompy_components.conduit.gni.parameters import ordering
 from ompy_components.conduit.gni.rdma.engine import RdmaEngine

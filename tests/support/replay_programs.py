@@ -9,7 +9,7 @@ from ompy.frameworks.pml import STANDARD
 from ompy.runtime.ranks.process import RankProcess
 from ompy_components.btl.usnic.channel import Channel
 from ompy_components.btl.usnic.module import UsnicModule
-from ompy_components.btl.usnic.sequence import SPACE
+from ompy_components.btl.usnic.reliability.sequence import SPACE
 
 from tests.sim.p2p.programs import buffer, send, world
 

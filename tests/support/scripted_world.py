@@ -7,8 +7,8 @@ from typing import Any
 
 from ompy.conformance.btl.driver import Driver
 from ompy.frameworks.context import RankContext
-from ompy.net.fault_rules import FaultRule
-from ompy.net.scripted import ScriptedFaults
+from ompy.net.faults.fault_rules import FaultRule
+from ompy.net.faults.scripted import ScriptedFaults
 from ompy.runtime.simulation.virtual_job import VirtualJob
 
 

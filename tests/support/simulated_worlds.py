@@ -29,8 +29,8 @@ from typing import Any, Final, NamedTuple
 
 from ompy.cli.simulating.past_the_wire import through_memory
 from ompy.cli.simulating.sim import make_scenario, preload, sim
-from ompy.mca.component_records import ComponentRecord
-from ompy.net.fault_rules import FAULTS, LASTING_FAULTS, STORAGE_FAULTS
+from ompy.mca.plugins.component_records import ComponentRecord
+from ompy.net.faults.fault_rules import FAULTS, LASTING_FAULTS, STORAGE_FAULTS
 from ompy.runtime.simulation.simulated_world import Outcome
 from ompy.runtime.simulation.sweep import Trial, attempt
 

@@ -28,11 +28,11 @@ from typing import Any, Final, NamedTuple
 from ompy.data.errors import ERR_PROC_FAILED
 from ompy.data.request import Request
 from ompy.frameworks.communicator import Communicator
-from ompy.frameworks.consensus import Say
-from ompy.frameworks.departures import Departures
+from ompy.frameworks.fault_tolerance.consensus import Say
+from ompy.frameworks.fault_tolerance.departures import Departures
+from ompy.frameworks.fault_tolerance.recovery import Recovery, Word
 from ompy.frameworks.pml import Pml
 from ompy.frameworks.proc import Proc
-from ompy.frameworks.recovery import Recovery, Word
 from ompy.mpi.communicators import survival
 from ompy.mpi.errhandler import RETURN
 from ompy.mpi.state import CommState, ContextIds

@@ -21,8 +21,8 @@ from ompy.frameworks.btl import (
 )
 from ompy.frameworks.proc import Proc
 from ompy.net.base import Address, Datagram, LinkError
-from ompy.net.faults import DatagramFault
-from ompy.net.virtual_network import Rail
+from ompy.net.faults.middleware import DatagramFault
+from ompy.net.virtual.virtual_network import Rail
 
 RAILS: Final = (Rail("first"), Rail("second"))
 

@@ -23,11 +23,11 @@ from ompy_components.btl.usnic.headers import (
     pack_into,
     parse_packet,
 )
-from ompy_components.btl.usnic.limits import Limits
-from ompy_components.btl.usnic.receive_window import Arrival
-from ompy_components.btl.usnic.reliability import PathVerdict, Reliability
+from ompy_components.btl.usnic.reliability.limits import Limits
+from ompy_components.btl.usnic.reliability.machine import PathVerdict, Reliability
+from ompy_components.btl.usnic.reliability.receive_window import Arrival
+from ompy_components.btl.usnic.reliability.segments import ResendList, SendSegment
 from ompy_components.btl.usnic.seal import Replayed, Seal, recipient
-from ompy_components.btl.usnic.segments import ResendList, SendSegment
 from ompy_components.btl.usnic.statistics import Statistics
 
 US = 1_000

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 
 from ompy.conformance.btl.driver import Driver
 from ompy.conformance.btl.suite import Worlds
-from ompy.net.fault_rules import FaultRule
+from ompy.net.faults.fault_rules import FaultRule
 from ompy_components.btl.usnic.component import COMPONENT
 from ompy_components.btl.usnic.module import UsnicModule
-from ompy_components.btl.usnic.sequence import WINDOW
+from ompy_components.btl.usnic.reliability.sequence import WINDOW
 
 from tests.support.scripted_world import plan_of
 

@@ -8,8 +8,8 @@ from typing import Any
 from ompy.conformance.btl.btl_worlds import World
 from ompy.conformance.btl.driver import Driver
 from ompy.conformance.btl.suite import Worlds
-from ompy.net.faults import Fault
-from ompy.net.virtual_network import Rail
+from ompy.net.faults.middleware import Fault
+from ompy.net.virtual.virtual_network import Rail
 from ompy_components.btl.usnic.component import COMPONENT
 from ompy_components.btl.usnic.endpoint import UsnicEndpoint
 from ompy_components.btl.usnic.headers import SEAL_SIZE, Header, parse_packet

@@ -9,27 +9,27 @@ from random import Random
 from typing import Any
 
 from ompy.data.header_layout import HeaderLayout
-from ompy.frameworks import common_wire
 from ompy.frameworks.btl import TAG_NOTICE, TAG_TRANSFER
-from ompy.frameworks.emulation import TRANSFER_LAYOUT
-from ompy.frameworks.rail_notices import NOTICE_LAYOUT
-from ompy.net.datagram_seal import SEAL_LAYOUT
-from ompy.net.handshake import HELLO_LAYOUT
+from ompy.frameworks.btl_base import common_wire
+from ompy.frameworks.btl_base.emulation import TRANSFER_LAYOUT
+from ompy.frameworks.paths.rail_notices import NOTICE_LAYOUT
+from ompy.net.seals.datagram_seal import SEAL_LAYOUT
+from ompy.net.seals.handshake import HELLO_LAYOUT
 from ompy.trace.reading import RankHeader
 from ompy.trace.sink import Event
 from ompy.trace.trace_files import JobTrace
 from ompy_components.btl.ofi.headers import HEADER_LAYOUT as OFI
 from ompy_components.btl.ofi.headers import Kind
 from ompy_components.btl.openib import headers as openib
-from ompy_components.btl.openib import hello
+from ompy_components.btl.openib.connections import hello
 from ompy_components.btl.tcp import framing
 from ompy_components.btl.usnic import headers as usnic
 from ompy_components.btl.usnic.put import DONE_LAYOUT
 from ompy_components.nic.hca import headers as hca
 from ompy_components.nic.ofi_emulated import headers as fabric
 from ompy_components.pml.bfo import headers as bfo
-from ompy_components.pml.ob1 import abandoning, leaving
 from ompy_components.pml.ob1 import headers as ob1
+from ompy_components.pml.ob1.departures import abandoning, leaving
 
 CHANCE = Random(1)
 Shown = list[tuple[str, int | bytes]]

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from ompy.frameworks.catalog import CATALOG
-from ompy.mca.component_records import ComponentRecord
-from ompy.mca.discovery import scan_entry_points
 from ompy.mca.groups import HOOKS
+from ompy.mca.parameters.settings import gather_settings
+from ompy.mca.plugins.component_records import ComponentRecord
+from ompy.mca.plugins.discovery import scan_entry_points
 from ompy.mca.registry import Registry
-from ompy.mca.settings import gather_settings
-from ompy.net.virtual_network import Rail
+from ompy.net.virtual.virtual_network import Rail
 from ompy.runtime.ranks.process import RankProcess
 from ompy.runtime.simulation.virtual_job import VirtualJob
 

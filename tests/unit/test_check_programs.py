@@ -26,7 +26,7 @@ from tests.support.check_programs.templates import (
     parse,
     read_templates,
 )
-from tools.sweep import checker
+from tools.sweep.programs import checker
 
 SEEDS = range(4)
 FAULTS = 8  # templates of a class, at least

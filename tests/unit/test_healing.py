@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
-from ompy.frameworks.healing import Damping, HealingLimits
-from ompy.frameworks.paths import MS
+from ompy.frameworks.paths.healing import Damping, HealingLimits
+from ompy.frameworks.paths.path_watch import MS
 
 SECOND = 1_000 * MS
 

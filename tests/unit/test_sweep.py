@@ -72,8 +72,8 @@ def test_a_release_takes_the_larger_of_two_steps() -> None:
         number = name.replace(",", "").split()[0]
         words = step.command
         if words[0] == "tools/sweep" and number.isdigit():
-            tool = (sweep.ROOT / words[0] / f"{words[1]}.py").read_text()
-            default = re.search(r"^    worlds=([\d_]+),", tool, re.MULTILINE)
+            (tool,) = (sweep.ROOT / words[0]).rglob(f"{words[1]}.py")
+            default = re.search(r"^    worlds=([\d_]+),", tool.read_text(), re.MULTILINE)
             if default is None:
                 continue  # no sweep over worlds
             said = words[words.index("--worlds") + 1] if "--worlds" in words else default[1]

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tools.sweep import bfo as bfo_sweep
-from tools.sweep import lossy as lossy_sweep
 from tools.sweep import worlds as world_sweep
+from tools.sweep.transports import bfo as bfo_sweep
+from tools.sweep.transports import lossy as lossy_sweep
 from tools.sweep.worlds import WorldSweep
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -214,7 +214,7 @@ def test_the_sweeps_there_are(sweep: WorldSweep, capsys: pytest.CaptureFixture[s
     name, counted = sweep.run(0)
     assert name
     assert counted["messages"] > 0
-    assert (ROOT / "tools" / "sweep" / f"{sweep.name}.py").exists()
+    assert list((ROOT / "tools" / "sweep").rglob(f"{sweep.name}.py"))
     assert sweep.silent({name: Counter(worlds=10**6)}), "a class in which nothing struck"
     sweep.show(0)
     assert "messages" in capsys.readouterr().out

@@ -13,7 +13,7 @@ import csv
 from statistics import median
 from typing import Final
 
-from ompy.net.fault_rules import FaultRule
+from ompy.net.faults.fault_rules import FaultRule
 
 from tests.support.usnic_streams import stream
 from tools.bench.plots.figure import FIGURES, finish, plotting

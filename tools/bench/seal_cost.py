@@ -81,8 +81,8 @@ def layer() -> None:
     """Processor time of making and of checking records, the least of 15 batches."""
     from time import thread_time_ns
 
-    from ompy.net.handshake import SealLevel
-    from ompy.net.records import Opener, Sealer, Writer
+    from ompy.net.seals.handshake import SealLevel
+    from ompy.net.seals.records import Opener, Sealer, Writer
 
     print("| bytes | seal | sending, us | receiving, us |\n|---|---|---|---|")
     for size, turns in ((30, 500), (64 << 10, 20), (1 << 20, 3)):

@@ -48,7 +48,7 @@ class Override:
 def classes(folder: Path) -> dict[str, tuple[ast.ClassDef, str]]:
     """The classes of a folder's modules, with the text of their module."""
     found = {}
-    for path in sorted(folder.glob("*.py")):
+    for path in sorted(folder.rglob("*.py")):
         text = path.read_text()
         for node in ast.parse(text).body:
             if isinstance(node, ast.ClassDef):

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """What the compiler is told of a module, derived from its annotations.
 
-    python tools/package declarations ompy.net.ring
-    python tools/package declarations --source ompy.net.ring    the source as it is compiled
+    python tools/package declarations ompy.net.memory.ring
+    python tools/package declarations --source ompy.net.memory.ring    the source as it is compiled
 
 How: `core/ompy/cli/building/README.md`.
 """

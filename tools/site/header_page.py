@@ -17,9 +17,9 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 ROOTS: Final = ("core", "components")
 # beside every headers.py
 MODULES: Final = (
-    "ompy.net.handshake",
-    "ompy.net.datagram_seal",
-    "ompy.net.records",
+    "ompy.net.seals.handshake",
+    "ompy.net.seals.datagram_seal",
+    "ompy.net.seals.records",
     "ompy.runtime.connections.control",
     "ompy.runtime.probes.probe_datagrams",
 )

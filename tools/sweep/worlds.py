@@ -45,7 +45,7 @@ class WorldSweep:
     """What one tool runs.
 
     Attributes:
-        name: of the tool, `tools/sweep/NAME.py`, and of its figures, `docs/NAME-sweep.md`.
+        name: of the tool, `python tools/sweep NAME`, and of its figures, `docs/NAME-sweep.md`.
         worlds: how many there are.
         shard: worlds between two notes.
         run: the world of a number, to its end: its class, and what it counted.

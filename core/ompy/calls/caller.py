@@ -9,7 +9,7 @@ from zlib import crc32
 
 from ompy.check.checker import Inside
 from ompy.check.record import program_frame
-from ompy.frameworks.coll_observing import CollObserver
+from ompy.frameworks.collectives.coll_observing import CollObserver
 from ompy.mpi.errors import MPIException
 from ompy.trace.communicators import GROUP, members_text
 from ompy.trace.program_lines import LINE

@@ -8,8 +8,8 @@ from inspect import signature as parameters_of
 from typing import Any, Final
 
 from ompy.calls.caller import Caller
-from ompy.frameworks.call_kinds import KINDS
-from ompy.frameworks.call_order import CallOrder, detail_of, number_of
+from ompy.frameworks.collectives.call_kinds import KINDS
+from ompy.frameworks.collectives.call_order import CallOrder, detail_of, number_of
 from ompy.mpi.buffers.markers import InPlaceType
 from ompy.mpi.buffers.spec import message
 

@@ -17,7 +17,7 @@ from ompy.mca.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from ompy.conformance.plugin import Outcome, Subject
-    from ompy.mca.component_records import ComponentRecord
+    from ompy.mca.plugins.component_records import ComponentRecord
     from ompy.mca.registry import Registry
 
 DOES_NOT_CONFORM: Final = 1  # exit codes; 2 is for the command line, as click has it
@@ -129,8 +129,8 @@ def _judge(
 def _installed(framework: str, name: str, mca: Settings) -> Subject:
     """What an installed distribution offers by a name; ends the program when there is none."""
     from ompy.frameworks.catalog import CATALOG
+    from ompy.mca.parameters.settings import gather_settings
     from ompy.mca.registry import Registry
-    from ompy.mca.settings import gather_settings
 
     try:
         registry = Registry(CATALOG, gather_settings(mca, {}, files=[]))

@@ -13,10 +13,10 @@ import pytest
 
 from ompy.conformance.component_kit import ComponentSuite, expected_failures, framework_info
 from ompy.mca.component import Component
-from ompy.mca.component_records import ComponentRecord
-from ompy.mca.discovery import scan_entry_points
 from ompy.mca.parameter import INTEGERS, Parameter
-from ompy.mca.validation import parse_value
+from ompy.mca.parameters.validation import parse_value
+from ompy.mca.plugins.component_records import ComponentRecord
+from ompy.mca.plugins.discovery import scan_entry_points
 from ompy.runtime.ranks.environment import OWN_CODE
 
 # what a rank does not load at its start: each costs tens of milliseconds

@@ -9,11 +9,11 @@ from ompy.conformance.registries import Settings, registry_with
 from ompy.engine.virtual_engine import Deadlock, RankFailed, VirtualEngine
 from ompy.frameworks.context import RankContext
 from ompy.mca.component import Component
-from ompy.mca.component_records import State
+from ompy.mca.plugins.component_records import State
 from ompy.mca.registry import Registry
 from ompy.mpi.communicators.intracomm import Intracomm
 from ompy.mpi.communicators.predefined_comms import world_of
-from ompy.net.virtual_network import Rail
+from ompy.net.virtual.virtual_network import Rail
 from ompy.runtime.ranks.process import RankProcess
 from ompy.runtime.simulation.virtual_job import VirtualJob
 

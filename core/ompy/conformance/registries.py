@@ -9,10 +9,10 @@ from typing import Final
 
 from ompy.frameworks.catalog import CATALOG
 from ompy.mca.component import Component
-from ompy.mca.component_records import ComponentRecord
-from ompy.mca.discovery import scan_entry_points
+from ompy.mca.parameters.settings import gather_settings
+from ompy.mca.plugins.component_records import ComponentRecord
+from ompy.mca.plugins.discovery import scan_entry_points
 from ompy.mca.registry import Registry
-from ompy.mca.settings import gather_settings
 
 PACKAGE: Final = "ompy.conformance"
 

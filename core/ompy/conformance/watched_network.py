@@ -22,9 +22,9 @@ from ompy.net.base import (
     Source,
     Stream,
 )
-from ompy.net.process_copy import ProcessCopy
-from ompy.net.work import Work
-from ompy.net.wrapped import WrappedStream
+from ompy.net.faults.work import Work
+from ompy.net.faults.wrapped import WrappedStream
+from ompy.net.memory.process_copy import ProcessCopy
 
 
 class Carried(NamedTuple):

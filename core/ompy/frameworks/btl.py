@@ -35,7 +35,7 @@ before any fragment sent to that peer afterwards arrives (with `RDMA_COMPLETION`
 than `put_limit` or `get_limit` bytes, and what misses the alignment, gets `NOT_AVAILABLE`. A
 handle that names nothing (now), bytes outside of it and access it does not give end with
 `BAD_PARAM`, as result or as status; nothing is touched, the path is as good as before. Not every
-module needs a local handle; `registration.py` has what most do with them.
+module needs a local handle; `btl_base/registration.py` has what most do with them.
 
 **Failover obligations** (modules with the `FAILOVER_SUPPORT` flag): each accepted fragment gets
 exactly one completion, good or bad; queued ones fail when the path breaks; the error callback
@@ -62,14 +62,14 @@ from typing import TYPE_CHECKING, Final
 from ompy.compiled import U64, ccall, cclass
 from ompy.data.convertor import Convertor
 from ompy.engine.base import Poller
-from ompy.frameworks.btl_component import BtlComponent as BtlComponent  # noqa: PLC0414 - from here
-from ompy.frameworks.btl_component import apply_common
+from ompy.frameworks.btl_base.btl_component import BtlComponent as BtlComponent  # noqa: PLC0414 - from here
+from ompy.frameworks.btl_base.btl_component import apply_common
 from ompy.frameworks.proc import Proc
 from ompy.mca.component import ApiVersion
 from ompy.mca.component import Component as Component  # noqa: PLC0414 - from here
 
 if TYPE_CHECKING:
-    from ompy.frameworks.atomics import AtomicOperation
+    from ompy.frameworks.btl_base.atomics import AtomicOperation
     from ompy.frameworks.context import RankContext
 
 API: Final[ApiVersion] = (3, 1)  # reference openmpi.md 0.6: BTL API 3.1.0 (Open MPI 4.x)
@@ -298,7 +298,7 @@ class BtlModule(Poller):
         latency: us, to choose which are used for small messages.
         bandwidth: Mbit/s, to share large messages out.
         flags: what it can do.
-        atomic_flags: which atomic operations it can do (`atomics.py`).
+        atomic_flags: which atomic operations it can do (`btl_base/atomics.py`).
         get_limit, put_limit: bytes one get or put moves at most.
         get_alignment, put_alignment: of addresses and sizes, bytes.
         registration_handle_size: bytes of a registration handle as peers get it.
@@ -587,7 +587,7 @@ class BtlModule(Poller):
         return True
 
     def peer_gave_up(self, proc: Proc, path: bytes, number: int) -> None:
-        """A peer says over another rail that a path has failed at its end (`rail_notices.py`).
+        """A peer says over another rail that a path has failed at its end.
 
         Args:
             proc: the peer.

@@ -6,7 +6,7 @@ import sys
 from types import CodeType, FrameType
 from typing import NamedTuple
 
-from ompy.mca.loading import OURS
+from ompy.mca.plugins.loading import OURS
 
 
 class Site(NamedTuple):

@@ -4,21 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from ompy.frameworks import (
-    bml,
-    btl,
-    coll,
-    conduit,
-    healing,
-    io,
-    osc,
-    paths,
-    places,
-    plm,
-    pml,
-    sealing,
-)
+from ompy.frameworks import bml, btl, coll, conduit, io, osc, places, plm, pml
+from ompy.frameworks.btl_base import sealing
 from ompy.frameworks.nic import base as nic
+from ompy.frameworks.paths import healing, path_watch
 from ompy.mca.enumerators import Enumerator
 from ompy.mca.groups import FrameworkInfo
 from ompy.mca.parameter import Parameter, Synonym
@@ -266,7 +255,7 @@ CATALOG: Final = (
             Parameter(
                 "probe_interval_ms",
                 "int",
-                paths.INTERVAL_MS,
+                path_watch.INTERVAL_MS,
                 "How often the agents of two hosts ask each other over a rail on which a packet "
                 "has waited in vain for its ACK; a tenth as often while they get answers.",
                 level=5,
@@ -276,7 +265,7 @@ CATALOG: Final = (
             Parameter(
                 "probe_timeout_ms",
                 "int",
-                paths.TIMEOUT_MS,
+                path_watch.TIMEOUT_MS,
                 "After how much asking without an answer such a rail is dead, where a PML has "
                 "asked for failover and may go on over another one. 0: nobody asks, and a BTL that "
                 "has waited in vain goes on, or decides by itself.",
@@ -287,7 +276,7 @@ CATALOG: Final = (
             Parameter(
                 "probe_patience_ms",
                 "int",
-                paths.PATIENCE_MS,
+                path_watch.PATIENCE_MS,
                 "The same where there is no failover, so that a dead rail is a failed message; "
                 "probe_timeout_ms if that is more.",
                 level=4,

@@ -4,10 +4,10 @@ Every member calls the same operations in the same order with fitting arguments.
 checked by the MPI floor: roots exist, block counts equal the communicator's size, in-place
 calls are turned into the forms below. Memory belongs to the user throughout.
 
-A module offers an operation as a *schedule* (`schedule.py`; since API 2.1): `schedule_barrier` and
-so on, which serves blocking and nonblocking calls. Or it offers the blocking call alone, by the
-operation's own name: such calls block and progress, without the rank's lock, which the PML takes
-for itself; nonblocking ones then come from the next module.
+A module offers an operation as a *schedule* (`collectives/schedule.py`; since API 2.1):
+`schedule_barrier` and so on, which serves blocking and nonblocking calls. Or it offers the blocking
+call alone, by the operation's own name: such calls block and progress, without the rank's lock,
+which the PML takes for itself; nonblocking ones then come from the next module.
 
 `send` is None where MPI says in place: the data are in `receive` already (for gather-like
 calls: at the rank's own block of it). `receive` is None at ranks where it means nothing.
@@ -17,13 +17,13 @@ no call is in place, and `root` is ROOT at the root, PROC_NULL at the other memb
 which have no buffers (`send` and `receive` are None, the message of a bcast is empty).
 
 A module overrides what it does better; selection is per communicator and per operation, the
-highest priority that offers an operation wins it (`coll_selection.py`). `coll_base` has algorithms
-to choose from.
+highest priority that offers an operation wins it (`collectives/coll_selection.py`). `coll_base` has
+algorithms to choose from.
 
-Each call of the API has a tag of its own (`call_order.py`), which members agree on by counting, as
-all of them begin the same calls in the same order; it says which call that is, so that no message
-of another one is taken. The tags here are for calls that no API has begun: one for each operation,
-and one for each nonblocking call.
+Each call of the API has a tag of its own (`collectives/call_order.py`), which members agree on by
+counting, as all of them begin the same calls in the same order; it says which call that is, so that
+no message of another one is taken. The tags here are for calls that no API has begun: one for each
+operation, and one for each nonblocking call.
 
 Source: reference openmpi.md 0.6 (COLL 2.0.0); the algorithms are the textbook ones.
 """
@@ -36,13 +36,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from ompy.data.message import Blocks, Message
 from ompy.data.operation import Operation
 from ompy.data.request import Request
-from ompy.frameworks.call_order import TAG_CALLS
 from ompy.frameworks.coll_base import neighbours as linear
-from ompy.frameworks.exchange import Exchange
+from ompy.frameworks.collectives.call_order import TAG_CALLS
+from ompy.frameworks.collectives.exchange import Exchange
+from ompy.frameworks.collectives.neighbours import Neighbours
+from ompy.frameworks.collectives.patience import TAG_INQUIRY
+from ompy.frameworks.collectives.schedule import Schedule, complete_schedule
 from ompy.frameworks.explanation import Branch, Choice
-from ompy.frameworks.neighbours import Neighbours
-from ompy.frameworks.patience import TAG_INQUIRY
-from ompy.frameworks.schedule import Schedule, complete_schedule
 from ompy.mca.component import ApiVersion, Component
 from ompy.trace.tag_names import name_tags, name_tags_by
 

@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ompy.compiled import ccall, cclass
-from ompy.frameworks.call_order import CallOrder, GroupsOrder
+from ompy.frameworks.collectives.call_order import CallOrder, GroupsOrder
 from ompy.frameworks.proc import Proc
 
 if TYPE_CHECKING:
-    from ompy.frameworks.coll_selection import SelectedColl
+    from ompy.frameworks.collectives.coll_selection import SelectedColl
     from ompy.frameworks.context import RankContext
     from ompy.frameworks.pml import Pml
 
@@ -38,7 +38,7 @@ class Communicator:
         selecting: selects them, told the communicator; None where somebody sets them.
         order: the collective calls that were begun in it.
         pml_state: the PML's own.
-        revoked: calls in it fail (`recovery.py`).
+        revoked: calls in it fail (`fault_tolerance/recovery.py`).
     """
 
     between: bool

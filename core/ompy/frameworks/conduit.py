@@ -40,7 +40,7 @@ from ompy.engine.base import Poller
 from ompy.mca.component import ApiVersion, Component
 
 if TYPE_CHECKING:
-    from ompy.frameworks.atomics import AtomicOp, AtomicType
+    from ompy.frameworks.btl_base.atomics import AtomicOp, AtomicType
     from ompy.frameworks.context import RankContext
     from ompy.frameworks.explanation import Explanation, OperationAsked
 

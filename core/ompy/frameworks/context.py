@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ompy.data.errors import ERR_OTHER, MPIError
 from ompy.engine.base import Engine
-from ompy.frameworks.departures import Departures
+from ompy.frameworks.fault_tolerance.departures import Departures
 from ompy.frameworks.proc import Modex, Proc
 from ompy.frameworks.wireup import WireUp
 from ompy.net.base import Network
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from ompy.frameworks.btl import ActiveMessages, BtlModule
     from ompy.frameworks.communicator import Communicator
     from ompy.frameworks.direct import DirectLine
-    from ompy.frameworks.healing import HealingLimits
+    from ompy.frameworks.fault_tolerance.recovery import Recovery
     from ompy.frameworks.nic.base import Nic
-    from ompy.frameworks.paths import Paths
-    from ompy.frameworks.rail_events import RailEvent
-    from ompy.frameworks.recovery import Recovery
+    from ompy.frameworks.paths.healing import HealingLimits
+    from ompy.frameworks.paths.path_watch import Paths
+    from ompy.frameworks.paths.rail_events import RailEvent
 
     N = TypeVar("N", bound=Nic)
 
@@ -69,20 +69,21 @@ class RankContext:
         find_healing: makes `healing`; set by who brings the rank up, and called when first needed.
         path_lost: a PML calls it when a path to a peer, or to all (None), is lost, with the
             reason; set by who brings the rank up, so that users are told.
-        seal: of connections between ranks, as the parameter btl_base_seal says it (`sealing.py`);
-            set by who brings the rank up.
+        seal: of connections between ranks, as the parameter btl_base_seal says it
+            (`btl_base/sealing.py`); set by who brings the rank up.
         fails_over: the PML goes on over other rails when one breaks; set by that PML.
         rail_events: what became of rails, filled by a PML that fails over.
         tell_phase: who takes broken paths back calls it with the peer's rank, the interface and
-            the new phase (`healing.py`); set by who brings the rank up, where somebody watches.
+            the new phase (`paths/healing.py`); set by who brings the rank up, where somebody
+            watches.
         tell_rail: that PML calls it with an event when a path breaks and when it is healed; set by
             who brings the rank up.
         communicators: live ones, by context id.
-        recovery: what it keeps so that the program survives the death of others (`recovery.py`);
-            None unless mpi_ft_enable is set.
+        recovery: what it keeps so that the program survives the death of others
+            (`fault_tolerance/recovery.py`); None unless mpi_ft_enable is set.
         direct: what pml/direct sends over, in a world that is explored; None elsewhere.
-        inquiries: what asks and answers which collective call the rank is in (`patience.py`), once
-            one has waited for long.
+        inquiries: what asks and answers which collective call the rank is in
+            (`collectives/patience.py`), once one has waited for long.
         windows: modules of live windows (`osc.py`).
     """
 
@@ -123,7 +124,7 @@ class RankContext:
         self.find_healing: Callable[[], HealingLimits] | None = None
         self._healing: HealingLimits | None = None
         self.path_lost: Callable[[Proc | None, str], object] = lambda _proc, _reason: None
-        self.seal = 3  # AUTO of `sealing.py`, which only who connects imports
+        self.seal = 3  # AUTO of `btl_base/sealing.py`, which only who connects imports
         self.fails_over, self.expects_others = False, False
         self.rail_events: list[RailEvent] = []
         self.tell_rail: Callable[[RailEvent], object] = lambda _event: None
@@ -149,7 +150,7 @@ class RankContext:
     def paths(self) -> Paths:
         """Who finds out whether a path still carries packets: the agents of the hosts."""
         if self._paths is None:
-            from ompy.frameworks.paths import Paths
+            from ompy.frameworks.paths.path_watch import Paths
 
             self._paths = self.find_paths() if self.find_paths is not None else Paths()
         return self._paths
@@ -158,7 +159,7 @@ class RankContext:
     def healing(self) -> HealingLimits:
         """How broken paths are taken back."""
         if self._healing is None:
-            from ompy.frameworks.healing import HealingLimits
+            from ompy.frameworks.paths.healing import HealingLimits
 
             made = self.find_healing() if self.find_healing is not None else HealingLimits()
             self._healing = made

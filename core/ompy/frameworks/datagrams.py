@@ -5,7 +5,7 @@ front of what is sent stand a seal and the sender's rank:
 
     MAC    16 bytes: BLAKE2b of all that follows and of the receiver's rank, under a key derived
            from the job's key and the name the datagrams go by
-    number  8 bytes: of the sender's datagrams to this receiver (`ompy.net.datagram_seal`)
+    number  8 bytes: of the sender's datagrams to this receiver (`ompy.net.seals.datagram_seal`)
     sender  4 bytes: rank in the world, little-endian
 
 Nothing of a datagram is looked at before its MAC is right, so a stranger can make us compute a
@@ -23,12 +23,13 @@ from ompy.frameworks.context import RankContext
 from ompy.frameworks.proc import Proc
 from ompy.mca.component import NotAvailable
 from ompy.net.base import Address, Datagram, LinkError
-from ompy.net.replay import Taken
+from ompy.net.seals.replay import Taken
 
 if TYPE_CHECKING:
-    from ompy.net.datagram_seal import DatagramSeal
+    from ompy.net.seals.datagram_seal import DatagramSeal
 
-# bytes; RFC 4303 2.2.1, reference: a number of 8 beside the MAC; as `ompy.net.datagram_seal` has it
+# bytes; RFC 4303 2.2.1, reference: a number of 8 beside the MAC; as `ompy.net.seals.datagram_seal`
+# has it
 SEAL_SIZE: Final = 24
 RANK_SIZE: Final = 4  # arbitrary: no job has more than 2**32 ranks
 DATAGRAM_MAX: Final = 65_507  # Linux: bytes a UDP datagram over IPv4 has room for
@@ -156,7 +157,7 @@ class JobDatagrams:
     @property
     def _sealed(self) -> DatagramSeal:
         if self._seal is None:
-            from ompy.net.datagram_seal import DatagramSeal  # late: most ranks never need one
+            from ompy.net.seals.datagram_seal import DatagramSeal  # late: most ranks never need one
 
             context = self._context
             name, first = self._name.encode(), context.engine.now()

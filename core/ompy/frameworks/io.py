@@ -9,11 +9,11 @@ representations. A component sees positions in views (`io_base/view.py`) and byt
 **Local calls** (`read`, `write`, `size`) block until the bytes are moved. They come without the
 rank's lock, from any thread.
 
-**Collective calls** are schedules (`schedule.py`) in a communicator of the file's own, so that they
-serve blocking, nonblocking and split calls. A schedule does not raise what the disk says: it goes
-on to its end, as other members wait for it, and gives it as the `Outcome`, which the members agree
-on. What a component has of its own is `schedule_read` and `schedule_write`; here they are local
-calls of all members, with an agreement at the end.
+**Collective calls** are schedules (`collectives/schedule.py`) in a communicator of the file's own,
+so that they serve blocking, nonblocking and split calls. A schedule does not raise what the disk
+says: it goes on to its end, as other members wait for it, and gives it as the `Outcome`, which the
+members agree on. What a component has of its own is `schedule_read` and `schedule_write`; here they
+are local calls of all members, with an agreement at the end.
 
 **Gaps** between the bytes that a rank sees are never written, not even with what was there: others
 may have written them since.
@@ -30,9 +30,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 from ompy.data.convertor import Convertor
 from ompy.data.errors import ERR_IO, MPIError
 from ompy.data.message import Message
-from ompy.frameworks.exchange import Exchange
-from ompy.frameworks.schedule import Schedule
-from ompy.frameworks.values import tell_all
+from ompy.frameworks.collectives.exchange import Exchange
+from ompy.frameworks.collectives.schedule import Schedule
+from ompy.frameworks.collectives.values import tell_all
 from ompy.mca.component import ApiVersion, Component
 
 if TYPE_CHECKING:

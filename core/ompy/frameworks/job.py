@@ -78,7 +78,7 @@ class Job(NamedTuple):
         stdin_rank: the rank that gets the launcher's standard input, or -1.
         mpi4py: put the drop-in `mpi4py` package in front.
         oversubscribed: a host has more ranks than cores.
-        faults: rules of a fault script (`ompy.net.fault_rules`), as plain values.
+        faults: rules of a fault script (`ompy.net.faults.fault_rules`), as plain values.
         later: the worlds that were started later, in the order of their ranks.
         told_machines: how many machines its hosts are, where guests may join: 1 or more; else 0.
     """

@@ -6,7 +6,7 @@ that nothing will ever happen again (`runtime/machines/deadlock.py`). Nothing of
 of a message.
 
 What the PML waits for it is asked for (`Pml.need`), collective calls are known where they are
-waited for (`patience.py`). Whatever else waits says so itself, as a `Needing`.
+waited for (`collectives/patience.py`). Whatever else waits says so itself, as a `Needing`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Need(NamedTuple):
         tag: of its message, ANY_TAG or less than 0 included.
         sequence: of a message to be received there, its number among those to that rank.
         size: bytes of that.
-        word: of a collective call (`call_order.py`).
+        word: of a collective call (`collectives/call_order.py`).
         target: of the communicator, whose lock.
         alone: nobody else may have that.
         detail: of a port, what is waited for, in words.

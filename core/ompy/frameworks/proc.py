@@ -19,7 +19,7 @@ class Proc:
         bml_endpoint: what the BML made for it, or None before the first use.
         departed: why it can no longer be reached, empty while it can.
         left: why it takes part in nothing new, empty while it may; what it sent before may still
-            be under way (`departures.py`).
+            be under way (`fault_tolerance/departures.py`).
         world: the rank in the job of the first of those that share its COMM_WORLD.
     """
 

@@ -170,7 +170,7 @@ class Unit:
 
 @dataclass(frozen=True)
 class Connections:
-    """A protocol of connections that begin with the handshake of `ompy.net.handshake`.
+    """A protocol of connections that begin with the handshake of `ompy.net.seals.handshake`.
 
     Attributes:
         name: what `Source.carries` is told.

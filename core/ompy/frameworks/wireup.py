@@ -61,7 +61,7 @@ class WireUp:
     def leaving(self, told: Sequence[int]) -> None:
         """Say that this rank has begun to finalize; waits for nothing.
 
-        The others hear of it (`departures.py`), unless they are at it themselves.
+        The others hear of it (`fault_tolerance/departures.py`), unless they are at it themselves.
 
         Args:
             told: ranks it may have sent something to, which hear from it what that was.

@@ -15,7 +15,7 @@ from math import copysign, inf
 from struct import Struct, error
 from typing import Final, NamedTuple
 
-from ompy.frameworks.atomics import AtomicOp, AtomicType
+from ompy.frameworks.btl_base.atomics import AtomicOp, AtomicType
 from ompy.gasnet.errors import BadArgument
 
 Number = int | float

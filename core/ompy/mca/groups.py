@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ompy.mca.base_parameters import MCA_PARAMETERS
 from ompy.mca.component import ApiVersion, Component
 from ompy.mca.parameter import Parameter
+from ompy.mca.parameters.base_parameters import MCA_PARAMETERS
 
 if TYPE_CHECKING:
     from typing import Protocol

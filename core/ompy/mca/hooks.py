@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ompy.mca.groups import HOOKS
 
 if TYPE_CHECKING:
-    from ompy.mca.component_records import ComponentRecord
+    from ompy.mca.plugins.component_records import ComponentRecord
     from ompy.mca.registry import Registry
     from ompy.mca.reporting import Finding
 

@@ -29,10 +29,10 @@ import pluggy
 
 from ompy import outputs
 from ompy.mca.hooks import HookCaller
-from ompy.mca.loading import summary, traceback_text
+from ompy.mca.plugins.loading import summary, traceback_text
 
 if TYPE_CHECKING:
-    from ompy.mca.component_records import ComponentRecord
+    from ompy.mca.plugins.component_records import ComponentRecord
     from ompy.mca.registry import Registry
     from ompy.mca.reporting import Finding
 

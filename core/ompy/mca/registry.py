@@ -13,23 +13,23 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ompy import outputs
-from ompy.mca.base_parameters import (
+from ompy.mca.component import Component, NotAvailable
+from ompy.mca.errors import ComponentsFailed, UsageError, did_you_mean
+from ompy.mca.groups import HOOKS, MCA
+from ompy.mca.parameter import BASE, LAYERS, Parameter, Values, is_known_elsewhere
+from ompy.mca.parameters.base_parameters import (
     SHOW_LOAD_ERRORS,
     SUPPRESS_OVERRIDE_WARNING,
     own_parameters,
 )
-from ompy.mca.component import Component, NotAvailable
-from ompy.mca.component_records import WANTING, ComponentRecord, State
-from ompy.mca.components import ComponentTable
-from ompy.mca.diversion import Diversion
-from ompy.mca.errors import ComponentsFailed, UsageError, did_you_mean
-from ompy.mca.groups import HOOKS, MCA
-from ompy.mca.loading import summary, traceback_text
-from ompy.mca.parameter import BASE, LAYERS, Parameter, Values, is_known_elsewhere
+from ompy.mca.parameters.settings import DEFAULT, STRICT_PLUGINS, Origin, Setting
+from ompy.mca.parameters.variables import Variable, VariableTable
+from ompy.mca.plugins.component_records import WANTING, ComponentRecord, State
+from ompy.mca.plugins.components import ComponentTable
+from ompy.mca.plugins.diversion import Diversion
+from ompy.mca.plugins.loading import summary, traceback_text
 from ompy.mca.reporting import JSON, Reporter
 from ompy.mca.selection import LoadErrors, Selection
-from ompy.mca.settings import DEFAULT, STRICT_PLUGINS, Origin, Setting
-from ompy.mca.variables import Variable, VariableTable
 
 if TYPE_CHECKING:
     from ompy.mca.groups import Framework
@@ -229,7 +229,7 @@ class Registry:
 
     def notices(self) -> list[str]:
         """A sentence for each setting that is deprecated, ignored, overridden or without effect."""
-        from ompy.mca.notices import misspelt, notices, without_effect
+        from ompy.mca.parameters.notices import misspelt, notices, without_effect
 
         suppressed = self._variables.get(SUPPRESS_OVERRIDE_WARNING).value
         found = [
@@ -348,7 +348,7 @@ class Registry:
             The settings that count, of which the first wins, and those that are ignored, each
             with the reason.
         """
-        from ompy.mca.notices import why_ignored
+        from ompy.mca.parameters.notices import why_ignored
 
         _, parameter = self.declaration(full_name)
         counted, ignored = self._variables.candidates(full_name)

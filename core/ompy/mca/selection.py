@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ompy.mca.enumerators import FALSE, TRUE
 
 if TYPE_CHECKING:
-    from ompy.mca.component_records import ComponentRecord
+    from ompy.mca.plugins.component_records import ComponentRecord
 
 
 class Selection(NamedTuple):

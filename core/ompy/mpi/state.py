@@ -28,9 +28,9 @@ from ompy.data.errors import (
 )
 from ompy.data.request import Waitable
 from ompy.engine.base import Engine
-from ompy.frameworks.call_kinds import KINDS
-from ompy.frameworks.call_order import detail_of
-from ompy.frameworks.coll_selection import SelectedColl
+from ompy.frameworks.collectives.call_kinds import KINDS
+from ompy.frameworks.collectives.call_order import detail_of
+from ompy.frameworks.collectives.coll_selection import SelectedColl
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.pml import Pml

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ompy.net.faults.work import UNTOUCHED, Work
 from ompy.net.totals import NOTHING, Totals
-from ompy.net.work import UNTOUCHED, Work
 
 if TYPE_CHECKING:
-    from ompy.net.process_copy import ProcessCopy
+    from ompy.net.memory.process_copy import ProcessCopy
 
 WOULD_BLOCK: Final = -1
 RUN_MAX: Final = 65_536  # Linux: more bytes than the kernel merges into one read

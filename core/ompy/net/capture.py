@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from ompy.net.base import Address, Datagram, Middleware, Network, Stream
-from ompy.net.wrapped import WrappedStream
+from ompy.net.faults.wrapped import WrappedStream
 
 if TYPE_CHECKING:
     from ompy.trace.sink import Trace

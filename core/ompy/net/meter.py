@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ompy.net.base import Address, Datagram, Middleware, Network, Stream
-from ompy.net.wrapped import WrappedStream
+from ompy.net.faults.wrapped import WrappedStream
 
 Key = tuple[int, str]  # rank at the other end, -1 before that is known; interface
 

@@ -23,10 +23,10 @@ from ompy.net.base import (
     Readiness,
     Stream,
 )
-from ompy.net.process_copy import ProcessCopy
+from ompy.net.memory.process_copy import ProcessCopy
 
 if TYPE_CHECKING:
-    from ompy.net.regions import Regions
+    from ompy.net.memory.regions import Regions
 
 _ANY_PORT: Final = 9  # arbitrary: nothing is sent to it
 _ANY_SOURCE: Final = 0  # the system chooses the port
@@ -195,7 +195,9 @@ class RealNetwork(Network):
 
     def _of_regions(self) -> Regions:
         if self._regions is None:
-            from ompy.net.regions import Regions  # late: with ctypes, only where it is needed
+            from ompy.net.memory.regions import (
+                Regions,  # late: with ctypes, only where it is needed
+            )
 
             self._regions = Regions()
         return self._regions
@@ -219,7 +221,7 @@ class RealNetwork(Network):
 
     def process_copy(self) -> ProcessCopy | None:
         """The kernel's copy, or None where it has none."""
-        from ompy.net.kernel_copy import KernelCopy
+        from ompy.net.memory.kernel_copy import KernelCopy
 
         try:
             return KernelCopy(self._of_regions())

@@ -30,7 +30,7 @@ from ompy.data.errors import (
     ERR_UNSUPPORTED_OPERATION,
     MPIError,
 )
-from ompy.net.work import OTHER, READ, SHORT, WRITE
+from ompy.net.faults.work import OTHER, READ, SHORT, WRITE
 
 if TYPE_CHECKING:
     from ompy.net.base import Network

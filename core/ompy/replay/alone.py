@@ -15,8 +15,8 @@ from ompy.frameworks.catalog import CATALOG
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.proc import Modex
 from ompy.frameworks.wireup import Inquiry
+from ompy.mca.parameters.settings import gather_settings
 from ompy.mca.registry import Registry
-from ompy.mca.settings import gather_settings
 from ompy.net.real import RealNetwork
 from ompy.replay import rank as ranks
 from ompy.replay.data_log import Streams

@@ -13,7 +13,7 @@ from struct import Struct
 from typing import cast
 
 from ompy.frameworks import btl
-from ompy.frameworks.btl_parameters import common_parameters
+from ompy.frameworks.btl_base.btl_parameters import common_parameters
 from ompy.frameworks.capabilities import Capabilities
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.datagrams import JobDatagrams

@@ -2,7 +2,7 @@
 
 Each datagram says in which generation of its path it was sent. A fragment is complete when the peer
 has acknowledged it. A path on which nothing gets through is given up, and taken back, when
-`ompy.frameworks.path_keeper` says so: this file says what it sees, and does what is decided.
+`ompy.frameworks.paths.path_keeper` says so: this file says what it sees, and does what is decided.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from ompy.frameworks import btl
 from ompy.frameworks.capabilities import Capabilities
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.datagrams import JobDatagrams
-from ompy.frameworks.path_keeper import PathKeeper, PathUser
-from ompy.frameworks.path_life import Opening, Stage
+from ompy.frameworks.paths.path_keeper import PathKeeper, PathUser
+from ompy.frameworks.paths.path_life import Opening, Stage
 from ompy.frameworks.proc import Proc
 from ompy.mca.parameter import Values
 

@@ -14,7 +14,7 @@ from ompy.engine.virtual_engine import RankFailed
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.datagrams import RANK_SIZE, SEAL_SIZE
 from ompy.net.base import Address, Datagram, Middleware
-from ompy.net.faults import DatagramFault, Drop, Duplicate, FaultCounter, Reorder
+from ompy.net.faults.middleware import DatagramFault, Drop, Duplicate, FaultCounter, Reorder
 from ompy.runtime.ranks.process import RankProcess
 from worlds import MS, SECOND, Talk, job, pattern
 

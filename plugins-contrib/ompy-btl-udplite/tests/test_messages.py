@@ -9,7 +9,7 @@ from ompy.data.errors import MPIError
 from ompy.engine.virtual_engine import Deadlock, RankFailed
 from ompy.frameworks.context import RankContext
 from ompy.net.base import Middleware
-from ompy.net.faults import BlackHole, Corrupt, Drop, Duplicate, FaultCounter, Reorder
+from ompy.net.faults.middleware import BlackHole, Corrupt, Drop, Duplicate, FaultCounter, Reorder
 from ompy.runtime.ranks.process import RankProcess
 from worlds import MS, SECOND, Talk, job, pattern
 

@@ -10,10 +10,10 @@ from ompy.data.request import Request
 from ompy.frameworks.catalog import CATALOG
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.pml import STANDARD
-from ompy.mca.component_records import ComponentRecord
-from ompy.mca.discovery import scan_entry_points
+from ompy.mca.parameters.settings import gather_settings
+from ompy.mca.plugins.component_records import ComponentRecord
+from ompy.mca.plugins.discovery import scan_entry_points
 from ompy.mca.registry import Registry
-from ompy.mca.settings import gather_settings
 from ompy.net.base import Middleware
 from ompy.runtime.ranks.process import RankProcess
 from ompy.runtime.simulation.virtual_job import VirtualJob

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ompy.frameworks.catalog import CATALOG
+from ompy.mca.parameters.settings import gather_settings
 from ompy.mca.registry import Registry
-from ompy.mca.settings import gather_settings
 from ompy.runtime.ranks.process import RankProcess
 from ompy.runtime.simulation.virtual_job import VirtualJob
 

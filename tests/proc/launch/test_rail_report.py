@@ -9,7 +9,7 @@ import pytest
 PROGRAM = """
 import sys
 from mpi4py import MPI
-from ompy.frameworks.rail_events import RailEvent
+from ompy.frameworks.paths.rail_events import RailEvent
 from ompy.mpi.processes.life import current
 
 world = MPI.COMM_WORLD

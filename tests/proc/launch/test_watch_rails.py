@@ -224,7 +224,7 @@ def test_what_ranks_write_stays_readable_and_ctrl_c_leaves_the_terminal(terminal
 FAILING_OVER = """
 import time
 from mpi4py import MPI
-from ompy.frameworks.rail_events import RailEvent
+from ompy.frameworks.paths.rail_events import RailEvent
 from ompy.mpi.processes.life import current
 
 world = MPI.COMM_WORLD

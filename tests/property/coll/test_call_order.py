@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from ompy.frameworks.call_kinds import NAMES
-from ompy.frameworks.call_order import (
+from ompy.frameworks.collectives.call_kinds import NAMES
+from ompy.frameworks.collectives.call_order import (
     DETAIL_MASK,
     NUMBER_MASK,
     TAG_CALLS,

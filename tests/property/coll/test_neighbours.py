@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ompy import MPI
-from ompy.frameworks import exchange
+from ompy.frameworks.collectives import exchange
 from ompy.frameworks.pml import STANDARD, SYNCHRONOUS
 from ompy.mpi.communicators.predefined_comms import world_of
 from ompy.runtime.ranks.process import RankProcess

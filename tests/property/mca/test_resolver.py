@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from ompy.mca.errors import UsageError
 from ompy.mca.groups import FrameworkInfo
 from ompy.mca.parameter import Flag, Parameter, Synonym
+from ompy.mca.parameters.settings import gather_settings
 from ompy.mca.registry import Registry
-from ompy.mca.settings import gather_settings
 
 
 def parameter(name: str, flags: Flag = Flag.NONE, *synonyms: Synonym) -> Parameter:

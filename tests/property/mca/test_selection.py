@@ -7,12 +7,12 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ompy.mca.component_records import ComponentRecord, State
 from ompy.mca.errors import UsageError
 from ompy.mca.groups import FrameworkInfo
+from ompy.mca.parameters.settings import gather_settings
+from ompy.mca.plugins.component_records import ComponentRecord, State
 from ompy.mca.registry import Registry
 from ompy.mca.selection import parse_selection
-from ompy.mca.settings import gather_settings
 
 CATALOG = (FrameworkInfo("wire", "Help.", (1, 0), ()),)
 NAMES = ["self", "sm", "tcp", "ofi", "a_b"]

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ompy.mca.enumerators import VERBOSITY, VERBOSITY_WORDS, FlagEnumerator, integer
 from ompy.mca.parameter import TYPES, Parameter
-from ompy.mca.parameter_files import read_text
-from ompy.mca.validation import parse_value
+from ompy.mca.parameters.parameter_files import read_text
+from ompy.mca.parameters.validation import parse_value
 
 LARGEST = (1 << 63) - 1
 

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ompy import MPI
 from ompy.mpi.communicators.predefined_comms import world_of
-from ompy.net.fault_rules import FaultRule
+from ompy.net.faults.fault_rules import FaultRule
 from ompy.runtime.ranks.process import RankProcess
 from ompy.runtime.simulation.virtual_job import VirtualJob
 

@@ -27,7 +27,7 @@ from ompy.data.request import Request
 from ompy.engine.virtual_engine import Deadlock
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.pml import BUFFERED, READY, STANDARD, SYNCHRONOUS
-from ompy.net.virtual_network import Rail
+from ompy.net.virtual.virtual_network import Rail
 from ompy.runtime.ranks.process import RankProcess
 
 from tests.sim.p2p.programs import pattern, send, wind_on, world

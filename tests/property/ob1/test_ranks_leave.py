@@ -16,7 +16,7 @@ from ompy.data.constants import ANY_SOURCE
 from ompy.data.convertor import ContiguousConvertor
 from ompy.data.errors import ERR_PROC_FAILED
 from ompy.frameworks.pml import STANDARD, SYNCHRONOUS
-from ompy.net.virtual_network import Rail
+from ompy.net.virtual.virtual_network import Rail
 from ompy.runtime.ranks.process import RankProcess
 from ompy.runtime.simulation.virtual_job import VirtualJob
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ompy.net.fault_rules import FaultRule
-from ompy.net.flows import Injection
+from ompy.net.faults.fault_rules import FaultRule
+from ompy.net.faults.flows import Injection
 from ompy.runtime.simulation.shrinking import events, shrink
 
 from tests.support.effort import effort

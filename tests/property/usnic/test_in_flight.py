@@ -6,7 +6,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from ompy_components.btl.usnic.in_flight import InFlight
+from ompy_components.btl.usnic.reliability.in_flight import InFlight
 
 from tests.support.effort import effort
 

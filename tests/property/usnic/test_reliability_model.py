@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from ompy_components.btl.usnic.limits import Limits
+from ompy_components.btl.usnic.reliability.limits import Limits
 
 from tests.support.effort import effort
 from tests.support.usnic_pair import MS, US, Side, Wire

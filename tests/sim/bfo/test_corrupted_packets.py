@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import pytest
 from ompy.frameworks.btl import FAILOVER_SUPPORT, GET, PUT, RDMA_COMPLETION, SEND, ReceiveCallback
 from ompy.net.base import Address, Datagram
-from ompy.net.faults import DatagramFault, FaultCounter
+from ompy.net.faults.middleware import DatagramFault, FaultCounter
 from ompy.runtime.simulation.virtual_job import VirtualJob
 from ompy_components.pml.ob1.headers import NAMES
 

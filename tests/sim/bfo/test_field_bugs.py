@@ -27,11 +27,11 @@ from ompy.frameworks.btl import (
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.nic.verbs import Completion, Opcode, Status
 from ompy.frameworks.pml import STANDARD
-from ompy.net.fault_rules import FaultRule
-from ompy.net.virtual_network import Rail
+from ompy.net.faults.fault_rules import FaultRule
+from ompy.net.virtual.virtual_network import Rail
 from ompy.runtime.ranks.process import RankProcess
 from ompy.runtime.simulation.virtual_job import VirtualJob
-from ompy_components.btl.openib.completions import CompletionRoom
+from ompy_components.btl.openib.queues.completions import CompletionRoom
 
 from tests.sim.ob1.programs import exchange, one_message
 from tests.sim.p2p.programs import buffer, pattern, send, world

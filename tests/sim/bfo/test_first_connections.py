@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ompy.data.convertor import ContiguousConvertor
 from ompy.frameworks.pml import STANDARD
-from ompy.net.fault_rules import FaultRule
+from ompy.net.faults.fault_rules import FaultRule
 from ompy.runtime.ranks.process import RankProcess
 from ompy.runtime.simulation.virtual_job import VirtualJob
 

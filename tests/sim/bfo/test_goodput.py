@@ -7,7 +7,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from ompy.net.fault_rules import FaultRule
+from ompy.net.faults.fault_rules import FaultRule
 
 from tests.support.effort import THOROUGH
 from tests.support.rail_streams import goodput

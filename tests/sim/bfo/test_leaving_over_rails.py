@@ -16,7 +16,7 @@ from ompy.data.constants import ANY_SOURCE
 from ompy.data.convertor import ContiguousConvertor
 from ompy.engine.virtual_engine import Deadlock
 from ompy.frameworks.pml import STANDARD
-from ompy.net.fault_rules import NEVER, FaultRule
+from ompy.net.faults.fault_rules import NEVER, FaultRule
 from ompy.runtime.ranks.process import RankProcess
 from ompy.runtime.simulation.virtual_job import VirtualJob
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
+from ompy.frameworks.paths.rail_events import RailEvent
 from ompy.frameworks.pml import STANDARD
-from ompy.frameworks.rail_events import RailEvent
-from ompy.net.fault_rules import NEVER, FaultRule
-from ompy.net.virtual_network import Rail
+from ompy.net.faults.fault_rules import NEVER, FaultRule
+from ompy.net.virtual.virtual_network import Rail
 from ompy.runtime.simulation.virtual_job import VirtualJob
 
 from tests.sim.p2p import programs

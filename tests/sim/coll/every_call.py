@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from ompy import MPI
-from ompy.frameworks.call_kinds import KINDS
+from ompy.frameworks.collectives.call_kinds import KINDS
 
 COUNT = 4
 Call = Callable[[Any], Any]

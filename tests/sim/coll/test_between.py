@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from ompy import MPI
-from ompy.frameworks.call_kinds import KINDS
+from ompy.frameworks.collectives.call_kinds import KINDS
 from ompy.mpi.communicators.predefined_comms import world_of
 from ompy.runtime.diagnosis.call_account import account, complaint
 from ompy.runtime.ranks.process import RankProcess

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 from ompy import MPI
-from ompy.frameworks.call_order import TAG_NUMBER
+from ompy.frameworks.collectives.call_order import TAG_NUMBER
 from ompy.mpi.communicators.predefined_comms import world_of
 from ompy.runtime.ranks.process import RankProcess
-from ompy_components.pml.ob1.abandoning import STALE
+from ompy_components.pml.ob1.departures.abandoning import STALE
 
 from tests.support.effort import THOROUGH, effort
 from tests.support.worlds import virtual

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 import pytest
-from ompy.frameworks import exchange
+from ompy.frameworks.collectives import exchange
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.pml import SYNCHRONOUS
 from ompy.runtime.ranks.process import RankProcess

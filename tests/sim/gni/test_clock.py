@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from ompy.frameworks.nic.clock import Cost
 from ompy.frameworks.nic.gni import AtomicCommand, CqMode, Ordering, PostType, ReturnCode
-from ompy.net.virtual_network import Rail
+from ompy.net.virtual.virtual_network import Rail
 from ompy_components.nic.gni.timings import TIMINGS
 
 from tests.support.gni_job import SECOND, SIZE, GniRank, gni_world

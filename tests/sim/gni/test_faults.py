@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from ompy.frameworks.nic.gni import AtomicCommand, CqMode, Ordering, PostType, ReturnCode
-from ompy.net.fault_rules import NEVER, FaultRule
-from ompy.net.scripted import ScriptedFaults
+from ompy.net.faults.fault_rules import NEVER, FaultRule
+from ompy.net.faults.scripted import ScriptedFaults
 from ompy.runtime.simulation.shrinking import events
 
 from tests.support.gni_job import GniRank, gni_world

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from ompy.frameworks.nic.base import EventKind
 from ompy.frameworks.nic.verbs import Opcode, SendWork, State, Timing
-from ompy.frameworks.paths import INTERVAL_MS, MS, PATIENCE_MS, TIMEOUT_MS
-from ompy.net.fault_rules import FaultRule
+from ompy.frameworks.paths.path_watch import INTERVAL_MS, MS, PATIENCE_MS, TIMEOUT_MS
+from ompy.net.faults.fault_rules import FaultRule
 
 from tests.support.hca_job import SECOND, Rank, run
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 from ompy.frameworks.nic.verbs import Opcode
-from ompy.net.virtual_network import Rail
+from ompy.net.virtual.virtual_network import Rail
 
 from tests.support.hca_job import Rank, run
 from tests.support.hca_pair import send

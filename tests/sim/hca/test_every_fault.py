@@ -10,9 +10,9 @@ import pytest
 from ompy.engine.base import Engine
 from ompy.frameworks.nic.verbs import Opcode, SendWork, State
 from ompy.net.base import Address, Datagram
-from ompy.net.datagram_seal import DatagramSeal
-from ompy.net.faults import DatagramFault, FaultCounter
-from ompy.net.replay import Taken
+from ompy.net.faults.middleware import DatagramFault, FaultCounter
+from ompy.net.seals.datagram_seal import DatagramSeal
+from ompy.net.seals.replay import Taken
 
 from tests.support.hca_pair import TIMING, End, ends, join, remote, send, until
 from tests.support.networks import World, two_networks

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from ompy.frameworks.context import RankContext
-from ompy.net.faults import Corrupt, Drop, Duplicate, FaultCounter, Reorder
+from ompy.net.faults.middleware import Corrupt, Drop, Duplicate, FaultCounter, Reorder
 
 from tests.support.effort import effort
 from tests.support.hca_job import run

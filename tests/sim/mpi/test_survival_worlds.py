@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ompy.frameworks.consensus import Consensus, Note, Say
-from ompy.frameworks.recovery import Channel
+from ompy.frameworks.fault_tolerance.consensus import Consensus, Note, Say
+from ompy.frameworks.fault_tolerance.recovery import Channel
 
 from tests.support.effort import THOROUGH, effort
 from tests.support.survival_world import PROGRAMS, Plan, World, every_death
-from tools.sweep.survival import COLUMNS, draw_plan
+from tools.sweep.deaths.survival import COLUMNS, draw_plan
 
 ORDERS = ["first", "last", "low", "high", *range(effort(2))]
 

@@ -1,7 +1,7 @@
 """How many bytes are copied for one contiguous message, by each module, in every protocol.
 
-What the wire itself moves is not counted with tcp; over sm `ompy.net.virtual_copy` is the kernel's
-single copy. A message that is copied once in and once out is counted twice its size.
+What the wire itself moves is not counted with tcp; over sm `ompy.net.virtual.virtual_copy` is the
+kernel's single copy. A message that is copied once in and once out is counted twice its size.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import pytest
 from tests.support import copy_counting
 
 RAW = "ompy.raw"
-KERNEL = "ompy.net.virtual_copy"
-WIRE = "ompy.net.virtual_network"
+KERNEL = "ompy.net.virtual.virtual_copy"
+WIRE = "ompy.net.virtual.virtual_network"
 NONE = {"btl_sm_single_copy_mechanism": "none"}
 PIPELINE = {
     "mpi_leave_pinned": 0, "btl_sm_flags": "send,put", "btl_sm_min_rdma_pipeline_size": 100_000,
@@ -38,7 +38,7 @@ CASES = {
     ),
     "sm, get in fragments": (
         200_000, 2, {"btl": "self,sm", "btl_sm_single_copy_mechanism": "emulated"},
-        {"ompy.frameworks.emulation": 2 * 200_000},
+        {"ompy.frameworks.btl_base.emulation": 2 * 200_000},
     ),
     # what is not put goes as fragments; the last, of 2032 bytes, through a slot of the ring
     "sm, RDMA pipeline": (

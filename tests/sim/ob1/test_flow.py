@@ -14,7 +14,7 @@ from ompy.data.errors import ERR_INTERN, MPIError
 from ompy.data.request import Request
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.pml import BUFFERED, READY, STANDARD, SYNCHRONOUS
-from ompy.net.virtual_network import Rail
+from ompy.net.virtual.virtual_network import Rail
 from ompy.runtime.ranks.process import RankProcess
 from ompy_components.pml.ob1.flow import MESSAGE_COST
 from ompy_components.pml.ob1.headers import SEQUENCE_MASK, credit_words, match_words

@@ -6,7 +6,7 @@ import pytest
 from ompy.data.convertor import GatherConvertor
 from ompy.frameworks.pml import BUFFERED, STANDARD, SYNCHRONOUS
 from ompy.runtime.ranks.process import RankProcess
-from ompy_components.pml.ob1.rendezvous_send import PIECE_LEAST, PIECES_BEFORE
+from ompy_components.pml.ob1.rendezvous.rendezvous_send import PIECE_LEAST, PIECES_BEFORE
 
 from tests.sim.ob1.test_split import SIZE, moved
 from tests.sim.p2p.programs import buffer, pattern, world

@@ -11,8 +11,8 @@ from __future__ import annotations
 import pytest
 from ompy.frameworks.btl import GET, PUT
 from ompy.frameworks.pml import BUFFERED, STANDARD, SYNCHRONOUS
+from ompy_components.pml.ob1.diagnosis.steps import LETTERS
 from ompy_components.pml.ob1.selection import Protocol
-from ompy_components.pml.ob1.steps import LETTERS
 
 from tests.sim.ob1.programs import one_message, protocols, steps
 from tests.support.rdma_btl import RdmaRail, rdma_world

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from ompy.frameworks.btl import GET, PUT, SEND_ALWAYS_CALLBACK, UNHURRIED
-from ompy.net.virtual_network import Rail
+from ompy.net.virtual.virtual_network import Rail
 
 from tests.sim.ob1.programs import one_message, steps
 from tests.support.rdma_btl import RdmaModule, RdmaRail, rdma_world

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from ompy.conformance.btl.remote_memory import Transfer
-from ompy.frameworks.atomics import AtomicOp, AtomicOperation, AtomicType
 from ompy.frameworks.btl import QUEUED
+from ompy.frameworks.btl_base.atomics import AtomicOp, AtomicOperation, AtomicType
 from ompy.frameworks.nic.fabric import Completion
 from ompy_components.btl.ofi.work_records import Operation
 

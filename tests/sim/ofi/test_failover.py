@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from ompy.conformance.btl.driver import SECOND
 from ompy.frameworks.btl import OUT_OF_RESOURCE, UNREACHABLE
-from ompy.net.fault_rules import FaultRule
+from ompy.net.faults.fault_rules import FaultRule
 
 from tests.sim.bfo import test_mixtures as mixtures
 from tests.support.effort import THOROUGH

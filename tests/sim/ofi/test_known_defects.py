@@ -7,7 +7,6 @@ from functools import partial
 
 import pytest
 from ompy.conformance.btl.remote_memory import TAKEN, Mover, Transfer
-from ompy.frameworks.atomics import AtomicOp, AtomicOperation, AtomicType, supported
 from ompy.frameworks.btl import (
     COMPLETED,
     NO_ORDER,
@@ -17,6 +16,7 @@ from ompy.frameworks.btl import (
     RDMA_COMPLETION,
     UNREACHABLE,
 )
+from ompy.frameworks.btl_base.atomics import AtomicOp, AtomicOperation, AtomicType, supported
 from ompy_components.btl.ofi.contexts import READ_MAX
 from ompy_components.btl.ofi.work_records import OfiFragment
 

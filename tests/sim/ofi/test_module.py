@@ -15,7 +15,7 @@ from ompy.frameworks.btl import (
     UNREACHABLE,
 )
 from ompy.frameworks.nic.fabric import Completion, MrMode
-from ompy.net.fault_rules import FaultRule
+from ompy.net.faults.fault_rules import FaultRule
 from ompy_components.btl.ofi.headers import HEADER_SIZE, Header, Kind, Seal
 from ompy_components.btl.ofi.work_records import OfiFragment, Operation
 from ompy_components.nic.ofi_emulated.providers import PROVIDERS, UNUSABLE

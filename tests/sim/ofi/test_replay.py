@@ -7,7 +7,7 @@ from struct import Struct
 from typing import Any, Final
 
 import pytest
-from ompy.net.datagram_seal import DatagramSeal
+from ompy.net.seals.datagram_seal import DatagramSeal
 from ompy_components.btl.ofi import headers
 from ompy_components.btl.ofi.endpoint import OfiEndpoint
 from ompy_components.btl.ofi.headers import HEADER_SIZE, Kind

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 from ompy.mpi.communicators.predefined_comms import world_of
-from ompy.net.virtual_network import Rail
+from ompy.net.virtual.virtual_network import Rail
 from ompy.runtime.faults.fault_script import parse_spec
 from ompy.runtime.ranks.process import RankProcess
 from ompy.runtime.simulation.virtual_job import VirtualJob

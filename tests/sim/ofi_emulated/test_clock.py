@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from ompy.net.base import Link
-from ompy.net.virtual_network import Rail
+from ompy.net.virtual.virtual_network import Rail
 
 from tests.support.fabric_job import Rank, run
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from ompy.frameworks.nic.base import EventKind
 from ompy.frameworks.nic.fabric import Completion, FabricError
-from ompy.frameworks.paths import MS, PATIENCE_MS, TIMEOUT_MS
-from ompy.net.fault_rules import FaultRule
-from ompy.net.virtual_network import Rail
+from ompy.frameworks.paths.path_watch import MS, PATIENCE_MS, TIMEOUT_MS
+from ompy.net.faults.fault_rules import FaultRule
+from ompy.net.virtual.virtual_network import Rail
 from ompy_components.nic.ofi_emulated.errors import EOVERRUN
-from ompy_components.nic.ofi_emulated.link import State
+from ompy_components.nic.ofi_emulated.links.link import State
 
 from tests.support.fabric_job import Rank, run
 from tests.support.fabric_programs import SECOND, Side

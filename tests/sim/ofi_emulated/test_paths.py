@@ -6,8 +6,8 @@ import errno
 from typing import Any
 
 import pytest
-from ompy.frameworks.paths import MS
-from ompy.net.fault_rules import FaultRule
+from ompy.frameworks.paths.path_watch import MS
+from ompy.net.faults.fault_rules import FaultRule
 
 from tests.support.effort import effort
 from tests.support.fabric_job import Rank, run

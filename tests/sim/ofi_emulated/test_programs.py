@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from ompy.frameworks.nic.fabric import Caps, MrMode
-from ompy.net.fault_rules import FaultRule
-from ompy.net.virtual_network import Rail
+from ompy.net.faults.fault_rules import FaultRule
+from ompy.net.virtual.virtual_network import Rail
 
 from tests.support.effort import effort
 from tests.support.fabric_job import Rank, both, run

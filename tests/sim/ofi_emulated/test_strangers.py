@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from ompy.net.base import WOULD_BLOCK, Address, LinkError, Stream
-from ompy.net.handshake import HELLO
-from ompy_components.nic.ofi_emulated.accepting import HALF_OPEN_MAX, MAGIC
+from ompy.net.seals.handshake import HELLO
+from ompy_components.nic.ofi_emulated.links.accepting import HALF_OPEN_MAX, MAGIC
 from ompy_components.nic.ofi_emulated.vector import parse_name
 
 from tests.support.fabric_job import Rank, run

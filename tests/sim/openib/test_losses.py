@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 from ompy.conformance.btl.driver import SECOND, Driver
-from ompy.net.faults import Drop, Fault
+from ompy.net.faults.middleware import Drop, Fault
 
 from tests.support.openib_worlds import RAILS, openib, world
 

@@ -8,9 +8,9 @@ import pytest
 from ompy.conformance.btl.driver import SECOND, Driver
 from ompy.conformance.btl.fragment import Fragment
 from ompy.frameworks.btl import ERROR_NONFATAL
-from ompy.frameworks.path_life import Life
-from ompy.net.faults import Drop, Fault
-from ompy_components.btl.openib.broken_notices import BrokenNotices
+from ompy.frameworks.paths.path_life import Life
+from ompy.net.faults.middleware import Drop, Fault
+from ompy_components.btl.openib.connections.broken_notices import BrokenNotices
 from ompy_components.btl.openib.headers import EP_BROKEN, EP_EAGER_RDMA_ERROR
 from ompy_components.nic.hca.headers import BASE, SEAL_SIZE
 

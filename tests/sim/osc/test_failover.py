@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 import pytest
-from ompy.net.virtual_network import Rail
+from ompy.net.virtual.virtual_network import Rail
 from ompy.runtime.faults.fault_script import read_faults
 from ompy.runtime.simulation.virtual_job import VirtualJob
 

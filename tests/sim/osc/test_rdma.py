@@ -10,7 +10,6 @@ from random import Random
 from typing import Any
 
 import pytest
-from ompy.frameworks.atomics import AtomicOp
 from ompy.frameworks.btl import (
     BAD_PARAM,
     NOT_AVAILABLE,
@@ -18,6 +17,7 @@ from ompy.frameworks.btl import (
     RESOURCE_BUSY,
     UNREACHABLE,
 )
+from ompy.frameworks.btl_base.atomics import AtomicOp
 from ompy.frameworks.osc_base.headers import Kind
 from ompy.frameworks.osc_base.module import MessageOsc
 from ompy.frameworks.osc_base.pending import Pending

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from ompy.engine.virtual_engine import Deadlock, RankFailed
 from ompy.frameworks.pml import STANDARD
-from ompy.net.virtual_network import Rail
+from ompy.net.virtual.virtual_network import Rail
 
 from tests.sim.p2p import programs
 from tests.support.worlds import virtual

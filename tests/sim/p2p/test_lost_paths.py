@@ -16,7 +16,7 @@ from ompy.data.errors import ERR_IN_STATUS, ERR_PROC_FAILED
 from ompy.frameworks.btl import ERROR_FATAL
 from ompy.mpi.communicators.predefined_comms import world_of
 from ompy.mpi.errors import MPIException
-from ompy.net.virtual_network import Rail
+from ompy.net.virtual.virtual_network import Rail
 from ompy.runtime.ranks.process import RankProcess
 
 from tests.sim.p2p.test_leaving import PMLS

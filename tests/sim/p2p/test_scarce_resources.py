@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ompy.net.virtual_network import Rail
+from ompy.net.virtual.virtual_network import Rail
 
 from tests.support.effort import effort
 from tests.support.worlds import find, virtual

@@ -8,11 +8,11 @@ import pytest
 from ompy.engine.virtual_engine import RankFailed
 from ompy.frameworks.catalog import CATALOG
 from ompy.frameworks.pml import STANDARD
-from ompy.mca.component_records import ComponentRecord
-from ompy.mca.discovery import scan_entry_points
 from ompy.mca.errors import ComponentError
+from ompy.mca.parameters.settings import gather_settings
+from ompy.mca.plugins.component_records import ComponentRecord
+from ompy.mca.plugins.discovery import scan_entry_points
 from ompy.mca.registry import Registry
-from ompy.mca.settings import gather_settings
 from ompy.runtime.simulation.virtual_job import VirtualJob
 
 from tests.sim.p2p import programs, wrappers

@@ -25,7 +25,7 @@ from ompy.frameworks.btl import (
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.proc import Proc
 from ompy.mca.registry import Registry
-from ompy.net.virtual_network import Rail
+from ompy.net.virtual.virtual_network import Rail
 from ompy.runtime.simulation.virtual_job import VirtualJob
 
 from tests.support.worlds import registry

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from ompy.frameworks.btl import BAD_PARAM, QUEUED, UNREACHABLE
 from ompy.net.base import LinkError
-from ompy.net.virtual_copy import VirtualCopy
-from ompy.net.virtual_network import Rail
+from ompy.net.virtual.virtual_copy import VirtualCopy
+from ompy.net.virtual.virtual_network import Rail
 from ompy_components.btl.sm.component import SINGLE_COPY
 from ompy_components.btl.sm.layout import TABLE_SLOTS
 from ompy_components.btl.sm.module import SmModule

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from ompy.net.virtual_network import Rail
+from ompy.net.virtual.virtual_network import Rail
 
 from tests.sim.rdma import programs
 from tests.sim.rdma.peer import Peer, run

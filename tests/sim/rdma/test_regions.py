@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from ompy.data.convertor import ContiguousConvertor
 from ompy.frameworks.pml import STANDARD
-from ompy.net import vm
 from ompy.net.base import LinkError
-from ompy.net.virtual_copy import VirtualCopy
+from ompy.net.memory import vm
+from ompy.net.virtual.virtual_copy import VirtualCopy
 from ompy.runtime.ranks.process import RankProcess
 
 from tests.sim.p2p.programs import pattern, world

@@ -21,8 +21,8 @@ from ompy.frameworks.btl import (
 from ompy.frameworks.pml import STANDARD
 from ompy.frameworks.proc import Proc
 from ompy.net.base import Stream
-from ompy.net.scripted_sockets import ScriptedStream
-from ompy.net.virtual_network import Rail, VirtualStream
+from ompy.net.faults.scripted_sockets import ScriptedStream
+from ompy.net.virtual.virtual_network import Rail, VirtualStream
 from ompy.runtime.simulation.virtual_job import VirtualJob
 from ompy_components.btl.tcp.framing import ASKS, FRAME, FRAME_SIZE, JOIN_MAX
 from ompy_components.btl.tcp.link import Link

@@ -25,15 +25,15 @@ from ompy.frameworks.btl import (
     Descriptor,
     Endpoint,
 )
-from ompy.frameworks.path_life import DOWN, Life
-from ompy.frameworks.paths import MS, TIMEOUT_MS
+from ompy.frameworks.paths.path_life import DOWN, Life
+from ompy.frameworks.paths.path_watch import MS, TIMEOUT_MS
 from ompy.net.base import Address, Middleware, Stream
-from ompy.net.fault_rules import FaultRule
-from ompy.net.faults import Cut
-from ompy.net.scripted import ScriptedFaults
-from ompy.net.scripted_sockets import ScriptedStream
-from ompy.net.sealed import SealedStream
-from ompy.net.virtual_network import Rail as Wire
+from ompy.net.faults.fault_rules import FaultRule
+from ompy.net.faults.middleware import Cut
+from ompy.net.faults.scripted import ScriptedFaults
+from ompy.net.faults.scripted_sockets import ScriptedStream
+from ompy.net.seals.sealed import SealedStream
+from ompy.net.virtual.virtual_network import Rail as Wire
 from ompy_components.btl.tcp.acknowledging import FailoverEndpoint
 from ompy_components.btl.tcp.component import COMPONENT
 from ompy_components.btl.tcp.connecting import Attempt

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from ompy.data.errors import ERR_PROC_FAILED, MPIError
 from ompy.engine.virtual_engine import RankFailed
+from ompy.frameworks.btl_base.sealing import POLICIES
 from ompy.frameworks.pml import STANDARD
-from ompy.frameworks.sealing import POLICIES
-from ompy.net.scripted import ScriptedFaults
-from ompy.net.sealed import SealedStream
-from ompy.net.virtual_network import Rail
+from ompy.net.faults.scripted import ScriptedFaults
+from ompy.net.seals.sealed import SealedStream
+from ompy.net.virtual.virtual_network import Rail
 from ompy.runtime.faults.fault_script import read_faults
 from ompy.runtime.simulation.virtual_job import VirtualJob
 

@@ -108,8 +108,8 @@ def test_a_component_of_a_stranger_needs_to_say_nothing() -> None:
     """Names and reasons are asked of what a module has; by itself it has its schedule's name."""
     from ompy.frameworks.coll import CollModule
     from ompy.frameworks.coll_base import barrier
-    from ompy.frameworks.exchange import Exchange
-    from ompy.frameworks.schedule import Schedule
+    from ompy.frameworks.collectives.exchange import Exchange
+    from ompy.frameworks.collectives.schedule import Schedule
 
     class Stranger(CollModule):
         def schedule_barrier(self, exchange: Exchange) -> Schedule:

@@ -14,7 +14,7 @@ from ompy.cli.explaining.explain_names import (
     SERVED,
     find_collective,
 )
-from ompy.frameworks.call_kinds import KINDS
+from ompy.frameworks.collectives.call_kinds import KINDS
 from ompy.mpi.communicators.cartesian import Cartcomm
 
 from tests.support.effort import THOROUGH

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from ompy.data.convertor import ContiguousConvertor
 from ompy.frameworks.pml import STANDARD
-from ompy.net.datagram_seal import SEAL_SIZE
-from ompy.net.virtual_network import Rail
+from ompy.net.seals.datagram_seal import SEAL_SIZE
+from ompy.net.virtual.virtual_network import Rail
 from ompy.runtime.ranks.process import RankProcess
 from ompy.trace.exporting.pcapng import pcapng
 from ompy.trace.sink import Event

@@ -7,7 +7,7 @@ needed. `goodput` is what the program sees, against the rate of the link.
 from __future__ import annotations
 
 import pytest
-from ompy.net.fault_rules import FaultRule
+from ompy.net.faults.fault_rules import FaultRule
 
 from tests.support.usnic_streams import stream
 

@@ -9,10 +9,10 @@ from ompy.conformance.btl.btl_worlds import World
 from ompy.conformance.btl.driver import Driver
 from ompy.conformance.btl.suite import Worlds
 from ompy.frameworks.btl import UNREACHABLE
-from ompy.net.fault_rules import FaultRule
-from ompy.net.scripted import ScriptedFaults
+from ompy.net.faults.fault_rules import FaultRule
+from ompy.net.faults.scripted import ScriptedFaults
 from ompy_components.btl.usnic.component import COMPONENT
-from ompy_components.btl.usnic.connectivity import LARGE, MS, SMALL, Limits, Probe
+from ompy_components.btl.usnic.connectivity.checker import LARGE, MS, SMALL, Limits, Probe
 from ompy_components.btl.usnic.module import UsnicModule
 from ompy_components.btl.usnic.statistics import Statistics
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from ompy.conformance.btl.driver import Driver
 from ompy.conformance.btl.suite import Worlds
-from ompy.net.virtual_network import Rail
+from ompy.net.virtual.virtual_network import Rail
 from ompy_components.btl.usnic.component import COMPONENT
 
 RAILS = (Rail("rail0"), Rail("rail1", mtu=9000))

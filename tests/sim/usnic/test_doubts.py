@@ -10,9 +10,9 @@ from ompy.conformance.btl.btl_worlds import World
 from ompy.conformance.btl.driver import Driver
 from ompy.conformance.btl.suite import Worlds
 from ompy.frameworks.btl import FAILOVER_SUPPORT, SEND, UNREACHABLE
-from ompy.frameworks.paths import INTERVAL_MS, MS, PATIENCE_MS, TIMEOUT_MS
-from ompy.net.fault_rules import FaultRule
-from ompy.net.scripted import ScriptedFaults
+from ompy.frameworks.paths.path_watch import INTERVAL_MS, MS, PATIENCE_MS, TIMEOUT_MS
+from ompy.net.faults.fault_rules import FaultRule
+from ompy.net.faults.scripted import ScriptedFaults
 from ompy_components.btl.usnic.component import COMPONENT
 from ompy_components.btl.usnic.module import UsnicModule
 from ompy_components.btl.usnic.statistics import Statistics

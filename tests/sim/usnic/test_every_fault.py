@@ -8,9 +8,9 @@ from random import Random
 
 import pytest
 from ompy_components.btl.usnic.headers import FRAG, HEADER_SIZE, SEAL_SIZE, Header, pack_into
-from ompy_components.btl.usnic.limits import Limits
-from ompy_components.btl.usnic.receive_window import Arrival
-from ompy_components.btl.usnic.reliability import PathVerdict
+from ompy_components.btl.usnic.reliability.limits import Limits
+from ompy_components.btl.usnic.reliability.machine import PathVerdict
+from ompy_components.btl.usnic.reliability.receive_window import Arrival
 from ompy_components.btl.usnic.seal import Seal, recipient
 
 from tests.support.effort import THOROUGH, effort

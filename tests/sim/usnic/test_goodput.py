@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import median
 
 import pytest
-from ompy.net.fault_rules import FaultRule
+from ompy.net.faults.fault_rules import FaultRule
 
 from tests.support.effort import THOROUGH, effort
 from tests.support.usnic_streams import stream

@@ -9,10 +9,10 @@ from itertools import combinations
 import pytest
 from ompy.conformance.btl.driver import SECOND, Driver
 from ompy.frameworks.btl import ERROR_NONFATAL
-from ompy.frameworks.path_life import TRYING, Life
-from ompy.net.fault_rules import FaultRule
-from ompy.net.faults import Fault, Reorder
-from ompy.net.scripted import ScriptedFaults
+from ompy.frameworks.paths.path_life import TRYING, Life
+from ompy.net.faults.fault_rules import FaultRule
+from ompy.net.faults.middleware import Fault, Reorder
+from ompy.net.faults.scripted import ScriptedFaults
 from ompy_components.btl.usnic.headers import OPEN
 
 from tests.support.effort import THOROUGH, effort

@@ -13,12 +13,12 @@ from ompy.conformance.btl.suite import Worlds
 from ompy.conformance.watched_network import Wire
 from ompy.frameworks.btl import BTL_OWNERSHIP, PRIORITY, UNREACHABLE
 from ompy.net.base import Address
-from ompy.net.faults import BlackHole, Corrupt, Drop, Duplicate, Fault, Reorder
+from ompy.net.faults.middleware import BlackHole, Corrupt, Drop, Duplicate, Fault, Reorder
 from ompy_components.btl.usnic import headers
 from ompy_components.btl.usnic.component import COMPONENT
 from ompy_components.btl.usnic.headers import FRAG, HEADER_SIZE, SEAL_SIZE, Header
-from ompy_components.btl.usnic.limits import Limits
 from ompy_components.btl.usnic.module import UsnicModule
+from ompy_components.btl.usnic.reliability.limits import Limits
 from ompy_components.btl.usnic.seal import Seal, recipient
 
 from tests.support.effort import THOROUGH, effort

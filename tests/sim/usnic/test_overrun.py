@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from ompy.conformance.btl.driver import Driver
 from ompy.conformance.btl.suite import Worlds
-from ompy.net.virtual_network import Rail
+from ompy.net.virtual.virtual_network import Rail
 from ompy_components.btl.usnic.component import COMPONENT
 from ompy_components.btl.usnic.report import imbalance
 

@@ -10,8 +10,8 @@ from ompy.net.base import Address
 from ompy_components.btl.usnic.channel import DATA
 from ompy_components.btl.usnic.component import COMPONENT
 from ompy_components.btl.usnic.headers import HEADER_SIZE, SEAL_SIZE
-from ompy_components.btl.usnic.limits import US
 from ompy_components.btl.usnic.module import UsnicModule
+from ompy_components.btl.usnic.reliability.limits import US
 
 from tests.sim.usnic.test_module import MS, usnic, world
 

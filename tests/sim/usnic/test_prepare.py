@@ -18,7 +18,7 @@ from ompy.frameworks.btl import (
     Descriptor,
     Endpoint,
 )
-from ompy.net.faults import BlackHole, Fault
+from ompy.net.faults.middleware import BlackHole, Fault
 from ompy_components.btl.usnic.module import UsnicModule
 
 from tests.sim.usnic.test_module import SECOND, lossy, usnic, world

@@ -10,7 +10,7 @@ from ompy_components.btl.usnic.endpoint import UsnicEndpoint
 from ompy_components.btl.usnic.headers import Header
 from ompy_components.btl.usnic.packets import Packet
 from ompy_components.btl.usnic.reassembly import Reassembly
-from ompy_components.btl.usnic.receive_window import Arrival
+from ompy_components.btl.usnic.reliability.receive_window import Arrival
 
 from tests.sim.usnic.test_module import MS, TINY, usnic, world
 from tests.sim.usnic.test_put import movers

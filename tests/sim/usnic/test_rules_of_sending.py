@@ -10,16 +10,16 @@ import pytest
 from ompy.conformance.btl.driver import TAGS, Driver
 from ompy.data.convertor import ContiguousConvertor
 from ompy.frameworks.btl import BTL_OWNERSHIP, COMPLETED, NO_ORDER, QUEUED, UNREACHABLE
-from ompy.frameworks.registration import identity_of
-from ompy.net.faults import BlackHole, Fault
+from ompy.frameworks.btl_base.registration import identity_of
+from ompy.net.faults.middleware import BlackHole, Fault
 from ompy_components.btl.usnic.channel import DATA, PRIORITY, Channel
 from ompy_components.btl.usnic.endpoint import UsnicEndpoint
 from ompy_components.btl.usnic.headers import CHUNK, FRAG, HEADER_SIZE, SEAL_SIZE
-from ompy_components.btl.usnic.limits import US
 from ompy_components.btl.usnic.module import UsnicModule
 from ompy_components.btl.usnic.packets import Packet
-from ompy_components.btl.usnic.sequence import WINDOW
-from ompy_components.btl.usnic.states import SegmentState
+from ompy_components.btl.usnic.reliability.limits import US
+from ompy_components.btl.usnic.reliability.sequence import WINDOW
+from ompy_components.btl.usnic.reliability.states import SegmentState
 
 from tests.sim.usnic.test_module import MS, SECOND, TINY, usnic, world
 from tests.sim.usnic.test_put import movers

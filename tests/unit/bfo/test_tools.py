@@ -11,7 +11,7 @@ import pytest
 from tools.bench.plots import plot_rails
 from tools.lab import pull_the_cable
 from tools.package import bfo_overrides, ob1_changed
-from tools.sweep import cable_cuts
+from tools.sweep.transports import cable_cuts
 
 ROOT = Path(__file__).resolve().parents[3]
 

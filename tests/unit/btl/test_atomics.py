@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from ompy.frameworks.atomics import (
+from ompy.frameworks.btl_base.atomics import (
     NEEDS,
     SUPPORTS_32BIT,
     WIDTH,

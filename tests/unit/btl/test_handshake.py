@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ompy.net.handshake import (
+from ompy.net.seals.handshake import (
     CHALLENGE_SIZE,
     HELLO,
     MAGIC,

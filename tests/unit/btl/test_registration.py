@@ -14,7 +14,7 @@ from ompy.frameworks.btl import (
     BtlModule,
     Endpoint,
 )
-from ompy.frameworks.registration import (
+from ompy.frameworks.btl_base.registration import (
     HANDLE_SIZE,
     RegistrationCache,
     RegistrationTable,

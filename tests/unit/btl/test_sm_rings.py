@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ompy.net.ring import SLOT_HEADER
+from ompy.net.memory.ring import SLOT_HEADER
 from ompy_components.btl.sm.layout import (
     RINGS_MOST,
     SLOTS_LEAST,

@@ -10,8 +10,8 @@ from ompy.cli.launch.command_line import CommandError, parameters_set, parse_com
 from ompy.cli.launch.launching import make_job
 from ompy.cli.launch.mapping import MapBy
 from ompy.frameworks.catalog import CATALOG
+from ompy.mca.parameters.settings import gather_settings
 from ompy.mca.registry import Registry
-from ompy.mca.settings import gather_settings
 from ompy.runtime.place.mapper import Rule
 
 DUAL = "pack:2 numa:1 core:4 pu:2"

@@ -32,7 +32,7 @@ from tests.support.effort import THOROUGH
 ROOT = Path(__file__).resolve().parents[3]
 NEEDS_COMPILER = pytest.mark.skipif(not shutil.which("cc"), reason="there is no C compiler")
 # a typed memoryview; many declarations, without any
-COMPARED = ("ompy/net/ring", "ompy_components/pml/ob1/striping")
+COMPARED = ("ompy/net/memory/ring", "ompy_components/pml/ob1/rendezvous/striping")
 ONE = """
 import sys
 from pathlib import Path
@@ -42,7 +42,7 @@ if alone == "alone":
     translating.hot_modules = lambda tree: []
 made = translating.Translator(Path(tree))
 if alone == "alone":
-    made._with_views = {"ompy.net.ring"}
+    made._with_views = {"ompy.net.memory.ring"}
 made.translate(Path(path), Path(target))
 """
 
@@ -86,13 +86,13 @@ def test_it_is_what_cython_makes_of_the_module_alone(
 
 def test_the_modules_are_those_with_declarations(tree: Path) -> None:
     names = {dotted(tree, path) for path in hot_modules(tree)}
-    assert {"ompy.net.ring", "ompy_components.pml.ob1.sending"} <= names
+    assert {"ompy.net.memory.ring", "ompy_components.pml.ob1.sending"} <= names
     assert not {"ompy.raw", "ompy.data.borrowed"} & names
 
 
 def test_each_module_that_is_named_is_there(tree: Path) -> None:
     assert HOT.keys() == {SHARED, *(dotted(tree, path) for path in hot_modules(tree))}
-    assert optimiser_of("ompy.net.ring") == BUSIEST
+    assert optimiser_of("ompy.net.memory.ring") == BUSIEST
     assert optimiser_of("somebody.elses") == OFTEN
 
 

@@ -279,10 +279,12 @@ def test_what_cannot_be_compiled_is_told_with_its_place(tree: Path, text: str, t
 @pytest.mark.skipif(not THOROUGH, reason="18 s: tools/nightly.py does it")
 def test_the_tool_that_shows_them() -> None:
     command = [sys.executable, "tools/package", "declarations"]
-    said = subprocess.run([*command, "ompy.net.ring"], cwd=ROOT, capture_output=True, text=True)
+    said = subprocess.run(
+        [*command, "ompy.net.memory.ring"], cwd=ROOT, capture_output=True, text=True
+    )
     assert "    cpdef long long reserve(self, long long size) except? -99\n" in said.stdout
     said = subprocess.run(
-        [*command, "--source", "ompy.net.ring"], cwd=ROOT, capture_output=True, text=True
+        [*command, "--source", "ompy.net.memory.ring"], cwd=ROOT, capture_output=True, text=True
     )
     assert "\n    def reserve(self, size: int) -> int:\n" in said.stdout
     said = subprocess.run([*command, "ompy.nowhere"], cwd=ROOT, capture_output=True, text=True)

@@ -20,7 +20,7 @@ from ompy.cli.info.command import Options, command
 from ompy.cli.info.pretty import Pretty
 from ompy.cli.info.session import Session, output_for
 from ompy.frameworks.catalog import CATALOG
-from ompy.mca.component_records import ComponentRecord
+from ompy.mca.plugins.component_records import ComponentRecord
 from ompy.mca.registry import Registry
 
 from tests.support import inventory

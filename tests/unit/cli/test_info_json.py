@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator, ValidationError
-from ompy.mca.component_records import State
 from ompy.mca.parameter import TYPES, Scope
+from ompy.mca.plugins.component_records import State
 
 from tests.support.info_document import schema, validate
 from tests.support.installed import Installed

@@ -8,11 +8,11 @@ import pytest
 from ompy.data.convertor import Convertor
 from ompy.data.errors import ERR_OTHER, ERR_TRUNCATE, MPIError
 from ompy.data.request import Request
-from ompy.frameworks.call_order import CallOrder
-from ompy.frameworks.exchange import WITHDRAWAL_TIMEOUT, Exchange
-from ompy.frameworks.patience import PATIENCE
+from ompy.frameworks.collectives.call_order import CallOrder
+from ompy.frameworks.collectives.exchange import WITHDRAWAL_TIMEOUT, Exchange
+from ompy.frameworks.collectives.patience import PATIENCE
+from ompy.frameworks.collectives.schedule import Schedule, complete_schedule
 from ompy.frameworks.pml import STANDARD
-from ompy.frameworks.schedule import Schedule, complete_schedule
 
 from tests.support.forms import interpreted_only
 

@@ -9,8 +9,8 @@ import pytest
 from ompy.data.errors import ERR_OTHER, ERR_TRUNCATE
 from ompy.engine.base import Poller
 from ompy.engine.timers import Timer
-from ompy.frameworks.exchange import WITHDRAWAL_TIMEOUT, Exchange
-from ompy.frameworks.schedule import CollectiveRequest, Progression, Schedule
+from ompy.frameworks.collectives.exchange import WITHDRAWAL_TIMEOUT, Exchange
+from ompy.frameworks.collectives.schedule import CollectiveRequest, Progression, Schedule
 
 from tests.support.forms import interpreted_only
 from tests.unit.coll.test_exchange import MATCHED, FakeCommunicator, view

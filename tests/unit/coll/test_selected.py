@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from ompy.data.errors import ERR_UNSUPPORTED_OPERATION, MPIError
 from ompy.engine.lock import RankLock
-from ompy.frameworks.call_order import TAG_CALLS, CallOrder
 from ompy.frameworks.coll import OPERATIONS, TAG_NONBLOCKING, TAGS_IN_TURN, CollModule
-from ompy.frameworks.coll_selection import Offer, SelectedColl
-from ompy.frameworks.exchange import Exchange
-from ompy.frameworks.schedule import Schedule
+from ompy.frameworks.collectives.call_order import TAG_CALLS, CallOrder
+from ompy.frameworks.collectives.coll_selection import Offer, SelectedColl
+from ompy.frameworks.collectives.exchange import Exchange
+from ompy.frameworks.collectives.schedule import Schedule
 
 from tests.support.forms import interpreted_only
 from tests.unit.coll.test_exchange import FakePml

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from ompy.data.convertor import ContiguousConvertor, Convertor, lent
-from ompy.net.vm import PAGE, address_of
+from ompy.net.memory.vm import PAGE, address_of
 
 SIZES = (1, 1999, 2000, 2001, 2047, 2048, 2049, 4096, 4097, 100_001)  # around what short moves have
 BEHIND = (*range(34), 64, 2048, 4064, 4095)  # bytes from the source's place to the target's

@@ -14,7 +14,7 @@ from ompy.engine.real import RealEngine
 from ompy.engine.wakeup import Wakeup
 from ompy.net.base import LinkError
 from ompy.net.real import RealNetwork
-from ompy.net.virtual_network import VirtualNetwork
+from ompy.net.virtual.virtual_network import VirtualNetwork
 from ompy.runtime.launching.singleton import SingletonWireUp
 
 from tests.support.nesting import LIMIT, deepest, depth

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from ompy.frameworks.consensus import Consensus, Note, Say, Value, answer_when_over
+from ompy.frameworks.fault_tolerance.consensus import Consensus, Note, Say, Value, answer_when_over
 
 from tests.support.effort import THOROUGH, effort
 

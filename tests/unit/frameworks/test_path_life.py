@@ -9,8 +9,8 @@ from random import Random
 from typing import Any, NamedTuple
 
 import pytest
-from ompy.frameworks.healing import HealingLimits
-from ompy.frameworks.path_life import (
+from ompy.frameworks.paths.healing import HealingLimits
+from ompy.frameworks.paths.path_life import (
     DOWN,
     IN_USE,
     QUIET,

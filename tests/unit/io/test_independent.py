@@ -11,8 +11,8 @@ from ompy.data.layout import Layout, resize
 from ompy.data.message import Message
 from ompy.frameworks.io import Access
 from ompy.frameworks.io_base.view import WHOLE_FILE, FileView
+from ompy.net.faults.work import SHORT
 from ompy.net.storage import PIECES_MAX, StoredFile
-from ompy.net.work import SHORT
 from ompy_components.io.ompio.independent import VECTORED_RUN, read_through, write_through
 
 from tests.unit.net.test_storage import Network

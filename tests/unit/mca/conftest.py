@@ -10,8 +10,8 @@ import pytest
 from ompy.mca.component import ApiVersion
 from ompy.mca.groups import FrameworkInfo
 from ompy.mca.parameter import Parameter
+from ompy.mca.parameters.settings import gather_settings
 from ompy.mca.registry import Registry
-from ompy.mca.settings import gather_settings
 
 CATALOG = (
     FrameworkInfo(

@@ -3,7 +3,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from ompy.mca.component_records import SETTLED, TRANSITIONS, ComponentRecord, State
+from ompy.mca.plugins.component_records import SETTLED, TRANSITIONS, ComponentRecord, State
 
 ALLOWED = """
 found > blocked broken incompatible loaded shadowed

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 from ompy.mca.component import Component
-from ompy.mca.component_records import ComponentRecord
-from ompy.mca.declarations import component_fault, name_fault
 from ompy.mca.enumerators import VERBOSITY_WORDS, Enumerator
 from ompy.mca.parameter import Parameter, Synonym
+from ompy.mca.plugins.component_records import ComponentRecord
+from ompy.mca.plugins.declarations import component_fault, name_fault
 
 RECORD = ComponentRecord("wire", "tcp", "ompy-wire-tcp", "1.0", "m:C")
 WORDS = Enumerator({"low": 1, "high": 9})
@@ -109,7 +109,7 @@ def test_a_default_is_a_value_the_user_could_have_given(
     catalog, kind: str, default: object, rest: dict[str, object]
 ) -> None:
     """The check that needs no pydantic says the same as the one the user's values go through."""
-    from ompy.mca.validation import parse_value
+    from ompy.mca.parameters.validation import parse_value
 
     parameter = Parameter("size", kind, default, "How much.", level=1, **rest)
     try:

@@ -4,8 +4,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from ompy.mca.component_records import ComponentRecord, State
-from ompy.mca.discovery import scan_entry_points
+from ompy.mca.plugins.component_records import ComponentRecord, State
+from ompy.mca.plugins.discovery import scan_entry_points
 
 WIRE = frozenset({"wire"})
 

@@ -6,8 +6,8 @@ import sys
 import threading
 
 import pytest
-from ompy.mca.component_records import ComponentRecord
-from ompy.mca.diversion import Diversion
+from ompy.mca.plugins.component_records import ComponentRecord
+from ompy.mca.plugins.diversion import Diversion
 
 CHATTY = """
 import sys, fake_events

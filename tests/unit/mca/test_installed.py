@@ -4,8 +4,8 @@ import sys
 
 import pytest
 from ompy.frameworks.catalog import CATALOG
-from ompy.mca import discovery
-from ompy.mca.installed import only_ours
+from ompy.mca.plugins import discovery
+from ompy.mca.plugins.installed import only_ours
 
 FRAMEWORKS = frozenset(framework.name for framework in CATALOG)
 OURS = "[console_scripts]\nx = y:z\n# a comment\n\n[ompy.btl]\na=  b.c : D [extra]\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ompy.mca.loading import import_ahead
+from ompy.mca.plugins.loading import import_ahead
 
 
 @pytest.mark.parametrize("line", ["import no_such_package.part", "from click import no_such_name"])
@@ -30,6 +30,6 @@ def test_what_is_wrong_with_ours_is_told(
 
 
 def test_the_module_itself() -> None:
-    found = import_ahead("ompy.mca.loading")
+    found = import_ahead("ompy.mca.plugins.loading")
     assert found is not None
     assert found.import_ahead is import_ahead

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from ompy.mca.locating import source_file
+from ompy.mca.plugins.locating import source_file
 
 
 @pytest.fixture
@@ -47,7 +47,10 @@ def test_file(tree: Path, target: str, expected: str) -> None:
 
 
 def test_a_loaded_module_tells_itself() -> None:
-    assert source_file("ompy.mca.locating:source_file") == sys.modules["ompy.mca.locating"].__file__
+    assert (
+        source_file("ompy.mca.plugins.locating:source_file")
+        == sys.modules["ompy.mca.plugins.locating"].__file__
+    )
 
 
 def test_an_odd_module_is_no_reason_to_fail(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from ompy.mca.errors import UsageError
+from ompy.mca.parameters.settings import DEFAULT, Origin, Setting, gather_settings
 from ompy.mca.registry import Registry
-from ompy.mca.settings import DEFAULT, Origin, Setting, gather_settings
 
 TCP_PARAMETERS = """(
     Parameter("eager_limit", "size_t", 65536, "Eager.", level=4, unit="bytes", minimum=128),
@@ -295,9 +295,11 @@ def test_no_strangers_are_wanted(site, states_of) -> None:
 
 
 def test_nothing_set_nothing_looked_for(catalog, monkeypatch: pytest.MonkeyPatch) -> None:
-    import ompy.mca.discovery
+    import ompy.mca.plugins.discovery
 
-    monkeypatch.setattr(ompy.mca.discovery, "scan_entry_points", lambda _: pytest.fail("scanned"))
+    monkeypatch.setattr(
+        ompy.mca.plugins.discovery, "scan_entry_points", lambda _: pytest.fail("scanned")
+    )
     Registry(catalog).check_settings()
 
 
@@ -411,7 +413,7 @@ ALONE = """
 import sys
 from ompy.mca.component import Component
 from ompy.mca.registry import Registry
-from ompy.mca.settings import gather_settings
+from ompy.mca.parameters.settings import gather_settings
 sys.path.insert(0, sys.argv[1])
 class Framework:
     name, help, api, parameters = "wire", "Carries.", (3, 1), ()

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from ompy.mca.component_records import ComponentRecord
+from ompy.mca.plugins.component_records import ComponentRecord
 from ompy.mca.selection import LoadErrors, parse_selection
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 from ompy.mca.errors import UsageError
-from ompy.mca.parameter_files import read_text
-from ompy.mca.settings import Origin, Setting, default_files, gather_settings
+from ompy.mca.parameters.parameter_files import read_text
+from ompy.mca.parameters.settings import Origin, Setting, default_files, gather_settings
 
 
 def pairs(settings: list[Setting]) -> list[tuple[str, str, str]]:

@@ -7,8 +7,8 @@ import json
 import pytest
 from ompy.mca.errors import ComponentError, ComponentsFailed, UsageError
 from ompy.mca.hooks import hook_caller
+from ompy.mca.parameters.settings import STRICT_PLUGINS, gather_settings
 from ompy.mca.registry import Registry
-from ompy.mca.settings import STRICT_PLUGINS, gather_settings
 
 STRICT = (STRICT_PLUGINS, "1")
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from ompy.frameworks.interface_words import check_words
+from ompy.frameworks.btl_base.interface_words import check_words
 from ompy.mca.enumerators import (
     AUTO_BOOLEAN,
     VERBOSITY,
@@ -13,7 +13,7 @@ from ompy.mca.enumerators import (
     integer,
 )
 from ompy.mca.parameter import INTEGERS, TYPES, Flag, Parameter, Scope
-from ompy.mca.validation import parse_value
+from ompy.mca.parameters.validation import parse_value
 
 
 def parameter(kind: str, default: object = None, **rest: object) -> Parameter:

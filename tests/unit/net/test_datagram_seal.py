@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ompy.net.datagram_seal import NUMBER_SIZE, SEAL_SIZE, DatagramSeal
-from ompy.net.replay import ROOM, WINDOW, ReplayWindow, Taken
-from ompy.net.seal import MAC_SIZE
+from ompy.net.seals.datagram_seal import NUMBER_SIZE, SEAL_SIZE, DatagramSeal
+from ompy.net.seals.replay import ROOM, WINDOW, ReplayWindow, Taken
+from ompy.net.seals.seal import MAC_SIZE
 
 KEY = bytes(range(32))
 NEAR, FAR, THIRD = b"near", b"far.", b"3rd."

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 from ompy.net.base import Datagram, LinkError, Network, Stream
-from ompy.net.faults import (
+from ompy.net.faults.middleware import (
     BlackHole,
     Corrupt,
     Cut,

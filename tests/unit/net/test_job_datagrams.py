@@ -12,9 +12,9 @@ from ompy.frameworks.datagrams import BURST, DATAGRAM_MAX, LARGEST, SEAL_SIZE, J
 from ompy.frameworks.proc import Modex, Proc
 from ompy.frameworks.wireup import WireUp
 from ompy.mca.component import NotAvailable
-from ompy.net import datagram_seal
 from ompy.net.base import Address, Datagram, Interface, LinkError, Network
-from ompy.net.faults import Corrupt, Cut, FaultCounter
+from ompy.net.faults.middleware import Corrupt, Cut, FaultCounter
+from ompy.net.seals import datagram_seal
 from ompy.trace.sink import Trace
 
 from tests.support.networks import World, two_networks

@@ -15,9 +15,9 @@ from ompy.net.base import (
     Middleware,
     Stream,
 )
+from ompy.net.faults.wrapped import WrappedStream
 from ompy.net.real import RealNetwork
-from ompy.net.virtual_network import VirtualNetwork
-from ompy.net.wrapped import WrappedStream
+from ompy.net.virtual.virtual_network import VirtualNetwork
 from ompy.runtime.launching.singleton import SingletonWireUp
 from ompy.runtime.simulation.remote import RemoteNetwork
 

@@ -9,8 +9,8 @@ import sys
 
 import pytest
 from ompy.net.base import LinkError
-from ompy.net.kernel_copy import KernelCopy
-from ompy.net.vm import PAGE
+from ompy.net.memory.kernel_copy import KernelCopy
+from ompy.net.memory.vm import PAGE
 
 SET_PTRACER = 0x59616D61
 ANY = (1 << 64) - 1
@@ -43,7 +43,7 @@ def test_peers_are_allowed_to_copy_whatever_the_kernel_says(monkeypatch, answer:
 def test_the_real_call_is_harmless() -> None:
     """In a process of its own, as it stays in force."""
     program = (
-        "import os; from ompy.net.kernel_copy import KernelCopy\n"
+        "import os; from ompy.net.memory.kernel_copy import KernelCopy\n"
         "copy, a, b = KernelCopy(), memoryview(bytearray(b'x' * 9)), memoryview(bytearray(9))\n"
         "copy.write(os.getpid(), copy.address_of(b), a); print(bytes(b).decode())"
     )

@@ -7,11 +7,11 @@ import importlib.util
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ompy.frameworks.sealing import AUTO, POLICIES
-from ompy.net import records
+from ompy.frameworks.btl_base.sealing import AUTO, POLICIES
 from ompy.net.base import LinkError
-from ompy.net.handshake import SealLevel
-from ompy.net.records import (
+from ompy.net.seals import records
+from ompy.net.seals.handshake import SealLevel
+from ompy.net.seals.records import (
     COUNT_MAX,
     HASHED_FROM,
     HEAD_SIZE,

@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from ompy.net import vm
 from ompy.net.base import LinkError
-from ompy.net.regions import REGIONS_MAX, Regions
+from ompy.net.memory import vm
+from ompy.net.memory.regions import REGIONS_MAX, Regions
 
 SIZE = 1 << 16
 
@@ -45,7 +45,7 @@ def test_another_process_sees_the_same_bytes() -> None:
     view[7] = 99
     descriptor, number, _ = regions.find(vm.address_of(view), 1) or (0, 0, 0)
     program = (
-        "import sys; from ompy.net.regions import Regions\n"
+        "import sys; from ompy.net.memory.regions import Regions\n"
         f"view = Regions().map({os.getpid()}, {descriptor}, {number})\n"
         "assert len(view) == 1 << 16 and view[7] == 99; view[8] = 55"
     )

@@ -7,7 +7,7 @@ from collections import deque
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ompy.net.ring import CACHE_LINE, SLOT_HEADER, RingReader, RingWriter, ring_size
+from ompy.net.memory.ring import CACHE_LINE, SLOT_HEADER, RingReader, RingWriter, ring_size
 
 SLOT = 4 * CACHE_LINE
 ROOM = SLOT - SLOT_HEADER

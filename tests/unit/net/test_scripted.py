@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from ompy.net.base import DeviceGone, LinkError, Stream
-from ompy.net.fault_rules import NEVER, FaultRule
-from ompy.net.scripted import RETRANSMISSION, ScriptedFaults
-from ompy.net.work import OTHER, READ, SHORT, UNTOUCHED, WRITE, Work
+from ompy.net.faults.fault_rules import NEVER, FaultRule
+from ompy.net.faults.scripted import RETRANSMISSION, ScriptedFaults
+from ompy.net.faults.work import OTHER, READ, SHORT, UNTOUCHED, WRITE, Work
 from ompy.trace.sink import Trace
 
 from tests.support.networks import World, pump, two_networks

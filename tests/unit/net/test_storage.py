@@ -20,8 +20,8 @@ from ompy.data.errors import (
     ERR_READ_ONLY,
     MPIError,
 )
+from ompy.net.faults.work import SHORT, UNTOUCHED, WRITE, Work
 from ompy.net.storage import StoredFile, remove_file, storage_error
-from ompy.net.work import SHORT, UNTOUCHED, WRITE, Work
 
 
 class Network(SimpleNamespace):

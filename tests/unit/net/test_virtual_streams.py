@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from ompy.net.base import Address
-from ompy.net.virtual_network import Rail, beginning
-from ompy.net.virtual_rail import WINDOW
+from ompy.net.virtual.virtual_network import Rail, beginning
+from ompy.net.virtual.virtual_rail import WINDOW
 from ompy.runtime.simulation.remote import RemoteStream
 
 

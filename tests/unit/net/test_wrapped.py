@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from ompy.net.base import Source, Stream
-from ompy.net.wrapped import WrappedStream
+from ompy.net.faults.wrapped import WrappedStream
 
 CALLS = [
     name

@@ -7,7 +7,7 @@ from ompy.engine.virtual_engine import Scheduler
 from ompy.frameworks.nic.clock import Cost, DeviceClock, Stage
 from ompy.frameworks.nic.clock_parameters import Timing, clock_parameters, timed
 from ompy.net.base import Link, LinkError
-from ompy.net.virtual_network import Fabric, Rail, VirtualNetwork
+from ompy.net.virtual.virtual_network import Fabric, Rail, VirtualNetwork
 
 from tests.support.networks import two_networks
 

@@ -10,7 +10,7 @@ import pytest
 from tests.support.effort import THOROUGH
 from tests.support.libfabric_devices import needs_libfabric
 from tests.support.worlds import ROOT
-from tools.sweep import fabtests
+from tools.sweep.transports import fabtests
 
 LINE = "rdm -U"
 

@@ -10,7 +10,7 @@ from ompy.frameworks.nic.clock import Cost, DeviceClock
 from ompy.frameworks.nic.clock_parameters import Timing
 from ompy.frameworks.nic.stations import NAMES, Stations
 from ompy.net.base import Link
-from ompy.net.virtual_network import Fabric, Rail, VirtualNetwork
+from ompy.net.virtual.virtual_network import Fabric, Rail, VirtualNetwork
 from ompy_components.nic.hca import timings as hca
 from ompy_components.nic.ofi_emulated import timings as ofi_emulated
 

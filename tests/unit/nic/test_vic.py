@@ -11,8 +11,8 @@ from ompy.frameworks.nic.base import EventKind, LinkState, NicError, NicEvent
 from ompy.frameworks.nic.datagram import Completion, CompletionQueue, QueuePair, Status, Work
 from ompy.mca.parameter import Values
 from ompy.net.base import Network
-from ompy.net.faults import Corrupt, Cut, Drop, Fault, FaultCounter
-from ompy.net.virtual_network import Fabric, Rail, VirtualNetwork
+from ompy.net.faults.middleware import Corrupt, Cut, Drop, Fault, FaultCounter
+from ompy.net.virtual.virtual_network import Fabric, Rail, VirtualNetwork
 from ompy_components.nic.vic.component import COMPONENT
 from ompy_components.nic.vic.device import Vic
 from ompy_components.nic.vic.timings import DEVICE, READ, SWITCH, WHOLE, WRITE

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import pytest
 from ompy.engine.virtual_engine import Scheduler
 from ompy.net.base import Link
-from ompy.net.virtual_network import Fabric, Rail, VirtualNetwork
-from ompy.net.virtual_port import Port
+from ompy.net.virtual.virtual_network import Fabric, Rail, VirtualNetwork
+from ompy.net.virtual.virtual_port import Port
 from ompy_components.nic.vic.timings import BUFFER, DEVICE, RATE
 
 from tests.support.networks import simulated

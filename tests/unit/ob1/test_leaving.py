@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 from ompy.data.errors import ERR_INTERN, MPIError
-from ompy_components.pml.ob1.headers import LEAVE
-from ompy_components.pml.ob1.leaving import (
+from ompy_components.pml.ob1.departures.leaving import (
     LEAVE_HEADER,
     LEAVE_RECORD,
     UNRECEIVED,
@@ -16,6 +15,7 @@ from ompy_components.pml.ob1.leaving import (
     Records,
     Traffic,
 )
+from ompy_components.pml.ob1.headers import LEAVE
 
 
 def heard() -> tuple[Leaving, list[tuple[int, Records]]]:

@@ -10,7 +10,7 @@ from itertools import product
 import pytest
 from ompy.frameworks.btl import GET, PUT, SEND
 from ompy.frameworks.pml import BUFFERED, READY, STANDARD, SYNCHRONOUS
-from ompy.net.virtual_network import Rail
+from ompy.net.virtual.virtual_network import Rail
 from ompy_components.pml.ob1.headers import UNION_SIZE
 from ompy_components.pml.ob1.selection import (
     Protocol,

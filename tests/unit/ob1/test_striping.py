@@ -7,7 +7,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from ompy.frameworks.bml import Rail
 from ompy.frameworks.btl import BtlModule
-from ompy_components.pml.ob1.striping import Share, heaviest_first, next_share, piece_of, share_out
+from ompy_components.pml.ob1.rendezvous.striping import (
+    Share,
+    heaviest_first,
+    next_share,
+    piece_of,
+    share_out,
+)
 
 STEADY = settings(deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 

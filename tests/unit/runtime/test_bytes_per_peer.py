@@ -9,8 +9,8 @@ from collections.abc import Callable
 import pytest
 from ompy.frameworks.catalog import CATALOG
 from ompy.frameworks.job import App, Job, Placement
+from ompy.mca.parameters.settings import gather_settings
 from ompy.mca.registry import Registry
-from ompy.mca.settings import gather_settings
 from ompy.runtime.connections.modex import ModexStore
 from ompy.runtime.ranks.process import RankProcess
 from ompy.runtime.ranks.rank_start import procs_of

@@ -9,7 +9,7 @@ import threading
 import pytest
 from ompy.engine.real import RealEngine
 from ompy.frameworks.job import App, Job, Placement
-from ompy.frameworks.paths import PathVerdict, Probing
+from ompy.frameworks.paths.path_watch import PathVerdict, Probing
 from ompy.frameworks.proc import Proc
 from ompy.runtime.connections.control import KEY_SIZE, Decoder, Frame, Kind, encode
 from ompy.runtime.probes.client import AgentPaths

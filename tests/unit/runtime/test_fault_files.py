@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ompy.net.fault_rules import FAULTS, FaultRule
+from ompy.net.faults.fault_rules import FAULTS, FaultRule
 from ompy.runtime.faults.fault_files import merged, toml
 from ompy.runtime.faults.fault_script import read_faults
 

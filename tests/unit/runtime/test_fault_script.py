@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from ompy.mca.errors import UsageError
-from ompy.net.fault_rules import FAULTS, NEVER, FaultRule
+from ompy.net.faults.fault_rules import FAULTS, NEVER, FaultRule
 from ompy.runtime.faults.fault_report import FaultTally
 from ompy.runtime.faults.fault_script import KEYS, read_faults
 

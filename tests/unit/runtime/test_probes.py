@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ompy.frameworks.paths import MS, PathVerdict, Probing
-from ompy.net import datagram_seal
+from ompy.frameworks.paths.path_watch import MS, PathVerdict, Probing
 from ompy.net.carrier import has_no_carrier
-from ompy.net.fault_rules import FaultRule
-from ompy.net.replay import WINDOW
+from ompy.net.faults.fault_rules import FaultRule
+from ompy.net.seals import datagram_seal
+from ompy.net.seals.replay import WINDOW
 from ompy.runtime.probes import probe_datagrams
 from ompy.runtime.probes.machine import RELAXED, PathProbe, because
 from ompy.runtime.probes.probe_datagrams import ANSWER, QUESTION, SIZE, BadProbe, Message, ProbeSeal

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from ompy.frameworks.rail_events import RailEvent
+from ompy.frameworks.paths.rail_events import RailEvent
 from ompy.runtime.rails.rail_report import (
     FIELDS,
     HEALED,

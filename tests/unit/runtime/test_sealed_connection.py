@@ -5,7 +5,7 @@ import socket
 
 import pytest
 from ompy.engine.reactor import Reactor
-from ompy.net.records import session_keys
+from ompy.net.seals.records import session_keys
 from ompy.runtime.connections.channel import Channel
 from ompy.runtime.connections.control import Kind, encode
 from ompy.runtime.connections.pipes import PipePair

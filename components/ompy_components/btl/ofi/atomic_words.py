@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from ompy.frameworks.atomics import FORMATS, NEEDS, SUPPORTS_32BIT, AtomicOp, AtomicType
+from ompy.frameworks.btl_base.atomics import FORMATS, NEEDS, SUPPORTS_32BIT, AtomicOp, AtomicType
 from ompy.frameworks.nic.fabric import AtomicCall, Datatype, Op
 
 OPS: Final = {

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ompy.compiled import ccall, cclass
 
 if TYPE_CHECKING:
-    from ompy.frameworks.path_keeper import PathKeeper
+    from ompy.frameworks.paths.path_keeper import PathKeeper
 
 
 @cclass

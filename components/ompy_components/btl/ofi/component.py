@@ -16,15 +16,15 @@ from ompy.frameworks.btl import (
     BtlComponent,
     BtlModule,
 )
-from ompy.frameworks.btl_parameters import common_parameters
+from ompy.frameworks.btl_base.btl_parameters import common_parameters
+from ompy.frameworks.btl_base.interface_words import check_words
 from ompy.frameworks.capabilities import Capabilities
 from ompy.frameworks.context import RankContext
-from ompy.frameworks.interface_words import check_words
 from ompy.mca.component import NotAvailable
 from ompy.mca.enumerators import Enumerator
 from ompy.mca.parameter import Parameter
 from ompy.mca.performance import PerformanceVariable
-from ompy.net.replay import WINDOW
+from ompy.net.seals.replay import WINDOW
 
 EXCLUDED: Final = "127.0.0.1/8,sppp"  # as btl/tcp's: reference openmpi.md 3.13
 
@@ -268,7 +268,7 @@ class OfiComponent(BtlComponent):
             return []  # nobody to reach
         from ompy.frameworks.nic.base import NicError
 
-        from ompy_components.btl.ofi import bring_up
+        from ompy_components.btl.ofi.selection import bring_up
 
         try:
             return list(bring_up.modules(context, self.values))

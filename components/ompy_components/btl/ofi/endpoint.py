@@ -14,7 +14,7 @@ from ompy_components.btl.ofi.window import Window
 
 if TYPE_CHECKING:
     from ompy.frameworks.btl import BtlModule
-    from ompy.frameworks.path_keeper import KeptPath
+    from ompy.frameworks.paths.path_keeper import KeptPath
 
     from ompy_components.btl.ofi.modex import PeerRecord
     from ompy_components.btl.ofi.work_records import OfiFragment, Operation

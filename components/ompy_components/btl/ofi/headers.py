@@ -4,10 +4,10 @@
     38 kind u8 | 39 tag u8
 
 The seal is a MAC of 16 bytes and a number of 8 that never wraps and never begins again
-(`ompy.net.datagram_seal`), or a token of 16 bytes and zeros. Fragments and BYE have one series of
-seal's numbers for each receiver, all other messages another one. A window bounds how far fragments
-overtake each other, so none is lost behind the seal's window of 8185; nothing bounds how many ACKs
-overtake a fragment. Other messages that are so late say what was said again meanwhile.
+(`ompy.net.seals.datagram_seal`), or a token of 16 bytes and zeros. Fragments and BYE have one
+series of seal's numbers for each receiver, all other messages another one. A window bounds how far
+fragments overtake each other, so none is lost behind the seal's window of 8185; nothing bounds how
+many ACKs overtake a fragment. Other messages that are so late say what was said again meanwhile.
 
 `number` counts the fragments of a generation of a path, from 1. `acknowledged` says up to which
 all of the other end's have been taken. These two are 32 bits and wrap around.
@@ -22,9 +22,9 @@ from typing import Final
 from ompy import raw
 from ompy.compiled import U64, ccall, cclass, cfunc
 from ompy.data.header_layout import HeaderLayout
-from ompy.net.datagram_seal import SEAL_SIZE, DatagramSeal
-from ompy.net.replay import Taken
-from ompy.net.seal import MAC_SIZE, PacketSeal
+from ompy.net.seals.datagram_seal import SEAL_SIZE, DatagramSeal
+from ompy.net.seals.replay import Taken
+from ompy.net.seals.seal import MAC_SIZE, PacketSeal
 
 HEADER_LAYOUT: Final = HeaderLayout(
     "ofi.header", "rank u32, number u32, acknowledged u32, generation u16, kind u8, tag u8"

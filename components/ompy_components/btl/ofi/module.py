@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 from ompy import raw
 from ompy.compiled import U64, ccall, cclass, cfunc
 from ompy.data.convertor import Convertor
-from ompy.frameworks.atomics import SUPPORTS_OWNER, AtomicOperation
 from ompy.frameworks.btl import (
     ATOMIC_FOPS,
     ATOMIC_OPS,
@@ -28,27 +27,28 @@ from ompy.frameworks.btl import (
     Endpoint,
     ReceiveCallback,
 )
+from ompy.frameworks.btl_base.atomics import SUPPORTS_OWNER, AtomicOperation
+from ompy.frameworks.btl_base.transfers import is_unsuitable
 from ompy.frameworks.nic.base import EventKind, NicError, NicEvent
 from ompy.frameworks.nic.fabric import Completion, CompletionQueue, FabricEndpoint, FabricError
-from ompy.frameworks.path_keeper import KeptPath, PathKeeper
+from ompy.frameworks.paths.path_keeper import KeptPath, PathKeeper
 from ompy.frameworks.proc import Proc
-from ompy.frameworks.transfers import is_unsuitable
 
 from ompy_components.btl.ofi import atomic_words, receiving
 from ompy_components.btl.ofi.attention import Attention
-from ompy_components.btl.ofi.blame import Blame, blame
 from ompy_components.btl.ofi.contexts import READ_MAX, Contexts
-from ompy_components.btl.ofi.device import Device
 from ompy_components.btl.ofi.endpoint import OfiEndpoint
-from ompy_components.btl.ofi.failover import Failover
-from ompy_components.btl.ofi.failures import Failures
+from ompy_components.btl.ofi.failures.blame import Blame, blame
+from ompy_components.btl.ofi.failures.detection import Failures
+from ompy_components.btl.ofi.failures.device import Device
+from ompy_components.btl.ofi.failures.failover import Failover
 from ompy_components.btl.ofi.headers import HEADER_SIZE, Seal
 from ompy_components.btl.ofi.parting import part_from_peers
 from ompy_components.btl.ofi.path import FIRST, MS, OPENING, OfiPath, Words
 from ompy_components.btl.ofi.peers import Peers
-from ompy_components.btl.ofi.providers import BtlMode, abilities, owner_makes_atomics
 from ompy_components.btl.ofi.receiving import ReceiveEngine
 from ompy_components.btl.ofi.registered import HANDLE_SIZE, MemoryTable
+from ompy_components.btl.ofi.selection.providers import BtlMode, abilities, owner_makes_atomics
 from ompy_components.btl.ofi.sending import SendEngine
 from ompy_components.btl.ofi.transfers import TransferEngine
 from ompy_components.btl.ofi.waking import WakeUp
@@ -69,8 +69,8 @@ if TYPE_CHECKING:
     from ompy.mca.parameter import Values
     from ompy.net.base import Interface
 
-    from ompy_components.btl.ofi.bring_up import Opened
-    from ompy_components.btl.ofi.module_pairs import Ways
+    from ompy_components.btl.ofi.selection.bring_up import Opened
+    from ompy_components.btl.ofi.selection.module_pairs import Ways
 
 DEPARTURES: Final = 16  # arbitrary: rounds of polling from one look for them to the next
 

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from ompy.engine.base import Engine
 
     from ompy_components.btl.ofi.attention import Attention
-    from ompy_components.btl.ofi.device import Device
     from ompy_components.btl.ofi.endpoint import OfiEndpoint
+    from ompy_components.btl.ofi.failures.device import Device
     from ompy_components.btl.ofi.sending import SendEngine
 
 LINGER: Final = 1_000_000_000  # ns; arbitrary: how long the end waits for BYEs

@@ -1,4 +1,4 @@
-"""What an endpoint does as its path comes and goes (`ompy.frameworks.path_keeper`), and its words.
+"""What an endpoint does as its path comes and goes, for `ompy.frameworks.paths.path_keeper`.
 
 A path works from the beginning, in generation 1. A word is a HELLO: its `generation` is the one it
 is about, its `tag` the stage. Where a module has no messages there is nothing to agree on.
@@ -12,19 +12,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ompy.engine.timers import Timer
-from ompy.frameworks.path_keeper import PathUser
-from ompy.frameworks.path_life import TRYING, Opening, Stage
+from ompy.frameworks.paths.path_keeper import PathUser
+from ompy.frameworks.paths.path_life import TRYING, Opening, Stage
 
 from ompy_components.btl.ofi.headers import GENERATIONS, Kind
 
 if TYPE_CHECKING:
     from ompy.engine.base import Engine
-    from ompy.frameworks.path_keeper import PathKeeper
+    from ompy.frameworks.paths.path_keeper import PathKeeper
     from ompy.net.base import Interface
 
-    from ompy_components.btl.ofi.device import Device
     from ompy_components.btl.ofi.endpoint import OfiEndpoint
-    from ompy_components.btl.ofi.failover import Failover
+    from ompy_components.btl.ofi.failures.device import Device
+    from ompy_components.btl.ofi.failures.failover import Failover
     from ompy_components.btl.ofi.headers import Header
     from ompy_components.btl.ofi.sending import SendEngine
 

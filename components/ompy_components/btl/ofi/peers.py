@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 from ompy.frameworks.nic.fabric import FabricError
 
 from ompy_components.btl.ofi.endpoint import OfiEndpoint
-from ompy_components.btl.ofi.providers import SHARED_MEMORY
+from ompy_components.btl.ofi.selection.providers import SHARED_MEMORY
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ompy.frameworks.btl import BtlModule
     from ompy.frameworks.nic.fabric import AddressVector
-    from ompy.frameworks.path_keeper import KeptPath
+    from ompy.frameworks.paths.path_keeper import KeptPath
     from ompy.frameworks.proc import Proc
 
-    from ompy_components.btl.ofi.bring_up import Place
-    from ompy_components.btl.ofi.device import Device
+    from ompy_components.btl.ofi.failures.device import Device
+    from ompy_components.btl.ofi.selection.bring_up import Place
 
 
 class Peers:

@@ -20,9 +20,9 @@ from typing import Final
 from ompy import raw
 from ompy.compiled import U64, ccall
 from ompy.frameworks.btl import LOCAL_WRITE, REMOTE_ATOMIC, REMOTE_READ, REMOTE_WRITE
-from ompy.frameworks.device_memory import DeviceMemoryTable, RegisteredMemory, Remote
+from ompy.frameworks.btl_base.device_memory import DeviceMemoryTable, RegisteredMemory, Remote
 from ompy.frameworks.nic.fabric import Caps, FabricDomain, FabricError, MemoryRegion
-from ompy.net.seal import PacketSeal
+from ompy.net.seals.seal import PacketSeal
 
 _HANDLE: Final = Struct("<QQQIHH")
 HANDLE_SIZE: Final = _HANDLE.size

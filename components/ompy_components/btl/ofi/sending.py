@@ -17,7 +17,7 @@ from ompy.frameworks.btl import (
 )
 from ompy.frameworks.nic.fabric import Completion, FabricError
 
-from ompy_components.btl.ofi.blame import blame
+from ompy_components.btl.ofi.failures.blame import blame
 from ompy_components.btl.ofi.headers import Header, Kind, Seal
 from ompy_components.btl.ofi.work_records import MessagePool, OfiFragment, own_message
 
@@ -30,7 +30,7 @@ if DECLARING:
 
     from ompy_components.btl.ofi.attention import Attention
     from ompy_components.btl.ofi.endpoint import OfiEndpoint
-    from ompy_components.btl.ofi.failures import Failures
+    from ompy_components.btl.ofi.failures.detection import Failures
     from ompy_components.btl.ofi.window import Window
 
 _BYE: Final[int] = int(Kind.BYE)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 
 from ompy import raw
 from ompy.compiled import DECLARING, U64, ccall, cclass, cfunc
-from ompy.frameworks.atomics import WIDTH, AtomicOp, AtomicOperation
 from ompy.frameworks.btl import (
     BAD_PARAM,
     NO_ORDER,
@@ -25,11 +24,12 @@ from ompy.frameworks.btl import (
     UNREACHABLE,
     CompletionCallback,
 )
-from ompy.frameworks.device_memory import RegisteredMemory, Remote
+from ompy.frameworks.btl_base.atomics import WIDTH, AtomicOp, AtomicOperation
+from ompy.frameworks.btl_base.device_memory import RegisteredMemory, Remote
 from ompy.frameworks.nic.fabric import Completion, FabricEndpoint, FabricError, Op
 
 from ompy_components.btl.ofi import atomic_words
-from ompy_components.btl.ofi.blame import Blame, blame
+from ompy_components.btl.ofi.failures.blame import Blame, blame
 from ompy_components.btl.ofi.registered import BASE, KEY, allows, remote_of
 from ompy_components.btl.ofi.work_records import Operation, operation_on
 
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 if DECLARING:
-    from ompy.frameworks.atomics import AtomicType
     from ompy.frameworks.btl import BtlModule
+    from ompy.frameworks.btl_base.atomics import AtomicType
 
     from ompy_components.btl.ofi.attention import Attention
     from ompy_components.btl.ofi.contexts import Contexts
     from ompy_components.btl.ofi.endpoint import OfiEndpoint
-    from ompy_components.btl.ofi.failures import Failures
+    from ompy_components.btl.ofi.failures.detection import Failures
 
 _NOTHING: Final = memoryview(bytearray())
 

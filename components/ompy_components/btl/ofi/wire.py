@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ompy.frameworks.wire_formats import Packets, Payload, Show, Switch, Tagged, WireFormat
-from ompy.net.datagram_seal import SEAL_LAYOUT
+from ompy.net.seals.datagram_seal import SEAL_LAYOUT
 
 from ompy_components.btl.ofi.headers import HEADER_LAYOUT, HEADER_SIZE, Kind
 

@@ -11,9 +11,15 @@ from ompy.frameworks.nic.verbs import VerbsNic
 from ompy.mca.component import NotAvailable
 from ompy.mca.parameter import Values
 
-from ompy_components.btl.openib import modex, receive_queues, timing
+from ompy_components.btl.openib import modex, timing
 from ompy_components.btl.openib.module import OpenibModule
-from ompy_components.btl.openib.receive_queues import BadReceiveQueues, Entry, PerPeer, Shared
+from ompy_components.btl.openib.queues import receive_queues
+from ompy_components.btl.openib.queues.receive_queues import (
+    BadReceiveQueues,
+    Entry,
+    PerPeer,
+    Shared,
+)
 
 
 def warn_once(context: RankContext, text: str) -> None:

@@ -15,10 +15,10 @@ from ompy.frameworks.btl import (
     BtlComponent,
     BtlModule,
 )
-from ompy.frameworks.btl_parameters import common_parameters
+from ompy.frameworks.btl_base.btl_parameters import common_parameters
+from ompy.frameworks.btl_base.interface_words import check_words
 from ompy.frameworks.capabilities import Capabilities
 from ompy.frameworks.context import RankContext
-from ompy.frameworks.interface_words import check_words
 from ompy.mca.component import NotAvailable
 from ompy.mca.parameter import Parameter
 from ompy.mca.performance import PerformanceVariable

@@ -7,17 +7,17 @@ from collections import deque
 from ompy.frameworks.btl import BtlModule, Endpoint
 from ompy.frameworks.nic.base import Identity
 from ompy.frameworks.nic.verbs import Destination, QueuePair
-from ompy.frameworks.path_keeper import KeptPath
+from ompy.frameworks.paths.path_keeper import KeptPath
 from ompy.frameworks.proc import Proc
 
-from ompy_components.btl.openib.buffers import Slab
-from ompy_components.btl.openib.completions import CompletionRoom
-from ompy_components.btl.openib.credits import PeerCredits, Tokens
-from ompy_components.btl.openib.eager_ring import ReceiveRing, SendRing
 from ompy_components.btl.openib.fragments import OpenibFragment, Outgoing, Transfer
+from ompy_components.btl.openib.memory.buffers import Slab
+from ompy_components.btl.openib.memory.eager_ring import ReceiveRing, SendRing
+from ompy_components.btl.openib.memory.receive_buffers import PeerBuffers
 from ompy_components.btl.openib.modex import PortRecord
-from ompy_components.btl.openib.pending import Pending
-from ompy_components.btl.openib.receive_buffers import PeerBuffers
+from ompy_components.btl.openib.queues.completions import CompletionRoom
+from ompy_components.btl.openib.queues.credits import PeerCredits, Tokens
+from ompy_components.btl.openib.queues.pending import Pending
 
 
 class Queue:

@@ -10,7 +10,7 @@ from ompy.frameworks.nic.verbs import Opcode
 from ompy_components.btl.openib.headers import HEADER_SIZE
 
 if TYPE_CHECKING:
-    from ompy_components.btl.openib.buffers import Buffer, BufferPool
+    from ompy_components.btl.openib.memory.buffers import Buffer, BufferPool
 
 NO_NUMBER: Final = -1
 

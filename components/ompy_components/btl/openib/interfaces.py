@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ompy.frameworks.btl_base.interface_words import in_named_network, words_of
 from ompy.frameworks.context import RankContext
-from ompy.frameworks.interface_words import in_named_network, words_of
 from ompy.frameworks.nic.verbs import VerbsNic
 from ompy.mca.parameter import Values
 

@@ -25,27 +25,25 @@ from ompy.frameworks.btl import (
     Descriptor,
     Endpoint,
 )
+from ompy.frameworks.btl_base.device_memory import RegisteredMemory
+from ompy.frameworks.btl_base.transfers import is_unsuitable
 from ompy.frameworks.context import RankContext
-from ompy.frameworks.device_memory import RegisteredMemory
 from ompy.frameworks.nic.base import EventKind, NicError, NicEvent
 from ompy.frameworks.nic.verbs import Completion, Opcode, VerbsNic
-from ompy.frameworks.path_keeper import PathKeeper
-from ompy.frameworks.path_life import Opening
+from ompy.frameworks.paths.path_keeper import PathKeeper
+from ompy.frameworks.paths.path_life import Opening
 from ompy.frameworks.proc import Proc
-from ompy.frameworks.transfers import is_unsuitable
 from ompy.mca.parameter import Values
 
 from ompy_components.btl.openib import interfaces, modex
-from ompy_components.btl.openib.broken_notices import BrokenNotices
-from ompy_components.btl.openib.completions import ROUND_MAX, Completions, Pace
-from ompy_components.btl.openib.connecting import ConnectionManager
-from ompy_components.btl.openib.credits import Tokens
-from ompy_components.btl.openib.deferred import DeferredFailures
-from ompy_components.btl.openib.draining import Draining
+from ompy_components.btl.openib.connections.broken_notices import BrokenNotices
+from ompy_components.btl.openib.connections.connecting import ConnectionManager
+from ompy_components.btl.openib.connections.deferred import DeferredFailures
+from ompy_components.btl.openib.connections.draining import Draining
+from ompy_components.btl.openib.connections.failover import Failover
+from ompy_components.btl.openib.connections.renewal import Renewals
 from ompy_components.btl.openib.endpoint import OpenibEndpoint
-from ompy_components.btl.openib.failover import Failover
 from ompy_components.btl.openib.fragments import OpenibFragment, Transfer
-from ompy_components.btl.openib.free_lists import FreeLists
 from ompy_components.btl.openib.headers import (
     EP_BROKEN,
     EP_EAGER_RDMA_ERROR,
@@ -53,17 +51,19 @@ from ompy_components.btl.openib.headers import (
     RDMA_QUEUE,
     pack_bye,
 )
-from ompy_components.btl.openib.path import OpenibPath
-from ompy_components.btl.openib.queue_pairs import QueuePairs
-from ompy_components.btl.openib.receive_buffers import ReceiveBuffer, SharedBuffers
-from ompy_components.btl.openib.receive_queues import Entry, Shared
-from ompy_components.btl.openib.receiving import ReceiveEngine
-from ompy_components.btl.openib.registered import (
+from ompy_components.btl.openib.memory.free_lists import FreeLists
+from ompy_components.btl.openib.memory.receive_buffers import ReceiveBuffer, SharedBuffers
+from ompy_components.btl.openib.memory.registered import (
     HANDLE_SIZE,
     MemoryTable,
     remote_of,
 )
-from ompy_components.btl.openib.renewal import Renewals
+from ompy_components.btl.openib.path import OpenibPath
+from ompy_components.btl.openib.queues.completions import ROUND_MAX, Completions, Pace
+from ompy_components.btl.openib.queues.credits import Tokens
+from ompy_components.btl.openib.queues.queue_pairs import QueuePairs
+from ompy_components.btl.openib.queues.receive_queues import Entry, Shared
+from ompy_components.btl.openib.receiving import ReceiveEngine
 from ompy_components.btl.openib.sending import SendEngine
 from ompy_components.btl.openib.timing import Limits, RingLimits, ring_limits
 

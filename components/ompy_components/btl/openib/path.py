@@ -1,20 +1,20 @@
-"""What an endpoint does as its path comes and goes (`ompy.frameworks.path_keeper`)."""
+"""What an endpoint does as its path comes and goes (`ompy.frameworks.paths.path_keeper`)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from ompy.frameworks.nic.base import NicError
-from ompy.frameworks.path_keeper import PathUser
-from ompy.frameworks.path_life import Stage
+from ompy.frameworks.paths.path_keeper import PathUser
+from ompy.frameworks.paths.path_life import Stage
 
-from ompy_components.btl.openib.broken_notices import BrokenNotices
-from ompy_components.btl.openib.connecting import ConnectionManager
-from ompy_components.btl.openib.deferred import DeferredFailures
-from ompy_components.btl.openib.draining import Draining
+from ompy_components.btl.openib.connections.broken_notices import BrokenNotices
+from ompy_components.btl.openib.connections.connecting import ConnectionManager
+from ompy_components.btl.openib.connections.deferred import DeferredFailures
+from ompy_components.btl.openib.connections.draining import Draining
 from ompy_components.btl.openib.endpoint import OpenibEndpoint
 from ompy_components.btl.openib.headers import EP_BROKEN
-from ompy_components.btl.openib.queue_pairs import QueuePairs
+from ompy_components.btl.openib.queues.queue_pairs import QueuePairs
 from ompy_components.btl.openib.sending import SendEngine
 
 

@@ -8,8 +8,6 @@ from ompy.frameworks.nic.base import NicError
 from ompy.frameworks.nic.verbs import Access, Completion, ProtectionDomain, Status
 
 from ompy_components.btl.openib import coalescing
-from ompy_components.btl.openib.buffers import Slab
-from ompy_components.btl.openib.eager_ring import ReceiveRing, SendRing
 from ompy_components.btl.openib.endpoint import OpenibEndpoint
 from ompy_components.btl.openib.headers import (
     BYE,
@@ -28,8 +26,10 @@ from ompy_components.btl.openib.headers import (
     unpack_header,
     unpack_ring,
 )
-from ompy_components.btl.openib.queue_pairs import QueuePairs
-from ompy_components.btl.openib.receive_buffers import PeerBuffers, ReceiveBuffer
+from ompy_components.btl.openib.memory.buffers import Slab
+from ompy_components.btl.openib.memory.eager_ring import ReceiveRing, SendRing
+from ompy_components.btl.openib.memory.receive_buffers import PeerBuffers, ReceiveBuffer
+from ompy_components.btl.openib.queues.queue_pairs import QueuePairs
 from ompy_components.btl.openib.sending import SendEngine
 from ompy_components.btl.openib.timing import RingLimits
 

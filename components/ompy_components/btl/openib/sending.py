@@ -12,13 +12,12 @@ from collections import Counter
 from ompy.frameworks.btl import BTL_OWNERSHIP, NO_ORDER
 from ompy.frameworks.nic.base import LinkState, NicError
 from ompy.frameworks.nic.verbs import Completion, Opcode, SendWork, Span, Status, VerbsNic
-from ompy.frameworks.path_life import Life
+from ompy.frameworks.paths.path_life import Life
 
 from ompy_components.btl.openib import coalescing
-from ompy_components.btl.openib.deferred import DeferredFailures
+from ompy_components.btl.openib.connections.deferred import DeferredFailures
 from ompy_components.btl.openib.endpoint import OpenibEndpoint, Queue
 from ompy_components.btl.openib.fragments import OpenibFragment, Outgoing, Transfer
-from ompy_components.btl.openib.free_lists import FreeLists
 from ompy_components.btl.openib.headers import (
     CONTROL,
     CREDITS_MASK,
@@ -30,6 +29,7 @@ from ompy_components.btl.openib.headers import (
     pack_footer,
     pack_header,
 )
+from ompy_components.btl.openib.memory.free_lists import FreeLists
 
 
 class SendEngine:

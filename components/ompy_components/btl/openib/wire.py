@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ompy.data.header_layout import HeaderLayout
-from ompy.frameworks.path_life import Stage
+from ompy.frameworks.paths.path_life import Stage
 from ompy.frameworks.wire_formats import (
     Blob,
     Packets,
@@ -18,9 +18,10 @@ from ompy.frameworks.wire_formats import (
     WireFormat,
     Within,
 )
-from ompy.net.datagram_seal import SEAL_LAYOUT
+from ompy.net.seals.datagram_seal import SEAL_LAYOUT
 
-from ompy_components.btl.openib import headers, hello
+from ompy_components.btl.openib import headers
+from ompy_components.btl.openib.connections import hello
 
 TYPES: Final = {
     headers.CREDITS: "CREDITS",

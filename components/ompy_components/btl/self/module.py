@@ -25,10 +25,10 @@ from ompy.frameworks.btl import (
     Descriptor,
     Endpoint,
 )
+from ompy.frameworks.btl_base.registration import HANDLE_SIZE, RegistrationTable
+from ompy.frameworks.btl_base.transfers import RdmaModule
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.proc import Proc
-from ompy.frameworks.registration import HANDLE_SIZE, RegistrationTable
-from ompy.frameworks.transfers import RdmaModule
 from ompy.mca.parameter import Values
 
 if DECLARING:

@@ -8,7 +8,7 @@ from ompy.compiled import ccall, cclass
 from ompy.frameworks.btl import BtlModule, Descriptor, Endpoint
 from ompy.frameworks.proc import Proc
 from ompy.net.base import Doorbell
-from ompy.net.ring import RingWriter
+from ompy.net.memory.ring import RingWriter
 
 
 @cclass

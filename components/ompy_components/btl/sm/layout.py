@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ompy.net.ring import CACHE_LINE, ring_size, slot_size_for
+from ompy.net.memory.ring import CACHE_LINE, ring_size, slot_size_for
 
 # values of a parked word
 AWAKE: Final = 0

@@ -32,12 +32,12 @@ from ompy.frameworks.btl import (
     Descriptor,
     Endpoint,
 )
+from ompy.frameworks.btl_base.registration import HANDLE_SIZE
+from ompy.frameworks.btl_base.transfers import RdmaModule
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.proc import Proc
-from ompy.frameworks.registration import HANDLE_SIZE
-from ompy.frameworks.transfers import RdmaModule
 from ompy.mca.parameter import Values
-from ompy.net.ring import CACHE_LINE, RingReader, RingWriter
+from ompy.net.memory.ring import CACHE_LINE, RingReader, RingWriter
 
 from ompy_components.btl.sm.component import SINGLE_COPY
 from ompy_components.btl.sm.endpoint import SmDescriptor, SmEndpoint, descriptor_of

@@ -5,7 +5,8 @@ shared segment. A peer looks there before it copies, so that a handle which was 
 memory outside of it, is refused before anything is touched. Whether the kernel lets this rank
 copy with a peer is tried once per peer, by reading a word whose value stands in the segment
 too: that also notices a peer in another process namespace. Where it does not, and for
-registrations beyond the table's room, the bytes go in fragments (`ompy.frameworks.emulation`).
+registrations beyond the table's room, the bytes go in fragments
+(`ompy.frameworks.btl_base.emulation`).
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from ompy.frameworks.btl import (
     Descriptor,
     Endpoint,
 )
-from ompy.frameworks.emulation import GET_PIECE, PUT_PIECE, EmulatedTransfers
-from ompy.frameworks.registration import Registration, RegistrationTable
+from ompy.frameworks.btl_base.emulation import GET_PIECE, PUT_PIECE, EmulatedTransfers
+from ompy.frameworks.btl_base.registration import Registration, RegistrationTable
 from ompy.net.base import LinkError
-from ompy.net.process_copy import ProcessCopy
+from ompy.net.memory.process_copy import ProcessCopy
 
 from ompy_components.btl.sm.endpoint import SmEndpoint
 from ompy_components.btl.sm.layout import (

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from ompy.frameworks.sealing import seal_level
+from ompy.frameworks.btl_base.sealing import seal_level
 from ompy.net.base import LinkError, Stream
-from ompy.net.handshake import (
+from ompy.net.seals.handshake import (
     ANY_RANK,
     NONCE_SIZE,
     REFUSED,
@@ -16,7 +16,7 @@ from ompy.net.handshake import (
     HandshakeError,
     Outcome,
 )
-from ompy.net.proving import attend, sealed
+from ompy.net.seals.proving import attend, sealed
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,10 +9,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from ompy.frameworks.sealing import seal_level
+from ompy.frameworks.btl_base.sealing import seal_level
 from ompy.net.base import WOULD_BLOCK, LinkError, Stream
-from ompy.net.handshake import HandshakeError, Initiator, Outcome
-from ompy.net.proving import hear, sealed, send_proof
+from ompy.net.seals.handshake import HandshakeError, Initiator, Outcome
+from ompy.net.seals.proving import hear, sealed, send_proof
 
 if TYPE_CHECKING:
     from ompy.engine.timers import Timer

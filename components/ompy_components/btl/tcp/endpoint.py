@@ -1,7 +1,8 @@
 """A peer over one interface: what waits to be sent to it, what has arrived in part.
 
 Where its connections come from, and what becomes of a path without one, is decided elsewhere: this
-file says what it sees to `path` (`ompy.frameworks.path_keeper`), which has `path.py` do the rest.
+file says what it sees to `path` (`ompy.frameworks.paths.path_keeper`), which has `path.py` do the
+rest.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from ompy.frameworks.btl import (
     Descriptor,
     Endpoint,
 )
-from ompy.frameworks.path_life import IN_USE, TRYING
+from ompy.frameworks.paths.path_life import IN_USE, TRYING
 from ompy.frameworks.proc import Proc
 from ompy.net.base import WOULD_BLOCK, Address, LinkError, Stream
 from ompy.net.pieces import without
@@ -30,7 +31,7 @@ from ompy_components.btl.tcp.path import connections
 from ompy_components.btl.tcp.remote import RemoteMemory
 
 if TYPE_CHECKING:
-    from ompy.frameworks.path_keeper import KeptPath
+    from ompy.frameworks.paths.path_keeper import KeptPath
 
     from ompy_components.btl.tcp.resources import Resources
     from ompy_components.btl.tcp.silence import SilenceWatch

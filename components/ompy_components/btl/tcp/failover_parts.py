@@ -1,6 +1,7 @@
 """The parts that a module has only when it fails over, and the endpoints that are made of them.
 
-When paths are doubted, given up and taken back is the business of `ompy.frameworks.path_keeper`.
+When paths are doubted, given up and taken back is the business of
+`ompy.frameworks.paths.path_keeper`.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ompy.data.errors import ERR_ARG, MPIError
-from ompy.frameworks.address_probes import AddressProbes
+from ompy.frameworks.btl_base.interface_words import in_named_network, words_of
 from ompy.frameworks.context import RankContext
-from ompy.frameworks.interface_words import in_named_network, words_of
+from ompy.frameworks.paths.address_probes import AddressProbes
 from ompy.frameworks.proc import Proc
 from ompy.net.base import Address, Interface, Network
 

@@ -26,13 +26,13 @@ from ompy.frameworks.btl import (
     Descriptor,
     Endpoint,
 )
+from ompy.frameworks.btl_base.registration import HANDLE_SIZE, RegistrationTable
+from ompy.frameworks.btl_base.transfers import RdmaModule
 from ompy.frameworks.context import RankContext
-from ompy.frameworks.healing import HealingLimits
-from ompy.frameworks.path_keeper import PathKeeper
-from ompy.frameworks.path_life import Opening
+from ompy.frameworks.paths.healing import HealingLimits
+from ompy.frameworks.paths.path_keeper import PathKeeper
+from ompy.frameworks.paths.path_life import Opening
 from ompy.frameworks.proc import Proc
-from ompy.frameworks.registration import HANDLE_SIZE, RegistrationTable
-from ompy.frameworks.transfers import RdmaModule
 from ompy.mca.parameter import Values
 from ompy.net.base import Interface
 

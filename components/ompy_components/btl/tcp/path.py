@@ -1,4 +1,4 @@
-"""What an endpoint does as its path comes and goes (`ompy.frameworks.path_keeper`).
+"""What an endpoint does as its path comes and goes (`ompy.frameworks.paths.path_keeper`).
 
 README.md, "The life of a path", says which event of the machine comes from what a socket shows.
 """
@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ompy.frameworks.path_keeper import PathUser
-from ompy.frameworks.path_life import IN_USE, TRYING, Life, Stage
-from ompy.net.handshake import NONCE_SIZE
+from ompy.frameworks.paths.path_keeper import PathUser
+from ompy.frameworks.paths.path_life import IN_USE, TRYING, Life, Stage
+from ompy.net.seals.handshake import NONCE_SIZE
 
 from ompy_components.btl.tcp.connecting import Attempt
 from ompy_components.btl.tcp.framing import FrameReader
 
 if TYPE_CHECKING:
-    from ompy.frameworks.path_keeper import KeptPath
+    from ompy.frameworks.paths.path_keeper import KeptPath
     from ompy.net.base import Stream
 
     from ompy_components.btl.tcp.accepting import HalfOpen

@@ -26,7 +26,7 @@ from ompy.frameworks.btl import (
     UNREACHABLE,
     Descriptor,
 )
-from ompy.frameworks.registration import Registration, RegistrationTable
+from ompy.frameworks.btl_base.registration import Registration, RegistrationTable
 
 from ompy_components.btl.tcp.framing import (
     DONE,

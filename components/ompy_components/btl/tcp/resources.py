@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from ompy.frameworks.btl import ReceiveCallback
-    from ompy.frameworks.registration import RegistrationTable
+    from ompy.frameworks.btl_base.registration import RegistrationTable
     from ompy.net.base import Interface
 
     from ompy_components.btl.tcp.remote import RemoteMemory

@@ -14,15 +14,15 @@ from ompy.frameworks.btl import (
     BtlComponent,
     BtlModule,
 )
-from ompy.frameworks.btl_parameters import common_parameters
+from ompy.frameworks.btl_base.btl_parameters import common_parameters
+from ompy.frameworks.btl_base.interface_words import check_words
 from ompy.frameworks.capabilities import Capabilities
 from ompy.frameworks.context import RankContext
-from ompy.frameworks.interface_words import check_words
 from ompy.mca.component import NotAvailable
 from ompy.mca.parameter import Flag, Parameter
 from ompy.mca.performance import PerformanceVariable
 
-CHANCE_LOSS: Final = 0.02  # as in congestion_window.py, which is imported later
+CHANCE_LOSS: Final = 0.02  # as in reliability/congestion_window.py, which is imported later
 EAGER_ALONE: Final = 150 * 1024  # reference usnic.md 3: with exactly one module
 
 
@@ -407,7 +407,7 @@ class UsnicComponent(BtlComponent):
         except NicError as problem:  # too few entries of a queue, or a port that is taken
             raise NotAvailable(str(problem)) from problem
         if values.connectivity_map:
-            from ompy_components.btl.usnic.connectivity_map import ConnectivityMap
+            from ompy_components.btl.usnic.connectivity.connectivity_map import ConnectivityMap
 
             common = ConnectivityMap(values.connectivity_map)
             for module in modules:

@@ -9,9 +9,9 @@ from ompy.frameworks.nic.datagram import DatagramNic
 from ompy.mca.parameter import Values
 
 from ompy_components.btl.usnic.channel import DATA, PRIORITY, Channel
-from ompy_components.btl.usnic.congestion_window import LEAST
-from ompy_components.btl.usnic.limits import US, Limits
 from ompy_components.btl.usnic.packets import CHUNK_PAYLOAD, FRAG_PAYLOAD
+from ompy_components.btl.usnic.reliability.congestion_window import LEAST
+from ompy_components.btl.usnic.reliability.limits import US, Limits
 from ompy_components.btl.usnic.send_engine import Options
 
 PRIORITY_DEPTH: Final = 127  # reference usnic.md 3: max(128, 32 * MCW_SIZE) - 1

@@ -6,7 +6,7 @@ from collections import deque
 
 from ompy.frameworks.btl import BtlModule, Endpoint
 from ompy.frameworks.nic.base import Identity
-from ompy.frameworks.path_keeper import KeptPath
+from ompy.frameworks.paths.path_keeper import KeptPath
 from ompy.frameworks.proc import Proc
 from ompy.net.base import Address
 
@@ -14,7 +14,7 @@ from ompy_components.btl.usnic.headers import FRAGMENT_MAX
 from ompy_components.btl.usnic.packets import Fragment
 from ompy_components.btl.usnic.put import Landing
 from ompy_components.btl.usnic.reassembly import Reassembly
-from ompy_components.btl.usnic.reliability import Reliability
+from ompy_components.btl.usnic.reliability.machine import Reliability
 
 
 class UsnicEndpoint(Endpoint):

@@ -35,9 +35,9 @@ from typing import Final, NamedTuple
 
 from ompy.data.header_layout import HeaderLayout
 from ompy.frameworks.btl import TAG_BTL, TAG_NOTICE, TAG_TRANSFER
-from ompy.net import datagram_seal
+from ompy.net.seals import datagram_seal
 
-from ompy_components.btl.usnic.sequence import WINDOW
+from ompy_components.btl.usnic.reliability.sequence import WINDOW
 
 SEAL_SIZE: Final = datagram_seal.SEAL_SIZE
 PACKET_LAYOUT: Final = HeaderLayout(

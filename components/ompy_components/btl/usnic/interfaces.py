@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ompy.frameworks.btl_base.interface_words import in_named_network, words_of
 from ompy.frameworks.context import RankContext
-from ompy.frameworks.interface_words import in_named_network, words_of
 from ompy.frameworks.nic.datagram import DatagramNic
 from ompy.frameworks.proc import Proc
 

@@ -25,22 +25,21 @@ from ompy.frameworks.btl import (
     Descriptor,
     Endpoint,
 )
+from ompy.frameworks.btl_base.registration import HANDLE_SIZE, identity_of
+from ompy.frameworks.btl_base.transfers import is_unsuitable
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.nic.base import EventKind, NicError
 from ompy.frameworks.nic.datagram import DatagramNic
-from ompy.frameworks.path_life import IN_USE, TRYING
+from ompy.frameworks.paths.path_life import IN_USE, TRYING
 from ompy.frameworks.proc import Proc
-from ompy.frameworks.registration import HANDLE_SIZE, identity_of
-from ompy.frameworks.transfers import is_unsuitable
 from ompy.mca.parameter import Values
 
 from ompy_components.btl.usnic import configuration, interfaces, modex, prepare
 from ompy_components.btl.usnic.channel import DATA
 from ompy_components.btl.usnic.component import EAGER_ALONE
-from ompy_components.btl.usnic.connectivity import Connectivity, probe_limits
+from ompy_components.btl.usnic.connectivity.checker import Connectivity, probe_limits
 from ompy_components.btl.usnic.endpoint import UsnicEndpoint
 from ompy_components.btl.usnic.headers import BYE
-from ompy_components.btl.usnic.limits import US
 from ompy_components.btl.usnic.packets import (
     FRAG_PAYLOAD,
     Fragment,
@@ -49,14 +48,15 @@ from ompy_components.btl.usnic.packets import (
 from ompy_components.btl.usnic.path import UsnicPaths
 from ompy_components.btl.usnic.put import PLACE_MAX, Puts
 from ompy_components.btl.usnic.receive_engine import ReceiveEngine
-from ompy_components.btl.usnic.reliability import Reliability
+from ompy_components.btl.usnic.reliability.limits import US
+from ompy_components.btl.usnic.reliability.machine import Reliability
 from ompy_components.btl.usnic.report import Report
 from ompy_components.btl.usnic.seal import Seal, recipient
 from ompy_components.btl.usnic.send_engine import SendEngine
 from ompy_components.btl.usnic.statistics import Statistics
 
 if TYPE_CHECKING:
-    from ompy_components.btl.usnic.connectivity_map import ConnectivityMap
+    from ompy_components.btl.usnic.connectivity.connectivity_map import ConnectivityMap
 
 EAGER_SEVERAL: Final = 25 * 1024  # reference usnic.md 3: with several
 # what a module can do, of which the parameter takes some

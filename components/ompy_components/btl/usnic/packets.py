@@ -21,7 +21,7 @@ from ompy.frameworks.btl import Descriptor
 from ompy.frameworks.nic.datagram import Domain, Registration
 
 from ompy_components.btl.usnic.headers import CHUNK, CHUNK_HEADER_SIZE, FRAG, HEADER_SIZE, SEAL_SIZE
-from ompy_components.btl.usnic.segments import SendSegment
+from ompy_components.btl.usnic.reliability.segments import SendSegment
 
 if TYPE_CHECKING:
     from ompy_components.btl.usnic.endpoint import UsnicEndpoint

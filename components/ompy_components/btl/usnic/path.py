@@ -1,4 +1,4 @@
-"""The paths of one module: what the machine of a path (`ompy.frameworks.path_keeper`) has done.
+"""The paths of one module: what the keeper (`ompy.frameworks.paths.path_keeper`) has done.
 
 Every packet says the generation of its path, in the field `epoch`. A path works from the beginning,
 in generation 1. A word is an OPEN: a packet of the full size, so that a path which takes small ones
@@ -14,9 +14,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ompy.frameworks.btl import FAILOVER_SUPPORT, UNREACHABLE
-from ompy.frameworks.path_keeper import PathKeeper, PathUser
-from ompy.frameworks.path_life import Opening, Stage
-from ompy.frameworks.paths import MS
+from ompy.frameworks.paths.path_keeper import PathKeeper, PathUser
+from ompy.frameworks.paths.path_life import Opening, Stage
+from ompy.frameworks.paths.path_watch import MS
 
 from ompy_components.btl.usnic.headers import HEADER_SIZE, OPEN, SEAL_SIZE, Header
 from ompy_components.btl.usnic.packets import Fragment

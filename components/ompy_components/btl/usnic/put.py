@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from ompy.data.header_layout import HeaderLayout
 from ompy.frameworks.btl import BAD_PARAM, BTL_OWNERSHIP, REMOTE_WRITE
-from ompy.frameworks.registration import RegistrationTable
+from ompy.frameworks.btl_base.registration import RegistrationTable
 
 from ompy_components.btl.usnic.headers import DONE, Header
 from ompy_components.btl.usnic.packets import Fragment

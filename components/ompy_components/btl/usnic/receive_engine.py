@@ -35,7 +35,7 @@ from ompy_components.btl.usnic.headers import (
     parse_packet,
 )
 from ompy_components.btl.usnic.packets import Packet
-from ompy_components.btl.usnic.receive_window import Arrival
+from ompy_components.btl.usnic.reliability.receive_window import Arrival
 from ompy_components.btl.usnic.seal import Replayed, Seal
 from ompy_components.btl.usnic.statistics import Statistics
 

@@ -1,8 +1,8 @@
 """The seal in front of every packet: a MAC, its checksum too, and a number that never wraps.
 
-Salted with who is to receive it (`ompy.net.datagram_seal`), so that a packet that was meant for
-somebody else is not looked at, whatever its sequence number says. One that was recorded and sent
-again has a number that was taken before; so has one that the network repeats.
+Salted with who is to receive it (`ompy.net.seals.datagram_seal`), so that a packet that was meant
+for somebody else is not looked at, whatever its sequence number says. One that was recorded and
+sent again has a number that was taken before; so has one that the network repeats.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final
 
-from ompy.net.datagram_seal import SEAL_SIZE, DatagramSeal
-from ompy.net.replay import Taken
+from ompy.net.seals.datagram_seal import SEAL_SIZE, DatagramSeal
+from ompy.net.seals.replay import Taken
 
 from ompy_components.btl.usnic.headers import SENDER, BadPacket
 

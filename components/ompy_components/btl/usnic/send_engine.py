@@ -34,9 +34,9 @@ from ompy_components.btl.usnic.headers import (
     pack_into,
 )
 from ompy_components.btl.usnic.packets import CHUNK_PAYLOAD, Fragment, Packet, PacketPool
+from ompy_components.btl.usnic.reliability.segments import ResendList
+from ompy_components.btl.usnic.reliability.states import SegmentEvent
 from ompy_components.btl.usnic.seal import Seal
-from ompy_components.btl.usnic.segments import ResendList
-from ompy_components.btl.usnic.states import SegmentEvent
 from ompy_components.btl.usnic.statistics import Statistics
 
 NOTHING: Final = memoryview(b"")

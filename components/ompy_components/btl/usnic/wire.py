@@ -14,7 +14,7 @@ from ompy.frameworks.wire_formats import (
     WireFormat,
     Within,
 )
-from ompy.net.datagram_seal import SEAL_LAYOUT
+from ompy.net.seals.datagram_seal import SEAL_LAYOUT
 
 from ompy_components.btl.usnic import headers
 from ompy_components.btl.usnic.headers import CHUNK_LAYOUT, PACKET_LAYOUT

@@ -23,10 +23,10 @@ from ompy.frameworks.coll_base import (
     scan,
     scatter,
 )
+from ompy.frameworks.collectives.exchange import Exchange
+from ompy.frameworks.collectives.schedule import Schedule
 from ompy.frameworks.communicator import Communicator
-from ompy.frameworks.exchange import Exchange
 from ompy.frameworks.explanation import Branch, Change, Choice, Limit
-from ompy.frameworks.schedule import Schedule
 from ompy.mca.parameter import Values
 from ompy.trace.amounts import byte_count
 

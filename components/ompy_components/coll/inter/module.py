@@ -12,10 +12,10 @@ from ompy.data.packed import Room, to_send
 from ompy.frameworks.coll import CollModule
 from ompy.frameworks.coll_base import neighbours
 from ompy.frameworks.coll_base.combine import combining
+from ompy.frameworks.collectives.exchange import Exchange
+from ompy.frameworks.collectives.neighbours import Neighbours
+from ompy.frameworks.collectives.schedule import Schedule, Steps
 from ompy.frameworks.communicator import Communicator
-from ompy.frameworks.exchange import Exchange
-from ompy.frameworks.neighbours import Neighbours
-from ompy.frameworks.schedule import Schedule, Steps
 
 NOTHING = memoryview(bytearray())
 

@@ -25,9 +25,9 @@ from ompy.data.convertor import allocate_memory
 from ompy.data.errors import ERR_PROC_FAILED, ERR_TOPOLOGY, MPIError
 from ompy.data.message import Blocks, Message
 from ompy.data.packed import to_send, too_large
+from ompy.frameworks.collectives.exchange import Exchange
+from ompy.frameworks.collectives.neighbours import Neighbours
 from ompy.frameworks.communicator import Communicator
-from ompy.frameworks.exchange import Exchange
-from ompy.frameworks.neighbours import Neighbours
 from ompy.net.base import LinkError
 
 from ompy_components.coll.sm.board import Board

@@ -31,13 +31,13 @@ from ompy.compiled import DECLARING, U64, U64View, ccall, cclass, cfunc
 from ompy.data.errors import ERR_PROC_FAILED, MPIError
 from ompy.data.request import Waitable
 from ompy.engine.base import Poller
+from ompy.frameworks.collectives.patience import PATIENCE, differ, explained, inquire
 from ompy.frameworks.communicator import Communicator
-from ompy.frameworks.patience import PATIENCE, differ, explained, inquire
 from ompy.net.base import Doorbell
 
 if DECLARING:
     from ompy.engine.base import Engine
-    from ompy.frameworks.call_order import CallOrder
+    from ompy.frameworks.collectives.call_order import CallOrder
 
 LINE: Final = 64  # bytes; the cache line of x86 and most aarch64
 LINE_WORDS: Final = LINE // 8

@@ -10,9 +10,9 @@ they go as messages.
 from __future__ import annotations
 
 from ompy.compiled import ccall, cclass, cfunc
-from ompy.frameworks.shared_memory import PROOF_SIZE
+from ompy.frameworks.collectives.shared_memory import PROOF_SIZE
 from ompy.net.base import LinkError
-from ompy.net.process_copy import ProcessCopy
+from ompy.net.memory.process_copy import ProcessCopy
 
 from ompy_components.coll.sm.board import ADDRESS, PROCESS, READS, Board
 

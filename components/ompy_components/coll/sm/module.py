@@ -31,11 +31,11 @@ from ompy.frameworks.coll import (
     TAG_SCATTER,
     CollModule,
 )
+from ompy.frameworks.collectives.exchange import Exchange
+from ompy.frameworks.collectives.neighbours import Neighbours
+from ompy.frameworks.collectives.shared_memory import SharedMemory, share
 from ompy.frameworks.communicator import Communicator
-from ompy.frameworks.exchange import Exchange
 from ompy.frameworks.explanation import Choice
-from ompy.frameworks.neighbours import Neighbours
-from ompy.frameworks.shared_memory import SharedMemory, share
 from ompy.mca.parameter import Values
 
 from ompy_components.coll.sm.blocks import BlockOperations, table_size

@@ -14,8 +14,8 @@ from ompy.compiled import U64, Shown, ccall, cclass, cfunc
 from ompy.data.request import Request
 from ompy.engine.lock import RankLock
 from ompy.frameworks.coll import NEIGHBOURHOODS, TAG_NONBLOCKING_MEMORY
+from ompy.frameworks.collectives.shared_memory import SharedMemory, begin_to_share
 from ompy.frameworks.communicator import Communicator
-from ompy.frameworks.shared_memory import SharedMemory, begin_to_share
 
 from ompy_components.coll.sm.blocks import table_size
 from ompy_components.coll.sm.nonblocking_board import NonblockingBoard, nonblocking_size

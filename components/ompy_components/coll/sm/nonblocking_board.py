@@ -28,9 +28,9 @@ from ompy.compiled import DECLARING, U64, U64View, ccall, cclass, cfunc
 from ompy.data.errors import ERR_OTHER, ERR_PROC_FAILED, MPIError
 from ompy.data.request import Deferred
 from ompy.engine.base import Poller
-from ompy.frameworks.call_order import number_of
+from ompy.frameworks.collectives.call_order import number_of
+from ompy.frameworks.collectives.patience import PATIENCE, LongWait, differ, explained
 from ompy.frameworks.communicator import Communicator
-from ompy.frameworks.patience import PATIENCE, LongWait, differ, explained
 from ompy.net.base import Doorbell
 
 if DECLARING:

@@ -20,9 +20,9 @@ from ompy.data.errors import ERR_TRUNCATE, MPIError
 from ompy.data.message import Blocks, Message
 from ompy.data.operation import Operation
 from ompy.data.packed import to_send, too_large
+from ompy.frameworks.collectives.exchange import Exchange
+from ompy.frameworks.collectives.schedule import CollectiveRequest, Progression, Schedule
 from ompy.frameworks.communicator import Communicator
-from ompy.frameworks.exchange import Exchange
-from ompy.frameworks.schedule import CollectiveRequest, Progression, Schedule
 
 from ompy_components.coll.sm.blocks import ENTRY, SENT, SHOWN, WORD, table_size
 from ompy_components.coll.sm.nonblocking_board import MESSAGES, NonblockingBoard, PendingCall

@@ -14,9 +14,9 @@ from ompy.compiled import U64, ccall, cclass, cfunc
 from ompy.data.errors import ERR_TOPOLOGY, MPIError
 from ompy.data.message import Blocks, Message
 from ompy.data.packed import to_send, too_large
+from ompy.frameworks.collectives.neighbours import Neighbours
+from ompy.frameworks.collectives.schedule import CollectiveRequest
 from ompy.frameworks.communicator import Communicator
-from ompy.frameworks.neighbours import Neighbours
-from ompy.frameworks.schedule import CollectiveRequest
 
 from ompy_components.coll.sm.blocks import EDGE, EDGES, SENT, SHOWN, WORD
 from ompy_components.coll.sm.nonblocking_board import NonblockingBoard

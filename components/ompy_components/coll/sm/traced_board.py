@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from ompy.frameworks.call_order import number_of
+from ompy.frameworks.collectives.call_order import number_of
 from ompy.frameworks.communicator import Communicator
-from ompy.net.process_copy import ProcessCopy
+from ompy.net.memory.process_copy import ProcessCopy
 
 from ompy_components.coll.sm.board import Board
 from ompy_components.coll.sm.lending import Lending

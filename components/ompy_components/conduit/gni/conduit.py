@@ -12,7 +12,7 @@ from ompy import raw
 from ompy.data.errors import ERR_OTHER, ERR_PROC_FAILED, ERR_RANK, MPIError
 from ompy.data.request import Waitable
 from ompy.engine.timers import Timer
-from ompy.frameworks.atomics import WIDTH, AtomicOp, AtomicType
+from ompy.frameworks.btl_base.atomics import WIDTH, AtomicOp, AtomicType
 from ompy.frameworks.conduit import (
     Category,
     Conduit,

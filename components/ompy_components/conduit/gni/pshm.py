@@ -17,7 +17,7 @@ from ompy import raw
 from ompy.data.errors import ERR_INTERN, MPIError
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.proc import Proc
-from ompy.net.ring import CACHE_LINE, RingReader, RingWriter, ring_size, slot_size_for
+from ompy.net.memory.ring import CACHE_LINE, RingReader, RingWriter, ring_size, slot_size_for
 
 from ompy_components.conduit.gni.transport import Transport
 

@@ -20,7 +20,7 @@ from ompy.frameworks.nic.gni import (
     Ordering,
 )
 from ompy.net.base import LinkError, Network
-from ompy.net.vm import address_of
+from ompy.net.memory.vm import address_of
 
 PAGE: Final = 4096  # bytes; x86 and most aarch64
 TRIES: Final = 10  # reference gasnet.md 4: of a registration

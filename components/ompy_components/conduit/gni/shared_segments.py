@@ -17,7 +17,7 @@ from ompy.data.errors import ERR_INTERN, ERR_OTHER, MPIError
 from ompy.frameworks.conduit import Transfer
 from ompy.frameworks.context import RankContext
 from ompy.net.base import LinkError
-from ompy.net.process_copy import ProcessCopy
+from ompy.net.memory.process_copy import ProcessCopy
 
 PLACE: Final = Struct("<QQQQQQQ")  # process, descriptor, number, offset, size, proof and its offset
 PROOF_SIZE: Final = 8  # arbitrary: a word, which other memory has by chance once in 2^64

@@ -6,10 +6,10 @@ from itertools import pairwise
 from struct import Struct
 from typing import Final
 
-from ompy.frameworks.exchange import Exchange
+from ompy.frameworks.collectives.exchange import Exchange
+from ompy.frameworks.collectives.schedule import Schedule
+from ompy.frameworks.collectives.values import tell_all
 from ompy.frameworks.io import Access, IoModule, Opening, Outcome
-from ompy.frameworks.schedule import Schedule
-from ompy.frameworks.values import tell_all
 from ompy.mca.parameter import Values
 from ompy.net.storage import StoredFile
 

@@ -9,11 +9,11 @@ from collections.abc import Generator, Iterator, Sequence
 from struct import Struct
 from typing import Final, NamedTuple
 
+from ompy.frameworks.collectives.exchange import Exchange
+from ompy.frameworks.collectives.values import tell_all
 from ompy.frameworks.communicator import Communicator
-from ompy.frameworks.exchange import Exchange
 from ompy.frameworks.io import Access
 from ompy.frameworks.io_base.view import FileView
-from ompy.frameworks.values import tell_all
 
 _RANGE: Final = Struct("<qq")
 BLOCK: Final = 4096  # bytes; Linux: a page, which two aggregators should not share

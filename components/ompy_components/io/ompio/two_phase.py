@@ -16,9 +16,9 @@ from typing import NamedTuple
 from ompy.data.convertor import Convertor, allocate_memory
 from ompy.data.errors import MPIError
 from ompy.data.request import Request
-from ompy.frameworks.exchange import Exchange
+from ompy.frameworks.collectives.exchange import Exchange
+from ompy.frameworks.collectives.schedule import Schedule
 from ompy.frameworks.io import Access, Outcome, agree
-from ompy.frameworks.schedule import Schedule
 from ompy.net.storage import StoredFile
 
 from ompy_components.io.ompio.coverage import covered_runs

@@ -20,7 +20,7 @@ from ompy.frameworks.nic.gni import (
     ReturnCode,
 )
 from ompy.mca.parameter import Values
-from ompy.net.work import UNTOUCHED, Work
+from ompy.net.faults.work import UNTOUCHED, Work
 
 from ompy_components.nic.gni import atomics
 from ompy_components.nic.gni.clock import GniClock

@@ -15,7 +15,7 @@ from ompy import raw
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.proc import Proc
 from ompy.net.base import Doorbell
-from ompy.net.ring import SLOT_HEADER, RingReader, RingWriter
+from ompy.net.memory.ring import SLOT_HEADER, RingReader, RingWriter
 
 from ompy_components.nic.gni.layout import DUE_SIZE, GONE, JOB, PARKED, Layout
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ompy.net.ring import CACHE_LINE, ring_size, slot_size_for
+from ompy.net.memory.ring import CACHE_LINE, ring_size, slot_size_for
 
 # words of a rank's line, by place
 PARKED, PROCESS, PROBE_ADDRESS, PROBE, JOB = range(5)

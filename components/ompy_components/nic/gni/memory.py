@@ -16,8 +16,8 @@ from ompy.frameworks.nic.fabric import MemoryRegion
 from ompy.frameworks.nic.gni import CompletionQueue, MemoryHandle, Ordering, ReturnCode
 from ompy.frameworks.proc import Proc
 from ompy.net.base import LinkError
-from ompy.net.kernel_copy import address_of
-from ompy.net.process_copy import ProcessCopy
+from ompy.net.memory.kernel_copy import address_of
+from ompy.net.memory.process_copy import ProcessCopy
 
 from ompy_components.nic.gni.far import FarWire, Told
 from ompy_components.nic.gni.host import HostWire

@@ -23,7 +23,7 @@ from ompy.frameworks.nic.gni import (
     PostType,
     ReturnCode,
 )
-from ompy.net.kernel_copy import address_of
+from ompy.net.memory.kernel_copy import address_of
 
 from ompy_components.nic.gni import atomics
 from ompy_components.nic.gni.host import Kind

@@ -18,10 +18,10 @@ from ompy.frameworks.nic.verbs import (
     ProtectionDomain,
     VerbsNic,
 )
-from ompy.frameworks.paths import MS, PathWatch
+from ompy.frameworks.paths.path_watch import MS, PathWatch
 from ompy.net.base import Address, DeviceGone, Interface, LinkError
-from ompy.net.datagram_seal import DatagramSeal
-from ompy.net.replay import Taken
+from ompy.net.seals.datagram_seal import DatagramSeal
+from ompy.net.seals.replay import Taken
 
 from ompy_components.nic.hca import headers
 from ompy_components.nic.hca.completions import HcaCompletionQueue

@@ -1,8 +1,8 @@
 """Peers that do not answer: whether that is the path's fault.
 
-The agents of both hosts, which never compute, are asked to try the path (`ompy.frameworks.paths`)
-from the first timeout on, until something gets through. All queue pairs to one device of a peer ask
-together.
+The agents of both hosts, which never compute, are asked to try the path
+(`ompy.frameworks.paths.path_watch`) from the first timeout on, until something gets through. All
+queue pairs to one device of a peer ask together.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from ompy.frameworks.nic.verbs import Destination
-from ompy.frameworks.paths import PathVerdict, PathWatch
+from ompy.frameworks.paths.path_watch import PathVerdict, PathWatch
 
 
 class Connected(Protocol):

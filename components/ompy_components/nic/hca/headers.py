@@ -1,6 +1,6 @@
 """hca's packets: their headers, and the parser.
 
-    seal         24  MAC and a number that never wraps, see `ompy.net.datagram_seal`
+    seal         24  MAC and a number that never wraps, see `ompy.net.seals.datagram_seal`
     opcode        1
     flags         1  bit 0: an ACK is asked for; of a SILENT: it is for good
     round         1  how often the requester has gone back; an answer says which round it answers
@@ -30,7 +30,7 @@ from struct import Struct
 from typing import Final, NamedTuple
 
 from ompy.data.header_layout import HeaderLayout
-from ompy.net.datagram_seal import SEAL_SIZE
+from ompy.net.seals.datagram_seal import SEAL_SIZE
 
 BASE_LAYOUT: Final = HeaderLayout(
     "hca.base",

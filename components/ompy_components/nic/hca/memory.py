@@ -12,7 +12,7 @@ from typing import Final
 
 from ompy.frameworks.nic.base import NicError
 from ompy.frameworks.nic.verbs import Access, MemoryRegion, ProtectionDomain, Span
-from ompy.net import vm
+from ompy.net.memory import vm
 
 PAGE: Final = 4096  # bytes; x86: regions begin at pages
 FIRST_ADDRESS: Final = 1 << 32  # arbitrary: no small number is an address

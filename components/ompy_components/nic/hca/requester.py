@@ -18,7 +18,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from ompy.frameworks.nic.verbs import Access, Completion, Opcode, SendWork, Status, Timing
-from ompy.frameworks.paths import MS, PathVerdict
+from ompy.frameworks.paths.path_watch import MS, PathVerdict
 
 from ompy_components.nic.hca import headers
 from ompy_components.nic.hca.congestion_window import CongestionWindow

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ompy.net.datagram_seal import SEAL_SIZE
+from ompy.net.seals.datagram_seal import SEAL_SIZE
 
 from ompy_components.nic.hca import headers
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from ompy.frameworks.nic.stations import Stations
     from ompy.net.base import Address
-    from ompy.net.datagram_seal import DatagramSeal
+    from ompy.net.seals.datagram_seal import DatagramSeal
 
     from ompy_components.nic.hca.headers import Answer, Operands, Packet, Remote
     from ompy_components.nic.hca.port import Port

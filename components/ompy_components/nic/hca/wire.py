@@ -13,7 +13,7 @@ from ompy.frameworks.wire_formats import (
     Through,
     WireFormat,
 )
-from ompy.net.datagram_seal import SEAL_LAYOUT
+from ompy.net.seals.datagram_seal import SEAL_LAYOUT
 
 from ompy_components.nic.hca import headers
 

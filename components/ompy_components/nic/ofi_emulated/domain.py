@@ -24,12 +24,12 @@ from ompy.frameworks.nic.fabric import (
 from ompy.frameworks.nic.stations import Stations
 from ompy.net.base import Address, Interface, LinkError
 
-from ompy_components.nic.ofi_emulated.accepting import PeerListener
 from ompy_components.nic.ofi_emulated.completions import EmulatedQueue
 from ompy_components.nic.ofi_emulated.endpoint import EmulatedEndpoint, EmulatedScalable, Place
 from ompy_components.nic.ofi_emulated.errors import ENOSYS, EOPBADSTATE, refusal
+from ompy_components.nic.ofi_emulated.links.accepting import PeerListener
+from ompy_components.nic.ofi_emulated.links.peers import Peers
 from ompy_components.nic.ofi_emulated.memory import Regions
-from ompy_components.nic.ofi_emulated.peers import Peers
 from ompy_components.nic.ofi_emulated.providers import Traits, virtual
 from ompy_components.nic.ofi_emulated.refusals import Refusals
 from ompy_components.nic.ofi_emulated.resources import DeviceServices, Resources

@@ -20,13 +20,13 @@ from ompy.frameworks.nic.fabric import (
 from ompy_components.nic.ofi_emulated import errors, headers, words
 from ompy_components.nic.ofi_emulated.errors import ENOSYS, EOPBADSTATE, refusal
 from ompy_components.nic.ofi_emulated.headers import WANTS_ANSWER, WIDTHS, Request
-from ompy_components.nic.ofi_emulated.link import Operation
+from ompy_components.nic.ofi_emulated.links.link import Operation
 from ompy_components.nic.ofi_emulated.memory import EmulatedRegion
 from ompy_components.nic.ofi_emulated.receives import Posted, Receives
 
 if TYPE_CHECKING:
     from ompy_components.nic.ofi_emulated.completions import EmulatedQueue
-    from ompy_components.nic.ofi_emulated.link import Link
+    from ompy_components.nic.ofi_emulated.links.link import Link
     from ompy_components.nic.ofi_emulated.resources import Resources
     from ompy_components.nic.ofi_emulated.vector import EmulatedVector, Name
 

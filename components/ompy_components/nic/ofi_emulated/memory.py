@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ompy.frameworks.nic.fabric import Caps, MemoryRegion
-from ompy.net import vm
+from ompy.net.memory import vm
 
 from ompy_components.nic.ofi_emulated.errors import ENOKEY, refusal
 

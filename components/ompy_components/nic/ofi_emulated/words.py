@@ -5,7 +5,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final
 
-from ompy.frameworks.atomics import WIDTH, AtomicOp, AtomicType, result_of
+from ompy.frameworks.btl_base.atomics import WIDTH, AtomicOp, AtomicType, result_of
 from ompy.frameworks.nic.fabric import AtomicCall, Datatype, Op
 
 TYPES: Final = {

@@ -19,7 +19,7 @@ class Times:
     The processor copies what is inline into its entry and rings, one doorbell after another. The
     device then reads the work entry, and the packet if that is not in it; many such reads are under
     way at once. It makes one packet after another, and the link sends one after another. Where they
-    come in is the network's to say: `core/ompy/net/virtual_port.py`.
+    come in is the network's to say: `core/ompy/net/virtual/virtual_port.py`.
 
     Attributes:
         runs: time is modelled; otherwise everything happens at once.

@@ -16,7 +16,6 @@ from ompy.data.errors import ERR_OTHER, ERR_PROC_FAILED
 from ompy.data.message import Message
 from ompy.data.packed import to_send
 from ompy.data.request import Request
-from ompy.frameworks.atomics import FORMATS, WIDTH, AtomicOp, AtomicOperation, AtomicType
 from ompy.frameworks.btl import (
     COMPLETED,
     BtlModule,
@@ -24,6 +23,7 @@ from ompy.frameworks.btl import (
     Descriptor,
     Endpoint,
 )
+from ompy.frameworks.btl_base.atomics import FORMATS, WIDTH, AtomicOp, AtomicOperation, AtomicType
 from ompy.frameworks.osc import Place
 from ompy.frameworks.osc_base.pending import Peer, Pending
 

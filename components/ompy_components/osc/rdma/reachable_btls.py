@@ -16,7 +16,6 @@ from typing import Final, NamedTuple
 
 from ompy.data.convertor import GrowingConvertor, contiguous
 from ompy.data.errors import ERR_INTERN, MPIError
-from ompy.frameworks.atomics import SUPPORTS_OWNER, WIDTH, AtomicOp, AtomicType, supported
 from ompy.frameworks.bml import BmlEndpoint, Rail, RailArray
 from ompy.frameworks.btl import (
     ACCESS_ANY,
@@ -28,6 +27,7 @@ from ompy.frameworks.btl import (
     BtlModule,
     Endpoint,
 )
+from ompy.frameworks.btl_base.atomics import SUPPORTS_OWNER, WIDTH, AtomicOp, AtomicType, supported
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.pml import STANDARD
 from ompy.frameworks.proc import Proc

@@ -24,15 +24,15 @@ from ompy.data.message import Message
 from ompy.data.packed import in_place, to_send
 from ompy.data.request import Request
 from ompy.frameworks.call_site import call_site
+from ompy.frameworks.collectives.shared_memory import PAGE, PROOF_SIZE, SharedMemory, share
 from ompy.frameworks.osc import Held, Place, Straight, Window
 from ompy.frameworks.osc_base.exposed import Exposed, combine_elements, swap_element
 from ompy.frameworks.osc_base.module import MessageOsc
 from ompy.frameworks.osc_base.window_agreement import all_say
 from ompy.frameworks.osc_base.word_locks import WordLocks, can_lock, room
 from ompy.frameworks.osc_base.word_posts import WordPosts, room_for_posts
-from ompy.frameworks.shared_memory import PAGE, PROOF_SIZE, SharedMemory, share
 from ompy.net.base import LinkError
-from ompy.net.process_copy import RegionLocks
+from ompy.net.memory.process_copy import RegionLocks
 
 from ompy_components.osc.sm.waits import AwaitCompletes, AwaitLock, AwaitPost
 

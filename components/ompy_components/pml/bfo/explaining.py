@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from ompy.frameworks.bml import BmlEndpoint
 from ompy.frameworks.explanation import Limit
-from ompy.frameworks.paths import MS
+from ompy.frameworks.paths.path_watch import MS
 
-from ompy_components.pml.ob1.explaining import Explaining
+from ompy_components.pml.ob1.diagnosis.explaining import Explaining
 from ompy_components.pml.ob1.selection import RDMA_DIRECT_PUT, RDMA_PIPELINE, Protocol
 
 if TYPE_CHECKING:

@@ -30,9 +30,9 @@ from ompy_components.pml.bfo.headers import following, newer
 from ompy_components.pml.ob1.fragment import Fragment
 from ompy_components.pml.ob1.headers import FRAG
 from ompy_components.pml.ob1.matching import RecvRequest
+from ompy_components.pml.ob1.rendezvous.striping import Share
 from ompy_components.pml.ob1.sendrequest import SendRequest
 from ompy_components.pml.ob1.states import Event, SendState, State, Storied
-from ompy_components.pml.ob1.striping import Share
 
 
 class Did(NamedTuple):

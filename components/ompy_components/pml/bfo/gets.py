@@ -13,8 +13,8 @@ from ompy.frameworks.btl import BtlModule, Descriptor, Endpoint
 
 from ompy_components.pml.ob1.fragment import RemoteMemory
 from ompy_components.pml.ob1.matching import RecvRequest
-from ompy_components.pml.ob1.rdma_get import Gets, Read
-from ompy_components.pml.ob1.rdma_put import PutRequests
+from ompy_components.pml.ob1.rendezvous.rdma_get import Gets, Read
+from ompy_components.pml.ob1.rendezvous.rdma_put import PutRequests
 from ompy_components.pml.ob1.states import RdmaEvent
 
 if TYPE_CHECKING:

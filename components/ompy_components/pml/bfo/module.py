@@ -45,13 +45,13 @@ from ompy_components.pml.ob1.matching import Message
 from ompy_components.pml.ob1.module import Ob1
 
 if TYPE_CHECKING:
-    from ompy_components.pml.ob1.explaining import Explaining
+    from ompy_components.pml.ob1.diagnosis.explaining import Explaining
 
 if DECLARING:
     from ompy.engine.base import Engine
 
     from ompy_components.pml.ob1.control import Control
-    from ompy_components.pml.ob1.rdma import Rdma
+    from ompy_components.pml.ob1.rendezvous.rdma import Rdma
 
 
 class Steps(ReceiveCallback):

@@ -16,22 +16,22 @@ from ompy.compiled import DECLARING, ccall, cclass
 from ompy.frameworks.bml import BmlEndpoint, Rail
 from ompy.frameworks.btl import PUT as CAN_PUT
 from ompy.frameworks.btl import REMOTE_WRITE, BtlModule, Endpoint
-from ompy.frameworks.paths import MS
+from ompy.frameworks.paths.path_watch import MS
 from ompy.mca.parameter import Values
 
 from ompy_components.pml.ob1.headers import PUT, PUT_SIZE
 from ompy_components.pml.ob1.matching import RecvRequest
-from ompy_components.pml.ob1.rdma import wire_of
-from ompy_components.pml.ob1.rdma_put import PutRequests, Wanted
-from ompy_components.pml.ob1.selection import RDMA_PIPELINE
-from ompy_components.pml.ob1.states import RdmaEvent
-from ompy_components.pml.ob1.striping import (
+from ompy_components.pml.ob1.rendezvous.rdma import wire_of
+from ompy_components.pml.ob1.rendezvous.rdma_put import PutRequests, Wanted
+from ompy_components.pml.ob1.rendezvous.striping import (
     Share,
     heaviest_first,
     put_alignment,
     share_of,
     share_out,
 )
+from ompy_components.pml.ob1.selection import RDMA_PIPELINE
+from ompy_components.pml.ob1.states import RdmaEvent
 
 if TYPE_CHECKING:
     from ompy_components.pml.bfo.module import Bfo

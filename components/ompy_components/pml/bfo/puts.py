@@ -13,10 +13,10 @@ from ompy.compiled import DECLARING, Shown, ccall, cclass, cfunc
 from ompy.frameworks.btl import NOT_AVAILABLE, BtlModule, Descriptor, Endpoint
 
 from ompy_components.pml.ob1.headers import PUT, PUT_SIZE, check
-from ompy_components.pml.ob1.rdma_put import PutWrites, Write
+from ompy_components.pml.ob1.rendezvous.rdma_put import PutWrites, Write
+from ompy_components.pml.ob1.rendezvous.striping import find_rail
 from ompy_components.pml.ob1.sendrequest import SendRequest
 from ompy_components.pml.ob1.states import RdmaEvent
-from ompy_components.pml.ob1.striping import find_rail
 
 if TYPE_CHECKING:
     from ompy_components.pml.bfo.module import Bfo

@@ -18,8 +18,8 @@ from ompy.frameworks.btl import (
     BtlModule,
     ErrorCallback,
 )
+from ompy.frameworks.paths.rail_events import RailEvent
 from ompy.frameworks.proc import Proc
-from ompy.frameworks.rail_events import RailEvent
 
 if TYPE_CHECKING:
     from ompy_components.pml.bfo.module import Bfo

@@ -14,8 +14,8 @@ from ompy.frameworks.btl import UNREACHABLE
 from ompy_components.pml.bfo.headers import FLAG_LOST, Fin, fin_words, parse_fin
 from ompy_components.pml.ob1.headers import FIN
 from ompy_components.pml.ob1.matching import RecvRequest
-from ompy_components.pml.ob1.rdma import Expected, Offer, Rdma, RdmaFragment
-from ompy_components.pml.ob1.rdma_put import Wanted
+from ompy_components.pml.ob1.rendezvous.rdma import Expected, Offer, Rdma, RdmaFragment
+from ompy_components.pml.ob1.rendezvous.rdma_put import Wanted
 from ompy_components.pml.ob1.sendrequest import SendRequest
 
 if TYPE_CHECKING:

@@ -31,8 +31,8 @@ from ompy_components.pml.bfo.put_pieces import BfoPutRequests
 from ompy_components.pml.ob1.fragment import Fragment
 from ompy_components.pml.ob1.headers import ACK, ACK_HEADER, MATCH, PUT_HEADER, RGET_SIZE, RNDV_SIZE
 from ompy_components.pml.ob1.matching import Matching, Message, PeerQueue, RecvRequest
-from ompy_components.pml.ob1.rdma_put import Wanted
 from ompy_components.pml.ob1.receiving import Receiving
+from ompy_components.pml.ob1.rendezvous.rdma_put import Wanted
 
 if TYPE_CHECKING:
     from ompy_components.pml.bfo.module import Bfo

@@ -22,12 +22,12 @@ from ompy_components.pml.bfo.failed_message import Doing, SendMessage
 from ompy_components.pml.bfo.headers import BY_ID, NOTIFY, Step, restarted
 from ompy_components.pml.bfo.puts import BfoPutWrites
 from ompy_components.pml.ob1.headers import MATCH, MATCH_HEADER, MATCH_SIZE
-from ompy_components.pml.ob1.rendezvous_send import RendezvousSend
+from ompy_components.pml.ob1.rendezvous.rendezvous_send import RendezvousSend
+from ompy_components.pml.ob1.rendezvous.striping import Share, heaviest_first, share_out
 from ompy_components.pml.ob1.selection import RDMA_DIRECT_GET
 from ompy_components.pml.ob1.sending import Sending
 from ompy_components.pml.ob1.sendrequest import SendRequest, send_request
 from ompy_components.pml.ob1.states import SendState
-from ompy_components.pml.ob1.striping import Share, heaviest_first, share_out
 
 if TYPE_CHECKING:
     from ompy_components.pml.bfo.module import Bfo

@@ -17,8 +17,8 @@ from ompy_components.pml.ob1.sendrequest import SendRequest
 from ompy_components.pml.ob1.states import Event, State
 
 if TYPE_CHECKING:
-    from ompy_components.pml.ob1.rdma_put import PutWrites
-    from ompy_components.pml.ob1.streaming import Streaming
+    from ompy_components.pml.ob1.rendezvous.rdma_put import PutWrites
+    from ompy_components.pml.ob1.rendezvous.streaming import Streaming
 
 
 @cclass

@@ -28,7 +28,7 @@ from ompy_components.pml.ob1.states import Event, ReceiveState, State, next_stat
 from ompy_components.pml.ob1.unexpected import SCANNED, UnexpectedQueue
 
 if TYPE_CHECKING:
-    from ompy_components.pml.ob1.rdma_put import Incoming
+    from ompy_components.pml.ob1.rendezvous.rdma_put import Incoming
     from ompy_components.pml.ob1.selection import Protocol
 
 

@@ -30,8 +30,11 @@ from ompy.frameworks.proc import Proc
 from ompy.mca.parameter import Values
 
 from ompy_components.pml.ob1.control import Control
+from ompy_components.pml.ob1.departures.gone import Gone
+from ompy_components.pml.ob1.departures.leaving import Leaving
+from ompy_components.pml.ob1.departures.revoking import revoke_communicator
+from ompy_components.pml.ob1.diagnosis.steptrace import StepTrace
 from ompy_components.pml.ob1.flow import Flow
-from ompy_components.pml.ob1.gone import Gone
 from ompy_components.pml.ob1.headers import (
     ACK,
     CREDIT,
@@ -45,7 +48,6 @@ from ompy_components.pml.ob1.headers import (
     RNDV,
     UNION_SIZE,
 )
-from ompy_components.pml.ob1.leaving import Leaving
 from ompy_components.pml.ob1.look import Look
 from ompy_components.pml.ob1.matching import (
     Matching,
@@ -55,17 +57,15 @@ from ompy_components.pml.ob1.matching import (
     taken_message,
 )
 from ompy_components.pml.ob1.pending import PendingQueue
-from ompy_components.pml.ob1.rdma import Rdma
 from ompy_components.pml.ob1.receiving import Receiving
-from ompy_components.pml.ob1.revoking import revoke_communicator
+from ompy_components.pml.ob1.rendezvous.rdma import Rdma
 from ompy_components.pml.ob1.sending import Sending
-from ompy_components.pml.ob1.steptrace import StepTrace
 
 if TYPE_CHECKING:
     from ompy.frameworks.explanation import Explanation
     from ompy.frameworks.needs import Need, Traffic
 
-    from ompy_components.pml.ob1.explaining import Explaining
+    from ompy_components.pml.ob1.diagnosis.explaining import Explaining
 
 if DECLARING:
     from ompy.engine.base import Engine
@@ -263,7 +263,7 @@ class Ob1(Pml):
 
     def counted(self) -> dict[str, int]:
         """What it has counted, by name."""
-        from ompy_components.pml.ob1.counting import counted
+        from ompy_components.pml.ob1.diagnosis.counting import counted
 
         return counted(self)
 
@@ -528,13 +528,13 @@ class Ob1(Pml):
 
     def need(self, waitable: Waitable) -> Need | None:
         """What a send, a receive or a probe needs of others."""
-        from ompy_components.pml.ob1.needs import need_of
+        from ompy_components.pml.ob1.diagnosis.needs import need_of
 
         return need_of(self, waitable)
 
     def traffic(self, communicator: Communicator) -> Traffic | None:
         """The messages of a communicator, by the numbers that they have."""
-        from ompy_components.pml.ob1.needs import traffic_of
+        from ompy_components.pml.ob1.diagnosis.needs import traffic_of
 
         return traffic_of(self, communicator)
 
@@ -558,20 +558,20 @@ class Ob1(Pml):
         self, communicator: Communicator, target: int, size: int, mode: int, contiguous: bool
     ) -> Explanation:
         """Ask the rule about a message, and about others a little different."""
-        from ompy_components.pml.ob1.explaining import Asked
+        from ompy_components.pml.ob1.diagnosis.explaining import Asked
 
         with self._lock:
             endpoint = self.endpoint(communicator.procs[target])
             return self._make_explaining(endpoint).explain(Asked(mode, size, contiguous))
 
     def _make_explaining(self, endpoint: BmlEndpoint) -> Explaining:
-        from ompy_components.pml.ob1.explaining import Explaining
+        from ompy_components.pml.ob1.diagnosis.explaining import Explaining
 
         return Explaining(self, endpoint)
 
     def waiting(self) -> list[str]:
         """Sends and receives that are not complete."""
-        from ompy_components.pml.ob1.wait_reasons import waiting
+        from ompy_components.pml.ob1.diagnosis.wait_reasons import waiting
 
         return waiting(self)
 

@@ -15,6 +15,7 @@ from ompy.frameworks.proc import Proc
 from ompy.mca.parameter import Values
 from ompy.trace.tag_names import tag_text
 
+from ompy_components.pml.ob1.diagnosis.steps import COMPLETE
 from ompy_components.pml.ob1.flow import MESSAGE_COST, PAYLOAD_MOST
 from ompy_components.pml.ob1.fragment import Fragment, RemoteMemory, fragment_of
 from ompy_components.pml.ob1.halves import ReceiverHalf
@@ -36,10 +37,9 @@ from ompy_components.pml.ob1.headers import (
     parse_registrations,
 )
 from ompy_components.pml.ob1.matching import Matching, PeerQueue, RecvRequest
-from ompy_components.pml.ob1.rendezvous_receive import RendezvousReceive
+from ompy_components.pml.ob1.rendezvous.rendezvous_receive import RendezvousReceive
 from ompy_components.pml.ob1.selection import EAGER_ALLOCATED
 from ompy_components.pml.ob1.states import RECEIVE_TABLE, ReceiveEvent, ReceiveState
-from ompy_components.pml.ob1.steps import COMPLETE
 
 if TYPE_CHECKING:
     from ompy_components.pml.ob1.module import Ob1
@@ -49,7 +49,7 @@ if DECLARING:
     from ompy.trace.sink import Trace
 
     from ompy_components.pml.ob1.flow import Flow, PeerFlow
-    from ompy_components.pml.ob1.rdma import Rdma
+    from ompy_components.pml.ob1.rendezvous.rdma import Rdma
 
 # members of enums are found by a call; every message asks for these
 _MATCHED: Final = ReceiveEvent.MATCHED
@@ -62,7 +62,7 @@ class Receiving(ReceiverHalf):
 
     Attributes:
         matchings: the matching state of every communicator, by context id.
-        leavers: some rank has left the job: what begins now is looked at by `gone.py`.
+        leavers: some rank has left the job: what begins now is looked at by `departures/gone.py`.
         orphans: fragments of communicators that this rank has not made yet, by context id.
         orphaned: such a one has just come.
         passed: by the matching of communicators that are gone.

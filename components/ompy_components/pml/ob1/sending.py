@@ -33,6 +33,7 @@ from ompy.frameworks.pml import BUFFERED
 from ompy.frameworks.proc import Proc
 from ompy.mca.parameter import Values
 
+from ompy_components.pml.ob1.diagnosis.steps import COMPLETE
 from ompy_components.pml.ob1.flow import MESSAGE_COST
 from ompy_components.pml.ob1.halves import SenderHalf
 from ompy_components.pml.ob1.headers import (
@@ -49,8 +50,9 @@ from ompy_components.pml.ob1.headers import (
     place,
 )
 from ompy_components.pml.ob1.matching import Matching
-from ompy_components.pml.ob1.rdma_put import PutWrites
-from ompy_components.pml.ob1.rendezvous_send import RendezvousSend
+from ompy_components.pml.ob1.rendezvous.rdma_put import PutWrites
+from ompy_components.pml.ob1.rendezvous.rendezvous_send import RendezvousSend
+from ompy_components.pml.ob1.rendezvous.streaming import Streaming
 from ompy_components.pml.ob1.selection import (
     EAGER_ALLOCATED,
     EAGER_IMMEDIATE,
@@ -60,8 +62,6 @@ from ompy_components.pml.ob1.selection import (
 )
 from ompy_components.pml.ob1.sendrequest import SendRequest, send_request
 from ompy_components.pml.ob1.states import SEND_TABLE, SendEvent, SendState
-from ompy_components.pml.ob1.steps import COMPLETE
-from ompy_components.pml.ob1.streaming import Streaming
 
 if TYPE_CHECKING:
     from ompy_components.pml.ob1.module import Ob1
@@ -71,7 +71,7 @@ if DECLARING:
 
     from ompy_components.pml.ob1.flow import PeerFlow
     from ompy_components.pml.ob1.matching import PeerQueue
-    from ompy_components.pml.ob1.rdma import Rdma
+    from ompy_components.pml.ob1.rendezvous.rdma import Rdma
 
 
 # every message asks for these
@@ -105,7 +105,7 @@ class Sending(SenderHalf):
     """The sender's half of ob1 for one rank.
 
     Attributes:
-        leavers: some rank has left the job: what begins now is looked at by `gone.py`.
+        leavers: some rank has left the job: what begins now is looked at by `departures/gone.py`.
         rendezvous: begins messages that do not fit one fragment.
     """
 

@@ -17,10 +17,10 @@ from ompy.trace.tag_names import tag_text
 from ompy_components.pml.ob1.states import Event, SendState, State, next_state
 
 if TYPE_CHECKING:
-    from ompy_components.pml.ob1.rdma import Offer
+    from ompy_components.pml.ob1.rendezvous.rdma import Offer
+    from ompy_components.pml.ob1.rendezvous.streaming import SendRange
+    from ompy_components.pml.ob1.rendezvous.striping import Share
     from ompy_components.pml.ob1.selection import Protocol
-    from ompy_components.pml.ob1.streaming import SendRange
-    from ompy_components.pml.ob1.striping import Share
 
 # members of enums are found by a call; every message asks for these
 _STARTED: Final = SendState.STARTED

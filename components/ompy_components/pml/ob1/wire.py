@@ -15,7 +15,8 @@ from ompy.frameworks.wire_formats import (
     WireFormat,
 )
 
-from ompy_components.pml.ob1 import abandoning, headers, leaving
+from ompy_components.pml.ob1 import headers
+from ompy_components.pml.ob1.departures import abandoning, leaving
 from ompy_components.pml.ob1.headers import NAMES
 
 FLAGS: Final = {

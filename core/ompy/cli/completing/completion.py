@@ -114,7 +114,7 @@ def complete_path_type(_context: click.Context, _option: click.Parameter, incomp
 
 def complete_file(context: click.Context, _option: click.Parameter, incomplete: str) -> Items:
     """`--tune FILE,...` and `--am NAME,...`: parameter sets by name, and files."""
-    from ompy.mca.parameter_files import SUFFIX
+    from ompy.mca.parameters.parameter_files import SUFFIX
 
     head, comma, last = incomplete.rpartition(",")
     sets = [
@@ -162,8 +162,8 @@ def _given(context: click.Context, option: click.Parameter) -> list[str]:
 def _registry(context: click.Context) -> Registry:
     """As the job would have it, as far as its settings can be understood."""
     from ompy.frameworks.catalog import CATALOG
+    from ompy.mca.parameters.settings import gather_settings
     from ompy.mca.registry import Registry
-    from ompy.mca.settings import gather_settings
 
     words: Sequence[str] = context.meta.get(WORDS, ())
     pairs = [
@@ -176,7 +176,7 @@ def _registry(context: click.Context) -> Registry:
 
 def _set_directories(context: click.Context) -> list[str]:
     """Where parameter sets are looked for."""
-    from ompy.mca.settings import SEARCH_PATH
+    from ompy.mca.parameters.settings import SEARCH_PATH
 
     try:
         return str(_registry(context).value(SEARCH_PATH)).split(os.pathsep)
@@ -187,7 +187,7 @@ def _set_directories(context: click.Context) -> list[str]:
 def _parameters(registry: Registry, incomplete: str, *, settable: bool) -> dict[str, str]:
     """Full names that may begin so, with their help; imports only what may have such."""
     found: dict[str, str] = {}
-    from ompy.mca.base_parameters import own_parameters
+    from ompy.mca.parameters.base_parameters import own_parameters
 
     unwanted = Flag.INTERNAL | (Flag.DEFAULT_ONLY if settable else Flag.NONE)
     for name, framework in registry.frameworks.items():

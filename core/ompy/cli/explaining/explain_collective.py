@@ -18,17 +18,17 @@ from ompy.data.kernels import PREDEFINED
 from ompy.data.layout import BYTES, Layout
 from ompy.data.message import Blocks, Message
 from ompy.data.request import Request
-from ompy.frameworks.call_kinds import KINDS
 from ompy.frameworks.catalog import CATALOG
 from ompy.frameworks.coll import NEIGHBOURHOODS, OPERATIONS, CollModule
-from ompy.frameworks.coll_observing import CollObserver
-from ompy.frameworks.coll_selection import LOWER, Row, SelectedColl, row
+from ompy.frameworks.collectives.call_kinds import KINDS
+from ompy.frameworks.collectives.coll_observing import CollObserver
+from ompy.frameworks.collectives.coll_selection import LOWER, Row, SelectedColl, row
+from ompy.frameworks.collectives.exchange import Exchange
+from ompy.frameworks.collectives.neighbours import Neighbours
 from ompy.frameworks.communicator import Communicator
-from ompy.frameworks.exchange import Exchange
 from ompy.frameworks.explanation import Branch, Change, Choice
-from ompy.frameworks.neighbours import Neighbours
+from ompy.mca.parameters.settings import gather_settings
 from ompy.mca.registry import Registry
-from ompy.mca.settings import gather_settings
 from ompy.runtime.ranks.process import RankProcess
 from ompy.runtime.simulation.virtual_job import VirtualJob
 from ompy.trace.amounts import byte_count

@@ -1,7 +1,7 @@
 """What people call a collective call, and which operation of coll serves it.
 
 `Iallreduce`, `MPI_Iallreduce` and `allreduce_init` all mean calls that coll knows as `allreduce`.
-The names of the calls are those that are numbered in `ompy.frameworks.call_kinds`.
+The names of the calls are those that are numbered in `ompy.frameworks.collectives.call_kinds`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from ompy.frameworks.call_kinds import KINDS
 from ompy.frameworks.coll import NEIGHBOURHOODS, OPERATIONS
+from ompy.frameworks.collectives.call_kinds import KINDS
 from ompy.mca.errors import nearest
 
 if TYPE_CHECKING:

@@ -13,9 +13,16 @@ from typing import Final
 from ompy.cli.info.model import Choice
 from ompy.engine.virtual_engine import RankFailed
 from ompy.frameworks.catalog import CATALOG
-from ompy.frameworks.coll_selection import LACKS, LOWER, NOT_AVAILABLE, Row, SelectedColl, Verdict
-from ompy.mca.component_records import ComponentRecord
+from ompy.frameworks.collectives.coll_selection import (
+    LACKS,
+    LOWER,
+    NOT_AVAILABLE,
+    Row,
+    SelectedColl,
+    Verdict,
+)
 from ompy.mca.errors import ComponentError, UsageError
+from ompy.mca.plugins.component_records import ComponentRecord
 from ompy.mca.registry import Registry
 from ompy.runtime.ranks.process import RankProcess
 from ompy.runtime.simulation.virtual_job import VirtualJob

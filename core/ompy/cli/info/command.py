@@ -20,7 +20,7 @@ from ompy.cli.completing.completion import (
 from ompy.cli.given_words import refuse_empty_words
 from ompy.cli.info import PROGRAM
 from ompy.mca.parameter import LEVELS
-from ompy.mca.settings import PARAMETER_SETS, STRICT_PLUGINS, TUNE_FILES
+from ompy.mca.parameters.settings import PARAMETER_SETS, STRICT_PLUGINS, TUNE_FILES
 
 COLOUR_CHOICES: Final = ("auto", "never", "always")  # reference openmpi.md 2.1, Open MPI 5
 

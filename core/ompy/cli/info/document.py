@@ -24,10 +24,10 @@ from ompy.cli.info.model import (
     verdict,
 )
 from ompy.mca.component import MCA_VERSION
-from ompy.mca.component_records import ComponentRecord
 from ompy.mca.parameter import LEVELS, Flag
+from ompy.mca.parameters.validation import json_schema
 from ompy.mca.performance import full_name
-from ompy.mca.validation import json_schema
+from ompy.mca.plugins.component_records import ComponentRecord
 
 FORMAT: Final = 1  # arbitrary: counts the changes that a reader of the last form cannot read
 

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 import ompy
 from ompy.cli.forms import described
-from ompy.mca.parameter_files import configuration_directory, parameter_set_directory
+from ompy.mca.parameters.parameter_files import configuration_directory, parameter_set_directory
 from ompy.mpi.constants import SUBVERSION, VERSION
 
 LAUNCHER: Final = "ompy-run"

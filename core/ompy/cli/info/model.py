@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from ompy.cli.info.facts import Fact
 from ompy.mca.component import Component
-from ompy.mca.component_records import ComponentRecord, State
 from ompy.mca.groups import HOOKS
 from ompy.mca.parameter import Flag, Parameter, Synonym
+from ompy.mca.parameters.settings import Setting
+from ompy.mca.parameters.variables import Variable
 from ompy.mca.performance import PerformanceVariable
-from ompy.mca.settings import Setting
-from ompy.mca.variables import Variable
+from ompy.mca.plugins.component_records import ComponentRecord, State
 
 if TYPE_CHECKING:
-    from ompy.frameworks.coll_selection import Row
+    from ompy.frameworks.collectives.coll_selection import Row
 
 # what is open and not passed over a job uses wherever it is of use: BTLs, for the peers they reach
 IN_USE: Final = frozenset({State.OPENED, State.SELECTED})

@@ -25,8 +25,8 @@ from ompy.cli.info.model import (
 )
 from ompy.cli.terminal import one_line
 from ompy.mca.component import MCA_VERSION
-from ompy.mca.component_records import ComponentRecord
 from ompy.mca.performance import full_name
+from ompy.mca.plugins.component_records import ComponentRecord
 
 
 class Parsable:

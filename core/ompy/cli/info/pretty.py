@@ -31,9 +31,9 @@ from ompy.cli.terminal import (
     table_width,
 )
 from ompy.mca.component import MCA_VERSION
-from ompy.mca.component_records import FAILED, ComponentRecord, State
 from ompy.mca.parameter import LEVELS
 from ompy.mca.performance import full_name
+from ompy.mca.plugins.component_records import FAILED, ComponentRecord, State
 
 SEPARATOR: Final = "-" * 51  # reference openmpi.md 2.2.3
 COLOURS: Final = {

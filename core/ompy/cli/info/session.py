@@ -21,13 +21,13 @@ from ompy.cli.terminal import wants_colour, wrap_width
 from ompy.frameworks.catalog import CATALOG
 from ompy.mca.errors import ComponentsFailed, UsageError, did_you_mean
 from ompy.mca.parameter import LEVELS
+from ompy.mca.parameters.settings import gather_settings
 from ompy.mca.registry import Registry
-from ompy.mca.settings import gather_settings
 
 if TYPE_CHECKING:
     from ompy.cli.info.command import Options
     from ompy.cli.info.model import Output, Story
-    from ompy.mca.settings import Setting
+    from ompy.mca.parameters.settings import Setting
 
 NOT_FOUND: Final = 1  # reference openmpi.md 2.1.3: exit code
 SCHEMA: Final = Path(__file__).with_name("schema.json")

@@ -8,14 +8,14 @@ from typing import Final, NamedTuple
 from ompy.cli.info.model import IN_USE, Choice, Entry, Output, ParameterGroup, ShownComponent, Story
 from ompy.cli.info.opening import open_as_a_job
 from ompy.cli.info.why import component_stories, parameter_story
-from ompy.mca.base_parameters import own_parameters
-from ompy.mca.component_records import FAILED, ComponentRecord, State
 from ompy.mca.errors import did_you_mean
-from ompy.mca.excluded import ExcludedComponents
 from ompy.mca.parameter import BASE, TYPES, Flag
+from ompy.mca.parameters.base_parameters import own_parameters
+from ompy.mca.parameters.settings import Setting
+from ompy.mca.parameters.variables import Variable
+from ompy.mca.plugins.component_records import FAILED, ComponentRecord, State
+from ompy.mca.plugins.excluded import ExcludedComponents
 from ompy.mca.registry import Registry
-from ompy.mca.settings import Setting
-from ompy.mca.variables import Variable
 
 ALL: Final = "all"
 

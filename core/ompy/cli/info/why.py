@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from ompy.cli.info.model import Candidate, ComponentStory, ParameterStory
-from ompy.mca.component_records import ComponentRecord, State
 from ompy.mca.errors import UsageError
+from ompy.mca.parameters.settings import DEFAULT, Setting
+from ompy.mca.plugins.component_records import ComponentRecord, State
 from ompy.mca.registry import Registry
-from ompy.mca.settings import DEFAULT, Setting
 
 BY_INIT: Final = "gasnet.init takes the usable one with the highest priority"
 NOT_BY_ITSELF: Final = "a job uses it only when the parameter names it"

@@ -15,10 +15,10 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
-from ompy.mca.base_parameters import DEADLOCK_DETECTION
 from ompy.mca.errors import UsageError
+from ompy.mca.parameters.base_parameters import DEADLOCK_DETECTION
+from ompy.mca.parameters.settings import LOG_FORMAT, PARAMETER_SETS, STRICT_PLUGINS, TUNE_FILES
 from ompy.mca.performance import PVARS
-from ompy.mca.settings import LOG_FORMAT, PARAMETER_SETS, STRICT_PLUGINS, TUNE_FILES
 
 PROGRAM: Final = "ompy-run"
 SEPARATOR: Final = ":"  # between the programs of a job

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ompy.cli.launch.command_line import CommandError
-from ompy.mca.base_parameters import EXPORT_DELIMITER, EXPORT_LIST
-from ompy.mca.settings import EXPORTS
+from ompy.mca.parameters.base_parameters import EXPORT_DELIMITER, EXPORT_LIST
+from ompy.mca.parameters.settings import EXPORTS
 
 if TYPE_CHECKING:
     from ompy.mca.registry import Registry

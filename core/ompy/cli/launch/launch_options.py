@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ompy import outputs
 from ompy.cli.launch.command_line import CommandError, shown
-from ompy.mca.base_parameters import DEADLOCK_PATIENCE
+from ompy.mca.parameters.base_parameters import DEADLOCK_PATIENCE
 
 if TYPE_CHECKING:
     from ompy.mca.registry import Registry

@@ -28,8 +28,8 @@ from ompy.cli.launch.launch_options import job_timeout, launch_options
 from ompy.cli.launch.other_mpi4py import complaint
 from ompy.frameworks.job import App, Job
 from ompy.mca.errors import UsageError, did_you_mean
+from ompy.mca.parameters.settings import ENVIRONMENT_PREFIX, LOG_FORMAT
 from ompy.mca.reporting import FORMATS, TEXT
-from ompy.mca.settings import ENVIRONMENT_PREFIX, LOG_FORMAT
 
 if TYPE_CHECKING:
     from ompy.cli.launch.binding import PlaceWishes
@@ -228,11 +228,11 @@ def resolve(pairs: Sequence[tuple[str, str]]) -> tuple[Registry, list[PlmCompone
         ComponentError: a component the user named cannot be used.
         CommandError: no component can start anything here.
     """
+    from ompy.frameworks.btl_base.sealing import insist_on_seal
     from ompy.frameworks.catalog import CATALOG
     from ompy.frameworks.plm import PlmComponent
-    from ompy.frameworks.sealing import insist_on_seal
+    from ompy.mca.parameters.settings import gather_settings
     from ompy.mca.registry import Registry
-    from ompy.mca.settings import gather_settings
 
     registry = Registry(CATALOG, gather_settings(pairs, os.environ))
     registry.check_settings()

@@ -79,8 +79,8 @@ def _check_name(framework: str, name: str) -> None:
     if name == "base":
         _end("'base' is no name for a component: it stands for the framework in parameters")
     from ompy.frameworks.catalog import CATALOG
-    from ompy.mca.discovery import scan_entry_points
     from ompy.mca.groups import HOOKS
+    from ompy.mca.plugins.discovery import scan_entry_points
 
     known = frozenset(info.name for info in (*CATALOG, HOOKS))
     for record in scan_entry_points(known):

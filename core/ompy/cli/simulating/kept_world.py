@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 import click
 
 from ompy import outputs
-from ompy.mca.settings import ENVIRONMENT_PREFIX
+from ompy.mca.parameters.settings import ENVIRONMENT_PREFIX
 
 WORLD: Final = "world.json"  # name of the file in the folder of a failing seed
 FORM: Final = 1  # of an `about`; another one is refused

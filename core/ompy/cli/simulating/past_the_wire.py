@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ompy.net.fault_rules import RETRYING_RAILS, STORAGE_FAULTS
+from ompy.net.faults.fault_rules import RETRYING_RAILS, STORAGE_FAULTS
 
 if TYPE_CHECKING:
     from ompy.frameworks.job import Job
     from ompy.mca.registry import Registry
-    from ompy.net.fault_rules import FaultRule
+    from ompy.net.faults.fault_rules import FaultRule
 
 
 def through_memory(btl: str) -> bool:

@@ -23,14 +23,14 @@ from ompy.cli.completing.completion import complete_file, complete_parameter
 from ompy.cli.launch.command_line import RANKS_MAX
 from ompy.cli.simulating.cluster_options import cluster_options
 from ompy.mca.errors import ComponentError, UsageError
+from ompy.mca.parameters.settings import ENVIRONMENT_PREFIX, LOG_FORMAT
 from ompy.mca.reporting import FORMATS, JSON, TEXT, Finding, Reporter
-from ompy.mca.settings import ENVIRONMENT_PREFIX, LOG_FORMAT
 from ompy.runtime.diagnosis.shortage import Short
 
 if TYPE_CHECKING:
     from ompy.frameworks.job import Job
-    from ompy.net.fault_rules import FaultRule
-    from ompy.net.virtual_network import Rail
+    from ompy.net.faults.fault_rules import FaultRule
+    from ompy.net.virtual.virtual_network import Rail
     from ompy.runtime.faults.fault_report import FaultTally
     from ompy.runtime.simulation.simulated_world import Outcome, Scenario
 
@@ -347,8 +347,8 @@ def preload(job: Job) -> None:
     Of components, ours that the selection allows; strangers' are imported in the ranks only. What
     needs a package that is not installed is left to its component, which says so when it is opened.
     """
-    from ompy.mca.component_records import ComponentRecord, State
-    from ompy.mca.loading import import_ahead
+    from ompy.mca.plugins.component_records import ComponentRecord, State
+    from ompy.mca.plugins.loading import import_ahead
     from ompy.runtime.simulation import stand_ins
 
     allowed = {State.FOUND, State.LOADED}
@@ -407,7 +407,7 @@ def make_rails(count: int, latency: str | None, bandwidth: str | None) -> list[R
     Raises:
         UsageError: a text is no time, or no rate.
     """
-    from ompy.net.virtual_network import Rail
+    from ompy.net.virtual.virtual_network import Rail
     from ompy.runtime.faults.fault_script import duration, rate
 
     made = Rail("", chosen=latency is not None or bandwidth is not None)
@@ -421,7 +421,7 @@ def make_rails(count: int, latency: str | None, bandwidth: str | None) -> list[R
 
 def _check_rails(rules: Sequence[FaultRule], rails: Sequence[Rail]) -> None:
     from ompy.mca.errors import did_you_mean
-    from ompy.net.fault_rules import RETRYING_RAILS
+    from ompy.net.faults.fault_rules import RETRYING_RAILS
 
     names = [rail.name for rail in rails]
     known = {*names, *RETRYING_RAILS}
@@ -444,11 +444,11 @@ def make_job(options: dict[str, Any], rules: Sequence[FaultRule]) -> Job:
         ComponentError: a component that is named cannot be used.
     """
     from ompy.cli.simulating.past_the_wire import through_memory, unstruck
+    from ompy.frameworks.btl_base.sealing import insist_on_seal
     from ompy.frameworks.catalog import CATALOG
     from ompy.frameworks.job import App, Job, Placement
-    from ompy.frameworks.sealing import insist_on_seal
+    from ompy.mca.parameters.settings import gather_settings
     from ompy.mca.registry import Registry
-    from ompy.mca.settings import gather_settings
 
     pairs = list(options["mca"])
     registry = Registry(CATALOG, gather_settings(pairs, os.environ))
@@ -488,7 +488,7 @@ def job_id_of(seed: int) -> str:
 
 def tell_outcome(scenario: Scenario, outcome: Outcome, *, strict: bool, quiet: bool) -> int:
     """Say how a world went. Returns the exit code."""
-    from ompy.net.fault_rules import FaultRule
+    from ompy.net.faults.fault_rules import FaultRule
     from ompy.runtime.faults.fault_report import NEVER_FIRED, FaultTally
 
     tally = FaultTally([FaultRule.from_dict(dict(rule)) for rule in scenario.job.faults])

@@ -24,8 +24,8 @@ from ompy.cli.simulating.sim import (
 )
 from ompy.cli.simulating.sim_causes import tell_causes, tell_schedule
 from ompy.mca.errors import ComponentError, UsageError
-from ompy.net.fault_rules import FaultRule
-from ompy.net.flows import Injection
+from ompy.net.faults.fault_rules import FaultRule
+from ompy.net.faults.flows import Injection
 from ompy.runtime.faults.fault_files import toml
 from ompy.runtime.faults.fault_report import NEVER_FIRED, FaultTally
 from ompy.runtime.simulation.shrinking import events, shrink

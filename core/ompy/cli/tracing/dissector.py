@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import Any, Final
 
 from ompy.data.header_layout import HeaderField, HeaderLayout
-from ompy.frameworks import common_wire
+from ompy.frameworks.btl_base import common_wire
 from ompy.frameworks.catalog import CATALOG
 from ompy.frameworks.wire_formats import (
     Blob,
@@ -31,9 +31,9 @@ from ompy.frameworks.wire_formats import (
     WireFormat,
     Within,
 )
-from ompy.mca.component_records import ComponentRecord
-from ompy.mca.discovery import scan_entry_points
-from ompy.mca.loading import LoadFailure, load_target
+from ompy.mca.plugins.component_records import ComponentRecord
+from ompy.mca.plugins.discovery import scan_entry_points
+from ompy.mca.plugins.loading import LoadFailure, load_target
 
 TEMPLATE: Final = "dissector.lua"
 # fields whose value says what a packet is: their names are shown in the list of packets

@@ -1,6 +1,6 @@
 """Atomics: every operation on every type, and nothing in between.
 
-What an operation gives is what `ompy.frameworks.atomics.result_of` says.
+What an operation gives is what `ompy.frameworks.btl_base.atomics.result_of` says.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from ompy.conformance.btl.remote_memory import (
 )
 from ompy.conformance.btl.suite import Suite, Worlds, requires
 from ompy.conformance.payloads import assert_same_bytes
-from ompy.frameworks.atomics import (
+from ompy.frameworks.btl import ACCESS_ANY, NOT_AVAILABLE, REMOTE_ATOMIC, BtlModule
+from ompy.frameworks.btl_base.atomics import (
     FORMATS,
     NEEDS,
     WIDTH,
@@ -33,7 +34,6 @@ from ompy.frameworks.atomics import (
     result_of,
     supported,
 )
-from ompy.frameworks.btl import ACCESS_ANY, NOT_AVAILABLE, REMOTE_ATOMIC, BtlModule
 
 AT: Final = 512  # bytes; arbitrary: where the word is, with memory around it
 TICKETS: Final = 40  # arbitrary: operations of each rank, more than go out at once

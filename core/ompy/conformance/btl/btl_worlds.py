@@ -10,8 +10,8 @@ from ompy.conformance.btl.driver import Driver
 from ompy.conformance.btl.fragment import sample
 from ompy.conformance.registries import Settings, registry_with
 from ompy.engine.virtual_engine import Deadlock, RankFailed, VirtualEngine
-from ompy.net.faults import FaultCounter
-from ompy.net.virtual_network import Rail
+from ompy.net.faults.middleware import FaultCounter
+from ompy.net.virtual.virtual_network import Rail
 from ompy.runtime.simulation.virtual_job import VirtualJob
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ompy.frameworks.btl import BtlComponent
     from ompy.frameworks.context import RankContext
     from ompy.mca.registry import Registry
-    from ompy.net.faults import Fault
+    from ompy.net.faults.middleware import Fault
 
 SECOND: Final = 1_000_000_000  # ns; Linux counts so
 TIME_MAX: Final = 1_000 * SECOND  # arbitrary: ten times what any wait of the kit takes

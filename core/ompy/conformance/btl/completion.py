@@ -10,7 +10,7 @@ from ompy.conformance.btl.driver import SECOND, Driver
 from ompy.conformance.btl.fragment import Arrival
 from ompy.conformance.btl.suite import Suite, Worlds, sizes
 from ompy.frameworks.btl import BTL_OWNERSHIP, PRIORITY, SEND_ALWAYS_CALLBACK, SIGNAL
-from ompy.net.virtual_network import Rail
+from ompy.net.virtual.virtual_network import Rail
 
 CHAIN: Final = 200  # fragments; arbitrary: more than rings and windows hold
 NARROW: Final = (Rail("narrow", latency=300_000, jitter=100_000, bandwidth=20, window=800),)

@@ -9,8 +9,8 @@ import pytest
 
 from ompy.conformance.btl.driver import SECOND, Driver
 from ompy.conformance.btl.suite import Suite, Worlds, requires
-from ompy.frameworks.paths import INTERVAL_MS, MS, TIMEOUT_MS
-from ompy.net.faults import BlackHole, Corrupt, Drop, Duplicate, Fault, Reorder
+from ompy.frameworks.paths.path_watch import INTERVAL_MS, MS, TIMEOUT_MS
+from ompy.net.faults.middleware import BlackHole, Corrupt, Drop, Duplicate, Fault, Reorder
 
 COUNT: Final = 120  # fragments; arbitrary: enough that every fault hits some of them
 DELAY: Final = 300_000  # ns; arbitrary: many times the virtual wire's latency

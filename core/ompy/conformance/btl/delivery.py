@@ -11,7 +11,7 @@ from ompy.conformance.btl.fragment import Fragment
 from ompy.conformance.btl.suite import Suite, Worlds, requires, sizes
 from ompy.data.convertor import ContiguousConvertor
 from ompy.frameworks.btl import BTL_OWNERSHIP, NO_ORDER
-from ompy.net.virtual_network import Rail
+from ompy.net.virtual.virtual_network import Rail
 
 WAYS: Final = ("alloc", "prepare", "gather")
 ODD_LIMITS: Final = {"eager_limit": 1001, "rndv_eager_limit": 333, "max_send_size": 3001}

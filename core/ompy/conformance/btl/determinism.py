@@ -21,7 +21,7 @@ from ompy.conformance.btl.btl_worlds import World
 from ompy.conformance.btl.driver import Driver
 from ompy.conformance.btl.suite import Suite, Worlds
 from ompy.conformance.component_identity import importable
-from ompy.net.faults import Drop, Duplicate, Fault
+from ompy.net.faults.middleware import Drop, Duplicate, Fault
 from ompy.runtime.ranks.environment import OWN_CODE
 
 COUNT: Final = 24  # fragments to each peer; arbitrary

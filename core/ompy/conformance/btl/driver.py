@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from ompy.conformance.btl.btl_worlds import World
     from ompy.frameworks.context import RankContext
     from ompy.mca.registry import Registry
-    from ompy.net.faults import Fault
+    from ompy.net.faults.middleware import Fault
 
 SECOND: Final = 1_000_000_000  # ns; Linux counts so
 WAIT: Final = 200 * SECOND  # arbitrary: tcp gives a peer up after about 70 s of virtual time

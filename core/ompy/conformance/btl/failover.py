@@ -15,8 +15,8 @@ from ompy.conformance.btl.btl_worlds import World
 from ompy.conformance.btl.driver import SECOND, Driver
 from ompy.conformance.btl.suite import Suite, Worlds, requires
 from ompy.frameworks.btl import ERROR_NONFATAL
-from ompy.net.faults import Cut, Fault
-from ompy.net.virtual_network import Rail
+from ompy.net.faults.middleware import Cut, Fault
+from ompy.net.virtual.virtual_network import Rail
 
 COUNT: Final = 80  # fragments; arbitrary: more than is under way at a time
 # bytes after which rank 0's interface goes down: at the very beginning, in a fragment, in the rest

@@ -29,7 +29,7 @@ class IdentitySuite(ComponentIdentitySuite, Suite):
     def test_common_parameters(self, component: BtlComponent) -> None:
         """It has the parameters every BTL has."""
         names = {parameter.name for parameter in component.parameters}
-        assert not set(COMMON) - names, "see ompy.frameworks.btl_parameters"
+        assert not set(COMMON) - names, "see ompy.frameworks.btl_base.btl_parameters"
 
     def test_common_parameters_take_effect(self, worlds: Worlds) -> None:
         """What is set for the limits and metrics is what the modules have."""

@@ -15,7 +15,7 @@ from ompy.data.convertor import ContiguousConvertor, GrowingConvertor
 from ompy.engine.virtual_engine import Deadlock, RankFailed
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.pml import STANDARD, SYNCHRONOUS
-from ompy.net.virtual_network import Rail
+from ompy.net.virtual.virtual_network import Rail
 from ompy.runtime.ranks.process import RankProcess
 from ompy.runtime.simulation.virtual_job import VirtualJob
 

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from ompy.conformance.btl.driver import Driver
 from ompy.conformance.btl.suite import Suite, Worlds, requires
-from ompy.net.virtual_network import Rail
+from ompy.net.virtual.virtual_network import Rail
 
 HOSTS = [0, 0, 1, 1]  # of four ranks, so that each has one peer here and two elsewhere
 

@@ -9,8 +9,8 @@ import pytest
 
 from ompy.conformance.btl.driver import SECOND, WAIT, Driver
 from ompy.conformance.btl.suite import Suite, Worlds
-from ompy.net.faults import BlackHole, Cut, Fault
-from ompy.net.virtual_network import Rail
+from ompy.net.faults.middleware import BlackHole, Cut, Fault
+from ompy.net.virtual.virtual_network import Rail
 
 COUNT: Final = 60  # fragments; arbitrary: more than the narrow wire holds
 GIVES_UP: Final = 5 * SECOND  # arbitrary: Linux tries for a quarter of an hour

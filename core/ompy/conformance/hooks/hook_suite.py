@@ -17,10 +17,10 @@ from ompy.conformance.component_kit import ComponentSuite
 from ompy.conformance.registries import Settings, registry_with
 from ompy.frameworks.job import App, Job, Placement
 from ompy.mca.component import ApiVersion
-from ompy.mca.component_records import ComponentRecord
 from ompy.mca.groups import HOOKS
 from ompy.mca.hooks import HookCaller, hook_caller
 from ompy.mca.hookspecs import PROJECT, LifeCycle
+from ompy.mca.plugins.component_records import ComponentRecord
 from ompy.mca.registry import Registry
 from ompy.mca.reporting import Finding
 from ompy.runtime.rails.rail_report import FIELDS

@@ -24,10 +24,10 @@ from ompy.conformance.hooks.hook_suite import (
     streams,
 )
 from ompy.conformance.registries import registry_with
-from ompy.mca.discovery import scan_entry_points
 from ompy.mca.groups import HOOKS
 from ompy.mca.hookspecs import PROJECT, LifeCycle
-from ompy.mca.loading import load_target
+from ompy.mca.plugins.discovery import scan_entry_points
+from ompy.mca.plugins.loading import load_target
 from ompy.mpi.communicators.predefined_comms import world_of
 from ompy.runtime.ranks.process import RankProcess
 from ompy.runtime.simulation.virtual_job import VirtualJob

@@ -18,7 +18,7 @@ from ompy.conformance.nic.nic_worlds import (
 from ompy.conformance.payloads import assert_same_bytes, payload
 from ompy.frameworks.nic.base import EventKind, LinkState, Nic, NicError
 from ompy.frameworks.nic.datagram import Status, Work
-from ompy.net.faults import Cut, Drop, Duplicate, Reorder
+from ompy.net.faults.middleware import Cut, Drop, Duplicate, Reorder
 
 SHORT: Final = 40  # bytes; arbitrary: less than any packet
 PAUSE: Final = SECOND // 100  # ns; arbitrary: a thousand times a packet's way

@@ -24,12 +24,12 @@ from ompy.frameworks.nic.datagram import (
     QueuePair,
     Work,
 )
-from ompy.mca.component_records import State
 from ompy.mca.errors import ComponentError
+from ompy.mca.plugins.component_records import State
 from ompy.mca.registry import Registry
 from ompy.net.base import Address
-from ompy.net.faults import Fault, FaultCounter
-from ompy.net.virtual_network import Rail
+from ompy.net.faults.middleware import Fault, FaultCounter
+from ompy.net.virtual.virtual_network import Rail
 from ompy.runtime.ranks.nic_selection import find_nics
 from ompy.runtime.simulation.virtual_job import VirtualJob
 

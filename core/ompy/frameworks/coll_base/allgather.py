@@ -10,8 +10,8 @@ from itertools import accumulate
 from ompy.data.convertor import allocate_memory
 from ompy.data.message import Blocks, Message
 from ompy.data.packed import Room, copy_message, pack_into, to_send
-from ompy.frameworks.exchange import Exchange
-from ompy.frameworks.schedule import Schedule
+from ompy.frameworks.collectives.exchange import Exchange
+from ompy.frameworks.collectives.schedule import Schedule
 
 
 def bruck(exchange: Exchange, send: Message | None, receive: Blocks) -> Schedule:

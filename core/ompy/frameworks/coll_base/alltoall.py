@@ -5,8 +5,8 @@ from __future__ import annotations
 from ompy.data.convertor import GatherConvertor, allocate_memory
 from ompy.data.message import Blocks
 from ompy.data.packed import copy_message, store_received, to_send
-from ompy.frameworks.exchange import Exchange
-from ompy.frameworks.schedule import Schedule
+from ompy.frameworks.collectives.exchange import Exchange
+from ompy.frameworks.collectives.schedule import Schedule
 
 
 def bruck(exchange: Exchange, send: Blocks | None, receive: Blocks) -> Schedule:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ompy.frameworks.coll_base.places import Places
 from ompy.frameworks.coll_base.tree import children, parent
-from ompy.frameworks.exchange import Exchange
-from ompy.frameworks.schedule import Schedule
+from ompy.frameworks.collectives.exchange import Exchange
+from ompy.frameworks.collectives.schedule import Schedule
 
 _NOTHING = memoryview(b"")
 

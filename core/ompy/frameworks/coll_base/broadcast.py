@@ -5,8 +5,8 @@ from __future__ import annotations
 from ompy.data.message import Message
 from ompy.data.packed import Room, to_send
 from ompy.frameworks.coll_base.tree import children, parent, subtree_size
-from ompy.frameworks.exchange import Exchange
-from ompy.frameworks.schedule import Schedule
+from ompy.frameworks.collectives.exchange import Exchange
+from ompy.frameworks.collectives.schedule import Schedule
 
 
 def binomial(exchange: Exchange, message: Message, root: int) -> Schedule:

@@ -10,8 +10,8 @@ from ompy.data.message import Blocks, Message
 from ompy.data.packed import copy_message, store_received, to_send
 from ompy.frameworks.coll_base.blocks import Subtree, parse_blocks
 from ompy.frameworks.coll_base.tree import children, parent, subtree_size
-from ompy.frameworks.exchange import Exchange
-from ompy.frameworks.schedule import Schedule
+from ompy.frameworks.collectives.exchange import Exchange
+from ompy.frameworks.collectives.schedule import Schedule
 
 
 def to_root(exchange: Exchange, send: Message | None, receive: Blocks, limit: int) -> Schedule:

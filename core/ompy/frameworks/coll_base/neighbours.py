@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ompy.data.message import Blocks, Message
-from ompy.frameworks.exchange import Exchange
-from ompy.frameworks.neighbours import Neighbours
-from ompy.frameworks.schedule import Schedule
+from ompy.frameworks.collectives.exchange import Exchange
+from ompy.frameworks.collectives.neighbours import Neighbours
+from ompy.frameworks.collectives.schedule import Schedule
 
 
 def allgather(

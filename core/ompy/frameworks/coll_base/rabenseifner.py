@@ -18,8 +18,8 @@ from ompy.data.operation import Operation
 from ompy.data.packed import Room, pack_into
 from ompy.frameworks.coll_base.combine import Combine, combining
 from ompy.frameworks.coll_base.places import Places
-from ompy.frameworks.exchange import Exchange
-from ompy.frameworks.schedule import Schedule
+from ompy.frameworks.collectives.exchange import Exchange
+from ompy.frameworks.collectives.schedule import Schedule
 
 
 class Halving(NamedTuple):

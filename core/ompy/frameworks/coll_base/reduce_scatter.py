@@ -14,8 +14,8 @@ from ompy.data.packed import Room
 from ompy.frameworks.coll_base.combine import Combine, combining
 from ompy.frameworks.coll_base.places import Places
 from ompy.frameworks.coll_base.reduction import doubling
-from ompy.frameworks.exchange import Exchange
-from ompy.frameworks.schedule import Schedule, Steps
+from ompy.frameworks.collectives.exchange import Exchange
+from ompy.frameworks.collectives.schedule import Schedule, Steps
 
 
 def recursive_doubling(

@@ -15,8 +15,8 @@ from ompy.frameworks.coll_base.broadcast import binomial, linear
 from ompy.frameworks.coll_base.combine import Combine, combining
 from ompy.frameworks.coll_base.places import Places
 from ompy.frameworks.coll_base.tree import children, parent
-from ompy.frameworks.exchange import Exchange
-from ompy.frameworks.schedule import Schedule, Steps
+from ompy.frameworks.collectives.exchange import Exchange
+from ompy.frameworks.collectives.schedule import Schedule, Steps
 
 
 def reduce(

@@ -10,8 +10,8 @@ from ompy.data.message import Message
 from ompy.data.operation import Operation
 from ompy.data.packed import Room, to_send
 from ompy.frameworks.coll_base.combine import Combine, combining
-from ompy.frameworks.exchange import Exchange
-from ompy.frameworks.schedule import Schedule
+from ompy.frameworks.collectives.exchange import Exchange
+from ompy.frameworks.collectives.schedule import Schedule
 
 
 def inclusive(

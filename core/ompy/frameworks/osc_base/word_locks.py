@@ -12,8 +12,8 @@ Who wants a lock alone puts its rank where a 0 is and then looks at the readers;
 shared says so and then looks at the writer. Each stores before it looks, so of two at the same time
 at most one gets it (Dekker); perhaps neither, and then one that had to give way for the other's
 attempt hears of it (`disturbed`). Words tell who holds a lock.
-Nobody queues, as with locks of the kernel (`net/region_locks.py`). Unlike these, words need atomic
-steps, so compiled code in all members (`raw.has_atomics`).
+Nobody queues, as with locks of the kernel (`net/memory/region_locks.py`). Unlike these, words need
+atomic steps, so compiled code in all members (`raw.has_atomics`).
 """
 
 from __future__ import annotations

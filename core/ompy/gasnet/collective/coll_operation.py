@@ -194,7 +194,9 @@ def place_in(memory: memoryview, view: memoryview) -> int:
     """Where a piece of memory is within another; `NOWHERE`: it is elsewhere, or empty."""
     if not len(view) or not len(memory):
         return NOWHERE
-    from ompy.net.kernel_copy import address_of  # it needs ctypes, which a program's start does not
+    from ompy.net.memory.kernel_copy import (
+        address_of,  # it needs ctypes, which a program's start does not
+    )
 
     place = address_of(view) - address_of(memory)
     return place if 0 <= place <= len(memory) - len(view) else NOWHERE

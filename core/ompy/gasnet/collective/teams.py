@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from struct import pack
 from typing import TYPE_CHECKING, Final
 
-from ompy.frameworks.call_order import DIGEST, WORD
+from ompy.frameworks.collectives.call_order import DIGEST, WORD
 from ompy.gasnet.collective.coll_calls import Call
 from ompy.gasnet.dissemination import ANONYMOUS, MISMATCH, Dissemination
 from ompy.gasnet.errors import BadArgument, BarrierMismatch

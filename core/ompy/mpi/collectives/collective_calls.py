@@ -19,8 +19,8 @@ from ompy.data.kernels import PREDEFINED
 from ompy.data.layout import BYTES
 from ompy.data.message import Blocks, Message, parted
 from ompy.data.operation import Operation
-from ompy.frameworks.call_kinds import KINDS
-from ompy.frameworks.call_order import detail_of
+from ompy.frameworks.collectives.call_kinds import KINDS
+from ompy.frameworks.collectives.call_order import detail_of
 from ompy.mpi.buffers.markers import InPlaceType
 from ompy.mpi.buffers.spec import (
     Typed,

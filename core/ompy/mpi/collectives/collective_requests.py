@@ -7,7 +7,7 @@ from typing import Any, Final, NoReturn
 from ompy.compiled import U64, ccall, cclass, cfunc
 from ompy.data.errors import ERR_REQUEST, MPIError
 from ompy.data.request import Request as Operation
-from ompy.frameworks.coll_selection import UnderWay
+from ompy.frameworks.collectives.coll_selection import UnderWay
 from ompy.mpi.collectives.collective_calls import Call
 from ompy.mpi.handles import plain_handle
 from ompy.mpi.point_to_point.request import Prequest, Request

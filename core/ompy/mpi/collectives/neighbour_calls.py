@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ompy.data.errors import ERR_BUFFER, ERR_TOPOLOGY
-from ompy.frameworks.neighbours import Neighbours
+from ompy.frameworks.collectives.neighbours import Neighbours
 from ompy.mpi.buffers.markers import InPlaceType
 from ompy.mpi.buffers.spec import typed_blocks
 from ompy.mpi.collectives.collective_calls import Call, blocks_of, single

@@ -15,10 +15,10 @@ from ompy.compiled import DECLARING, cfunc
 from ompy.data.convertor import GrowingConvertor
 from ompy.data.errors import MPIError
 from ompy.data.request import Request as Operation
-from ompy.frameworks.call_kinds import KINDS
-from ompy.frameworks.call_order import detail_of
-from ompy.frameworks.neighbours import Neighbours
-from ompy.frameworks.patience import PATIENCE, abandon, explained, inquire, only
+from ompy.frameworks.collectives.call_kinds import KINDS
+from ompy.frameworks.collectives.call_order import detail_of
+from ompy.frameworks.collectives.neighbours import Neighbours
+from ompy.frameworks.collectives.patience import PATIENCE, abandon, explained, inquire, only
 from ompy.frameworks.pml import STANDARD
 from ompy.mpi.buffers.objects import Pieces, convertor_of, pickle
 from ompy.mpi.collectives.collective_calls import barrier

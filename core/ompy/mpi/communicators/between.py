@@ -20,11 +20,11 @@ from ompy.data.constants import UNDEFINED
 from ompy.data.convertor import ContiguousConvertor, GrowingConvertor
 from ompy.data.errors import ERR_ARG, ERR_COMM, ERR_GROUP, ERR_RANK, MPIError
 from ompy.engine.base import Engine
-from ompy.frameworks import patience
+from ompy.frameworks.collectives import patience
+from ompy.frameworks.collectives.values import pack_values, unpack_values
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.pml import STANDARD
 from ompy.frameworks.proc import Proc
-from ompy.frameworks.values import pack_values, unpack_values
 from ompy.mpi.communicators.communicators import agree_on_communicator, tag_of_leaders
 from ompy.mpi.communicators.context_agreement import (
     Ask,

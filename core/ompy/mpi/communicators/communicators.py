@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
 
 from ompy.data.constants import UNDEFINED
 from ompy.data.errors import ERR_ARG, ERR_COMM, ERR_GROUP, ERR_KEYVAL
-from ompy.frameworks.call_order import TAG_CALLS_END
+from ompy.frameworks.collectives.call_order import TAG_CALLS_END
 from ompy.frameworks.proc import Proc
 from ompy.mpi import constants
 from ompy.mpi.communicators import predefined_attributes

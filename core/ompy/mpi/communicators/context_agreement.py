@@ -6,8 +6,8 @@ the highest wins if it is free everywhere, or they go on above it (the textbook 
 Open MPI's ompi_comm_nextcid). Ids are used in turn, so that a message for a communicator that was
 freed does not meet a new one with its id.
 
-All is written in steps (`ompy.frameworks.schedule`): waited for in the caller, or taken in the
-background by the completions of the messages (`duplicates.py`).
+All is written in steps (`ompy.frameworks.collectives.schedule`): waited for in the caller, or taken
+in the background by the completions of the messages (`duplicates.py`).
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from zlib import crc32
 
 from ompy.data.convertor import GrowingConvertor
 from ompy.data.errors import ERR_INTERN, MPIError
+from ompy.frameworks.collectives.exchange import Exchange
+from ompy.frameworks.collectives.values import pack_values, unpack_values
 from ompy.frameworks.communicator import Communicator
-from ompy.frameworks.exchange import Exchange
 from ompy.frameworks.job import FIRST_BRIDGE
-from ompy.frameworks.values import pack_values, unpack_values
 from ompy.mpi.state import World
 
 FIRST_ID: Final = 2  # reference: 0 is COMM_WORLD, 1 is COMM_SELF

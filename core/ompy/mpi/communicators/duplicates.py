@@ -12,8 +12,8 @@ from collections.abc import Callable
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ompy.frameworks.exchange import Exchange
-from ompy.frameworks.schedule import Schedule
+from ompy.frameworks.collectives.exchange import Exchange
+from ompy.frameworks.collectives.schedule import Schedule
 from ompy.mpi.communicators.attributes import copied
 from ompy.mpi.communicators.context_agreement import (
     Steps,

@@ -1,6 +1,7 @@
 """Going on after members of a communicator have died: revoking, agreeing, shrinking.
 
-What is below is `ompy.frameworks.recovery`; without `mpi_ft_enable` there is nothing of it.
+What is below is `ompy.frameworks.fault_tolerance.recovery`; without `mpi_ft_enable` there is
+nothing of it.
 
 Members *agree* on small values: each says one, and all that live get what all have said that were
 there. `Agree` makes of it the flags' AND, and an error if one of them does not know yet that
@@ -22,8 +23,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ompy.data.errors import ERR_ARG, ERR_PROC_FAILED, MPIError
 from ompy.data.request import Request as Operation
+from ompy.frameworks.collectives.values import pack_values, unpack_values
 from ompy.frameworks.proc import Proc
-from ompy.frameworks.values import pack_values, unpack_values
 from ompy.mpi.communicators.context_agreement import agree_in_steps, release_context
 from ompy.mpi.communicators.group import Group
 from ompy.mpi.point_to_point.request import Request
@@ -32,7 +33,7 @@ from ompy.mpi.state import EMPTY_GROUP, CommState, GroupState
 from ompy.mpi.unsupported import not_enabled
 
 if TYPE_CHECKING:
-    from ompy.frameworks.recovery import Channel, Recovery
+    from ompy.frameworks.fault_tolerance.recovery import Channel, Recovery
 
 INT: Final = "i"  # a flag is a C int, as the standard has it
 Waits = Generator[Any, None, CommState]  # yields the agreements that it waits for

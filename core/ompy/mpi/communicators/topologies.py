@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Final
 
 from ompy.data.constants import PROC_NULL, UNDEFINED
-from ompy.frameworks.neighbours import Neighbours
+from ompy.frameworks.collectives.neighbours import Neighbours
 from ompy.mpi.constants import CART, DIST_GRAPH, GRAPH
 
 _KEPT_MOST: Final = 1024  # arbitrary: answers; a program asks for few, again and again

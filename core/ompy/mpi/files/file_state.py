@@ -23,11 +23,11 @@ from ompy.data.errors import (
     ERR_UNSUPPORTED_OPERATION,
     MPIError,
 )
-from ompy.frameworks.call_kinds import KINDS
-from ompy.frameworks.exchange import Exchange
+from ompy.frameworks.collectives.call_kinds import KINDS
+from ompy.frameworks.collectives.exchange import Exchange
+from ompy.frameworks.collectives.schedule import Progression, Schedule, complete_schedule
+from ompy.frameworks.collectives.values import tell_all
 from ompy.frameworks.io import IoModule, Opening, Outcome, agree
-from ompy.frameworks.schedule import Progression, Schedule, complete_schedule
-from ompy.frameworks.values import tell_all
 from ompy.mpi import constants
 from ompy.mpi.callbacks import guarded
 from ompy.mpi.communicators.communicators import make_communicator

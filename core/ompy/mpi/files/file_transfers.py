@@ -10,9 +10,9 @@ from ompy.data.convertor import ContiguousConvertor, Convertor
 from ompy.data.errors import ERR_ACCESS, ERR_ARG, ERR_OTHER, MPIError
 from ompy.data.packed import in_place
 from ompy.data.request import Request as Operation
+from ompy.frameworks.collectives.schedule import Progression, Schedule, complete_schedule
+from ompy.frameworks.collectives.values import tell_all
 from ompy.frameworks.io import Access, Outcome
-from ompy.frameworks.schedule import Progression, Schedule, complete_schedule
-from ompy.frameworks.values import tell_all
 from ompy.mpi.buffers.spec import Typed, message
 from ompy.mpi.files.file_access import INDIVIDUAL, SHARED
 from ompy.mpi.files.file_state import FileState

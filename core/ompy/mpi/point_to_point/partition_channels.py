@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from ompy.data.convertor import ContiguousConvertor
 from ompy.data.errors import ERR_INTERN, ERR_OTHER, MPIError
 from ompy.data.request import Request
-from ompy.frameworks.call_order import TAG_CALLS
+from ompy.frameworks.collectives.call_order import TAG_CALLS
 from ompy.frameworks.pml import STANDARD
 from ompy.trace.tag_names import name_tags, name_tags_by
 

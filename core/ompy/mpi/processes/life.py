@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ompy.data.errors import ERR_OTHER
-from ompy.frameworks.coll_selection import SelectedColl
+from ompy.frameworks.collectives.coll_selection import SelectedColl
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.pml import Pml
 from ompy.mpi.communicators.attributes import delete_all

@@ -11,8 +11,8 @@ from importlib import import_module
 from typing import Final
 
 from ompy.frameworks.catalog import CATALOG
-from ompy.mca.discovery import scan_entry_points
-from ompy.mca.loading import import_ahead
+from ompy.mca.plugins.discovery import scan_entry_points
+from ompy.mca.plugins.loading import import_ahead
 
 NEEDED: Final = (  # imported for those who come later
     "ompy.mpi.collectives.operation",

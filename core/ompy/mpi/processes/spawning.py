@@ -15,7 +15,7 @@ from os import PathLike
 from typing import Any, AnyStr, Final, NamedTuple
 
 from ompy.data.errors import ERR_ARG, ERR_INFO_VALUE, ERR_SPAWN, MPIError
-from ompy.frameworks.call_kinds import KINDS
+from ompy.frameworks.collectives.call_kinds import KINDS
 from ompy.frameworks.job import App
 from ompy.frameworks.needs import Need
 from ompy.frameworks.proc import Proc

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ompy import raw
 from ompy.data.constants import PROC_NULL
-from ompy.frameworks.call_kinds import KINDS
+from ompy.frameworks.collectives.call_kinds import KINDS
 from ompy.mpi.collectives.operation import SUM, Op
 from ompy.mpi.communicators.group import Group
 from ompy.mpi.constants import LOCK_EXCLUSIVE

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from ompy.data.constants import PROC_NULL
 from ompy.data.errors import ERR_ARG, ERR_RMA_FLAVOR, ERR_RMA_SHARED, ERR_WIN, MPIError
-from ompy.frameworks.call_kinds import KINDS
+from ompy.frameworks.collectives.call_kinds import KINDS
 from ompy.mpi import constants
 from ompy.mpi.buffers.addresses import address_of
 from ompy.mpi.buffers.exporter import Exporter

@@ -21,7 +21,7 @@ import json
 import os
 from typing import TYPE_CHECKING, Any, Final
 
-from ompy.net.records import session_keys
+from ompy.net.seals.records import session_keys
 from ompy.runtime.connections.control import KEY_SIZE, send_all
 from ompy.runtime.connections.credentials import CredentialError, Credentials, credentials
 from ompy.runtime.connections.sealed_connection import SealedConnection

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from ompy.mca.errors import UsageError, did_you_mean
-from ompy.mca.parameter_files import parameter_set_directory
+from ompy.mca.parameters.parameter_files import parameter_set_directory
 from ompy.runtime.cluster.model import Cluster, MessageCosts, Validated, Way
 from ompy.runtime.cluster.topology import (
     FAT_TREE,

@@ -1,8 +1,8 @@
 """A control connection between hosts under a seal, where nothing else keeps strangers out of it.
 
 Looks like a socket to those who frame control messages, as `PipePair` does. The records are those
-of connections between ranks (`core/ompy/net/records.py`), always with a MAC and never encrypted: no
-secret goes through it once both ends have proven themselves.
+of connections between ranks (`core/ompy/net/seals/records.py`), always with a MAC and never
+encrypted: no secret goes through it once both ends have proven themselves.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import socket
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ompy.net.handshake import SealLevel
-from ompy.net.records import Opener, Sealer, SealError, Writer
+from ompy.net.seals.handshake import SealLevel
+from ompy.net.seals.records import Opener, Sealer, SealError, Writer
 from ompy.runtime.connections.control import ControlError
 
 if TYPE_CHECKING:

@@ -15,7 +15,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from ompy.frameworks.call_order import DIGEST, REMEMBERED, WORD, call_text, mixed, number_of
+from ompy.frameworks.collectives.call_order import (
+    DIGEST,
+    REMEMBERED,
+    WORD,
+    call_text,
+    mixed,
+    number_of,
+)
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.proc import Proc
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ompy.engine.base import Sleepers
 from ompy.engine.real import RealEngine
-from ompy.mca.base_parameters import DEADLOCK_DETECTION, DEADLOCK_PATIENCE
+from ompy.mca.parameters.base_parameters import DEADLOCK_DETECTION, DEADLOCK_PATIENCE
 
 if TYPE_CHECKING:
     from ompy.data.request import Waitable

@@ -183,7 +183,7 @@ def _asleep(process: RankProcess) -> float:
 
 
 def _bytes_to(process: RankProcess) -> list[tuple[int, int]]:
-    from ompy.frameworks.byte_counts import CountsBytes
+    from ompy.frameworks.btl_base.byte_counts import CountsBytes
 
     sent: dict[int, int] = {}
     for module in list(process.context.btls):

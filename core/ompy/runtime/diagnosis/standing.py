@@ -34,8 +34,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ompy.data.request import AnyOf, Deferred, Waitable
 from ompy.engine.base import Sleepers, Watched
-from ompy.frameworks.call_order import call_text, number_of
 from ompy.frameworks.call_site import site_text
+from ompy.frameworks.collectives.call_order import call_text, number_of
 from ompy.frameworks.needs import (
     COLLECTIVE,
     COMPLETE,
@@ -52,8 +52,8 @@ from ompy.runtime.diagnosis.rank_spans import ranks_in_words
 from ompy.trace.tag_names import tag_text
 
 if TYPE_CHECKING:
+    from ompy.frameworks.collectives.patience import LongWait
     from ompy.frameworks.communicator import Communicator
-    from ompy.frameworks.patience import LongWait
     from ompy.runtime.ranks.process import RankProcess
 
 # of communicators and of messages; arbitrary: who has more is not understood by a person either,

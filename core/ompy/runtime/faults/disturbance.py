@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from ompy.net.fault_rules import FaultRule
-from ompy.net.scripted import ScriptedFaults
+from ompy.net.faults.fault_rules import FaultRule
+from ompy.net.faults.scripted import ScriptedFaults
 
 if TYPE_CHECKING:
     from ompy.frameworks.context import RankContext

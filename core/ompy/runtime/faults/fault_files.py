@@ -6,7 +6,7 @@ import errno
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from ompy.net.fault_rules import NEVER, FaultRule
+from ompy.net.faults.fault_rules import NEVER, FaultRule
 
 _DEFAULT: Final = FaultRule("drop")
 _TIMES: Final = ("since", "until", "lasts", "delay", "jitter")

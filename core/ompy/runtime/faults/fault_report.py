@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from ompy.net.fault_rules import FaultRule
+from ompy.net.faults.fault_rules import FaultRule
 
 NEVER_FIRED: Final = 3  # exit code of --fault-strict; arbitrary: not 1 or 2, which say other things
 

@@ -15,8 +15,8 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from ompy.mca.errors import UsageError, did_you_mean
-from ompy.mca.parameter_files import parameter_set_directory
-from ompy.net.fault_rules import (
+from ompy.mca.parameters.parameter_files import parameter_set_directory
+from ompy.net.faults.fault_rules import (
     FAULTS,
     LASTING_FAULTS,
     NEVER,

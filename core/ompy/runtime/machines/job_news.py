@@ -8,7 +8,7 @@ from typing import Any
 
 from ompy.frameworks.job import Job
 from ompy.mca.reporting import Finding
-from ompy.net.fault_rules import FaultRule
+from ompy.net.faults.fault_rules import FaultRule
 from ompy.runtime.connections.control import Kind
 from ompy.runtime.faults.fault_report import FaultTally
 from ompy.runtime.launching.count_report import table_of_counts

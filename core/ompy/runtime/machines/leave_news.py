@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from ompy.frameworks.departures import in_ranges
+from ompy.frameworks.fault_tolerance.departures import in_ranges
 
 # s; arbitrary: longer than ranks that end together are apart, short for who waits in vain
 COLLECTING: Final = 0.02

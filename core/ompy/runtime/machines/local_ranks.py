@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Final
 
 from ompy.data.errors import ERR_PROC_FAILED, ERR_RANK
-from ompy.frameworks.departures import FINALIZED
+from ompy.frameworks.fault_tolerance.departures import FINALIZED
 from ompy.runtime.connections.control import Kind
 from ompy.runtime.connections.modex import Answer, ModexStore
 from ompy.runtime.machines.acts import PARENT, Act, Admit, Send, ToRank

@@ -14,12 +14,12 @@ from typing import Any, Final
 
 from ompy import __version__
 from ompy.engine.reactor import Loop
+from ompy.frameworks.btl_base.sealing import insist_on_seal
 from ompy.frameworks.catalog import CATALOG
 from ompy.frameworks.job import App, Job, Placement
-from ompy.frameworks.sealing import insist_on_seal
 from ompy.mca.errors import ComponentError, UsageError
+from ompy.mca.parameters.settings import gather_settings
 from ompy.mca.registry import Registry
-from ompy.mca.settings import gather_settings
 from ompy.runtime.connections.blocking_calls import BlockingCalls
 from ompy.runtime.connections.credentials import CredentialError, Credentials
 from ompy.runtime.connections.driver import Driver

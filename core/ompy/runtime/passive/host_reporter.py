@@ -12,9 +12,9 @@ import os
 from ompy import outputs
 from ompy.frameworks.catalog import CATALOG
 from ompy.mca.errors import UsageError
+from ompy.mca.parameters.settings import LOG_FORMAT, gather_settings
 from ompy.mca.registry import Registry
 from ompy.mca.reporting import TEXT, Finding, Reporter
-from ompy.mca.settings import LOG_FORMAT, gather_settings
 
 
 class HostReporter:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Generator, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from ompy import __version__
-from ompy.net.records import session_keys
+from ompy.net.seals.records import session_keys
 from ompy.runtime.connections.credentials import CredentialError, Credentials
 
 MAGIC: Final = b"ompymeet"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ompy.engine.base import Poller
-from ompy.frameworks.paths import Paths, PathVerdict, PathWatch, Probing
+from ompy.frameworks.paths.path_watch import Paths, PathVerdict, PathWatch, Probing
 
 if TYPE_CHECKING:
     from ompy.frameworks.context import RankContext

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ompy.frameworks.paths import PathVerdict
+from ompy.frameworks.paths.path_watch import PathVerdict
 
 RELAXED: Final = 10  # arbitrary: intervals between questions once the last one was answered
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ompy.frameworks.paths import MS, Probing
+from ompy.frameworks.paths.path_watch import MS, Probing
 
 if TYPE_CHECKING:
-    from ompy.frameworks.healing import HealingLimits
+    from ompy.frameworks.paths.healing import HealingLimits
     from ompy.mca.registry import Registry
 
 
@@ -23,7 +23,7 @@ def probing_of(registry: Registry | None) -> Probing:
 
 def healing_of(registry: Registry) -> HealingLimits:
     """As the parameters say."""
-    from ompy.frameworks.healing import HealingLimits
+    from ompy.frameworks.paths.healing import HealingLimits
 
     values = registry.values("btl")
     return HealingLimits(

@@ -1,6 +1,6 @@
 """What agents ask each other, as datagrams.
 
-    seal     24  MAC and a number that never comes again (`ompy.net.datagram_seal`)
+    seal     24  MAC and a number that never comes again (`ompy.net.seals.datagram_seal`)
     sender    8  agent that sends: what it has drawn when it started
     kind      1  1 question, 2 answer
     asker     4  rank for which it is asked
@@ -19,7 +19,8 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final, NamedTuple
 
-# bytes; RFC 4303 2.2.1, reference: a number of 8 beside the MAC; as `ompy.net.datagram_seal` has it
+# bytes; RFC 4303 2.2.1, reference: a number of 8 beside the MAC; as `ompy.net.seals.datagram_seal`
+# has it
 SEAL_SIZE: Final = 24
 NONCE_SIZE: Final = 8  # bytes; arbitrary: agents that ask at once differ
 QUESTION: Final = 1  # arbitrary, and the next
@@ -58,7 +59,7 @@ class ProbeSeal:
             nonce: of the agent, which is a new one each time an agent starts.
             first: what the numbers of its datagrams begin above.
         """
-        from ompy.net.datagram_seal import DatagramSeal  # late: most agents never ask
+        from ompy.net.seals.datagram_seal import DatagramSeal  # late: most agents never ask
 
         self._seal = DatagramSeal(job_key, _PURPOSE, _SENDER, first)
         self._nonce = nonce
@@ -77,7 +78,7 @@ class ProbeSeal:
             BadProbe: it is too short or too long, its MAC is wrong, it was here before, or its kind
                 is unknown.
         """
-        from ompy.net.replay import Taken
+        from ompy.net.seals.replay import Taken
 
         if len(datagram) != SIZE:
             raise BadProbe(f"{len(datagram)} bytes, {SIZE} were expected")

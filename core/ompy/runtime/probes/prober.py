@@ -12,10 +12,10 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from ompy.engine.reactor import Cancellable, Loop
-from ompy.frameworks.paths import PathVerdict
+from ompy.frameworks.paths.path_watch import PathVerdict
 from ompy.net.carrier import has_no_carrier
-from ompy.net.fault_rules import FaultRule
-from ompy.net.outages import Outages
+from ompy.net.faults.fault_rules import FaultRule
+from ompy.net.faults.outages import Outages
 from ompy.runtime.probes.machine import PathProbe
 from ompy.runtime.probes.probe_datagrams import (
     ANSWER,

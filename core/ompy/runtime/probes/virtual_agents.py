@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from ompy.frameworks.paths import Paths, PathWatch, Probing
-from ompy.net.virtual_network import Fabric
+from ompy.frameworks.paths.path_watch import Paths, PathWatch, Probing
+from ompy.net.virtual.virtual_network import Fabric
 from ompy.runtime.probes.machine import PathProbe, because
 from ompy.runtime.probes.probe_datagrams import SIZE
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from ompy.frameworks.rail_events import RailEvent
+    from ompy.frameworks.paths.rail_events import RailEvent
 
 CAUSE_MAX: Final = 300  # characters; arbitrary: interface, addresses and host are in it
 MS: Final = 1_000_000  # ns; Linux counts so

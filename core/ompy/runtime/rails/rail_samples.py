@@ -29,7 +29,7 @@ class Carried(NamedTuple):
         interface, own, there: name of the interface, its address, and the peer's.
         sent: bytes since the rank began, as `net/meter.py` counts. Those of several BTLs over one
             interface cannot be told apart, and are the first one's.
-        phase: of healing (`frameworks/healing.py`), `sound` where nothing broke.
+        phase: of healing (`frameworks/paths/healing.py`), `sound` where nothing broke.
     """
 
     peer: int

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NoReturn
 
 from ompy.data.errors import ERR_OTHER, ERR_RANK, MPIError
-from ompy.frameworks.departures import ranges_of
+from ompy.frameworks.fault_tolerance.departures import ranges_of
 from ompy.frameworks.job import Job
 from ompy.frameworks.proc import Modex, Proc
 from ompy.frameworks.wireup import Inquiry, WireUp

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ompy.frameworks.nic.base import Nic, NicComponent
 from ompy.mca.component import NotAvailable
-from ompy.mca.component_records import State
+from ompy.mca.plugins.component_records import State
 from ompy.runtime.ranks.isolation import expect, isolated
 
 if TYPE_CHECKING:

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Final
 from ompy.data.errors import ERR_OTHER, MPIError
 from ompy.frameworks.bml import Bml, BmlComponent
 from ompy.frameworks.btl import BtlComponent
+from ompy.frameworks.btl_base.sealing import insist_on_seal
 from ompy.frameworks.coll import CollComponent
-from ompy.frameworks.coll_selection import Offer, SelectedColl
+from ompy.frameworks.collectives.coll_selection import Offer, SelectedColl
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.proc import Proc
-from ompy.frameworks.sealing import insist_on_seal
 from ompy.mca.component import NotAvailable
 from ompy.mca.hooks import hook_caller
 from ompy.runtime.diagnosis.call_account import Group, balance
@@ -29,7 +29,7 @@ from ompy.runtime.ranks.pml_selection import select_pml
 
 if TYPE_CHECKING:
     from ompy.frameworks.conduit import Conduit
-    from ompy.frameworks.healing import HealingLimits
+    from ompy.frameworks.paths.healing import HealingLimits
     from ompy.mca.registry import Registry
 
 # what a coll component serves, by its `serves_groups`
@@ -109,7 +109,7 @@ class RankProcess:
 
     def _expect_deaths(self) -> None:
         """The job goes on when a rank dies, and the program is told."""
-        from ompy.frameworks.recovery import Recovery
+        from ompy.frameworks.fault_tolerance.recovery import Recovery
 
         self.context.recovery = Recovery(self.context)
         self.context.wireup.set_expendable(True)
@@ -308,7 +308,7 @@ def _excluded_with(registry: Registry, communicator: Communicator, name: str) ->
 
     For an error: they are opened in a registry of their own, and closed.
     """
-    from ompy.mca.excluded import ExcludedComponents
+    from ompy.mca.plugins.excluded import ExcludedComponents
 
     excluded, found = ExcludedComponents(registry), []
     for component in excluded.opened("coll"):

@@ -12,7 +12,7 @@ from ompy.data.errors import ERR_OTHER, ERR_PROC_FAILED, MPIError
 from ompy.engine.real import RealEngine
 from ompy.frameworks.catalog import CATALOG
 from ompy.frameworks.context import RankContext
-from ompy.frameworks.departures import FINALIZED, Departures
+from ompy.frameworks.fault_tolerance.departures import FINALIZED, Departures
 from ompy.frameworks.proc import Proc
 from ompy.mca.errors import ComponentError, UsageError
 from ompy.mca.performance import PVARS
@@ -28,8 +28,8 @@ from ompy.runtime.ranks.tracing import capture_wire, open_trace
 
 if TYPE_CHECKING:
     from ompy.frameworks.job import Job
-    from ompy.frameworks.paths import Paths
-    from ompy.frameworks.rail_events import RailEvent
+    from ompy.frameworks.paths.path_watch import Paths
+    from ompy.frameworks.paths.rail_events import RailEvent
     from ompy.runtime.faults.disturbance import Disturbance
     from ompy.runtime.rails.rail_samples import RailSampler
     from ompy.runtime.ranks.client import AgentClient
@@ -201,7 +201,7 @@ def _join() -> AgentClient | None:
 
 
 def _alone() -> RankProcess:
-    from ompy.mca.settings import gather_settings
+    from ompy.mca.parameters.settings import gather_settings
 
     registry = Registry(CATALOG, gather_settings([], os.environ))
     registry.check_settings()

@@ -12,9 +12,9 @@ import os
 from typing import Final
 
 from ompy.net.base import LinkError
-from ompy.net.kernel_copy import KernelCopy
-from ompy.net.process_copy import ProcessCopy
-from ompy.net.regions import Regions
+from ompy.net.memory.kernel_copy import KernelCopy
+from ompy.net.memory.process_copy import ProcessCopy
+from ompy.net.memory.regions import Regions
 from ompy.runtime.simulation.remote import Conducted
 
 # bytes; arbitrary: for the segments of a host. Only pages that are touched take memory.

@@ -30,11 +30,11 @@ from ompy.net.base import (
     Source,
     Stream,
 )
-from ompy.net.process_copy import ProcessCopy
-from ompy.net.virtual_copy import VirtualCopy
-from ompy.net.virtual_memory import MEMORY_SIZE, VirtualMemory
-from ompy.net.virtual_network import beginning
-from ompy.net.virtual_rail import WINDOW
+from ompy.net.memory.process_copy import ProcessCopy
+from ompy.net.virtual.virtual_copy import VirtualCopy
+from ompy.net.virtual.virtual_memory import MEMORY_SIZE, VirtualMemory
+from ompy.net.virtual.virtual_network import beginning
+from ompy.net.virtual.virtual_rail import WINDOW
 from ompy.runtime.simulation.line import Line, LineClosed
 from ompy.runtime.simulation.twins import make_twin
 

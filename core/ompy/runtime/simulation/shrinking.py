@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, TypeVar
 
-from ompy.net.fault_rules import PACKET_FAULTS, STORAGE_FAULTS, WORK_FAULTS, FaultRule
-from ompy.net.flows import UNKNOWN, Injection
+from ompy.net.faults.fault_rules import PACKET_FAULTS, STORAGE_FAULTS, WORK_FAULTS, FaultRule
+from ompy.net.faults.flows import UNKNOWN, Injection
 
 T = TypeVar("T")
 RUNS: Final = 400  # worlds; arbitrary: some minutes of a small program

@@ -16,10 +16,10 @@ from typing import Any, Final, NamedTuple
 from ompy import outputs
 from ompy.data.errors import ERR_SPAWN
 from ompy.engine.virtual_engine import Deadlock, RankFailed, Scheduler
+from ompy.frameworks.collectives.patience import TAG_INQUIRY
 from ompy.frameworks.job import Job, JobWorld, app_of
-from ompy.frameworks.patience import TAG_INQUIRY
-from ompy.net.fault_rules import FaultRule
-from ompy.net.virtual_network import Fabric, Rail
+from ompy.net.faults.fault_rules import FaultRule
+from ompy.net.virtual.virtual_network import Fabric, Rail
 from ompy.runtime.cluster.model import Described
 from ompy.runtime.cluster.timed_exchange import TimedExchange
 from ompy.runtime.cluster.timed_stub import TimedStub

@@ -1,9 +1,10 @@
 """Acts for a rank in the scheduler's process.
 
 A stub is a program of the virtual world: it does what a process at the other end of a line asks, on
-the simulated network of `ompy.net.virtual_network`. Each is a greenlet of the scheduler. While its
-rank's process runs the stub waits for it, and with it the whole world: that is why one rank runs at
-a time. A call that lets time pass gives the core away, and another rank's process runs.
+the simulated network of `ompy.net.virtual.virtual_network`. Each is a greenlet of the scheduler.
+While its rank's process runs the stub waits for it, and with it the whole world: that is why one
+rank runs at a time. A call that lets time pass gives the core away, and another rank's process
+runs.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from ompy.data.errors import MPIError
 from ompy.engine.virtual_engine import VirtualEngine
 from ompy.frameworks.wireup import WireUp
 from ompy.net.base import Address, Link, LinkError, Stream
-from ompy.net.fault_rules import FaultRule
-from ompy.net.outages import Outages
-from ompy.net.virtual_network import (
+from ompy.net.faults.fault_rules import FaultRule
+from ompy.net.faults.outages import Outages
+from ompy.net.virtual.virtual_network import (
     VirtualDatagram,
     VirtualListener,
     VirtualNetwork,

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 from ompy.data.errors import ERR_PROC_FAILED, MPIError
 from ompy.engine.virtual_engine import Scheduler, VirtualEngine
 from ompy.frameworks.context import RankContext
-from ompy.frameworks.departures import Departures
+from ompy.frameworks.fault_tolerance.departures import Departures
 from ompy.frameworks.proc import Modex, Proc
 from ompy.frameworks.wireup import WireUp
-from ompy.net.virtual_network import Fabric, Rail, VirtualNetwork
+from ompy.net.virtual.virtual_network import Fabric, Rail, VirtualNetwork
 from ompy.runtime.probes.parameters import probing_of
 from ompy.runtime.probes.virtual_agents import VirtualAgents, VirtualPaths
 from ompy.runtime.ranks.process import RankProcess

@@ -169,8 +169,8 @@ def _check_parameters(pairs: Pairs) -> None:
 def fresh_registry(pairs: Pairs) -> Registry:
     """Components and parameters for a virtual world, with the user's files and environment."""
     from ompy.frameworks.catalog import CATALOG
+    from ompy.mca.parameters.settings import gather_settings
     from ompy.mca.registry import Registry
-    from ompy.mca.settings import gather_settings
 
     return Registry(CATALOG, gather_settings(pairs, os.environ))
 

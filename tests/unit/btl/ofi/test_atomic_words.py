@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ompy.frameworks import atomics
-from ompy.frameworks.atomics import AtomicOp, AtomicType
+from ompy.frameworks.btl_base import atomics
+from ompy.frameworks.btl_base.atomics import AtomicOp, AtomicType
 from ompy.frameworks.nic.fabric import AtomicCall, Datatype, Op
 from ompy_components.btl.ofi import atomic_words
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ompy.net.replay import WINDOW
+from ompy.net.seals.replay import WINDOW
 from ompy_components.btl.ofi import modex
 from ompy_components.btl.ofi.component import COMPONENT
 from ompy_components.btl.ofi.headers import (

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from ompy.data.errors import MPIError
 from ompy.net.base import Address, Interface
 from ompy.net.real import RealNetwork
-from ompy_components.btl.ofi import interfaces, modex
+from ompy_components.btl.ofi import modex
 from ompy_components.btl.ofi.modex import PeerRecord
-from ompy_components.btl.ofi.module_pairs import Ways
-from ompy_components.btl.ofi.pairing import pairs
+from ompy_components.btl.ofi.selection import interfaces
+from ompy_components.btl.ofi.selection.module_pairs import Ways
+from ompy_components.btl.ofi.selection.pairing import pairs
 
 from tests.unit.btl.ofi.test_providers import info
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from ompy.frameworks.nic.fabric import Caps, FabricInfo, Mode, MrMode, Progress
-from ompy_components.btl.ofi import providers
-from ompy_components.btl.ofi.providers import BtlMode
+from ompy_components.btl.ofi.selection import providers
+from ompy_components.btl.ofi.selection.providers import BtlMode
 
 ALL = Caps.MSG | Caps.RMA | Caps.ATOMIC
 # as libfabric 1.17 lists them on a host without a fabric: reference ofi.md C1

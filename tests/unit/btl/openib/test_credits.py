@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ompy_components.btl.openib.credits import PeerCredits, Tokens
-from ompy_components.btl.openib.pending import Pending
-from ompy_components.btl.openib.receive_queues import PerPeer, parse_receive_queues
+from ompy_components.btl.openib.queues.credits import PeerCredits, Tokens
+from ompy_components.btl.openib.queues.pending import Pending
+from ompy_components.btl.openib.queues.receive_queues import PerPeer, parse_receive_queues
 
 
 def entries() -> st.SearchStrategy[PerPeer]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ompy_components.btl.openib.eager_ring import ReceiveRing, SendRing
 from ompy_components.btl.openib.headers import FOOTER_SIZE, BadFragment, RingOffer, pack_footer
+from ompy_components.btl.openib.memory.eager_ring import ReceiveRing, SendRing
 
 SLOT = 40
 BASE = 1 << 33

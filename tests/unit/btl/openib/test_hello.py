@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from ompy.frameworks.nic.verbs import Destination
-from ompy.frameworks.path_life import Stage
-from ompy_components.btl.openib.hello import BadHello, Hello, pack_hello, unpack_hello
+from ompy.frameworks.paths.path_life import Stage
+from ompy_components.btl.openib.connections.hello import BadHello, Hello, pack_hello, unpack_hello
 
 
 @pytest.mark.parametrize("stage", Stage)

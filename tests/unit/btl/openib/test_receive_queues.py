@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ompy_components.btl.openib.receive_queues import (
+from ompy_components.btl.openib.queues.receive_queues import (
     BadReceiveQueues,
     PerPeer,
     Shared,

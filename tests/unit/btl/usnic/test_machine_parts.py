@@ -9,15 +9,32 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ompy_components.btl.usnic import headers
-from ompy_components.btl.usnic.congestion_window import FIRST, LEAST, CongestionWindow, Unlimited
 from ompy_components.btl.usnic.headers import ACK, CHUNK, FRAG, OPEN, BadPacket, Header
-from ompy_components.btl.usnic.limits import Limits
-from ompy_components.btl.usnic.receive_window import Arrival, ReceiveWindow
-from ompy_components.btl.usnic.reliability import PathVerdict, Reliability
+from ompy_components.btl.usnic.reliability.congestion_window import (
+    FIRST,
+    LEAST,
+    CongestionWindow,
+    Unlimited,
+)
+from ompy_components.btl.usnic.reliability.limits import Limits
+from ompy_components.btl.usnic.reliability.machine import PathVerdict, Reliability
+from ompy_components.btl.usnic.reliability.receive_window import Arrival, ReceiveWindow
+from ompy_components.btl.usnic.reliability.segments import NO_SLOT, ResendList, SendSegment
+from ompy_components.btl.usnic.reliability.sequence import (
+    SPACE,
+    WINDOW,
+    after,
+    distance,
+    window_slot,
+)
+from ompy_components.btl.usnic.reliability.states import (
+    TABLE,
+    SegmentEvent,
+    SegmentState,
+    WrongState,
+    follow,
+)
 from ompy_components.btl.usnic.seal import Replayed, Seal, recipient
-from ompy_components.btl.usnic.segments import NO_SLOT, ResendList, SendSegment
-from ompy_components.btl.usnic.sequence import SPACE, WINDOW, after, distance, window_slot
-from ompy_components.btl.usnic.states import TABLE, SegmentEvent, SegmentState, WrongState, follow
 from ompy_components.btl.usnic.statistics import Statistics
 
 MS = 1_000_000

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from ompy.frameworks.nic.verbs import Opcode, State
-from ompy.net.seal import PacketSeal
+from ompy.net.seals.seal import PacketSeal
 from ompy_components.nic.hca import headers
 from ompy_components.nic.hca.device import NAME, RUNS
 from ompy_components.nic.hca.headers import SPACE, Answer, Operands, Remote

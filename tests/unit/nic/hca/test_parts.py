@@ -14,8 +14,8 @@ from ompy.frameworks.nic.base import NicError
 from ompy.frameworks.nic.verbs import ALLOWED, Access, Span, State, Timing
 from ompy.mca.component import NotAvailable
 from ompy.net.base import Interface
-from ompy.net.datagram_seal import SEAL_SIZE, DatagramSeal
-from ompy.net.replay import Taken
+from ompy.net.seals.datagram_seal import SEAL_SIZE, DatagramSeal
+from ompy.net.seals.replay import Taken
 from ompy_components.nic.hca import headers, responder, timing
 from ompy_components.nic.hca.component import COMPONENT
 from ompy_components.nic.hca.congestion_window import LEAST, CongestionWindow

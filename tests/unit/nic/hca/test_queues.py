@@ -9,7 +9,7 @@ import pytest
 from ompy.frameworks.nic.base import EventKind, LinkState, NicError, NicEvent
 from ompy.frameworks.nic.verbs import Access, Opcode, SendWork, State, Timing
 from ompy.net.base import Address, Datagram, DeviceGone
-from ompy.net.faults import BlackHole, Cut, FaultCounter
+from ompy.net.faults.middleware import BlackHole, Cut, FaultCounter
 from ompy_components.nic.hca import queue_pair
 
 from tests.support.hca_pair import TIMING, End, contexts, ends, join, remote, send, until

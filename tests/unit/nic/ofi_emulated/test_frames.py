@@ -28,8 +28,8 @@ from ompy_components.nic.ofi_emulated.headers import (
     parse_answer,
     parse_request,
 )
-from ompy_components.nic.ofi_emulated.intake import Intake
-from ompy_components.nic.ofi_emulated.outgoing import Outgoing, OutgoingQueue
+from ompy_components.nic.ofi_emulated.links.intake import Intake
+from ompy_components.nic.ofi_emulated.links.outgoing import Outgoing, OutgoingQueue
 from ompy_components.nic.ofi_emulated.vector import Name, parse_name
 from ompy_components.nic.ofi_emulated.words import change
 

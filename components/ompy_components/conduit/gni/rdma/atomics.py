@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ompy.frameworks.atomics import WIDTH, AtomicOp, AtomicType
+from ompy.frameworks.btl_base.atomics import WIDTH, AtomicOp, AtomicType
 from ompy.frameworks.nic.gni import AtomicCommand, GniNic, PostDescriptor, PostType
 
 from ompy_components.conduit.gni.rdma.descriptors import Descriptor

@@ -11,7 +11,7 @@ from typing import Final
 
 from ompy import raw
 from ompy.data.errors import ERR_OTHER, MPIError
-from ompy.frameworks.atomics import AtomicOp, AtomicType
+from ompy.frameworks.btl_base.atomics import AtomicOp, AtomicType
 from ompy.frameworks.conduit import Transfer
 from ompy.frameworks.nic.gni import (
     Endpoint,
@@ -21,7 +21,7 @@ from ompy.frameworks.nic.gni import (
     ReturnCode,
 )
 from ompy.mca.parameter import Values
-from ompy.net.kernel_copy import address_of
+from ompy.net.memory.kernel_copy import address_of
 
 from ompy_components.conduit.gni.rdma import atomics
 from ompy_components.conduit.gni.rdma.buffers import BouncePool

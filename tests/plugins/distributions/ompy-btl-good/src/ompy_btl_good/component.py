@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from ompy.frameworks.btl import BtlComponent, BtlModule
-from ompy.frameworks.btl_parameters import common_parameters
+from ompy.frameworks.btl_base.btl_parameters import common_parameters
 from ompy.frameworks.capabilities import Capabilities
 from ompy.frameworks.context import RankContext
 from ompy.mca.parameter import Parameter

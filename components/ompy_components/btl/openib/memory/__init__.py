@@ -1,0 +1,1 @@
+"""Registered memory: free lists, buffers of sends and receives, eager rings, handles."""

@@ -1,0 +1,1 @@
+"""What several BTLs share: parameters, registered memory, put and get without RDMA, seals."""

@@ -1,0 +1,1 @@
+"""How collective calls run: who serves them, in which order they come, their messages and steps."""

@@ -1,0 +1,198 @@
+"""In which order a rank makes the collective calls of a communicator, and which they are.
+
+All members make the same calls in the same order. So a call has a number, which all count alike,
+and a *word*: its number, its kind (`call_kinds.py`) and a detail, the root where there is one. The
+API begins every call here, whatever serves it: a component that shares memory shows the word there,
+and messages carry it in their tag. A message of another call therefore never arrives in place of
+this one's, and who waits too long asks the others for their word (`patience.py`).
+
+    word   number << 32 | kind << 16 | detail
+    tag    -(TAG_CALLS + (number mod 2**17) << 13 | kind << 6 | detail mod 2**6)
+
+A tag comes again after 131072 calls. Messages with equal tags still match in the order they were
+sent, so that this matters only to a request as old as that which is started again.
+"""
+
+from __future__ import annotations
+
+from operator import index
+from typing import Any, Final
+
+from ompy import raw
+from ompy.compiled import U64, U64View, ccall, cclass, cfunc
+from ompy.frameworks.collectives.call_kinds import KIND_BITS, NAMES, ROOTED
+from ompy.trace.tag_names import name_tags_by
+
+# places in a word of 64 bits; arbitrary: a number, a kind and a detail have room
+NUMBER_SHIFT: Final = 32
+NUMBER_MASK: Final = (1 << 32) - 1  # what is left of 64 bits
+KIND_SHIFT: Final = 16  # arbitrary, as above
+KIND_MASK: Final = (1 << KIND_BITS) - 1
+DETAIL_MASK: Final = 0xFFFF  # arbitrary: more ranks than that have no root of their own here
+# places in a tag of 32 bits
+TAG_DETAIL: Final = 63
+TAG_KIND_SHIFT: Final = 6
+TAG_NUMBER_SHIFT: Final = TAG_KIND_SHIFT + KIND_BITS
+TAG_NUMBER: Final = (1 << 17) - 1  # what is left of 30 bits
+# arbitrary: tags of calls are from here downwards, below all other internal ones
+TAG_CALLS: Final = 1 << 24
+TAG_CALLS_END: Final = TAG_CALLS + (1 << 30)
+assert TAG_NUMBER << TAG_NUMBER_SHIFT < 1 << 30, "tags of calls have thirty bits"
+REMEMBERED: Final = 16  # calls; arbitrary: as far as members are apart without noticing
+DIGEST: Final = 0x100000001B3  # the prime of FNV-1a hashes with 64 bits
+WORD: Final = (1 << 64) - 1
+# of this module: numbers in C where it is compiled
+_TAG_CALLS: Final = TAG_CALLS
+_DETAIL_MASK: Final = DETAIL_MASK
+_REMEMBERED: Final = REMEMBERED
+_DIGEST: Final = DIGEST
+_WORD: Final = WORD
+
+
+@cclass
+class CallOrder:
+    """The collective calls that this rank has begun in one communicator.
+
+    Attributes:
+        number: of the last one; 0 before the first.
+        word: of the last one.
+        digest: of the kinds of all of them, in their order.
+    """
+
+    _kept: dict[int, int] | None
+    _past: U64View
+    digest: U64
+    number: U64
+    word: U64
+    __slots__ = tuple(__annotations__)
+
+    def __init__(self) -> None:
+        self.number = 0
+        self.word = 0
+        self.digest = 0
+        self._kept = None
+        self._past = memoryview(bytearray(8 * _REMEMBERED)).cast("Q")
+
+    @ccall
+    def begin(self, kind: U64, detail: U64) -> None:
+        """The rank makes the next call.
+
+        Args:
+            kind: number of its name.
+            detail: the root, below 65536; 0 where there is none.
+        """
+        number: U64 = self.number + 1 & NUMBER_MASK
+        word: U64 = number << NUMBER_SHIFT | kind << KIND_SHIFT | detail
+        self.number = number
+        self.word = word
+        self.digest = (self.digest ^ word) * _DIGEST & _WORD
+        self._past[number % _REMEMBERED] = word
+
+    @ccall
+    def tag(self) -> int:
+        """The tag of the last call's messages; 0 when there was none."""
+        word: U64 = self.word
+        if not word:
+            return 0
+        place: int = (word >> NUMBER_SHIFT & TAG_NUMBER) << TAG_NUMBER_SHIFT
+        place |= (word >> KIND_SHIFT & KIND_MASK) << TAG_KIND_SHIFT
+        return -(_TAG_CALLS + place + (word & TAG_DETAIL))
+
+    def keep(self) -> int:
+        """Remember the last call for ever: it will be started again. Returns its word."""
+        if self._kept is None:
+            self._kept = {}
+        self._kept[self.number] = self.word
+        return self.word
+
+    def at(self, number: int) -> int:
+        """The word of a call; 0 when it has not begun, or so long ago that it was forgotten."""
+        word = int(self._past[number % _REMEMBERED])
+        if word >> NUMBER_SHIFT == number:
+            return word
+        return self._kept.get(number, 0) if self._kept is not None else 0
+
+
+@cclass
+class GroupsOrder(CallOrder):
+    """The calls of a communicator between two groups, whose members name one root differently."""
+
+    __slots__ = ()
+
+    @ccall
+    def begin(self, kind: U64, detail: U64) -> None:
+        """The rank makes the next call; of its root nothing is kept."""
+        CallOrder.begin(self, kind, 0)
+
+
+@ccall
+def mixed(found: U64, number: U64) -> U64:
+    """A hash that has one more number in it."""
+    return (found ^ number) * _DIGEST & _WORD
+
+
+@ccall
+def detail_of(root: Any) -> int:
+    """What a word says of a root, as the user gave it: an integer of any type, or a mistake.
+
+    None is for a call without a root.
+    """
+    if root is None:
+        return 0
+    number: int = raw.small(root)
+    return number if 0 <= number <= _DETAIL_MASK else _whole(root)
+
+
+@cfunc
+def _whole(root: Any) -> int:
+    """An integer that is no plain one, or not small, as far as a word has room; else 0."""
+    try:
+        return index(root) & DETAIL_MASK
+    except TypeError:
+        return 0
+
+
+def number_of(word: int) -> int:
+    """Which call a word is of."""
+    return word >> NUMBER_SHIFT
+
+
+def call_text(word: int) -> str:
+    """A call as people know it."""
+    kind, detail = word >> KIND_SHIFT & KIND_MASK, word & DETAIL_MASK
+    name = NAMES[kind] if kind < len(NAMES) else f"call of kind {kind}"
+    return f"{name} with root {detail}" if kind in ROOTED else name
+
+
+def word_of_tag(tag: int, near: int) -> int:
+    """What a tag says of its call's word; 0 for a tag that is no call's.
+
+    Args:
+        tag: the tag.
+        near: a word of a call of the same communicator, at most 65536 calls before or after it.
+    """
+    place = -tag - TAG_CALLS
+    if not 0 <= place < 1 << 30:
+        return 0
+    half = TAG_NUMBER // 2 + 1
+    behind = (number_of(near) - (place >> TAG_NUMBER_SHIFT) + half & TAG_NUMBER) - half
+    number = number_of(near) - behind & NUMBER_MASK
+    kind = place >> TAG_KIND_SHIFT & KIND_MASK
+    return number << NUMBER_SHIFT | kind << KIND_SHIFT | place & TAG_DETAIL
+
+
+def is_same_call(of_tag: int, word: int) -> bool:
+    """Whether a word that a tag gave, which has less room for the root, may be this one."""
+    return of_tag == word & ~DETAIL_MASK | word & TAG_DETAIL
+
+
+def call_of_tag(tag: int) -> str:
+    """The call whose messages have a tag; empty for a tag that is no call's."""
+    place = -tag - TAG_CALLS
+    if not 0 <= place < 1 << 30:
+        return ""
+    kind = place >> TAG_KIND_SHIFT & KIND_MASK
+    return NAMES[kind] if kind < len(NAMES) else ""
+
+
+name_tags_by(call_of_tag)

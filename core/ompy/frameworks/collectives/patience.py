@@ -1,0 +1,320 @@
+"""Waiting for the other members of a collective call, and asking them when that takes long.
+
+Members who make different calls may wait for each other for ever: a gather's root for a member that
+waits for a broadcast from it. Whoever has waited for `PATIENCE` asks those it waits for which call
+they are in, and listens, in all communicators, for who asks. A rank that is asked compares the
+asker's call with its own of that number. If they differ it answers, and both calls fail with an
+error that names both. A member that is only late says nothing: the question stays until it waits
+itself. So nothing is asked, and nothing posted, while all goes well.
+
+| what is asked about | answer |
+|---|---|
+| a call that the rank has begun under the same word | none: it takes part, or has |
+| a call that it has begun under another word | its own word; if it is in that call, it fails too |
+| a call that it has not begun | kept, until it has |
+| a call longer ago than it remembers | none |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import partial
+from struct import Struct
+from typing import TYPE_CHECKING, Final
+
+from ompy.data.constants import ANY_SOURCE
+from ompy.data.convertor import ContiguousConvertor
+from ompy.data.errors import ERR_OTHER, ERR_PROC_FAILED, MPIError
+from ompy.data.request import Request, Waitable
+from ompy.engine.base import Poller
+from ompy.frameworks.collectives.call_order import call_text, is_same_call, number_of, word_of_tag
+from ompy.frameworks.pml import STANDARD
+
+if TYPE_CHECKING:
+    from ompy.engine.timers import Timer
+    from ompy.frameworks.communicator import Communicator
+    from ompy.frameworks.context import RankContext
+
+# internal tag; arbitrary, below those of coll
+TAG_INQUIRY: Final = -50
+# arbitrary: longer than most waits, so that most programs never ask, and short for a person
+PATIENCE: Final = 250_000_000  # ns
+ASK: Final = 1
+ANSWER: Final = 2
+_INQUIRY: Final = Struct("<QQ")  # what it is; a word
+
+
+def only(rank: int) -> tuple[int, ...]:
+    """One member, as `inquire` asks whom it waits for."""
+    return (rank,)
+
+
+def inquire(
+    communicator: Communicator, waitable: Waitable, awaited: Callable[[], Iterable[int]]
+) -> None:
+    """Go on waiting, and ask those it waits for which call they are in.
+
+    Args:
+        communicator: whose last call it is.
+        waitable: completes when it goes on.
+        awaited: says which members have to do something first, all of them.
+
+    Raises:
+        MPIError: ERR_OTHER, one of them, or one that asks here, has made another call.
+    """
+    engine = communicator.context.engine
+    wait = LongWait(communicator, communicator.order.word, awaited, waitable)
+    with engine.lock:
+        waitable.notify(wait.end)
+        wait.begin()
+    try:
+        engine.wait(wait.over)
+    finally:
+        with engine.lock:
+            wait.leave()
+    if wait.problem is not None:
+        raise wait.problem
+
+
+def differ(communicator: Communicator, rank: int, word: int, own: int = 0) -> MPIError:
+    """The error of members that make different calls.
+
+    Args:
+        communicator: theirs.
+        rank: the other member; -1 if it is not known which.
+        word: of its call.
+        own: word of this rank's; 0 for the last one.
+    """
+    mine, name = own or communicator.order.word, communicator.name
+    other = f"rank {rank}" if rank >= 0 else "another member"
+    said = f"rank {communicator.rank} calls {call_text(mine)}, {other} calls {call_text(word)}"
+    if number_of(word) != number_of(mine):
+        said += f" as its collective call {number_of(word)} there"
+    return MPIError(
+        ERR_OTHER,
+        f"collective call {number_of(mine)} of {name} is not the same in all members: {said}. "
+        f"All have to make the same calls in the same order",
+    )
+
+
+def abandon(communicator: Communicator, tag: int, problem: Exception) -> None:
+    """This member's part in a collective call has failed: the others are not to wait for it.
+
+    Args:
+        communicator: whose call it is.
+        tag: of its messages.
+        problem: what it failed with, of whatever kind.
+    """
+    code = problem.code if isinstance(problem, MPIError) else ERR_OTHER
+    communicator.pml.abandon(communicator, tag, code)
+
+
+def explained(communicator: Communicator, word: int, problem: MPIError) -> MPIError:
+    """Why a collective call failed: its error, or that a member has made another call.
+
+    A member that has left or given up can be asked nothing. What it sent in another call of the
+    same number is here, though, and nobody will ever receive it.
+
+    Args:
+        communicator: whose call it is.
+        word: of the call; 0 for none.
+        problem: what it failed with.
+    """
+    if problem.code not in {ERR_PROC_FAILED, ERR_OTHER} or not word:
+        return problem
+    for rank, tag in communicator.pml.unreceived(communicator):
+        other = word_of_tag(tag, word)
+        if number_of(other) == number_of(word) and not is_same_call(other, word):
+            return differ(communicator, rank, other, word)
+    return problem
+
+
+class LongWait(Poller):
+    """A call that has waited for long.
+
+    A peer whose process has ended answers nothing. What it sent before may still be under way for a
+    moment; then the call fails.
+
+    Attributes:
+        communicator: whose call it is.
+        word: of the call.
+        served: what the call waits for.
+        over: completes with what is waited for, or when another call was found.
+        problem: that, or None.
+    """
+
+    def __init__(
+        self,
+        communicator: Communicator,
+        word: int,
+        awaited: Callable[[], Iterable[int]],
+        served: Waitable,
+    ) -> None:
+        self.communicator = communicator
+        self.word = word
+        self.served = served
+        self.over = Waitable()
+        self.problem: MPIError | None = None
+        self._awaited = awaited
+        self._inquiries = inquiries_of(communicator.context)
+        self._engine = communicator.context.engine
+        self._timer: Timer | None = None
+
+    def begin(self) -> None:
+        """Listen and ask; the caller holds the rank's lock."""
+        if self.word and not self.over.complete:
+            self._engine.add_poller(self)
+            self._inquiries.enter(self)
+            for rank in self.awaited():
+                self._inquiries.tell(self.communicator, rank, ASK, self.word)
+
+    def awaited(self) -> list[int]:
+        """The other members that have to do something first."""
+        procs, me = self.communicator.procs, self.communicator.context.me
+        return [rank for rank in self._awaited() if procs[rank] is not me]
+
+    def leave(self) -> None:
+        """Listen no longer."""
+        self._engine.remove_poller(self)
+        if self._timer is not None:
+            self._timer.cancel()
+        self._inquiries.leave(self)
+
+    def poll(self) -> int:
+        """Nothing is done here."""
+        return 0
+
+    def arm(self) -> bool:
+        """The rank is about to sleep, perhaps after news that a peer has ended."""
+        if self._timer is None and self._ended() >= 0:
+            self._timer = self._engine.call_later(PATIENCE, self._give_up)
+        return True
+
+    def _ended(self) -> int:
+        procs = self.communicator.procs
+        return next((rank for rank in self.awaited() if procs[rank].departed), -1)
+
+    def _give_up(self) -> None:
+        """The message of a peer that has ended would have been here."""
+        if self.over.complete:
+            return
+        ended, name = self._ended(), self.communicator.name
+        if ended < 0:
+            self._timer = None
+            return
+        proc = self.communicator.procs[ended]
+        self.problem = MPIError(
+            ERR_PROC_FAILED,
+            f"{proc} {proc.departed}, without taking part in {call_text(self.word)}, collective "
+            f"call {number_of(self.word)} of {name}",
+        )
+        self.over.finish()
+
+    def end(self) -> None:
+        """What was waited for is here."""
+        if not self.over.complete:
+            self.over.finish()
+
+    def found(self, rank: int, word: int) -> None:
+        """A member is in another call, or was when it had come to this one's number."""
+        if self.over.complete:
+            return
+        self.problem = differ(self.communicator, rank, word, self.word)
+        self.over.finish()
+
+
+class CallInquiries:
+    """Questions and answers of one rank; all is done with its lock held."""
+
+    def __init__(self, context: RankContext) -> None:
+        self._context = context
+        self._waits: list[LongWait] = []
+        self._posted: list[Request] = []
+        self._sent: list[Request] = []
+        self._early: list[tuple[Communicator, int, int]] = []
+
+    @property
+    def waits(self) -> list[LongWait]:
+        """The calls that wait for long."""
+        return list(self._waits)
+
+    def enter(self, wait: LongWait) -> None:
+        """A call waits for long: listen from now on."""
+        self._waits.append(wait)
+        if len(self._waits) == 1:
+            for communicator in list(self._context.communicators.values()):
+                self._listen(communicator)
+        early, self._early = self._early, []
+        for communicator, rank, word in early:
+            self._asked(communicator, rank, word)
+
+    def leave(self, wait: LongWait) -> None:
+        """It waits no longer."""
+        if wait in self._waits:
+            self._waits.remove(wait)
+        if not self._waits:
+            posted, self._posted = self._posted, []
+            for request in posted:
+                with suppress(MPIError):
+                    wait.communicator.pml.cancel(request)
+        self._sent = [request for request in self._sent if not request.complete]
+
+    def tell(self, communicator: Communicator, rank: int, what: int, word: int) -> None:
+        """Send a member a question or an answer. Whom it does not reach cannot answer."""
+        said = ContiguousConvertor(memoryview(_INQUIRY.pack(what, word)))
+        with suppress(MPIError):
+            request = communicator.pml.isend(communicator, said, rank, TAG_INQUIRY, STANDARD)
+            self._sent.append(request)
+
+    def _listen(self, communicator: Communicator) -> None:
+        if communicator.size < 2 and not communicator.between:
+            return
+        room = memoryview(bytearray(_INQUIRY.size))
+        with suppress(MPIError):
+            request = communicator.pml.irecv(
+                communicator, ContiguousConvertor(room), ANY_SOURCE, TAG_INQUIRY
+            )
+            self._posted.append(request)
+            request.notify(partial(self._arrived, communicator, request, room))
+
+    def _arrived(self, communicator: Communicator, request: Request, room: memoryview) -> None:
+        """Something came. It may come anywhere within the PML: what follows waits for a turn."""
+        if not request.cancelled and not request.error:
+            engine = self._context.engine
+            engine.call_later(0, partial(self._read, communicator, request.source, room))
+        self._posted = [other for other in self._posted if other is not request]
+
+    def _read(self, communicator: Communicator, rank: int, room: memoryview) -> None:
+        what, word = _INQUIRY.unpack(room)
+        if what == ASK:
+            self._asked(communicator, rank, word)
+        else:
+            self._compare(communicator, rank, word)
+        if self._waits and communicator.context_id in self._context.communicators:
+            self._listen(communicator)
+
+    def _asked(self, communicator: Communicator, rank: int, word: int) -> None:
+        order = communicator.order
+        if number_of(word) > order.number:
+            self._early.append((communicator, rank, word))
+            return
+        mine = order.at(number_of(word))
+        if mine and mine != word:
+            self.tell(communicator, rank, ANSWER, mine)
+            self._compare(communicator, rank, word)
+
+    def _compare(self, communicator: Communicator, rank: int, word: int) -> None:
+        """Fail what waits in a call of that number under another word."""
+        for wait in list(self._waits):
+            same = wait.communicator is communicator and number_of(wait.word) == number_of(word)
+            if same and wait.word != word:
+                wait.found(rank, word)
+
+
+def inquiries_of(context: RankContext) -> CallInquiries:
+    """The inquiries of a rank, made on first use."""
+    if context.inquiries is None:
+        context.inquiries = CallInquiries(context)
+    inquiries: CallInquiries = context.inquiries
+    return inquiries
