@@ -174,6 +174,36 @@ class Unlocked(NamedTuple):
     target: int
 
 
+class Thread(NamedTuple):
+    """A thread of the program, when it first makes a call that is not the main one's.
+
+    Attributes:
+        number: counts up from 1.
+        path: whose child it is, as `threads/names.py` has it.
+    """
+
+    number: int
+    path: str
+
+
+class Turn(NamedTuple):
+    """From here on it is another thread that begins things and is told of them.
+
+    Attributes:
+        prefix: the line of its call; calls and digest are those of the thread before.
+        thread: number of it.
+    """
+
+    prefix: Prefix
+    thread: int
+
+
+class Returned(NamedTuple):
+    """A thread has what it waited for; written only where there are several."""
+
+    prefix: Prefix
+
+
 class Raised(NamedTuple):
     """An exception has ended the program, or a call of Abort has: which."""
 
@@ -188,8 +218,8 @@ class Ended(NamedTuple):
 
 
 Told = Looked | NothingFound | Posted | Cancelled | Completed | NotYet | Time
-Event = Told | Locked | Unlocked | Raised | Ended
-Entry = Event | File | Site | Comm | Matched | Note
+Event = Told | Locked | Unlocked | Turn | Returned | Raised | Ended
+Entry = Event | File | Site | Comm | Matched | Note | Thread
 
 # values of a note's scope
 ALONE: Final = 1  # a rank cannot run it without the others
@@ -212,6 +242,7 @@ _FORMS: Final[dict[int, tuple[Any, Struct]]] = {
     3: (Comm, Struct("<IIII")),
     4: (Matched, Struct("<IiiQ")),
     5: (Note, Struct("<IB")),
+    6: (Thread, Struct("<I")),
     16: (Looked, Struct("<BHIIIIiiiiIQ")),  # in whole words
     17: (NothingFound, Struct("<IIIBIiiQ")),
     18: (Posted, Struct("<IIIIIii")),
@@ -223,13 +254,15 @@ _FORMS: Final[dict[int, tuple[Any, Struct]]] = {
     24: (Raised, Struct("<III")),
     25: (Locked, Struct("<IIIIIBQ")),
     26: (Unlocked, Struct("<IIIII")),
+    27: (Turn, Struct("<IIII")),
+    28: (Returned, Struct("<III")),
 }
 LOOKED_TAG: Final = 16  # arbitrary, as `_FORMS` has it; `EntryWriter` writes it
 _MATCHED_TAG: Final = 4  # arbitrary, likewise
 _MATCHED: Final = Struct("<BIiiQ")  # as `_FORMS` has it, with the tag
 _TAGS: Final = {kind: (bytes((tag,)), form) for tag, (kind, form) in _FORMS.items()}
 _FIRST_EVENT: Final = 16  # values of tags below are no events
-_WITH_TEXT: Final = (File, Site, Comm, Note)
+_WITH_TEXT: Final = (File, Site, Comm, Note, Thread)
 _PREFIX: Final = len(Prefix._fields)
 
 

@@ -91,6 +91,7 @@ def begin_replaying(process: RankProcess, directory: str) -> None:
     from ompy.replay.outcomes import JobOutcome
     from ompy.replay.received_bytes import ReceivedBytes
     from ompy.replay.recording import read_rank, read_streams
+    from ompy.replay.threads.calls import MADE
 
     if follower_of_this_process is not None:
         follow(process, follower_of_this_process)
@@ -101,7 +102,9 @@ def begin_replaying(process: RankProcess, directory: str) -> None:
         if context.me.world == 0 and recorded.size != len(context.world):
             raise RecordingError(f"{directory}: it is of {recorded.size} ranks")
         recording = read_rank(recorded, context.rank)
-        streams = read_streams(recorded, context.rank) if recorded.data else None
+        streams = None
+        if recorded.data and not any(note.text.endswith(MADE) for note in recording.notes):
+            streams = read_streams(recorded, context.rank)
     except RecordingError as problem:
         raise MPIError(ERR_OTHER, f"no replay: {problem}") from None
     follower = Follower(recording, JobOutcome(process, directory))
@@ -160,4 +163,5 @@ def follow(
     pml = ReplayedPml(process.pml, follower, received)
     put_around(process, pml)
     process.before_finalize.append(follower.finish)
+    follower.watch_threads(process.registry.values("record").thread_patience)
     return begin_replaying_calls(follower, pml)
