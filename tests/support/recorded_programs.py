@@ -442,6 +442,22 @@ def work(place, note):
 told.append(together(work, 2)[0])
 own.Free()
 """,
+    "met at a port": """\
+if me == root:
+    port = MPI.Open_port()
+    comm.bcast(port, root)
+    for _ in range(size - 1):
+        between = MPI.COMM_SELF.Accept(port)
+        told.append(between.recv(source=0))
+        between.Disconnect()
+    MPI.Close_port(port)
+else:
+    port = comm.bcast(None, root)
+    pause()
+    between = MPI.COMM_SELF.Connect(port)
+    between.send((me, turn), 0)
+    between.Disconnect()
+""",
     "objects of every rank": """\
 told.append(comm.gather((me, turn), root))
 told.append(comm.scatter([turn + rank for rank in range(size)] if me == root else None, root))

@@ -198,6 +198,22 @@ class Turn(NamedTuple):
     thread: int
 
 
+class Answered(NamedTuple):
+    """The launcher has answered what only it knows.
+
+    Attributes:
+        prefix: of the event.
+        question: one of `QUESTIONS`.
+        code: class of the error; 0 for none.
+        text: the answer, or what the error says.
+    """
+
+    prefix: Prefix
+    question: int
+    code: int
+    text: str
+
+
 class Returned(NamedTuple):
     """A thread has what it waited for; written only where there are several."""
 
@@ -218,7 +234,7 @@ class Ended(NamedTuple):
 
 
 Told = Looked | NothingFound | Posted | Cancelled | Completed | NotYet | Time
-Event = Told | Locked | Unlocked | Turn | Returned | Raised | Ended
+Event = Told | Locked | Unlocked | Answered | Turn | Returned | Raised | Ended
 Entry = Event | File | Site | Comm | Matched | Note | Thread
 
 # values of a note's scope
@@ -231,6 +247,10 @@ CALLS: Final = (
     "Test", "test", "Get_status", "get_status", "Testany", "testany", "Get_status_any",
     "get_status_any", "Testall", "testall", "Get_status_all", "get_status_all", "Testsome",
     "testsome", "Get_status_some", "get_status_some", "Waitany", "waitany", "Waitsome", "waitsome",
+)  # fmt: skip
+
+QUESTIONS: Final = (
+    "open", "close", "publish", "unpublish", "lookup", "accept", "connect", "spawn",
 )  # fmt: skip
 
 U32: Final = 0xFFFFFFFF  # values of 32 bits
@@ -256,6 +276,7 @@ _FORMS: Final[dict[int, tuple[Any, Struct]]] = {
     26: (Unlocked, Struct("<IIIII")),
     27: (Turn, Struct("<IIII")),
     28: (Returned, Struct("<III")),
+    29: (Answered, Struct("<IIIBI")),
 }
 LOOKED_TAG: Final = 16  # arbitrary, as `_FORMS` has it; `EntryWriter` writes it
 _MATCHED_TAG: Final = 4  # arbitrary, likewise
@@ -279,8 +300,9 @@ def bytes_of(entry: Entry) -> bytes:
         return tag + form.pack(how, 0, site, calls, digest, *numbers, 0, length)
     if kind is Matched:
         return tag + form.pack(*fields)
-    if kind is Raised:
-        return tag + form.pack(*fields[0]) + bytes(fields[1], "utf-8", "surrogateescape")
+    if kind in (Raised, Answered):
+        packed = form.pack(*fields[0], *fields[1:-1])
+        return tag + packed + bytes(fields[-1], "utf-8", "surrogateescape")
     if kind is Completed:
         places = b"".join(map(_PLACE.pack, fields[-1]))
         return tag + form.pack(*fields[0], *fields[1:-1]) + places
@@ -310,8 +332,9 @@ def entry_of(body: bytes | memoryview) -> Entry:
             places = tuple(each[0] for each in _PLACE.iter_unpack(rest))
             call, requests = numbers[_PREFIX:]
             return Completed(Prefix(*numbers[:_PREFIX]), call, requests, places)
-        if kind is Raised:
-            return Raised(Prefix(*numbers), bytes(rest).decode("utf-8", "surrogateescape"))
+        if kind in (Raised, Answered):
+            text = bytes(rest).decode("utf-8", "surrogateescape")
+            return kind(Prefix(*numbers[:_PREFIX]), *numbers[_PREFIX:], text)  # type: ignore[no-any-return]
         if len(rest):
             raise RecordingError(f"there is an entry {kind.__name__} that is too long")
         if kind is Matched:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from ompy.replay.events import (
     U32,
+    Answered,
     Cancelled,
     Completed,
     Ended,
@@ -64,6 +65,8 @@ def question_of(event: Event) -> tuple[Any, ...]:
             question = (Locked, event.target, event.exclusive)
         case Unlocked():
             question = (Unlocked, event.target)
+        case Answered():
+            question = (Answered, event.question)
         case Raised():
             question = (Raised, event.what)
     return question
@@ -228,6 +231,21 @@ class Follower:
         self._outcome.diverged(
             f"rank {self.recording.rank} does not get what it got, in the message {message}: "
             f"{how}\n  now at {place}"
+        )
+
+    def answers_differ(self, event: Event, now: str, then: str) -> NoReturn:
+        """The launcher has others meet than those who met.
+
+        Args:
+            event: of the recording.
+            now: whom, in words.
+            then: whom, in words.
+        """
+        place = self.shown(self.recording.place_of_site(event.prefix.site))
+        self._outcome.diverged(
+            f"rank {self.recording.rank} meets others than it did, at event {self.position}\n"
+            f"  now:            {self._now()}: {now}\n"
+            f"  in the recording: {place}: {then}"
         )
 
     def threads_differ(self, path: str, why: str) -> NoReturn:

@@ -42,12 +42,9 @@ NOTES: Final = (
         "Lock_all", "Fetch_and_op", "Compare_and_swap", "Get_accumulate", "Rget_accumulate",
     )),
     ("File", "Open", ALONE, "it opens a file that ranks share"),
-    *(("Comm", name, ALONE, "it starts processes") for name in ("Spawn", "Spawn_multiple")),
-    *(("Comm", name, NEVER, "it meets processes of other jobs") for name in (
-        "Accept", "Connect", "Join",
-    )),
-    *(("Comm", name, NEVER, "what it says hangs on when ranks die") for name in (
-        "Get_failed", "Ack_failed", "Agree", "Iagree", "Shrink", "Ishrink", "Revoke",
+    ("Comm", "Join", ALONE, "it talks over a socket"),
+    *(("Comm", name, ALONE, "it asks who has died") for name in (
+        "Get_failed", "Ack_failed", "Agree", "Iagree", "Shrink", "Ishrink",
     )),
 )  # fmt: skip
 

@@ -19,6 +19,8 @@ from ompy.replay.entries import (
 from ompy.replay.events import (
     CALLS,
     HOW,
+    QUESTIONS,
+    Answered,
     Cancelled,
     Comm,
     Completed,
@@ -166,6 +168,8 @@ class RankRecording:
             case Completed():
                 places = ", ".join(map(str, event.places))
                 told = f"place {places}" if places else "yes"
+            case Answered():
+                told = f"error: {event.text}" if event.code else event.text
             case Time():
                 told = f"{event.seconds:.9f}"
         return told
@@ -192,6 +196,8 @@ def asked_of(event: Event) -> str:
             asked = f"{'' if event.exclusive else 'shared '}lock of rank {event.target}'s memory"
         case Unlocked():
             asked = f"unlock of rank {event.target}'s memory"
+        case Answered():
+            asked = f"the launcher's answer to {QUESTIONS[event.question]}"
         case Raised():
             asked = f"its end by {event.what}"
     return asked

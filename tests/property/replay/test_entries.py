@@ -28,6 +28,8 @@ from ompy.replay.entry_writer import EntryWriter
 from ompy.replay.events import (
     CALLS,
     HOW,
+    QUESTIONS,
+    Answered,
     Cancelled,
     Comm,
     Completed,
@@ -81,6 +83,7 @@ ENTRIES = st.one_of(
     st.builds(Thread, u(32), st.text()),
     st.builds(Turn, PREFIX, u(32)),
     st.builds(Returned, PREFIX),
+    st.builds(Answered, PREFIX, st.sampled_from(range(len(QUESTIONS))), u(32), st.text()),
     st.builds(Looked, PREFIX, HOWS, u(32), s(32), s(32), s(32), s(32), u(64)),
     st.builds(NothingFound, PREFIX, HOWS, u(32), s(32), s(32), u(64)),
     st.builds(Posted, PREFIX, u(32), u(32), s(32), s(32)),
