@@ -11,6 +11,7 @@ from typing import Final
 
 BEGIN: Final = '''\
 import random
+import threading
 import time
 from array import array
 
@@ -32,6 +33,17 @@ def pause():
 def pattern(rank, turn, count):
     """The bytes that a rank sends in a turn."""
     return bytes([(rank * 31 + turn * 7) % 251]) * count
+
+
+def together(work, number):
+    """What each of so many threads notes."""
+    notes = [[] for _ in range(number)]
+    threads = [threading.Thread(target=work, args=(place, notes[place])) for place in range(number)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return notes
 
 '''
 END: Final = """
@@ -363,6 +375,88 @@ for _ in range(4):
     window.Unlock(root)
 comm.Barrier()
 window.Free()
+""",
+    "threads that receive": """\
+def work(place, note):
+    for step in range(3):
+        pause()
+        if me != root:
+            comm.Send(pattern(me, turn + place + step, count), root, turn)
+            continue
+        status, room = MPI.Status(), bytearray(count)
+        comm.Recv(room, MPI.ANY_SOURCE, turn, status)
+        note.append((status.source, room[:1]))
+told.append(together(work, 2 if me != root else 2 * (size - 1)))
+""",
+    "threads that send to one place": """\
+def work(place, note):
+    for step in range(3):
+        pause()
+        sent = comm.isend((place, step), right, turn)
+        pause()
+        got = comm.irecv(source=left if place else MPI.ANY_SOURCE, tag=turn)
+        pause()
+        note.append(got.wait())
+        sent.wait()
+told.append(together(work, 3))
+""",
+    "threads that look": """\
+def work(place, note):
+    for step in range(3):
+        pause()
+        sent = comm.isend((place, step), right, turn)
+        message, polls = None, 0
+        while message is None:
+            if place == 0:
+                message = comm.mprobe(source=MPI.ANY_SOURCE, tag=turn)
+            else:
+                message = comm.improbe(source=left, tag=turn)
+                polls += 1
+        note.append((polls, message.recv()))
+        while not sent.test()[0]:
+            polls += 1
+        note.append(polls)
+told.append(together(work, 3))
+""",
+    "a thread that polls until it is told": """\
+over, own = threading.Event(), comm.Dup()
+def work(place, note):
+    if place:
+        for step in range(3):
+            pause()
+            own.Ssend(pattern(me, turn, 8), right, step)
+        own.send(None, me, 3)
+        over.wait()
+        return
+    while not over.is_set():
+        status = MPI.Status()
+        if own.iprobe(source=MPI.ANY_SOURCE, tag=MPI.ANY_TAG, status=status):
+            if status.tag == 3:
+                own.recv(source=status.source, tag=3)
+            else:
+                own.Recv(bytearray(8), status.source, status.tag)
+            note.append((status.source, status.tag))
+        if len(note) == 4:
+            over.set()
+        pause()
+told.append(together(work, 2)[0])
+own.Free()
+""",
+    "met at a port": """\
+if me == root:
+    port = MPI.Open_port()
+    comm.bcast(port, root)
+    for _ in range(size - 1):
+        between = MPI.COMM_SELF.Accept(port)
+        told.append(between.recv(source=0))
+        between.Disconnect()
+    MPI.Close_port(port)
+else:
+    port = comm.bcast(None, root)
+    pause()
+    between = MPI.COMM_SELF.Connect(port)
+    between.send((me, turn), 0)
+    between.Disconnect()
 """,
     "objects of every rank": """\
 told.append(comm.gather((me, turn), root))

@@ -174,6 +174,16 @@ CATALOG: Final = (
                 level=6,
                 unit="s",
             ),
+            Parameter(
+                "thread_patience",
+                "unsigned_int",
+                30,  # arbitrary: longer than most threads sleep between two calls
+                "In the replay of a program with several threads that call MPI: how long the "
+                "thread whose call comes next may sleep elsewhere, or poll where it did not, "
+                "before the replay ends as one that differs.",
+                level=6,
+                unit="s",
+            ),
         ),
     ),
     FrameworkInfo(

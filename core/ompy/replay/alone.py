@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final, NoReturn
 
@@ -13,7 +13,7 @@ from ompy.data.errors import ERR_SPAWN, MPIError
 from ompy.engine.real import RealEngine
 from ompy.frameworks.catalog import CATALOG
 from ompy.frameworks.context import RankContext
-from ompy.frameworks.proc import Modex
+from ompy.frameworks.proc import Modex, Proc
 from ompy.frameworks.wireup import Inquiry
 from ompy.mca.parameters.settings import gather_settings
 from ompy.mca.registry import Registry
@@ -22,7 +22,8 @@ from ompy.replay import rank as ranks
 from ompy.replay.data_log import Streams
 from ompy.replay.debuggers import NoDebugger
 from ompy.replay.follower import Follower
-from ompy.replay.job_file import RecordedJob
+from ompy.replay.job_file import RecordedJob, ranks_in
+from ompy.replay.launcher_answers import AnswersAlone
 from ompy.replay.outcomes import DIVERGED, leave_now
 from ompy.replay.recorded_line import RecordedLine
 from ompy.replay.recording import RankRecording
@@ -44,7 +45,7 @@ OWN: Final = {
     "trace_base_directory": "",
     "check_base_directory": "",
 }
-LEFT_OUT: Final = ("bml", "plm", "mca_base_pvars")
+LEFT_OUT: Final = ("bml", "plm", "mca_base_pvars", "mpi_ft_enable", "pml_base_ft_enable")
 
 
 class AloneWireUp(SingletonWireUp):
@@ -54,13 +55,14 @@ class AloneWireUp(SingletonWireUp):
         """Nobody asks whom it has to reach; what is asked of the others is not known."""
         return {}
 
-    def found_job(self) -> None:
-        """There is nobody to start processes.
+    def __init__(self, ranks: int) -> None:
+        """Know of so many ranks, those that were started later, too."""
+        super().__init__()
+        self._ranks = ranks
 
-        Raises:
-            MPIError: always.
-        """
-        raise MPIError(ERR_SPAWN, "a rank that is replayed alone starts no processes")
+    def procs_from(self, rank: int) -> Sequence[Proc]:
+        """Processes that were started later, by name: where they were is not recorded."""
+        return [Proc(number, 0, number, "nowhere", number) for number in range(rank, self._ranks)]
 
     def ask_launcher(self, what: str, header: Any, body: bytes = b"") -> Inquiry:
         """There is no launcher.
@@ -185,7 +187,7 @@ def _bring_up(recorded: RecordedJob, rank: int, line: RecordedLine) -> RankProce
     procs = procs_of(job, recorded.size)
     me = procs[rank]
     registry.speak_for(job=job.job_id, host=me.hostname, rank=rank)
-    wireup = AloneWireUp()
+    wireup = AloneWireUp(ranks_in(recorded.directory))
     engine = RealEngine(1, 0)
     context = RankContext(
         rank,
@@ -200,5 +202,9 @@ def _bring_up(recorded: RecordedJob, rank: int, line: RecordedLine) -> RankProce
         hosts=len(job.hosts),
     )
     context.direct = line
+    context.expects_others = True  # there is nothing to bring up for whom it meets
     engine.add_poller(line)
-    return RankProcess(context, registry)
+    process = RankProcess(context, registry)
+    assert ranks.follower_of_this_process is not None, "it is made before the rank"
+    process.answers_in_front = AnswersAlone(ranks.follower_of_this_process)
+    return process

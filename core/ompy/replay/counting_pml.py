@@ -6,10 +6,15 @@ once. What does not is the business of a subclass, which is plain Python.
 
 from __future__ import annotations
 
-from ompy.compiled import DECLARING, ccall, cclass
+from typing import TYPE_CHECKING
+
+from ompy.compiled import DECLARING, ccall, cclass, cfunc
 from ompy.data.convertor import Convertor
 from ompy.data.request import Request
-from ompy.frameworks.pml import Pml, PmlWrapper
+from ompy.frameworks.pml import STANDARD, Pml, PmlWrapper
+
+if TYPE_CHECKING:
+    from typing import Any
 
 if DECLARING:
     from ompy.frameworks.communicator import Communicator
@@ -33,6 +38,8 @@ class CountingPml(PmlWrapper):
         every: all receives are looked at, those of collectives too.
         straight: nonblocking receives that name source and tag are not.
         kind: class of the PML's receives.
+        threads: whose turn it is to begin something, to be entered around that; None as long as
+            the program has one thread. Of another thread's turn the counts are its own.
     """
 
     calls: int
@@ -42,6 +49,7 @@ class CountingPml(PmlWrapper):
     numbers: dict[int, int]
     posted: int
     straight: bool
+    threads: Any
     __slots__ = tuple(__annotations__)
 
     def __init__(self, inner: Pml, every: bool) -> None:
@@ -53,6 +61,7 @@ class CountingPml(PmlWrapper):
         self.numbers = {}
         self.posted = 0
         self.straight = not every
+        self.threads = None
 
     @ccall
     def send(
@@ -60,6 +69,10 @@ class CountingPml(PmlWrapper):
     ) -> None:
         """Hand on."""
         if tag >= 0 and not communicator.served:
+            if self.threads is not None:
+                request = self.begin_send_in_turn(communicator, convertor, target, tag, mode)
+                self.wait(communicator, request)
+                return
             self.calls += 1
             mixed: int = self.digest * 33 + target * 65599 + tag * 31 + SENT
             self.digest = mixed & MASK
@@ -71,6 +84,8 @@ class CountingPml(PmlWrapper):
     ) -> Request:
         """Hand on."""
         if tag >= 0 and not communicator.served:
+            if self.threads is not None:
+                return self.begin_send_in_turn(communicator, convertor, target, tag, mode)
             self.calls += 1
             mixed: int = self.digest * 33 + target * 65599 + tag * 31 + SENT
             self.digest = mixed & MASK
@@ -82,10 +97,22 @@ class CountingPml(PmlWrapper):
     ) -> Request:
         """Hand on."""
         if tag >= 0 and not communicator.served:
+            if self.threads is not None:
+                return self.begin_send_in_turn(communicator, convertor, target, tag, STANDARD)
             self.calls += 1
             mixed: int = self.digest * 33 + target * 65599 + tag * 31 + SENT
             self.digest = mixed & MASK
         return self.inner.isend_waited(communicator, convertor, target, tag)
+
+    def begin_send_in_turn(
+        self, communicator: Communicator, convertor: Convertor, target: int, tag: int, mode: int
+    ) -> Request:
+        """Count a send and begin it, when it is this thread's turn."""
+        with self.threads:
+            self.calls += 1
+            mixed: int = self.digest * 33 + target * 65599 + tag * 31 + SENT
+            self.digest = mixed & MASK
+            return self.inner.isend(communicator, convertor, target, tag, mode)
 
     @ccall
     def irecv(
@@ -96,6 +123,16 @@ class CountingPml(PmlWrapper):
             made = self.irecv_internal(communicator, convertor, source, tag)
             self.numbers.pop(id(made), None)
             return made
+        if self.threads is not None:
+            with self.threads:
+                return self._begin_receive(communicator, convertor, source, tag)
+        return self._begin_receive(communicator, convertor, source, tag)
+
+    @cfunc
+    def _begin_receive(
+        self, communicator: Communicator, convertor: Convertor, source: int, tag: int
+    ) -> Request:
+        """Count a receive of the program's and begin it, or have it looked at."""
         self.posted += 1
         if source >= 0 and tag >= 0:
             self.calls += 1
@@ -125,6 +162,8 @@ class CountingPml(PmlWrapper):
                     communicator, self.irecv_internal(communicator, convertor, source, tag)
                 )
             return self.inner.recv(communicator, convertor, source, tag)
+        if self.threads is not None:  # another one may begin a receive before this has a message
+            return self.recv_in_turn(communicator, convertor, source, tag)
         if source >= 0 and tag >= 0:
             self.calls += 1
             mixed: int = self.digest * 33 + source * 65599 + tag * 31 + RECEIVED
@@ -132,6 +171,19 @@ class CountingPml(PmlWrapper):
             if not self.every:
                 return self.inner.recv(communicator, convertor, source, tag)
         return self.recv_looked_at(communicator, convertor, source, tag)
+
+    def recv_in_turn(
+        self, communicator: Communicator, convertor: Convertor, source: int, tag: int
+    ) -> Request:
+        """A blocking receive of one of several threads: begun in turn, and ended in turn."""
+        request = self.irecv(communicator, convertor, source, tag)
+        try:
+            return self.wait(communicator, request)
+        finally:
+            self.tell_returned()
+
+    def tell_returned(self) -> None:
+        """A thread has what it waited for, where there are several."""
 
     @ccall
     def irecv_internal(

@@ -174,6 +174,52 @@ class Unlocked(NamedTuple):
     target: int
 
 
+class Thread(NamedTuple):
+    """A thread of the program, when it first makes a call that is not the main one's.
+
+    Attributes:
+        number: counts up from 1.
+        path: whose child it is, as `threads/names.py` has it.
+    """
+
+    number: int
+    path: str
+
+
+class Turn(NamedTuple):
+    """From here on it is another thread that begins things and is told of them.
+
+    Attributes:
+        prefix: the line of its call; calls and digest are those of the thread before.
+        thread: number of it.
+    """
+
+    prefix: Prefix
+    thread: int
+
+
+class Answered(NamedTuple):
+    """The launcher has answered what only it knows.
+
+    Attributes:
+        prefix: of the event.
+        question: one of `QUESTIONS`.
+        code: class of the error; 0 for none.
+        text: the answer, or what the error says.
+    """
+
+    prefix: Prefix
+    question: int
+    code: int
+    text: str
+
+
+class Returned(NamedTuple):
+    """A thread has what it waited for; written only where there are several."""
+
+    prefix: Prefix
+
+
 class Raised(NamedTuple):
     """An exception has ended the program, or a call of Abort has: which."""
 
@@ -188,8 +234,8 @@ class Ended(NamedTuple):
 
 
 Told = Looked | NothingFound | Posted | Cancelled | Completed | NotYet | Time
-Event = Told | Locked | Unlocked | Raised | Ended
-Entry = Event | File | Site | Comm | Matched | Note
+Event = Told | Locked | Unlocked | Answered | Turn | Returned | Raised | Ended
+Entry = Event | File | Site | Comm | Matched | Note | Thread
 
 # values of a note's scope
 ALONE: Final = 1  # a rank cannot run it without the others
@@ -203,6 +249,10 @@ CALLS: Final = (
     "testsome", "Get_status_some", "get_status_some", "Waitany", "waitany", "Waitsome", "waitsome",
 )  # fmt: skip
 
+QUESTIONS: Final = (
+    "open", "close", "publish", "unpublish", "lookup", "accept", "connect", "spawn",
+)  # fmt: skip
+
 U32: Final = 0xFFFFFFFF  # values of 32 bits
 _PLACE: Final = Struct("<I")
 # tag of an entry: its class, the numbers in it. A prefix is three of them, text or places follow
@@ -212,6 +262,7 @@ _FORMS: Final[dict[int, tuple[Any, Struct]]] = {
     3: (Comm, Struct("<IIII")),
     4: (Matched, Struct("<IiiQ")),
     5: (Note, Struct("<IB")),
+    6: (Thread, Struct("<I")),
     16: (Looked, Struct("<BHIIIIiiiiIQ")),  # in whole words
     17: (NothingFound, Struct("<IIIBIiiQ")),
     18: (Posted, Struct("<IIIIIii")),
@@ -223,13 +274,16 @@ _FORMS: Final[dict[int, tuple[Any, Struct]]] = {
     24: (Raised, Struct("<III")),
     25: (Locked, Struct("<IIIIIBQ")),
     26: (Unlocked, Struct("<IIIII")),
+    27: (Turn, Struct("<IIII")),
+    28: (Returned, Struct("<III")),
+    29: (Answered, Struct("<IIIBI")),
 }
 LOOKED_TAG: Final = 16  # arbitrary, as `_FORMS` has it; `EntryWriter` writes it
 _MATCHED_TAG: Final = 4  # arbitrary, likewise
 _MATCHED: Final = Struct("<BIiiQ")  # as `_FORMS` has it, with the tag
 _TAGS: Final = {kind: (bytes((tag,)), form) for tag, (kind, form) in _FORMS.items()}
 _FIRST_EVENT: Final = 16  # values of tags below are no events
-_WITH_TEXT: Final = (File, Site, Comm, Note)
+_WITH_TEXT: Final = (File, Site, Comm, Note, Thread)
 _PREFIX: Final = len(Prefix._fields)
 
 
@@ -246,8 +300,9 @@ def bytes_of(entry: Entry) -> bytes:
         return tag + form.pack(how, 0, site, calls, digest, *numbers, 0, length)
     if kind is Matched:
         return tag + form.pack(*fields)
-    if kind is Raised:
-        return tag + form.pack(*fields[0]) + bytes(fields[1], "utf-8", "surrogateescape")
+    if kind in (Raised, Answered):
+        packed = form.pack(*fields[0], *fields[1:-1])
+        return tag + packed + bytes(fields[-1], "utf-8", "surrogateescape")
     if kind is Completed:
         places = b"".join(map(_PLACE.pack, fields[-1]))
         return tag + form.pack(*fields[0], *fields[1:-1]) + places
@@ -277,8 +332,9 @@ def entry_of(body: bytes | memoryview) -> Entry:
             places = tuple(each[0] for each in _PLACE.iter_unpack(rest))
             call, requests = numbers[_PREFIX:]
             return Completed(Prefix(*numbers[:_PREFIX]), call, requests, places)
-        if kind is Raised:
-            return Raised(Prefix(*numbers), bytes(rest).decode("utf-8", "surrogateescape"))
+        if kind in (Raised, Answered):
+            text = bytes(rest).decode("utf-8", "surrogateescape")
+            return kind(Prefix(*numbers[:_PREFIX]), *numbers[_PREFIX:], text)  # type: ignore[no-any-return]
         if len(rest):
             raise RecordingError(f"there is an entry {kind.__name__} that is too long")
         if kind is Matched:

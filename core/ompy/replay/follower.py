@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from threading import get_ident
+from threading import Thread, get_ident
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from ompy.replay.events import (
     U32,
+    Answered,
     Cancelled,
     Completed,
     Ended,
@@ -25,6 +26,8 @@ from ompy.replay.events import (
 )
 from ompy.replay.program_lines import ProgramLines, shown_path
 from ompy.replay.recording import Place, RankRecording, asked_of
+from ompy.replay.threads.followed import FollowedThreads, no_of
+from ompy.replay.threads.names import watch_starts
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -62,6 +65,8 @@ def question_of(event: Event) -> tuple[Any, ...]:
             question = (Locked, event.target, event.exclusive)
         case Unlocked():
             question = (Unlocked, event.target)
+        case Answered():
+            question = (Answered, event.question)
         case Raised():
             question = (Raised, event.what)
     return question
@@ -77,6 +82,7 @@ class Follower:
         position: events that are over.
         stop_at: called before this event, counted from 1; 0 for none.
         on_stop: what is called there.
+        threads: whose turn it is; None as long as the program has started no thread.
     """
 
     pml: CountingPml
@@ -93,6 +99,21 @@ class Follower:
         self._files: dict[int, File] = {}
         self._comms: dict[int, tuple[Communicator, int]] = {}
         self._thread = get_ident()
+        self.threads: FollowedThreads | None = None
+
+    def watch_threads(self, patience: int) -> None:
+        """Have threads make their calls in the order of the recording, once there are some.
+
+        Args:
+            patience: s, how long who comes next may be elsewhere.
+        """
+
+        def begins(path: str, thread: Thread) -> None:
+            if self.threads is None:
+                self.threads = self.pml.threads = FollowedThreads(self, patience)
+            self.threads.add_thread(path, thread)
+
+        watch_starts(begins)
 
     def _take_line(self, line: File | Site) -> None:
         if isinstance(line, File):
@@ -103,7 +124,16 @@ class Follower:
             self._places[line.number] = place
 
     def prefix(self) -> Prefix:
-        """What an event of the program begins with, now."""
+        """What an event of the program begins with, now.
+
+        In turn it is found once more, where there are turns.
+        """
+        if self.threads is None:
+            return self._prefix()
+        with self.threads.changed:
+            return self._prefix()
+
+    def _prefix(self) -> Prefix:
         pml = self.pml
         return Prefix(self.lines.number_of_caller(), pml.calls & U32, pml.digest)
 
@@ -121,12 +151,37 @@ class Follower:
 
         Does not return if that is not known, or if it has asked something else.
         """
+        if self.threads is None:
+            return self._next_event(asked)
+        prefix = asked.prefix
+        no = no_of(asked)
+        if no is not None and not self.threads.may_poll():
+            return no
+        with self.threads:
+            if isinstance(asked, Raised):  # its line is that of the exception
+                prefix = self._prefix()._replace(site=prefix.site)
+            else:
+                prefix = self._prefix()
+            asked = asked._replace(prefix=prefix)
+            return self.threads.answer_poll(asked) or self._next_event(asked)
+
+    def asks_for(self, asked: Event, event: Event) -> bool:
+        """Whether an event of the recording is what the program asks now, in the same state."""
+        same = asked.prefix[1:] == event.prefix[1:]
+        return same and question_of(asked) == question_of(event)
+
+    def skip_noes(self) -> None:
+        """The event here is not told any more."""
+        self._left = 0
+        self.position += 1
+
+    def _next_event(self, asked: Event) -> Event:
         events = self.recording.events
-        if self.position + 1 == self.stop_at and not self._left:
+        if 0 < self.stop_at <= self.position + 1 and not self._left:
             self.stop_at = 0
             self.on_stop()
         if self.position >= len(events):
-            self._over(asked)
+            self.over(asked)
         event = events[self.position]
         if isinstance(event, Raised) and not isinstance(asked, Raised) and self._has_changed():
             self._mended(asked, event)
@@ -140,8 +195,9 @@ class Follower:
             self.position += 1
         return event
 
-    def _over(self, asked: Event) -> NoReturn:
-        place = self._shown(self._places.get(asked.prefix.site))
+    def over(self, asked: Event) -> NoReturn:
+        """The recording ends before this call."""
+        place = self.shown(self._places.get(asked.prefix.site))
         self._outcome.ended(f"the recording of rank {self.recording.rank} ends at {place}, "
                             f"in {asked_of(asked)}")  # fmt: skip
 
@@ -155,7 +211,7 @@ class Follower:
         rank = self.recording.rank
         self._outcome.mended(
             f"the recording of rank {rank} ends here, by {event.what}; the program has been "
-            f"changed, and goes on at {self._shown(self._places.get(asked.prefix.site))}"
+            f"changed, and goes on at {self.shown(self._places.get(asked.prefix.site))}"
         )
 
     def stands_at(self, what: str) -> NoReturn:
@@ -177,14 +233,48 @@ class Follower:
             f"{how}\n  now at {place}"
         )
 
+    def answers_differ(self, event: Event, now: str, then: str) -> NoReturn:
+        """The launcher has others meet than those who met.
+
+        Args:
+            event: of the recording.
+            now: whom, in words.
+            then: whom, in words.
+        """
+        place = self.shown(self.recording.place_of_site(event.prefix.site))
+        self._outcome.diverged(
+            f"rank {self.recording.rank} meets others than it did, at event {self.position}\n"
+            f"  now:            {self._now()}: {now}\n"
+            f"  in the recording: {place}: {then}"
+        )
+
+    def threads_differ(self, path: str, why: str) -> NoReturn:
+        """Threads of the program do not call MPI in the order in which they did.
+
+        Args:
+            path: of the calling one.
+            why: in words.
+        """
+        events, then = self.recording.events, "nothing more"
+        if self.position < len(events):
+            event = events[self.position]
+            place = self.shown(self.recording.place_of_site(event.prefix.site))
+            then = f"{place}: {self.recording.said_of(event)}"
+        self._outcome.diverged(
+            f"rank {self.recording.rank} does not do what it did, at event {self.position + 1}: "
+            f"{why}\n"
+            f"  now:            {self._now()}: a call of thread {path}\n"
+            f"  in the recording: {then}"
+        )
+
     def _now(self) -> str:
-        return self._shown(self._places.get(self.lines.number_of_caller()))
+        return self.shown(self._places.get(self.lines.number_of_caller()))
 
     # --- differences
 
     def _difference(self, asked: Event, event: Event) -> str:
         """What is not as it was; empty if nothing is."""
-        if get_ident() != self._thread:
+        if self.threads is None and get_ident() != self._thread:
             return "another thread of the rank calls MPI"
         if question_of(asked) != question_of(event):
             return "the calls differ"
@@ -212,8 +302,8 @@ class Follower:
         return (here.line, here.function) == (there.line, there.function)
 
     def _report(self, asked: Event, event: Event, reason: str) -> str:
-        here = self._shown(self._places.get(asked.prefix.site))
-        there = self._shown(self.recording.place_of_site(event.prefix.site))
+        here = self.shown(self._places.get(asked.prefix.site))
+        there = self.shown(self.recording.place_of_site(event.prefix.site))
         return (
             f"rank {self.recording.rank} does not do what it did, at event {self.position + 1}: "
             f"{reason}\n"
@@ -221,7 +311,8 @@ class Follower:
             f"  in the recording: {there}: {asked_of(event)}"
         )
 
-    def _shown(self, place: Place | None) -> str:
+    def shown(self, place: Place | None) -> str:
+        """A line of the program, for people."""
         if place is None or not place.file:
             return "no line of the program"
         name = "" if place.function == "<module>" else f" in {place.function}"

@@ -17,7 +17,7 @@ NAME: Final = "job.json"
 FORMAT: Final = "ompy recording"
 VERSION: Final = 2
 AGAIN: Final = "record the job again: ompy-run --record DIR"
-_OURS: Final = re.compile(r"rank-\d+\.(events|data)")
+_OURS: Final = re.compile(r"rank-(\d+)\.(events|data)")
 
 
 class RecordedJob(NamedTuple):
@@ -48,6 +48,12 @@ class RecordedJob(NamedTuple):
 def file_of(directory: str, rank: int, kind: int) -> str:
     """Where a rank's events are, or its data."""
     return os.path.join(directory, f"rank-{rank}.{KINDS[kind]}")
+
+
+def ranks_in(directory: str) -> int:
+    """Ranks that have files, those that were started later, too."""
+    found = [_OURS.fullmatch(name) for name in os.listdir(directory)]
+    return max((int(match[1]) + 1 for match in found if match), default=0)
 
 
 def prepare_directory(directory: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ompy import outputs
@@ -10,7 +11,11 @@ from ompy.replay.entries import EVENTS, Header
 
 if TYPE_CHECKING:
     from ompy.check.interposing import Observer
+    from ompy.frameworks.communicator import Communicator
+    from ompy.frameworks.context import RankContext
     from ompy.frameworks.pml import Pml
+    from ompy.frameworks.proc import Proc
+    from ompy.frameworks.recovery import Recovery
     from ompy.replay.follower import Follower
     from ompy.replay.job_file import RecordedJob
     from ompy.replay.received_bytes import ReceivedBytes
@@ -30,7 +35,7 @@ def begin_recording(process: RankProcess, directory: str, *, data: bool) -> None
         directory: of the recording.
         data: write what it receives, too.
     """
-    from ompy.replay.events import NEVER
+    from ompy.replay.launcher_answers import RecordedAnswers
     from ompy.replay.recorded_calls import begin_recording_calls
     from ompy.replay.recorder import Recorder
     from ompy.replay.recording_pml import RecordingPml
@@ -47,9 +52,27 @@ def begin_recording(process: RankProcess, directory: str, *, data: bool) -> None
     if len({proc.node for proc in context.world}) > 1:
         recorder.locks = "hosts have clocks of their own, so the order of locks is not known"
     if context.recovery is not None:
-        recorder.note_unreplayable(NEVER, "mpi_ft_enable: when ranks die, no recording says")
+        _note_deaths(context, context.recovery, recorder)
     begin_recording_calls(recorder)
+    process.answers_in_front = RecordedAnswers(recorder)
     _finish_with(process, recorder)
+
+
+def _note_deaths(context: RankContext, recovery: Recovery, recorder: Recorder) -> None:
+    """What calls say after a death, or after a Revoke, hangs on when a rank hears of it."""
+    from ompy.replay.events import NEVER
+
+    def heard(proc: Proc, _silent: bool) -> None:
+        if proc in recovery.dead:
+            text = f"rank {proc.rank} has died: when this one heard of it is not recorded"
+            recorder.note_unreplayable(NEVER, text)
+
+    def revoked(communicator: Communicator) -> None:
+        text = f"{communicator.name} is revoked: when this rank heard of it is not recorded"
+        recorder.note_unreplayable(NEVER, text)
+
+    context.departures.listeners.append(heard)
+    recovery.on_revoked = revoked
 
 
 def _finish_with(process: RankProcess, recorder: Recorder) -> None:
@@ -88,9 +111,11 @@ def begin_replaying(process: RankProcess, directory: str) -> None:
     from ompy.replay.entries import RecordingError
     from ompy.replay.follower import Follower
     from ompy.replay.job_file import read_job
-    from ompy.replay.outcomes import JobOutcome
+    from ompy.replay.launcher_answers import AnswersAgain
+    from ompy.replay.outcomes import MEETING, JobOutcome
     from ompy.replay.received_bytes import ReceivedBytes
     from ompy.replay.recording import read_rank, read_streams
+    from ompy.replay.threads.calls import MADE
 
     if follower_of_this_process is not None:
         follow(process, follower_of_this_process)
@@ -101,18 +126,29 @@ def begin_replaying(process: RankProcess, directory: str) -> None:
         if context.me.world == 0 and recorded.size != len(context.world):
             raise RecordingError(f"{directory}: it is of {recorded.size} ranks")
         recording = read_rank(recorded, context.rank)
-        streams = read_streams(recorded, context.rank) if recorded.data else None
+        streams = None
+        if recorded.data and not any(note.text.endswith(MADE) for note in recording.notes):
+            streams = read_streams(recorded, context.rank)
     except RecordingError as problem:
         raise MPIError(ERR_OTHER, f"no replay: {problem}") from None
     follower = Follower(recording, JobOutcome(process, directory))
     received = None if streams is None else ReceivedBytes(streams, follower)
-    _lock_in_order(process, recorded, follower, follow(process, follower, received))
+    meeting = os.path.join(recorded.directory, f"{MEETING}-{context.job_id.hex()}")
+    process.answers_in_front = AnswersAgain(follower, context.engine, Path(meeting))
+    _lock_in_order(process, recorded, meeting, follow(process, follower, received), follower)
 
 
 def _lock_in_order(
-    process: RankProcess, recorded: RecordedJob, follower: Follower, observer: Observer
+    process: RankProcess, recorded: RecordedJob, path: str, observer: Observer, follower: Follower
 ) -> None:
     """Have windows locked in the order of the recording, where one clock has told it.
+
+    Args:
+        process: the rank.
+        recorded: the job.
+        path: of the folder where ranks of the replay meet.
+        observer: whose handlers are in front.
+        follower: of the rank.
 
     Raises:
         MPIError: the recording of another rank cannot be read, or nothing written beside it.
@@ -120,20 +156,20 @@ def _lock_in_order(
     from ompy.data.errors import ERR_OTHER, MPIError
     from ompy.replay.entries import RecordingError
     from ompy.replay.events import Locked
+    from ompy.replay.job_file import ranks_in
     from ompy.replay.lock_order import Waits, waits_of
-    from ompy.replay.outcomes import MEETING
     from ompy.replay.recording import read_rank
     from ompy.replay.window_locks import GrantedLocks, begin_replaying_locks
 
     waits: dict[int, Waits] = {}
     granted = None
     context = process.context
-    path = os.path.join(recorded.directory, f"{MEETING}-{context.job_id.hex()}")
     try:
         if any(isinstance(event, Locked) for event in follower.recording.events):
-            every = {rank: read_rank(recorded, rank) for rank in range(recorded.size)}
+            size = max(recorded.size, ranks_in(recorded.directory))
+            every = {rank: read_rank(recorded, rank) for rank in range(size)}
             os.makedirs(path, exist_ok=True)
-            granted = GrantedLocks(os.path.join(path, "locks"), context.rank, recorded.size)
+            granted = GrantedLocks(os.path.join(path, "locks"), context.rank, size)
             if len(recorded.job.hosts) == 1:
                 waits = waits_of(every, context.rank)
     except (RecordingError, OSError) as problem:
@@ -160,4 +196,5 @@ def follow(
     pml = ReplayedPml(process.pml, follower, received)
     put_around(process, pml)
     process.before_finalize.append(follower.finish)
+    follower.watch_threads(process.registry.values("record").thread_patience)
     return begin_replaying_calls(follower, pml)

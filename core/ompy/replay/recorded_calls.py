@@ -8,6 +8,7 @@ As a profiling library does (MPI 4.1, 15.2); what a call calls itself goes strai
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,6 +18,7 @@ from ompy.mpi.errors import MPIException
 from ompy.mpi.point_to_point.completion import is_active
 from ompy.replay.events import ALONE, CALLS, NEVER, ORDER, Completed, NotYet
 from ompy.replay.program_end import COMMS, tell_of_end
+from ompy.replay.threads.calls import begin_recording_waits
 from ompy.replay.window_locks import begin_recording_locks
 
 if TYPE_CHECKING:
@@ -40,12 +42,9 @@ NOTES: Final = (
         "Lock_all", "Fetch_and_op", "Compare_and_swap", "Get_accumulate", "Rget_accumulate",
     )),
     ("File", "Open", ALONE, "it opens a file that ranks share"),
-    *(("Comm", name, ALONE, "it starts processes") for name in ("Spawn", "Spawn_multiple")),
-    *(("Comm", name, NEVER, "it meets processes of other jobs") for name in (
-        "Accept", "Connect", "Join",
-    )),
-    *(("Comm", name, NEVER, "what it says hangs on when ranks die") for name in (
-        "Get_failed", "Ack_failed", "Agree", "Iagree", "Shrink", "Ishrink", "Revoke",
+    ("Comm", "Join", ALONE, "it talks over a socket"),
+    *(("Comm", name, ALONE, "it asks who has died") for name in (
+        "Get_failed", "Ack_failed", "Agree", "Iagree", "Shrink", "Ishrink",
     )),
 )  # fmt: skip
 
@@ -94,6 +93,7 @@ def begin_recording_calls(recorder: Recorder) -> None:
     _watch_awaiting(recorder, MPI.Request)
     tell_of_end(calls, recorder.write_end)
     begin_recording_locks(calls, recorder)
+    recorder.watch_threads(partial(begin_recording_waits, calls, recorder))
 
 
 _KINDS: Final = {

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NoReturn
+from threading import active_count, get_ident
+from typing import Final, NoReturn
 
 from ompy.engine.base import Poller
 from ompy.frameworks.direct import Arrival, DirectLine
 from ompy.replay.data_log import Message, Streams
+
+LOOKS: Final = 50  # naps without news; arbitrary: seconds that another thread has to complete it
 
 
 class RecordedLine(DirectLine, Poller):
@@ -26,6 +29,8 @@ class RecordedLine(DirectLine, Poller):
         self._missing = missing
         self._number = 0
         self._due: dict[int, Arrival] = {}
+        self._told_count = 0
+        self._idle: dict[int, tuple[int, int]] = {}  # by thread: naps, and what was told before
         self._told: Callable[[int, Arrival], object] = lambda _number, _arrival: None
 
     def on_complete(self, told: Callable[[int, Arrival], object]) -> None:
@@ -67,15 +72,22 @@ class RecordedLine(DirectLine, Poller):
     def poll(self) -> int:
         """Tell what is complete."""
         due, self._due = self._due, {}
+        self._told_count += len(due)
         for number, arrival in due.items():
             self._told(number, arrival)
         return len(due)
 
     def arm(self) -> bool:
         """Whether the rank may sleep: only if there is something to tell first, else for ever."""
-        if not self._due:
+        if self._due:
+            return False
+        here, told = get_ident(), self._told_count
+        looks, before = self._idle.get(here, (0, -1))
+        looks = looks + 1 if told == before else 1
+        self._idle[here] = (looks, told)
+        if looks >= LOOKS or active_count() == 1:
             self._missing()
-        return False
+        return True  # another thread may have told it meanwhile
 
 
 def _arrival(message: Message) -> Arrival:

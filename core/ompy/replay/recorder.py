@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from threading import get_ident
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from ompy import outputs
 from ompy.replay.entries import DATA, EVENTS, Header
@@ -14,6 +15,7 @@ from ompy.replay.events import (
     Comm,
     Ended,
     Entry,
+    Event,
     Note,
     NothingFound,
     NotYet,
@@ -26,14 +28,14 @@ from ompy.replay.events import (
 )
 from ompy.replay.job_file import file_of
 from ompy.replay.program_lines import ProgramLines
+from ompy.replay.threads.names import watch_starts
+from ompy.replay.threads.recorded import STRANGER, RecordedThreads
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from ompy.frameworks.communicator import Communicator
     from ompy.replay.counting_pml import CountingPml
-
-THREADS: Final = "several threads of the rank call MPI: in which order, no recording says"
 
 
 class Recorder:
@@ -45,6 +47,7 @@ class Recorder:
         data: takes the received bytes; None where they are not recorded.
         lines: of the program.
         locks: why the order of locks is not known; empty where it is.
+        threads: whose turn it is; None as long as the program has started no thread.
     """
 
     pml: CountingPml
@@ -61,8 +64,9 @@ class Recorder:
         if data:
             path = file_of(directory, rank, DATA)
             self.data = EntryWriter(path, header._replace(kind=DATA))
-        self.lines = ProgramLines(self._append)
+        self.lines = ProgramLines(self.write_entry)
         self.locks = ""
+        self.threads: RecordedThreads | None = None
         self._who = f"rank {rank}"
         self._comms: dict[int, tuple[Communicator, int]] = {}
         self._thread = get_ident()
@@ -72,8 +76,28 @@ class Recorder:
         self._noted: set[str] = set()
         self._warned = False
 
+    def watch_threads(self, begins: Callable[[], object]) -> None:
+        """Write the order of calls down once the program has started a thread.
+
+        Args:
+            begins: called then.
+        """
+
+        def begin_turns(_path: str, _thread: object) -> None:
+            if self.threads is None:
+                self.threads = self.pml.threads = RecordedThreads(self)
+                begins()
+
+        watch_starts(begin_turns)
+
     def prefix(self) -> Prefix:
-        """What the next event begins with."""
+        """What the next event begins with; in turn it is found once more, where there are turns."""
+        if self.threads is None:
+            return self._prefix()
+        with self.threads.lock:
+            return self._prefix()
+
+    def _prefix(self) -> Prefix:
         pml = self.pml
         return Prefix(self.lines.number_of_caller(), pml.calls & U32, pml.digest)
 
@@ -85,13 +109,21 @@ class Recorder:
         number = len(self._comms) + 1
         self._comms[id(communicator)] = (communicator, number)
         rank, size, name = communicator.rank, communicator.size, communicator.name
-        self._append(Comm(number, communicator.context_id, rank, size, name))
+        self.write_entry(Comm(number, communicator.context_id, rank, size, name))
         return number
 
-    def write_event(self, event: Entry) -> None:
+    def write_event(self, event: Event) -> None:
         """Add what the program was told."""
-        self.before_event()
-        self._append(event)
+        if self.threads is None:
+            self.before_event()
+            self.write_entry(event)
+            return
+        with self.threads:
+            self.before_event()
+            prefix = self._prefix()
+            if isinstance(event, Raised):  # its line is that of the exception
+                prefix = prefix._replace(site=event.prefix.site)
+            self.write_entry(event._replace(prefix=prefix))
 
     def write_match(self, number: int, source: int, tag: int, length: int) -> None:
         """Add what a nonblocking receive has got: from within the PML, in any thread."""
@@ -100,17 +132,21 @@ class Recorder:
     def before_event(self) -> None:
         """An event comes: what was counted is whole, and the thread has to be the rank's."""
         if self._no is not None:
-            self._end_noes()
-        if get_ident() != self._thread:
-            self.note_unreplayable(NEVER, THREADS)
+            self.end_noes()
+        if self.threads is None and get_ident() != self._thread:
+            self.note_unreplayable(NEVER, STRANGER)
 
     def write_no(self, event: NothingFound | NotYet) -> None:
         """Add that nothing was found, or complete. it has been said once."""
+        if self.threads is None:
+            self._count_no(event)
+            return
+        with self.threads:
+            self._count_no(event._replace(prefix=self._prefix()))
+
+    def _count_no(self, event: NothingFound | NotYet) -> None:
         if self._no is None or not counts_on(self._no, event):
-            if self._no is not None:
-                self._end_noes()
-            if get_ident() != self._thread:
-                self.note_unreplayable(NEVER, THREADS)
+            self.before_event()
             self._no, self._times, self._written = event, 0, 0
             self.events.held = True
         self._times += 1
@@ -119,11 +155,12 @@ class Recorder:
 
     def _write_noes(self) -> None:
         assert self._no is not None, "there is one"
-        self._append(self._no._replace(times=self._times - self._written))
+        self.write_entry(self._no._replace(times=self._times - self._written))
         self._written = self._times
 
-    def _end_noes(self) -> None:
-        if self._times > self._written:
+    def end_noes(self) -> None:
+        """A no that was counted is whole."""
+        if self._no is not None and self._times > self._written:
             self._write_noes()
         self._no = None
         self.events.held = False
@@ -136,9 +173,10 @@ class Recorder:
         """The program does what cannot be replayed; said once of each text."""
         if text not in self._noted:
             self._noted.add(text)
-            self._append(Note(self.lines.number_of_caller(), scope, text))
+            self.write_entry(Note(self.prefix().site, scope, text))
 
-    def _append(self, entry: Entry) -> None:
+    def write_entry(self, entry: Entry) -> None:
+        """Add an entry as it is."""
         self._append_bytes(bytes_of(entry))
 
     def _append_bytes(self, body: bytes) -> None:

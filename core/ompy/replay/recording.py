@@ -19,9 +19,12 @@ from ompy.replay.entries import (
 from ompy.replay.events import (
     CALLS,
     HOW,
+    QUESTIONS,
+    Answered,
     Cancelled,
     Comm,
     Completed,
+    Ended,
     Entry,
     Event,
     File,
@@ -33,8 +36,11 @@ from ompy.replay.events import (
     NotYet,
     Posted,
     Raised,
+    Returned,
     Site,
+    Thread,
     Time,
+    Turn,
     Unlocked,
     counts_on,
     entry_of,
@@ -43,6 +49,12 @@ from ompy.replay.events import (
 from ompy.replay.job_file import RecordedJob, file_of
 
 ANYBODY: Final = "any source"
+_PLAIN: Final = {  # of events that are always the same, in words
+    Time: "Wtime",
+    Returned: "the end of a wait",
+    Turn: "another thread's call",
+    Ended: "Finalize",
+}
 
 
 class Place(NamedTuple):
@@ -67,6 +79,7 @@ class RankRecording:
         matches: of nonblocking receives, by number.
         cancelled: numbers of receives that were cancelled in time.
         notes: of what cannot be replayed.
+        threads: names of those that call MPI beside the main one, by number.
         complete: the rank has finalized.
     """
 
@@ -84,6 +97,7 @@ class RankRecording:
         self.matches: dict[int, Matched] = {}
         self.cancelled: set[int] = set()
         self.notes: list[Note] = []
+        self.threads: dict[int, str] = {}
         self.complete = entries.complete
         files: dict[int, File] = {}
         for body in entries.bodies:
@@ -105,6 +119,8 @@ class RankRecording:
                 self.matches[entry.number] = entry
             case Note():
                 self.notes.append(entry)
+            case Thread():
+                self.threads[entry.number] = entry.path
             case _:
                 assert is_event(entry), "the others are above"
                 if isinstance(entry, Cancelled) and entry.done:
@@ -131,6 +147,8 @@ class RankRecording:
             else None
         )
         asked = f"{asked_of(event)}{f' in {of.name}' if of is not None else ''}"
+        if isinstance(event, Turn):
+            return f"thread {self.threads.get(event.thread, '?')} goes on"
         told = self._told_of(event)
         return f"{asked} -> {told}" if told else asked
 
@@ -150,6 +168,8 @@ class RankRecording:
             case Completed():
                 places = ", ".join(map(str, event.places))
                 told = f"place {places}" if places else "yes"
+            case Answered():
+                told = f"error: {event.text}" if event.code else event.text
             case Time():
                 told = f"{event.seconds:.9f}"
         return told
@@ -161,7 +181,7 @@ def _message(got: Looked | Matched) -> str:
 
 def asked_of(event: Event) -> str:
     """What the program has asked, in words."""
-    asked = "Finalize"
+    asked = _PLAIN.get(type(event), "")
     match event:
         case Looked() | NothingFound():
             asked = f"{HOW[event.how]} from {_wanted(event.wanted_source, event.wanted_tag)}"
@@ -172,12 +192,12 @@ def asked_of(event: Event) -> str:
         case Completed() | NotYet():
             many = f" of {event.requests} requests" if event.requests != 1 else ""
             asked = f"{CALLS[event.call]}{many}"
-        case Time():
-            asked = "Wtime"
         case Locked():
             asked = f"{'' if event.exclusive else 'shared '}lock of rank {event.target}'s memory"
         case Unlocked():
             asked = f"unlock of rank {event.target}'s memory"
+        case Answered():
+            asked = f"the launcher's answer to {QUESTIONS[event.question]}"
         case Raised():
             asked = f"its end by {event.what}"
     return asked

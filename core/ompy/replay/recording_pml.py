@@ -26,6 +26,7 @@ from ompy.replay.events import (
     Cancelled,
     NothingFound,
     Posted,
+    Returned,
 )
 from ompy.replay.program_lines import ProgramLines
 from ompy.replay.received_bytes import bytes_in, has_come
@@ -93,6 +94,15 @@ class RecordingPml(CountingPml):
         self, communicator: Communicator, convertor: Convertor, source: int, tag: int
     ) -> Request:
         """Its bytes are written; whoever listens to anybody is not of the program's making."""
+        if self.every and self.threads is not None:
+            with self.threads.lock:
+                return self._begin_internal(communicator, convertor, source, tag)
+        return self._begin_internal(communicator, convertor, source, tag)
+
+    @cfunc
+    def _begin_internal(
+        self, communicator: Communicator, convertor: Convertor, source: int, tag: int
+    ) -> Request:
         request = self.inner.irecv(communicator, convertor, source, tag)
         if self.every and source >= 0:
             self._watch(communicator, convertor, request, 0)
@@ -143,6 +153,10 @@ class RecordingPml(CountingPml):
         if self.every:
             self._write_message(communicator, convertor, request, order)
 
+    def tell_returned(self) -> None:
+        """An event: which of several threads had first what it waited for."""
+        self._recorder.write_event(Returned(self._recorder.prefix()))
+
     def _next_order(self) -> int:
         self._order += 1
         return self._order
@@ -188,6 +202,8 @@ class RecordingPml(CountingPml):
     @ccall
     def probe(self, communicator: Communicator, source: int, tag: int) -> Request:
         """An event, if it is a wildcard."""
+        if self.threads is not None:
+            return self._probe_in_turn(communicator, source, tag)
         found = self.inner.probe(communicator, source, tag)
         if source < 0 or tag < 0:
             self._write_look(
@@ -195,9 +211,45 @@ class RecordingPml(CountingPml):
             )
         return found
 
+    def _probe_in_turn(self, communicator: Communicator, source: int, tag: int) -> Request:
+        """What is found is still there when it is written: another thread may have taken it."""
+        while True:
+            self.inner.probe(communicator, source, tag)
+            with self.threads.lock:
+                found = self.inner.iprobe(communicator, source, tag)
+                if found is None:
+                    continue
+                with self.threads:
+                    self._write_look(
+                        PROBE, communicator, source, tag, found.source, found.tag, found.length
+                    )
+                return found
+
+    def _mprobe_in_turn(self, communicator: Communicator, source: int, tag: int) -> MatchedMessage:
+        """Likewise: what is taken is taken in turn, whoever it names."""
+        while True:
+            self.inner.probe(communicator, source, tag)
+            with self.threads.lock:
+                found = self.inner.improbe(communicator, source, tag)
+                if found is None:
+                    continue
+                with self.threads:
+                    self._write_look(
+                        MPROBE, communicator, source, tag, found.source, found.tag, found.length
+                    )
+                    self._write_taken(communicator, found)
+                return found
+
     @ccall
     def iprobe(self, communicator: Communicator, source: int, tag: int) -> Request | None:
         """An event."""
+        if self.threads is not None:
+            with self.threads:
+                return self._iprobe(communicator, source, tag)
+        return self._iprobe(communicator, source, tag)
+
+    @cfunc
+    def _iprobe(self, communicator: Communicator, source: int, tag: int) -> Request | None:
         found = self.inner.iprobe(communicator, source, tag)
         if found is None:
             self._write_nothing(IPROBE, communicator, source, tag)
@@ -210,6 +262,8 @@ class RecordingPml(CountingPml):
     @ccall
     def mprobe(self, communicator: Communicator, source: int, tag: int) -> MatchedMessage:
         """An event, if it is a wildcard."""
+        if self.threads is not None:
+            return self._mprobe_in_turn(communicator, source, tag)
         found = self.inner.mprobe(communicator, source, tag)
         if source < 0 or tag < 0:
             self._write_look(
@@ -221,6 +275,13 @@ class RecordingPml(CountingPml):
     @ccall
     def improbe(self, communicator: Communicator, source: int, tag: int) -> MatchedMessage | None:
         """An event."""
+        if self.threads is not None:
+            with self.threads:
+                return self._improbe(communicator, source, tag)
+        return self._improbe(communicator, source, tag)
+
+    @cfunc
+    def _improbe(self, communicator: Communicator, source: int, tag: int) -> MatchedMessage | None:
         found = self.inner.improbe(communicator, source, tag)
         if found is None:
             self._write_nothing(IMPROBE, communicator, source, tag)
@@ -252,6 +313,13 @@ class RecordingPml(CountingPml):
     @ccall
     def cancel(self, request: Request) -> None:
         """An event, if there is anything to cancel: whether it was in time."""
+        if self.threads is not None:
+            with self.threads:
+                self._cancel(request)
+        else:
+            self._cancel(request)
+
+    def _cancel(self, request: Request) -> None:
         number = self.number_of(request)
         self.inner.cancel(request)
         if number:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from ompy.check.checker import Inside
 from ompy.check.interposing import interpose_class, interpose_functions
@@ -15,6 +15,7 @@ from ompy.mpi.point_to_point.completion import wait_for
 from ompy.replay.events import Completed, NotYet, Time
 from ompy.replay.program_end import tell_of_end
 from ompy.replay.recorded_calls import ALL, ANY, ONE, SOME, code_of, waits
+from ompy.replay.threads.calls import WAITS_ALL, WAITS_ONE
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
     from ompy.mpi.errors import MPIException
     from ompy.replay.follower import Follower
     from ompy.replay.replayed_pml import ReplayedPml
-
-WAITS_ONE: Final = ("Wait", "wait")
-WAITS_ALL: Final = ("Waitall", "waitall")
 
 
 class Replay:
@@ -105,8 +103,13 @@ def _wait_one(
     replay: Replay, _at: Any, _call: str, original: Any, request: Any, *args: Any, **named: Any
 ) -> Any:
     """The handler of `Wait`."""
+    active = waits(request)
     replay.wait_for_these((request,))
-    return original(request, *args, **named)
+    try:
+        return original(request, *args, **named)
+    finally:
+        if active and replay.follower.threads is not None:
+            replay.pml.tell_returned()
 
 
 def _wait_all(
@@ -115,8 +118,13 @@ def _wait_all(
 ) -> Any:  # fmt: skip
     """The handler of `Waitall`."""
     requests = list(requests)
+    active = any(map(waits, requests))
     replay.wait_for_these(requests)
-    return original(kind, requests, *args, **named)
+    try:
+        return original(kind, requests, *args, **named)
+    finally:
+        if active and replay.follower.threads is not None:
+            replay.pml.tell_returned()
 
 
 def _one(

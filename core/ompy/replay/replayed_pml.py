@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from ompy.replay.events import (
     Event,
     Looked,
     Posted,
+    Returned,
 )
 
 if TYPE_CHECKING:
@@ -109,6 +111,8 @@ class ReplayedPml(CountingPml):
     def wait(self, communicator: Communicator, request: Request) -> Request:
         """Hand on what can be complete."""
         self.expect_complete(request)
+        if self.threads is not None:
+            self.threads.goes_on()
         return self.inner.wait(communicator, request)
 
     def expect_complete(self, request: object) -> None:
@@ -116,31 +120,48 @@ class ReplayedPml(CountingPml):
         if isinstance(request, Withheld) and not request.complete:
             self._follower.stands_at("a wait for a message that never came")
 
+    def tell_returned(self) -> None:
+        """Go on when this thread did."""
+        self._follower.next_event(Returned(self._follower.prefix()))
+
     # --- looking
+
+    def _turn(self) -> AbstractContextManager[None]:
+        """Around what has to be done in the order of the recording, where there are threads.
+
+        A message that is looked for has come then: so to wait for it keeps nobody from anything.
+        """
+        return nullcontext() if self.threads is None else self.threads
 
     def probe(self, communicator: Communicator, source: int, tag: int) -> Request:
         """Finds what it found."""
-        if source < 0 or tag < 0:
-            event = self._ask(PROBE, communicator, source, tag)
-            assert isinstance(event, Looked), "a probe always finds something"
-            source, tag = event.source, event.tag
-        return self.inner.probe(communicator, source, tag)
+        with self._turn():
+            if source < 0 or tag < 0 or self.threads is not None:
+                event = self._ask(PROBE, communicator, source, tag)
+                assert isinstance(event, Looked), "a probe always finds something"
+                source, tag = event.source, event.tag
+            return self.inner.probe(communicator, source, tag)
 
     def iprobe(self, communicator: Communicator, source: int, tag: int) -> Request | None:
         """Finds what it found, if it has to wait for it; or nothing."""
-        event = self._ask(IPROBE, communicator, source, tag)
-        if isinstance(event, Looked):
-            return self.inner.probe(communicator, event.source, event.tag)
+        if self.threads is not None and not self.threads.may_poll():
+            communicator.context.engine.progress()
+            return None
+        with self._turn():
+            event = self._ask(IPROBE, communicator, source, tag)
+            if isinstance(event, Looked):
+                return self.inner.probe(communicator, event.source, event.tag)
         communicator.context.engine.progress()
         return None
 
     def mprobe(self, communicator: Communicator, source: int, tag: int) -> MatchedMessage:
         """Takes what it took."""
-        if source < 0 or tag < 0:
-            event = self._ask(MPROBE, communicator, source, tag)
-            assert isinstance(event, Looked), "a probe always finds something"
-            source, tag = event.source, event.tag
-        return self._take(communicator, source, tag)
+        with self._turn():
+            if source < 0 or tag < 0 or self.threads is not None:
+                event = self._ask(MPROBE, communicator, source, tag)
+                assert isinstance(event, Looked), "a probe always finds something"
+                source, tag = event.source, event.tag
+            return self._take(communicator, source, tag)
 
     def _take(self, communicator: Communicator, source: int, tag: int) -> MatchedMessage:
         found = self.inner.mprobe(communicator, source, tag)
@@ -159,9 +180,13 @@ class ReplayedPml(CountingPml):
 
     def improbe(self, communicator: Communicator, source: int, tag: int) -> MatchedMessage | None:
         """Takes what it took, if it has to wait for it; or nothing."""
-        event = self._ask(IMPROBE, communicator, source, tag)
-        if isinstance(event, Looked):
-            return self._take(communicator, event.source, event.tag)
+        if self.threads is not None and not self.threads.may_poll():
+            communicator.context.engine.progress()
+            return None
+        with self._turn():
+            event = self._ask(IMPROBE, communicator, source, tag)
+            if isinstance(event, Looked):
+                return self._take(communicator, event.source, event.tag)
         communicator.context.engine.progress()
         return None
 
@@ -174,6 +199,10 @@ class ReplayedPml(CountingPml):
 
     def cancel(self, request: Request) -> None:
         """In time, if it was: then it was never posted. Else it goes on, as it did."""
+        with self._turn():
+            self._cancel(request)
+
+    def _cancel(self, request: Request) -> None:
         number = self.number_of(request)
         if not number:
             self.inner.cancel(request)

@@ -198,6 +198,7 @@ class Channel:
         self.tell_all(Word.REVOKE)
         revoke_calls(self.communicator)
         self._pml.revoke(self.communicator, TAG_RECOVERY)
+        self._recovery.on_revoked(self.communicator)
         for callback in self.on_revoke:
             callback()
         for follower in self._followers:
@@ -368,6 +369,7 @@ class Recovery:
         self._left = False
         self.dead = context.departures.dead
         self.on_unreachable: Callable[[int], object] = lambda _rank: None
+        self.on_revoked: Callable[[Communicator], object] = lambda _communicator: None
         context.departures.listeners.append(self._heard)
 
     @property

@@ -163,6 +163,14 @@ def answered(
     Raises:
         MPIError: as it says.
     """
+    ask = partial(_ask, world, what, body=body, need=need)
+    in_front = world.process.answers_in_front
+    return ask(header) if in_front is None else in_front(what, header, ask)
+
+
+def _ask(
+    world: World, what: str, header: dict[str, Any], *, body: bytes, need: Need | None
+) -> bytes:
     with world.engine.lock:
         inquiry = world.context.wireup.ask_launcher(what, header, body)
         inquiry.needed = need

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ompy.frameworks.paths.healing import HealingLimits
     from ompy.mca.registry import Registry
 
+AnswersInFront = Callable[[str, dict[str, Any], Callable[[dict[str, Any]], bytes]], bytes]
 # what a coll component serves, by its `serves_groups`
 _GROUPS: Final = {False: "communicators of one group", True: "communicators between two groups"}
 
@@ -49,6 +50,8 @@ class RankProcess:
         other_calls: of an API besides MPI, its balance and its groups, when the rank leaves; None
             where another rank may have ended it before it made all its calls.
         api: what the API above keeps about it.
+        answers_in_front: asked instead of the launcher, with what is asked, what belongs to it, and
+            what asks; None where nobody stands in front of it.
         before_finalize: called when `finalize` begins, the last one first.
         others_waiting: as `Pml.waiting`, of what else the rank does.
         conduit: GASNet's, once it was selected.
@@ -78,6 +81,7 @@ class RankProcess:
         self.other_calls: Callable[[], tuple[int, list[Group]] | None] = _no_others
         self.api: Any = None
         self.before_finalize: list[Callable[[], object]] = []
+        self.answers_in_front: AnswersInFront | None = None
         self.others_waiting: Callable[[], list[str]] = list
         self.conduit: Conduit | None = None
         self.unexpected_most = 0
