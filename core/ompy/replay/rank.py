@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from ompy.check.interposing import Observer
     from ompy.frameworks.communicator import Communicator
     from ompy.frameworks.context import RankContext
+    from ompy.frameworks.fault_tolerance.recovery import Recovery
     from ompy.frameworks.pml import Pml
     from ompy.frameworks.proc import Proc
-    from ompy.frameworks.recovery import Recovery
     from ompy.replay.follower import Follower
     from ompy.replay.job_file import RecordedJob
     from ompy.replay.received_bytes import ReceivedBytes
