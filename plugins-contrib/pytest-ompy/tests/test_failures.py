@@ -158,7 +158,7 @@ def test_ranks_that_hang(pytester, run) -> None:
             "    wait_for(comm, 1)",
             '  File "test_ranks_that_hang.py", line *, in wait_for',
             "    return comm.recv(source=other)",
-            '  File "*object_messages.py", line *, in recv',
+            "",
             "rank 1 of 3:",
             "    while comm.rank == 1:",
             "rank 2 of 3:",

@@ -91,7 +91,7 @@ def _is_hub(stack: Sequence[Frame]) -> bool:
 def trim(frames: Sequence[Frame], *, full: bool = False) -> list[Frame]:
     """The frames a test's author wants to see, outermost first.
 
-    What calls the test goes, and of what ompy does inside only the call itself stays.
+    What calls the test goes, and what ompy does inside: compiled modules have no frames there.
 
     Args:
         frames: outermost first.
@@ -108,7 +108,7 @@ def trim(frames: Sequence[Frame], *, full: bool = False) -> list[Frame]:
         kept.pop()
     for index, frame in enumerate(kept):
         if frame.path.startswith(_OMPY):
-            return kept[: index + 1]
+            return kept[: max(index, 1)]
     return kept
 
 
