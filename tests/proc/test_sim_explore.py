@@ -17,6 +17,7 @@ from tests.support.effort import THOROUGH
 
 ROOT = Path(__file__).resolve().parents[2]
 SIM = [sys.executable, "-m", "ompy.cli.main", "sim"]
+DIVERGED = 6  # exit code
 PATIENCE = 200.0  # s; far beyond what anything here takes, beside many others too
 pytestmark = pytest.mark.proc
 nightly = pytest.mark.skipif(not THOROUGH, reason="tools/nightly.py does it")
@@ -326,6 +327,37 @@ def test_bad_input(tmp_path: Path, words: list[str], says: str) -> None:
     assert done.returncode == 2, done.stderr
     assert says in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_schedule_of_a_changed_program_names_the_first_other_call(tmp_path: Path) -> None:
+    words = ["-n", "3"]
+    code = sim(tmp_path, RACE, "--explore", *words).returncode
+    path = "sim-failures/program-schedule.json"
+    again = ["--schedule", path, *words]
+    moved = RACE.replace("if comm.rank == 0:", "\n\nif comm.rank == 0:")
+    done = sim(tmp_path, moved, *again)
+    assert done.returncode == code, "other lines are no other calls"
+    assert "has been changed since" in done.stderr
+    changed = moved.replace("dest=0)", "dest=0, tag=comm.rank - 1)")
+    done = sim(tmp_path, changed, *again)
+    assert done.returncode == DIVERGED, done.stderr
+    line = (HEAD + changed).partition("dest=0")[0].count("\n") + 1
+    for said in (
+        "rank 2 does not do what it did, at its call 1: the calls differ",
+        f"now:             program.py:{line}: a message to rank 0 with tag 1",
+        f"in the schedule: program.py:{line - 2}: a message to rank 0 with tag 0",
+        "--go-on",
+    ):
+        assert said in done.stderr
+    for more, ends in (((), DIVERGED), (("--go-on",), code)):
+        replay = [sys.executable, "-m", "ompy.cli.main", "replay", path, *more]
+        done = subprocess.run(replay, capture_output=True, text=True, cwd=tmp_path, check=False)
+        assert done.returncode == ends, done.stderr
+    two = "if comm.rank == 2:\n    pass\nelif comm.rank == 0:"
+    done = sim(tmp_path, RACE.replace("if comm.rank == 0:", two), *again)
+    assert done.returncode == DIVERGED, done.stderr
+    assert "rank 2 does not do what it did, at its call 1: it has come to its end" in done.stderr
+    assert sim(tmp_path, RACE, "--go-on", *words).returncode == 2, "there is no schedule"
 
 
 def test_a_schedule_of_another_program_is_said(tmp_path: Path) -> None:

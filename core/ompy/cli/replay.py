@@ -49,9 +49,21 @@ UNFINISHED: Final = "record_base_unfinished"
     metavar="N",
     help="With --rank: stop before its Nth event, in the debugger if there is one.",
 )
+@click.option(
+    "--go-on",
+    "goes_on",
+    is_flag=True,
+    help="Of a FILE with a schedule: go on where the program's calls are not those of it.",
+)
 @click.option("--events", "lists", is_flag=True, help="Run nothing: list what was recorded.")
 def replay(
-    directory: str, rank: int | None, pdb: bool, debugpy: int | None, until: int | None, lists: bool
+    directory: str,
+    rank: int | None,
+    pdb: bool,
+    debugpy: int | None,
+    until: int | None,
+    goes_on: bool,
+    lists: bool,
 ) -> None:
     """Run a job again that `ompy-run --record DIR` has recorded.
 
@@ -74,7 +86,9 @@ def replay(
                 f"{directory} keeps a virtual world: it takes --rank R together with --pdb, "
                 "and no other option"
             )
-        replay_world(directory, rank)
+        replay_world(directory, rank, goes_on=goes_on)
+    if goes_on:
+        raise click.UsageError(f"--go-on is of a schedule in a file, and {directory} is none")
     _check_directory(directory)
     sys.exit(_replay(directory, rank, debugpy, until, pdb=pdb, lists=lists))
 

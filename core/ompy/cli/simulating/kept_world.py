@@ -27,7 +27,7 @@ OTHERS: Final = frozenset(
     {
         "seeds", "jobs", "keep", "shrink", "explore", "worlds", "time", "polls", "depth", "pct",
         "resume", "check", "schedule", "quiet", "trace", "report_rails", "log_format", "mca",
-        "rank", "pdb", "seed", "kept",
+        "rank", "pdb", "seed", "kept", "go_on",
     }
 )  # fmt: skip
 _BLAMED: Final = re.compile(r"\branks? (\d+)")

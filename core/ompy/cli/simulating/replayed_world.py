@@ -17,12 +17,13 @@ from ompy.cli.terminal import one_line
 USAGE = 2  # exit code: what was asked for cannot be done
 
 
-def replay_world(path: str, rank: int | None) -> NoReturn:
+def replay_world(path: str, rank: int | None, *, goes_on: bool = False) -> NoReturn:
     """Run a world that was kept. Ends this process.
 
     Args:
         path: of the file, from the root.
         rank: to be in the debugger; None for none.
+        goes_on: where the calls of the program are not those of a schedule.
     """
     command = _this_command()
     try:
@@ -40,6 +41,9 @@ def replay_world(path: str, rank: int | None) -> NoReturn:
         outputs.tell(f"ompy replay: warning: {text}\n", "changed", "warning")
     words = ["sim", *(() if rank is None else ("--rank", str(rank), "--pdb"))]
     words += ["--schedule" if kept.schedule else "--kept", path]
+    if goes_on and not kept.schedule:
+        _refuse(f"--go-on is of a schedule, and {path} keeps a seed: it goes on anyhow")
+    words += ["--go-on"] if goes_on else []
     os.execv(sys.executable, [*command, *words, *kept.words])  # noqa: S606
 
 

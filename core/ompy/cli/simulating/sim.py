@@ -193,6 +193,11 @@ _reporter = Reporter()  # makes lines of what is said, as `speak` has set it las
     help="Run one schedule again that --explore has written.",
 )
 @click.option(
+    "--go-on",
+    is_flag=True,
+    help="With --schedule, go on where the program's calls are not those of the schedule.",
+)
+@click.option(
     "--rank", type=click.IntRange(0), metavar="R", help="With --pdb, the rank to look at."
 )
 @click.option("--pdb", is_flag=True, help="Run --rank R in Python's debugger.")
@@ -220,7 +225,7 @@ def sim(context: click.Context, /, **options: Any) -> None:
     options["defaults"] = {parameter.name: parameter.default for parameter in sim.params}
     try:
         if not options["cluster"]:
-            check_debugged(options)
+            check_one_world(options)
         if options["cluster"] or options["compute_scale"] is not None:
             from ompy.cli.simulating.sim_cluster import run_cluster
 
@@ -246,8 +251,8 @@ def sim(context: click.Context, /, **options: Any) -> None:
         context.exit(SHORT)
 
 
-def check_debugged(options: dict[str, Any]) -> None:
-    """See that one rank of one world is looked at, or none.
+def check_one_world(options: dict[str, Any]) -> None:
+    """See that what is of one world is asked of one.
 
     Raises:
         UsageError: what was asked for makes no sense.
@@ -259,6 +264,8 @@ def check_debugged(options: dict[str, Any]) -> None:
         raise UsageError(f"--rank {rank}: the world has ranks 0 to {options['ranks'] - 1}")
     if pdb and (options["explore"] or options["seeds"]):
         raise UsageError("--pdb is of one world, not of many: --seed N or --schedule FILE")
+    if options["go_on"] and not options["schedule"]:
+        raise UsageError("--go-on is of a schedule: name it with --schedule FILE")
 
 
 def prepare_interpreter() -> None:

@@ -11,7 +11,7 @@ from click.core import ParameterSource
 
 from ompy.cli.launch.command_line import RANKS_MAX
 from ompy.cli.simulating.direct_worlds import direct_options
-from ompy.cli.simulating.sim import check_debugged, make_scenario, run_scenario, tell_user
+from ompy.cli.simulating.sim import check_one_world, make_scenario, run_scenario, tell_user
 from ompy.mca.errors import UsageError
 from ompy.runtime.diagnosis.shortage import Short
 
@@ -56,7 +56,7 @@ def run_cluster(options: dict[str, Any], context: click.Context) -> int:
     }
     ranks, each = place_ranks(cluster, given.get("ranks"), given.get("ranks_per_host"))
     changed = {**direct, "ranks": ranks, "ranks_per_host": each}
-    check_debugged(changed)
+    check_one_world(changed)
     make_room_for_lines(ranks)
     described = Described(cluster, options["compute_scale"] or 0.0)
     return run_scenario(make_scenario(changed)._replace(cluster=described), options)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ompy.cli.launch.command_line import CHECK_DIRECTORY
 from ompy.cli.simulating.direct_worlds import direct_options
 from ompy.cli.simulating.sim import OTHERS_NETS, make_scenario, preload, run_scenario, tell_user
-from ompy.cli.simulating.sim_failure import FAILED, MODES, tell_failure
+from ompy.cli.simulating.sim_failure import MODES, tell_failure
 from ompy.cli.simulating.sim_resume import SearchFile
 from ompy.mca.errors import UsageError
 
@@ -107,6 +107,7 @@ def run_schedule(options: dict[str, Any]) -> int:
     Raises:
         UsageError, ComponentError: what was asked for is wrong.
     """
+    from ompy.replay.outcomes import DIVERGED
     from ompy.runtime.exploration.events import Diverged
     from ompy.runtime.exploration.schedule_file import read_schedule
     from ompy.runtime.simulation.simulated_world import Exploring
@@ -119,17 +120,20 @@ def run_schedule(options: dict[str, Any]) -> int:
         raise UsageError(f"--schedule {path}: {why}; ompy sim --explore writes one") from None
     if saved.ranks != options["ranks"]:
         raise UsageError(f"--schedule {path}: it is of {saved.ranks} ranks: run it with that -n")
-    check_program(path, saved.about, options)
+    same = check_program(path, saved.about, options)
     scenario = _scenario(options, "--schedule", ())
-    exploring = Exploring(saved.script, saved.buffers, saved.polls)
+    calls = None if options["go_on"] else saved.calls
+    exploring = Exploring(saved.script, saved.buffers, saved.polls, calls, lines=same)
     try:
         return run_scenario(scenario._replace(exploring=exploring), options)
     except Diverged as problem:
         tell_user(f"error: --schedule {path}: {problem}", "diverged", "error")
-        return FAILED
+        if calls is not None:
+            tell_user("to run it with what still fits of the schedule: --go-on", "diverged")
+        return DIVERGED
 
 
-def check_program(path: str, about: Mapping[str, Any], options: dict[str, Any]) -> None:
+def check_program(path: str, about: Mapping[str, Any], options: dict[str, Any]) -> bool:
     """See that a schedule is of this program; a program that has been changed is told of.
 
     Args:
@@ -137,13 +141,16 @@ def check_program(path: str, about: Mapping[str, Any], options: dict[str, Any]) 
         about: what it says of its program.
         options: of this command.
 
+    Returns:
+        Whether the program is the same.
+
     Raises:
         UsageError: it is of another program, or of other arguments.
     """
     from ompy.cli.simulating.kept_world import digest_of
 
     if not about:
-        return
+        return False
     then, now = str(about.get("program")), str(options["program"])
     if os.path.basename(then) != os.path.basename(now):
         raise UsageError(f"--schedule {path}: it is of {then}, not of {now}")
@@ -153,6 +160,8 @@ def check_program(path: str, about: Mapping[str, Any], options: dict[str, Any]) 
     if about.get("sha256") != digest_of(now):
         text = f"{now} has been changed since; the schedule holds as far as its calls are the same"
         tell_user(f"warning: --schedule {path}: {text}", "changed", "warning")
+        return False
+    return True
 
 
 def plain_options(options: dict[str, Any]) -> dict[str, Any]:

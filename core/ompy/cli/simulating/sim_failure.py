@@ -116,7 +116,9 @@ def _save(options: dict[str, Any], failure: Failure, *, buffers: bool) -> None:
         kept[failure.turn.key] = failure.turn
     choices = [(one.key, one.value, one.site, said_of(one)) for one in kept.values()]
     about = about_world(options, [], OTHERS_NETS)
-    text = text_of(about, options["ranks"], failure.polls, choices, buffers=buffers)
+    text = text_of(
+        about, options["ranks"], failure.polls, choices, buffers=buffers, calls=failure.result.calls
+    )
     program = Path(options["program"])
     path = Path(options["keep"]) / f"{program.stem}-schedule.json"
     try:

@@ -17,6 +17,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ompy.runtime.exploration.boxes import Box, Message, Operation, Receive
+from ompy.runtime.exploration.call_journal import (
+    LOOK,
+    RECEIVE,
+    SEND,
+    TEST,
+    WAIT,
+    CallJournal,
+)
 from ompy.runtime.exploration.events import (
     ANY,
     DONE,
@@ -79,10 +87,11 @@ class Exchange:
         self._matches: dict[Operation, int] = {}  # past of a choice, and its own bit
         self._asked: dict[Operation, tuple[Box, Receive]] = {}  # receives with a choice, and probes
         self._news: dict[int, list[News]] = {}
+        self.journal: CallJournal | None = None  # of what ranks begin
 
     def __getstate__(self) -> dict[str, Any]:
         """For copies of a world at a choice: events are shared, the script is another one."""
-        return {**self.__dict__, "events": None, "script": None}
+        return {**self.__dict__, "events": None, "script": None, "journal": None}
 
     # what ranks do
 
@@ -118,6 +127,7 @@ class Exchange:
             Whether it is complete.
         """
         rank, number = sender
+        self._note(rank, SEND, to[1], tag, site)
         waits = synchronous or not (self._buffers or buffered or tag < 0)
         past = self._ranks[rank].past
         made = Message(sender, source, tag, data, synchronous=waits, past=past, site=site)
@@ -141,6 +151,7 @@ class Exchange:
         Its completion is told only to who waits for it; a `served` one's to who waits for anything.
         """
         rank, number = operation
+        self._note(rank, RECEIVE, source, tag, site)
         state, box = self._ranks[rank], self._box((at, rank))
         made = Receive(operation, source, tag, past=state.past, site=site)
         if made.wild and any(message.known for message in box.unclaimed(source, tag)):
@@ -177,12 +188,15 @@ class Exchange:
             site: where in the program.
         """
         rank, number = operation
+        if number:
+            self._note(rank, WAIT, -1, -1, site)
         kind = MATCH if len(wanted) == 1 and not inner else ANY
         self._ranks[rank].wait = Wait(kind, number, tuple(wanted), inner, site=site)
 
     def poll_operations(self, operation: Operation, site: str = "") -> None:
         """A rank looks whether anything is complete."""
         rank, number = operation
+        self._note(rank, TEST, -1, -1, site)
         state = self._ranks[rank]
         wanted = tuple(sorted((state.open | state.done.keys()) - state.inner))
         state.wait = Wait(POLL, number, wanted, inner=True, site=site)
@@ -200,10 +214,20 @@ class Exchange:
     ) -> None:
         """A rank looks for a message, or takes it out of matching, or waits until it can."""
         rank, number = operation
+        self._note(rank, LOOK, source, tag, site)
         asks = (source, tag)
         self._ranks[rank].wait = Wait(
             PROBE, number, (), False, (at, rank), asks, takes, waits, site
         )
+
+    def _note(self, rank: int, what: str, peer: int, tag: int, site: str) -> None:
+        if self.journal is not None:
+            self.journal.add(rank, what, peer, tag, site)
+
+    def end_rank(self, rank: int) -> None:
+        """A rank has come to its end."""
+        if self.journal is not None:
+            self.journal.end(rank)
 
     def end_wait(self, rank: int) -> None:
         """A rank waits no longer, or has ended."""

@@ -2,17 +2,20 @@
 
 JSON: `{"ranks": 3, "buffers": true, "polls": 1, "choices": [{"rank": 0, "operation": 1, "value":
 ["from", 2, 1], "site": "race.py:4", "says": "..."}]}`. `operation` counts what the rank has begun:
-sends, receives, probes, polls and waits with a choice.
+sends, receives, probes, polls and waits with a choice. `calls` has all of these of each rank, and
+the checksum of the choices that they belong to.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ompy import outputs
 from ompy.runtime.exploration.boxes import Operation
+from ompy.runtime.exploration.call_journal import Call, from_json, to_json
 from ompy.runtime.exploration.events import DONE, FROM, NOTHING, Value
 
 
@@ -25,6 +28,7 @@ class SavedSchedule(NamedTuple):
         polls: as of an `Exchange`.
         script: what is chosen where.
         about: of which program and options, as the writer has put it; empty if nobody has.
+        calls: what each rank began; None where that is not there, or is of other choices.
     """
 
     ranks: int
@@ -32,6 +36,7 @@ class SavedSchedule(NamedTuple):
     polls: int
     script: Mapping[Operation, Value]
     about: Mapping[str, Any]
+    calls: Sequence[Sequence[Call]] | None = None
 
 
 def text_of(
@@ -41,15 +46,30 @@ def text_of(
     choices: Iterable[tuple[Operation, Value, str, str]],
     *,
     buffers: bool,
+    calls: Sequence[Sequence[Call]] = (),
 ) -> str:
-    """What to write: of each choice its operation, what was chosen, where, and in words."""
+    """What to write: of each choice its operation, what was chosen, where, and in words.
+
+    Args:
+        about: of which program and options.
+        ranks: of the job.
+        polls: as of an `Exchange`.
+        choices: operation, what was chosen, where, in words.
+        buffers: standard sends are complete at once.
+        calls: what each rank began, as far as it came.
+    """
     listed = [
         {"rank": key[0], "operation": key[1], "value": list(value), "site": site, "says": says}
         for key, value, site, says in choices
     ]
     whole = {"about": dict(about), "ranks": ranks, "buffers": buffers, "polls": polls}
     whole["choices"] = listed
-    return json.dumps(whole, indent=1) + "\n"
+    text = json.dumps(whole, indent=1)
+    if not calls:
+        return f"{text}\n"
+    # many, and of no use to who reads the file: in one line
+    kept = {"of": outputs.json_checksum(listed), **to_json(calls)}
+    return f'{text[:-2]},\n "calls": {json.dumps(kept)}\n}}\n'
 
 
 def read_schedule(path: str) -> SavedSchedule:
@@ -66,10 +86,14 @@ def read_schedule(path: str) -> SavedSchedule:
         if not all(isinstance(part, int) for key in script for part in key):
             raise ValueError("a rank or an operation is no number")
         numbers = int(found["ranks"]), bool(found["buffers"]), int(found["polls"])
-        return SavedSchedule(*numbers, script, dict(found.get("about", {})))
+        calls = found.get("calls")
+        if calls is not None:  # who has changed the choices wants another world
+            same = calls["of"] == outputs.json_checksum(choices)
+            calls = from_json(calls) if same else None
+        return SavedSchedule(*numbers, script, dict(found.get("about", {})), calls)
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as problem:
         raise ValueError(f"it is damaged or truncated, or no schedule: {problem}") from None
-    except (KeyError, TypeError, AttributeError) as problem:
+    except (KeyError, TypeError, AttributeError, IndexError) as problem:
         raise ValueError(f"it is no schedule: {type(problem).__name__}: {problem}") from None
 
 

@@ -17,6 +17,7 @@ from contextlib import suppress
 from typing import Any, Final, NamedTuple, NoReturn
 
 from ompy.runtime.exploration.boxes import Operation
+from ompy.runtime.exploration.call_journal import Call
 from ompy.runtime.exploration.events import Diverged, Event, Meeting, Race, Value
 from ompy.runtime.exploration.races import find_races
 from ompy.runtime.simulation.simulated_world import Scenario, World
@@ -40,6 +41,7 @@ class Result(NamedTuple):
         bounded: a poll might have found nothing more often than the bound allows.
         meetings: of the program's messages and receives, in order.
         recorded: of each rank the record of its calls, where the program is checked.
+        calls: what each rank has begun.
     """
 
     kind: str
@@ -50,6 +52,7 @@ class Result(NamedTuple):
     bounded: bool = False
     meetings: Sequence[Meeting] = ()
     recorded: Sequence[list[tuple[Any, ...]]] = ()
+    calls: Sequence[Sequence[Call]] = ()
 
 
 class Trunk:
@@ -163,7 +166,9 @@ def result_of_world(world: World) -> Result:
         kind, code, text = DIVERGED, 1, str(problem)
     recorded = [stub.checked for stub in world.stubs]
     races, meetings = find_races(exchange), exchange.meetings()
-    return Result(kind, code, text, exchange.events, races, exchange.bounded, meetings, recorded)
+    calls = exchange.journal.calls if exchange.journal is not None else ()
+    choices = exchange.events
+    return Result(kind, code, text, choices, races, exchange.bounded, meetings, recorded, calls)
 
 
 def _send(line: socket.socket, value: Any) -> None:

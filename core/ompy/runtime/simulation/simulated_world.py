@@ -30,7 +30,8 @@ from ompy.runtime.diagnosis.rank_spans import ranks_in_words
 from ompy.runtime.diagnosis.survey import Survey, survey_lines
 from ompy.runtime.diagnosis.verdict import BY_SIGNAL, IMPROPER
 from ompy.runtime.exploration.boxes import Operation
-from ompy.runtime.exploration.events import Value
+from ompy.runtime.exploration.call_journal import Call, CallJournal, ComparedCalls
+from ompy.runtime.exploration.events import Diverged, Value
 from ompy.runtime.exploration.exchange import Exchange
 from ompy.runtime.exploration.fence import Fence
 from ompy.runtime.launching.kills import Kill
@@ -59,11 +60,15 @@ class Exploring(NamedTuple):
         script: what is chosen where, by operation.
         buffers: standard sends are complete at once; else when they are matched.
         polls: how often in a row a poll finds nothing although it could find something.
+        calls: what each rank has to begin, as far as it came; None where that is not known.
+        lines: in the same lines.
     """
 
     script: Mapping[Operation, Value]
     buffers: bool = True
     polls: int = 1
+    calls: Sequence[Sequence[Call]] | None = None
+    lines: bool = False
 
 
 class Scenario(NamedTuple):
@@ -175,6 +180,8 @@ class World:
             polls=exploring.polls,
             unheeded=frozenset({TAG_INQUIRY}),
         )
+        calls, lines = exploring.calls, exploring.lines
+        made.journal = CallJournal(size) if calls is None else ComparedCalls(calls, lines=lines)
         self._scheduler.fence = Fence(made, self._board.engines, self._stubs)
         return made
 
@@ -417,6 +424,8 @@ class World:
         if isinstance(cause, RankEnded):
             kind = "aborted" if cause.aborted else "failed"
             return kind, cause.code or 1, f"rank {failure.rank}: {cause}"
+        if isinstance(cause, Diverged):
+            raise cause
         if isinstance(cause, Stuck):
             return "stuck", BEYOND, f"{cause}\n{self._autopsy()}"
         if isinstance(cause, KeyboardInterrupt):  # it came while a stub waited for its rank

@@ -346,6 +346,8 @@ class RankStub:
         """The program has come to its end."""
         self.report = report
         self.done = True
+        if self._exchange is not None:
+            self._exchange.end_rank(self.rank)
         if code:
             why = report["why"]
             raise RankEnded(code, f"it ended with exit code {code}{why and ', ' + why}")
