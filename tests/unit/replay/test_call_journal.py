@@ -30,25 +30,25 @@ def test_a_journal_is_the_same_after_a_file() -> None:
     journal = CallJournal(2)
     for rank, calls in enumerate(THEN):
         for call in calls:
-            journal.add(rank, *call)
+            journal.add_call(rank, *call)
     assert journal.calls == THEN
     assert from_json(json.loads(json.dumps(to_json(journal.calls)))) == THEN
 
 
 def test_the_first_call_that_differs_is_named() -> None:
     compared = ComparedCalls(THEN, lines=False)
-    compared.add(0, SEND, 1, 3, "a.py:6")
-    compared.add(1, RECEIVE, -1, -1, "a.py:9")
-    compared.add(1, TEST, -1, -1, "a.py:10")  # so far it had not come
-    compared.end(1)
+    compared.add_call(0, SEND, 1, 3, "a.py:6")
+    compared.add_call(1, RECEIVE, -1, -1, "a.py:9")
+    compared.add_call(1, TEST, -1, -1, "a.py:10")  # so far it had not come
+    compared.end_rank(1)
     with pytest.raises(Diverged, match="rank 0 .* at its call 2: it has come to its end"):
-        compared.end(0)
+        compared.end_rank(0)
     with pytest.raises(Diverged) as told:
-        compared.add(0, SEND, 1, 3, "a.py:6")
+        compared.add_call(0, SEND, 1, 3, "a.py:6")
     assert "now:             a.py:6: a message to rank 1 with tag 3" in str(told.value)
     assert "in the schedule: a.py:5: a wait for one of several" in str(told.value)
     with pytest.raises(Diverged, match="the lines differ"):
-        ComparedCalls(THEN, lines=True).add(0, SEND, 1, 3, "a.py:6")
+        ComparedCalls(THEN, lines=True).add_call(0, SEND, 1, 3, "a.py:6")
 
 
 def test_calls_are_of_the_choices_beside_them(tmp_path: Path) -> None:

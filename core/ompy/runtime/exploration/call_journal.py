@@ -59,13 +59,13 @@ class CallJournal:
         """Nothing has been begun by any of so many ranks."""
         self.calls: list[list[Call]] = [[] for _ in range(size)]
 
-    def add(self, rank: int, what: str, peer: int, tag: int, site: str) -> None:
+    def add_call(self, rank: int, what: str, peer: int, tag: int, site: str) -> None:
         """A rank begins something."""
         while rank >= len(self.calls):
             self.calls.append([])
         self.calls[rank].append(Call(what, peer, tag, site))
 
-    def end(self, rank: int) -> None:
+    def end_rank(self, rank: int) -> None:
         """A rank has come to its end."""
 
 
@@ -83,13 +83,13 @@ class ComparedCalls(CallJournal):
         self._then = then
         self._lines = lines
 
-    def add(self, rank: int, what: str, peer: int, tag: int, site: str) -> None:
+    def add_call(self, rank: int, what: str, peer: int, tag: int, site: str) -> None:
         """A rank begins something.
 
         Raises:
             Diverged: it began something else.
         """
-        super().add(rank, what, peer, tag, site)
+        super().add_call(rank, what, peer, tag, site)
         number = len(self.calls[rank])
         if rank >= len(self._then) or number > len(self._then[rank]):
             return  # so far it had not come
@@ -99,7 +99,7 @@ class ComparedCalls(CallJournal):
         if self._lines and now.site != then.site:
             self._differ(rank, number, "the lines differ", now.said(), now.site)
 
-    def end(self, rank: int) -> None:
+    def end_rank(self, rank: int) -> None:
         """A rank has come to its end.
 
         Raises:

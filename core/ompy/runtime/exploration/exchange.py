@@ -222,12 +222,12 @@ class Exchange:
 
     def _note(self, rank: int, what: str, peer: int, tag: int, site: str) -> None:
         if self.journal is not None:
-            self.journal.add(rank, what, peer, tag, site)
+            self.journal.add_call(rank, what, peer, tag, site)
 
     def end_rank(self, rank: int) -> None:
         """A rank has come to its end."""
         if self.journal is not None:
-            self.journal.end(rank)
+            self.journal.end_rank(rank)
 
     def end_wait(self, rank: int) -> None:
         """A rank waits no longer, or has ended."""
