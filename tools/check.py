@@ -33,7 +33,10 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from tools.repository import ROOT, git
+
 BIN = Path(sys.executable).parent
 HOT_SUITES = (
     "tests/sim/p2p",
@@ -61,10 +64,8 @@ PYTEST = (sys.executable, "-m", "pytest", "-q")
 
 def commit_turn() -> str:
     """A number of this commit; 0 where there is no git."""
-    said = subprocess.run(
-        ("git", "rev-parse", "HEAD"), cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    return str(int(said.stdout[-3:], 16)) if said.returncode == 0 else "0"
+    commit = git("rev-parse", "HEAD")
+    return str(int(commit[-3:] or "0", 16))
 
 
 # what CI takes of the tests: tests/support/share.py

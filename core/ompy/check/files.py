@@ -89,9 +89,9 @@ class Files:
     def _of(self, handle: Any) -> OpenFile | None:
         return self._files.get(id(handle._inner))
 
-    def _coll(self, file: OpenFile, at: int, call: str, name: str, request: int = 0) -> None:
-        kind = f"File.{name}"
-        event = (at, call, file.comm, kind, -1, "", None, None, request)
+    def _coll(self, comm: int, at: int, call: str, name: str, request: int = 0) -> None:
+        """Write down a call that all members of a communicator, by its number, make together."""
+        event = (at, call, comm, f"File.{name}", -1, "", None, None, request)
         self._checker.write_event("coll", *event)
 
     # opening and closing
@@ -104,7 +104,7 @@ class Files:
         path = _path_of(given.get("filename"))
         if hasattr(comm, "_inner") and path:
             parent, amode = check.comm(comm), given.get("amode", MODE_RDONLY)
-            check.write_event("coll", at, call, parent, "File.Open", -1, "", None, None, 0)
+            self._coll(parent, at, call, "Open")
             said = (("file", path, path), ("amode", amode, amode_text(amode)))
             check.write_event("said", at, call, parent, "File.Open", said)
         result = original(kind, *args, **named)
@@ -121,7 +121,7 @@ class Files:
         self._see_nothing_pending(file, at, call)
         for entry in file.begun:  # it was told of
             check.requests.forget(entry)
-        self._coll(file, at, call, "Close")
+        self._coll(file.comm, at, call, "Close")
         result = original(fh)
         self._files.pop(id(state), None)
         check.release(state)
@@ -166,7 +166,7 @@ class Files:
             given = _given(original, (fh, *args), named)
             if name in _QUIET:
                 self._see_nothing_pending(file, at, call)
-            self._coll(file, at, call, name)
+            self._coll(file.comm, at, call, name)
             self._say(file, at, call, [(each, given.get(each)) for each in _AGREED.get(name, ())])
         return original(fh, *args, **named)
 
@@ -185,7 +185,7 @@ class Files:
             return original(fh, *args, **named)
         given = _given(original, (fh, *args), named)
         self._see_nothing_pending(file, at, call)
-        self._coll(file, at, call, "Set_view")
+        self._coll(file.comm, at, call, "Set_view")
         etype, datarep = getattr(given.get("etype"), "_inner", None), given.get("datarep", "native")
         said: tuple[tuple[str, Any, str], ...] = (("datarep", str(datarep), str(datarep)),)
         if etype is not None:
@@ -221,7 +221,7 @@ class Files:
                     self._refuse(file, at, call, BEGUN_TWICE)
                 else:
                     self._see_no_split(file, at, call)
-                self._coll(file, at, call, called, request)
+                self._coll(file.comm, at, call, called, request)
             self._compare_types(file, at, call, buffer, reads=reads)
             unknown = base.endswith(_SHARED)
             ranges = None if unknown else _ranges(file.state, given.get("offset"), buffer)
@@ -267,7 +267,7 @@ class Files:
             check.write_event("raised", "request-lifecycle", said, tuple(sites))
             return original(fh, *args, **named)
         entry = begun[1]
-        self._coll(file, at, call, f"{name}_end")
+        self._coll(file.comm, at, call, f"{name}_end")
         given = _given(original, (fh, *args), named)
         if not _is_same_memory(file.buffer, given.get("buf")):
             said = OTHER_BUFFER.format(call=call, before=entry.call)
