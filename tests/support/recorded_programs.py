@@ -351,6 +351,22 @@ assert bytes(room) == pattern(left, turn, 4 * count)
 sends.Free()
 receives.Free()
 """,
+    "partition by partition": """\
+room, polls = bytearray(4 * count), 0
+sends = comm.Psend_init(pattern(me, turn, 4 * count), 4, right, turn)
+receives = comm.Precv_init(room, 4, left, turn)
+MPI.Prequest.Startall([sends, receives])
+for place in (2, 0, 3, 1):
+    sends.Pready(place)
+    pause()
+    while not receives.Parrived(place) and polls < 5000:
+        polls += 1
+told.append((polls, [receives.Parrived(place) for place in range(4)]))
+MPI.Request.Waitall([sends, receives])
+assert bytes(room) == pattern(left, turn, 4 * count)
+sends.Free()
+receives.Free()
+""",
     "with gaps": """\
 kind = MPI.BYTE.Create_vector(count // 8 + 1, 5, 8).Commit()
 data, room = bytearray(pattern(me, turn, count + 8)), bytearray(count + 8)
@@ -374,6 +390,23 @@ for _ in range(4):
     window.Put(array("q", [me]), root, 1 + mine[0])
     window.Unlock(root)
 comm.Barrier()
+window.Free()
+""",
+    "a window that is tested": """\
+memory = array("q", [-1] * size)
+window = MPI.Win.Create(memory if me == root else None, 8, comm=comm)
+others = comm.group.Excl([root])
+if me == root:
+    window.Post(others)
+    polls = 0
+    while not window.Test():
+        polls += 1
+    told.append((polls, memory[:]))
+else:
+    window.Start(comm.group.Incl([root]))
+    pause()
+    window.Put(array("q", [me]), root, me)
+    window.Complete()
 window.Free()
 """,
     "threads that receive": """\
@@ -470,7 +503,7 @@ SIZES: Final = (0, 8, 100, 5_000, 70_000)  # bytes: nothing, eager, and with ren
 
 
 # acts that a rank cannot do without the others
-TOGETHER: Final = ("who had the lock",)
+TOGETHER: Final = ("who had the lock", "a window that is tested")
 
 
 def draw_program(random: Random, *, alone: bool) -> str:

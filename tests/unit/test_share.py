@@ -56,6 +56,7 @@ def test_nights_leave_out_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_share_keeps_one_case_of_each_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OMPY_TURN", raising=False)
     monkeypatch.setenv("OMPY_SHARE", "0.2")
     cases = [Item(f"tests/sim/test_d.py::test_it[{number}]") for number in range(10)]
     single = Item("tests/sim/test_d.py::test_other[1]")

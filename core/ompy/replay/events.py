@@ -114,7 +114,7 @@ class Completed(NamedTuple):
     Attributes:
         prefix: of the event.
         call: one of `CALLS`.
-        requests: how many it was given.
+        requests: how many it was given; of Parrived the partition.
         places: of the complete ones; empty where the call is about all of them.
     """
 
@@ -247,6 +247,7 @@ CALLS: Final = (
     "Test", "test", "Get_status", "get_status", "Testany", "testany", "Get_status_any",
     "get_status_any", "Testall", "testall", "Get_status_all", "get_status_all", "Testsome",
     "testsome", "Get_status_some", "get_status_some", "Waitany", "waitany", "Waitsome", "waitsome",
+    "Win.Test", "Parrived",
 )  # fmt: skip
 
 QUESTIONS: Final = (

@@ -197,4 +197,4 @@ def follow(
     put_around(process, pml)
     process.before_finalize.append(follower.finish)
     follower.watch_threads(process.registry.values("record").thread_patience)
-    return begin_replaying_calls(follower, pml)
+    return begin_replaying_calls(follower, pml, process.context.engine)

@@ -17,6 +17,7 @@ from ompy.check.interposing import Handler, interpose_class, interpose_functions
 from ompy.mpi.errors import MPIException
 from ompy.mpi.point_to_point.completion import is_active
 from ompy.replay.events import ALONE, CALLS, NEVER, ORDER, Completed, NotYet
+from ompy.replay.polled_answers import begin_recording_polls
 from ompy.replay.program_end import COMMS, tell_of_end
 from ompy.replay.threads.calls import begin_recording_waits
 from ompy.replay.window_locks import begin_recording_locks
@@ -93,6 +94,7 @@ def begin_recording_calls(recorder: Recorder) -> None:
     _watch_awaiting(recorder, MPI.Request)
     tell_of_end(calls, recorder.write_end)
     begin_recording_locks(calls, recorder)
+    begin_recording_polls(calls, recorder)
     recorder.watch_threads(partial(begin_recording_waits, calls, recorder))
 
 

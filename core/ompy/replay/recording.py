@@ -189,6 +189,8 @@ def asked_of(event: Event) -> str:
             asked = f"Irecv from {_wanted(event.wanted_source, event.wanted_tag)}"
         case Cancelled():
             asked = "Cancel"
+        case Completed() | NotYet() if CALLS[event.call] == "Parrived":
+            asked = f"Parrived of partition {event.requests}"
         case Completed() | NotYet():
             many = f" of {event.requests} requests" if event.requests != 1 else ""
             asked = f"{CALLS[event.call]}{many}"

@@ -13,6 +13,7 @@ from ompy.data.constants import UNDEFINED
 from ompy.mpi.point_to_point import request as requests_of_mpi
 from ompy.mpi.point_to_point.completion import wait_for
 from ompy.replay.events import Completed, NotYet, Time
+from ompy.replay.polled_answers import begin_replaying_polls
 from ompy.replay.program_end import tell_of_end
 from ompy.replay.recorded_calls import ALL, ANY, ONE, SOME, code_of, waits
 from ompy.replay.threads.calls import WAITS_ALL, WAITS_ONE
@@ -20,6 +21,7 @@ from ompy.replay.threads.calls import WAITS_ALL, WAITS_ONE
 if TYPE_CHECKING:
     from types import FrameType
 
+    from ompy.engine.base import Engine
     from ompy.mpi.errors import MPIException
     from ompy.replay.follower import Follower
     from ompy.replay.replayed_pml import ReplayedPml
@@ -72,7 +74,7 @@ class Replay:
                 wait_for(state)
 
 
-def begin_replaying_calls(follower: Follower, pml: ReplayedPml) -> Replay:
+def begin_replaying_calls(follower: Follower, pml: ReplayedPml, engine: Engine) -> Replay:
     """Put the handlers in front, for good. Returns whose they are."""
     import ompy.MPI as MPI  # noqa: PLR0402 - as programs name it
 
@@ -88,6 +90,7 @@ def begin_replaying_calls(follower: Follower, pml: ReplayedPml) -> Replay:
     for kind in (MPI.Request, MPI.Prequest):
         interpose_class(replay, kind, "", handlers, None)
     interpose_functions(replay, MPI, {"Wtime": _wtime})
+    begin_replaying_polls(replay, follower, engine)
     tell_of_end(replay, follower.end_by)
     return replay
 

@@ -23,7 +23,7 @@ DIVERGED: Final = 6
 CHOSEN: Final = (
     "any tag, too", "some of them", "tested", "looked for", "probed, taken and received later",
     "cancelled, or not", "the time", "collectives under way", "between two groups", "too long",
-    "never received", "in parts", "threads that receive", "threads that look",
+    "never received", "in parts", "partition by partition", "threads that receive", "threads that look",
     "threads that send to one place", "a thread that polls until it is told", "met at a port",
 )  # fmt: skip
 # who is late is not the program's to know: a recording says who came first
@@ -217,3 +217,13 @@ def _until_asked(process: subprocess.Popen[str]) -> str:
         assert letter, told
         told += letter
     return told
+
+
+def test_a_window_is_ready_where_it_was(tmp_path: Path) -> None:
+    """`Win.Test` hangs on time alone, and the polls are counted by the program."""
+    act = f"turn, root = 1, 0\n{ACTS['a window that is tested']}"
+    code, told, errors = record(tmp_path, "\n".join([BEGIN, act, END]))
+    assert code == 0, errors
+    for _ in range(3):
+        code, again, errors = run(tmp_path, "ompy", "replay", "recording")
+        assert (code, sorted(again.splitlines())) == (0, sorted(told.splitlines())), errors
