@@ -1,10 +1,8 @@
 """`Win.Test` and `Parrived`, in front of the API: what they said, and saying it again.
 
-A no is said again. Where one said yes, the replay waits until it is true, as it does for any test: it
-becomes true when the other side goes on (MPI 4.1, 4.2.2 and 12.5.2).
+A no is said again. Where one said yes, the replay waits until it is true, as it does for any test:
+it becomes true when the other side goes on (MPI 4.1, 4.2.2 and 12.5.2).
 """
-
-# ruff: noqa: SLF001 - states are private to users, not to us
 
 from __future__ import annotations
 

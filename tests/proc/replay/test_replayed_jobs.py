@@ -23,8 +23,9 @@ DIVERGED: Final = 6
 CHOSEN: Final = (
     "any tag, too", "some of them", "tested", "looked for", "probed, taken and received later",
     "cancelled, or not", "the time", "collectives under way", "between two groups", "too long",
-    "never received", "in parts", "partition by partition", "threads that receive", "threads that look",
-    "threads that send to one place", "a thread that polls until it is told", "met at a port",
+    "never received", "in parts", "partition by partition", "threads that receive",
+    "threads that look", "threads that send to one place", "a thread that polls until it is told",
+    "met at a port",
 )  # fmt: skip
 # who is late is not the program's to know: a recording says who came first
 RACE: Final = """\
