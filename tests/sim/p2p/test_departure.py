@@ -6,6 +6,7 @@ In a real job the host's agent tells of it; here the world does.
 from __future__ import annotations
 
 from functools import partial
+from typing import Final
 
 import pytest
 from ompy.data.convertor import ContiguousConvertor
@@ -62,3 +63,38 @@ def test_sends_to_a_rank_that_has_ended(scarce: str, met: bool, size: int, seed:
     assert job.results[0] < END_MAX
     if job.results[0] > NEWS:
         assert job.known[0][1].departed
+
+
+SILENCE: Final = 20_000_000_000  # ns; arbitrary: far more than END_MAX
+
+
+def one_falls_silent(process: RankProcess) -> int:
+    """Nothing that rank 0 sends is taken any more, and no connection ends; then it is told."""
+    comm, pml, engine = world(process), process.pml, process.context.engine
+    data = pattern(100_000, 1)
+    room = ContiguousConvertor(memoryview(bytearray(100_000)))
+    receive = pml.irecv(comm, room, 1 - comm.rank, 1)
+    pml.send(comm, ContiguousConvertor(memoryview(data)), 1 - comm.rank, 1, STANDARD)
+    pml.wait(comm, receive)
+    if comm.rank == 1:
+        for module in process.context.btls:
+            engine.remove_poller(module)
+        engine.wait_until(lambda: False, SILENCE)
+        for module in process.context.btls:
+            engine.add_poller(module)
+        return 0
+    for _ in range(MANY):
+        pml.isend(comm, ContiguousConvertor(memoryview(pattern(3000, 2))), 1, 1, STANDARD)
+    btl = next(module for module in process.context.btls if module.name == "tcp")
+    assert not btl._flushed(), "something waits in the BTL"
+    process.context.departures.died(1, "is on a host that is lost")
+    process.finalize()
+    return engine.now()
+
+
+@pytest.mark.parametrize("pml", ["ob1", "bfo"])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_host_that_is_lost_without_a_word_holds_nobody(seed: int, pml: str) -> None:
+    """What is queued for it in tcp is for nobody, as was found by crashing hosts under load."""
+    job = virtual(2, one_falls_silent, seed=seed, pml=pml, btl="self,tcp")
+    assert job.results[0] < END_MAX

@@ -439,7 +439,7 @@ class TcpEndpoint(Endpoint):
 
         Also over a connection that is still being made: the peer may have taken it already.
         """
-        if self.said_bye or self.path.life.life not in MEETS:
+        if self.said_bye or self.proc.departed or self.path.life.life not in MEETS:
             return
         self.said_bye = True
         frame = [memoryview(frame_word(0, BYE, self.carry(None, 0), 0))]
@@ -458,6 +458,8 @@ class TcpEndpoint(Endpoint):
 
     def settled(self) -> bool:
         """Nothing is left to send or to wait for."""
+        if self.proc.departed:
+            return True
         life = self.path.life.life
         if life in IN_USE:
             return False
@@ -469,8 +471,11 @@ class TcpEndpoint(Endpoint):
         return not self.said_bye and self.unfinished()
 
     def flushed(self) -> bool:
-        """Everything queued was taken by the kernel, or never will be."""
-        return self.lost() or not self.unfinished()
+        """Everything queued was taken by the kernel, or never will be.
+
+        A host that has gone without a word never answers, nor does the kernel give it up soon.
+        """
+        return bool(self.proc.departed) or self.lost() or not self.unfinished()
 
     def unfinished(self) -> bool:
         """Something accepted is not complete."""
