@@ -221,12 +221,12 @@ def plugins() -> bool:
 GATES: dict[str, tuple[Callable[[], bool], int]] = {
     "lint": (lint, 5),
     "floors": (floors, 10),
-    "types": (types, 120),
+    "types": (types, 180),
     "tests": (tests, 720),
     "compiled": (compiled, 250),
-    "wheel": (wheel, 100),
+    "wheel": (wheel, 150),
     "processes": (processes, 400),
-    "plugins": (plugins, 120),
+    "plugins": (plugins, 180),
 }
 BEHIND = ("types", "tests")
 LOWEST = 19  # reference: nice(2)
