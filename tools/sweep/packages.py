@@ -64,11 +64,14 @@ PYTEST: Final = ("-m", "pytest", "-q", "-c", os.devnull, "-p", "no:cacheprovider
 PACKAGES: Final = (
     Package("adaptive", ("adaptive==1.5.*",), (*POOL, "adaptive_pool.py"), 3),
     Package("dask-mpi", ("dask-mpi==2026.3.*",), ("dask_mpi_client.py",), 4),
+    Package("deephyper", ("deephyper==0.13.*",), ("deephyper_search.py",), 3),
     Package("distwq", ("distwq==1.3.*",), ("distwq_groups.py",), 3),
     Package("emcee", ("emcee==3.1.*", "schwimmbad==0.4.*"), ("emcee_pool.py",), 3),
     Package("executorlib", ("executorlib==1.11.*",), ("executorlib_calls.py",), 0),
+    Package("gprMax", ("gprMax==4.0.*",), ("gprmax_dipole.py",), 4),
     Package("libensemble", ("libensemble==1.6.*",), ("libensemble_sampling.py",), 3),
     Package("mpi-pytest", ("mpi-pytest==2026.*",), (*PYTEST, "mpi_pytest_tests.py"), 3, "3 passed"),
+    Package("mpi-sppy", ("mpi-sppy==0.14.*", "highspy==1.*"), ("mpi_sppy_farmer.py",), 3),
     Package("mpi4py-fft", ("mpi4py-fft==2.0.*",), ("mpi4py_fft_transforms.py",), 4),
     Package("mpipool", ("mpipool==2.2.*",), ("mpipool_map.py",), 3),
     Package("nautilus-sampler", ("nautilus-sampler==1.0.*",), (*POOL, "nautilus_pool.py"), 3),
@@ -77,6 +80,7 @@ PACKAGES: Final = (
     Package("pylops-mpi", ("pylops-mpi==0.8.*",), ("pylops_cgls.py",), 3),
     Package("pySDC", ("pySDC==5.9.*",), ("pysdc_pfasst.py",), 3),
     Package("ultranest", ("ultranest==4.*",), ("ultranest_sampler.py",), 3),
+    Package("yt", ("yt==4.4.*",), ("yt_quantities.py",), 3),
 )
 
 
