@@ -46,15 +46,15 @@ from ompy.runtime.machines.acts import (
     ToRank,
     Widen,
 )
-from ompy.runtime.machines.agent import Beat, HostMachine
-from ompy.runtime.machines.asking import widened
+from ompy.runtime.machines.agents.agent import Beat, HostMachine
+from ompy.runtime.machines.agents.local_ranks import RankLife
+from ompy.runtime.machines.agents.relaying import RelayMachine
 from ompy.runtime.machines.children import Child
 from ompy.runtime.machines.events import Event, Seen
-from ompy.runtime.machines.job import PATIENCE, JobMachine
-from ompy.runtime.machines.job_rules import JobRules
-from ompy.runtime.machines.job_table import JobPhase
-from ompy.runtime.machines.local_ranks import RankLife
-from ompy.runtime.machines.relaying import RelayMachine
+from ompy.runtime.machines.launcher.asking import widened
+from ompy.runtime.machines.launcher.job import PATIENCE, JobMachine
+from ompy.runtime.machines.launcher.job_rules import JobRules
+from ompy.runtime.machines.launcher.job_table import JobPhase
 
 from tests.support.control_processes import Clock, Driven, Fault, Process, Queue, Wire
 

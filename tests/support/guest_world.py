@@ -14,13 +14,13 @@ from typing import Any
 from ompy.frameworks.job import App, Job, Placement
 from ompy.runtime.connections.control import KEY_SIZE, Kind
 from ompy.runtime.machines.acts import PARENT, Act, AdmitGuest, Find, Show, Stop, Sweep
-from ompy.runtime.machines.agent import Beat, HostMachine
+from ompy.runtime.machines.agents.agent import Beat, HostMachine
+from ompy.runtime.machines.agents.guest_relay import GuestMachine
+from ompy.runtime.machines.agents.local_ranks import RankLife
 from ompy.runtime.machines.children import Child
 from ompy.runtime.machines.events import Event, Seen
-from ompy.runtime.machines.guest_relay import GuestMachine
-from ompy.runtime.machines.job_table import JobPhase
-from ompy.runtime.machines.local_ranks import RankLife
-from ompy.runtime.machines.open_job import OpenJobMachine
+from ompy.runtime.machines.launcher.job_table import JobPhase
+from ompy.runtime.machines.launcher.open_job import OpenJobMachine
 
 from tests.support.control_processes import Driven, Fault, Wire
 from tests.support.control_world import (

@@ -36,11 +36,11 @@ from ompy.runtime.machines.acts import (
     TurnAway,
     WatchTasks,
 )
-from ompy.runtime.machines.agent_table import AgentPhase
-from ompy.runtime.machines.assembly import JoinedJobMachine
+from ompy.runtime.machines.agents.agent_table import AgentPhase
+from ompy.runtime.machines.agents.joining import JoiningMachine, Step
 from ompy.runtime.machines.events import Event, Seen
-from ompy.runtime.machines.job_table import JobPhase
-from ompy.runtime.machines.joining import JoiningMachine, Step
+from ompy.runtime.machines.launcher.assembly import JoinedJobMachine
+from ompy.runtime.machines.launcher.job_table import JobPhase
 from ompy.runtime.passive.step_watch import watch_after
 
 from tests.support.control_processes import Clock, Driven, Fault, Process, Queue, Wire

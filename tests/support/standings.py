@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from ompy.data.request import Waitable
 from ompy.runtime.diagnosis import standing
-from ompy.runtime.machines.deadlock import Said
+from ompy.runtime.machines.diagnosis.deadlock import Said
 from ompy.runtime.ranks.process import RankProcess
 from ompy.runtime.simulation.virtual_job import VirtualJob
 

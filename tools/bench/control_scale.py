@@ -21,9 +21,9 @@ from typing import Any, Final
 
 from ompy.runtime.connections.control import Kind
 from ompy.runtime.connections.modex import ModexStore
-from ompy.runtime.machines.agent import HostMachine
-from ompy.runtime.machines.job import JobMachine
-from ompy.runtime.machines.relaying import RelayMachine
+from ompy.runtime.machines.agents.agent import HostMachine
+from ompy.runtime.machines.agents.relaying import RelayMachine
+from ompy.runtime.machines.launcher.job import JobMachine
 
 from tests.support.control_processes import Driven, Process
 from tests.support.control_world import LAUNCHER, Rank, Shape, World, judge

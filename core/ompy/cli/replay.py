@@ -21,7 +21,7 @@ from ompy.replay.program_lines import shown_path
 from ompy.replay.recording import RankRecording, read_rank, read_streams
 
 if TYPE_CHECKING:
-    from ompy.replay.debuggers import NoDebugger
+    from ompy.replay.replaying.debuggers import NoDebugger
 
 USAGE: Final = 2  # exit code: what was asked for cannot be done
 UNFINISHED: Final = "record_base_unfinished"
@@ -184,7 +184,7 @@ def _refuse(recording: RankRecording, scopes: tuple[int, ...], what: str) -> Non
 def _replay_job(recorded: RecordedJob) -> int:
     """All ranks again, as they were started. Returns the exit code."""
     from ompy.cli.run import main
-    from ompy.replay.outcomes import MEETING, is_over
+    from ompy.replay.replaying.outcomes import MEETING, is_over
 
     unfinished = 0
     for rank in range(recorded.size):
@@ -217,7 +217,7 @@ def _replay_rank(
     recorded: RecordedJob, rank: int, until: int, *, pdb: bool, port: int | None
 ) -> int:
     """One rank in this process. Returns the exit code of its program."""
-    from ompy.replay.alone import run_alone
+    from ompy.replay.replaying.alone import run_alone
     from ompy.runtime.simulation.program import problem_of
 
     recording = read_rank(recorded, rank)
@@ -236,7 +236,7 @@ def _replay_rank(
 
 
 def _debugger(*, pdb: bool, port: int | None, at_once: bool) -> NoDebugger:
-    from ompy.replay.debuggers import DebuggerMissing, Debugpy, NoDebugger, Pdb
+    from ompy.replay.replaying.debuggers import DebuggerMissing, Debugpy, NoDebugger, Pdb
 
     if pdb:
         return Pdb(at_once=at_once)

@@ -2,8 +2,8 @@
 
 A rank that has slept in a call for long says what it waits for, as operations that each need some
 ranks to do something (`runtime/diagnosis/standing.py`). From what all ranks say it can be proven
-that nothing will ever happen again (`runtime/machines/deadlock.py`). Nothing of this is on the way
-of a message.
+that nothing will ever happen again (`runtime/machines/diagnosis/deadlock.py`). Nothing of this is
+on the way of a message.
 
 What the PML waits for it is asked for (`Pml.need`), collective calls are known where they are
 waited for (`collectives/patience.py`). Whatever else waits says so itself, as a `Needing`.

@@ -105,7 +105,7 @@ class WireUp:
         """Ask the launcher something; who waits for the answer waits with the engine.
 
         Args:
-            what: `spawn`, or one of what `runtime/machines/ports.py` knows.
+            what: `spawn`, or one of what `runtime/machines/launcher/ports.py` knows.
             header: small values.
             body: more.
 

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from ompy.frameworks.proc import Proc
     from ompy.replay.follower import Follower
     from ompy.replay.job_file import RecordedJob
-    from ompy.replay.received_bytes import ReceivedBytes
     from ompy.replay.recorder import Recorder
+    from ompy.replay.replaying.received_bytes import ReceivedBytes
     from ompy.runtime.ranks.process import RankProcess
 
 
-# of a process that is one rank without the others (`alone.py`); None in a job
+# of a process that is one rank without the others (`replaying/alone.py`); None in a job
 follower_of_this_process: Follower | None = None
 
 
@@ -112,9 +112,9 @@ def begin_replaying(process: RankProcess, directory: str) -> None:
     from ompy.replay.follower import Follower
     from ompy.replay.job_file import read_job
     from ompy.replay.launcher_answers import AnswersAgain
-    from ompy.replay.outcomes import MEETING, JobOutcome
-    from ompy.replay.received_bytes import ReceivedBytes
     from ompy.replay.recording import read_rank, read_streams
+    from ompy.replay.replaying.outcomes import MEETING, JobOutcome
+    from ompy.replay.replaying.received_bytes import ReceivedBytes
     from ompy.replay.threads.calls import MADE
 
     if follower_of_this_process is not None:
@@ -190,8 +190,8 @@ def follow(
     Returns:
         Whose handlers are in front.
     """
-    from ompy.replay.replayed_calls import begin_replaying_calls
-    from ompy.replay.replayed_pml import ReplayedPml
+    from ompy.replay.replaying.replayed_calls import begin_replaying_calls
+    from ompy.replay.replaying.replayed_pml import ReplayedPml
 
     pml = ReplayedPml(process.pml, follower, received)
     put_around(process, pml)

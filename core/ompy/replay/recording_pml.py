@@ -29,7 +29,7 @@ from ompy.replay.events import (
     Returned,
 )
 from ompy.replay.program_lines import ProgramLines
-from ompy.replay.received_bytes import bytes_in, has_come
+from ompy.replay.replaying.received_bytes import bytes_in, has_come
 
 if TYPE_CHECKING:
     from typing import Any

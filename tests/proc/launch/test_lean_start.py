@@ -23,19 +23,19 @@ def imported(*words: str) -> set[str]:
 
 def test_the_launcher_and_its_agent() -> None:
     found = imported("-m", "ompy.cli.run", "-n", "2", "/bin/true")
-    assert "ompy.runtime.machines.job" in found, "the launcher's"
-    assert "ompy.runtime.machines.agent" in found, "the agent's"
+    assert "ompy.runtime.machines.launcher.job" in found, "the launcher's"
+    assert "ompy.runtime.machines.agents.agent" in found, "the agent's"
     assert not found & HEAVY
 
 
 def test_a_relay_and_an_agent_of_another_host() -> None:
     found = imported("-c", "import ompy.runtime.agents.relay, ompy.runtime.agents.remote_agent")
-    assert "ompy.runtime.machines.relaying" in found
+    assert "ompy.runtime.machines.agents.relaying" in found
     assert not found & HEAVY
 
 
 def test_a_passive_agent_with_its_coordinator() -> None:
     found = imported("-c", "import ompy.runtime.passive.agent")
-    assert "ompy.runtime.machines.joining" in found
-    assert "ompy.runtime.machines.assembly" in found
+    assert "ompy.runtime.machines.agents.joining" in found
+    assert "ompy.runtime.machines.launcher.assembly" in found
     assert not found & HEAVY

@@ -17,7 +17,7 @@ from ompy.mpi import constants
 from ompy.mpi.communicators.predefined_comms import world_of
 from ompy.mpi.windows.windows import Win
 from ompy.runtime.diagnosis.autopsy import autopsy_lines
-from ompy.runtime.machines.deadlock import Said, find_deadlock
+from ompy.runtime.machines.diagnosis.deadlock import Said, find_deadlock
 from ompy.runtime.ranks.process import RankProcess
 from ompy.runtime.simulation.virtual_job import VirtualJob
 

@@ -26,7 +26,7 @@ from ompy.runtime.machines.acts import (
     ToRank,
     TurnAway,
 )
-from ompy.runtime.machines.agent import (
+from ompy.runtime.machines.agents.agent import (
     CAUSE_PATIENCE,
     RETRY,
     WRAPPER_GRACE,
@@ -34,13 +34,19 @@ from ompy.runtime.machines.agent import (
     Beat,
     HostMachine,
 )
-from ompy.runtime.machines.agent_table import PASSIVE, RELAY, STARTED_RANKS, AgentPhase, Table
+from ompy.runtime.machines.agents.agent_table import (
+    PASSIVE,
+    RELAY,
+    STARTED_RANKS,
+    AgentPhase,
+    Table,
+)
+from ompy.runtime.machines.agents.joining import JoiningMachine, Step
+from ompy.runtime.machines.agents.leave_news import COLLECTING
+from ompy.runtime.machines.agents.local_ranks import RankLife
+from ompy.runtime.machines.agents.relaying import RelayMachine
 from ompy.runtime.machines.children import Child
 from ompy.runtime.machines.events import Event, Seen, WrongPhase
-from ompy.runtime.machines.joining import JoiningMachine, Step
-from ompy.runtime.machines.leave_news import COLLECTING
-from ompy.runtime.machines.local_ranks import RankLife
-from ompy.runtime.machines.relaying import RelayMachine
 from ompy.runtime.ranks.ranks import Stage
 
 P = AgentPhase

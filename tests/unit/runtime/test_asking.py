@@ -7,7 +7,7 @@ import json
 import pytest
 from ompy.data.errors import ERR_NAME, ERR_PORT, ERR_SERVICE, ERR_SPAWN
 from ompy.frameworks.job import FIRST_BRIDGE, LAST_BRIDGE, App, Job, Placement
-from ompy.runtime.machines.asking import (
+from ompy.runtime.machines.launcher.asking import (
     Answer,
     Asked,
     Discarded,

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from ompy.runtime.diagnosis.autopsy import as_json, autopsy_lines
-from ompy.runtime.machines.deadlock import Said, find_deadlock
-from ompy.runtime.machines.nearest import nearest_misses
+from ompy.runtime.machines.diagnosis.deadlock import Said, find_deadlock
+from ompy.runtime.machines.diagnosis.nearest import nearest_misses
 
 AT = {"file": "app.py", "line": 3, "function": "main", "text": "comm.Recv(room)"}
 

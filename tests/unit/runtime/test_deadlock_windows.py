@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from ompy.runtime.diagnosis.autopsy import as_json, autopsy_lines
 from ompy.runtime.diagnosis.survey import Survey, seen_waits
-from ompy.runtime.machines.deadlock import Said, find_deadlock
+from ompy.runtime.machines.diagnosis.deadlock import Said, find_deadlock
 
 from tests.unit.runtime.test_deadlock import LIVE, found, need, receive, said
 

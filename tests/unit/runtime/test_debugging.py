@@ -9,8 +9,8 @@ import pytest
 from ompy.runtime.connections.control import Kind
 from ompy.runtime.diagnosis.debugging import NotDebuggable, debugged_words, debugger_words
 from ompy.runtime.diagnosis.stacks import stack_lines
+from ompy.runtime.machines.diagnosis.inquest import INTERRUPTED, TIMEOUT, Inquests
 from ompy.runtime.machines.events import Event, Seen
-from ompy.runtime.machines.inquest import INTERRUPTED, TIMEOUT, Inquests
 
 
 @pytest.mark.parametrize(

@@ -21,12 +21,12 @@ from ompy.runtime.guests.job_key import hide_key
 from ompy.runtime.guests.listener import GREETING, GuestListener
 from ompy.runtime.guests.ticket import Ticket, TicketError, read_ticket, write_ticket
 from ompy.runtime.machines.acts import AdmitGuest, CloseView, Send, Show, Stop
+from ompy.runtime.machines.agents.guest_relay import GuestMachine
 from ompy.runtime.machines.children import Child
 from ompy.runtime.machines.events import Event, Seen
-from ompy.runtime.machines.guest_relay import GuestMachine
-from ompy.runtime.machines.job_rules import JobRules
-from ompy.runtime.machines.job_table import JobPhase
-from ompy.runtime.machines.open_job import OpenJobMachine
+from ompy.runtime.machines.launcher.job_rules import JobRules
+from ompy.runtime.machines.launcher.job_table import JobPhase
+from ompy.runtime.machines.launcher.open_job import OpenJobMachine
 
 TICKET = Ticket("0" * 16, ("127.0.0.1",), 4711)
 KEY = bytes(range(32))

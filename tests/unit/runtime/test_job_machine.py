@@ -26,11 +26,11 @@ from ompy.runtime.machines.acts import (
     TakeInput,
 )
 from ompy.runtime.machines.children import Child
+from ompy.runtime.machines.diagnosis.inquest import PATIENCE as ASK_PATIENCE
 from ompy.runtime.machines.events import Event, Seen, WrongPhase
-from ompy.runtime.machines.inquest import PATIENCE as ASK_PATIENCE
-from ompy.runtime.machines.job import CUT_PATIENCE, PATIENCE, JobMachine
-from ompy.runtime.machines.job_rules import JobRules
-from ompy.runtime.machines.job_table import LAUNCHED, JobPhase
+from ompy.runtime.machines.launcher.job import CUT_PATIENCE, PATIENCE, JobMachine
+from ompy.runtime.machines.launcher.job_rules import JobRules
+from ompy.runtime.machines.launcher.job_table import LAUNCHED, JobPhase
 from ompy.runtime.rails.rail_report import FIELDS
 
 RULES = JobRules(grace_ms=1000, heartbeat_s=0.1, misses=3, start_s=10.0, timeout_s=60.0)

@@ -6,10 +6,10 @@ import json
 from typing import Any
 
 import pytest
-from ompy.runtime.machines.assembly import JoinedJobMachine
-from ompy.runtime.machines.job import JobMachine
-from ompy.runtime.machines.open_job import OpenJobMachine
-from ompy.runtime.machines.proving import ANSWERS, OTHERS, Doubt, Prover
+from ompy.runtime.machines.diagnosis.proving import ANSWERS, OTHERS, Doubt, Prover
+from ompy.runtime.machines.launcher.assembly import JoinedJobMachine
+from ompy.runtime.machines.launcher.job import JobMachine
+from ompy.runtime.machines.launcher.open_job import OpenJobMachine
 
 from tests.unit.runtime.test_deadlock import LIVE, need, receive, said
 

@@ -12,10 +12,10 @@ from ompy.runtime.connections.control import Kind
 from ompy.runtime.machines.acts import Act, Inform, Send
 from ompy.runtime.machines.children import Child
 from ompy.runtime.machines.events import Event, Seen
-from ompy.runtime.machines.job import JobMachine
-from ompy.runtime.machines.job_rules import JobRules
-from ompy.runtime.machines.job_table import JobPhase
-from ompy.runtime.machines.viewing import ROUND
+from ompy.runtime.machines.launcher.job import JobMachine
+from ompy.runtime.machines.launcher.job_rules import JobRules
+from ompy.runtime.machines.launcher.job_table import JobPhase
+from ompy.runtime.machines.launcher.viewing import ROUND
 
 SIZE = 2
 

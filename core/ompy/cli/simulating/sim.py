@@ -304,7 +304,7 @@ def run_scenario(scenario: Scenario, options: dict[str, Any]) -> int:
     from ompy.runtime.simulation.simulated_world import World
 
     if options["pdb"]:
-        from ompy.replay.debuggers import WorldPdb
+        from ompy.replay.replaying.debuggers import WorldPdb
 
         scenario = scenario._replace(debugger=WorldPdb(options["rank"]))
     preload(scenario.job)

@@ -107,7 +107,7 @@ def run_schedule(options: dict[str, Any]) -> int:
     Raises:
         UsageError, ComponentError: what was asked for is wrong.
     """
-    from ompy.replay.outcomes import DIVERGED
+    from ompy.replay.replaying.outcomes import DIVERGED
     from ompy.runtime.exploration.events import Diverged
     from ompy.runtime.exploration.schedule_file import read_schedule
     from ompy.runtime.simulation.simulated_world import Exploring

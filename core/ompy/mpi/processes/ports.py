@@ -1,7 +1,7 @@
 """Ports: how groups of a job that have no communicator in common find each other.
 
-The launcher pairs who accepts with who connects (`runtime/machines/ports.py`), and keeps the names
-that ports are published under.
+The launcher pairs who accepts with who connects (`runtime/machines/launcher/ports.py`), and keeps
+the names that ports are published under.
 """
 
 # ruff: noqa: SLF001 - states are private to users, not to this package

@@ -1,7 +1,7 @@
 """The relay: what an agent becomes that has agents below it.
 
 It starts them, and its own host's ranks get an agent of their own, which is its fork and cannot
-tell it from the launcher. From then on it only passes messages on (`machines/relaying.py`).
+tell it from the launcher. From then on it only passes messages on (`machines/agents/relaying.py`).
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from ompy.runtime.connections.control import Decoder, Frame, Kind, encode, send_
 from ompy.runtime.connections.driver import ENDING, Driver
 from ompy.runtime.connections.pipes import Connection
 from ompy.runtime.machines.acts import PARENT, Act, Sweep
+from ompy.runtime.machines.agents.relaying import RelayMachine
 from ompy.runtime.machines.children import Child
 from ompy.runtime.machines.events import Seen
-from ompy.runtime.machines.relaying import RelayMachine
 from ompy.runtime.ranks.descendants import control_process, signal_descendants
 
 if TYPE_CHECKING:

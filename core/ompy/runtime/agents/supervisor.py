@@ -34,10 +34,10 @@ from ompy.runtime.machines.acts import (
     Terminate,
     ToRank,
 )
-from ompy.runtime.machines.agent import Beat, HostMachine
-from ompy.runtime.machines.asking import widened
+from ompy.runtime.machines.agents.agent import Beat, HostMachine
+from ompy.runtime.machines.agents.local_ranks import RankLife
 from ompy.runtime.machines.events import Seen
-from ompy.runtime.machines.local_ranks import RankLife
+from ompy.runtime.machines.launcher.asking import widened
 from ompy.runtime.ranks.descendants import catches, reap_all, signal_descendants
 from ompy.runtime.ranks.rank_server import RankServer, clean_up_after
 from ompy.runtime.ranks.rank_starter import RankStarter

@@ -73,7 +73,7 @@ class Kind(IntEnum):
     MODEX = 32  # what a rank elsewhere committed
     FENCED = 33  # all ranks there, or everywhere, have come to the fence
     DEPARTED = 34  # a rank elsewhere has gone; to R: a rank has gone; body: reason
-    LEFT = 35  # ranks elsewhere finalize (`machines/leave_news.py`); to R: ranks finalize
+    LEFT = 35  # ranks elsewhere finalize (`machines/agents/leave_news.py`); to R: ranks finalize
     # R to A
     HELLO = 48  # over the inherited socket, with the socket to talk over
     COMMIT = 49

@@ -8,7 +8,7 @@ from typing import Any, Final
 from ompy.frameworks.needs import COLLECTIVE, LOCK
 from ompy.runtime.diagnosis.rank_report import place_text
 from ompy.runtime.diagnosis.rank_spans import ranks_in_words
-from ompy.runtime.machines.deadlock import (
+from ompy.runtime.machines.diagnosis.deadlock import (
     Deadlock,
     Need,
     Said,
@@ -16,7 +16,7 @@ from ompy.runtime.machines.deadlock import (
     asked_before,
     holding,
 )
-from ompy.runtime.machines.nearest import nearest_misses
+from ompy.runtime.machines.diagnosis.nearest import nearest_misses
 
 DEADLOCK: Final = 4  # exit code; arbitrary: none of a program's usual ones, nor another of ours
 SHOWN: Final = 16  # ranks told of one by one; arbitrary: a terminal has room

@@ -1,7 +1,7 @@
 """What a rank says when it is asked: where it is, what it waits for, what it did last.
 
-The launcher asks by SHORT_SIGNAL (`machines/inquest.py`): the answer is a word to it, of which it
-makes one story of all ranks. A rank speaks for itself alone when it gets SIGUSR1 past the
+The launcher asks by SHORT_SIGNAL (`machines/diagnosis/inquest.py`): the answer is a word to it, of
+which it makes one story of all ranks. A rank speaks for itself alone when it gets SIGUSR1 past the
 launcher, and at an error of a message that nobody caught.
 """
 

@@ -3,7 +3,7 @@
 What is told of ranks that never go on (`autopsy.py`) is told here of any: who waits for whom, each
 rank's call with its line of the program, messages that are here beside what is waited for. Ranks
 that do not sleep say their line and what is not complete. Two answers are of two moments, so
-nothing is concluded from them; a deadlock is proven by `machines/proving.py` alone.
+nothing is concluded from them; a deadlock is proven by `machines/diagnosis/proving.py` alone.
 """
 
 from __future__ import annotations
@@ -21,7 +21,14 @@ from ompy.runtime.diagnosis.autopsy import (
     waits_as_json,
 )
 from ompy.runtime.diagnosis.rank_spans import ranks_in_words
-from ompy.runtime.machines.deadlock import Deadlock, Need, Said, Waits, find_deadlock, keeps_lock
+from ompy.runtime.machines.diagnosis.deadlock import (
+    Deadlock,
+    Need,
+    Said,
+    Waits,
+    find_deadlock,
+    keeps_lock,
+)
 
 UNKNOWN: Final[Need] = {"what": "", "ranks": [], "text": "something that is not known"}
 NOTHING: Final[Said] = {"live": "", "waits": [], "tasks": [], "begun": {}, "unmatched": []}

@@ -7,7 +7,7 @@ from typing import Final
 from xml.etree import ElementTree as ET
 
 from ompy.runtime.diagnosis.autopsy import line_text
-from ompy.runtime.machines.deadlock import Deadlock, Waits
+from ompy.runtime.machines.diagnosis.deadlock import Deadlock, Waits
 
 # all in pixels; arbitrary: what looked right
 RADIUS: Final = 24  # of a rank

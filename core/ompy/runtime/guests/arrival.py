@@ -35,10 +35,10 @@ from ompy.runtime.guests.listener import GREETING
 from ompy.runtime.guests.ticket import Ticket, TicketError, read_ticket
 from ompy.runtime.launching.printer import Printer
 from ompy.runtime.machines.acts import PARENT, Act, Find, Show, Sweep
+from ompy.runtime.machines.agents.guest_relay import GuestMachine
 from ompy.runtime.machines.children import Child
 from ompy.runtime.machines.events import Seen
-from ompy.runtime.machines.guest_relay import GuestMachine
-from ompy.runtime.machines.guests import placed_together
+from ompy.runtime.machines.launcher.guests import placed_together
 from ompy.runtime.ranks.descendants import become_subreaper, kill_descendants
 
 PATIENCE: Final = 10.0  # s; arbitrary: who listens answers within milliseconds

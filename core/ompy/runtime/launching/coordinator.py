@@ -42,10 +42,10 @@ from ompy.runtime.machines.acts import (
 )
 from ompy.runtime.machines.children import Child
 from ompy.runtime.machines.events import Event, Seen
-from ompy.runtime.machines.job import JobMachine
-from ompy.runtime.machines.job_news import said
-from ompy.runtime.machines.job_rules import JobRules
-from ompy.runtime.machines.job_table import JobPhase
+from ompy.runtime.machines.launcher.job import JobMachine
+from ompy.runtime.machines.launcher.job_news import said
+from ompy.runtime.machines.launcher.job_rules import JobRules
+from ompy.runtime.machines.launcher.job_table import JobPhase
 from ompy.runtime.ranks.descendants import kill_descendants, let_end
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ class Coordinator(Driver):
     def _admit_guest(self, guest: Guest) -> None:
         """One has proven itself: it is the next host, unless the job is over for all."""
         from ompy.runtime.guests.listener import turn_away
-        from ompy.runtime.machines.open_job import OpenJobMachine
+        from ompy.runtime.machines.launcher.open_job import OpenJobMachine
 
         machine = self._job_machine
         assert isinstance(machine, OpenJobMachine), "else there is no listener"
@@ -369,7 +369,7 @@ def _machine_class(options: LaunchOptions) -> type[JobMachine]:
     """Few jobs may be joined; the others do without the rows for it."""
     if not options.joinable:
         return JobMachine
-    from ompy.runtime.machines.open_job import OpenJobMachine
+    from ompy.runtime.machines.launcher.open_job import OpenJobMachine
 
     return OpenJobMachine
 

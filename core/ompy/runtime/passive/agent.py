@@ -2,7 +2,7 @@
 
 `python -m ompy.runtime.passive.agent`, with a listening Unix socket as standard input. It ends
 when the ranks of its host have, and they end when it does. What it decides is in
-`machines/joining.py`; here it hears who comes, and finds the coordinator or has it.
+`machines/agents/joining.py`; here it hears who comes, and finds the coordinator or has it.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from ompy.runtime.machines.acts import (
     TurnAway,
     WatchTasks,
 )
-from ompy.runtime.machines.agent_table import AgentPhase
+from ompy.runtime.machines.agents.agent_table import AgentPhase
+from ompy.runtime.machines.agents.joining import JoiningMachine, Step
 from ompy.runtime.machines.events import Event, Seen
-from ompy.runtime.machines.joining import JoiningMachine, Step
 from ompy.runtime.passive.coordinator import PassiveCoordinator
 from ompy.runtime.passive.coordinator_search import CoordinatorSearch, Found
 from ompy.runtime.passive.host_reporter import HostReporter

@@ -1,7 +1,7 @@
 """The coordinator of a job that another launcher has started: what the launcher is otherwise.
 
 It lives in the passive agent of one host. It lets agents prove themselves, makes the map and
-resolves the parameters; what it decides is in `machines/assembly.py`.
+resolves the parameters; what it decides is in `machines/launcher/assembly.py`.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from ompy.runtime.connections.pipes import Connection
 from ompy.runtime.connections.sealed_connection import SealedConnection
 from ompy.runtime.launching.launchers import Membership
 from ompy.runtime.machines.acts import Act, CancelStep, Find, MakeJob, Released, Say
-from ompy.runtime.machines.assembly import UNUSABLE, JoinedJobMachine
 from ompy.runtime.machines.events import Event, Seen
-from ompy.runtime.machines.job_table import JobPhase
+from ompy.runtime.machines.launcher.assembly import UNUSABLE, JoinedJobMachine
+from ompy.runtime.machines.launcher.job_table import JobPhase
 from ompy.runtime.passive.coordinator_address import listen_for_agents
 from ompy.runtime.passive.handshake_driver import HandshakeDriver
 from ompy.runtime.passive.host_reporter import HostReporter

@@ -12,7 +12,7 @@ from ompy.engine.reactor import Cancellable, Loop
 from ompy.runtime.connections.blocking_calls import BlockingCalls
 from ompy.runtime.connections.credentials import CredentialError, Credentials
 from ompy.runtime.connections.sealed_connection import SealedConnection
-from ompy.runtime.machines.joining import OVERDUE
+from ompy.runtime.machines.agents.joining import OVERDUE
 from ompy.runtime.passive.coordinator_address import addresses, ports
 from ompy.runtime.passive.handshake_driver import HandshakeDriver
 from ompy.runtime.passive.meeting import NONCE_SIZE, Met, prove_as_agent

@@ -18,7 +18,7 @@ from ompy.data.errors import ERR_ARG, ERR_NO_MEM, ERR_OTHER, ERR_RANK
 from ompy.engine.reactor import Loop
 from ompy.runtime.connections.channel import Channel
 from ompy.runtime.connections.control import KEY_SIZE, Frame, Kind, encode
-from ompy.runtime.machines.agent_table import RANK_WORDS
+from ompy.runtime.machines.agents.agent_table import RANK_WORDS
 from ompy.runtime.machines.events import Event, Seen
 from ompy.runtime.ranks.descendants import is_ending
 from ompy.runtime.ranks.ranks import AttachedRank, LocalRank

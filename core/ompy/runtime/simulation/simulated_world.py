@@ -35,7 +35,7 @@ from ompy.runtime.exploration.events import Diverged, Value
 from ompy.runtime.exploration.exchange import Exchange
 from ompy.runtime.exploration.fence import Fence
 from ompy.runtime.launching.kills import Kill
-from ompy.runtime.machines.asking import Answer, Asked, Growth, Reply
+from ompy.runtime.machines.launcher.asking import Answer, Asked, Growth, Reply
 from ompy.runtime.probes.virtual_agents import VirtualAgents
 from ompy.runtime.simulation.debugger import Debugger
 from ompy.runtime.simulation.host_memory import Segments, make_file

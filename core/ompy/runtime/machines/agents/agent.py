@@ -29,7 +29,7 @@ from ompy.runtime.machines.acts import (
     ToRank,
 )
 from ompy.runtime.machines.agenda import Agenda, earliest
-from ompy.runtime.machines.agent_table import (
+from ompy.runtime.machines.agents.agent_table import (
     REPORTS,
     STARTED_RANKS,
     WIREUP,
@@ -37,9 +37,9 @@ from ompy.runtime.machines.agent_table import (
     AgentPhase,
     Table,
 )
+from ompy.runtime.machines.agents.leave_news import COLLECTING
+from ompy.runtime.machines.agents.local_ranks import LocalRanks, RankLife
 from ompy.runtime.machines.events import Event, Seen, WrongPhase
-from ompy.runtime.machines.leave_news import COLLECTING
-from ompy.runtime.machines.local_ranks import LocalRanks, RankLife
 from ompy.runtime.machines.pulse import Pulse
 from ompy.runtime.ranks.ranks import Stage
 

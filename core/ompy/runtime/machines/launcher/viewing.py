@@ -2,7 +2,8 @@
 
 A question is an object with `ask`; its answer has the same `ask` and what README.md, "A live view",
 says. What the ranks have to say themselves takes a *round*: they are asked where they are
-(REPORT), or as at Ctrl-C how they stand (`inquest.py`); who asks meanwhile gets the same answers.
+(REPORT), or as at Ctrl-C how they stand (`machines/diagnosis/inquest.py`); who asks meanwhile gets
+the same answers.
 """
 
 from __future__ import annotations
@@ -14,15 +15,15 @@ from typing import TYPE_CHECKING, Any, Final
 from ompy.runtime.connections.control import Kind
 from ompy.runtime.machines.acts import Act, Inform
 from ompy.runtime.machines.agenda import earliest
-from ompy.runtime.machines.inquest import Inquest
-from ompy.runtime.machines.job_table import JobPhase
+from ompy.runtime.machines.diagnosis.inquest import Inquest
+from ompy.runtime.machines.launcher.job_table import JobPhase
 
 if TYPE_CHECKING:
     from ompy.frameworks.job import Job
     from ompy.runtime.diagnosis.verdict import Verdict
-    from ompy.runtime.machines.asking import Asked
     from ompy.runtime.machines.events import Event
-    from ompy.runtime.machines.job_news import JobNews
+    from ompy.runtime.machines.launcher.asking import Asked
+    from ompy.runtime.machines.launcher.job_news import JobNews
 
 # s; arbitrary: some hundred times what a rank takes that runs Python; native code answers later
 ROUND: Final = 0.5

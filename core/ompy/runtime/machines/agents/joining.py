@@ -26,10 +26,10 @@ from ompy.runtime.machines.acts import (
     TurnAway,
     WatchTasks,
 )
-from ompy.runtime.machines.agent import WAITING_BEAT, Beat, Moment, RanksAgent
-from ompy.runtime.machines.agent_table import PASSIVE, AgentPhase, Table
+from ompy.runtime.machines.agents.agent import WAITING_BEAT, Beat, Moment, RanksAgent
+from ompy.runtime.machines.agents.agent_table import PASSIVE, AgentPhase, Table
+from ompy.runtime.machines.agents.local_ranks import LocalRanks, RankLife
 from ompy.runtime.machines.events import Event, Seen
-from ompy.runtime.machines.local_ranks import LocalRanks, RankLife
 
 GRACE_MS: Final = 1000  # reference openmpi.md 2.4.2; before the coordinator has said another
 OVERDUE: Final = 30.0  # s; arbitrary: hosts of one job rarely start so far apart

@@ -36,7 +36,11 @@ from ompy.runtime.machines.acts import (
     Widen,
 )
 from ompy.runtime.machines.agenda import Agenda, earliest
-from ompy.runtime.machines.asking import (
+from ompy.runtime.machines.children import Child, Children
+from ompy.runtime.machines.diagnosis.deadlock_watch import DeadlockWatch
+from ompy.runtime.machines.diagnosis.inquest import INTERRUPTED, SIGNAL, TIMEOUT, Inquests
+from ompy.runtime.machines.events import NOTHING, Event, Seen, WrongPhase
+from ompy.runtime.machines.launcher.asking import (
     Answer,
     Asked,
     Discarded,
@@ -45,20 +49,16 @@ from ompy.runtime.machines.asking import (
     packed_world,
     runs_of,
 )
-from ompy.runtime.machines.children import Child, Children
-from ompy.runtime.machines.cuts import cut_off
-from ompy.runtime.machines.deadlock_watch import DeadlockWatch
-from ompy.runtime.machines.events import NOTHING, Event, Seen, WrongPhase
-from ompy.runtime.machines.inquest import INTERRUPTED, SIGNAL, TIMEOUT, Inquests
-from ompy.runtime.machines.job_news import JobNews, said
-from ompy.runtime.machines.job_rules import JobRules
-from ompy.runtime.machines.job_table import LAUNCHED, JobPhase, Pair
+from ompy.runtime.machines.launcher.cuts import cut_off
+from ompy.runtime.machines.launcher.job_news import JobNews, said
+from ompy.runtime.machines.launcher.job_rules import JobRules
+from ompy.runtime.machines.launcher.job_table import LAUNCHED, JobPhase, Pair
 from ompy.runtime.rails.comm_methods import COLLECTING
 from ompy.runtime.ranks.ranks import Stage
 
 if TYPE_CHECKING:
-    from ompy.runtime.machines.proving import Proof
-    from ompy.runtime.machines.viewing import Viewing
+    from ompy.runtime.machines.diagnosis.proving import Proof
+    from ompy.runtime.machines.launcher.viewing import Viewing
 
 PATIENCE: Final = 5.0  # s; arbitrary: killed processes go at once unless the kernel holds them
 # s; arbitrary: who finds out that a rail is gone does so within a few turns of probes
@@ -461,7 +461,7 @@ class JobMachine:
     def _inquired(self, event: Event, now: float) -> list[Act]:
         """Somebody watches the job. What serves him is imported with the first question."""
         if self._viewing is None:
-            from ompy.runtime.machines.viewing import Viewing
+            from ompy.runtime.machines.launcher.viewing import Viewing
 
             tell, numbers = self._children.tell, self.inquests.numbers
             self._viewing = Viewing(self._asked, self.verdict, self.news, tell, numbers)

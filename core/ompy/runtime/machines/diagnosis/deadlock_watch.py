@@ -15,8 +15,8 @@ from ompy.runtime.machines.acts import Act, Find
 from ompy.runtime.machines.events import Event
 
 if TYPE_CHECKING:
-    from ompy.runtime.machines.job_rules import JobRules
-    from ompy.runtime.machines.proving import Proof, Prover
+    from ompy.runtime.machines.diagnosis.proving import Proof, Prover
+    from ompy.runtime.machines.launcher.job_rules import JobRules
 
 
 class DeadlockWatch:
@@ -71,7 +71,7 @@ class DeadlockWatch:
         if event.header["question"] < 0:
             return []
         if self._prover is None:
-            from ompy.runtime.machines.proving import Prover
+            from ompy.runtime.machines.diagnosis.proving import Prover
 
             self._prover = Prover(self._rules.still_s, self._in_mpi, self._everybody)
         rank, question = event.header["rank"], event.header["question"]

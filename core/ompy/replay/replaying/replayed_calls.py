@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ompy.engine.base import Engine
     from ompy.mpi.errors import MPIException
     from ompy.replay.follower import Follower
-    from ompy.replay.replayed_pml import ReplayedPml
+    from ompy.replay.replaying.replayed_pml import ReplayedPml
 
 
 class Replay:

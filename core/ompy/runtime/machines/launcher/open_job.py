@@ -13,13 +13,13 @@ from ompy.frameworks.job import app_of
 from ompy.runtime.connections.control import Kind
 from ompy.runtime.diagnosis.rank_spans import ranks_in_words
 from ompy.runtime.machines.acts import Act, AdmitGuest, Widen
-from ompy.runtime.machines.asking import packed_world
 from ompy.runtime.machines.children import Child
 from ompy.runtime.machines.events import Event, Seen
-from ompy.runtime.machines.guests import has_failed
-from ompy.runtime.machines.job import Host, JobMachine
-from ompy.runtime.machines.job_news import said
-from ompy.runtime.machines.job_table import JOINABLE, JobPhase, Pair
+from ompy.runtime.machines.launcher.asking import packed_world
+from ompy.runtime.machines.launcher.guests import has_failed
+from ompy.runtime.machines.launcher.job import Host, JobMachine
+from ompy.runtime.machines.launcher.job_news import said
+from ompy.runtime.machines.launcher.job_table import JOINABLE, JobPhase, Pair
 
 # what agents say of a rank's end; of a lone guest's rank it means nothing to the job
 _ENDS: Final = frozenset({Kind.EXITED, Kind.LOST, Kind.ABORTED, Kind.UNSTARTED})

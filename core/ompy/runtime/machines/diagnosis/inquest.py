@@ -163,7 +163,7 @@ class Inquests:
     def tell_users(self, over: Inquest) -> list[Act]:
         """What users are told; programs that have a use of their own for the signal are not."""
         from ompy.runtime.diagnosis.survey import survey_as_json, survey_lines
-        from ompy.runtime.machines.job_news import said
+        from ompy.runtime.machines.launcher.job_news import said
 
         survey = over.survey(over.catching if over.why is SIGNAL else frozenset())
         if over.why is SIGNAL and not (survey.where or survey.said):

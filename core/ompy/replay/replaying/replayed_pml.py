@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ompy.frameworks.communicator import Communicator
     from ompy.replay.data_log import Message
     from ompy.replay.follower import Follower
-    from ompy.replay.received_bytes import ReceivedBytes
+    from ompy.replay.replaying.received_bytes import ReceivedBytes
 
 
 class Withheld(Request):

@@ -15,10 +15,10 @@ from ompy.runtime.connections.control import Kind
 from ompy.runtime.diagnosis.verdict import BROKEN, Failure, Verdict
 from ompy.runtime.launching.report import failure_block, fields_of
 from ompy.runtime.machines.acts import Find, Send, Show
-from ompy.runtime.machines.agent_table import RELAY, AgentPhase, Table
+from ompy.runtime.machines.agents.agent_table import RELAY, AgentPhase, Table
+from ompy.runtime.machines.agents.relaying import RelayMachine
 from ompy.runtime.machines.children import Child
 from ompy.runtime.machines.events import Event, Seen
-from ompy.runtime.machines.relaying import RelayMachine
 from ompy.runtime.ranks.ranks import Stage
 
 GRACE_MS: Final = 1000  # reference openmpi.md 2.4.2

@@ -21,8 +21,8 @@ from ompy.frameworks.job import (
     app_of,
     world_of,
 )
-from ompy.runtime.machines.guests import Guests
-from ompy.runtime.machines.ports import Caller, Ports, Refused
+from ompy.runtime.machines.launcher.guests import Guests
+from ompy.runtime.machines.launcher.ports import Caller, Ports, Refused
 
 LOCALHOST: Final = "localhost"  # of who asks
 

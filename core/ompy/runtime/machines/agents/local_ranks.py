@@ -11,8 +11,8 @@ from ompy.frameworks.fault_tolerance.departures import FINALIZED
 from ompy.runtime.connections.control import Kind
 from ompy.runtime.connections.modex import Answer, ModexStore
 from ompy.runtime.machines.acts import PARENT, Act, Admit, Send, ToRank
+from ompy.runtime.machines.agents.leave_news import LeavingNews, News, for_rank
 from ompy.runtime.machines.events import NOTHING, Event
-from ompy.runtime.machines.leave_news import LeavingNews, News, for_rank
 from ompy.runtime.ranks.ranks import Stage
 
 STAGES: Final = tuple(Stage)  # in the order in which a rank comes to them

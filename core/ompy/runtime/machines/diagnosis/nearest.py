@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from ompy.frameworks.needs import PROBE, RECEIVE, SEND
-from ompy.runtime.machines.deadlock import Need, Said, Waits
+from ompy.runtime.machines.diagnosis.deadlock import Need, Said, Waits
 
 _SENDS: Final = re.compile(r"\b[bsr]?send(recv\w*)?\(", re.IGNORECASE)  # blocking ones
 

@@ -12,8 +12,8 @@ from typing import ClassVar, Final
 from ompy.runtime.agents.agent_tree import Tree
 from ompy.runtime.connections.control import Kind
 from ompy.runtime.machines.acts import Send, Sweep
-from ompy.runtime.machines.agent import ALL, RETRY, AgentMachine, Beat, Moment
-from ompy.runtime.machines.agent_table import RELAY, TO_ALL, AgentPhase, Table
+from ompy.runtime.machines.agents.agent import ALL, RETRY, AgentMachine, Beat, Moment
+from ompy.runtime.machines.agents.agent_table import RELAY, TO_ALL, AgentPhase, Table
 from ompy.runtime.machines.children import Child, Children
 from ompy.runtime.machines.events import Event, Seen
 

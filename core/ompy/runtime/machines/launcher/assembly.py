@@ -16,12 +16,12 @@ from ompy.runtime.connections.control import Kind
 from ompy.runtime.diagnosis.verdict import Failure, Verdict
 from ompy.runtime.launching.report import failure_block, fields_of
 from ompy.runtime.machines.acts import Act, CancelStep, Find, MakeJob, Released, Say, Send
-from ompy.runtime.machines.agent import WAITING_BEAT
+from ompy.runtime.machines.agents.agent import WAITING_BEAT
 from ompy.runtime.machines.children import Child
 from ompy.runtime.machines.events import Event, Seen
-from ompy.runtime.machines.job import JobMachine, Moment
-from ompy.runtime.machines.job_rules import JobRules
-from ompy.runtime.machines.job_table import JOINED, JobPhase, Pair
+from ompy.runtime.machines.launcher.job import JobMachine, Moment
+from ompy.runtime.machines.launcher.job_rules import JobRules
+from ompy.runtime.machines.launcher.job_table import JOINED, JobPhase, Pair
 from ompy.runtime.ranks.ranks import Stage
 
 OVERDUE: Final = 30.0  # s; arbitrary: ranks of one job rarely start so far apart

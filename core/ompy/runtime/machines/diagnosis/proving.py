@@ -25,7 +25,7 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from ompy.frameworks.needs import LOCK
-from ompy.runtime.machines.deadlock import Deadlock, Said, find_deadlock
+from ompy.runtime.machines.diagnosis.deadlock import Deadlock, Said, find_deadlock
 
 SETTLE: Final = 0.2  # of the patience of ranks; arbitrary: who stops at the same time says so
 AGAIN: Final = 2  # times that; arbitrary: what was under way has come by then

@@ -20,13 +20,13 @@ from ompy.mca.registry import Registry
 from ompy.net.real import RealNetwork
 from ompy.replay import rank as ranks
 from ompy.replay.data_log import Streams
-from ompy.replay.debuggers import NoDebugger
 from ompy.replay.follower import Follower
 from ompy.replay.job_file import RecordedJob, ranks_in
 from ompy.replay.launcher_answers import AnswersAlone
-from ompy.replay.outcomes import DIVERGED, leave_now
 from ompy.replay.recorded_line import RecordedLine
 from ompy.replay.recording import RankRecording
+from ompy.replay.replaying.debuggers import NoDebugger
+from ompy.replay.replaying.outcomes import DIVERGED, leave_now
 from ompy.runtime.diagnosis.shortage import shortage
 from ompy.runtime.launching.singleton import SingletonWireUp
 from ompy.runtime.ranks.environment import rank_environment

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 
 from ompy import outputs
 from ompy.check.record import is_ours, program_frame
-from ompy.replay.outcomes import leave_now
+from ompy.replay.replaying.outcomes import leave_now
 
 T = TypeVar("T")
 _NEVER: Final = -1  # `bdb`: the line to stop at of who continues
