@@ -172,7 +172,8 @@ def one_run(package: Package, launcher: Sequence[str], python: str) -> tuple[str
     if done.returncode == 0 and package.expected in done.stdout:
         return FINE, seconds
     said = (done.stderr.strip() or done.stdout.strip() or "it says nothing").splitlines()
-    telling = next((line for line in said if "Error" in line), said[-1])
+    said = [line for line in said if line.strip("- ")] or ["it says nothing"]
+    telling = next((line for line in said if "Error" in line or "MPI_ERR" in line), said[-1])
     return f"exit code {done.returncode}: {telling[:200]}", seconds
 
 
