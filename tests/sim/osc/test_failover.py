@@ -56,7 +56,7 @@ def test_rails_are_cut_in_epochs(cut: int, seed: int, over: str) -> None:
     settings = {"pml": "bfo", **OVER[over]}
     rails = [Rail("rail0"), Rail("rail1")]
     job = VirtualJob(RANKS, registry(**settings), seed=seed, rails=rails, hosts=range(RANKS))
-    nth = 15 + 11 * (seed % 9) if over == "tcp" else 3 + 5 * (seed % 4)  # of what there is
+    nth = 15 + 11 * (seed % 8) if over == "tcp" else 3 + 5 * (seed % 4)  # of what there is
     script = CUTS[cut].format(nth=nth)
     rules = read_faults([script], RANKS)
     faults = install(job, rules, seed=seed)
