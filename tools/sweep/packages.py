@@ -171,8 +171,8 @@ def one_run(package: Package, launcher: Sequence[str], python: str) -> tuple[str
     seconds = time.perf_counter() - begin
     if done.returncode == 0 and package.expected in done.stdout:
         return FINE, seconds
-    said = (done.stderr.strip() or done.stdout.strip() or "it says nothing").splitlines()
-    said = [line for line in said if line.strip("- ")] or ["it says nothing"]
+    lines = (done.stderr.strip() or done.stdout).splitlines()
+    said = [line for line in lines if line.strip("- ")] or ["it says nothing"]
     telling = next((line for line in said if "Error" in line or "MPI_ERR" in line), said[-1])
     return f"exit code {done.returncode}: {telling[:200]}", seconds
 

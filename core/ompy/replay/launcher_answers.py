@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -18,6 +17,7 @@ from urllib.parse import quote
 
 from ompy.data.errors import MPIError
 from ompy.replay.events import QUESTIONS, Answered
+from ompy.replay.looking import look_until
 
 if TYPE_CHECKING:
     from ompy.engine.base import Engine
@@ -126,9 +126,7 @@ class AnswersAgain:
         os.replace(new, path)
 
     def _wait_for(self, path: Path) -> None:
-        while not path.exists():
-            self._engine.progress()
-            time.sleep(LOOKS_S)
+        look_until(self._engine, path.exists, LOOKS_S)
 
 
 def _recorded(follower: Follower, what: str) -> Answered:

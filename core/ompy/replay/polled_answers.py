@@ -6,13 +6,14 @@ it becomes true when the other side goes on (MPI 4.1, 4.2.2 and 12.5.2).
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from ompy.check.interposing import Observer, interpose_class
 from ompy.mpi.errors import MPIException
 from ompy.replay.events import CALLS, Completed, NotYet
+from ompy.replay.looking import look_until
 
 if TYPE_CHECKING:
     from ompy.engine.base import Engine
@@ -25,19 +26,38 @@ PARRIVED: Final = CALLS.index("Parrived")
 Ask = Callable[..., bool]
 
 
+def record_test(
+    recorder: Recorder, call: int, number: int, places: tuple[int, ...], ask: Callable[[], Any]
+) -> Any:
+    """Ask, and write down whether it was a yes. An error is one: it comes again when waited for.
+
+    Args:
+        recorder: the rank's.
+        call: one of `CALLS`.
+        number: how many requests it is about; of Parrived the partition.
+        places: of those that a yes says to be complete; empty where it is about all of them.
+        ask: makes the call; says yes or no, or a tuple that begins so.
+
+    Returns:
+        What was said.
+    """
+    try:
+        said = ask()
+    except MPIException:
+        recorder.write_event(Completed(recorder.prefix(), call, number, places))
+        raise
+    if said[0] if isinstance(said, tuple) else said:
+        recorder.write_event(Completed(recorder.prefix(), call, number, places))
+    else:
+        recorder.write_no(NotYet(recorder.prefix(), call, number, 1))
+    return said
+
+
 def begin_recording_polls(observer: Observer, recorder: Recorder) -> None:
-    """Write down what they say. An error is a yes: it comes again when it is waited for."""
+    """Write down what they say."""
 
     def ask(call: int, number: int, original: Ask, *arguments: Any) -> bool:
-        try:
-            said = original(*arguments)
-        except MPIException:
-            recorder.write_event(Completed(recorder.prefix(), call, number, ()))
-            raise
-        if said:
-            recorder.write_event(Completed(recorder.prefix(), call, number, ()))
-        else:
-            recorder.write_no(NotYet(recorder.prefix(), call, number, 1))
+        said: bool = record_test(recorder, call, number, (), partial(original, *arguments))
         return said
 
     _interpose(observer, ask)
@@ -51,9 +71,7 @@ def begin_replaying_polls(observer: Observer, follower: Follower, engine: Engine
         if isinstance(event, NotYet):
             engine.progress()
             return False
-        while not original(*arguments):
-            engine.progress()
-            time.sleep(LOOKS_S)
+        look_until(engine, partial(original, *arguments), LOOKS_S)
         return True
 
     _interpose(observer, ask)

@@ -17,7 +17,7 @@ from ompy.check.interposing import Handler, interpose_class, interpose_functions
 from ompy.mpi.errors import MPIException
 from ompy.mpi.point_to_point.completion import is_active
 from ompy.replay.events import ALONE, CALLS, NEVER, ORDER, Completed, NotYet
-from ompy.replay.polled_answers import begin_recording_polls
+from ompy.replay.polled_answers import begin_recording_polls, record_test
 from ompy.replay.program_end import COMMS, tell_of_end
 from ompy.replay.threads.calls import begin_recording_waits
 from ompy.replay.window_locks import begin_recording_locks
@@ -146,17 +146,8 @@ def _one(
     """The handler of `Test` and `Get_status`."""
     if not waits(request):
         return original(request, *args, **named)
-    recorder, code = calls.recorder, CODES[call]
-    try:
-        found = original(request, *args, **named)
-    except MPIException:
-        recorder.write_event(Completed(recorder.prefix(), code, 1, (0,)))
-        raise
-    if found[0] if isinstance(found, tuple) else found:
-        recorder.write_event(Completed(recorder.prefix(), code, 1, (0,)))
-    else:
-        recorder.write_no(NotYet(recorder.prefix(), code, 1, 1))
-    return found
+    ask = partial(original, request, *args, **named)
+    return record_test(calls.recorder, CODES[call], 1, (0,), ask)
 
 
 def _all(
@@ -167,17 +158,8 @@ def _all(
     requests = list(requests)
     if not any(map(waits, requests)):
         return original(kind, requests, *args, **named)
-    recorder, code, number = calls.recorder, CODES[call], len(requests)
-    try:
-        found = original(kind, requests, *args, **named)
-    except MPIException:
-        recorder.write_event(Completed(recorder.prefix(), code, number, ()))
-        raise
-    if found[0] if isinstance(found, tuple) else found:
-        recorder.write_event(Completed(recorder.prefix(), code, number, ()))
-    else:
-        recorder.write_no(NotYet(recorder.prefix(), code, number, 1))
-    return found
+    ask = partial(original, kind, requests, *args, **named)
+    return record_test(calls.recorder, CODES[call], len(requests), (), ask)
 
 
 def _several(

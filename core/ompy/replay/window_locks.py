@@ -14,6 +14,7 @@ from ompy.check.interposing import Handler, Observer, interpose_class
 from ompy.mpi.constants import LOCK_EXCLUSIVE
 from ompy.replay.events import ORDER, Locked, Unlocked
 from ompy.replay.lock_order import Waits
+from ompy.replay.looking import look_until
 
 if TYPE_CHECKING:
     from ompy.engine.base import Engine
@@ -83,12 +84,14 @@ class GrantedLocks:
 
     def await_others(self, waits: Waits, engine: Engine) -> None:
         """Let communication advance until the others have given back so many."""
-        while any(
-            _COUNT.unpack_from(self._map, rank * _COUNT.size)[0] < count
-            for rank, count in waits.items()
-        ):
-            engine.progress()
-            time.sleep(LOOKS_S)
+
+        def have_given_back() -> bool:
+            return all(
+                _COUNT.unpack_from(self._map, rank * _COUNT.size)[0] >= count
+                for rank, count in waits.items()
+            )
+
+        look_until(engine, have_given_back, LOOKS_S)
 
 
 def begin_replaying_locks(

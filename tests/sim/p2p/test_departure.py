@@ -37,15 +37,21 @@ SCARCE = {
 }
 
 
+def meet(process: RankProcess, data: bytes) -> None:
+    """Two ranks send each other something."""
+    comm, pml = world(process), process.pml
+    room = ContiguousConvertor(memoryview(bytearray(len(data))))
+    receive = pml.irecv(comm, room, 1 - comm.rank, 1)
+    pml.send(comm, ContiguousConvertor(memoryview(data)), 1 - comm.rank, 1, STANDARD)
+    pml.wait(comm, receive)
+
+
 def one_leaves(process: RankProcess, *, size: int, met: bool) -> int:
     """Rank 1 ends at once, rank 0 sends more than the wire holds and ends."""
     comm, pml = world(process), process.pml
     data = pattern(size, 1)
     if met:
-        room = ContiguousConvertor(memoryview(bytearray(size)))
-        receive = pml.irecv(comm, room, 1 - comm.rank, 1)
-        pml.send(comm, ContiguousConvertor(memoryview(data)), 1 - comm.rank, 1, STANDARD)
-        pml.wait(comm, receive)
+        meet(process, data)
     if comm.rank == 1:
         return 0
     for _ in range(MANY):
@@ -71,11 +77,7 @@ SILENCE: Final = 20_000_000_000  # ns; arbitrary: far more than END_MAX
 def one_falls_silent(process: RankProcess) -> int:
     """Nothing that rank 0 sends is taken any more, and no connection ends; then it is told."""
     comm, pml, engine = world(process), process.pml, process.context.engine
-    data = pattern(100_000, 1)
-    room = ContiguousConvertor(memoryview(bytearray(100_000)))
-    receive = pml.irecv(comm, room, 1 - comm.rank, 1)
-    pml.send(comm, ContiguousConvertor(memoryview(data)), 1 - comm.rank, 1, STANDARD)
-    pml.wait(comm, receive)
+    meet(process, pattern(100_000, 1))
     if comm.rank == 1:
         for module in process.context.btls:
             engine.remove_poller(module)

@@ -1,6 +1,7 @@
 """gprMax: the field of a dipole over a box, whose space ranks divide among them."""
 
 import os
+import shutil
 import tempfile
 
 import gprMax
@@ -45,4 +46,5 @@ if comm.rank == 0:
     assert np.abs(alone["Ez"]).max() > 0
     for part, values in alone.items():
         assert np.allclose(together[part], values, rtol=1e-5, atol=1e-6 * np.abs(values).max())
+    shutil.rmtree(folder)
     print("fine")
