@@ -409,6 +409,114 @@ else:
     window.Complete()
 window.Free()
 """,
+    "who was first at a counter": """\
+memory, drawn = array("q", [0] * 8), array("q", [0])
+window = MPI.Win.Create(memory, 8, comm=comm)
+window.Lock_all()
+for step in range(5):
+    pause()
+    window.Fetch_and_op(array("q", [me + 1]), drawn, (root + step) % size, 0, MPI.SUM)
+    window.Flush_all()
+    told.append(drawn[0])
+    pause()
+    window.Compare_and_swap(array("q", [me]), array("q", [0]), drawn, root, 1)
+    window.Flush(root)
+    told.append(drawn[0])
+window.Get_accumulate(array("q", [me]), drawn, root, 2, MPI.REPLACE)
+window.Flush(root)
+told.append(drawn[0])
+window.Unlock_all()
+told.append(memory[:])
+window.Free()
+told.append(memory[:])
+""",
+    "accumulated under fences": """\
+number = count // 8 + 1
+window = MPI.Win.Allocate(8 * number * size, 8, comm=comm)
+memory, got = memoryview(window.tomemory()).cast("q"), array("q", [0] * number)
+window.Fence()
+for step in range(2):
+    for rank in range(size):
+        pause()
+        window.Put(array("q", [me + step] * number), rank, me * number)
+    window.Fence()
+    told.append([memory[rank * number] for rank in range(size)])
+    window.Accumulate(array("q", [me + 1] * number), right, me * number, MPI.SUM)
+    window.Fence()
+    told.append(sum(memory))
+    window.Get(got, left, right * number)
+    window.Fence()
+    told.append(sum(got))
+del memory
+window.Free()
+""",
+    "who replaced it last": """\
+number = count // 8 + 1
+memory, zeros = array("q", [-1] * number), array("q", [0] * number)
+window = MPI.Win.Create(memory, 8, comm=comm)
+for step in range(3):
+    pause()
+    mine, got = array("q", [size * step + me] * number), array("q", [0] * number)
+    window.Lock(root, MPI.LOCK_SHARED)
+    window.Accumulate(mine, root, 0, MPI.REPLACE)
+    pause()
+    window.Get_accumulate(zeros, got, root, 0, MPI.NO_OP)
+    window.Unlock(root)
+    told.append(list(set(got)))
+window.Fence()
+told.append(list(set(memory)))
+window.Fence()
+window.Free()
+""",
+    "started and posted": """\
+memory, got = array("q", [-1] * (size + count // 8)), array("q", [0])
+window = MPI.Win.Create(memory, 8, comm=comm)
+here, there = comm.group.Incl([left]), comm.group.Incl([right])
+for step in range(2):
+    window.Post(here)
+    window.Start(there)
+    pause()
+    window.Put(array("q", [me + step] * (1 + count // 8)), right, me)
+    window.Complete()
+    window.Wait()
+    told.append(memory[:size])
+window.Free()
+""",
+    "a flag that another one sets": """\
+memory = array("q", [0] * (1 + size))
+window = MPI.Win.Create(memory, 8, comm=comm)
+window.Lock_all()
+polls, heard = 0, []
+if me == root:
+    while memory[0] < size - 1:
+        window.Sync()
+        comm.iprobe(source=MPI.ANY_SOURCE, tag=30001)
+        polls += 1
+        heard.append(memory[0])
+else:
+    pause()
+    window.Put(array("q", [me]), root, me)
+    window.Flush(root)
+    window.Accumulate(array("q", [1]), root, 0, MPI.SUM)
+told.append((polls, heard, memory[:]))
+window.Unlock_all()
+window.Free()
+""",
+    "what is beyond a window": """\
+got = array("q", [0])
+window = MPI.Win.Create_dynamic(comm=comm)
+window.Set_errhandler(MPI.ERRORS_RETURN)
+window.Lock_all()
+for call in (window.Get, window.Put):
+    try:
+        call(got, right, 64)
+        window.Flush(right)
+        told.append("went well")
+    except MPI.Exception as problem:
+        told.append(problem.Get_error_class() == MPI.ERR_RMA_RANGE)
+window.Unlock_all()
+window.Free()
+""",
     "threads that receive": """\
 def work(place, note):
     for step in range(3):
@@ -503,7 +611,11 @@ SIZES: Final = (0, 8, 100, 5_000, 70_000)  # bytes: nothing, eager, and with ren
 
 
 # acts that a rank cannot do without the others
-TOGETHER: Final = ("who had the lock", "a window that is tested")
+TOGETHER: Final = ("what is beyond a window",)
+# acts whose order is recorded with the received bytes only
+WITH_DATA: Final = (
+    "who was first at a counter", "who replaced it last", "a flag that another one sets",
+)  # fmt: skip
 
 
 def draw_program(random: Random, *, alone: bool) -> str:
@@ -511,10 +623,11 @@ def draw_program(random: Random, *, alone: bool) -> str:
 
     Args:
         random: draws it.
-        alone: each rank can be replayed without the others.
+        alone: received bytes are recorded, and each rank can be replayed without the others.
     """
     lines = [BEGIN]
-    acts = [name for name in ACTS if not (alone and name in TOGETHER)]
+    left_out = TOGETHER if alone else WITH_DATA
+    acts = [name for name in ACTS if name not in left_out]
     for turn in range(1, random.randint(4, 9)):
         name, count = random.choice(acts), random.choice(SIZES)
         head = f"# {name}\nturn, count = {turn}, {count}\nroot = turn % size"

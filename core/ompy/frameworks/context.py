@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ompy.frameworks.direct import DirectLine
     from ompy.frameworks.fault_tolerance.recovery import Recovery
     from ompy.frameworks.nic.base import Nic
+    from ompy.frameworks.osc_base.service import Service
     from ompy.frameworks.paths.healing import HealingLimits
     from ompy.frameworks.paths.path_watch import Paths
     from ompy.frameworks.paths.rail_events import RailEvent
@@ -85,9 +86,12 @@ class RankContext:
         inquiries: what asks and answers which collective call the rank is in
             (`collectives/patience.py`), once one has waited for long.
         windows: modules of live windows (`osc.py`).
+        service: hears what the rank serves others in windows (`osc_base/service.py`); None where
+            nobody wants to.
     """
 
     direct: DirectLine | None = None
+    service: Service | None = None
 
     def __init__(
         self,

@@ -1,4 +1,7 @@
-"""The received bytes of a rank: entries of its data file, and which receive gets which. Pure."""
+"""The received bytes of a rank: entries of its data file, and which receive gets which. Pure.
+
+What a rank served others in windows is there, too.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,10 @@ from ompy.replay.entries import RecordingError
 MESSAGE: Final = 1
 TAKEN: Final = 2
 BODY: Final = 3
+SERVED: Final = 4
 _MESSAGE: Final = Struct("<BQIiiQ")
 _BODY: Final = Struct("<BQ")
+_SERVED: Final = Struct("<B?QII")
 
 Stream = tuple[int, int, int]  # context id, source, tag
 
@@ -32,6 +37,29 @@ class Message(NamedTuple):
     tag: int
     length: int
     data: memoryview | None
+
+
+class Served(NamedTuple):
+    """A command of another rank that was served in a window.
+
+    Attributes:
+        begins: its data were still to come.
+        step: so many steps of the rank's own were over.
+        context: id of the window's communicator.
+        origin: rank there.
+        command: as it came; data that followed are a message.
+    """
+
+    begins: bool
+    step: int
+    context: int
+    origin: int
+    command: memoryview
+
+
+def served_bytes(served: Served) -> bytes:
+    """The entry of a command that was served."""
+    return _SERVED.pack(SERVED, *served[:-1]) + served.command
 
 
 def message_bytes(order: int, stream: Stream, length: int, data: bytes | memoryview) -> bytes:
@@ -57,7 +85,11 @@ def body_bytes(order: int, data: bytes | memoryview) -> bytes:
 
 
 class Streams:
-    """The messages of a rank, by context id, source and tag, each in the order of its receives."""
+    """The messages of a rank, by context id, source and tag, each in the order of its receives.
+
+    Attributes:
+        served: what the rank served in windows, in that order.
+    """
 
     def __init__(self, bodies: list[memoryview], name: str) -> None:
         """Put them in order.
@@ -71,11 +103,15 @@ class Streams:
         """
         found: dict[Stream, list[tuple[int, int, memoryview | None]]] = {}
         taken: dict[int, memoryview] = {}
+        self.served: list[Served] = []
         for body in bodies:
             try:
                 if body[0] == BODY:
                     _, order = _BODY.unpack_from(body)
                     taken[order] = body[_BODY.size :]
+                    continue
+                if body[0] == SERVED:
+                    self._add_served(body)
                     continue
                 kind, order, context, source, tag, length = _MESSAGE.unpack_from(body)
             except (error, IndexError):
@@ -94,6 +130,10 @@ class Streams:
                 Message(source, tag, length, taken.get(order) if data is None else data)
                 for order, length, data in entries
             )
+
+    def _add_served(self, body: memoryview) -> None:
+        _, begins, step, context, origin = _SERVED.unpack_from(body)
+        self.served.append(Served(begins, step, context, origin, body[_SERVED.size :]))
 
     def next_message(self, context: int, source: int, tag: int, *, takes: bool) -> Message | None:
         """The message that the next receive of a stream gets; None if none was recorded.

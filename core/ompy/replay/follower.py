@@ -233,6 +233,19 @@ class Follower:
             f"{how}\n  now at {place}"
         )
 
+    def served_differ(self, origin: int, now: str, then: str) -> NoReturn:
+        """Another rank has this one do something else in a window than it did.
+
+        Args:
+            origin: that rank, in the window.
+            now: what, in words.
+            then: what, in words.
+        """
+        self._outcome.diverged(
+            f"rank {self.recording.rank} is asked for {now} in a window by rank {origin} of it, "
+            f"in the recording for {then}\n  now at {self._now()}"
+        )
+
     def answers_differ(self, event: Event, now: str, then: str) -> NoReturn:
         """The launcher has others meet than those who met.
 

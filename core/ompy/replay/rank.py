@@ -39,6 +39,7 @@ def begin_recording(process: RankProcess, directory: str, *, data: bool) -> None
     from ompy.replay.recorded_calls import begin_recording_calls
     from ompy.replay.recorder import Recorder
     from ompy.replay.recording_pml import RecordingPml
+    from ompy.replay.windows.service import RecordedService
 
     context = process.context
     header = Header(EVENTS, context.rank, len(context.world), context.job_id)
@@ -51,6 +52,8 @@ def begin_recording(process: RankProcess, directory: str, *, data: bool) -> None
     put_around(process, RecordingPml(process.pml, recorder))
     if len({proc.node for proc in context.world}) > 1:
         recorder.locks = "hosts have clocks of their own, so the order of locks is not known"
+    if data:
+        recorder.service = context.service = RecordedService(recorder)
     if context.recovery is not None:
         _note_deaths(context, context.recovery, recorder)
     begin_recording_calls(recorder)
@@ -116,9 +119,11 @@ def begin_replaying(process: RankProcess, directory: str) -> None:
     from ompy.replay.replaying.outcomes import MEETING, JobOutcome
     from ompy.replay.replaying.received_bytes import ReceivedBytes
     from ompy.replay.threads.calls import MADE
+    from ompy.replay.windows.service import THREADED, OrderedService
+    from ompy.replay.windows.steps import begin_counting
 
     if follower_of_this_process is not None:
-        follow(process, follower_of_this_process)
+        _serve_alone(process, follow(process, follower_of_this_process))
         return
     context = process.context
     try:
@@ -135,7 +140,33 @@ def begin_replaying(process: RankProcess, directory: str) -> None:
     received = None if streams is None else ReceivedBytes(streams, follower)
     meeting = os.path.join(recorded.directory, f"{MEETING}-{context.job_id.hex()}")
     process.answers_in_front = AnswersAgain(follower, context.engine, Path(meeting))
-    _lock_in_order(process, recorded, meeting, follow(process, follower, received), follower)
+    observer = follow(process, follower, received)
+    _lock_in_order(process, recorded, meeting, observer, follower)
+    if streams is not None and not any(note.text.endswith(THREADED) for note in recording.notes):
+        service = OrderedService(streams.served, context.engine, follower)
+        context.service = service
+        begin_counting(observer, service)
+
+
+def _serve_alone(process: RankProcess, observer: Observer) -> None:
+    """Have done in the windows of a rank without others what these had done there.
+
+    Args:
+        process: the rank.
+        observer: whose handlers are in front.
+    """
+    from ompy.replay.recorded_line import RecordedLine
+    from ompy.replay.windows.locks import begin_replaying_locks
+    from ompy.replay.windows.service import AloneService
+    from ompy.replay.windows.steps import begin_counting
+
+    line, follower = process.context.direct, follower_of_this_process
+    assert follower is not None, "it is alone"
+    assert isinstance(line, RecordedLine), "it is fed from a recording"
+    service = AloneService(line.streams, process.context.engine)
+    process.context.service, line.serve = service, service.serve
+    begin_replaying_locks(observer, follower, {}, None)
+    begin_counting(observer, service)
 
 
 def _lock_in_order(
@@ -157,9 +188,9 @@ def _lock_in_order(
     from ompy.replay.entries import RecordingError
     from ompy.replay.events import Locked
     from ompy.replay.job_file import ranks_in
-    from ompy.replay.lock_order import Waits, waits_of
     from ompy.replay.recording import read_rank
-    from ompy.replay.window_locks import GrantedLocks, begin_replaying_locks
+    from ompy.replay.windows.lock_order import Waits, waits_of
+    from ompy.replay.windows.locks import GrantedLocks, begin_replaying_locks
 
     waits: dict[int, Waits] = {}
     granted = None

@@ -16,11 +16,12 @@ from ompy.check.checker import Inside
 from ompy.check.interposing import Handler, interpose_class, interpose_functions
 from ompy.mpi.errors import MPIException
 from ompy.mpi.point_to_point.completion import is_active
-from ompy.replay.events import ALONE, CALLS, NEVER, ORDER, Completed, NotYet
+from ompy.replay.events import ALONE, CALLS, NEVER, Completed, NotYet
 from ompy.replay.polled_answers import begin_recording_polls, record_test
 from ompy.replay.program_end import COMMS, tell_of_end
 from ompy.replay.threads.calls import begin_recording_waits
-from ompy.replay.window_locks import begin_recording_locks
+from ompy.replay.windows.locks import begin_recording_locks
+from ompy.replay.windows.notes import begin_recording_windows
 
 if TYPE_CHECKING:
     from ompy.replay.recorder import Recorder
@@ -32,16 +33,9 @@ ANY: Final = ("Testany", "testany", "Get_status_any", "get_status_any", "Waitany
 SOME: Final = (
     "Testsome", "testsome", "Get_status_some", "get_status_some", "Waitsome", "waitsome",
 )  # fmt: skip
-FIRST: Final = "what it finds hangs on who was first, which is not recorded"
 AWAITED: Final = "await request: what else its loop does meanwhile is not recorded"
 # what a rank alone cannot do, or no replay in the same order: class, call, scope, why
 NOTES: Final = (
-    *(("Win", name, ALONE, "it makes a window") for name in (
-        "Create", "Allocate", "Allocate_shared", "Create_dynamic",
-    )),
-    *(("Win", name, ORDER, FIRST) for name in (
-        "Lock_all", "Fetch_and_op", "Compare_and_swap", "Get_accumulate", "Rget_accumulate",
-    )),
     ("File", "Open", ALONE, "it opens a file that ranks share"),
     ("Comm", "Join", ALONE, "it talks over a socket"),
     *(("Comm", name, ALONE, "it asks who has died") for name in (
@@ -95,11 +89,16 @@ def begin_recording_calls(recorder: Recorder) -> None:
     tell_of_end(calls, recorder.write_end)
     begin_recording_locks(calls, recorder)
     begin_recording_polls(calls, recorder)
-    recorder.watch_threads(partial(begin_recording_waits, calls, recorder))
+    threaded = begin_recording_windows(calls, recorder)
+
+    def begin_threads() -> None:
+        begin_recording_waits(calls, recorder)
+        threaded()
+
+    recorder.watch_threads(begin_threads)
 
 
 _KINDS: Final = {
-    "Win": ("Win",),
     "File": ("File",),
     "Comm": COMMS,
 }

@@ -19,13 +19,18 @@ class RecordedLine(DirectLine, Poller):
     What is sent goes nowhere. A receive that names source and tag gets the next message of these;
     it is told when the engine polls.
 
+    Attributes:
+        streams: what was received.
+        serve: does what others had done in this rank's windows by now; says how much that was.
+
     Args:
         streams: what was received.
         missing: called when the rank waits for what it never got; does not return.
     """
 
     def __init__(self, streams: Streams, missing: Callable[[], NoReturn]) -> None:
-        self._streams = streams
+        self.serve: Callable[[], int] = lambda: 0
+        self.streams = streams
         self._missing = missing
         self._number = 0
         self._due: dict[int, Arrival] = {}
@@ -46,7 +51,7 @@ class RecordedLine(DirectLine, Poller):
     def receive(self, context: int, source: int, tag: int, *, served: bool) -> int:
         """The next message of these; who listens to anybody hears nothing."""
         self._number += 1
-        found = self._streams.next_message(context, source, tag, takes=True)
+        found = self.streams.next_message(context, source, tag, takes=True)
         if found is not None and found.data is not None:
             self._due[self._number] = _arrival(found)
         return self._number
@@ -59,7 +64,7 @@ class RecordedLine(DirectLine, Poller):
         self, context: int, source: int, tag: int, *, takes: bool, waits: bool
     ) -> Arrival | None:
         """The next message of these, left or taken."""
-        found = self._streams.next_message(context, source, tag, takes=takes)
+        found = self.streams.next_message(context, source, tag, takes=takes)
         if found is None and waits:
             self._missing()
         if found is None:
@@ -71,15 +76,16 @@ class RecordedLine(DirectLine, Poller):
 
     def poll(self) -> int:
         """Tell what is complete."""
+        served = self.serve()
         due, self._due = self._due, {}
-        self._told_count += len(due)
+        self._told_count += len(due) + served
         for number, arrival in due.items():
             self._told(number, arrival)
-        return len(due)
+        return len(due) + served
 
     def arm(self) -> bool:
         """Whether the rank may sleep: only if there is something to tell first, else for ever."""
-        if self._due:
+        if self._due or self.serve():
             return False
         here, told = get_ident(), self._told_count
         looks, before = self._idle.get(here, (0, -1))

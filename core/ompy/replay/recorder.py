@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from ompy.frameworks.communicator import Communicator
     from ompy.replay.counting_pml import CountingPml
+    from ompy.replay.windows.service import RecordedService
 
 
 class Recorder:
@@ -46,6 +47,7 @@ class Recorder:
         events: are written there.
         data: takes the received bytes; None where they are not recorded.
         lines: of the program.
+        service: hears what the rank serves in windows; None where bytes are not recorded.
         locks: why the order of locks is not known; empty where it is.
         threads: whose turn it is; None as long as the program has started no thread.
     """
@@ -65,6 +67,7 @@ class Recorder:
             path = file_of(directory, rank, DATA)
             self.data = EntryWriter(path, header._replace(kind=DATA))
         self.lines = ProgramLines(self.write_entry)
+        self.service: RecordedService | None = None
         self.locks = ""
         self.threads: RecordedThreads | None = None
         self._who = f"rank {rank}"

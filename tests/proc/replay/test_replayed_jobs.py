@@ -20,6 +20,7 @@ PATIENCE: Final = 120  # s; arbitrary, far beyond what any program takes
 RETRIES: Final = 10
 DEADLOCK: Final = 4  # exit code of `ompy-run`
 DIVERGED: Final = 6
+USAGE: Final = 2
 CHOSEN: Final = (
     "any tag, too", "some of them", "tested", "looked for", "probed, taken and received later",
     "cancelled, or not", "the time", "collectives under way", "between two groups", "too long",
@@ -27,6 +28,18 @@ CHOSEN: Final = (
     "threads that look", "threads that send to one place", "a thread that polls until it is told",
     "met at a port",
 )  # fmt: skip
+WINDOWS: Final = (
+    "who had the lock", "a window that is tested", "who was first at a counter",
+    "accumulated under fences", "who replaced it last", "started and posted",
+    "a flag that another one sets",
+)  # fmt: skip
+# what a rank alone cannot do
+SHARING: Final = """\
+from mpi4py import MPI
+window = MPI.Win.Allocate_shared(8, 8)
+window.Fence()
+window.Free()
+"""
 # who is late is not the program's to know: a recording says who came first
 RACE: Final = """\
 import os, time
@@ -228,3 +241,41 @@ def test_a_window_is_ready_where_it_was(tmp_path: Path) -> None:
     for _ in range(3):
         code, again, errors = run(tmp_path, "ompy", "replay", "recording")
         assert (code, sorted(again.splitlines())) == (0, sorted(told.splitlines())), errors
+
+
+def test_windows_are_served_in_the_same_order_and_alone(tmp_path: Path) -> None:
+    """With the bytes: who was first at a counter, had a lock, or set a flag between two polls."""
+    acts = [
+        f"turn, count, root = {turn}, {(8, 70_000)[turn % 2]}, {turn % 3}\n{ACTS[name]}"
+        for turn, name in enumerate(WINDOWS, 1)
+    ]
+    code, told, errors = record(tmp_path, "\n".join([BEGIN, *acts, END]), "--record-data")
+    assert code == 0, errors
+    lines = sorted(told.splitlines())
+    code, again, errors = run(tmp_path, "ompy", "replay", "recording")
+    assert (code, sorted(again.splitlines()), errors) == (0, lines, ""), "and warns of nothing"
+    for rank, line in enumerate(lines):
+        code, alone, errors = run(tmp_path, "ompy", "replay", "recording", "--rank", str(rank))
+        assert (code, alone) == (0, line + "\n"), errors
+
+
+def test_what_no_call_tells_of_a_window_refuses_a_rank_alone(tmp_path: Path) -> None:
+    code, _, errors = record(tmp_path, SHARING, "--record-data")
+    assert code == 0, errors
+    assert run(tmp_path, "ompy", "replay", "recording")[0] == 0
+    code, _, errors = run(tmp_path, "ompy", "replay", "recording", "--rank", "0")
+    assert code == USAGE
+    assert "program.py:2: Win.Allocate_shared: others load from its memory" in errors
+    dynamic = SHARING.replace("Allocate_shared(8, 8)", "Create_dynamic()")
+    assert record(tmp_path, dynamic, "--record-data")[0] == 0
+    code, _, errors = run(tmp_path, "ompy", "replay", "recording", "--rank", "1")
+    assert code == USAGE
+    assert "program.py:2: Win.Create_dynamic: its places are addresses" in errors
+
+
+def test_without_the_bytes_who_was_first_is_a_warning(tmp_path: Path) -> None:
+    act = f"turn, root = 1, 0\n{ACTS['who was first at a counter']}"
+    code, _, errors = record(tmp_path, "\n".join([BEGIN, act, END]))
+    assert code == 0, errors
+    code, _, errors = run(tmp_path, "ompy", "replay", "recording")
+    assert "Win.Fetch_and_op: what it finds hangs on who was first" in errors

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ompy.replay.entries import EVENTS, Entries, Header
 from ompy.replay.events import Locked, Prefix, Unlocked, bytes_of
-from ompy.replay.lock_order import waits_of
 from ompy.replay.recording import RankRecording
+from ompy.replay.windows.lock_order import waits_of
 
 P = Prefix(0, 0, 0)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from ompy.data.convertor import allocate_memory
 from ompy.frameworks.osc import ALLOCATED, SHARED, Window
 from ompy.frameworks.osc_base.module import MessageOsc
@@ -9,6 +11,8 @@ from ompy.frameworks.osc_base.module import MessageOsc
 
 class Pt2pt(MessageOsc):
     """Every operation as a message."""
+
+    all_messages: ClassVar[bool] = True
 
     def __init__(self, window: Window, inline_max: int) -> None:
         if window.flavor in {ALLOCATED, SHARED}:

@@ -299,10 +299,10 @@ def _recording(options: dict[str, Any], pairs: Sequence[tuple[str, str]]) -> lis
     """The parameters behind `--record` and `--record-data`; none where a recording is replayed."""
     if not options["record"] and not options["record_data"]:
         return []
-    from ompy.cli.launch.recorded_job import COLL, record_parameters
+    from ompy.cli.launch.recorded_job import record_parameters, with_data
 
     record_parameters(options, pairs)
-    found = [("coll", COLL)] if options["record_data"] else []
+    found = with_data(pairs) if options["record_data"] else []
     if any(name == RECORD_REPLAY for name, _ in pairs):
         return found
     found.append((RECORD_DIRECTORY, os.path.abspath(options["record"])))

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from ompy.frameworks.job import Job
 
 COLL = "basic,inter"  # with received bytes: all collective calls go as messages then
+OSC_PRIORITY = "osc_pt2pt_priority"  # likewise all that is done in windows
+FIRST_OF_ALL = "1000"  # points; arbitrary: more than any other component has
 
 
 def record_parameters(options: Mapping[str, Any], pairs: Sequence[tuple[str, str]]) -> None:
@@ -30,6 +32,18 @@ def record_parameters(options: Mapping[str, Any], pairs: Sequence[tuple[str, str
                     f"--mca coll {value}: --record-data has collectives of its own ({COLL}), "
                     "whose messages it can record"
                 )
+
+
+def with_data(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The parameters by which all that ranks are told travels in messages.
+
+    Args:
+        pairs: the other parameters.
+    """
+    found = [("coll", COLL)]
+    if not any(name == OSC_PRIORITY for name, _ in pairs):
+        found.append((OSC_PRIORITY, FIRST_OF_ALL))
+    return found
 
 
 class JobRecord:

@@ -89,6 +89,11 @@ class Command(NamedTuple):
         return b"".join((head, self.layout, self.data))
 
 
+def follows(command: Command) -> bool:
+    """Whether the data come in a message of their own."""
+    return bool(command.size) and not command.data and command.kind is not Kind.GET
+
+
 def parsed(view: memoryview) -> Command:
     """The command that bytes are.
 

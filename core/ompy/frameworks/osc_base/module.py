@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import ClassVar, Final
 
 from ompy.data.convertor import Convertor, GrowingConvertor, contiguous
 from ompy.data.errors import ERR_PROC_FAILED, MPIError
@@ -49,7 +49,10 @@ class MessageOsc(OscModule):
 
     Attributes:
         rank: of this process in the window.
+        all_messages: no operation goes another way, so a recording has all of them.
     """
+
+    all_messages: ClassVar[bool] = False
 
     def __init__(self, window: Window, inline_max: int) -> None:
         """Make it, and listen.
@@ -68,7 +71,10 @@ class MessageOsc(OscModule):
         self._exposed = Attached() if window.flavor == DYNAMIC else Exposed(window.memory)
         self._locks = LockQueue()
         self._listener = Listener(self)
-        self.target = Target(communicator, self._exposed, self._locks, self._listener.wake)
+        self._service = communicator.context.service if self.all_messages else None
+        self.target = Target(
+            communicator, self._exposed, self._locks, self._listener.wake, self._service
+        )
         self._peers: dict[int, Peer] = {}
         self._gone_since: dict[int, int] = {}
         self._held: dict[int, Held] = {}
@@ -76,6 +82,8 @@ class MessageOsc(OscModule):
         assert coll is not None, "a window's communicator has its collectives"
         self._prompt_barrier = coll.prompt_barrier() if communicator.size > 1 else None
         with self._engine.lock:
+            if self._service is not None:
+                self._service.opened(self)
             if communicator.size > 1:
                 self._listener.listen()
 
@@ -90,6 +98,8 @@ class MessageOsc(OscModule):
         """Listen no more."""
         with self._engine.lock:
             self._listener.close()
+            if self._service is not None:
+                self._service.closed(self)
 
     # --- operations
 
@@ -400,6 +410,8 @@ class MessageOsc(OscModule):
             raise problem
 
     def _lock_own(self, exclusive: bool) -> None:
+        if self._service is not None:
+            self._service.own_step()
         held = OwnLock(self._communicator, alone=exclusive)
 
         def tell(code: int, detail: str) -> None:
@@ -456,6 +468,8 @@ class MessageOsc(OscModule):
             if not peer.posts:
                 raise self._has_ended(target)
             peer.posts -= 1
+        if target == self.rank and self._service is not None:
+            self._service.own_step()
 
     def held(self) -> dict[int, Held]:
         """Those that were granted and not given back."""
@@ -483,7 +497,10 @@ class MessageOsc(OscModule):
 
     def command_arrived(self, origin: int, view: memoryview) -> None:
         """A command has come."""
-        command = parsed(view)
+        self.take_command(origin, parsed(view))
+
+    def take_command(self, origin: int, command: Command) -> None:
+        """Do what a command says, or have it wait."""
         if command.kind is Kind.POST:
             self.peer(origin).posts += 1
         elif command.kind is Kind.REFUSED:
@@ -491,6 +508,9 @@ class MessageOsc(OscModule):
             self.peer(origin).refused(self._pml, command.tag, command.size, detail)
         else:
             self.target.handle_command(origin, command)
+            return
+        if self._service is not None:
+            self._service.served(self._communicator.context_id, origin, command)
 
     def watches(self) -> bool:
         """Whether anything is waited for that a member may fail to do by ending."""

@@ -26,10 +26,12 @@ from ompy.frameworks.osc_base.headers import (
     OPERATIONS,
     Command,
     Kind,
+    follows,
     pack_answer,
 )
 from ompy.frameworks.osc_base.layouts import decode_layout
 from ompy.frameworks.osc_base.locks import LockQueue
+from ompy.frameworks.osc_base.service import TOLD, Service
 from ompy.frameworks.pml import STANDARD
 
 CLOSING: Final = frozenset({Kind.FLUSH, Kind.UNLOCK, Kind.COMPLETE})
@@ -79,14 +81,16 @@ class Target:
         exposed: Exposed,
         locks: LockQueue,
         wake: Callable[[], object],
+        service: Service | None = None,
     ) -> None:
-        """Make it; `wake` is called when something is `ready`."""
+        """Make it; `wake` is called when something is `ready`, `service` hears what is served."""
         self.locks = locks
         self.ready: deque[Callable[[], object]] = deque()
         self._communicator = communicator
         self._pml = communicator.pml
         self._exposed = exposed
         self._wake = wake
+        self._service = service
         self._channels: dict[int, Channel] = {}
         self._run_kind: dict[Kind, Callable[[Channel, Command], None]] = {
             Kind.PUT: self._put,
@@ -111,20 +115,52 @@ class Target:
     def handle_command(self, origin: int, command: Command) -> None:
         """A command has come."""
         channel = self.channel(origin)
-        if channel.waiting or not channel.may_run(command):
+        if channel.waiting or not self._may_run(channel, command):
             channel.waiting.append(command)
         else:
             self._run(channel, command)
 
+    def _may_run(self, channel: Channel, command: Command) -> bool:
+        if not channel.may_run(command):
+            return False
+        service = self._service
+        if service is None:
+            return True
+        return service.may_serve(self._communicator.context_id, channel.origin, command)
+
     def _advance(self, channel: Channel) -> None:
-        while channel.waiting and channel.may_run(channel.waiting[0]):
+        while channel.waiting and self._may_run(channel, channel.waiting[0]):
             self._run(channel, channel.waiting.popleft())
+
+    def try_again(self) -> None:
+        """What a service has held back may be served in the next round of polling."""
+        if any(channel.waiting for channel in self._channels.values()):
+            self._later(self._advance_all)
+
+    def _advance_all(self) -> None:
+        for channel in list(self._channels.values()):
+            self._advance(channel)
 
     def _run(self, channel: Channel, command: Command) -> None:
         try:
             self._run_kind[command.kind](channel, command)
         except MPIError as problem:
             self._refuse(channel, command, problem)
+        else:
+            if follows(command):  # it is told when they are there
+                if command.kind is Kind.PUT:
+                    self._tell(channel, command, begins=True)
+                return
+        self._tell(channel, command)
+
+    def _tell(self, channel: Channel, command: Command, *, begins: bool = False) -> None:
+        """Say that a command was served, if anybody wants to hear it."""
+        service = self._service
+        if service is None or command.kind not in TOLD:
+            return
+        service.served(self._communicator.context_id, channel.origin, command, begins=begins)
+        if service.orders:
+            self.try_again()
 
     def _refuse(self, channel: Channel, command: Command, problem: MPIError) -> None:
         """Tell the origin, now or when it asks; data that follow go nowhere."""
@@ -134,7 +170,7 @@ class Target:
             self._send(channel, refusal.packed(), COMMAND_TAG)
         elif channel.problem is None:
             channel.problem = problem
-        if _follows(command):
+        if follows(command):
             self._receive(channel, command, lambda _: None)
 
     # --- operations
@@ -150,16 +186,17 @@ class Target:
 
     def _put(self, channel: Channel, command: Command) -> None:
         target = self._message(command)
-        if not _follows(command):
+        if not follows(command):
             target.store(command.data)
             return
         convertor = target.convertor()
         request = self._pml.irecv(self._communicator, convertor, channel.origin, command.tag)
         channel.under_way += 1
-        request.notify(partial(self._stored, channel, request))
+        request.notify(partial(self._stored, channel, command, request))
 
-    def _stored(self, channel: Channel, request: Request) -> None:
+    def _stored(self, channel: Channel, command: Command, request: Request) -> None:
         channel.under_way -= 1
+        self._tell(channel, command)
         if request.error and channel.problem is None:
             channel.problem = MPIError(request.error, request.detail)
         if channel.waiting:
@@ -174,10 +211,20 @@ class Target:
 
     def _accumulate(self, channel: Channel, command: Command) -> None:
         target = self._message(command)
-        if _follows(command):
-            self._receive(channel, command, partial(self._combine, channel, command, target))
+        if follows(command):
+            use = partial(self._combine_late, channel, command, target)
+            self._receive(channel, command, use)
         else:
             self._combine(channel, command, target, memoryview(command.data))
+
+    def _combine_late(
+        self, channel: Channel, command: Command, target: Message, data: memoryview
+    ) -> None:
+        """Combine data that have followed."""
+        try:
+            self._combine(channel, command, target, data)
+        finally:
+            self._tell(channel, command)
 
     def _combine(
         self, channel: Channel, command: Command, target: Message, data: memoryview
@@ -261,8 +308,3 @@ class Target:
         with suppress(MPIError):  # a rank that has ended waits for nothing
             convertor = contiguous(memoryview(data))
             self._pml.isend(self._communicator, convertor, channel.origin, tag, STANDARD)
-
-
-def _follows(command: Command) -> bool:
-    """Whether the data come in a message of their own."""
-    return bool(command.size) and not command.data and command.kind is not Kind.GET

@@ -48,6 +48,7 @@ class WindowState(State):
         reach: the members' memory.
         epochs: this rank is in.
         owner: the object whose memory it is, or None.
+        progress: what ends the thread that makes progress; None where there is none.
         operations: the module with these, which is imported with the first window.
         straight: the common calls, where its memory is mapped; or None.
         errhandler: what happens when a call fails.
@@ -57,7 +58,6 @@ class WindowState(State):
     """
 
     __slots__ = (
-        "_progress",
         "api",
         "attributes",
         "comm",
@@ -68,6 +68,7 @@ class WindowState(State):
         "name",
         "operations",
         "owner",
+        "progress",
         "reach",
         "straight",
         "window",
@@ -95,7 +96,7 @@ class WindowState(State):
         self.straight = None
         if found is not None:
             self.straight = StraightWindow(found, list(reach.units), self.epochs, module)
-        self._progress = _begin_progress(comm)
+        self.progress = _begin_progress(comm)
         comm.world.process.before_finalize.append(module.leave)
         comm.communicator.context.windows.append(module)
 
@@ -145,7 +146,7 @@ class WindowState(State):
         try:
             self.module.meet_to_end()
         finally:
-            _end_progress(self.comm, self._progress)
+            _end_progress(self.comm, self.progress)
             if self.module.leave in self.world.process.before_finalize:
                 self.world.process.before_finalize.remove(self.module.leave)
             self.comm.communicator.context.windows.remove(self.module)

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 from ompy.check.interposing import Handler, Observer, interpose_class
 from ompy.mpi.constants import LOCK_EXCLUSIVE
 from ompy.replay.events import ORDER, Locked, Unlocked
-from ompy.replay.lock_order import Waits
 from ompy.replay.looking import look_until
+from ompy.replay.windows.lock_order import Waits
+from ompy.replay.windows.steps import has_all_messages, is_served_in_order
 
 if TYPE_CHECKING:
     from ompy.engine.base import Engine
@@ -44,7 +45,7 @@ def begin_recording_locks(observer: Observer, recorder: Recorder) -> None:
         original(window, rank, lock_type, assertion)
         memory = _memory_of(window, rank)
         if memory is not None:
-            if recorder.locks:
+            if recorder.locks and not (recorder.service and has_all_messages(window)):
                 recorder.note_unreplayable(ORDER, f"Win.Lock: {recorder.locks}")
             exclusive = int(lock_type == LOCK_EXCLUSIVE)
             since = time.monotonic_ns()
@@ -113,7 +114,7 @@ def begin_replaying_locks(
             exclusive = int(lock_type == LOCK_EXCLUSIVE)
             follower.next_event(Locked(follower.prefix(), *memory, exclusive, 0))
             locks += 1
-            if granted is not None:
+            if granted is not None and not is_served_in_order(window):
                 granted.await_others(waits.get(locks, {}), window._inner.world.engine)
         original(window, rank, lock_type, assertion)
 

@@ -1,0 +1,1 @@
+"""What is done in windows: recorded, and done again in the same order."""
