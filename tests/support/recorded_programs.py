@@ -495,7 +495,7 @@ if me == root:
         heard.append(memory[0])
 else:
     pause()
-    window.Put(array("q", [me]), root, me)
+    window.Put(array("q", [me]), root, 1 + me)
     window.Flush(root)
     window.Accumulate(array("q", [1]), root, 0, MPI.SUM)
 told.append((polls, heard, memory[:]))
