@@ -628,6 +628,9 @@ def draw_program(random: Random, *, alone: bool) -> str:
     lines = [BEGIN]
     left_out = TOGETHER if alone else WITH_DATA
     acts = [name for name in ACTS if name not in left_out]
+    if alone:  # what several threads serve in windows, and when, is not recorded
+        word = random.choice(("MPI.Win.", "together("))
+        acts = [name for name in acts if word not in ACTS[name]]
     for turn in range(1, random.randint(4, 9)):
         name, count = random.choice(acts), random.choice(SIZES)
         head = f"# {name}\nturn, count = {turn}, {count}\nroot = turn % size"
