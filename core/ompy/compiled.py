@@ -5,6 +5,7 @@ source when it is (`ompy/cli/building/declaring.py`); interpreted, these words d
 
 - `@cclass`: a class whose attributes are those annotated in its body, and lie in a C structure.
   If its name begins with `_` only compiled modules know one, unless it is `Shown[...]`.
+- `@recycled`, before `@cclass`: memory of a few instances that went is kept for the next ones.
 - `@ccall`: a function or method that compiled modules call as C does, and all others as Python
   does. `@cfunc`: the same, but of this module, or class and those derived from it, alone.
 - In signatures, attributes and annotated local variables `int` is 64 bits with a sign, `U64` the
@@ -32,6 +33,11 @@ Shown = Annotated[Type, "others have it, too"]
 
 def cclass(marked: Marked) -> Marked:
     """Mark a class whose instances are C structures."""
+    return marked
+
+
+def recycled(marked: Marked) -> Marked:
+    """Mark a class with `@cclass` of which many instances are made and soon go."""
     return marked
 
 

@@ -206,12 +206,23 @@ cdef inline object flat(object view):
         return view
     return view.cast("B")
 
+# a view has its own room for shape and strides, as many as it has dimensions
+cdef inline object as_bytes(object view):
+    cdef Py_buffer *inside = PyMemoryView_GET_BUFFER(view)
+    if inside.ndim != 1 or inside.shape == NULL or inside.strides == NULL:
+        return flat(view)
+    inside.format = <char *>b"B"
+    inside.itemsize = 1
+    inside.shape[0] = inside.len
+    inside.strides[0] = 1
+    return view
+
 cdef inline object numbers(object buffer):
     try:
         view = PyMemoryView_FromObject(buffer)
     except TypeError:
         return None
-    return flat(view) if are_numbers(PyMemoryView_GET_BUFFER(view)) else None
+    return as_bytes(view) if are_numbers(PyMemoryView_GET_BUFFER(view)) else None
 
 cdef inline object shaped(object buffer):
     try:
@@ -241,6 +252,14 @@ cdef inline str kind(object view):
     if strchr(b"cbB?hHiIlLqQnNfdP", inside.format[0]) == NULL or not inside.ndim or not inside.len:
         return ""
     return chr(inside.format[0]) if PyBuffer_IsContiguous(inside, b"C") else ""
+
+cdef inline long long code(object view) noexcept:
+    cdef Py_buffer *inside = PyMemoryView_GET_BUFFER(view)
+    if inside.format == NULL or inside.format[0] == 0 or inside.format[1] != 0:
+        return 0
+    if strchr(b"cbB?hHiIlLqQnNfdP", inside.format[0]) == NULL or not inside.ndim or not inside.len:
+        return 0
+    return inside.format[0] if PyBuffer_IsContiguous(inside, b"C") else 0
 
 cdef inline bytearray room(Py_ssize_t length):
     return PyByteArray_FromStringAndSize(NULL, length)

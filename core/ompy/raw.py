@@ -136,6 +136,17 @@ def kind(view: memoryview) -> str:
     return form if form in NATIVE and view.c_contiguous and view.ndim and view.nbytes else ""
 
 
+def code(view: memoryview) -> int:
+    """The number of the character that `kind` gives; 0 for any other view."""
+    form = kind(view)
+    return ord(form) if form else 0
+
+
+def as_bytes(view: memoryview) -> memoryview:
+    """What `flat` gives, of a contiguous view that nobody else has. Compiled it is changed."""
+    return flat(view)
+
+
 def flat(view: memoryview) -> memoryview:
     """The view, or one of format B and a single dimension of the same bytes."""
     return view if view.format == "B" and view.ndim == 1 else view.cast("B")

@@ -441,6 +441,7 @@ for step in range(2):
         window.Put(array("q", [me + step] * number), rank, me * number)
     window.Fence()
     told.append([memory[rank * number] for rank in range(size)])
+    window.Fence()
     window.Accumulate(array("q", [me + 1] * number), right, me * number, MPI.SUM)
     window.Fence()
     told.append(sum(memory))

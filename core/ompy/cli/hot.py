@@ -30,6 +30,7 @@ HOT: Final = {
     "ompy.engine.timers": OFTEN,
     "ompy.frameworks.bml": BUSY,
     "ompy.frameworks.btl": OFTEN,
+    "ompy.frameworks.coll": SELDOM,
     "ompy.frameworks.collectives.call_order": BUSY,
     "ompy.frameworks.collectives.coll_selection": OFTEN,
     "ompy.frameworks.communicator": OFTEN,

@@ -1,14 +1,17 @@
 """Messages: a count of elements in memory, alone or one block per rank."""
 
+# ruff: noqa: SLF001 - who makes blocks without a constructor sets what they have
+
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ompy.compiled import ccall, cclass
+from ompy.compiled import ccall, cclass, recycled
 from ompy.data.convertor import Convertor
 from ompy.data.layout import Layout
 
 
+@recycled
 @cclass
 class Message:
     """`count` elements of `layout` in `memory`, the first at byte `origin`.
@@ -80,23 +83,29 @@ def message_of(memory: memoryview, origin: int, count: int, layout: Layout) -> M
     return made
 
 
+@recycled
 @cclass
 class Blocks:
     """One message per rank, all in one memory.
 
     Attributes:
         memory: byte view of the user's buffer.
-        counts: elements for each rank.
-        origins: byte where each rank's first element is.
-        layouts: of each rank's elements.
+        ranks: how many there are.
         regular: equal counts of one layout, side by side in rank order.
     """
 
-    counts: list[int]
-    layouts: list[Layout]
     memory: memoryview[int]
-    origins: list[int]
+    ranks: int
     regular: bool
+    # of equal parts, which have no lists until somebody asks for those
+    _count: int
+    _layout: Layout | None
+    _origin: int
+    _step: int
+    # of any others
+    _counts: list[int] | None
+    _layouts: list[Layout] | None
+    _origins: list[int] | None
     __slots__ = tuple(__annotations__)
 
     def __init__(
@@ -109,36 +118,85 @@ class Blocks:
         regular: bool = False,
     ) -> None:
         self.memory = memory
-        self.counts = list(counts)
-        self.origins = list(origins)
-        self.layouts = list(layouts)
+        self.ranks = len(counts)
         self.regular = regular
+        self._count = self._origin = self._step = 0
+        self._layout = None
+        self._counts = list(counts)
+        self._origins = list(origins)
+        self._layouts = list(layouts)
 
     @classmethod
     def even(
         cls, memory: memoryview, origin: int, count: int, layout: Layout, ranks: int
     ) -> Blocks:
         """`count` elements for each of `ranks`, side by side from byte `origin`."""
-        step = count * layout.extent
-        origins = [origin + rank * step for rank in range(ranks)]
-        return cls(memory, [count] * ranks, origins, [layout] * ranks, regular=True)
+        made: Blocks = even_blocks(memory, origin, count, layout, ranks)
+        return made
+
+    @property
+    def counts(self) -> list[int]:
+        """Elements for each rank; a list of its own for who asks."""
+        return [self._count] * self.ranks if self._counts is None else self._counts
+
+    @property
+    def origins(self) -> list[int]:
+        """Byte where each rank's first element is; likewise."""
+        if self._origins is not None:
+            return self._origins
+        return [self._origin + rank * self._step for rank in range(self.ranks)]
+
+    @property
+    def layouts(self) -> list[Layout]:
+        """Of each rank's elements; likewise."""
+        if self._layouts is not None:
+            return self._layouts
+        assert self._layout is not None, "equal parts have one"
+        return [self._layout] * self.ranks
 
     def __len__(self) -> int:
-        return len(self.counts)
+        return self.ranks
 
     def __getitem__(self, rank: int) -> Message:
         return self.block(rank)
 
     @ccall
     def block(self, rank: int) -> Message:
-        """The message of one rank."""
-        return message_of(self.memory, self.origins[rank], self.counts[rank], self.layouts[rank])
+        """The message of one rank.
+
+        Raises:
+            IndexError: there is no such rank.
+        """
+        if not 0 <= rank < self.ranks:
+            raise IndexError(f"there are {self.ranks} blocks, none of rank {rank}")
+        layout = self._layout
+        if layout is not None:
+            return message_of(self.memory, self._origin + rank * self._step, self._count, layout)
+        counts, origins, layouts = self._counts, self._origins, self._layouts
+        assert counts is not None, "they are no equal parts"
+        assert origins is not None, "likewise"
+        assert layouts is not None, "likewise"
+        return message_of(self.memory, origins[rank], counts[rank], layouts[rank])
+
+    @ccall
+    def room(self, rank: int) -> int:
+        """Packed bytes of one rank's message."""
+        layout = self._layout
+        if layout is not None:
+            return self._count * layout.size
+        block: Message = self.block(rank)
+        return block.count * block.layout.size
+
+    @ccall
+    def fits(self, message: Message) -> bool:
+        """Whether a message is as each of equal parts."""
+        return message.layout is self._layout and message.count == self._count
 
     def whole(self) -> Message:
         """All blocks as one message; only for regular ones."""
         assert self.regular, "only regular blocks are one message"
-        count = self.counts[0] * len(self.counts) if self.counts else 0
-        return Message(self.memory, self.origins[0], count, self.layouts[0])
+        first: Message = self.block(0)
+        return Message(self.memory, first.origin, first.count * self.ranks, first.layout)
 
 
 @ccall
@@ -152,10 +210,36 @@ def blocks_from(
     """Blocks, made without a constructor's cost; the lists are theirs from now on."""
     made: Blocks = Blocks.__new__(Blocks)
     made.memory = memory
-    made.counts = counts
-    made.origins = origins
-    made.layouts = layouts
+    made.ranks = len(counts)
     made.regular = regular
+    made._count = made._origin = made._step = 0
+    made._layout = None
+    made._counts = counts
+    made._origins = origins
+    made._layouts = layouts
+    return made
+
+
+@ccall
+def even_blocks(memory: memoryview, origin: int, count: int, layout: Layout, ranks: int) -> Blocks:
+    """Equal parts, made without a constructor's cost.
+
+    Args:
+        memory: byte view of the user's buffer.
+        origin: byte where the first one's first element is.
+        count: elements of each.
+        layout: of an element.
+        ranks: how many.
+    """
+    made: Blocks = Blocks.__new__(Blocks)
+    made.memory = memory
+    made.ranks = ranks
+    made.regular = True
+    made._count = count
+    made._layout = layout
+    made._origin = origin
+    made._step = count * layout.extent
+    made._counts = made._origins = made._layouts = None
     return made
 
 
@@ -165,7 +249,4 @@ def parted(message: Message, ranks: int) -> Blocks | None:
     count: int = message.count // ranks
     if count * ranks != message.count:
         return None
-    layout = message.layout
-    step: int = count * layout.extent
-    origins = [message.origin + rank * step for rank in range(ranks)]
-    return blocks_from(message.memory, [count] * ranks, origins, [layout] * ranks, True)
+    return even_blocks(message.memory, message.origin, count, message.layout, ranks)

@@ -31,8 +31,9 @@ Source: reference openmpi.md 0.6 (COLL 2.0.0); the algorithms are the textbook o
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
+from ompy.compiled import DECLARING, U64, ccall, cclass
 from ompy.data.message import Blocks, Message
 from ompy.data.operation import Operation
 from ompy.data.request import Request
@@ -46,7 +47,7 @@ from ompy.frameworks.explanation import Branch, Choice
 from ompy.mca.component import ApiVersion, Component
 from ompy.trace.tag_names import name_tags, name_tags_by
 
-if TYPE_CHECKING:
+if DECLARING:
     from ompy.frameworks.communicator import Communicator
 
 # 2.0: reference openmpi.md 0.6; 2.1 adds schedules, and asks nothing new of a module made for 2.0;
@@ -120,12 +121,17 @@ name_tags_by(
 )
 
 
+@cclass
 class CollModule:
     """Collectives of one communicator.
 
     Attributes:
         communicator: whose.
     """
+
+    communicator: Communicator
+    # a trace puts functions in front of an instance's methods
+    __slots__ = (*__annotations__, "__dict__")
 
     def __init__(self, communicator: Communicator) -> None:
         self.communicator = communicator
@@ -285,8 +291,9 @@ class CollModule:
         """The steps of `neighbor_alltoall`: straight along the edges, if not overridden."""
         return linear.alltoall(exchange, send, receive, neighbours)
 
+    @ccall
     def begin(
-        self, operation: str, arguments: tuple[Any, ...], tag: int, word: int, kept: int
+        self, operation: str, arguments: tuple[Any, ...], tag: int, word: U64, kept: int
     ) -> Request | None:
         """Begin a nonblocking call in a way of the module's own. Since API 2.5.
 

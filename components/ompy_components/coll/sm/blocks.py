@@ -304,8 +304,7 @@ class BlockOperations:
         for rank in range(board.ranks):
             size: int = 0
             if rank != board.rank:
-                block: Message = blocks.block(rank)
-                size = block.count * block.layout.size
+                size = blocks.room(rank)
             sizes.append(size)
             total += size
         slot: int = board.slot(board.rank, number)
@@ -454,7 +453,7 @@ class BlockOperations:
             total += send.count * send.layout.size
         elif blocks is not None:
             for each in edges.sending:
-                total += blocks.counts[each] * blocks.layouts[each].size
+                total += blocks.room(each)
         if total > self._most:
             board.set_word(slot, SENT)
             board.show(number, total)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from ompy.compiled import U64, ccall, cclass, cfunc
 from ompy.data.layout import BYTES
 from ompy.data.message import Blocks, Message, message_of, parted
 from ompy.data.operation import Operation
@@ -31,6 +32,7 @@ from ompy.frameworks.coll import (
     TAG_SCATTER,
     CollModule,
 )
+from ompy.frameworks.collectives.call_order import CallOrder
 from ompy.frameworks.collectives.exchange import Exchange
 from ompy.frameworks.collectives.neighbours import Neighbours
 from ompy.frameworks.collectives.shared_memory import SharedMemory, share
@@ -50,22 +52,37 @@ from ompy_components.coll.sm.parts import PartOperations
 WITHOUT_MEMORY: Final = 8
 
 
+@cclass
 class SmColl(CollModule):
     """Operations of one communicator."""
 
+    _blocks: BlockOperations | None
+    _depth: int
+    _exchanged: int
+    _fragment: int
+    _lending: Lending | None
+    _nonblocking: NonblockingCalls
+    _operations: Operations | None
+    _parts: PartOperations | None
+    _shared: SharedMemory | None
+    _single_copy: bool
+    _tables: bool
+    _window: int
+    __slots__ = tuple(__annotations__)
+
     def __init__(self, communicator: Communicator, values: Values) -> None:
         super().__init__(communicator)
-        self._fragment: int = values.fragment_size
-        self._depth: int = values.comm_num_segments
-        self._window: int = values.window_size
-        self._single_copy: bool = values.single_copy
+        self._fragment = values.fragment_size
+        self._depth = values.comm_num_segments
+        self._window = values.window_size
+        self._single_copy = values.single_copy
         self._tables = table_size(communicator.size) <= self._fragment  # they fit into a slot
         self._exchanged = 0
-        self._shared: SharedMemory | None = None
-        self._lending: Lending | None = None
-        self._operations: Operations | None = None
-        self._blocks: BlockOperations | None = None
-        self._parts: PartOperations | None = None
+        self._shared = None
+        self._lending = None
+        self._operations = None
+        self._blocks = None
+        self._parts = None
         self._nonblocking = NonblockingCalls(communicator, self._depth, values.nonblocking_size)
 
     @classmethod
@@ -73,17 +90,18 @@ class SmColl(CollModule):
         """All of them."""
         return operation in OPERATIONS or operation in NEIGHBOURHOODS
 
+    @ccall
     def begin(
-        self, operation: str, arguments: tuple[Any, ...], tag: int, word: int, kept: int
+        self, operation: str, arguments: tuple[Any, ...], tag: int, word: U64, kept: int
     ) -> Request | None:
         """Begin a nonblocking call on memory of its own; None where there is none."""
-        calls: NonblockingCalls = self._nonblocking
-        return calls.begin_call(operation, arguments, tag, word, kept)
+        return self._nonblocking.begin_call(operation, arguments, tag, word, kept)
 
     def keep_call(self, operation: str) -> int:
         """The number of a persistent request, of which the first few have slots."""
         return self._nonblocking.keep_call()
 
+    @cfunc
     def _ready(self) -> Operations | None:
         """The operations on the memory, made with the first; None where there is none."""
         if self._shared is None:
@@ -94,11 +112,13 @@ class SmColl(CollModule):
                 self._make(view, self._shared)
         return self._operations
 
+    @cfunc
     def _ready_blocks(self) -> BlockOperations | None:
         """The same for operations on blocks."""
         self._ready()
         return self._blocks
 
+    @cfunc
     def _ready_parts(self) -> PartOperations | None:
         """The same for reductions whose results differ."""
         self._ready()
@@ -149,7 +169,9 @@ class SmColl(CollModule):
 
     def barrier(self) -> None:
         """Return when every member has called it."""
-        operations = self._operations or self._ready()
+        operations: Operations | None = self._operations
+        if operations is None:
+            operations = self._ready()
         if operations is None:
             self._complete(TAG_BARRIER, self._next.schedule_barrier)
         else:
@@ -157,12 +179,13 @@ class SmColl(CollModule):
 
     def prompt_barrier(self) -> Callable[[], None] | None:
         """The same, if there is memory: who waits there looks at every member."""
-        operations = self._operations or self._ready()
-        return None if operations is None else operations.barrier
+        return None if self._ready() is None else self.barrier
 
     def bcast(self, message: Message, root: int) -> None:
         """Copy the root's message to every member."""
-        operations = self._operations or self._ready()
+        operations: Operations | None = self._operations
+        if operations is None:
+            operations = self._ready()
         if operations is None:
             self._complete(TAG_BCAST, self._next.schedule_bcast, message, root)
         else:
@@ -174,7 +197,9 @@ class SmColl(CollModule):
         """Combine all members' data; elements that are larger than a fragment as messages."""
         mine = send if send is not None else receive
         assert mine is not None, "every member has data"
-        operations = self._operations or self._ready()
+        operations: Operations | None = self._operations
+        if operations is None:
+            operations = self._ready()
         if operations is None or mine.layout.size > self._fragment:
             plan = self._next.schedule_reduce
             self._complete(TAG_REDUCE, plan, send, receive, operation, root)
@@ -183,7 +208,9 @@ class SmColl(CollModule):
 
     def allreduce(self, send: Message | None, receive: Message, operation: Operation) -> None:
         """Combine all members' data for all of them."""
-        operations = self._operations or self._ready()
+        operations: Operations | None = self._operations
+        if operations is None:
+            operations = self._ready()
         if operations is None or receive.layout.size > self._fragment:
             plan = self._next.schedule_allreduce
             self._complete(TAG_ALLREDUCE, plan, send, receive, operation)
@@ -192,13 +219,18 @@ class SmColl(CollModule):
 
     # --- blocks
 
+    @cfunc
     def _tag(self, tag: int) -> int:
         """The tag of the call's messages."""
-        return self.communicator.order.tag() or tag
+        order: CallOrder = self.communicator.order
+        found: int = order.tag()
+        return found or tag
 
     def gather(self, send: Message | None, receive: Blocks | None, root: int) -> None:
         """Each member's block to the root."""
-        blocks = self._blocks or self._ready_blocks()
+        blocks: BlockOperations | None = self._blocks
+        if blocks is None:
+            blocks = self._ready_blocks()
         if blocks is None:
             self._complete(TAG_GATHER, self._next.schedule_gather, send, receive, root)
         else:
@@ -206,7 +238,9 @@ class SmColl(CollModule):
 
     def scatter(self, send: Blocks | None, receive: Message | None, root: int) -> None:
         """Each of the root's blocks to its member."""
-        blocks = self._blocks or self._ready_blocks()
+        blocks: BlockOperations | None = self._blocks
+        if blocks is None:
+            blocks = self._ready_blocks()
         if blocks is None or not self._tables:
             self._complete(TAG_SCATTER, self._next.schedule_scatter, send, receive, root)
         else:
@@ -214,7 +248,9 @@ class SmColl(CollModule):
 
     def allgather(self, send: Message | None, receive: Blocks) -> None:
         """Each member's block to every member."""
-        blocks = self._blocks or self._ready_blocks()
+        blocks: BlockOperations | None = self._blocks
+        if blocks is None:
+            blocks = self._ready_blocks()
         if blocks is None:
             self._complete(TAG_ALLGATHER, self._next.schedule_allgather, send, receive)
         else:
@@ -238,7 +274,9 @@ class SmColl(CollModule):
 
     def alltoall(self, send: Blocks | None, receive: Blocks) -> None:
         """Each member's blocks to their members."""
-        blocks = self._blocks or self._ready_blocks()
+        blocks: BlockOperations | None = self._blocks
+        if blocks is None:
+            blocks = self._ready_blocks()
         if blocks is None or not self._tables:
             self._complete(TAG_ALLTOALL, self._next.schedule_alltoall, send, receive)
         else:
@@ -248,7 +286,9 @@ class SmColl(CollModule):
 
     def neighbor_allgather(self, send: Message, receive: Blocks, neighbours: Neighbours) -> None:
         """A member's block to all its targets."""
-        blocks = self._blocks or self._ready_blocks()
+        blocks: BlockOperations | None = self._blocks
+        if blocks is None:
+            blocks = self._ready_blocks()
         if blocks is None:
             plan = self.schedule_neighbor_allgather
             self._complete(TAG_NEIGHBOR_ALLGATHER, plan, send, receive, neighbours)
@@ -258,7 +298,9 @@ class SmColl(CollModule):
 
     def neighbor_alltoall(self, send: Blocks, receive: Blocks, neighbours: Neighbours) -> None:
         """A block of its own to each target."""
-        blocks = self._blocks or self._ready_blocks()
+        blocks: BlockOperations | None = self._blocks
+        if blocks is None:
+            blocks = self._ready_blocks()
         if blocks is None:
             plan = self.schedule_neighbor_alltoall
             self._complete(TAG_NEIGHBOR_ALLTOALL, plan, send, receive, neighbours)
@@ -270,7 +312,9 @@ class SmColl(CollModule):
 
     def scan(self, send: Message | None, receive: Message, operation: Operation) -> None:
         """Combine the data of the members up to this one."""
-        parts = self._parts or self._ready_parts()
+        parts: PartOperations | None = self._parts
+        if parts is None:
+            parts = self._ready_parts()
         if parts is None or receive.layout.size > self._fragment:
             self._complete(TAG_SCAN, self._next.schedule_scan, send, receive, operation)
         else:
@@ -278,7 +322,9 @@ class SmColl(CollModule):
 
     def exscan(self, send: Message | None, receive: Message, operation: Operation) -> None:
         """Combine the data of the members before this one."""
-        parts = self._parts or self._ready_parts()
+        parts: PartOperations | None = self._parts
+        if parts is None:
+            parts = self._ready_parts()
         if parts is None or receive.layout.size > self._fragment:
             self._complete(TAG_EXSCAN, self._next.schedule_exscan, send, receive, operation)
         else:
@@ -288,7 +334,9 @@ class SmColl(CollModule):
         self, send: Message | None, receive: Message, counts: list[int], operation: Operation
     ) -> None:
         """Combine all members' data, and give each its part."""
-        parts = self._parts or self._ready_parts()
+        parts: PartOperations | None = self._parts
+        if parts is None:
+            parts = self._ready_parts()
         if parts is None or receive.layout.size * len(counts) > self._fragment:
             plan = self._next.schedule_reduce_scatter
             self._complete(TAG_REDUCE_SCATTER, plan, send, receive, counts, operation)

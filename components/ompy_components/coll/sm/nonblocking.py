@@ -78,7 +78,7 @@ class NonblockingCalls:
 
     @ccall
     def begin_call(
-        self, operation: str, arguments: tuple[Any, ...], tag: int, word: int, kept: int
+        self, operation: str, arguments: tuple[Any, ...], tag: int, word: U64, kept: int
     ) -> Request | None:
         """Begin a call.
 

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, Final
 
 from ompy import raw
-from ompy.compiled import U64, ccall, cclass, cfunc
+from ompy.compiled import U64, ccall, cclass, cfunc, recycled
 from ompy.data.errors import ERR_TRUNCATE, MPIError
 from ompy.data.message import Blocks, Message
 from ompy.data.operation import Operation
@@ -58,6 +58,7 @@ KINDS: Final[dict[str, int]] = {
 }
 
 
+@recycled
 @cclass
 class NonblockingCall(PendingCall):
     """One call of one member."""
@@ -68,9 +69,9 @@ class NonblockingCall(PendingCall):
     _kind: int
     _operation_name: str
     _rank: int
-    _receives: list[tuple[Message, int]]
+    _receives: list[tuple[Message, int]] | None
     _root: int
-    _sends: list[tuple[memoryview, int]]
+    _sends: list[tuple[memoryview, int]] | None
     _tag: int
     __slots__ = tuple(__annotations__)
 
@@ -99,8 +100,8 @@ class NonblockingCall(PendingCall):
         self._arguments = arguments
         self._tag = tag
         self._rank = communicator.rank
-        self._receives = []
-        self._sends = []
+        self._receives = None  # what goes as messages, if anything does
+        self._sends = None
         self.word = word
         self.first, self.end = 0, communicator.size
         kind: int = self._kind
@@ -167,6 +168,20 @@ class NonblockingCall(PendingCall):
             self._end_step()
         else:
             self._take_operands()
+
+    @cfunc
+    def _receive_later(self, target: Message, rank: int) -> None:
+        """A block comes as a message."""
+        if self._receives is None:
+            self._receives = []
+        self._receives.append((target, rank))
+
+    @cfunc
+    def _send_later(self, data: memoryview, rank: int) -> None:
+        """A block goes as a message."""
+        if self._sends is None:
+            self._sends = []
+        self._sends.append((data, rank))
 
     @cfunc
     def _end_step(self) -> None:
@@ -247,7 +262,7 @@ class NonblockingCall(PendingCall):
                 continue
             size: int = board.total(rank, self.slot)
             if size > board.room:
-                self._receives.append((target, rank))
+                self._receive_later(target, rank)
             elif size > target.count * target.layout.size:
                 problem = problem or too_large(size, target, rank)
             else:
@@ -277,7 +292,7 @@ class NonblockingCall(PendingCall):
                     self._put(slot + place, block, size)
                 elif size:
                     data = memoryview(block.packed()) if changing else to_send(block)
-                    self._sends.append((data, rank))
+                    self._send_later(data, rank)
             board.set_word(slot + WORD + rank * ENTRY, place)
             board.set_word(slot + WORD + rank * ENTRY + WORD, size)
             place += size
@@ -322,7 +337,7 @@ class NonblockingCall(PendingCall):
         if not size:
             return
         if way == SENT:
-            self._receives.append((target, rank))
+            self._receive_later(target, rank)
         elif size > target.count * target.layout.size:
             raise too_large(size, target, rank)
         else:
@@ -425,9 +440,9 @@ class NonblockingCall(PendingCall):
 
     def _exchange_blocks(self, exchange: Exchange) -> Schedule:
         """The blocks that had no room."""
-        for target, rank in self._receives:
+        for target, rank in self._receives or ():
             exchange.receive_message(target, rank)
-        for data, rank in self._sends:
+        for data, rank in self._sends or ():
             exchange.send(data, rank)
         yield
 

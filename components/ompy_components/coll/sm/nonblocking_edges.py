@@ -97,7 +97,7 @@ class EdgeCall(NonblockingCall):
         total: int = 0
         if blocks is not None:
             for each in self._edges.sending:
-                total += blocks.counts[each] * blocks.layouts[each].size
+                total += blocks.room(each)
         return total
 
     @cfunc
@@ -109,7 +109,7 @@ class EdgeCall(NonblockingCall):
             self._sends = [(data, edges.targets[each]) for each in edges.sending]
         elif blocks is not None:
             for each in edges.sending:
-                self._sends.append((to_send(blocks.block(each)), edges.targets[each]))
+                self._send_later(to_send(blocks.block(each)), edges.targets[each])
 
     @ccall
     def take_others(self) -> None:
@@ -122,7 +122,7 @@ class EdgeCall(NonblockingCall):
             rank: int = edges.sources[each]
             target: Message = receive.block(each)
             if board.word(board.slot(rank, self.slot)) == SENT:
-                self._receives.append((target, rank))
+                self._receive_later(target, rank)
             else:
                 found = self._take_edge(rank, turn, target)
                 problem = problem or found

@@ -169,7 +169,8 @@ class Declarations:
             kind = self._type(annotation)
             is_object = kind not in VIEWS.values() and "." not in kind
             yield f"    cdef {'public ' if shown and is_object else ''}{kind} {name}"
-        yield from (f"    cdef {OBJECT} {name}" for name in _more_slots(node))
+        for name in _more_slots(node):
+            yield f"    cdef {'dict' if name == '__dict__' else OBJECT} {name}"
 
     def _function(self, node: ast.FunctionDef, indent: str, *, own: bool) -> Iterator[str]:
         found = node.args

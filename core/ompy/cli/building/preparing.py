@@ -9,11 +9,14 @@ import ast
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 from ompy.cli.building.constants import Constants
 from ompy.cli.building.declaring import Declarations
 from ompy.cli.building.modules import dotted, hot_modules
-from ompy.cli.building.sources import CHECKING, Source, Tree, attributes, mark, methods
+from ompy.cli.building.sources import CHECKING, Source, Tree, attributes, mark, methods, recycling
+
+KEPT: Final = 8  # instances; arbitrary: a call has two or three of a kind
 
 
 def write_sources(tree: Path, target: Path) -> None:
@@ -71,9 +74,12 @@ def compilable(name: str, text: str, numbers: Sequence[str] = ()) -> str:
         _unmark(lines, function)
     for each in source.classes.values():
         _unmark(lines, each)
+        _keep_memory(lines, each)
         for method in methods(each):
             _unmark(lines, method)
         _without_attributes(lines, each)
+    if any(map(recycling, source.classes.values())):
+        _import_cython(lines, source.tree)
     shown = ", ".join(f"{number}={number}" for number in numbers)
     return "".join(lines) + (f"globals().update({shown})\n" if shown else "")
 
@@ -82,6 +88,21 @@ def _unmark(lines: list[str], node: ast.ClassDef | ast.FunctionDef) -> None:
     for one in node.decorator_list:
         if isinstance(one, ast.Name) and one.id == mark(node):
             _blank(lines, one)
+
+
+def _keep_memory(lines: list[str], node: ast.ClassDef) -> None:
+    """Have Cython keep a list of free memory; the line of `@cclass` behind is free already."""
+    found = recycling(node)
+    if found is not None:
+        lines[found.lineno - 1] = f"@cython.freelist({KEPT})\n"
+        lines[found.lineno] = "@cython.cclass\n"  # not a word of ours: Cython wants both here
+
+
+def _import_cython(lines: list[str], tree: ast.Module) -> None:
+    """On the line of an import that is there."""
+    first = next(each for each in tree.body if isinstance(each, ast.ImportFrom))
+    at = (first.end_lineno or first.lineno) - 1
+    lines[at] = f"{lines[at].rstrip()}; import cython\n"
 
 
 def _without_attributes(lines: list[str], node: ast.ClassDef) -> None:

@@ -11,6 +11,7 @@ from typing import Final
 from ompy.cli.building.processes import RefusalError
 
 WORDS: Final = ("cclass", "ccall", "cfunc")
+RECYCLED: Final = "recycled"
 CHECKING: Final = "TYPE_CHECKING"  # imports under it are for the type checker
 DECLARING: Final = "DECLARING"  # under it for the type checker and the compiler
 ALWAYS: Final = ""
@@ -109,6 +110,12 @@ def mark(node: ast.ClassDef | Function) -> str:
     """The word that marks a class or function, or nothing."""
     found = (one.id for one in node.decorator_list if isinstance(one, ast.Name))
     return next((word for word in found if word in WORDS), "")
+
+
+def recycling(node: ast.ClassDef) -> ast.expr | None:
+    """The word that has memory of a class kept, or None."""
+    found = (one for one in node.decorator_list if isinstance(one, ast.Name))
+    return next((one for one in found if one.id == RECYCLED), None)
 
 
 def attributes(node: ast.ClassDef) -> list[ast.AnnAssign]:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ompy.compiled import ccall, cclass
+from ompy.compiled import U64, ccall, cclass
 from ompy.data.errors import ERR_UNSUPPORTED_OPERATION, MPIError
 from ompy.data.request import Request
 from ompy.engine.lock import RankLock
@@ -212,6 +212,7 @@ class UnderWay:
             callback()
 
 
+@cclass
 class SelectedColl(CollModule):
     """The collectives a communicator uses: each operation bound to the module that won it.
 
@@ -219,6 +220,15 @@ class SelectedColl(CollModule):
         asked: what the components said, the highest priority first.
         under_way: the nonblocking operations that were begun.
     """
+
+    _beginners: dict[str, CollModule]
+    _begun: int
+    _exchanger: CollModule | None
+    _modules: list[CollModule]
+    _others: Others
+    asked: tuple[Offer, ...]
+    under_way: UnderWay
+    __slots__ = tuple(__annotations__)
 
     def __init__(
         self, communicator: Communicator, offers: Sequence[Offer], others: Others = _nobody_else
@@ -235,7 +245,7 @@ class SelectedColl(CollModule):
         self._modules = [offer.module for offer in offers if offer.module is not None]
         self._others = others
         self._begun = 0
-        self._exchanger: CollModule | None = None  # whose allgather it is; itself for nobody's
+        self._exchanger = None  # whose allgather it is; itself for nobody's
         self.under_way = UnderWay(communicator.context.engine.lock)
         self._beginners = self._find_beginners()
         modules = self._modules
@@ -243,7 +253,7 @@ class SelectedColl(CollModule):
         bound = {name: getattr(modules[place], name) for name, place in _served(kinds)}
         for operation, name in _unserved(kinds):
             bound[name] = partial(self._refuse, operation, name)
-        self.__dict__.update(bound)
+        vars(self).update(bound)
 
     def _find_beginners(self) -> dict[str, CollModule]:
         """Who begins nonblocking calls itself, and has a higher priority than who has steps."""
@@ -324,8 +334,9 @@ class SelectedColl(CollModule):
         self._begun += 1
         return TAG_NONBLOCKING - self._begun % TAGS_IN_TURN
 
+    @ccall
     def begin_operation(
-        self, operation: str, tag: int, arguments: tuple[Any, ...], word: int = 0, kept: int = -1
+        self, operation: str, tag: int, arguments: tuple[Any, ...], word: U64 = 0, kept: int = -1
     ) -> Request:
         """Begin an operation.
 
@@ -336,14 +347,16 @@ class SelectedColl(CollModule):
             word: of the API's call; 0 for the last one.
             kept: of a call that is started again and again: what `keep_call` gave.
         """
-        module = self._beginners.get(operation)
+        module: CollModule | None = self._beginners.get(operation)
         if module is not None:
-            word = word or self.communicator.order.word
-            begun = module.begin(operation, arguments, tag, word, kept)
+            if not word:
+                word = self.communicator.order.word
+            begun: Request | None = module.begin(operation, arguments, tag, word, kept)
             if begun is not None:
                 return self.under_way.until(begun)
         exchange = Exchange(self.communicator, tag)
-        exchange.word = word or exchange.word
+        if word:
+            exchange.word = word
         exchange.whole = "reduce" in operation or "scan" in operation
         plan: Callable[..., Schedule] = getattr(self, f"schedule_{operation}")
         return self.begin_schedule(exchange, plan(exchange, *arguments))
@@ -357,7 +370,7 @@ class SelectedColl(CollModule):
 
         None also where somebody looks on, who has to see each beginning (`coll_observing.py`).
         """
-        if "begin_operation" in self.__dict__:
+        if "begin_operation" in vars(self):
             return None
         module = self._beginners.get(operation)
         return None if module is None else module.begin

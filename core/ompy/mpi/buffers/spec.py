@@ -28,7 +28,10 @@ from ompy.mpi.errors import MPIException
 
 # of buffers of one kind of numbers, by its character
 _DATATYPES: Final[dict[str, Any]] = {k: known for k, known in FORMATS.items() if len(k) == 1}
-_LAYOUTS: Final[dict[str, Any]] = {k: known._inner.layout for k, known in _DATATYPES.items()}
+# their layouts, by its number
+_LAYOUTS: Final[list[Any]] = [
+    _DATATYPES[chr(code)]._inner.layout if chr(code) in _DATATYPES else None for code in range(128)
+]
 _BEYOND: Final = 1 << 40  # arbitrary, as `raw.small` has it
 
 
@@ -78,10 +81,10 @@ def plain(buffer: Any, writable: bool) -> Message | None:
         view = memoryview(buffer)
     except TypeError:
         return None
-    layout: Layout | None = _LAYOUTS.get(raw.kind(view))
+    layout: Layout | None = _LAYOUTS[raw.code(view)]
     if layout is None or (writable and not raw.is_writable(view)):
         return None
-    memory = raw.flat(view)
+    memory = raw.as_bytes(view)
     size: int = layout.size
     return message_of(memory, 0, raw.size(memory) // size, layout)
 
@@ -158,12 +161,12 @@ def _straight(spec: Any, writable: bool, blocks: int) -> Typed | None:
             view = memoryview(spec)
         except TypeError:
             return None
-        kind = raw.kind(view)
-        datatype = _DATATYPES.get(kind)
+        code: int = raw.code(view)
+        datatype = _DATATYPES.get(chr(code))
         if datatype is None or (writable and not raw.is_writable(view)):
             return None
-        layout = _LAYOUTS[kind]
-        memory = raw.flat(view)
+        layout = _LAYOUTS[code]
+        memory = raw.as_bytes(view)
     size: int = layout.size
     items: int = raw.size(memory) // size
     if items % blocks:

@@ -12,7 +12,7 @@ from operator import index
 from struct import Struct
 from typing import Any, Final
 
-from ompy.compiled import ccall, cclass, cfunc
+from ompy.compiled import ccall, cclass, cfunc, recycled
 from ompy.data.constants import PROC_NULL, ROOT
 from ompy.data.errors import ERR_BUFFER, MPIError
 from ompy.data.kernels import PREDEFINED
@@ -50,6 +50,7 @@ EXSCAN: Final[int] = KINDS["Exscan"]
 REDUCE_SCATTER_BLOCK: Final[int] = KINDS["Reduce_scatter_block"]
 
 
+@recycled
 @cclass
 class Call:
     """A call whose arguments have been read.
@@ -71,10 +72,20 @@ class Call:
         self.arguments = arguments
 
 
+@cfunc
+def _call(comm: CommState, operation: str, arguments: tuple[Any, ...]) -> Call:
+    """A call, made without a constructor's cost."""
+    made: Call = Call.__new__(Call)
+    made.comm = comm
+    made.operation = operation
+    made.arguments = arguments
+    return made
+
+
 @ccall
 def in_place(spec: Any) -> bool:
     """Whether the data are in the other buffer already; None says so too."""
-    return spec is None or isinstance(spec, InPlaceType)
+    return spec is None or type(spec) is InPlaceType
 
 
 @ccall
@@ -123,7 +134,7 @@ def barrier(state: CommState) -> None:
     """
     state.communicator.order.begin(BARRIER, 0)
     try:
-        state.coll.barrier()
+        state.collectives().barrier()
     except MPIError as problem:
         raise state.raised(problem) from problem.__cause__
 
@@ -142,7 +153,7 @@ def broadcast(state: CommState, buf: Any, root: Any) -> bool:
     if both is None:
         return False
     try:
-        state.coll.bcast(both, root)
+        state.collectives().bcast(both, root)
     except MPIError as problem:
         raise state.raised(problem) from problem.__cause__
     return True
@@ -186,9 +197,9 @@ def reduced(state: CommState, sendbuf: Any, recvbuf: Any, op: Op, root: Any) -> 
     try:
         if root is None:
             assert receive is not None, "all have room"
-            state.coll.allreduce(send, receive, operation)
+            state.collectives().allreduce(send, receive, operation)
         else:
-            state.coll.reduce(send, receive, operation, root)
+            state.collectives().reduce(send, receive, operation, root)
     except MPIError as problem:
         raise state.raised(problem) from problem.__cause__
     return True
@@ -199,12 +210,6 @@ def _plain_blocks(buffer: Any, writable: bool, ranks: int) -> Blocks | None:
     """Equal parts of a contiguous buffer of numbers, or None."""
     whole: Message | None = plain(buffer, writable)
     return None if whole is None else parted(whole, ranks)
-
-
-@cfunc
-def _fits(message: Message, blocks: Blocks) -> bool:
-    """Whether a message is as each of equal blocks."""
-    return message.layout is blocks.layouts[0] and message.count == blocks.counts[0]
 
 
 @ccall
@@ -225,10 +230,10 @@ def gathered(state: CommState, sendbuf: Any, recvbuf: Any, root: Any) -> bool:
             return False
     if receive is None or not in_place(sendbuf):
         send = plain(sendbuf, False)
-        if send is None or (receive is not None and not _fits(send, receive)):
+        if send is None or (receive is not None and not receive.fits(send)):
             return False
     try:
-        state.coll.gather(send, receive, root)
+        state.collectives().gather(send, receive, root)
     except MPIError as problem:
         raise state.raised(problem) from problem.__cause__
     return True
@@ -252,10 +257,10 @@ def scattered(state: CommState, sendbuf: Any, recvbuf: Any, root: Any) -> bool:
             return False
     if send is None or not in_place(recvbuf):
         receive = plain(recvbuf, True)
-        if receive is None or (send is not None and not _fits(receive, send)):
+        if receive is None or (send is not None and not send.fits(receive)):
             return False
     try:
-        state.coll.scatter(send, receive, root)
+        state.collectives().scatter(send, receive, root)
     except MPIError as problem:
         raise state.raised(problem) from problem.__cause__
     return True
@@ -275,10 +280,10 @@ def allgathered(state: CommState, sendbuf: Any, recvbuf: Any) -> bool:
     send: Message | None = None
     if not in_place(sendbuf):
         send = plain(sendbuf, False)
-        if send is None or not _fits(send, receive):
+        if send is None or not receive.fits(send):
             return False
     try:
-        state.coll.allgather(send, receive)
+        state.collectives().allgather(send, receive)
     except MPIError as problem:
         raise state.raised(problem) from problem.__cause__
     return True
@@ -301,7 +306,7 @@ def exchanged(state: CommState, sendbuf: Any, recvbuf: Any) -> bool:
         if send is None:
             return False
     try:
-        state.coll.alltoall(send, receive)
+        state.collectives().alltoall(send, receive)
     except MPIError as problem:
         raise state.raised(problem) from problem.__cause__
     return True
@@ -333,9 +338,9 @@ def passed_along(state: CommState, sendbuf: Any, recvbuf: Any, edges: Any, same:
         return False
     try:
         if same:
-            state.coll.neighbor_allgather(send, receive, edges)
+            state.collectives().neighbor_allgather(send, receive, edges)
         else:
-            state.coll.neighbor_alltoall(send, receive, edges)
+            state.collectives().neighbor_alltoall(send, receive, edges)
     except MPIError as problem:
         raise state.raised(problem) from problem.__cause__
     return True
@@ -360,9 +365,9 @@ def scanned(state: CommState, sendbuf: Any, recvbuf: Any, op: Op, inclusive: boo
             return False
     try:
         if inclusive:
-            state.coll.scan(send, receive, operation)
+            state.collectives().scan(send, receive, operation)
         else:
-            state.coll.exscan(send, receive, operation)
+            state.collectives().exscan(send, receive, operation)
     except MPIError as problem:
         raise state.raised(problem) from problem.__cause__
     return True
@@ -387,7 +392,7 @@ def reduced_in_parts(state: CommState, sendbuf: Any, recvbuf: Any, op: Op) -> bo
     if send.count != count * state.size:
         return False
     try:
-        state.coll.reduce_scatter(send, receive, [count] * state.size, operation)
+        state.collectives().reduce_scatter(send, receive, [count] * state.size, operation)
     except MPIError as problem:
         raise state.raised(problem) from problem.__cause__
     return True
@@ -396,17 +401,19 @@ def reduced_in_parts(state: CommState, sendbuf: Any, recvbuf: Any, op: Op) -> bo
 # --- any
 
 
-def bcast(state: CommState, buf: Any, root: int) -> Call:
+@ccall
+def bcast(state: CommState, buf: Any, root: Any) -> Call:
     """The call of a broadcast."""
     check_root(state, root)
     if root == PROC_NULL:
-        return Call(state, "bcast", (NO_MESSAGE, root))
+        return _call(state, "bcast", (NO_MESSAGE, root))
     both = single(buf, not is_root(state, root))
-    return Call(state, "bcast", (both, root))
+    return _call(state, "bcast", (both, root))
 
 
+@ccall
 def gather(
-    state: CommState, sendbuf: Any, recvbuf: Any, root: int, parse: Callable[..., Any]
+    state: CommState, sendbuf: Any, recvbuf: Any, root: Any, parse: Callable[..., Any]
 ) -> Call:
     """The call of a gather; `parse` reads the specification of the root's buffer."""
     check_root(state, root)
@@ -416,11 +423,12 @@ def gather(
         send = None if root == ROOT else one(sendbuf, False)
     elif root != PROC_NULL:
         send = single(sendbuf, False)
-    return Call(state, "gather", (send, receive, root))
+    return _call(state, "gather", (send, receive, root))
 
 
+@ccall
 def scatter(
-    state: CommState, sendbuf: Any, recvbuf: Any, root: int, parse: Callable[..., Any]
+    state: CommState, sendbuf: Any, recvbuf: Any, root: Any, parse: Callable[..., Any]
 ) -> Call:
     """The call of a scatter; `parse` reads the specification of the root's buffer."""
     check_root(state, root)
@@ -430,16 +438,18 @@ def scatter(
         receive = None if root == ROOT else one(recvbuf, True)
     elif root != PROC_NULL:
         receive = single(recvbuf, True)
-    return Call(state, "scatter", (send, receive, root))
+    return _call(state, "scatter", (send, receive, root))
 
 
+@ccall
 def allgather(state: CommState, sendbuf: Any, recvbuf: Any, parse: Callable[..., Any]) -> Call:
     """The call of an allgather."""
     _check_in_place(state, sendbuf)
     receive = blocks_of(recvbuf, True, state.size, parse)
-    return Call(state, "allgather", (one(sendbuf, False), receive))
+    return _call(state, "allgather", (one(sendbuf, False), receive))
 
 
+@ccall
 def alltoall(state: CommState, sendbuf: Any, recvbuf: Any, parse: Callable[..., Any]) -> Call:
     """The call of an alltoall."""
     _check_in_place(state, sendbuf)
@@ -447,24 +457,26 @@ def alltoall(state: CommState, sendbuf: Any, recvbuf: Any, parse: Callable[..., 
     receive = blocks_of(recvbuf, True, state.size, parse)
     if parse is vector_blocks:  # equal blocks here say nothing about the other members'
         receive.regular = False
-    return Call(state, "alltoall", (send, receive))
+    return _call(state, "alltoall", (send, receive))
 
 
+@ccall
 def alltoallw(state: CommState, sendbuf: Any, recvbuf: Any) -> Call:
     """The call of an alltoall with a datatype for each block."""
     _check_in_place(state, sendbuf)
     send = None if in_place(sendbuf) else typed_blocks(sendbuf, False, state.size)
-    return Call(state, "alltoall", (send, typed_blocks(recvbuf, True, state.size)))
+    return _call(state, "alltoall", (send, typed_blocks(recvbuf, True, state.size)))
 
 
 # --- reductions
 
 
-def reduce(state: CommState, sendbuf: Any, recvbuf: Any, op: Op, root: int) -> Call:
+@ccall
+def reduce(state: CommState, sendbuf: Any, recvbuf: Any, op: Op, root: Any) -> Call:
     """The call of a reduction to one member."""
     check_root(state, root)
     if root == PROC_NULL:
-        return Call(state, "reduce", (None, None, PREDEFINED["MPI_SUM"], root))
+        return _call(state, "reduce", (None, None, PREDEFINED["MPI_SUM"], root))
     if root == ROOT:
         receive, datatype = message(recvbuf, True)
         send = None
@@ -472,14 +484,15 @@ def reduce(state: CommState, sendbuf: Any, recvbuf: Any, op: Op, root: int) -> C
         predefined = _predefined(op)
         both = None if predefined is None else _plain_operands(sendbuf, recvbuf)
         if both is not None:
-            return Call(state, "reduce", (*both, predefined, root))
+            return _call(state, "reduce", (*both, predefined, root))
         send, receive, datatype = _operands(sendbuf, recvbuf)
     else:
         send, datatype = message(sendbuf, False)
         receive = None
-    return Call(state, "reduce", (send, receive, op._operation(datatype), root))
+    return _call(state, "reduce", (send, receive, op._operation(datatype), root))
 
 
+@ccall
 def reduction(state: CommState, operation: str, sendbuf: Any, recvbuf: Any, op: Op) -> Call:
     """The call of allreduce, scan or exscan."""
     _check_in_place(state, sendbuf)
@@ -487,11 +500,12 @@ def reduction(state: CommState, operation: str, sendbuf: Any, recvbuf: Any, op: 
     if predefined is not None:
         both = _plain_operands(sendbuf, recvbuf)
         if both is not None:
-            return Call(state, operation, (*both, predefined))
+            return _call(state, operation, (*both, predefined))
     send, receive, datatype = _operands(sendbuf, recvbuf)
-    return Call(state, operation, (send, receive, op._operation(datatype)))
+    return _call(state, operation, (send, receive, op._operation(datatype)))
 
 
+@ccall
 def reduce_scatter_block(state: CommState, sendbuf: Any, recvbuf: Any, op: Op) -> Call:
     """The call of a reduction whose result is handed out in equal parts."""
     _check_in_place(state, sendbuf)
@@ -507,9 +521,10 @@ def reduce_scatter_block(state: CommState, sendbuf: Any, recvbuf: Any, op: Op) -
         check_match(send, other, whole, datatype)
     counts = [part.count] * parts
     operation = op._operation(datatype)
-    return Call(state, "reduce_scatter", (send, receive, counts, operation))
+    return _call(state, "reduce_scatter", (send, receive, counts, operation))
 
 
+@ccall
 def reduce_scatter(
     state: CommState, sendbuf: Any, recvbuf: Any, recvcounts: Sequence[int] | None, op: Op
 ) -> Call:
@@ -531,9 +546,10 @@ def reduce_scatter(
     if got != expected:
         raise ValueError(f"message: expecting count {expected}, the sum of all, got {got}")
     operation = op._operation(datatype)
-    return Call(state, "reduce_scatter", (send, receive, counts, operation))
+    return _call(state, "reduce_scatter", (send, receive, counts, operation))
 
 
+@cfunc
 def _check_in_place(state: CommState, sendbuf: Any) -> None:
     """See that no data are in place where the result comes from the other group's.
 
@@ -544,6 +560,7 @@ def _check_in_place(state: CommState, sendbuf: Any) -> None:
         raise state.fail(ERR_BUFFER, "between two groups nothing is done in place")
 
 
+@cfunc
 def _operands(sendbuf: Any, recvbuf: Any) -> tuple[Message | None, Message, Any]:
     """The two messages of a reduction, which must fit, and their datatype."""
     receive, datatype = message(recvbuf, True)
@@ -554,6 +571,7 @@ def _operands(sendbuf: Any, recvbuf: Any) -> tuple[Message | None, Message, Any]
     return send.message, receive, send.datatype
 
 
+@cfunc
 def _plain_operands(sendbuf: Any, recvbuf: Any) -> tuple[Message | None, Message] | None:
     """The two messages of a reduction, if they are contiguous buffers of numbers that fit."""
     receive: Message | None = plain(recvbuf, True)
@@ -582,5 +600,5 @@ def _part_counts(
     mine = memoryview(bytearray(_NUMBER.pack(receive.count)))
     memory = memoryview(bytearray(_NUMBER.size * state.size))
     everyones = Blocks.even(memory, 0, _NUMBER.size, BYTES, state.size)
-    state.call(state.coll.allgather, Message(mine, 0, _NUMBER.size, BYTES), everyones)
+    state.call(state.collectives().allgather, Message(mine, 0, _NUMBER.size, BYTES), everyones)
     return [int(number) for (number,) in _NUMBER.iter_unpack(memory)]

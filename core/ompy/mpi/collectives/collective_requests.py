@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, NoReturn
 
-from ompy.compiled import U64, ccall, cclass, cfunc
+from ompy.compiled import U64, ccall, cclass, cfunc, recycled
 from ompy.data.errors import ERR_REQUEST, MPIError
 from ompy.data.request import Request as Operation
 from ompy.frameworks.collectives.coll_selection import UnderWay
@@ -55,7 +55,7 @@ def _start(comm: CommState, operation: str, tag: int, arguments: tuple[Any, ...]
         MPIException: it failed.
     """
     try:
-        started: Operation = comm.coll.begin_operation(operation, tag, arguments)
+        started: Operation = comm.collectives().begin_operation(operation, tag, arguments)
     except MPIError as problem:
         raise comm.raised(problem) from problem.__cause__
     return started
@@ -66,6 +66,7 @@ def prepared(call: Call) -> Prequest:
     return Prequest._adopt(PersistentCollectiveState(call))  # noqa: SLF001 - ours
 
 
+@recycled
 @cclass
 class CollectiveState(RequestState):
     """A collective operation under way."""
@@ -146,7 +147,7 @@ class PersistentCollectiveState(PersistentState):
                 started = self._begin(name, given, tag, word, self._kept)
             if started is not None:
                 return self._under_way.until(started)
-            started = comm.coll.begin_operation(name, tag, given, word, self._kept)
+            started = comm.collectives().begin_operation(name, tag, given, word, self._kept)
         except MPIError as problem:
             raise comm.raised(problem) from problem.__cause__
         assert started is not None, "an operation has begun"

@@ -19,7 +19,7 @@ from ompy.mpi.collectives.collective_calls import (
 )
 from ompy.mpi.collectives.collective_requests import completed
 from ompy.mpi.collectives.operation import SUM, Op
-from ompy.mpi.state import CommBase
+from ompy.mpi.state import CommBase, begin_call, state_of_comm
 
 
 class Collectives(CommBase):
@@ -29,11 +29,11 @@ class Collectives(CommBase):
 
     def Barrier(self) -> None:
         """Return when every member has called it."""
-        barrier(self._state())
+        barrier(state_of_comm(self))
 
     def Bcast(self, buf: Any, root: int = 0) -> None:
         """Copy the root's buffer to every member's."""
-        state = self._state()
+        state = state_of_comm(self)
         if not broadcast(state, buf, root):
             completed(calls.bcast(state, buf, root))
 
@@ -41,67 +41,69 @@ class Collectives(CommBase):
 
     def Gather(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> None:
         """Gather equal parts from every member at the root."""
-        state = self._state()
+        state = state_of_comm(self)
         if not gathered(state, sendbuf, recvbuf, root):
             completed(calls.gather(state, sendbuf, recvbuf, root, even_blocks))
 
     def Gatherv(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> None:
         """Gather parts of any size from every member at the root."""
-        completed(calls.gather(self._enter("Gatherv", root), sendbuf, recvbuf, root, vector_blocks))
+        completed(
+            calls.gather(begin_call(self, "Gatherv", root), sendbuf, recvbuf, root, vector_blocks)
+        )
 
     def Scatter(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> None:
         """Hand out equal parts of the root's buffer."""
-        state = self._state()
+        state = state_of_comm(self)
         if not scattered(state, sendbuf, recvbuf, root):
             completed(calls.scatter(state, sendbuf, recvbuf, root, even_blocks))
 
     def Scatterv(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> None:
         """Hand out parts of any size of the root's buffer."""
         completed(
-            calls.scatter(self._enter("Scatterv", root), sendbuf, recvbuf, root, vector_blocks)
+            calls.scatter(begin_call(self, "Scatterv", root), sendbuf, recvbuf, root, vector_blocks)
         )
 
     def Allgather(self, sendbuf: Any, recvbuf: Any) -> None:
         """Gather equal parts from every member at every member."""
-        state = self._state()
+        state = state_of_comm(self)
         if not allgathered(state, sendbuf, recvbuf):
             completed(calls.allgather(state, sendbuf, recvbuf, even_blocks))
 
     def Allgatherv(self, sendbuf: Any, recvbuf: Any) -> None:
         """Gather parts of any size from every member at every member."""
-        completed(calls.allgather(self._enter("Allgatherv"), sendbuf, recvbuf, vector_blocks))
+        completed(calls.allgather(begin_call(self, "Allgatherv"), sendbuf, recvbuf, vector_blocks))
 
     def Alltoall(self, sendbuf: Any, recvbuf: Any) -> None:
         """Send an equal part to every member."""
-        state = self._state()
+        state = state_of_comm(self)
         if not exchanged(state, sendbuf, recvbuf):
             completed(calls.alltoall(state, sendbuf, recvbuf, even_blocks))
 
     def Alltoallv(self, sendbuf: Any, recvbuf: Any) -> None:
         """Send a part of any size to every member."""
-        completed(calls.alltoall(self._enter("Alltoallv"), sendbuf, recvbuf, vector_blocks))
+        completed(calls.alltoall(begin_call(self, "Alltoallv"), sendbuf, recvbuf, vector_blocks))
 
     def Alltoallw(self, sendbuf: Any, recvbuf: Any) -> None:
         """Send a part of any size and datatype to every member."""
-        completed(calls.alltoallw(self._enter("Alltoallw"), sendbuf, recvbuf))
+        completed(calls.alltoallw(begin_call(self, "Alltoallw"), sendbuf, recvbuf))
 
     # --- reductions
 
     def Reduce(self, sendbuf: Any, recvbuf: Any, op: Op = SUM, root: int = 0) -> None:
         """Combine every member's buffer at the root."""
-        state = self._state()
+        state = state_of_comm(self)
         if not reduced(state, sendbuf, recvbuf, op, root):
             completed(calls.reduce(state, sendbuf, recvbuf, op, root))
 
     def Allreduce(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> None:
         """Combine every member's buffer at every member."""
-        state = self._state()
+        state = state_of_comm(self)
         if not reduced(state, sendbuf, recvbuf, op, None):
             completed(calls.reduction(state, "allreduce", sendbuf, recvbuf, op))
 
     def Reduce_scatter_block(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> None:
         """Combine every member's buffer and hand out equal parts of the result."""
-        state = self._state()
+        state = state_of_comm(self)
         if not reduced_in_parts(state, sendbuf, recvbuf, op):
             completed(calls.reduce_scatter_block(state, sendbuf, recvbuf, op))
 
@@ -122,5 +124,7 @@ class Collectives(CommBase):
             op: the operation.
         """
         completed(
-            calls.reduce_scatter(self._enter("Reduce_scatter"), sendbuf, recvbuf, recvcounts, op)
+            calls.reduce_scatter(
+                begin_call(self, "Reduce_scatter"), sendbuf, recvbuf, recvcounts, op
+            )
         )

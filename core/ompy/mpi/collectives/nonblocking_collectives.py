@@ -10,7 +10,7 @@ from ompy.mpi.collectives import collective_calls as calls
 from ompy.mpi.collectives.collective_requests import begun
 from ompy.mpi.collectives.operation import SUM, Op
 from ompy.mpi.point_to_point.request import Request
-from ompy.mpi.state import CommBase
+from ompy.mpi.state import CommBase, begin_call
 
 
 class NonblockingCollectives(CommBase):
@@ -24,68 +24,78 @@ class NonblockingCollectives(CommBase):
 
     def Ibarrier(self) -> Request:
         """Begin what `Barrier` does."""
-        return begun(calls.Call(self._enter("Ibarrier"), "barrier"))
+        return begun(calls.Call(begin_call(self, "Ibarrier"), "barrier"))
 
     def Ibcast(self, buf: Any, root: int = 0) -> Request:
         """Begin what `Bcast` does."""
-        return begun(calls.bcast(self._enter("Ibcast", root), buf, root))
+        return begun(calls.bcast(begin_call(self, "Ibcast", root), buf, root))
 
     def Igather(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> Request:
         """Begin what `Gather` does."""
         return begun(
-            calls.gather(self._enter("Igather", root), sendbuf, recvbuf, root, even_blocks)
+            calls.gather(begin_call(self, "Igather", root), sendbuf, recvbuf, root, even_blocks)
         )
 
     def Igatherv(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> Request:
         """Begin what `Gatherv` does."""
         return begun(
-            calls.gather(self._enter("Igatherv", root), sendbuf, recvbuf, root, vector_blocks)
+            calls.gather(begin_call(self, "Igatherv", root), sendbuf, recvbuf, root, vector_blocks)
         )
 
     def Iscatter(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> Request:
         """Begin what `Scatter` does."""
         return begun(
-            calls.scatter(self._enter("Iscatter", root), sendbuf, recvbuf, root, even_blocks)
+            calls.scatter(begin_call(self, "Iscatter", root), sendbuf, recvbuf, root, even_blocks)
         )
 
     def Iscatterv(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> Request:
         """Begin what `Scatterv` does."""
         return begun(
-            calls.scatter(self._enter("Iscatterv", root), sendbuf, recvbuf, root, vector_blocks)
+            calls.scatter(
+                begin_call(self, "Iscatterv", root), sendbuf, recvbuf, root, vector_blocks
+            )
         )
 
     def Iallgather(self, sendbuf: Any, recvbuf: Any) -> Request:
         """Begin what `Allgather` does."""
-        return begun(calls.allgather(self._enter("Iallgather"), sendbuf, recvbuf, even_blocks))
+        return begun(calls.allgather(begin_call(self, "Iallgather"), sendbuf, recvbuf, even_blocks))
 
     def Iallgatherv(self, sendbuf: Any, recvbuf: Any) -> Request:
         """Begin what `Allgatherv` does."""
-        return begun(calls.allgather(self._enter("Iallgatherv"), sendbuf, recvbuf, vector_blocks))
+        return begun(
+            calls.allgather(begin_call(self, "Iallgatherv"), sendbuf, recvbuf, vector_blocks)
+        )
 
     def Ialltoall(self, sendbuf: Any, recvbuf: Any) -> Request:
         """Begin what `Alltoall` does."""
-        return begun(calls.alltoall(self._enter("Ialltoall"), sendbuf, recvbuf, even_blocks))
+        return begun(calls.alltoall(begin_call(self, "Ialltoall"), sendbuf, recvbuf, even_blocks))
 
     def Ialltoallv(self, sendbuf: Any, recvbuf: Any) -> Request:
         """Begin what `Alltoallv` does."""
-        return begun(calls.alltoall(self._enter("Ialltoallv"), sendbuf, recvbuf, vector_blocks))
+        return begun(
+            calls.alltoall(begin_call(self, "Ialltoallv"), sendbuf, recvbuf, vector_blocks)
+        )
 
     def Ialltoallw(self, sendbuf: Any, recvbuf: Any) -> Request:
         """Begin what `Alltoallw` does."""
-        return begun(calls.alltoallw(self._enter("Ialltoallw"), sendbuf, recvbuf))
+        return begun(calls.alltoallw(begin_call(self, "Ialltoallw"), sendbuf, recvbuf))
 
     def Ireduce(self, sendbuf: Any, recvbuf: Any, op: Op = SUM, root: int = 0) -> Request:
         """Begin what `Reduce` does."""
-        return begun(calls.reduce(self._enter("Ireduce", root), sendbuf, recvbuf, op, root))
+        return begun(calls.reduce(begin_call(self, "Ireduce", root), sendbuf, recvbuf, op, root))
 
     def Iallreduce(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> Request:
         """Begin what `Allreduce` does."""
-        return begun(calls.reduction(self._enter("Iallreduce"), "allreduce", sendbuf, recvbuf, op))
+        return begun(
+            calls.reduction(begin_call(self, "Iallreduce"), "allreduce", sendbuf, recvbuf, op)
+        )
 
     def Ireduce_scatter_block(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> Request:
         """Begin what `Reduce_scatter_block` does."""
         return begun(
-            calls.reduce_scatter_block(self._enter("Ireduce_scatter_block"), sendbuf, recvbuf, op)
+            calls.reduce_scatter_block(
+                begin_call(self, "Ireduce_scatter_block"), sendbuf, recvbuf, op
+            )
         )
 
     def Ireduce_scatter(
@@ -93,5 +103,7 @@ class NonblockingCollectives(CommBase):
     ) -> Request:
         """Begin what `Reduce_scatter` does."""
         return begun(
-            calls.reduce_scatter(self._enter("Ireduce_scatter"), sendbuf, recvbuf, recvcounts, op)
+            calls.reduce_scatter(
+                begin_call(self, "Ireduce_scatter"), sendbuf, recvbuf, recvcounts, op
+            )
         )

@@ -24,7 +24,7 @@ from ompy.mpi.buffers.objects import Pieces, convertor_of, pickle
 from ompy.mpi.collectives.collective_calls import barrier
 from ompy.mpi.collectives.operation import SUM, Op
 from ompy.mpi.point_to_point.peers import check_root
-from ompy.mpi.state import CommBase, CommState
+from ompy.mpi.state import CommBase, CommState, state_of_comm
 
 if DECLARING:
     from ompy.data.convertor import Convertor
@@ -84,46 +84,46 @@ class ObjectCollectives(CommBase):
 
     def barrier(self) -> None:
         """Return when every member has called it."""
-        barrier(self._state())
+        barrier(state_of_comm(self))
 
     def bcast(self, obj: Any, root: int = 0) -> Any:
         """The root's object, at every member."""
-        state = self._state()
+        state = state_of_comm(self)
         check_root(state, root)
         return together(state, "bcast", root, _bcast, obj, root)
 
     def gather(self, sendobj: Any, root: int = 0) -> list[Any] | None:
         """Every member's object in a list at the root, None elsewhere."""
-        state = self._state()
+        state = state_of_comm(self)
         check_root(state, root)
         found: list[Any] | None = together(state, "gather", root, _gather, sendobj, root)
         return found
 
     def scatter(self, sendobj: Sequence[Any] | None, root: int = 0) -> Any:
         """This member's item of the root's sequence."""
-        state = self._state()
+        state = state_of_comm(self)
         check_root(state, root)
         return together(state, "scatter", root, _scatter, sendobj, root)
 
     def allgather(self, sendobj: Any) -> list[Any]:
         """Every member's object in a list."""
-        found: list[Any] = together(self._state(), "allgather", 0, _allgather, sendobj)
+        found: list[Any] = together(state_of_comm(self), "allgather", 0, _allgather, sendobj)
         return found
 
     def alltoall(self, sendobj: Sequence[Any]) -> list[Any]:
         """This member's item of every member's sequence."""
-        found: list[Any] = together(self._state(), "alltoall", 0, _alltoall, sendobj)
+        found: list[Any] = together(state_of_comm(self), "alltoall", 0, _alltoall, sendobj)
         return found
 
     def reduce(self, sendobj: Any, op: Op | Callable[[Any, Any], Any] = SUM, root: int = 0) -> Any:
         """Every member's object combined in rank order at the root, None elsewhere."""
-        state = self._state()
+        state = state_of_comm(self)
         check_root(state, root)
         return together(state, "reduce", root, _reduce, sendobj, op, root)
 
     def allreduce(self, sendobj: Any, op: Op | Callable[[Any, Any], Any] = SUM) -> Any:
         """Every member's object combined in rank order."""
-        return together(self._state(), "allreduce", 0, _allreduce, sendobj, op)
+        return together(state_of_comm(self), "allreduce", 0, _allreduce, sendobj, op)
 
 
 # --- messages
