@@ -58,6 +58,7 @@ HOT: Final = {
     "ompy.mpi.point_to_point.object_messages": BUSY,
     "ompy.mpi.buffers.objects": OFTEN,
     "ompy.mpi.point_to_point.partitioned": OFTEN,
+    "ompy.mpi.point_to_point.peers": OFTEN,
     "ompy.mpi.point_to_point.point_to_point": BUSY,
     "ompy.mpi.point_to_point.request": OFTEN,
     "ompy.mpi.point_to_point.requeststate": OFTEN,

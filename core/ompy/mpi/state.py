@@ -146,6 +146,7 @@ class CommState(State):
         attributes: by key, or None.
         info: hints, or None.
         topology: or None.
+        neighbours: of this member in it, when somebody has asked; else None.
         buffers: attached to it for buffered sends, or None.
         locks: for calls that take several messages, by name.
         hidden: a duplicate for messages of Python packages on top, its last tag, and between groups
@@ -168,6 +169,7 @@ class CommState(State):
     revoked: bool
     size: int
     topology: Any
+    neighbours: Any
     world: World
     __slots__ = tuple(__annotations__)
 
@@ -185,6 +187,7 @@ class CommState(State):
         self.group = None
         self.info = None
         self.topology = None
+        self.neighbours = None
         self.buffers = None
         self.locks = None
         self.hidden = None

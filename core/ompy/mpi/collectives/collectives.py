@@ -15,6 +15,7 @@ from ompy.mpi.collectives.collective_calls import (
     gathered,
     reduced,
     reduced_in_parts,
+    scanned,
     scattered,
 )
 from ompy.mpi.collectives.collective_requests import completed
@@ -128,3 +129,21 @@ class Collectives(CommBase):
                 begin_call(self, "Reduce_scatter"), sendbuf, recvbuf, recvcounts, op
             )
         )
+
+
+class Prefixes(CommBase):
+    """Reductions of the members up to this one: in communicators of one group only."""
+
+    __slots__ = ()
+
+    def Scan(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> None:
+        """Combine the buffers of members 0 to this one."""
+        state = state_of_comm(self)
+        if not scanned(state, sendbuf, recvbuf, op, True):
+            completed(calls.reduction(state, "scan", sendbuf, recvbuf, op))
+
+    def Exscan(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> None:
+        """Combine the buffers of the members before this one; the first's is left alone."""
+        state = state_of_comm(self)
+        if not scanned(state, sendbuf, recvbuf, op, False):
+            completed(calls.reduction(state, "exscan", sendbuf, recvbuf, op))

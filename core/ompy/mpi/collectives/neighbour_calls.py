@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ompy.compiled import ccall, cfunc
 from ompy.data.errors import ERR_BUFFER, ERR_TOPOLOGY
 from ompy.frameworks.collectives.neighbours import Neighbours
 from ompy.mpi.buffers.markers import InPlaceType
@@ -14,24 +15,30 @@ from ompy.mpi.communicators.topologies import Graph
 from ompy.mpi.state import CommState
 
 
+@ccall
 def edges(state: CommState) -> Neighbours:
     """The neighbours of this member.
 
     Raises:
         MPIException: ERR_TOPOLOGY, the communicator has no topology.
     """
-    if state.topology is None:
-        raise state.fail(ERR_TOPOLOGY, f"{state.communicator.name} has no topology")
-    found: Neighbours = state.topology.neighbours(state.communicator.rank)
+    if state.neighbours is None:
+        if state.topology is None:
+            raise state.fail(ERR_TOPOLOGY, f"{state.communicator.name} has no topology")
+        state.neighbours = state.topology.neighbours(state.communicator.rank)
+    found: Neighbours = state.neighbours
     return found
 
 
+@ccall
 def neighbours(state: CommState) -> Neighbours:
     """The neighbours of this member, for data to go along the edges.
 
     Raises:
         MPIException: ERR_TOPOLOGY, there are none, or who is sent to would not receive.
     """
+    if state.neighbours is not None and type(state.topology) is not Graph:
+        return edges(state)
     topology = state.topology
     if isinstance(topology, Graph) and topology.one_way is not None:
         node, other = topology.one_way
@@ -44,6 +51,7 @@ def neighbours(state: CommState) -> Neighbours:
     return edges(state)
 
 
+@ccall
 def allgather(state: CommState, sendbuf: Any, recvbuf: Any, parse: Callable[..., Any]) -> Call:
     """The call of a neighbourhood's allgather."""
     found = _read(state, sendbuf, recvbuf)
@@ -52,6 +60,7 @@ def allgather(state: CommState, sendbuf: Any, recvbuf: Any, parse: Callable[...,
     return Call(state, "neighbor_allgather", (send, receive, found))
 
 
+@ccall
 def alltoall(state: CommState, sendbuf: Any, recvbuf: Any, parse: Callable[..., Any]) -> Call:
     """The call of a neighbourhood's alltoall."""
     found = _read(state, sendbuf, recvbuf)
@@ -60,6 +69,7 @@ def alltoall(state: CommState, sendbuf: Any, recvbuf: Any, parse: Callable[..., 
     return Call(state, "neighbor_alltoall", (send, receive, found))
 
 
+@ccall
 def alltoallw(state: CommState, sendbuf: Any, recvbuf: Any) -> Call:
     """The call of a neighbourhood's alltoall with a datatype for each block."""
     found = _read(state, sendbuf, recvbuf)
@@ -68,7 +78,8 @@ def alltoallw(state: CommState, sendbuf: Any, recvbuf: Any) -> Call:
     return Call(state, "neighbor_alltoall", (send, receive, found))
 
 
+@cfunc
 def _read(state: CommState, sendbuf: Any, recvbuf: Any) -> Neighbours:
-    if isinstance(sendbuf, InPlaceType) or isinstance(recvbuf, InPlaceType):
+    if type(sendbuf) is InPlaceType or type(recvbuf) is InPlaceType:
         raise state.fail(ERR_BUFFER, "IN_PLACE means nothing in a neighbourhood collective")
     return neighbours(state)

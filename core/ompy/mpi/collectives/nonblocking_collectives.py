@@ -107,3 +107,17 @@ class NonblockingCollectives(CommBase):
                 begin_call(self, "Ireduce_scatter"), sendbuf, recvbuf, recvcounts, op
             )
         )
+
+
+class NonblockingPrefixes(CommBase):
+    """Reductions of the members up to this one, as requests: in communicators of one group only."""
+
+    __slots__ = ()
+
+    def Iscan(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> Request:
+        """Begin what `Scan` does."""
+        return begun(calls.reduction(begin_call(self, "Iscan"), "scan", sendbuf, recvbuf, op))
+
+    def Iexscan(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> Request:
+        """Begin what `Exscan` does."""
+        return begun(calls.reduction(begin_call(self, "Iexscan"), "exscan", sendbuf, recvbuf, op))

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, AnyStr, Self
 from ompy.data.errors import SUCCESS
 from ompy.mpi.collectives import collective_calls as calls
 from ompy.mpi.collectives import object_collectives
-from ompy.mpi.collectives.collective_calls import scanned
-from ompy.mpi.collectives.collective_requests import begun, completed, prepared
+from ompy.mpi.collectives.collective_requests import prepared
+from ompy.mpi.collectives.collectives import Prefixes
+from ompy.mpi.collectives.nonblocking_collectives import NonblockingPrefixes
 from ompy.mpi.collectives.object_collectives import together
 from ompy.mpi.collectives.operation import SUM, Op
 from ompy.mpi.communicators.comm import Comm
@@ -23,7 +24,7 @@ from ompy.mpi.errhandler import Errhandler
 from ompy.mpi.handles import made_plainly
 from ompy.mpi.info import INFO_NULL, Info
 from ompy.mpi.integers import takes_integers
-from ompy.mpi.point_to_point.request import Prequest, Request
+from ompy.mpi.point_to_point.request import Prequest
 
 if TYPE_CHECKING:
     from ompy.mpi.communicators.graphs import Distgraphcomm, Graphcomm
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @made_plainly
-class Intracomm(Comm):
+class Intracomm(Prefixes, NonblockingPrefixes, Comm):
     """A communicator of one group."""
 
     __slots__ = ()
@@ -105,26 +106,6 @@ class Intracomm(Comm):
         from ompy.mpi.communicators.cartesian import cart_map
 
         return cart_map(self._state(), dims, periods)
-
-    def Scan(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> None:
-        """Combine the buffers of members 0 to this one."""
-        state = self._state()
-        if not scanned(state, sendbuf, recvbuf, op, True):
-            completed(calls.reduction(state, "scan", sendbuf, recvbuf, op))
-
-    def Exscan(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> None:
-        """Combine the buffers of the members before this one; the first's is left alone."""
-        state = self._state()
-        if not scanned(state, sendbuf, recvbuf, op, False):
-            completed(calls.reduction(state, "exscan", sendbuf, recvbuf, op))
-
-    def Iscan(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> Request:
-        """Begin what `Scan` does."""
-        return begun(calls.reduction(self._enter("Iscan"), "scan", sendbuf, recvbuf, op))
-
-    def Iexscan(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> Request:
-        """Begin what `Exscan` does."""
-        return begun(calls.reduction(self._enter("Iexscan"), "exscan", sendbuf, recvbuf, op))
 
     def Scan_init(
         self, sendbuf: Any, recvbuf: Any, op: Op = SUM, info: Info = INFO_NULL

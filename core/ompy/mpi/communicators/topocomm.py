@@ -14,7 +14,7 @@ from ompy.mpi.communicators.intracomm import Intracomm
 from ompy.mpi.handles import made_plainly
 from ompy.mpi.info import INFO_NULL, Info
 from ompy.mpi.point_to_point.request import Prequest, Request
-from ompy.mpi.state import CommState
+from ompy.mpi.state import CommState, begin_call
 
 
 @made_plainly
@@ -68,89 +68,89 @@ class Topocomm(Intracomm):
 
     def Neighbor_allgather(self, sendbuf: Any, recvbuf: Any) -> None:
         """Send one block to every target, and receive one from every source."""
-        state = self._enter("Neighbor_allgather")
+        state = begin_call(self, "Neighbor_allgather")
         if not passed_along(state, sendbuf, recvbuf, calls.neighbours(state), True):
             completed(calls.allgather(state, sendbuf, recvbuf, even_blocks))
 
     def Neighbor_allgatherv(self, sendbuf: Any, recvbuf: Any) -> None:
         """As `Neighbor_allgather`, with blocks of any size to receive."""
-        state = self._enter("Neighbor_allgatherv")
+        state = begin_call(self, "Neighbor_allgatherv")
         completed(calls.allgather(state, sendbuf, recvbuf, vector_blocks))
 
     def Neighbor_alltoall(self, sendbuf: Any, recvbuf: Any) -> None:
         """Send a block of its own to every target, and receive one from every source."""
-        state = self._enter("Neighbor_alltoall")
+        state = begin_call(self, "Neighbor_alltoall")
         if not passed_along(state, sendbuf, recvbuf, calls.neighbours(state), False):
             completed(calls.alltoall(state, sendbuf, recvbuf, even_blocks))
 
     def Neighbor_alltoallv(self, sendbuf: Any, recvbuf: Any) -> None:
         """As `Neighbor_alltoall`, with blocks of any size."""
-        state = self._enter("Neighbor_alltoallv")
+        state = begin_call(self, "Neighbor_alltoallv")
         completed(calls.alltoall(state, sendbuf, recvbuf, vector_blocks))
 
     def Neighbor_alltoallw(self, sendbuf: Any, recvbuf: Any) -> None:
         """As `Neighbor_alltoall`, with blocks of any size and datatype."""
-        state = self._enter("Neighbor_alltoallw")
+        state = begin_call(self, "Neighbor_alltoallw")
         completed(calls.alltoallw(state, sendbuf, recvbuf))
 
     def Ineighbor_allgather(self, sendbuf: Any, recvbuf: Any) -> Request:
         """Begin what `Neighbor_allgather` does."""
-        state = self._enter("Ineighbor_allgather")
+        state = begin_call(self, "Ineighbor_allgather")
         return begun(calls.allgather(state, sendbuf, recvbuf, even_blocks))
 
     def Ineighbor_allgatherv(self, sendbuf: Any, recvbuf: Any) -> Request:
         """Begin what `Neighbor_allgatherv` does."""
-        state = self._enter("Ineighbor_allgatherv")
+        state = begin_call(self, "Ineighbor_allgatherv")
         return begun(calls.allgather(state, sendbuf, recvbuf, vector_blocks))
 
     def Ineighbor_alltoall(self, sendbuf: Any, recvbuf: Any) -> Request:
         """Begin what `Neighbor_alltoall` does."""
-        state = self._enter("Ineighbor_alltoall")
+        state = begin_call(self, "Ineighbor_alltoall")
         return begun(calls.alltoall(state, sendbuf, recvbuf, even_blocks))
 
     def Ineighbor_alltoallv(self, sendbuf: Any, recvbuf: Any) -> Request:
         """Begin what `Neighbor_alltoallv` does."""
-        state = self._enter("Ineighbor_alltoallv")
+        state = begin_call(self, "Ineighbor_alltoallv")
         return begun(calls.alltoall(state, sendbuf, recvbuf, vector_blocks))
 
     def Ineighbor_alltoallw(self, sendbuf: Any, recvbuf: Any) -> Request:
         """Begin what `Neighbor_alltoallw` does."""
-        state = self._enter("Ineighbor_alltoallw")
+        state = begin_call(self, "Ineighbor_alltoallw")
         return begun(calls.alltoallw(state, sendbuf, recvbuf))
 
     def Neighbor_allgather_init(
         self, sendbuf: Any, recvbuf: Any, info: Info = INFO_NULL
     ) -> Prequest:
         """A request for what `Neighbor_allgather` does; `info` has no effect."""
-        state = self._enter("Neighbor_allgather_init")
+        state = begin_call(self, "Neighbor_allgather_init")
         return prepared(calls.allgather(state, sendbuf, recvbuf, even_blocks))
 
     def Neighbor_allgatherv_init(
         self, sendbuf: Any, recvbuf: Any, info: Info = INFO_NULL
     ) -> Prequest:
         """A request for what `Neighbor_allgatherv` does; `info` has no effect."""
-        state = self._enter("Neighbor_allgatherv_init")
+        state = begin_call(self, "Neighbor_allgatherv_init")
         return prepared(calls.allgather(state, sendbuf, recvbuf, vector_blocks))
 
     def Neighbor_alltoall_init(
         self, sendbuf: Any, recvbuf: Any, info: Info = INFO_NULL
     ) -> Prequest:
         """A request for what `Neighbor_alltoall` does; `info` has no effect."""
-        state = self._enter("Neighbor_alltoall_init")
+        state = begin_call(self, "Neighbor_alltoall_init")
         return prepared(calls.alltoall(state, sendbuf, recvbuf, even_blocks))
 
     def Neighbor_alltoallv_init(
         self, sendbuf: Any, recvbuf: Any, info: Info = INFO_NULL
     ) -> Prequest:
         """A request for what `Neighbor_alltoallv` does; `info` has no effect."""
-        state = self._enter("Neighbor_alltoallv_init")
+        state = begin_call(self, "Neighbor_alltoallv_init")
         return prepared(calls.alltoall(state, sendbuf, recvbuf, vector_blocks))
 
     def Neighbor_alltoallw_init(
         self, sendbuf: Any, recvbuf: Any, info: Info = INFO_NULL
     ) -> Prequest:
         """A request for what `Neighbor_alltoallw` does; `info` has no effect."""
-        state = self._enter("Neighbor_alltoallw_init")
+        state = begin_call(self, "Neighbor_alltoallw_init")
         return prepared(calls.alltoallw(state, sendbuf, recvbuf))
 
     def neighbor_allgather(self, sendobj: Any) -> list[Any]:

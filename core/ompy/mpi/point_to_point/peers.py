@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
+from ompy.compiled import ccall
 from ompy.data.constants import ANY_SOURCE, PROC_NULL, ROOT, TAG_UB
 from ompy.data.errors import ERR_RANK, ERR_ROOT, ERR_TAG
 from ompy.mpi.errors import MPIException
@@ -39,12 +40,14 @@ def wrong_source(state: CommState, source: int, tag: int) -> MPIException:
     )
 
 
+@ccall
 def own_size(state: CommState) -> int:
     """Members of this process's own group."""
     return len(state.communicator.own)
 
 
-def check_root(state: CommState, root: int) -> None:
+@ccall
+def check_root(state: CommState, root: Any) -> None:
     """See that a root exists; between two groups, ROOT and PROC_NULL are the own group's.
 
     Raises:
@@ -56,6 +59,8 @@ def check_root(state: CommState, root: int) -> None:
         )
 
 
-def is_root(state: CommState, root: int) -> bool:
+@ccall
+def is_root(state: CommState, root: Any) -> bool:
     """Whether this process is the root, which exists."""
-    return root == (ROOT if state.communicator.between else state.communicator.rank)
+    mine: int = ROOT if state.communicator.between else state.communicator.rank
+    return bool(root == mine)

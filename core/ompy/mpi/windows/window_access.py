@@ -1,15 +1,21 @@
 """What is done in a window: operations, and the epochs they need."""
 
+# ruff: noqa: SLF001 - states are private to users, not to this package
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ompy import raw
+from ompy.compiled import ccall
 from ompy.data.constants import PROC_NULL
+from ompy.data.errors import ERR_WIN, MPIError
 from ompy.frameworks.collectives.call_kinds import KINDS
 from ompy.mpi.collectives.operation import SUM, Op
 from ompy.mpi.communicators.group import Group
 from ompy.mpi.constants import LOCK_EXCLUSIVE
+from ompy.mpi.errors import MPIException
+from ompy.mpi.handles import Handle
 from ompy.mpi.point_to_point.request import Request, complete_request
 from ompy.mpi.windows.window_straight import StraightWindow, straight_of
 
@@ -24,9 +30,6 @@ class WindowAccess:
 
     __slots__ = ()
 
-    def _state(self) -> WindowState:
-        raise NotImplementedError
-
     # --- operations
 
     def Put(self, origin: Any, target_rank: int, target: Any = None) -> None:
@@ -40,7 +43,7 @@ class WindowAccess:
         way: StraightWindow | None = straight_of(self)
         if way is not None and way.put_numbers(origin, target_rank, target):
             return
-        state = self._state()
+        state = state_of_window(self)
         state.operations.put(state, origin, target_rank, target)
 
     def Get(self, origin: Any, target_rank: int, target: Any = None) -> None:
@@ -48,7 +51,7 @@ class WindowAccess:
         way: StraightWindow | None = straight_of(self)
         if way is not None and way.get_numbers(origin, target_rank, target):
             return
-        state = self._state()
+        state = state_of_window(self)
         state.operations.get(state, origin, target_rank, target)
 
     def Accumulate(self, origin: Any, target_rank: int, target: Any = None, op: Op = SUM) -> None:
@@ -56,7 +59,7 @@ class WindowAccess:
         way: StraightWindow | None = straight_of(self)
         if way is not None and way.accumulate_numbers(origin, target_rank, target, op):
             return
-        state = self._state()
+        state = state_of_window(self)
         state.operations.accumulate(state, origin, target_rank, target, op)
 
     def Get_accumulate(
@@ -66,7 +69,7 @@ class WindowAccess:
         way: StraightWindow | None = straight_of(self)
         if way is not None and way.fetch_numbers(origin, result, target_rank, target, op, False):
             return
-        state = self._state()
+        state = state_of_window(self)
         state.operations.get_accumulate(state, origin, result, target_rank, target, op)
 
     def Fetch_and_op(
@@ -78,7 +81,7 @@ class WindowAccess:
             origin, result, target_rank, target_disp, op, True
         ):
             return
-        state = self._state()
+        state = state_of_window(self)
         state.operations.fetch(state, origin, result, target_rank, target_disp, op)
 
     def Compare_and_swap(
@@ -88,7 +91,7 @@ class WindowAccess:
         way: StraightWindow | None = straight_of(self)
         if way is not None and way.swap_number(origin, compare, result, target_rank, target_disp):
             return
-        state = self._state()
+        state = state_of_window(self)
         state.operations.swap(state, origin, compare, result, target_rank, target_disp)
 
     def Rput(self, origin: Any, target_rank: int, target: Any = None) -> Request:
@@ -96,7 +99,7 @@ class WindowAccess:
         way: StraightWindow | None = straight_of(self)
         if way is not None and way.put_numbers(origin, target_rank, target):
             return complete_request()
-        state = self._state()
+        state = state_of_window(self)
         begun = state.operations.put(state, origin, target_rank, target)
         return _request(state, begun, origin)
 
@@ -105,7 +108,7 @@ class WindowAccess:
         way: StraightWindow | None = straight_of(self)
         if way is not None and way.get_numbers(origin, target_rank, target):
             return complete_request()
-        state = self._state()
+        state = state_of_window(self)
         begun = state.operations.get(state, origin, target_rank, target)
         return _request(state, begun, origin)
 
@@ -116,7 +119,7 @@ class WindowAccess:
         way: StraightWindow | None = straight_of(self)
         if way is not None and way.accumulate_numbers(origin, target_rank, target, op):
             return complete_request()
-        state = self._state()
+        state = state_of_window(self)
         begun = state.operations.accumulate(state, origin, target_rank, target, op)
         return _request(state, begun, origin)
 
@@ -127,7 +130,7 @@ class WindowAccess:
         way: StraightWindow | None = straight_of(self)
         if way is not None and way.fetch_numbers(origin, result, target_rank, target, op, False):
             return complete_request()
-        state = self._state()
+        state = state_of_window(self)
         begun = state.operations.get_accumulate(state, origin, result, target_rank, target, op)
         return _request(state, begun, (origin, result))
 
@@ -135,62 +138,62 @@ class WindowAccess:
 
     def Fence(self, assertion: int = 0) -> None:
         """Collective: all operations since the last one are complete; a new epoch begins."""
-        state = self._state()
+        state = state_of_window(self)
         state.comm.communicator.order.begin(_FENCE, 0)
         way: StraightWindow | None = state.straight
         barrier = None if way is None else way.begin_fence(assertion)
         if barrier is not None:
-            state.call(barrier)
+            _call(state, barrier)
             raw.load_fence()
             return
-        state.call(state.epochs.fence, assertion)
-        state.call(state.module.fence)
+        _call(state, state.epochs.fence, assertion)
+        _call(state, state.module.fence)
 
     def Start(self, group: Group, assertion: int = 0) -> None:
         """Begin to access the members of a group, who call `Post`."""
         way: StraightWindow | None = straight_of(self)
         if way is not None and way.start_members(group, assertion):
             return
-        state = self._state()
-        targets = state.call(_ranks, state, group)
-        state.call(state.epochs.start, targets, assertion)
-        state.call(state.module.start, targets)
+        state = state_of_window(self)
+        targets = _call(state, _ranks, state, group)
+        _call(state, state.epochs.start, targets, assertion)
+        _call(state, state.module.start, targets)
 
     def Complete(self) -> None:
         """End what `Start` has begun."""
         way: StraightWindow | None = straight_of(self)
         if way is not None and way.complete_members():
             return
-        state = self._state()
-        targets = state.call(state.epochs.complete)
-        state.call(state.module.complete, targets)
+        state = state_of_window(self)
+        targets = _call(state, state.epochs.complete)
+        _call(state, state.module.complete, targets)
 
     def Post(self, group: Group, assertion: int = 0) -> None:
         """Expose the window to the members of a group, who call `Start`."""
         way: StraightWindow | None = straight_of(self)
         if way is not None and way.post_members(group, assertion):
             return
-        state = self._state()
-        origins = state.call(_ranks, state, group)
-        state.call(state.epochs.post, origins, assertion)
-        state.call(state.module.post, origins)
+        state = state_of_window(self)
+        origins = _call(state, _ranks, state, group)
+        _call(state, state.epochs.post, origins, assertion)
+        _call(state, state.module.post, origins)
 
     def Wait(self) -> Literal[True]:
         """Return when all to whom the window is exposed have called `Complete`."""
         way: StraightWindow | None = straight_of(self)
         if way is not None and way.wait_for_members():
             return True
-        state = self._state()
-        origins = state.call(lambda: state.epochs.posted)
+        state = state_of_window(self)
+        origins = _call(state, lambda: state.epochs.posted)
         state.epochs.waited()
-        state.call(state.module.wait, origins)
+        _call(state, state.module.wait, origins)
         return True
 
     def Test(self) -> bool:
         """Whether they all have; the epoch has ended then."""
-        state = self._state()
-        origins = state.call(lambda: state.epochs.posted)
-        ended: bool = state.call(state.module.test, origins)
+        state = state_of_window(self)
+        origins = _call(state, lambda: state.epochs.posted)
+        ended: bool = _call(state, state.module.test, origins)
         if ended:
             state.epochs.waited()
         return ended
@@ -200,11 +203,11 @@ class WindowAccess:
         way: StraightWindow | None = straight_of(self)
         if way is not None and way.lock_member(rank, lock_type, assertion):
             return
-        state = self._state()
+        state = state_of_window(self)
         if rank == PROC_NULL:
             return
-        state.call(state.reach.check_rank, rank)
-        state.call(state.epochs.lock, rank, lock_type, assertion)
+        _call(state, state.reach.check_rank, rank)
+        _call(state, state.epochs.lock, rank, lock_type, assertion)
         try:
             state.call(state.module.lock, rank, exclusive=lock_type == LOCK_EXCLUSIVE)
         except BaseException:
@@ -216,58 +219,58 @@ class WindowAccess:
         way: StraightWindow | None = straight_of(self)
         if way is not None and way.unlock_member(rank):
             return
-        state = self._state()
+        state = state_of_window(self)
         if rank == PROC_NULL:
             return
-        state.call(state.reach.check_rank, rank)
-        state.call(state.epochs.unlock, rank)
-        state.call(state.module.unlock, rank)
+        _call(state, state.reach.check_rank, rank)
+        _call(state, state.epochs.unlock, rank)
+        _call(state, state.module.unlock, rank)
 
     def Lock_all(self, assertion: int = 0) -> None:
         """Have the shared lock of every member's memory, when it is accessed."""
         way: StraightWindow | None = straight_of(self)
         if way is not None and way.lock_members(assertion):
             return
-        state = self._state()
-        state.call(state.epochs.lock_all, assertion)
-        state.call(state.module.lock_all)
+        state = state_of_window(self)
+        _call(state, state.epochs.lock_all, assertion)
+        _call(state, state.module.lock_all)
 
     def Unlock_all(self) -> None:
         """Complete all operations and give the locks back."""
         way: StraightWindow | None = straight_of(self)
         if way is not None and way.unlock_members():
             return
-        state = self._state()
-        state.call(state.epochs.unlock_all)
-        state.call(state.module.unlock_all)
+        state = state_of_window(self)
+        _call(state, state.epochs.unlock_all)
+        _call(state, state.module.unlock_all)
 
     def Flush(self, rank: int) -> None:
         """Complete all operations on a member, here and there."""
         way: StraightWindow | None = straight_of(self)
         if way is not None and way.flush_member(rank):
             return
-        _flush(self._state(), rank, "flush")
+        _flush(state_of_window(self), rank, "flush")
 
     def Flush_all(self) -> None:
         """Complete all operations on all members, here and there."""
         way: StraightWindow | None = straight_of(self)
         if way is not None and way.flush_members():
             return
-        _flush(self._state(), None, "flush")
+        _flush(state_of_window(self), None, "flush")
 
     def Flush_local(self, rank: int) -> None:
         """Complete all operations on a member here: buffers may be used again."""
         way: StraightWindow | None = straight_of(self)
         if way is not None and way.flush_member(rank):
             return
-        _flush(self._state(), rank, "flush_local")
+        _flush(state_of_window(self), rank, "flush_local")
 
     def Flush_local_all(self) -> None:
         """Complete all operations here: buffers may be used again."""
         way: StraightWindow | None = straight_of(self)
         if way is not None and way.flush_members():
             return
-        _flush(self._state(), None, "flush_local")
+        _flush(state_of_window(self), None, "flush_local")
 
     def Sync(self) -> None:
         """See what others stored, and have them see what was stored here."""
@@ -275,8 +278,8 @@ class WindowAccess:
         if way is not None:
             way.sync_memory()
             return
-        state = self._state()
-        state.call(state.module.sync)
+        state = state_of_window(self)
+        _call(state, state.module.sync)
         state.world.engine.progress()
 
 
@@ -295,11 +298,37 @@ def _ranks(state: WindowState, group: Group) -> list[int]:
     return found
 
 
+@ccall
+def state_of_window(window: Any) -> Any:
+    """What a handle of a window refers to.
+
+    Raises:
+        MPIException: ERR_WIN, it is null.
+    """
+    handle: Handle = window
+    state = handle._inner
+    if state is None:
+        raise MPIException(ERR_WIN, "the window is null (WIN_NULL, or freed)")
+    return state
+
+
+def _call(state: WindowState, function: Any, *arguments: Any) -> Any:
+    """Call something below, as `WindowState.call` does: here it is compiled.
+
+    Raises:
+        MPIException: it failed; the error handler had its say.
+    """
+    try:
+        return function(*arguments)
+    except MPIError as problem:
+        raise state.raised(problem) from problem.__cause__
+
+
 def _flush(state: WindowState, rank: int | None, how: str) -> None:
     if rank == PROC_NULL:
         return
     if rank is not None:
-        state.call(state.reach.check_rank, rank)
-    state.call(state.epochs.passive, rank)
+        _call(state, state.reach.check_rank, rank)
+    _call(state, state.epochs.passive, rank)
     targets = state.epochs.targets(state.comm.size) if rank is None else (rank,)
-    state.call(getattr(state.module, how), targets)
+    _call(state, getattr(state.module, how), targets)

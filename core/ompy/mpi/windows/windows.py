@@ -11,7 +11,7 @@ from operator import index
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from ompy.data.constants import PROC_NULL
-from ompy.data.errors import ERR_ARG, ERR_RMA_FLAVOR, ERR_RMA_SHARED, ERR_WIN, MPIError
+from ompy.data.errors import ERR_ARG, ERR_RMA_FLAVOR, ERR_RMA_SHARED, MPIError
 from ompy.frameworks.collectives.call_kinds import KINDS
 from ompy.mpi import constants
 from ompy.mpi.buffers.addresses import address_of
@@ -27,7 +27,7 @@ from ompy.mpi.info import INFO_NULL, Info, InfoState
 from ompy.mpi.integers import takes_integers
 from ompy.mpi.processes.life import COMM_SELF
 from ompy.mpi.state import GroupState
-from ompy.mpi.windows.window_access import WindowAccess
+from ompy.mpi.windows.window_access import WindowAccess, state_of_window
 
 if TYPE_CHECKING:
     from ompy.mpi.windows.window_state import WindowState
@@ -61,10 +61,8 @@ class Win(WindowAccess, Attributed, Exporter):  # type: ignore[misc, unused-igno
         Raises:
             MPIException: ERR_WIN, it is null.
         """
-        state: WindowState | None = self._inner
-        if state is None:
-            raise MPIException(ERR_WIN, "the window is null (WIN_NULL, or freed)")
-        return state
+        found: WindowState = state_of_window(self)
+        return found
 
     def _attributes(self) -> WindowState:
         return self._state()
