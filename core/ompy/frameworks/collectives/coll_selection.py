@@ -365,15 +365,12 @@ class SelectedColl(CollModule):
         """Begin any schedule; the communicator is not closed before it has ended."""
         return self.under_way.until(Progression(exchange, schedule).begin())
 
-    def beginner(self, operation: str) -> Callable[..., Request | None] | None:
-        """What begins a nonblocking call in a way of its own, as `CollModule.begin`, or None.
+    def beginner(self, operation: str) -> CollModule | None:
+        """The module that begins a nonblocking call in a way of its own, or None.
 
         None also where somebody looks on, who has to see each beginning (`coll_observing.py`).
         """
-        if "begin_operation" in vars(self):
-            return None
-        module = self._beginners.get(operation)
-        return None if module is None else module.begin
+        return None if "begin_operation" in vars(self) else self._beginners.get(operation)
 
     def when_idle(self, callback: Callable[[], object]) -> None:
         """Call `callback` once, when no operation begun is under way: at once if there is none."""

@@ -66,14 +66,9 @@ class Call:
     arguments: tuple[Any, ...]
     __slots__ = tuple(__annotations__)
 
-    def __init__(self, comm: CommState, operation: str, arguments: tuple[Any, ...] = ()) -> None:
-        self.comm = comm
-        self.operation = operation
-        self.arguments = arguments
 
-
-@cfunc
-def _call(comm: CommState, operation: str, arguments: tuple[Any, ...]) -> Call:
+@ccall
+def call_of(comm: CommState, operation: str, arguments: tuple[Any, ...] = ()) -> Call:
     """A call, made without a constructor's cost."""
     made: Call = Call.__new__(Call)
     made.comm = comm
@@ -406,9 +401,9 @@ def bcast(state: CommState, buf: Any, root: Any) -> Call:
     """The call of a broadcast."""
     check_root(state, root)
     if root == PROC_NULL:
-        return _call(state, "bcast", (NO_MESSAGE, root))
+        return call_of(state, "bcast", (NO_MESSAGE, root))
     both = single(buf, not is_root(state, root))
-    return _call(state, "bcast", (both, root))
+    return call_of(state, "bcast", (both, root))
 
 
 @ccall
@@ -423,7 +418,7 @@ def gather(
         send = None if root == ROOT else one(sendbuf, False)
     elif root != PROC_NULL:
         send = single(sendbuf, False)
-    return _call(state, "gather", (send, receive, root))
+    return call_of(state, "gather", (send, receive, root))
 
 
 @ccall
@@ -438,7 +433,7 @@ def scatter(
         receive = None if root == ROOT else one(recvbuf, True)
     elif root != PROC_NULL:
         receive = single(recvbuf, True)
-    return _call(state, "scatter", (send, receive, root))
+    return call_of(state, "scatter", (send, receive, root))
 
 
 @ccall
@@ -446,7 +441,7 @@ def allgather(state: CommState, sendbuf: Any, recvbuf: Any, parse: Callable[...,
     """The call of an allgather."""
     _check_in_place(state, sendbuf)
     receive = blocks_of(recvbuf, True, state.size, parse)
-    return _call(state, "allgather", (one(sendbuf, False), receive))
+    return call_of(state, "allgather", (one(sendbuf, False), receive))
 
 
 @ccall
@@ -457,7 +452,7 @@ def alltoall(state: CommState, sendbuf: Any, recvbuf: Any, parse: Callable[..., 
     receive = blocks_of(recvbuf, True, state.size, parse)
     if parse is vector_blocks:  # equal blocks here say nothing about the other members'
         receive.regular = False
-    return _call(state, "alltoall", (send, receive))
+    return call_of(state, "alltoall", (send, receive))
 
 
 @ccall
@@ -465,7 +460,7 @@ def alltoallw(state: CommState, sendbuf: Any, recvbuf: Any) -> Call:
     """The call of an alltoall with a datatype for each block."""
     _check_in_place(state, sendbuf)
     send = None if in_place(sendbuf) else typed_blocks(sendbuf, False, state.size)
-    return _call(state, "alltoall", (send, typed_blocks(recvbuf, True, state.size)))
+    return call_of(state, "alltoall", (send, typed_blocks(recvbuf, True, state.size)))
 
 
 # --- reductions
@@ -476,7 +471,7 @@ def reduce(state: CommState, sendbuf: Any, recvbuf: Any, op: Op, root: Any) -> C
     """The call of a reduction to one member."""
     check_root(state, root)
     if root == PROC_NULL:
-        return _call(state, "reduce", (None, None, PREDEFINED["MPI_SUM"], root))
+        return call_of(state, "reduce", (None, None, PREDEFINED["MPI_SUM"], root))
     if root == ROOT:
         receive, datatype = message(recvbuf, True)
         send = None
@@ -484,12 +479,12 @@ def reduce(state: CommState, sendbuf: Any, recvbuf: Any, op: Op, root: Any) -> C
         predefined = _predefined(op)
         both = None if predefined is None else _plain_operands(sendbuf, recvbuf)
         if both is not None:
-            return _call(state, "reduce", (*both, predefined, root))
+            return call_of(state, "reduce", (*both, predefined, root))
         send, receive, datatype = _operands(sendbuf, recvbuf)
     else:
         send, datatype = message(sendbuf, False)
         receive = None
-    return _call(state, "reduce", (send, receive, op._operation(datatype), root))
+    return call_of(state, "reduce", (send, receive, op._operation(datatype), root))
 
 
 @ccall
@@ -500,9 +495,9 @@ def reduction(state: CommState, operation: str, sendbuf: Any, recvbuf: Any, op: 
     if predefined is not None:
         both = _plain_operands(sendbuf, recvbuf)
         if both is not None:
-            return _call(state, operation, (*both, predefined))
+            return call_of(state, operation, (*both, predefined))
     send, receive, datatype = _operands(sendbuf, recvbuf)
-    return _call(state, operation, (send, receive, op._operation(datatype)))
+    return call_of(state, operation, (send, receive, op._operation(datatype)))
 
 
 @ccall
@@ -521,7 +516,7 @@ def reduce_scatter_block(state: CommState, sendbuf: Any, recvbuf: Any, op: Op) -
         check_match(send, other, whole, datatype)
     counts = [part.count] * parts
     operation = op._operation(datatype)
-    return _call(state, "reduce_scatter", (send, receive, counts, operation))
+    return call_of(state, "reduce_scatter", (send, receive, counts, operation))
 
 
 @ccall
@@ -546,7 +541,7 @@ def reduce_scatter(
     if got != expected:
         raise ValueError(f"message: expecting count {expected}, the sum of all, got {got}")
     operation = op._operation(datatype)
-    return _call(state, "reduce_scatter", (send, receive, counts, operation))
+    return call_of(state, "reduce_scatter", (send, receive, counts, operation))
 
 
 @cfunc

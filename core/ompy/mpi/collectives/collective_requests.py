@@ -7,6 +7,7 @@ from typing import Any, Final, NoReturn
 from ompy.compiled import U64, ccall, cclass, cfunc, recycled
 from ompy.data.errors import ERR_REQUEST, MPIError
 from ompy.data.request import Request as Operation
+from ompy.frameworks.coll import CollModule
 from ompy.frameworks.collectives.coll_selection import UnderWay
 from ompy.mpi.collectives.collective_calls import Call
 from ompy.mpi.handles import plain_handle
@@ -111,8 +112,8 @@ class PersistentCollectiveState(PersistentState):
     """
 
     _arguments: tuple[Any, ...]
-    _begin: Any
     _kept: int
+    _module: CollModule | None
     _operation_name: str
     _tag: int
     _under_way: UnderWay
@@ -128,7 +129,7 @@ class PersistentCollectiveState(PersistentState):
         self._word = order.keep()
         coll = call.comm.coll
         self._kept = coll.keep_call(call.operation)
-        self._begin = coll.beginner(call.operation)  # asked for once, and not at each start
+        self._module = coll.beginner(call.operation)  # asked for once, and not at each start
         self._under_way = coll.under_way
 
     @ccall
@@ -143,8 +144,8 @@ class PersistentCollectiveState(PersistentState):
         name, given, tag, word = self._operation_name, self._arguments, self._tag, self._word
         started: Operation | None = None
         try:
-            if self._begin is not None and not comm.communicator.revoked:
-                started = self._begin(name, given, tag, word, self._kept)
+            if self._module is not None and not comm.communicator.revoked:
+                started = self._module.begin(name, given, tag, word, self._kept)
             if started is not None:
                 return self._under_way.until(started)
             started = comm.collectives().begin_operation(name, tag, given, word, self._kept)

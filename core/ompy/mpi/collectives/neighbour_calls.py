@@ -10,7 +10,7 @@ from ompy.data.errors import ERR_BUFFER, ERR_TOPOLOGY
 from ompy.frameworks.collectives.neighbours import Neighbours
 from ompy.mpi.buffers.markers import InPlaceType
 from ompy.mpi.buffers.spec import typed_blocks
-from ompy.mpi.collectives.collective_calls import Call, blocks_of, single
+from ompy.mpi.collectives.collective_calls import Call, blocks_of, call_of, single
 from ompy.mpi.communicators.topologies import Graph
 from ompy.mpi.state import CommState
 
@@ -57,7 +57,7 @@ def allgather(state: CommState, sendbuf: Any, recvbuf: Any, parse: Callable[...,
     found = _read(state, sendbuf, recvbuf)
     send = single(sendbuf, False)
     receive = blocks_of(recvbuf, True, len(found.sources), parse)
-    return Call(state, "neighbor_allgather", (send, receive, found))
+    return call_of(state, "neighbor_allgather", (send, receive, found))
 
 
 @ccall
@@ -66,7 +66,7 @@ def alltoall(state: CommState, sendbuf: Any, recvbuf: Any, parse: Callable[..., 
     found = _read(state, sendbuf, recvbuf)
     send = blocks_of(sendbuf, False, len(found.targets), parse)
     receive = blocks_of(recvbuf, True, len(found.sources), parse)
-    return Call(state, "neighbor_alltoall", (send, receive, found))
+    return call_of(state, "neighbor_alltoall", (send, receive, found))
 
 
 @ccall
@@ -75,7 +75,7 @@ def alltoallw(state: CommState, sendbuf: Any, recvbuf: Any) -> Call:
     found = _read(state, sendbuf, recvbuf)
     send = typed_blocks(sendbuf, False, len(found.targets))
     receive = typed_blocks(recvbuf, True, len(found.sources))
-    return Call(state, "neighbor_alltoall", (send, receive, found))
+    return call_of(state, "neighbor_alltoall", (send, receive, found))
 
 
 @cfunc

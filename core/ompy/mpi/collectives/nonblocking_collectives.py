@@ -24,7 +24,7 @@ class NonblockingCollectives(CommBase):
 
     def Ibarrier(self) -> Request:
         """Begin what `Barrier` does."""
-        return begun(calls.Call(begin_call(self, "Ibarrier"), "barrier"))
+        return begun(calls.call_of(begin_call(self, "Ibarrier"), "barrier"))
 
     def Ibcast(self, buf: Any, root: int = 0) -> Request:
         """Begin what `Bcast` does."""

@@ -24,7 +24,7 @@ class PersistentCollectives(CommBase):
 
     def Barrier_init(self, info: Info = INFO_NULL) -> Prequest:
         """A request for what `Barrier` does."""
-        return prepared(calls.Call(self._enter("Barrier_init"), "barrier"))
+        return prepared(calls.call_of(self._enter("Barrier_init"), "barrier"))
 
     def Bcast_init(self, buf: Any, root: int = 0, info: Info = INFO_NULL) -> Prequest:
         """A request for what `Bcast` does."""
