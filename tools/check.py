@@ -53,6 +53,7 @@ HOT_SUITES = (
 IN_BOTH_FORMS = (  # of what is written in C and not translated, or otherwise where it is compiled
     "tests/unit/data/test_every_place.py",
     "tests/unit/mpi/test_released_late.py",
+    "tests/unit/mpi/test_spec.py",
     "tests/unit/net/test_process_copy.py",
 )
 BUILD_NEEDS = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]

@@ -254,6 +254,20 @@ def test_what_is_compiled_has_every_line_in_its_place(tree: Path) -> None:
     )
 
 
+def test_memory_of_recycled_instances_is_kept_by_cython() -> None:
+    text = "from __future__ import annotations\n\n@recycled\n@cclass\nclass One:\n    at: int\n"
+    assert compilable("one", text) == (
+        "from __future__ import annotations; import cython\n\n"
+        "@cython.freelist(8)\n@cython.cclass\nclass One:\n    pass\n"
+    )
+
+
+def test_an_instance_may_have_a_dict(tmp_path: Path) -> None:
+    text = '@cclass\nclass One:\n    at: int\n    __slots__ = (*__annotations__, "__dict__")\n'
+    (tmp_path / "one.py").write_text(text)
+    assert "    cdef dict __dict__" in declared(tmp_path, "one")
+
+
 def test_a_class_of_nothing_but_attributes_is_left_with_pass() -> None:
     text = "@cclass\nclass One:\n    at: int\n    to: int\n"
     assert compilable("one", text) == "\nclass One:\n\n    pass\n"

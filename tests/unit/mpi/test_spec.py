@@ -259,3 +259,34 @@ def test_absolute_addresses() -> None:
     assert (one, two) == (b"hamd", b"rums")
     blocks = typed_blocks([BOTTOM, [4, 4], where, [CHAR, BYTE]], True, 2)
     assert [bytes(blocks[rank].packed()) for rank in (0, 1)] == [b"hamd", b"rums"]
+
+
+@pytest.mark.parametrize(
+    "buffer",
+    [
+        DATA,
+        memoryview(DATA),
+        memoryview(bytes(DATA)).cast("i"),
+        np.arange(6.0),
+        np.arange(6.0).reshape(2, 3),
+        np.array([True, False, True]),
+        np.array(7.0),
+        bytearray(5),
+    ],
+    ids=["array", "view", "cast view", "1-d", "2-d", "bool", "0-d", "bytes"],
+)
+def test_the_bytes_of_a_buffer_leave_views_of_others_as_they_are(buffer: Any) -> None:
+    """Compiled, the view is made one of bytes in place: only ours is."""
+    before = memoryview(buffer)
+    kept = before.format, before.shape, before.strides, before.tobytes()
+    for writable in (False, not before.readonly):
+        found = message(buffer, writable).message
+        assert (found.memory.format, found.memory.ndim) == ("B", 1)
+        assert found.memory.tobytes() == kept[3]
+        assert len(found.memory) == found.memory.nbytes == before.nbytes
+        assert found.memory[:1].tobytes() == kept[3][:1]
+        assert found.memory.cast("b").tobytes() == kept[3]
+        assert found.count * found.layout.size == before.nbytes
+    again = memoryview(buffer)
+    assert (again.format, again.shape, again.strides, again.tobytes()) == kept
+    assert (before.format, before.shape, before.strides, before.tobytes()) == kept

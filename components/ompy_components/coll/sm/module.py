@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from ompy.compiled import U64, ccall, cclass, cfunc
+from ompy.compiled import U64, Shown, ccall, cclass, cfunc
 from ompy.data.layout import BYTES
 from ompy.data.message import Blocks, Message, message_of, parted
 from ompy.data.operation import Operation
@@ -61,8 +61,8 @@ class SmColl(CollModule):
     _exchanged: int
     _fragment: int
     _lending: Lending | None
-    _nonblocking: NonblockingCalls
-    _operations: Operations | None
+    _nonblocking: Shown[NonblockingCalls]
+    _operations: Shown[Operations | None]
     _parts: PartOperations | None
     _shared: SharedMemory | None
     _single_copy: bool

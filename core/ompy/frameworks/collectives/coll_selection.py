@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ompy.compiled import U64, ccall, cclass
+from ompy.compiled import U64, Shown, ccall, cclass
 from ompy.data.errors import ERR_UNSUPPORTED_OPERATION, MPIError
 from ompy.data.request import Request
 from ompy.engine.lock import RankLock
@@ -221,7 +221,7 @@ class SelectedColl(CollModule):
         under_way: the nonblocking operations that were begun.
     """
 
-    _beginners: dict[str, CollModule]
+    _beginners: Shown[dict[str, CollModule]]
     _begun: int
     _exchanger: CollModule | None
     _modules: list[CollModule]
