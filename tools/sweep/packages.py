@@ -105,6 +105,9 @@ class Result:
         seconds: median of the rounds under ompy-run.
         beside: outcome with the other MPI; empty if there was none.
         beside_seconds: median of the rounds with it.
+        rounds: how many there were.
+        date: of them.
+        commit: of ompy.
     """
 
     package: str
@@ -114,6 +117,9 @@ class Result:
     seconds: float = 0.0
     beside: str = ""
     beside_seconds: float = 0.0
+    rounds: int = 0
+    date: str = ""
+    commit: str = ""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -204,17 +210,15 @@ def examine(package: Package, rounds: int, beside: Sequence[str] | None) -> Resu
     return Result(
         package.row, version, package.ranks, found["ours"], round(times["ours"], 2),
         found.get("theirs", ""), round(times.get("theirs", 0.0), 2),
+        rounds, f"{datetime.now(UTC):%Y-%m-%d}", commit_name(),
     )  # fmt: skip
 
 
-def write_results(results: Sequence[Result], rounds: int) -> None:
+def write_results(results: Sequence[Result]) -> None:
     """Write the data and the page; packages that were not tried keep their rows."""
     about = {
         "command": "python tools/sweep packages --write",
-        "date": f"{datetime.now(UTC):%Y-%m-%d}",
-        "commit": commit_name(),
         "machine": f"{platform.machine()} {os.cpu_count()} cores",
-        "rounds": rounds,
     }
     before = {row["package"]: Result(**row) for row in json.loads(DATA.read_text())["rows"]}
     found = before | {result.package: result for result in results}
@@ -252,7 +256,7 @@ def main() -> None:
             f"{result.package} {result.version}: {result.outcome}, {result.seconds} s", flush=True
         )
     if options.write:
-        write_results(results, options.rounds)
+        write_results(results)
     sys.exit(any(result.outcome not in {FINE, NOT_INSTALLED} for result in results))
 
 
