@@ -39,7 +39,7 @@ WORLDS = ("tests/unit", "tests/property", "tests/sim", "tests/conformance")
 SHARED = (
     *("launch/test_forked.py", "launch/test_deaths.py", "launch/test_exit_codes.py"),
     *("addons/test_futures.py", "test_bad_input.py", "test_demos.py", "test_mismatch.py"),
-    *("test_check.py", "test_check_windows.py", "test_sim_explore.py"),
+    *("test_check.py", "test_check_windows.py", "test_file_deaths.py", "test_sim_explore.py"),
     *("launch/test_place.py", "launch/test_launch_options.py", "launch/test_tracing.py"),
 )
 SITE = ("Sphinx>=8", "myst-parser>=4", "furo>=2024.8")  # the extra `docs`

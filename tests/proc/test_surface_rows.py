@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = ROOT / "tools" / "bench" / "surface_program.py"
 KINDS = (
     "Comm Intracomm Topocomm Cartcomm Graphcomm Distgraphcomm Intercomm Win Request Prequest "
-    "Message Group Datatype"
+    "Message Group Datatype File"
 )
 
 

@@ -26,6 +26,7 @@ from mpi4py import MPI
 
 from tools.bench.surface_rows import (
     collectives,
+    files,
     handles,
     messages,
     persistent,
@@ -42,6 +43,7 @@ FAMILIES: Final[dict[str, Callable[[Any], Iterator[Row]]]] = {
     "started": collectives.started_rows,
     "windows": windows.rows,
     "handles": handles.rows,
+    "files": files.rows,
 }
 PARTS: Final = 7  # arbitrary: enough for one that other work has not disturbed
 WARM_UP: Final = 3  # arbitrary: connections are made, pages are touched

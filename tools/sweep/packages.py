@@ -50,6 +50,7 @@ class Package(NamedTuple):
         words: behind `python`: the program first, a file of `package_programs` or `-m` a module.
         ranks: of the job; 0 if the package starts them itself, by an mpiexec that it finds.
         expected: what the program says when all is well.
+        way: which of several ways to use it this is.
     """
 
     name: str
@@ -57,15 +58,23 @@ class Package(NamedTuple):
     words: tuple[str, ...]
     ranks: int
     expected: str = FINE
+    way: str = ""
+
+    @property
+    def row(self) -> str:
+        """What it is called in the table."""
+        return f"{self.name}, {self.way}" if self.way else self.name
 
 
 POOL: Final = ("-m", "mpi4py.futures")
 PYTEST: Final = ("-m", "pytest", "-q", "-c", os.devnull, "-p", "no:cacheprovider")
+DISTWQ: Final = ("distwq==1.3.*",)
 PACKAGES: Final = (
     Package("adaptive", ("adaptive==1.5.*",), (*POOL, "adaptive_pool.py"), 3),
     Package("dask-mpi", ("dask-mpi==2026.3.*",), ("dask_mpi_client.py",), 4),
     Package("deephyper", ("deephyper==0.13.*",), ("deephyper_search.py",), 3),
-    Package("distwq", ("distwq==1.3.*",), ("distwq_groups.py",), 3),
+    Package("distwq", DISTWQ, ("distwq_groups.py", "spawn"), 3, way="spawned"),
+    Package("distwq", DISTWQ, ("distwq_groups.py", "split"), 4, way="split"),
     Package("emcee", ("emcee==3.1.*", "schwimmbad==0.4.*"), ("emcee_pool.py",), 3),
     Package("executorlib", ("executorlib==1.11.*",), ("executorlib_calls.py",), 0),
     Package("gprMax", ("gprMax==4.0.*",), ("gprmax_dipole.py",), 4),
@@ -89,13 +98,16 @@ class Result:
     """What came of one package.
 
     Attributes:
-        package: its name.
+        package: its row's name.
         version: that was installed; empty if none could be.
         ranks: of the job.
         outcome: `fine`, or what went wrong in a line.
         seconds: median of the rounds under ompy-run.
         beside: outcome with the other MPI; empty if there was none.
         beside_seconds: median of the rounds with it.
+        rounds: how many there were.
+        date: of them.
+        commit: of ompy.
     """
 
     package: str
@@ -105,12 +117,15 @@ class Result:
     seconds: float = 0.0
     beside: str = ""
     beside_seconds: float = 0.0
+    rounds: int = 0
+    date: str = ""
+    commit: str = ""
 
 
 def parser() -> argparse.ArgumentParser:
     """What the command line may say."""
     found = argparse.ArgumentParser("tools/sweep packages", description=__doc__.splitlines()[0])
-    names = [package.name for package in PACKAGES]
+    names = list(dict.fromkeys(package.name for package in PACKAGES))
     found.add_argument("--only", choices=names, action="append", help="default: all")
     found.add_argument("--rounds", type=int, default=1, help="runs of each, in turns")
     found.add_argument("--beside", nargs=2, metavar=("MPIEXEC", "PYTHON"), help="another MPI")
@@ -181,7 +196,7 @@ def examine(package: Package, rounds: int, beside: Sequence[str] | None) -> Resu
     """Install a package and run it in turns."""
     version = installed_version(package)
     if not version:
-        return Result(package.name, "", package.ranks, NOT_INSTALLED)
+        return Result(package.row, "", package.ranks, NOT_INSTALLED)
     sides = {"ours": ([str(HOME / "mpiexec" / "mpiexec")], str(BIN / "python"))}
     if beside:
         sides["theirs"] = ([beside[0], "--oversubscribe"], beside[1])
@@ -193,24 +208,25 @@ def examine(package: Package, rounds: int, beside: Sequence[str] | None) -> Resu
              for side, runs in outcomes.items()}  # fmt: skip
     times = {side: median(seconds for _, seconds in runs) for side, runs in outcomes.items()}
     return Result(
-        package.name, version, package.ranks, found["ours"], round(times["ours"], 2),
+        package.row, version, package.ranks, found["ours"], round(times["ours"], 2),
         found.get("theirs", ""), round(times.get("theirs", 0.0), 2),
+        rounds, f"{datetime.now(UTC):%Y-%m-%d}", commit_name(),
     )  # fmt: skip
 
 
-def write_results(results: Sequence[Result], rounds: int) -> None:
-    """Write the data and the page."""
+def write_results(results: Sequence[Result]) -> None:
+    """Write the data and the page; packages that were not tried keep their rows."""
     about = {
         "command": "python tools/sweep packages --write",
-        "date": f"{datetime.now(UTC):%Y-%m-%d}",
-        "commit": commit_name(),
         "machine": f"{platform.machine()} {os.cpu_count()} cores",
-        "rounds": rounds,
     }
-    rows = [asdict(result) for result in results]
-    DATA.write_text(json.dumps({"about": about, "rows": rows}, indent=1) + "\n")
+    before = {row["package"]: Result(**row) for row in json.loads(DATA.read_text())["rows"]}
+    found = before | {result.package: result for result in results}
+    rows = [found[package.row] for package in PACKAGES if package.row in found]
+    data = {"about": about, "rows": [asdict(row) for row in rows]}
+    DATA.write_text(json.dumps(data, indent=1) + "\n")
     head, _, _ = PAGE.read_text().partition("| package |")
-    PAGE.write_text(head + "\n".join(_table(results)) + "\n")
+    PAGE.write_text(head + "\n".join(_table(rows)) + "\n")
 
 
 def _table(results: Sequence[Result]) -> list[str]:
@@ -240,7 +256,7 @@ def main() -> None:
             f"{result.package} {result.version}: {result.outcome}, {result.seconds} s", flush=True
         )
     if options.write:
-        write_results(results, options.rounds)
+        write_results(results)
     sys.exit(any(result.outcome not in {FINE, NOT_INSTALLED} for result in results))
 
 

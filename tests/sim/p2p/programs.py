@@ -6,13 +6,14 @@ from functools import cache
 
 from ompy.data.constants import ANY_SOURCE, ANY_TAG
 from ompy.data.convertor import ContiguousConvertor, GrowingConvertor
-from ompy.data.errors import ERR_TRUNCATE, MPIError
+from ompy.data.errors import ERR_PROC_FAILED, ERR_TRUNCATE, MPIError
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.pml import STANDARD, SYNCHRONOUS
 from ompy.runtime.ranks.process import RankProcess
 from ompy_components.pml.ob1.headers import SEQUENCE_MASK
 
 SIZES = (0, 1, 255, 256, 257, 4000, 4096, 4097, 65_536, 70_000, 1_000_003)
+LAST_WORDS = (0, 8, 255, 4000)  # such as go at once, over sm and tcp
 
 
 def world(process: RankProcess) -> Communicator:
@@ -181,6 +182,34 @@ def probes(process: RankProcess) -> None:
                 assert bytes(memory) == pattern(size, salt)
         assert pml.improbe(comm, 0, ANY_TAG) is None
         pml.send(comm, send(b""), 0, 9, STANDARD)
+
+
+def last_words(process: RankProcess) -> None:
+    """What a rank sent before it left is found by those who look after that; more is an error."""
+    comm, pml = world(process), process.pml
+    if comm.rank:
+        for size in LAST_WORDS:
+            pml.isend(comm, send(pattern(size, comm.rank)), 0, 6, STANDARD)
+        return
+    others = range(1, comm.size)
+    process.context.engine.wait_until(
+        lambda: all(process.context.procs[rank].left for rank in others)
+    )
+    for rank in others:
+        for size in LAST_WORDS:
+            seen = pml.probe(comm, rank, ANY_TAG)
+            assert (seen.source, seen.tag, seen.length) == (rank, 6, size)
+            memory, room = buffer(size)
+            pml.recv(comm, room, rank, 6)
+            assert bytes(memory) == pattern(size, rank)
+        assert pml.iprobe(comm, rank, ANY_TAG) is None
+        for look in (pml.probe, pml.mprobe):
+            try:
+                look(comm, rank, ANY_TAG)
+            except MPIError as problem:
+                assert problem.code == ERR_PROC_FAILED, problem
+            else:
+                raise AssertionError("a probe for a rank that has left found something")
 
 
 def cancelling(process: RankProcess) -> None:

@@ -18,6 +18,7 @@ ALL = (
     "internal_tags",
     "truncation",
     "probes",
+    "last_words",
     "cancelling",
     "many_outstanding",
     "late_communicator",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 
 import pytest
 from ompy.data.layout import BYTES, Layout, combine_layouts, resize, strided
@@ -92,6 +93,53 @@ def test_neighbouring_runs_are_one() -> None:
     assert block.contiguous
     assert list(block.runs(0, 9)) == [(3, 0, 9)]
     assert len(list(FileView(0, ORDERED["vector"]).runs(0, 10))) == 5
+
+
+@pytest.mark.parametrize("name", ORDERED)
+def test_what_is_seen_repeats(name: str) -> None:
+    layout = ORDERED[name]
+    view = FileView(7, layout)
+    expected = places(layout, 7, 5 * layout.size)
+    chance = random.Random(name)
+    for _ in range(50):
+        begin = chance.randrange(2 * layout.size)
+        end = chance.randrange(begin + 1, 5 * layout.size + 1)
+        period = view.period(begin, end)
+        part = set(expected[begin:end])
+        for byte in range(expected[begin], expected[end - 1] + 1 - period):
+            assert (byte in part) == (byte + period in part), (begin, end, byte)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_what_ranks_cover_is_what_they_see(seed: int) -> None:
+    """Columns with and without gaps, of equal and of different periods, and any other views."""
+    chance = random.Random(seed)
+    unit = chance.choice((1, 2, 8))
+    word = Layout(((0, unit),), 0, unit)
+    columns = chance.randrange(2, 5)
+    views = [
+        FileView(number * unit, resize(word, 0, unit * columns))
+        if chance.random() < 0.6
+        else FileView(number * unit, strided(word, 40, unit * columns))
+        for number in range(columns)
+        if chance.random() < 0.9
+    ]
+    if chance.random() < 0.3:
+        views.append(FileView(chance.randrange(9), ORDERED[chance.choice(list(ORDERED))]))
+    seen = []
+    covered: set[int] = set()
+    for view in views:
+        begin, size = chance.randrange(0, 9), chance.randrange(1, 60 * unit)
+        seen.append((view, begin, size))
+        covered |= {view.byte_at(position) for position in range(begin, begin + size)}
+    if not covered:
+        return
+    low, high = min(covered) - chance.randrange(2), max(covered) + 1 + chance.randrange(2)
+    low = max(low, 0)
+    found = list(covered_runs(seen, low, high))
+    assert [byte for first, last in found for byte in range(first, last)] == sorted(covered)
+    assert all(first < last for first, last in found)
+    assert all(after[0] > before[1] for before, after in pairwise(found)), "neighbours are one"
 
 
 def test_what_ranks_cover_has_no_gaps() -> None:

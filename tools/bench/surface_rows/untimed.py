@@ -8,7 +8,8 @@ UNTIMED: Final[dict[str, str]] = {
     "a part of another row: what begins, ends or completes it": (
         "Commit Complete Detach_buffer Free Post Start Startall Unlock Unlock_all Wait wait free "
         "Flush Flush_buffer Attach_buffer Disconnect Pready Pready_list Pready_range Parrived "
-        "Iflush_buffer Pack_size Pack_external_size"
+        "Iflush_buffer Pack_size Pack_external_size Close Seek Seek_shared Read_all_end "
+        "Read_at_all_end Read_ordered_end Write_all_end Write_at_all_end Write_ordered_end"
     ),
     "the same as another row by other names": (
         "improbe iprobe probe test testall testany testsome waitall waitany waitsome cancel "
@@ -26,7 +27,8 @@ UNTIMED: Final[dict[str, str]] = {
         "Get_dims Get_neighbors Get_neighbors_count Get_dist_neighbors Get_dist_neighbors_count "
         "Get_remote_group Get_remote_size Get_parent Attach Detach Shared_query "
         "Create_f90_complex Create_f90_integer Create_f90_real Get_contents Get_envelope "
-        "Get_true_extent Get_value_index Match_size decode fromcode tocode"
+        "Get_true_extent Get_value_index Match_size decode fromcode tocode Delete Get_amode "
+        "Get_atomicity Get_byte_offset Get_type_extent"
     ),
     "of processes that come, go or fail: the time is theirs": (
         "Accept Connect Join Spawn Spawn_multiple Ack_failed Agree Get_failed Iagree Is_revoked "

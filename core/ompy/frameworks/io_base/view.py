@@ -91,6 +91,19 @@ class FileView:
         inside = byte - self._base - tile * self._extent
         return tile * self.size + _seen_before(self._node, inside)
 
+    def period(self, begin: int, end: int) -> int:
+        """After how many bytes what is seen repeats, from one position to before another.
+
+        It does so for every byte from that of the first position to that of the last one, in an
+        ordered view.
+        """
+        if self.contiguous:
+            return 1
+        node = self._node
+        if isinstance(node, Loop) and begin // self.size == (end - 1) // self.size:
+            return node.stride
+        return self._extent
+
     def gather(self, piece: memoryview, first: int, begin: int, target: memoryview) -> None:
         """Copy what is seen of a piece of the file, from a position on.
 
