@@ -309,7 +309,7 @@ class Buffers:
         here = sys._getframe(2)  # noqa: SLF001 - its only name
         seen = self._seen(entry, writes)
         for frame in islice(program_frames(here), FRAMES):
-            found += self.lines.watch(frame, array, reads=writes, seen=seen)
+            found += self.lines.watch(frame, array, reads=writes, seen=seen, calls=True)
         return tuple(found)
 
     def _seen(self, entry: Entry, receives: bool) -> Any:

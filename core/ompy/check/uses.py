@@ -27,15 +27,20 @@ _KEEPING: Final = frozenset(
 # what is done with a name's contents: the index of the part, None for all of it
 Parts = list[ast.expr | None]
 Table = dict[int, dict[str, Parts]]  # by line and name
+Given = dict[int, list[tuple[str, ast.expr | None, str]]]  # by line: name, part, function
 Name = tuple[str, str]  # as a line has it, and the attribute if it is one of `self`
 
 
 class Uses:
-    """Where a function uses names: by line, names read and names stored into."""
+    """Where a function uses names: by line, names read, stored into, and given to functions.
+
+    An object whose method is called is given to it.
+    """
 
     def __init__(self) -> None:
         self.read: Table = {}
         self.stored: Table = {}
+        self.given: Given = {}
 
     @cached_property
     def names_stored(self) -> list[Name]:
@@ -47,12 +52,25 @@ class Uses:
         """The names that lines read or store into."""
         return sorted({*self.names_stored, *_names_in(self.read)})
 
+    @cached_property
+    def names_given(self) -> list[tuple[Name, str]]:
+        """The names that functions are given, each with a function."""
+        every = {(name, called) for line in self.given.values() for name, _, called in line}
+        return [(_parted(name), called) for name, called in sorted(every) if _is_of_frame(name)]
+
 
 def _names_in(table: Table) -> list[Name]:
     """The names of a frame that a table has, in order."""
     every = sorted({name for names in table.values() for name in names})
-    found = ((name, *name.partition(".")) for name in every)
-    return [(name, last) for name, first, dot, last in found if not dot or first == "self"]
+    return [_parted(name) for name in every if _is_of_frame(name)]
+
+
+def _is_of_frame(name: str) -> bool:
+    return "." not in name or name.startswith("self.")
+
+
+def _parted(name: str) -> Name:
+    return name, name.partition(".")[2]
 
 
 def _note(table: Table, line: int, name: str, part: ast.expr | None) -> None:
@@ -83,6 +101,16 @@ class _Collector(ast.NodeVisitor):
         if name and isinstance(node, ast.expr):
             _note(self.uses.read, node.lineno, name, part)
 
+    def _gives(self, node: ast.AST, called: str) -> None:
+        """A function gets the value of an expression."""
+        part = None
+        if isinstance(node, ast.Subscript):
+            part, node = node.slice, node.value
+        name = expression_name(node)
+        if name and isinstance(node, ast.expr):
+            given = self.uses.given.setdefault(node.lineno, [])
+            given.append((name, part, called))
+
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
         """Another function: its lines are not of this frame."""
 
@@ -102,7 +130,9 @@ class _Collector(ast.NodeVisitor):
         given = [*node.args, *(each.value for each in node.keywords)]
         if name not in _KEEPING and not (isinstance(called, ast.Attribute) and _is_of_mpi(name)):
             for argument in given:
-                self._reads(argument)
+                self._gives(argument, expression_name(called))
+            if isinstance(called, ast.Attribute):
+                self._gives(called.value, expression_name(called))
         elif name not in _KEEPING:
             given = [each for each in given if not isinstance(each, ast.Subscript)]
         for part in (called, *given):
