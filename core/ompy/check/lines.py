@@ -134,6 +134,11 @@ class LineWatch:
             self._trace(frame)
         return found
 
+    def caller_of(self, frame: FrameType) -> FrameType | None:
+        """The watched function that called one which is looked at; None for any other."""
+        caller = frame.f_back
+        return caller if caller is not None and id(caller) in self._frames else None
+
     def follow(self, frame: FrameType, told: Follower) -> None:
         """Tell of each line of a frame before it is looked at for names, until that gives False."""
         if self._on or sys.gettrace() is None:
@@ -175,9 +180,7 @@ class LineWatch:
             key = (id(each.memory), id(each.root.seen))
             if each.calls and key not in told:
                 told.add(key)
-                watch = self.watch(
-                    frame, each.memory, reads=each.reads, seen=each.seen, calls=True
-                )
+                watch = self.watch(frame, each.memory, reads=each.reads, seen=each.seen, calls=True)
                 for found in watch:
                     found.root = each.root
         return self._line if id(frame) in self._frames else None
