@@ -41,7 +41,6 @@ from ompy.frameworks.needs import (
     COLLECTIVE,
     COMPLETE,
     LOCK,
-    PORT,
     POST,
     PROBE,
     RECEIVE,
@@ -297,15 +296,13 @@ def _as_json(need: Need) -> dict[str, Any]:
 
 def _text(need: Need) -> str:
     name = need.communicator.name
-    if need.what == COLLECTIVE and need.detail:
+    if need.detail:
         return need.detail
     if need.what == COLLECTIVE:
         return f"{call_text(need.word)}, collective call {number_of(need.word)} of {name}"
     if need.what in {RECEIVE, PROBE}:
         source = f"rank {need.ranks[0]}" if need.every else "any rank"
         return f"a message from {source} with {tag_text(need.tag)} in {name}"
-    if need.what == PORT:
-        return need.detail
     if need.what == LOCK:
         return f"the lock of rank {need.target} of {name}"
     if need.what in {POST, COMPLETE}:
