@@ -106,6 +106,12 @@ WRONG: Final = {
         "def fill(data):\n  data[:] = bytes([9]) * 8\nmine = bytearray(8)\n"
         "r = comm.Isend(mine, right)\nfill(mine)\ncomm.Recv(bytearray(8), left)\nr.Wait()",
     ),
+    "a persistent reduction whose input is written": Wrong(
+        "buffer-in-use",
+        {3, 4},
+        "data, room = bytearray(8), bytearray(8)\nr = comm.Allreduce_init(data, room)\n"
+        "r.Start()\ndata[0] = 1\nr.Wait()\nr.Free()",
+    ),
     "two receives into one place": Wrong(
         "buffer-in-use",
         {2, 3},

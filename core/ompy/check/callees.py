@@ -7,7 +7,7 @@ not: it counts as reading all that it gets. Functions of libraries are not looke
 from __future__ import annotations
 
 import os
-from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
+from types import CodeType, FrameType, FunctionType, MethodType
 from typing import Any, Final
 
 from ompy.check.program_text import body_of, cached_by_code
@@ -67,8 +67,6 @@ def enters_program(frame: FrameType) -> bool:
 
 def holds(value: Any, memory: Any, base: Any) -> bool:
     """Whether an object has some memory, or the array that it is part of, as an attribute."""
-    if isinstance(value, (ModuleType, type, FunctionType)):
-        return False
     attributes = getattr(value, "__dict__", None)
     if not isinstance(attributes, dict) or len(attributes) > ATTRIBUTES:
         return False

@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from types import FrameType
+from types import BuiltinFunctionType, FrameType, FunctionType, ModuleType
 from typing import Any, Final
 
 from ompy.check.callees import (
@@ -27,6 +27,11 @@ from ompy.check.program_text import is_plain
 from ompy.check.uses import Name, Parts, Uses, uses_of
 
 _NOTHING: Final = object()  # what no name stands for
+# types of what neither is memory nor has any as an attribute
+_OTHERS: Final = frozenset(
+    {type(None), bool, int, float, complex, str, tuple, list, dict, type}
+    | {ModuleType, FunctionType, BuiltinFunctionType}
+)
 WORK: Final = 10_000  # of finding out whether two arrays share memory; arbitrary
 
 Seen = Callable[[FrameType, str, bool], Any]
@@ -122,13 +127,12 @@ class LineWatch:
             return []  # a debugger's, or coverage's
         uses = uses_of(frame.f_code)
         names = uses.names_used if reads else uses.names_stored
+        if not names:
+            return []
         found = [
             Watched(name, holder, memory, reads, seen, calls)
-            for name, holder in _names_for(frame, memory, names)
+            for name, holder in _names_for(frame, memory, names, reads, calls)
         ]
-        if calls:
-            more = _names_given(frame, memory, uses, reads)
-            found += [Watched(name, holder, memory, reads, seen, calls) for name, holder in more]
         if found:
             self._frames.setdefault(id(frame), (frame, []))[1].extend(found)
             self._trace(frame)
@@ -240,37 +244,31 @@ def names_of(frame: FrameType) -> list[tuple[str, Any]]:
     return [*names.items(), *((f"self.{name}", value) for name, value in of_self.items())]
 
 
-def _names_for(frame: FrameType, memory: Any, names: Iterable[Name]) -> Iterator[tuple[str, Any]]:
-    """Those of some names that a frame has for some memory, or for an array that it is part of."""
-    base = getattr(memory, "base", None)
-    for name, _ in names:
-        value = value_of(frame, name)
-        if value is not None and (
-            value is memory or (base is not None and is_of_base(value, base))
-        ):
-            yield name, value
-
-
-def _names_given(
-    frame: FrameType, memory: Any, uses: Uses, reads: bool
+def _names_for(
+    frame: FrameType, memory: Any, names: Iterable[Name], reads: bool, calls: bool
 ) -> Iterator[tuple[str, Any]]:
-    """Those names of memory, or of objects that have it, that functions of the program get.
+    """Those of some names that a frame has for some memory, or for an array that it is part of.
 
-    If reading is wrong, also those that any function gets. An object that has it is no name for
-    it: only the functions are looked at.
+    With `calls` also names of objects that have it, if functions of the program get them. Such an
+    object is no name for the memory: only the functions are looked at.
     """
-    known = set(uses.names_used if reads else uses.names_stored)
-    base = getattr(memory, "base", None)
-    for name, called in uses.names_given:
-        if name in known:
+    base, known = getattr(memory, "base", None), frame.f_locals
+    own, shared = frame.f_code.co_varnames, frame.f_globals
+    for name in names:
+        value = known.get(name.first)
+        if value is None and name.first not in own:
+            value = shared.get(name.first)
+        if type(value) in _OTHERS:
             continue
-        value = value_of(frame, name[0])
+        if name.attribute:
+            value = getattr(value, "__dict__", {}).get(name.attribute)
         is_memory = value is memory or (base is not None and is_of_base(value, base))
-        if not is_memory and not holds(value, memory, base):
-            continue
-        if (reads and is_memory) or is_followed(function_called(frame, called)):
-            known.add(name)
-            yield name[0], value if is_memory else _NOTHING
+        if is_memory and (name.used or (reads and name.called)):
+            yield name.text, value
+        elif calls and name.called and (is_memory or holds(value, memory, base)):
+            followed = any(is_followed(function_called(frame, each)) for each in name.called)
+            if followed:
+                yield name.text, value if is_memory else _NOTHING
 
 
 def value_of(frame: FrameType, name: str) -> Any:

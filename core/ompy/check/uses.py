@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from functools import cached_property
 from types import CodeType
-from typing import Final
+from typing import Final, NamedTuple
 
 from ompy.check.program_text import body_of, cached_by_code, expression_name, has_slice
 
@@ -28,7 +28,23 @@ _KEEPING: Final = frozenset(
 Parts = list[ast.expr | None]
 Table = dict[int, dict[str, Parts]]  # by line and name
 Given = dict[int, list[tuple[str, ast.expr | None, str]]]  # by line: name, part, function
-Name = tuple[str, str]  # as a line has it, and the attribute if it is one of `self`
+
+
+class Name(NamedTuple):
+    """A name of a function.
+
+    Attributes:
+        text: as a line has it.
+        first, attribute: its parts; the attribute is one of `self`, or empty.
+        used: lines use it themselves.
+        called: functions that get it.
+    """
+
+    text: str
+    first: str
+    attribute: str
+    used: bool
+    called: tuple[str, ...]
 
 
 class Uses:
@@ -44,33 +60,24 @@ class Uses:
 
     @cached_property
     def names_stored(self) -> list[Name]:
-        """The names that lines store into."""
-        return _names_in(self.stored)
+        """The names that lines store into, or give to functions."""
+        return self._names(self.stored)
 
     @cached_property
     def names_used(self) -> list[Name]:
-        """The names that lines read or store into."""
-        return sorted({*self.names_stored, *_names_in(self.read)})
+        """The names that lines read, store into, or give to functions."""
+        return self._names(self.stored, self.read)
 
-    @cached_property
-    def names_given(self) -> list[tuple[Name, str]]:
-        """The names that functions are given, each with a function."""
-        every = {(name, called) for line in self.given.values() for name, _, called in line}
-        return [(_parted(name), called) for name, called in sorted(every) if _is_of_frame(name)]
-
-
-def _names_in(table: Table) -> list[Name]:
-    """The names of a frame that a table has, in order."""
-    every = sorted({name for names in table.values() for name in names})
-    return [_parted(name) for name in every if _is_of_frame(name)]
-
-
-def _is_of_frame(name: str) -> bool:
-    return "." not in name or name.startswith("self.")
-
-
-def _parted(name: str) -> Name:
-    return name, name.partition(".")[2]
+    def _names(self, *tables: Table) -> list[Name]:
+        plain = {name for table in tables for names in table.values() for name in names}
+        given = {(name, called) for line in self.given.values() for name, _, called in line}
+        found = []
+        for text in sorted(plain | {name for name, _ in given}):
+            first, dot, attribute = text.partition(".")
+            if not dot or first == "self":
+                called = tuple(sorted(each for name, each in given if name == text))
+                found.append(Name(text, first, attribute, text in plain, called))
+        return found
 
 
 def _note(table: Table, line: int, name: str, part: ast.expr | None) -> None:
