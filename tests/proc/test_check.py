@@ -200,6 +200,11 @@ RIGHT: Final = {
         "room = bytearray(8)\nf.Read_at_all_begin(8 * right, room)\nf.Read_at_all_end(room)\n"
         "r = f.Iwrite_at(8 * (size + me), room)\nr.Wait()\nroom[0] = 1\nf.Close()"
     ),
+    "what an attribute frees": (
+        "key = MPI.Comm.Create_keyval(delete_fn=lambda c, k, v: v.Free())\n"
+        "held = comm.Dup()\nheld.Set_attr(key, comm.Dup())\nheld.Free()\n"
+        "MPI.Comm.Free_keyval(key)"
+    ),
     "a message that is expected to be lost": "comm.isend(me, right).wait()  # ompy: expect leak",
 }
 

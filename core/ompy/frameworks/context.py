@@ -115,8 +115,7 @@ class RankContext:
         self._take_procs(procs, hosts)
         self.engine = engine
         self.network = network
-        self.wireup = wireup
-        self.trace = trace
+        self.wireup, self.trace = wireup, trace
         self.job_id, self.job_key = job_id, job_key
         self.oversubscribed = oversubscribed
         self.leaves, self.fails = True, False
