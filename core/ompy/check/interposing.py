@@ -2,8 +2,8 @@
 
 A handler gets the observer (the checker, or who traces calls), the site of the call, its name, the
 method and the call's arguments; it makes the call, writes it down, and gives what the call gave.
-What a call calls itself goes straight to the methods; what a callback of the program calls meanwhile
-does not, if the observer `sees_callbacks`.
+What a call calls itself goes straight to the methods. What a callback of the program calls
+meanwhile does not, if the observer `sees_callbacks`.
 """
 
 from __future__ import annotations
