@@ -106,6 +106,12 @@ WRONG: Final = {
         "def fill(data):\n  data[:] = bytes([9]) * 8\nmine = bytearray(8)\n"
         "r = comm.Isend(mine, right)\nfill(mine)\ncomm.Recv(bytearray(8), left)\nr.Wait()",
     ),
+    "a persistent reduction whose input is written": Wrong(
+        "buffer-in-use",
+        {3, 4},
+        "data, room = bytearray(8), bytearray(8)\nr = comm.Allreduce_init(data, room)\n"
+        "r.Start()\ndata[0] = 1\nr.Wait()\nr.Free()",
+    ),
     "two receives into one place": Wrong(
         "buffer-in-use",
         {2, 3},
@@ -193,6 +199,11 @@ RIGHT: Final = {
         f"{OPEN}f.Write_at_all(8 * me, bytes(8))\nf.Sync()\ncomm.barrier()\nf.Sync()\n"
         "room = bytearray(8)\nf.Read_at_all_begin(8 * right, room)\nf.Read_at_all_end(room)\n"
         "r = f.Iwrite_at(8 * (size + me), room)\nr.Wait()\nroom[0] = 1\nf.Close()"
+    ),
+    "what an attribute frees": (
+        "key = MPI.Comm.Create_keyval(delete_fn=lambda c, k, v: v.Free())\n"
+        "held = comm.Dup()\nheld.Set_attr(key, comm.Dup())\nheld.Free()\n"
+        "MPI.Comm.Free_keyval(key)"
     ),
     "a message that is expected to be lost": "comm.isend(me, right).wait()  # ompy: expect leak",
 }

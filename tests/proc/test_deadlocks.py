@@ -213,6 +213,22 @@ comm.Barrier()
 """,
         ("waiting for a Connect to port ompy:",),
     ),
+    "a barrier of GASNet": Program(
+        3,
+        """
+from ompy import gasnet
+gasnet.init()
+gasnet.attach(segment_size=gasnet.PAGE_SIZE)
+gasnet.barrier()
+if me == 0:
+    gasnet.barrier()
+comm.Barrier()
+""",
+        (
+            "each waits for the next: 0 -> 1 -> 0",
+            "waiting for barrier 2 of GASNet, where ranks 1, 2 are missing",
+        ),
+    ),
     "where a message was sent": Program(
         2,
         """
@@ -243,7 +259,12 @@ CI: Final = (
     *("a tag that differs", "one does not come", "a collective that was begun", "a fence"),
     *("crossed locks", "nobody connects"),
 )
-SIMULATED: Final = ("a tag that differs", "one does not come", "crossed locks")
+SIMULATED: Final = (
+    "a tag that differs",
+    "one does not come",
+    "crossed locks",
+    "a barrier of GASNet",
+)
 OVER_MESSAGES: Final = {
     "large sends in a ring": "0 -> 1 -> 2 -> 0",
     "a lock and a message": "which rank 0 holds since",
@@ -356,6 +377,22 @@ try:
     comm.recv(source=1 - me)
 except Late:
     comm.send(1, 1)
+""",
+    "a condition that a late active message makes true": """
+import time
+from ompy import gasnet
+gasnet.init()
+heard = []
+def hear(token, payload, word):
+    heard.append(word)
+gasnet.attach([hear], segment_size=gasnet.PAGE_SIZE)
+if me == 0:
+    gasnet.block_until(lambda: heard)
+else:
+    time.sleep(1.5)
+    gasnet.am_request_short(0, hear, 1)
+gasnet.barrier()
+comm.Barrier()
 """,
     "a lock is given back, and who connects is late": """
 import time

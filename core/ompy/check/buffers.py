@@ -309,7 +309,7 @@ class Buffers:
         here = sys._getframe(2)  # noqa: SLF001 - its only name
         seen = self._seen(entry, writes)
         for frame in islice(program_frames(here), FRAMES):
-            found += self.lines.watch(frame, array, reads=writes, seen=seen)
+            found += self.lines.watch(frame, array, reads=writes, seen=seen, calls=True)
         return tuple(found)
 
     def _seen(self, entry: Entry, receives: bool) -> Any:
@@ -324,13 +324,18 @@ class Buffers:
             site = self._checker.recorder.site(frame)
             does = "written" if stores else "read"
             text = f"{name} is {does} while {pending.call} {pending.does}. {pending.why}"
-            self._find(text, site, "", pending)
+            caller = self.lines.caller_of(frame)
+            by = () if caller is None else ((self._checker.recorder.site(caller), ""),)
+            self._find(text, site, "", pending, by)
 
         return seen
 
-    def _find(self, text: str, at: int, call: str, pending: Pending) -> None:
+    def _find(
+        self, text: str, at: int, call: str, pending: Pending, by: tuple[tuple[int, str], ...] = ()
+    ) -> None:
         key = (at, pending.at)
         if key not in self._told:
             self._told |= {key, (pending.at, pending.at)}
             kind = "rma-race" if pending.of_window else "buffer-in-use"
-            self._checker.add_finding(kind, text, (at, call), (pending.at, pending.call))
+            sites = ((at, call), *by, (pending.at, pending.call))
+            self._checker.add_finding(kind, text, *sites)

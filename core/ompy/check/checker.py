@@ -63,6 +63,7 @@ class Checker:
         rank: of the job.
         inside: see `Inside`.
         mark: of methods that have a handler in front.
+        sees_callbacks: what the program calls in a callback of a call is a call, too.
         site: gives a line of the program its number.
         requests: those under way.
         buffers: memory in use by them.
@@ -73,6 +74,7 @@ class Checker:
 
     requests: Requests
     buffers: Buffers
+    sees_callbacks = True
 
     def __init__(self, recorder: Recorder, rank: int) -> None:
         self.recorder = recorder

@@ -201,14 +201,18 @@ def _begun(
     """A nonblocking or persistent call has given a request."""
     if not request or not hasattr(result, "_inner"):
         return
+    used = (
+        (given.get("sendbuf"), False),
+        (given.get("recvbuf"), True),
+        (given.get("buf"), not _is_root(comm, given)),
+    )
     if persistent:
-        check.requests.prepared(result, at, call, ("coll",), None)
+        check.requests.prepared(result, at, call, ("coll", *used), None)
         return
     entry = check.requests.begun(result, at, call, "coll")
     entry.number = request
-    check.buffers.begin_use(entry, given.get("sendbuf"), writes=False)
-    check.buffers.begin_use(entry, given.get("recvbuf"), writes=True)
-    check.buffers.begin_use(entry, given.get("buf"), writes=not _is_root(comm, given))
+    for spec, writes in used:
+        check.buffers.begin_use(entry, spec, writes=writes)
 
 
 _STEMS: Final = frozenset(name.lower() for name in (*_BUFFERS, *_OBJECTS))

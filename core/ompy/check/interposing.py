@@ -2,7 +2,8 @@
 
 A handler gets the observer (the checker, or who traces calls), the site of the call, its name, the
 method and the call's arguments; it makes the call, writes it down, and gives what the call gave.
-What a call calls itself goes straight to the methods.
+What a call calls itself goes straight to the methods. What a callback of the program calls
+meanwhile does not, if the observer `sees_callbacks`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from functools import update_wrapper
 from types import FrameType
 from typing import Any, Protocol
 
+from ompy.check.record import is_ours
 from ompy.mpi.errors import MPIException
 
 Handler = Callable[..., Any]
@@ -58,12 +60,15 @@ def plain(_checker: Observer, _at: Any, _call: str, original: Any, *args: Any, *
 def interposed(checker: Observer, call: str, original: Any, handler: Handler) -> Any:
     """A function that has a handler make a call."""
     inside, site = checker.inside, checker.site
+    sees_callbacks = getattr(checker, "sees_callbacks", False)
 
     def method(*args: Any, **named: Any) -> Any:
-        if inside.on:
+        within = inside.on
+        caller = sys._getframe().f_back  # noqa: SLF001 - its only name
+        if within and not (sees_callbacks and caller is not None and not is_ours(caller)):
             return original(*args, **named)
         inside.on = True
-        at = site(sys._getframe().f_back)  # noqa: SLF001 - its only name
+        at = site(caller)
         try:
             return handler(checker, at, call, original, *args, **named)
         except MPIException as problem:
@@ -73,7 +78,7 @@ def interposed(checker: Observer, call: str, original: Any, handler: Handler) ->
             checker.raised(at, call, problem)
             raise
         finally:
-            inside.on = False
+            inside.on = within
 
     return update_wrapper(method, original)
 

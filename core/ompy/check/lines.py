@@ -3,7 +3,8 @@
 NumPy and the interpreter do not say when an array is read. But the program's lines do: while an
 operation is pending, each line that runs in a function that has a name for its memory is looked at
 for that name (`uses.py`). Lines that call MPI with it are left to the calls. Of an array of which
-only a part is in a message, the parts that a line uses are compared with it.
+only a part is in a message, the parts that a line uses are compared with it. Functions of the
+program that such a line calls with it are looked at likewise (`callees.py`).
 """
 
 from __future__ import annotations
@@ -11,12 +12,26 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from types import FrameType
+from types import BuiltinFunctionType, FrameType, FunctionType, ModuleType
 from typing import Any, Final
 
+from ompy.check.callees import (
+    enters_program,
+    function_called,
+    holds,
+    is_followed,
+    is_of_base,
+    variable,
+)
 from ompy.check.program_text import is_plain
 from ompy.check.uses import Name, Parts, Uses, uses_of
 
+_NOTHING: Final = object()  # what no name stands for
+# types of what neither is memory nor has any as an attribute
+_OTHERS: Final = frozenset(
+    {type(None), bool, int, float, complex, str, tuple, list, dict, type}
+    | {ModuleType, FunctionType, BuiltinFunctionType}
+)
 WORK: Final = 10_000  # of finding out whether two arrays share memory; arbitrary
 
 Seen = Callable[[FrameType, str, bool], Any]
@@ -32,14 +47,20 @@ class Watched:
         memory: of the message.
         reads: reading it is wrong, too.
         seen: told of a line that uses it: the frame, the name, whether it stores.
+        calls: functions that get it are looked at too.
+        root: what this was made for, where a function was called.
     """
 
-    def __init__(self, name: str, holder: Any, memory: Any, reads: bool, seen: Seen) -> None:
+    def __init__(
+        self, name: str, holder: Any, memory: Any, reads: bool, seen: Seen, calls: bool
+    ) -> None:
         self.name = name
         self.holder = holder
         self.memory = memory
         self.reads = reads
         self.seen = seen
+        self.calls = calls
+        self.root = self
 
     def is_touched(self, frame: FrameType, parts: Parts) -> bool:
         """Whether any of these parts is of the memory."""
@@ -48,6 +69,16 @@ class Watched:
         if self.holder is self.memory:
             return True
         return any(part is None or self._shares(frame, part) for part in parts)
+
+    def is_read_by_call(self, frame: FrameType, part: ast.expr | None, called: str) -> bool:
+        """Whether a function that gets it reads it, as far as its own lines will not tell."""
+        if not self.is_touched(frame, [part]):
+            return False
+        function = function_called(frame, called) if self.calls else None
+        if function is None:
+            return True
+        # of a part that another function gets nobody knows which it uses
+        return self.holder is self.memory and not is_followed(function)
 
     def _shares(self, frame: FrameType, part: ast.expr) -> bool:
         if not is_plain(part):
@@ -80,8 +111,18 @@ class LineWatch:
         self._followed: dict[int, tuple[FrameType, Follower]] = {}
         self._on = False
 
-    def watch(self, frame: FrameType, memory: Any, *, reads: bool, seen: Seen) -> list[Watched]:
-        """Watch the names that a frame has for some memory; none where that is not possible."""
+    def watch(
+        self, frame: FrameType, memory: Any, *, reads: bool, seen: Seen, calls: bool = False
+    ) -> list[Watched]:
+        """Watch the names that a frame has for some memory; none where that is not possible.
+
+        Args:
+            frame: the function's.
+            memory: of the message.
+            reads: reading it is wrong, too.
+            seen: told of each line that uses it.
+            calls: look at functions that get it, too.
+        """
         if not self._on and sys.gettrace() is not None:
             return []  # a debugger's, or coverage's
         uses = uses_of(frame.f_code)
@@ -89,13 +130,18 @@ class LineWatch:
         if not names:
             return []
         found = [
-            Watched(name, holder, memory, reads, seen)
-            for name, holder in _names_for(frame, memory, names)
+            Watched(name, holder, memory, reads, seen, calls)
+            for name, holder in _names_for(frame, memory, names, reads, calls)
         ]
         if found:
             self._frames.setdefault(id(frame), (frame, []))[1].extend(found)
             self._trace(frame)
         return found
+
+    def caller_of(self, frame: FrameType) -> FrameType | None:
+        """The watched function that called one which is looked at; None for any other."""
+        caller = frame.f_back
+        return caller if caller is not None and id(caller) in self._frames else None
 
     def follow(self, frame: FrameType, told: Follower) -> None:
         """Tell of each line of a frame before it is looked at for names, until that gives False."""
@@ -108,7 +154,7 @@ class LineWatch:
         frame.f_trace_lines = True
         if not self._on:
             self._on = True
-            sys.settrace(_none)
+            sys.settrace(self._called)
 
     def _untrace(self, frame: FrameType) -> None:
         """Trace a frame no more, if nothing is to be known of it."""
@@ -121,11 +167,34 @@ class LineWatch:
     def unwatch(self, found: Watched) -> None:
         """Its memory is free."""
         for key, (frame, watched) in list(self._frames.items()):
-            if found in watched:
-                watched.remove(found)
+            left = [each for each in watched if each.root is not found]
+            if len(left) < len(watched):
+                watched[:] = left
                 if not watched:
                     del self._frames[key]
                     self._untrace(frame)
+
+    def _called(self, frame: FrameType, event: str, _: Any) -> Any:
+        """A function begins: what its caller has names for may have names here."""
+        caller = self._frames.get(id(frame.f_back))
+        if caller is None or not enters_program(frame):
+            return None
+        told: set[tuple[int, int]] = set()
+        for each in list(caller[1]):
+            key = (id(each.memory), id(each.root.seen))
+            if each.calls and key not in told:
+                told.add(key)
+                watch = self.watch(frame, each.memory, reads=each.reads, seen=each.seen, calls=True)
+                for found in watch:
+                    found.root = each.root
+        return self._line if id(frame) in self._frames else None
+
+    def _ended(self, frame: FrameType, watched: list[Watched]) -> None:
+        """A function returns, or yields: what was known by its being called is known no more."""
+        watched[:] = [each for each in watched if each.root is each]
+        if not watched:
+            del self._frames[id(frame)]
+            self._untrace(frame)
 
     def _line(self, frame: FrameType, event: str, _: Any) -> Any:
         followed = self._followed.get(id(frame))
@@ -137,19 +206,35 @@ class LineWatch:
             return self._line if id(frame) in self._followed else None
         if event == "line":
             _look_at_line(frame, uses_of(frame.f_code), watched[1])
+        elif event == "return":
+            self._ended(frame, watched[1])
         return self._line
 
 
 def _look_at_line(frame: FrameType, uses: Uses, watched: list[Watched]) -> None:
     stored = uses.stored.get(frame.f_lineno, {})
     read = uses.read.get(frame.f_lineno, {})
-    if not stored and not read:
+    given = uses.given.get(frame.f_lineno, [])
+    if not stored and not read and not given:
         return
     for each in list(watched):
         if each.is_touched(frame, stored.get(each.name, [])):
             each.seen(frame, each.name, True)
-        elif each.reads and each.is_touched(frame, read.get(each.name, [])):
+        elif each.reads and (
+            each.is_touched(frame, read.get(each.name, [])) or _is_given(frame, each, given)
+        ):
             each.seen(frame, each.name, False)
+
+
+def _is_given(
+    frame: FrameType, each: Watched, given: Iterable[tuple[str, ast.expr | None, str]]
+) -> bool:
+    """Whether a line gives it to a function that reads it."""
+    for name, part, called in given:
+        of_itself = called.rpartition(".")[0] == name  # a method: those of arrays are in `read`
+        if name == each.name and not of_itself and each.is_read_by_call(frame, part, called):
+            return True
+    return False
 
 
 def names_of(frame: FrameType) -> list[tuple[str, Any]]:
@@ -159,29 +244,35 @@ def names_of(frame: FrameType) -> list[tuple[str, Any]]:
     return [*names.items(), *((f"self.{name}", value) for name, value in of_self.items())]
 
 
-def _names_for(frame: FrameType, memory: Any, names: Iterable[Name]) -> Iterator[tuple[str, Any]]:
-    """Those of some names that a frame has for some memory, or for an array that it is part of."""
+def _names_for(
+    frame: FrameType, memory: Any, names: Iterable[Name], reads: bool, calls: bool
+) -> Iterator[tuple[str, Any]]:
+    """Those of some names that a frame has for some memory, or for an array that it is part of.
+
+    With `calls` also names of objects that have it, if functions of the program get them. Such an
+    object is no name for the memory: only the functions are looked at.
+    """
     base, known = getattr(memory, "base", None), frame.f_locals
-    of_self = getattr(known.get("self"), "__dict__", {})
-    for name, attribute in names:
-        value = of_self.get(attribute) if attribute else known.get(name)
-        if value is not None and (
-            value is memory or (base is not None and _is_of_base(value, base))
-        ):
-            yield name, value
-
-
-def _is_of_base(value: Any, base: Any) -> bool:
-    """Whether an array is the one that a part was taken of, or another part of that."""
-    return value is base or (hasattr(value, "dtype") and getattr(value, "base", None) is base)
+    own, shared = frame.f_code.co_varnames, frame.f_globals
+    for name in names:
+        value = known.get(name.first)
+        if value is None and name.first not in own:
+            value = shared.get(name.first)
+        if type(value) in _OTHERS:
+            continue
+        if name.attribute:
+            value = getattr(value, "__dict__", {}).get(name.attribute)
+        is_memory = value is memory or (base is not None and is_of_base(value, base))
+        if is_memory and (name.used or (reads and name.called)):
+            yield name.text, value
+        elif calls and name.called and (is_memory or holds(value, memory, base)):
+            followed = any(is_followed(function_called(frame, each)) for each in name.called)
+            if followed:
+                yield name.text, value if is_memory else _NOTHING
 
 
 def value_of(frame: FrameType, name: str) -> Any:
     """What a frame has under a name, which may be that of an attribute; None for nothing."""
     first, _, attribute = name.partition(".")
-    value = frame.f_locals.get(first)
+    value = variable(frame, first)
     return getattr(value, "__dict__", {}).get(attribute) if attribute else value
-
-
-def _none(_frame: FrameType, _event: str, _: Any) -> None:
-    """No new frame is traced."""

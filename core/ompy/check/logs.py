@@ -45,6 +45,7 @@ class Record:
         rank: of the job.
         events: entries in their order, sites and communicators left out.
         places: lines by number.
+        made: where persistent requests were made, and by which call, by the number of their starts.
         comms: communicators by number.
         complete: it began to finalize, and all was written.
         threads: several threads made calls: their order is not known.
@@ -54,6 +55,7 @@ class Record:
         self.rank = rank
         self.events: list[tuple[Any, ...]] = []
         self.places: dict[int, Place] = {}
+        self.made: dict[int, tuple[int, str]] = {}
         self.comms: dict[int, Comm] = {}
         self.complete = False
         self.threads = False
@@ -63,6 +65,9 @@ class Record:
         match event:
             case ("site", number, file, line, function):
                 self.places[number] = Place(file, line, function)
+            case ("started", number, at, made, call):
+                self.places[number] = self.places.get(at, Place("", 0, ""))
+                self.made[number] = (made, call)
             case ("comm", number, *rest):
                 self.comms[number] = Comm(*rest)
             case ("end",):
@@ -80,6 +85,11 @@ class Record:
         """A site as reports have it."""
         place = self.places.get(number, Place("", 0, ""))
         return {"rank": self.rank, "file": place.file, "line": place.line, "call": call}
+
+    def sites(self, number: int, call: str) -> tuple[dict[str, Any], ...]:
+        """A site, and behind that of a persistent request's start the one where it was made."""
+        made = self.made.get(number)
+        return (self.site(number, call), *([] if made is None else [self.site(*made)]))
 
 
 def read_records(directory: str) -> dict[int, Record]:

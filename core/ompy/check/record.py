@@ -19,6 +19,8 @@ from typing import Any, Final
 # what the fields of an entry are, behind its name; sites, comms and requests are numbers
 EVENTS: Final = {
     "site": ("site", "file", "line", "function"),
+    # a site that is two lines: where a persistent request was started, and made, by which call
+    "started": ("site", "at", "made", "call"),
     # ranks of the job: those that messages are for, and this process's group
     "comm": ("comm", "key", "name", "rank", "members", "own"),
     # request 0: the call waits
@@ -57,6 +59,7 @@ REFUSED: Final = 4  # arbitrary: the next bit
 CHUNK: Final = 1 << 20  # bytes by which the file grows; arbitrary
 NEAR: Final = 4096  # lines found without comparing codes; arbitrary: more than a loop has
 _LENGTH: Final = Struct("<I")
+KEPT: Final = frozenset({"site", "started", "find", "end"})  # written beyond the limit, too
 HEADER: Final = _LENGTH.size  # bytes before an entry: its length
 OURS: Final = ("ompy", "ompy_components", "mpi4py")  # packages whose lines are not the program's
 
@@ -106,7 +109,7 @@ class Recorder:
 
     def write_event(self, event: tuple[Any, ...]) -> None:
         """Add an entry; beyond the limit only sites and findings."""
-        if self._left <= 0 and event[0] not in {"site", "find", "end"}:
+        if self._left <= 0 and event[0] not in KEPT:
             if not self._left:
                 self._left = -1
                 self._append(("cut",))
@@ -129,7 +132,7 @@ class Recorder:
         _LENGTH.pack_into(self._map, at, len(data))
 
     def _begin_sites(self) -> None:
-        self._sites: dict[tuple[CodeType, int], int] = {}
+        self._sites: dict[tuple[CodeType | int, int], int] = {}
         # the same by the codes' ids: the hash of a code is that of all its constants
         self._near: dict[tuple[int, int], tuple[CodeType, int]] = {}
 
@@ -157,6 +160,20 @@ class Recorder:
             code = frame.f_code
             name = file_name(code.co_filename)
             self.write_event(("site", found, name, frame.f_lineno, code.co_name))
+        return found
+
+    def start_site(self, at: int, made: int, call: str) -> int:
+        """The number of two lines: where a persistent request is started, and where it was made.
+
+        Args:
+            at: of the start.
+            made: where it was made.
+            call: that made it.
+        """
+        found = self._sites.get((at, made))
+        if found is None:
+            found = self._sites[at, made] = len(self._sites) + 1
+            self.write_event(("started", found, at, made, call))
         return found
 
 

@@ -125,8 +125,13 @@ class Requests:
         checker, template = self._checker, entry.template
         entry.at, entry.call, entry.active = at, call, True
         entry.number = checker.number()
-        if template[0] == "coll" or not template[1]:
+        if template[0] == "coll":
+            for spec, writes in template[1:]:
+                checker.buffers.begin_use(entry, spec, writes=writes)
             return
+        if not template[1]:
+            return
+        at = checker.recorder.start_site(at, *entry.made)
         if template[0] == "send":
             checker.write_event("send", at, call, *template[1:], entry.number)
             checker.buffers.begin_use(entry, entry.buffer, writes=False)

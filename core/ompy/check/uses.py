@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from functools import cached_property
 from types import CodeType
-from typing import Final
+from typing import Final, NamedTuple
 
 from ompy.check.program_text import body_of, cached_by_code, expression_name, has_slice
 
@@ -27,32 +27,57 @@ _KEEPING: Final = frozenset(
 # what is done with a name's contents: the index of the part, None for all of it
 Parts = list[ast.expr | None]
 Table = dict[int, dict[str, Parts]]  # by line and name
-Name = tuple[str, str]  # as a line has it, and the attribute if it is one of `self`
+Given = dict[int, list[tuple[str, ast.expr | None, str]]]  # by line: name, part, function
+
+
+class Name(NamedTuple):
+    """A name of a function.
+
+    Attributes:
+        text: as a line has it.
+        first, attribute: its parts; the attribute is one of `self`, or empty.
+        used: lines use it themselves.
+        called: functions that get it.
+    """
+
+    text: str
+    first: str
+    attribute: str
+    used: bool
+    called: tuple[str, ...]
 
 
 class Uses:
-    """Where a function uses names: by line, names read and names stored into."""
+    """Where a function uses names: by line, names read, stored into, and given to functions.
+
+    An object whose method is called is given to it.
+    """
 
     def __init__(self) -> None:
         self.read: Table = {}
         self.stored: Table = {}
+        self.given: Given = {}
 
     @cached_property
     def names_stored(self) -> list[Name]:
-        """The names that lines store into."""
-        return _names_in(self.stored)
+        """The names that lines store into, or give to functions."""
+        return self._names(self.stored)
 
     @cached_property
     def names_used(self) -> list[Name]:
-        """The names that lines read or store into."""
-        return sorted({*self.names_stored, *_names_in(self.read)})
+        """The names that lines read, store into, or give to functions."""
+        return self._names(self.stored, self.read)
 
-
-def _names_in(table: Table) -> list[Name]:
-    """The names of a frame that a table has, in order."""
-    every = sorted({name for names in table.values() for name in names})
-    found = ((name, *name.partition(".")) for name in every)
-    return [(name, last) for name, first, dot, last in found if not dot or first == "self"]
+    def _names(self, *tables: Table) -> list[Name]:
+        plain = {name for table in tables for names in table.values() for name in names}
+        given = {(name, called) for line in self.given.values() for name, _, called in line}
+        found = []
+        for text in sorted(plain | {name for name, _ in given}):
+            first, dot, attribute = text.partition(".")
+            if not dot or first == "self":
+                called = tuple(sorted(each for name, each in given if name == text))
+                found.append(Name(text, first, attribute, text in plain, called))
+        return found
 
 
 def _note(table: Table, line: int, name: str, part: ast.expr | None) -> None:
@@ -83,6 +108,16 @@ class _Collector(ast.NodeVisitor):
         if name and isinstance(node, ast.expr):
             _note(self.uses.read, node.lineno, name, part)
 
+    def _gives(self, node: ast.AST, called: str) -> None:
+        """A function gets the value of an expression."""
+        part = None
+        if isinstance(node, ast.Subscript):
+            part, node = node.slice, node.value
+        name = expression_name(node)
+        if name and isinstance(node, ast.expr):
+            given = self.uses.given.setdefault(node.lineno, [])
+            given.append((name, part, called))
+
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
         """Another function: its lines are not of this frame."""
 
@@ -102,7 +137,9 @@ class _Collector(ast.NodeVisitor):
         given = [*node.args, *(each.value for each in node.keywords)]
         if name not in _KEEPING and not (isinstance(called, ast.Attribute) and _is_of_mpi(name)):
             for argument in given:
-                self._reads(argument)
+                self._gives(argument, expression_name(called))
+            if isinstance(called, ast.Attribute):
+                self._gives(called.value, expression_name(called))
         elif name not in _KEEPING:
             given = [each for each in given if not isinstance(each, ast.Subscript)]
         for part in (called, *given):

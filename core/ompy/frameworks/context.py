@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ompy.frameworks.communicator import Communicator
     from ompy.frameworks.direct import DirectLine
     from ompy.frameworks.fault_tolerance.recovery import Recovery
+    from ompy.frameworks.needs import Meeting
     from ompy.frameworks.nic.base import Nic
     from ompy.frameworks.osc_base.service import Service
     from ompy.frameworks.paths.healing import HealingLimits
@@ -86,6 +87,7 @@ class RankContext:
         inquiries: what asks and answers which collective call the rank is in
             (`collectives/patience.py`), once one has waited for long.
         windows: modules of live windows (`osc.py`).
+        meetings: what all ranks enter that is no collective call (`needs.py`).
         service: hears what the rank serves others in windows (`osc_base/service.py`); None where
             nobody wants to.
     """
@@ -113,8 +115,7 @@ class RankContext:
         self._take_procs(procs, hosts)
         self.engine = engine
         self.network = network
-        self.wireup = wireup
-        self.trace = trace
+        self.wireup, self.trace = wireup, trace
         self.job_id, self.job_key = job_id, job_key
         self.oversubscribed = oversubscribed
         self.leaves, self.fails = True, False
@@ -136,6 +137,7 @@ class RankContext:
         self.communicators: dict[int, Communicator] = {}
         self.inquiries: Any = None
         self.windows: list[Any] = []
+        self.meetings: list[Meeting] = []
         self.recovery: Recovery | None = None
         self._modex: dict[int, Modex] = {}
 

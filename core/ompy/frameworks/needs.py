@@ -11,11 +11,13 @@ waited for (`collectives/patience.py`). Whatever else waits says so itself, as a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from ompy.data.request import Waitable
     from ompy.frameworks.communicator import Communicator
+    from ompy.frameworks.proc import Proc
 
 RECEIVE: Final = "receive"
 PROBE: Final = "probe"
@@ -27,6 +29,29 @@ COMPLETE: Final = "complete"
 PORT: Final = "port"
 
 
+class Meeting:
+    """What all ranks of a job enter again and again, and that no communicator has: a barrier.
+
+    Attributes:
+        context_id: less than 0, which no communicator's is.
+        name: of it.
+        procs: who enters, by rank.
+        own: nobody: there is no other group.
+        number: how often this rank has entered.
+    """
+
+    __slots__ = ("context_id", "name", "number", "procs")
+
+    own: tuple[Proc, ...] = ()
+
+    def __init__(self, context_id: int, name: str, procs: Sequence[Proc]) -> None:
+        """Not entered yet; arguments as the attributes."""
+        self.context_id = context_id
+        self.name = name
+        self.procs = procs
+        self.number = 0
+
+
 class Need(NamedTuple):
     """One operation under way.
 
@@ -35,7 +60,7 @@ class Need(NamedTuple):
             posted; COLLECTIVE, the part of others in a collective call. In a window: LOCK, that who
             has it gives it back; POST and COMPLETE, that call of others.
             PORT, that anybody at all comes to a port; `ranks` is empty.
-        communicator: it is of.
+        communicator: it is of, or what else all enter.
         ranks: of the communicator, whom it needs.
         every: all of them; else any one.
         tag: of its message, ANY_TAG or less than 0 included.
@@ -44,11 +69,11 @@ class Need(NamedTuple):
         word: of a collective call (`collectives/call_order.py`).
         target: of the communicator, whose lock.
         alone: nobody else may have that.
-        detail: of a port, what is waited for, in words.
+        detail: of a port and of a meeting, what is waited for, in words.
     """
 
     what: str
-    communicator: Communicator
+    communicator: Communicator | Meeting
     ranks: tuple[int, ...]
     every: bool = True
     tag: int = 0

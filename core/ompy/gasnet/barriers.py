@@ -8,13 +8,37 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from ompy.frameworks.collectives.call_order import NUMBER_SHIFT
 from ompy.frameworks.conduit import EXTENDED_HANDLERS, Category, Token
+from ompy.frameworks.needs import COLLECTIVE, Meeting, Need, Needing
 from ompy.gasnet.dissemination import ANONYMOUS, MISMATCH, Dissemination, Knowledge
 from ompy.gasnet.errors import BadArgument, BarrierMismatch
 from ompy.gasnet.messages import words_of
 from ompy.gasnet.syncs import Syncs
 
 ROUND: Final = EXTENDED_HANDLERS[2]
+BARRIERS: Final = -1  # number of this meeting; arbitrary: there is no other
+
+
+class _News(Needing):
+    """Waits for a round of the barrier, which ends only once all ranks have entered."""
+
+    def __init__(self, machine: Dissemination, barriers: Meeting, rank: int) -> None:
+        self._machine = machine
+        self._barriers = barriers
+        self._others = tuple(each for each in range(len(barriers.procs)) if each != rank)
+
+    def __call__(self) -> bool:
+        """Whether there is news."""
+        return self._machine.has_news()
+
+    def need(self) -> Need:
+        """All others have to enter the same one."""
+        number = self._barriers.number
+        return Need(
+            COLLECTIVE, self._barriers, self._others, word=number << NUMBER_SHIFT,
+            detail=f"barrier {number} of GASNet",
+        )  # fmt: skip
 
 
 class Barriers(Syncs):
@@ -42,6 +66,7 @@ class Barriers(Syncs):
             raise BadArgument("this rank has notified a barrier already: wait for it first")
         self._barrier_given = (name, flags)
         machine.enter(Knowledge(flags, 0 if flags else word))
+        self._barriers.number += 1
         self._kick_barrier()
 
     def barrier_wait(self, name: int = 0, flags: int = ANONYMOUS) -> None:
@@ -61,7 +86,7 @@ class Barriers(Syncs):
         machine = self._barrier
         while not machine.complete():
             self._kick_barrier()
-            self._wait_for(machine.has_news)
+            self._wait_for(self._news)
         self._leave(name, flags)
 
     def barrier_try(self, name: int = 0, flags: int = ANONYMOUS) -> bool:
@@ -97,7 +122,11 @@ class Barriers(Syncs):
 
     def _prepare_barriers(self) -> None:
         """Have the handler in the table."""
-        self._barrier = Dissemination(self._me, self._conduit.context.size)
+        context = self._conduit.context
+        self._barrier = Dissemination(self._me, context.size)
+        self._barriers = Meeting(BARRIERS, "GASNet", context.procs[: context.size])
+        self._news = _News(self._barrier, self._barriers, self._me)
+        context.meetings.append(self._barriers)
         self._barrier_given = (0, ANONYMOUS)
         self._add_handler(ROUND, self._on_round)
 

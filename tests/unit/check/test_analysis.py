@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from ompy.check.analysis import findings_of
 from ompy.check.analysis.matching import messages_of
 from ompy.check.analysis.order import Order
 from ompy.check.signatures import OBJECT
 from ompy.data.constants import ANY_SOURCE
 
-from tests.unit.check.records import coll, found_in, record, recv, send, wait
+from tests.unit.check.records import FILE, coll, found_in, record, recv, send, wait
 
+BRIDGE = 2  # number of the intercommunicator
 INTS = ((("i4", 4),), 1)
 LONG = ((("f8", 9),), 1)
 COLUMN = ((("f8", 1),), 4)
@@ -81,6 +83,40 @@ def test_a_message_that_nobody_receives():
 
 def test_of_a_rank_that_died_nothing_is_unreceived():
     assert not kinds([send(1, 5)], [], ends=False, went_well=False)
+
+
+def bridge(rank, *events):
+    """The record of a rank of an intercommunicator of ranks 0, 1 and ranks 2, 3."""
+    made = record(rank, 4, *events)
+    own, others = ([0, 1], [2, 3]) if rank < 2 else ([2, 3], [0, 1])
+    made.take_event(("comm", BRIDGE, "bridge", "bridge", rank % 2, others, own))
+    made.events = [
+        (*event[:3], BRIDGE, *event[4:]) if event[0] in {"send", "recv"} else event
+        for event in made.events
+    ]
+    return made
+
+
+def test_the_two_groups_of_an_intercommunicator_have_the_same_ranks():
+    """Rank 0 of one group sends to rank 0 of the other, which answers."""
+    there, back = recv(0, 0, tag=1), recv(0, 0, tag=2)
+    records = {0: bridge(0, send(0, 1), back), 2: bridge(2, there, send(0, 2))}
+    messages = messages_of(records)
+    assert [(sent.rank, taken.rank) for sent, taken in messages.pairs] == [(0, 2), (2, 0)]
+    assert not messages.unmatched
+
+
+def test_a_persistent_request_has_two_lines():
+    records = {0: record(0, 2, send(1, signature=INTS)), 1: record(1, 2, recv(0, 0))}
+    (event,) = [each for each in records[0].events if each[0] == "send"]
+    records[0].take_event(("site", 50, FILE, 50, "main"))
+    records[0].take_event(("started", 51, 1, 50, "comm.Send_init"))
+    records[0].events[0] = (event[0], 51, *event[2:])
+    (found,) = findings_of(records, None, went_well=True)
+    assert found.kind == "type-mismatch"
+    assert [(site["line"], site["call"]) for site in found.sites] == [
+        (1, "comm.Send"), (50, "comm.Send_init"), (101, "comm.Recv"),
+    ]  # fmt: skip
 
 
 # --- collective calls

@@ -93,7 +93,7 @@ def messages_of(records: Mapping[int, Record]) -> Messages:
     waiting: dict[tuple[str, int, int, int], list[Send]] = defaultdict(list)
     for each in sends.values():
         for send in each:
-            target = targets.get((send.key, send.source, send.target))
+            target = targets.get((send.key, send.rank, send.target))
             if target is not None:
                 waiting[send.key, send.source, target, send.tag].append(send)
     pairs: list[tuple[Send, Receive]] = []
@@ -129,13 +129,16 @@ def _stream(receives: list[Receive], key: str, source: int, tag: int) -> _Stream
 
 
 def _targets(records: Mapping[int, Record]) -> dict[tuple[str, int, int], int]:
-    """Ranks of the job by communicator, sender's rank in it and target there."""
+    """Ranks of the job by communicator, sender's rank in the job, and target.
+
+    A rank of an intercommunicator means somebody else in each of its groups.
+    """
     found = {}
     for record in records.values():
         for comm in record.comms.values():
             if comm.key:
                 for place, member in enumerate(comm.members):
-                    found[comm.key, comm.rank, place] = member
+                    found[comm.key, record.rank, place] = member
     return found
 
 

@@ -19,13 +19,13 @@ def message_findings(records: Mapping[int, Record], messages: Messages) -> list[
         if one is not None:
             found.append(one)
     for send in messages.unmatched:
-        site = records[send.rank].site(send.site, send.call)
+        sites = records[send.rank].sites(send.site, send.call)
         message = (
             f"{send.call}: the message to rank {send.target} with tag {send.tag} was never "
             "received. MPI 4.1, 11.2.2: all communication is complete before Finalize; receive it, "
             "or do not send it"
         )
-        found.append(Found("leak", message, (site,)))
+        found.append(Found("leak", message, sites))
     return found
 
 
@@ -36,8 +36,8 @@ def _disagreement(records: Mapping[int, Record], send: Send, receive: Receive) -
     if refused and records[receive.rank].complete:
         return None  # it was told so, and went on
     sites = (
-        records[send.rank].site(send.site, send.call),
-        records[receive.rank].site(receive.site, receive.call),
+        *records[send.rank].sites(send.site, send.call),
+        *records[receive.rank].sites(receive.site, receive.call),
     )
     both = (
         f"rank {send.rank} sends {text(send.signature)} with tag {send.tag}, rank {receive.rank} "

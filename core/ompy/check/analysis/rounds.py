@@ -62,8 +62,8 @@ def _races(
 ) -> Iterator[tuple[Receive, Send]]:
     """Receives of one line, each with a message of a later round that it could have taken."""
     first = receives[0]
-    members = next(len(comm.own) for comm in record.comms.values() if comm.key == first.key)
-    many = members - 1
+    comm = next(comm for comm in record.comms.values() if comm.key == first.key)
+    many = len(comm.members) - (comm.members == comm.own)  # of another group all are others
     place = record.places.get(first.site, Place("", 0, ""))
     if many < 2 or len(receives) <= many or len(receives) % many or not is_round(place):
         return

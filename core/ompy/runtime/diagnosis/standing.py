@@ -9,7 +9,8 @@ communicators their context ids):
     waits       for each thread: when its sleep began, its line of the program, what would end it:
                 a list of needs of which one suffices (`needs.py`)
     tasks       collective calls that go on beside that, with what they need
-    begun       by communicator the number of its last collective call
+    begun       by communicator the number of its last collective call; by meeting (`needs.py`) how
+                often the rank has entered
     sent        by communicator the messages to each rank
     received    the same, of those from each rank that have come
     unmatched   messages that are here and that no receive has taken
@@ -40,7 +41,6 @@ from ompy.frameworks.needs import (
     COLLECTIVE,
     COMPLETE,
     LOCK,
-    PORT,
     POST,
     PROBE,
     RECEIVE,
@@ -249,6 +249,8 @@ class _Account:
         received: dict[str, list[list[int]]] = {}
         unmatched: list[list[int]] = []
         revoked: list[int] = []
+        for meeting in self._process.context.meetings:
+            begun[str(meeting.context_id)] = meeting.number
         for communicator in list(self._process.communicators.values())[:MOST]:
             comm = communicator.context_id
             number = str(comm)  # as JSON has keys
@@ -294,13 +296,13 @@ def _as_json(need: Need) -> dict[str, Any]:
 
 def _text(need: Need) -> str:
     name = need.communicator.name
+    if need.detail:
+        return need.detail
     if need.what == COLLECTIVE:
         return f"{call_text(need.word)}, collective call {number_of(need.word)} of {name}"
     if need.what in {RECEIVE, PROBE}:
         source = f"rank {need.ranks[0]}" if need.every else "any rank"
         return f"a message from {source} with {tag_text(need.tag)} in {name}"
-    if need.what == PORT:
-        return need.detail
     if need.what == LOCK:
         return f"the lock of rank {need.target} of {name}"
     if need.what in {POST, COMPLETE}:

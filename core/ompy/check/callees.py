@@ -1,0 +1,81 @@
+"""Which function of the program a line calls, so that memory can be watched there too.
+
+What a function of Python does with an array is told by its own lines. What one written in C does is
+not: it counts as reading all that it gets. Functions of libraries are not looked into.
+"""
+
+from __future__ import annotations
+
+import os
+from types import CodeType, FrameType, FunctionType, MethodType
+from typing import Any, Final
+
+from ompy.check.program_text import body_of, cached_by_code
+from ompy.check.record import is_ours
+
+ATTRIBUTES: Final = 64  # of an object that are looked at; arbitrary: classes have fewer
+_INSTALLED: Final = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+_STANDARD: Final = os.path.dirname(os.__file__) + os.sep
+
+
+def variable(frame: FrameType, name: str) -> Any:
+    """What a frame has under a name of its own or of its module; None for nothing."""
+    known = frame.f_locals
+    if name in known:
+        return known[name]
+    return None if name in frame.f_code.co_varnames else frame.f_globals.get(name)
+
+
+def function_called(frame: FrameType, called: str) -> FunctionType | None:
+    """The function of Python behind an expression like `a` or `a.b`; None for another, or none."""
+    first, _, attribute = called.partition(".")
+    value = variable(frame, first) if first else None
+    if attribute and value is not None:
+        # not getattr: a property would run
+        own = getattr(value, "__dict__", {}).get(attribute)
+        value = own if own is not None else _of_class(type(value), attribute)
+    if isinstance(value, (classmethod, staticmethod, MethodType)):
+        value = value.__func__
+    if isinstance(value, type):
+        value = _of_class(value, "__init__")
+    return value if isinstance(value, FunctionType) else None
+
+
+def _of_class(kind: type, name: str) -> Any:
+    return next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
+
+
+def is_followed(function: FunctionType | None) -> bool:
+    """Whether its lines are looked at when it is called."""
+    if function is None or hasattr(function, "__wrapped__"):
+        return False  # what a wrapper hands on has no names
+    return is_of_program(function.__code__)
+
+
+@cached_by_code
+def is_of_program(code: CodeType) -> bool:
+    """Whether a code is of the program itself, and its source is there."""
+    name = code.co_filename
+    installed = name.startswith(_STANDARD) or any(part in name for part in _INSTALLED)
+    return not installed and bool(body_of(code))
+
+
+def enters_program(frame: FrameType) -> bool:
+    """Whether a frame that begins is a function of the program."""
+    return not is_ours(frame) and is_of_program(frame.f_code)
+
+
+def holds(value: Any, memory: Any, base: Any) -> bool:
+    """Whether an object has some memory, or the array that it is part of, as an attribute."""
+    attributes = getattr(value, "__dict__", None)
+    if not isinstance(attributes, dict) or len(attributes) > ATTRIBUTES:
+        return False
+    return any(
+        each is memory or (base is not None and is_of_base(each, base))
+        for each in list(attributes.values())
+    )
+
+
+def is_of_base(value: Any, base: Any) -> bool:
+    """Whether an array is the one that a part was taken of, or another part of that."""
+    return value is base or (hasattr(value, "dtype") and getattr(value, "base", None) is base)
