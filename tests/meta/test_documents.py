@@ -19,6 +19,7 @@ from tests.support.effort import THOROUGH
 from tools.package.documents import commands, difference, documents, follow
 
 ROOT = Path(__file__).resolve().parents[2]
+KNOWN_PAGES = ("ci", "faults", "gasnet", "install", "seeing", "simulation", "write-a-nic")
 GUIDES = ("docs/faults.md", "docs/gasnet.md", "docs/seeing.md", "docs/simulation.md")
 DOCUMENTS = ("README.md", "ARCHITECTURE.md", *GUIDES)
 # where the documents' short paths begin
@@ -98,9 +99,10 @@ def test_ci_runs_the_second_command() -> None:
 
 def test_the_pages_that_show_commands_are_known() -> None:
     """The gate `wheel` runs them; here only that they are found."""
-    found = {page.name: len(commands(page)) for page in documents()}
+    found = {str(page.relative_to(ROOT)): len(commands(page)) for page in documents()}
     assert found["README.md"] >= 7
-    assert {"faults.md", "gasnet.md", "install.md", "seeing.md", "simulation.md"} <= set(found)
+    assert {f"docs/{name}.md" for name in KNOWN_PAGES} <= set(found)
+    assert "plugins-contrib/ompy-pml-monitoring/README.md" in found
 
 
 SHOWN = """
@@ -143,6 +145,38 @@ def test_what_is_shown_is_compared(text: str, problem: str, tmp_path: Path) -> N
     wrong = follow(page, folder, dict(os.environ))
     assert len(wrong) == bool(problem)
     assert all(problem in line for line in wrong)
+
+
+FENCED = """
+```
+$ {program} one
+one
+...
+$ {program} two
+three
+```
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "problem"),
+    [
+        ("echo", "no line like 'three'"),
+        ("no-such-program", ""),  # it is not here, as other people's programs may not be
+        ("pip install", ""),
+        ("echo \"pip install 'ompy[top]'\" >&2; false", ""),
+        ("false", "no line like 'one'"),
+    ],
+)
+def test_a_fenced_command_is_run_where_its_program_is(
+    program: str, problem: str, tmp_path: Path
+) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(FENCED.replace("{program}", program))
+    assert [command.line for command in commands(page)] == [f"{program} one", f"{program} two"]
+    wrong = follow(page, tmp_path, dict(os.environ))
+    assert bool(wrong) == bool(problem)
+    assert problem in "".join(wrong)
 
 
 def test_times_are_compared_by_their_form() -> None:

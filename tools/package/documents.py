@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Run every command of README.md and docs/*.md whose output is shown, and compare.
+"""Run every command of README.md, docs/*.md and plugins-contrib/*/README.md that is shown.
 
     python tools/package documents                          with the commands of this environment
     python tools/package documents --bin DIR [DOCUMENT...]  with those of another one
@@ -11,8 +11,11 @@ block after a line "`FILE`:". Each document has an empty folder, in which its co
 Lines may come in any order, as ranks write in none. `...` stands for any lines, and what differs
 from run to run is compared by its form (`FIGURES`).
 
-A page whose commands name `examples/` finds the programs of the tree there. Pages that install
-what they make have an environment of their own (`tutorial_environment.py`), and
+A line `$ command` in a fenced block is run if what it needs is here: it is for a program that is no
+part of ompy, as Wireshark is.
+
+A page whose commands name `examples/` or `plugins-contrib/` finds these folders of the tree there.
+Pages that install what they make have an environment of their own (`tutorial_environment.py`), and
 docs/write-a-btl.md is followed by `tests/meta/test_tutorial.py`.
 """
 
@@ -25,7 +28,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -34,8 +37,11 @@ from tools.package.tutorial_environment import make_environment
 ROOT: Final = Path(__file__).resolve().parents[2]
 ELSEWHERE: Final = {"write-a-btl.md"}
 INSTALLS: Final = "pip install"  # a page with such a command changes its environment
+COPIED: Final = ("examples", "plugins-contrib")
+MISSING: Final = "pip install 'ompy["  # says a command for which something is not installed
 ELISION: Final = "..."
 PROMPT: Final = "    $ "
+FENCED_PROMPT: Final = "$ "
 # what differs from run to run: times, processes, events, what chance has struck, folders
 FIGURES: Final = (
     (r"-?\d+\.\d+", r"-?\\d+\\.\\d+"),
@@ -60,6 +66,7 @@ class Command(NamedTuple):
 
     line: str
     printed: list[str]
+    optional: bool = False
 
 
 class File(NamedTuple):
@@ -70,14 +77,16 @@ class File(NamedTuple):
 
 
 def documents() -> list[Path]:
-    """README.md and the pages of docs/ that show a command."""
+    """README.md, and the pages of docs/ and plugins-contrib/ that show a command."""
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    pages += sorted((ROOT / "plugins-contrib").glob("*/README.md"))
     return [page for page in pages if page.name not in ELSEWHERE and commands(page)]
 
 
 def installs(page: Path) -> bool:
     """Whether a page installs what it makes: such pages take half a minute each."""
-    return any(command.line.startswith(INSTALLS) for command in commands(page))
+    found = [command for command in commands(page) if not command.optional]
+    return any(command.line.startswith(INSTALLS) for command in found)
 
 
 def commands(page: Path) -> list[Command]:
@@ -95,6 +104,8 @@ def steps(text: str) -> list[Command | File]:
             fenced = "".join(_fenced(lines))
             if named:
                 found.append(File(named[1], fenced))
+            elif fenced.startswith(FENCED_PROMPT):
+                found += [*_optional(fenced), File("", "")]
         elif line.startswith(PROMPT):
             found.append(Command(line.removeprefix(PROMPT), []))
         elif line.startswith("    ") or not line:
@@ -114,6 +125,13 @@ def _fenced(lines: Iterator[str]) -> Iterator[str]:
         yield f"{line}\n"
 
 
+def _optional(fenced: str) -> Iterator[Command]:
+    """The commands of a fenced block."""
+    for part in fenced.removeprefix(FENCED_PROMPT).split(f"\n{FENCED_PROMPT}"):
+        line, *printed = part.splitlines()
+        yield Command(line, printed, optional=True)
+
+
 def _shown(step: Command | File) -> Command | File:
     """A command as it is, or the file that `cat` shows."""
     if isinstance(step, File):
@@ -122,7 +140,7 @@ def _shown(step: Command | File) -> Command | File:
     shown = re.fullmatch(r"cat ([\w./-]+)", step.line)
     if shown:
         return File(shown[1], f"{printed}\n")
-    return Command(step.line, printed.splitlines())
+    return Command(step.line, printed.splitlines(), step.optional)
 
 
 def difference(expected: list[str], said: list[str]) -> str:
@@ -184,37 +202,56 @@ def follow(
     Into `now` comes what a simulator's lines are today, by what they are in the page.
     """
     wrong = []
-    jobs = (
-        folder / ".jobs"
-    )  # what is listed, and attached to, is of this page: others run beside it
-    jobs.mkdir(mode=0o700)
-    environment = {**environment, "XDG_RUNTIME_DIR": str(jobs)}
-    if any("examples/" in command.line for command in commands(page)):
-        programs = shutil.ignore_patterns("__pycache__", "course")
-        shutil.copytree(ROOT / "examples", folder / "examples", ignore=programs)
-    if installs(page):
-        environment = make_environment(jobs, environment)
+    environment = prepare(page, folder, environment)
     for step in steps(page.read_text()):
         if isinstance(step, File):
             (folder / step.name).write_text(step.text)
             continue
+        if step.optional and not is_here(step.line, environment):
+            continue
         done = shell(step.line, folder, environment)
-        said = (done.stdout + done.stderr).splitlines()
-        problem = difference(step.printed, said)
+        if step.optional and done.returncode and MISSING in done.stderr:
+            continue
+        said = (done.stdout + ("" if step.optional else done.stderr)).splitlines()
         if now is not None:
             now |= today(step.printed, said)
-        told = any(re.search(TELLS, line) for line in said)
-        fails = told and " | " not in step.line
-        if bool(done.returncode) != fails:
-            problem = problem or f"it ended with {done.returncode}"
-        if "Traceback" in done.stderr and not may_fail(step.printed):
-            problem = problem or "a traceback"
-        if done.returncode == TOO_LONG:
-            problem = f"it was ended after {TIME_LIMIT} s"
+        problem = problem_of(step, done, said)
         if problem:
             told = "\n    ".join(said)
             wrong.append(f"{page.name}: {step.line}: {problem}; it said:\n    {told}")
     return wrong
+
+
+def prepare(page: Path, folder: Path, environment: dict[str, str]) -> dict[str, str]:
+    """Put into a folder what a page counts on. Returns the variables of its commands."""
+    jobs = folder / ".jobs"  # what is listed, and attached to, is of this page
+    jobs.mkdir(mode=0o700)
+    environment = {**environment, "XDG_RUNTIME_DIR": str(jobs)}
+    for name in COPIED:
+        if any(f"{name}/" in command.line for command in commands(page)):
+            wanted = shutil.ignore_patterns("__pycache__", "course", "build", "dist", "*.egg-info")
+            shutil.copytree(ROOT / name, folder / name, ignore=wanted)
+    return make_environment(jobs, environment) if installs(page) else environment
+
+
+def problem_of(step: Command, done: subprocess.CompletedProcess[str], said: Sequence[str]) -> str:
+    """What is wrong with a command that has ended; empty if nothing is."""
+    if done.returncode == TOO_LONG:
+        return f"it was ended after {TIME_LIMIT} s"
+    problem = difference(step.printed, list(said))
+    told = any(re.search(TELLS, line) for line in said)
+    fails = told and " | " not in step.line
+    if not problem and bool(done.returncode) != fails:
+        problem = f"it ended with {done.returncode}"
+    if not problem and "Traceback" in done.stderr and not may_fail(step.printed):
+        problem = "a traceback"
+    return problem
+
+
+def is_here(line: str, environment: dict[str, str]) -> bool:
+    """Whether the program of a command is installed; nothing is installed for it."""
+    program = line.split(maxsplit=1)[0]
+    return not line.startswith(INSTALLS) and bool(shutil.which(program, path=environment["PATH"]))
 
 
 def main() -> None:

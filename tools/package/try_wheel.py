@@ -155,7 +155,7 @@ class Environment:
     def documents(self, *, installing: bool) -> list[str]:
         """Follow the documents, or those that install something. Returns what is wrong."""
         pages = [page for page in documents() if installs(page) is installing]
-        folders = [self.folder / page.stem for page in pages]
+        folders = [self.folder / f"{page.parent.name}-{page.stem}" for page in pages]
         for folder in folders:
             folder.mkdir()
         with ThreadPoolExecutor(AT_ONCE) as pool:

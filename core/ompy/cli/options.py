@@ -277,7 +277,7 @@ ABSENT: Final = (
     metavar="FILE",
     shell_complete=complete_file,
     help="Let programs that are started later by --join FILE join this job: they find its ranks by "
-    "ports and names. FILE is made, holds the key, and goes with the job. See docs/hosts.md.",
+    "ports and names. FILE is made, holds the key, and goes with the job. See docs/joining.md.",
 )
 @click.option(
     "--join",

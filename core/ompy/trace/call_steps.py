@@ -21,8 +21,10 @@ RESULT: Final = -1  # who owns the slot of a result
 THE_RESULT: Final = "the result"
 THEIR_OWN: Final = "what they show themselves"
 ITS_OWN: Final = "what it shows itself"
+UNDIVIDED: Final = 0  # number of the fragment, where a call's data are in none
 _DOES: Final = {
     "SHOW": ("shows", "show"),
+    "NO_ROOM": ("has no room for", "have no room for"),
     "RESULT": ("puts the result of", "put the result of"),
     "READ": ("reads", "read"),
     "DONE": ("is done with", "are done with"),
@@ -109,7 +111,7 @@ class _Done(NamedTuple):
         place: in the order of all events.
         rank: whose.
         name: of the event.
-        number: of the fragment, counted from the call's first.
+        number: of the fragment, counted from the call's first; `UNDIVIDED` without fragments.
         size: bytes.
         owner: whose slot was read; -1 for the result's.
     """
@@ -128,8 +130,16 @@ class _Done(NamedTuple):
             if self.owner in (RESULT, self.rank):
                 whose = THE_RESULT if self.owner == RESULT else THEIR_OWN
             return f"{byte_count(self.size)} of {whose}"
+        if self.number == UNDIVIDED:
+            return self._undivided()
         size = f" of {byte_count(self.size)}" if self.size and self.name == "SHOW" else ""
         return f"fragment {self.number}{size}"
+
+    def _undivided(self) -> str:
+        """The same of a call whose data are in one piece."""
+        if self.name == "DONE":
+            return "the memory"
+        return byte_count(self.size) if self.size else "the call, without data"
 
 
 def _done(events: Sequence[Event], order: Order) -> list[_Done]:
@@ -139,7 +149,9 @@ def _done(events: Sequence[Event], order: Order) -> list[_Done]:
     found: dict[int, list[_Done]] = {}
     for event in events:
         fields = fields_of(event)
-        number = min(max(fields["number"], first), last) - first + 1
+        number = fields["number"]
+        if number != UNDIVIDED:
+            number = min(max(number, first), last) - first + 1
         own = found.setdefault(event.rank, [])
         size, owner = fields.get("bytes", 0), fields.get("owner", RESULT)
         done = _Done(order[event], event.rank, event.name, number, size, owner)
@@ -154,20 +166,28 @@ def _done(events: Sequence[Event], order: Order) -> list[_Done]:
 
 
 def memory_lines(call: JointCall, order: Order) -> list[str]:
-    """What members did in shared memory, in the order in which the first of them did it."""
+    """What members did in shared memory, in the order in which the first of them did it.
+
+    The end of the last one counts of what all end.
+    """
     events = sorted((e for part in call.parts for e in part.memory), key=lambda e: order[e])
     found: dict[tuple[str, str, int], list[int]] = {}
+    places: dict[tuple[str, str, int], int] = {}
     seen: dict[tuple[int, str, str], int] = {}
     for done in _done(events, order):
         what = done.text()
         # the same thing once more is another step
         turn = seen[done.rank, done.name, what] = seen.get((done.rank, done.name, what), 0) + 1
-        found.setdefault((done.name, what, turn), []).append(done.rank)
+        step = done.name, what, turn
+        found.setdefault(step, []).append(done.rank)
+        if done.name == "DONE" or step not in places:
+            places[step] = done.place
     every = len(call.parts)
     lines = []
-    for number, ((name, what, _), ranks) in enumerate(found.items(), 1):
-        several = len(ranks) > 1
-        text = f"{ranks_text(ranks, every)} {_DOES[name][several]} {what}"
+    for number, step in enumerate(sorted(found, key=places.__getitem__), 1):
+        name, what, _ = step
+        several = len(found[step]) > 1
+        text = f"{ranks_text(found[step], every)} {_DOES[name][several]} {what}"
         text = text if several else text.replace(THEIR_OWN, ITS_OWN)
         lines += textwrap.wrap(
             text, WIDTH, initial_indent=f"  {number:>3}. ", subsequent_indent=" " * 7

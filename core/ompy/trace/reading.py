@@ -56,6 +56,7 @@ _CALL_NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
     "SERVED": ("operation", "component", "algorithm", "context", "collective", "tag"),
     "STEP": ("context", "tag", "step"),
     "SHOW": ("context", "collective", "number", "bytes"),
+    "NO_ROOM": ("context", "collective", "number", "bytes"),
     "RESULT": ("context", "collective", "number", "bytes"),
     "READ": ("context", "collective", "number", "bytes", "owner"),
     "DONE": ("context", "collective", "number"),

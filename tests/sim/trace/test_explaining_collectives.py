@@ -9,9 +9,10 @@ import pytest
 from ompy.cli.explaining import explain_collective as explaining
 from ompy.cli.explaining.explain import collective_text
 from ompy.cli.explaining.explain_collective import Asked
-from ompy.frameworks.coll import OPERATIONS
+from ompy.cli.explaining.explain_names import NONBLOCKING, PERSISTENT
+from ompy.frameworks.coll import NEIGHBOURHOODS, OPERATIONS
 from ompy.frameworks.explanation import Choice
-from ompy.trace.calls import joint_calls, messages_of
+from ompy.trace.calls import fields_of, joint_calls, messages_of
 from ompy.trace.message_events import messages
 
 from tests.support.effort import THOROUGH
@@ -22,6 +23,7 @@ WAYS = {
     "tuned": {"btl": "self,tcp"},
     "basic": {"btl": "self,tcp", "coll": "basic"},
 }
+FROM_LOWER = ("bcast", "scatter", "scan", "exscan")  # rank 0 needs nothing of the others
 SIZES = (8, 24 * 1024, 200 * 1024) if THOROUGH else (8, 200 * 1024)
 
 
@@ -131,3 +133,56 @@ def test_a_component_above_one_that_shares_memory() -> None:
     assert found["component"] == "tuned"
     words = [change["protocol"] for change in found["changes"]]
     assert "sm: blocks in memory" in words
+
+
+def asked_nonblocking(operation: str, size: int, form: str, **more: bool) -> Asked:
+    return asked(operation, size, **more)._replace(form=form)
+
+
+@pytest.mark.parametrize("form", [NONBLOCKING, PERSISTENT])
+@pytest.mark.parametrize("operation", [*OPERATIONS, *NEIGHBOURHOODS])
+def test_a_nonblocking_call_in_memory_has_steps(operation: str, form: str) -> None:
+    """What a member shows, what is read of it, and that all are done."""
+    _, job = explaining._run(asked_nonblocking(operation, 8, form), registry(**WAYS["memory"]))
+    events = job.events()
+    (call,) = joint_calls(events)
+    assert call.served == "sm: nonblocking"
+    assert not messages_of(call, [call], messages(events))
+    for part in call.parts:
+        names = [event.name for event in part.memory]
+        assert names.count("SHOW") == names.count("DONE") == 1
+    read = {
+        (event.rank, fields_of(event)["owner"])
+        for part in call.parts
+        for event in part.memory
+        if event.name == "READ"
+    }
+    assert {reader for reader, owner in read if reader != owner} == readers(operation, 5)
+
+
+def readers(operation: str, ranks: int) -> set[int]:
+    """The ranks that need what another one has."""
+    every = set(range(ranks))
+    few = {"barrier": set(), "gather": {0}, "reduce": {0}}
+    return few.get(operation, every - {0} if operation in FROM_LOWER else every)
+
+
+def test_the_steps_of_a_nonblocking_call_in_words() -> None:
+    found = explaining.explain_collective(asked_nonblocking("bcast", 1000, NONBLOCKING), ())
+    assert found["steps"] == [
+        "in shared memory",
+        "    1. rank 0 shows 1000 B",
+        "    2. ranks 1-4 show the call, without data",
+        "    3. ranks 1-4 read 1000 B of what rank 0 shows",
+        "    4. all are done with the memory",
+    ]
+
+
+def test_a_nonblocking_call_without_room_says_so_before_its_messages() -> None:
+    found = explaining.explain_collective(asked_nonblocking("allreduce", 1 << 20, NONBLOCKING), ())
+    assert found["steps"][:4] == [
+        "in shared memory",
+        "    1. all have no room for 1 MiB",
+        "    2. all are done with the memory",
+        "as 18 messages",
+    ]

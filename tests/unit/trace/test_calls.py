@@ -137,6 +137,23 @@ def test_what_is_done_in_memory() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"bytes": 8, "dest": 1, "tag": 7}, "Send of 8 B, to 1, tag 7, WORLD"),
+        ({"source": 0, "tag": 7}, "Send from 0, tag 7, WORLD"),
+        ({"source": -1}, "Send from any, WORLD"),
+        ({"root": 2}, "Send, root 2, WORLD"),
+        ({}, "Send, WORLD"),
+    ],
+)
+def test_a_calls_first_line(arguments: dict[str, object], said: str) -> None:
+    own = {"number": 1, "call": "Send", "file": "a.py", "line": 1, "function": "f", "comm": "WORLD"}
+    events = [event(0, 0, "api", "CALL", **own, **arguments)]
+    (found,) = joint_calls(events)
+    assert call_text(1, found, [found], events).splitlines()[0] == f"call 1: {said}"
+
+
 def test_ranks_in_words() -> None:
     assert ranks_text([3, 0, 1, 2], 4) == "all"
     assert ranks_text([0, 1, 2, 7], 9) == "ranks 0-2, 7"

@@ -173,10 +173,18 @@ class NonblockingCalls:
                 call.pass_on()
         else:
             slots = self._depth + PERSISTENT
-            self._board = NonblockingBoard(self._communicator, view, slots, self._room)
+            self._board = self._kind_of_board()(self._communicator, view, slots, self._room)
             for call in early:
                 call.show_on(self._board)
         self._refused = self._board is None
+
+    def _kind_of_board(self) -> type[NonblockingBoard]:
+        """That of a traced rank tells what it does."""
+        if not self._communicator.context.trace.active:
+            return NonblockingBoard
+        from ompy_components.coll.sm.traced_board import TracedNonblockingBoard
+
+        return TracedNonblockingBoard
 
     def close(self) -> None:
         """Give the memory back."""

@@ -26,6 +26,8 @@ from typing import TYPE_CHECKING, Final
 from ompy import raw
 from ompy.compiled import DECLARING, U64, U64View, ccall, cclass, cfunc
 from ompy.data.errors import ERR_OTHER, ERR_PROC_FAILED, MPIError
+from ompy.data.layout import Layout
+from ompy.data.operation import Operation
 from ompy.data.request import Deferred
 from ompy.engine.base import Poller
 from ompy.frameworks.collectives.call_order import number_of
@@ -481,3 +483,10 @@ class NonblockingBoard(Poller):
     def bytes_of(self, at: int, size: int) -> memoryview:
         """Bytes of the memory."""
         return self.memory[at : at + size]
+
+    @ccall
+    def combine_with(
+        self, at: int, operation: Operation, layout: Layout, view: memoryview, start: int, size: int
+    ) -> None:
+        """Store `memory op view` in `view`: `size` bytes from `at` and from `start` on."""
+        operation.combine(layout, self.memory, at, view, start, size)

@@ -408,7 +408,7 @@ class NonblockingCall(PendingCall):
             while top:
                 top -= 1
                 slot: int = board.slot(top, self.slot) + before
-                operation.combine(layout, board.memory, slot, room, to, size)
+                board.combine_with(slot, operation, layout, room, to, size)
             settle(target, room)
         self._end_step()
 

@@ -1,20 +1,25 @@
-"""A board that tells the trace what its member does; a traced rank has it instead of the other.
+"""Boards that tell the trace what their member does; a traced rank has them instead of the others.
 
-What is combined straight out of the memory is not told of by itself, but by its result.
+What a blocking call combines straight out of the memory is not told of by itself, but by its
+result. A nonblocking call has no result in the memory: its member combines for itself.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from ompy.data.layout import Layout
+from ompy.data.operation import Operation
 from ompy.frameworks.collectives.call_order import number_of
 from ompy.frameworks.communicator import Communicator
 from ompy.net.memory.process_copy import ProcessCopy
 
 from ompy_components.coll.sm.board import Board
 from ompy_components.coll.sm.lending import Lending
+from ompy_components.coll.sm.nonblocking_board import NonblockingBoard, PendingCall
 
 LAYER: Final = "coll.sm"
+UNDIVIDED: Final = 0  # number of the fragment, where a call's data are in none
 
 
 class TracedBoard(Board):
@@ -75,3 +80,58 @@ class TracedLending(Lending):
         if isinstance(board, TracedBoard) and self._open:
             board.tell("READ", board.last, view.nbytes, owner=rank)
         super().read_lent(rank, address, view)
+
+
+class TracedNonblockingBoard(NonblockingBoard):
+    """The memory of nonblocking calls, and an event for what a member does with it."""
+
+    def __init__(
+        self, communicator: Communicator, memory: memoryview, slots: int, room: int
+    ) -> None:
+        super().__init__(communicator, memory, slots, room)
+        self._told = communicator
+        self._first = self.slot(0, 0)
+        self._all_slots = self.slot(1, 0) - self._first  # bytes of those of a member
+        self._one_slot = self.slot(0, 1) - self._first
+        self._numbers: dict[int, int] = {}  # by slot, of the call that the member shows there
+
+    def tell(self, name: str, slot: int, size: int, **more: object) -> None:
+        """Write an event of the call in a slot."""
+        trace = self._told.context.trace
+        if trace.active:
+            fields = {"context": self._told.context_id, "collective": self._numbers.get(slot, 0)}
+            trace.record(LAYER, name, **fields, number=UNDIVIDED, bytes=size, **more)
+
+    def tell_read(self, at: int, size: int) -> None:
+        """Write down whose slot is read."""
+        owner, within = divmod(at - self._first, self._all_slots)
+        self.tell("READ", within // self._one_slot, size, owner=owner)
+
+    def show(self, call: PendingCall, total: int) -> None:
+        """As without a trace; told before others can see it."""
+        self._numbers[call.slot] = number_of(call.word)
+        self.tell("SHOW" if total <= self.room else "NO_ROOM", call.slot, total)
+        super().show(call, total)
+
+    def finish(self, call: PendingCall) -> None:
+        """As without a trace."""
+        self.tell("DONE", call.slot, 0)
+        super().finish(call)
+
+    def copy_out(self, at: int, view: memoryview, start: int, size: int) -> None:
+        """As without a trace."""
+        self.tell_read(at, size)
+        super().copy_out(at, view, start, size)
+
+    def combine_with(
+        self, at: int, operation: Operation, layout: Layout, view: memoryview, start: int, size: int
+    ) -> None:
+        """As without a trace."""
+        self.tell_read(at, size)
+        super().combine_with(at, operation, layout, view, start, size)
+
+    def bytes_of(self, at: int, size: int) -> memoryview:
+        """As without a trace; a member writes its own data so, and reads those of others."""
+        if (at - self._first) // self._all_slots != self.rank:
+            self.tell_read(at, size)
+        return super().bytes_of(at, size)

@@ -65,10 +65,17 @@ def _row(number: int, call: JointCall) -> tuple[str, ...]:
     return (str(number), f"{call.start_time / 1000:.3f}", took, *map(one_line, texts))
 
 
+def _with_amount(name: str, amount: str) -> str:
+    """A call and how much of what, which may be no more than who it is with."""
+    if not amount:
+        return name
+    between = {"to": " ", "from": " ", "root": ", ", "tag": ", "}
+    return name + between.get(amount.partition(" ")[0], " of ") + amount
+
+
 def call_text(number: int, call: JointCall, every: list[JointCall], events: list[Event]) -> str:
     """One call: who made it when, who served it, and what it was made of."""
-    amount = f" of {call.amount}" if call.amount else ""
-    lines = [f"call {number}: {call.name}{amount}, {call.communicator}"]
+    lines = [f"call {number}: {_with_amount(call.name, call.amount)}, {call.communicator}"]
     if call.served:
         lines.append(f"served by {call.served}")
     places: dict[str, list[Call]] = {}
