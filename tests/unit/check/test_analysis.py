@@ -44,6 +44,8 @@ def test_a_message_as_it_should_be():
         (PAIRS, ((("f8", 1), ("i4", 1)), 2), "type-mismatch"),
         (OBJECT, (((("f8", 4),), 1)), "type-mismatch"),
         (OBJECT, (((("u1", 400),), 1)), ""),
+        (((("BYTE1", 21),), 1), OBJECT, ""),
+        (((("f8", 21),), 1), OBJECT, "type-mismatch"),
         (((("u1", 4),), 1), ((("BYTE1", 4),), 1), ""),
         (None, INTS, ""),
     ],
