@@ -38,6 +38,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 ELSEWHERE: Final = {"write-a-btl.md"}
 INSTALLS: Final = "pip install"  # a page with such a command changes its environment
 COPIED: Final = ("examples", "plugins-contrib")
+OF_OURS: Final = ("pytest",)  # programs that only the environment's own are right for
 MISSING: Final = "pip install 'ompy["  # says a command for which something is not installed
 ELISION: Final = "..."
 PROMPT: Final = "    $ "
@@ -249,9 +250,15 @@ def problem_of(step: Command, done: subprocess.CompletedProcess[str], said: Sequ
 
 
 def is_here(line: str, environment: dict[str, str]) -> bool:
-    """Whether the program of a command is installed; nothing is installed for it."""
+    """Whether the program of a command is installed; nothing is installed for it.
+
+    Another environment's pytest, further behind in the path, knows nothing of ompy.
+    """
     program = line.split(maxsplit=1)[0]
-    return not line.startswith(INSTALLS) and bool(shutil.which(program, path=environment["PATH"]))
+    path = environment["PATH"]
+    if program in OF_OURS:
+        path = path.split(os.pathsep)[0]
+    return not line.startswith(INSTALLS) and bool(shutil.which(program, path=path))
 
 
 def main() -> None:

@@ -31,7 +31,7 @@ Source: reference openmpi.md 0.6 (COLL 2.0.0); the algorithms are the textbook o
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Self
 
 from ompy.compiled import DECLARING, U64, ccall, cclass
 from ompy.data.message import Blocks, Message
@@ -135,6 +135,13 @@ class CollModule:
 
     def __init__(self, communicator: Communicator) -> None:
         self.communicator = communicator
+
+    def __copy__(self) -> Self:
+        """Another one of the same communicator, with the same attributes of its own."""
+        made = type(self).__new__(type(self))
+        made.communicator = self.communicator
+        vars(made).update(vars(self))
+        return made
 
     def barrier(self) -> None:
         """Return when every member has called it."""

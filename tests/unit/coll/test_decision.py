@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from ompy.frameworks.coll import OPERATIONS
+from ompy.frameworks.communicator import Communicator
 from ompy.mca.component import NotAvailable
 from ompy_components.coll.tuned.component import COMPONENT
 from ompy_components.coll.tuned.decision import ALGORITHMS, RULES, Rule, decide, possible
@@ -16,8 +18,10 @@ from tests.support.worlds import registry
 
 def tuned(ranks: int, **settings: object) -> Tuned:
     found = next(each for each in registry(coll="tuned", **settings).open("coll"))
-    context = SimpleNamespace(oversubscribed=False)
-    return Tuned(SimpleNamespace(size=ranks, context=context), found.values)
+    members: Any = [SimpleNamespace(rank=rank) for rank in range(ranks)]
+    context: Any = SimpleNamespace(oversubscribed=False, me=members[0])
+    pml: Any = None
+    return Tuned(Communicator(context, pml, 0, members, "MPI_COMM_MINE"), found.values)
 
 
 def test_every_operation_has_rules_and_algorithms() -> None:

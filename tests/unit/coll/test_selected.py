@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,10 +10,11 @@ import pytest
 from ompy.data.errors import ERR_UNSUPPORTED_OPERATION, MPIError
 from ompy.engine.lock import RankLock
 from ompy.frameworks.coll import OPERATIONS, TAG_NONBLOCKING, TAGS_IN_TURN, CollModule
-from ompy.frameworks.collectives.call_order import TAG_CALLS, CallOrder
+from ompy.frameworks.collectives.call_order import TAG_CALLS
 from ompy.frameworks.collectives.coll_selection import Offer, SelectedColl
 from ompy.frameworks.collectives.exchange import Exchange
 from ompy.frameworks.collectives.schedule import Schedule
+from ompy.frameworks.communicator import Communicator
 
 from tests.support.forms import interpreted_only
 from tests.unit.coll.test_exchange import FakePml
@@ -36,11 +38,12 @@ def selected(*kinds: type[CollModule]) -> SelectedColl:
     return SelectedColl(communicator(), offers)
 
 
-def communicator() -> Any:
-    context = SimpleNamespace(engine=SimpleNamespace(lock=RankLock()))
-    return SimpleNamespace(
-        rank=0, size=1, pml=FakePml(), context=context, order=CallOrder(), name="MPI_COMM_MINE"
-    )
+def communicator() -> Communicator:
+    """One member, in a real one: compiled, nothing else is taken for a communicator."""
+    me: Any = SimpleNamespace(rank=0)
+    context: Any = SimpleNamespace(me=me, engine=SimpleNamespace(lock=RankLock()))
+    pml: Any = FakePml()
+    return Communicator(context, pml, 0, [me], "MPI_COMM_MINE")
 
 
 @interpreted_only
@@ -113,3 +116,13 @@ def test_every_call_has_a_tag_of_its_own_for_long() -> None:
     coll._begun = TAGS_IN_TURN - 1
     assert coll.nonblocking_tag() == TAG_NONBLOCKING
     assert min(coll.nonblocking_tag() for _ in range(10)) > -TAG_CALLS
+
+
+def test_a_module_can_be_copied() -> None:
+    """Compiled, too: nothing in C stands in the way of what a stranger's module has."""
+    module = BlockingOnly(communicator())
+    module.number = 7  # type: ignore[attr-defined]
+    again = copy(module)
+    assert type(again) is BlockingOnly
+    assert again.communicator is module.communicator
+    assert vars(again) == {"number": 7}

@@ -222,7 +222,7 @@ class SelectedColl(CollModule):
     """
 
     _beginners: Shown[dict[str, CollModule]]
-    _begun: int
+    _begun: Shown[int]
     _exchanger: CollModule | None
     _modules: list[CollModule]
     _others: Others
