@@ -191,6 +191,15 @@ def environments() -> Iterator[str]:
             yield path.read_text(errors="replace")
 
 
+def test_what_a_missing_library_would_have_made_is_not_looked_for(tmp_path: Path) -> None:
+    (tmp_path / "missing.sh").write_text("echo \"pip install 'ompy[otf2]'\" >&2; exit 1\n")
+    page = tmp_path / "page.md"
+    blocks = ("$ sh missing.sh\n$ false", "$ false")
+    page.write_text("".join(f"```\n{block}\nshown\n```\n\n" for block in blocks))
+    wrong = follow(page, tmp_path, dict(os.environ))
+    assert len(wrong) == 1, "the second block counts on nothing"
+
+
 @pytest.mark.timeout(60)
 def test_what_takes_too_long_is_ended_and_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -68,6 +68,7 @@ class Command(NamedTuple):
     line: str
     printed: list[str]
     optional: bool = False
+    block: int = 0
 
 
 class File(NamedTuple):
@@ -106,7 +107,7 @@ def steps(text: str) -> list[Command | File]:
             if named:
                 found.append(File(named[1], fenced))
             elif fenced.startswith(FENCED_PROMPT):
-                found += [*_optional(fenced), File("", "")]
+                found += [*_optional(fenced, len(found)), File("", "")]
         elif line.startswith(PROMPT):
             found.append(Command(line.removeprefix(PROMPT), []))
         elif line.startswith("    ") or not line:
@@ -126,11 +127,11 @@ def _fenced(lines: Iterator[str]) -> Iterator[str]:
         yield f"{line}\n"
 
 
-def _optional(fenced: str) -> Iterator[Command]:
-    """The commands of a fenced block."""
+def _optional(fenced: str, block: int) -> Iterator[Command]:
+    """The commands of a fenced block, which has a number."""
     for part in fenced.removeprefix(FENCED_PROMPT).split(f"\n{FENCED_PROMPT}"):
         line, *printed = part.splitlines()
-        yield Command(line, printed, optional=True)
+        yield Command(line, printed, True, block)
 
 
 def _shown(step: Command | File) -> Command | File:
@@ -141,7 +142,7 @@ def _shown(step: Command | File) -> Command | File:
     shown = re.fullmatch(r"cat ([\w./-]+)", step.line)
     if shown:
         return File(shown[1], f"{printed}\n")
-    return Command(step.line, printed.splitlines(), step.optional)
+    return Command(step.line, printed.splitlines(), step.optional, step.block)
 
 
 def difference(expected: list[str], said: list[str]) -> str:
@@ -203,15 +204,17 @@ def follow(
     Into `now` comes what a simulator's lines are today, by what they are in the page.
     """
     wrong = []
+    left_out = -1  # the block of which a command cannot be run: what follows there wants its files
     environment = prepare(page, folder, environment)
     for step in steps(page.read_text()):
         if isinstance(step, File):
             (folder / step.name).write_text(step.text)
             continue
-        if step.optional and not is_here(step.line, environment):
+        if step.optional and (step.block == left_out or not is_here(step.line, environment)):
             continue
         done = shell(step.line, folder, environment)
         if step.optional and done.returncode and MISSING in done.stderr:
+            left_out = step.block
             continue
         said = (done.stdout + ("" if step.optional else done.stderr)).splitlines()
         if now is not None:
