@@ -245,14 +245,6 @@ cdef inline bint overlaps(object one, object other):
 cdef inline int first(object memory) except -1:
     return <unsigned char>begin(memory)[0]
 
-cdef inline str kind(object view):
-    cdef Py_buffer *inside = PyMemoryView_GET_BUFFER(view)
-    if inside.format == NULL or inside.format[0] == 0 or inside.format[1] != 0:
-        return ""
-    if strchr(b"cbB?hHiIlLqQnNfdP", inside.format[0]) == NULL or not inside.ndim or not inside.len:
-        return ""
-    return chr(inside.format[0]) if PyBuffer_IsContiguous(inside, b"C") else ""
-
 cdef inline long long code(object view) noexcept:
     cdef Py_buffer *inside = PyMemoryView_GET_BUFFER(view)
     if inside.format == NULL or inside.format[0] == 0 or inside.format[1] != 0:
@@ -260,6 +252,10 @@ cdef inline long long code(object view) noexcept:
     if strchr(b"cbB?hHiIlLqQnNfdP", inside.format[0]) == NULL or not inside.ndim or not inside.len:
         return 0
     return inside.format[0] if PyBuffer_IsContiguous(inside, b"C") else 0
+
+cdef inline str kind(object view):
+    cdef long long found = code(view)
+    return chr(found) if found else ""
 
 cdef inline bytearray room(Py_ssize_t length):
     return PyByteArray_FromStringAndSize(NULL, length)

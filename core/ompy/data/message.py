@@ -131,7 +131,7 @@ class Blocks:
         cls, memory: memoryview, origin: int, count: int, layout: Layout, ranks: int
     ) -> Blocks:
         """`count` elements for each of `ranks`, side by side from byte `origin`."""
-        made: Blocks = even_blocks(memory, origin, count, layout, ranks)
+        made: Blocks = equal_blocks(memory, origin, count, layout, ranks)
         return made
 
     @property
@@ -221,7 +221,7 @@ def blocks_from(
 
 
 @ccall
-def even_blocks(memory: memoryview, origin: int, count: int, layout: Layout, ranks: int) -> Blocks:
+def equal_blocks(memory: memoryview, origin: int, count: int, layout: Layout, ranks: int) -> Blocks:
     """Equal parts, made without a constructor's cost.
 
     Args:
@@ -249,4 +249,4 @@ def parted(message: Message, ranks: int) -> Blocks | None:
     count: int = message.count // ranks
     if count * ranks != message.count:
         return None
-    return even_blocks(message.memory, message.origin, count, message.layout, ranks)
+    return equal_blocks(message.memory, message.origin, count, message.layout, ranks)

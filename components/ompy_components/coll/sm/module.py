@@ -169,9 +169,7 @@ class SmColl(CollModule):
 
     def barrier(self) -> None:
         """Return when every member has called it."""
-        operations: Operations | None = self._operations
-        if operations is None:
-            operations = self._ready()
+        operations: Operations | None = self._ready()
         if operations is None:
             self._complete(TAG_BARRIER, self._next.schedule_barrier)
         else:
@@ -183,9 +181,7 @@ class SmColl(CollModule):
 
     def bcast(self, message: Message, root: int) -> None:
         """Copy the root's message to every member."""
-        operations: Operations | None = self._operations
-        if operations is None:
-            operations = self._ready()
+        operations: Operations | None = self._ready()
         if operations is None:
             self._complete(TAG_BCAST, self._next.schedule_bcast, message, root)
         else:
@@ -197,9 +193,7 @@ class SmColl(CollModule):
         """Combine all members' data; elements that are larger than a fragment as messages."""
         mine = send if send is not None else receive
         assert mine is not None, "every member has data"
-        operations: Operations | None = self._operations
-        if operations is None:
-            operations = self._ready()
+        operations: Operations | None = self._ready()
         if operations is None or mine.layout.size > self._fragment:
             plan = self._next.schedule_reduce
             self._complete(TAG_REDUCE, plan, send, receive, operation, root)
@@ -208,9 +202,7 @@ class SmColl(CollModule):
 
     def allreduce(self, send: Message | None, receive: Message, operation: Operation) -> None:
         """Combine all members' data for all of them."""
-        operations: Operations | None = self._operations
-        if operations is None:
-            operations = self._ready()
+        operations: Operations | None = self._ready()
         if operations is None or receive.layout.size > self._fragment:
             plan = self._next.schedule_allreduce
             self._complete(TAG_ALLREDUCE, plan, send, receive, operation)
@@ -228,9 +220,7 @@ class SmColl(CollModule):
 
     def gather(self, send: Message | None, receive: Blocks | None, root: int) -> None:
         """Each member's block to the root."""
-        blocks: BlockOperations | None = self._blocks
-        if blocks is None:
-            blocks = self._ready_blocks()
+        blocks: BlockOperations | None = self._ready_blocks()
         if blocks is None:
             self._complete(TAG_GATHER, self._next.schedule_gather, send, receive, root)
         else:
@@ -238,9 +228,7 @@ class SmColl(CollModule):
 
     def scatter(self, send: Blocks | None, receive: Message | None, root: int) -> None:
         """Each of the root's blocks to its member."""
-        blocks: BlockOperations | None = self._blocks
-        if blocks is None:
-            blocks = self._ready_blocks()
+        blocks: BlockOperations | None = self._ready_blocks()
         if blocks is None or not self._tables:
             self._complete(TAG_SCATTER, self._next.schedule_scatter, send, receive, root)
         else:
@@ -248,9 +236,7 @@ class SmColl(CollModule):
 
     def allgather(self, send: Message | None, receive: Blocks) -> None:
         """Each member's block to every member."""
-        blocks: BlockOperations | None = self._blocks
-        if blocks is None:
-            blocks = self._ready_blocks()
+        blocks: BlockOperations | None = self._ready_blocks()
         if blocks is None:
             self._complete(TAG_ALLGATHER, self._next.schedule_allgather, send, receive)
         else:
@@ -274,9 +260,7 @@ class SmColl(CollModule):
 
     def alltoall(self, send: Blocks | None, receive: Blocks) -> None:
         """Each member's blocks to their members."""
-        blocks: BlockOperations | None = self._blocks
-        if blocks is None:
-            blocks = self._ready_blocks()
+        blocks: BlockOperations | None = self._ready_blocks()
         if blocks is None or not self._tables:
             self._complete(TAG_ALLTOALL, self._next.schedule_alltoall, send, receive)
         else:
@@ -286,9 +270,7 @@ class SmColl(CollModule):
 
     def neighbor_allgather(self, send: Message, receive: Blocks, neighbours: Neighbours) -> None:
         """A member's block to all its targets."""
-        blocks: BlockOperations | None = self._blocks
-        if blocks is None:
-            blocks = self._ready_blocks()
+        blocks: BlockOperations | None = self._ready_blocks()
         if blocks is None:
             plan = self.schedule_neighbor_allgather
             self._complete(TAG_NEIGHBOR_ALLGATHER, plan, send, receive, neighbours)
@@ -298,9 +280,7 @@ class SmColl(CollModule):
 
     def neighbor_alltoall(self, send: Blocks, receive: Blocks, neighbours: Neighbours) -> None:
         """A block of its own to each target."""
-        blocks: BlockOperations | None = self._blocks
-        if blocks is None:
-            blocks = self._ready_blocks()
+        blocks: BlockOperations | None = self._ready_blocks()
         if blocks is None:
             plan = self.schedule_neighbor_alltoall
             self._complete(TAG_NEIGHBOR_ALLTOALL, plan, send, receive, neighbours)
@@ -312,9 +292,7 @@ class SmColl(CollModule):
 
     def scan(self, send: Message | None, receive: Message, operation: Operation) -> None:
         """Combine the data of the members up to this one."""
-        parts: PartOperations | None = self._parts
-        if parts is None:
-            parts = self._ready_parts()
+        parts: PartOperations | None = self._ready_parts()
         if parts is None or receive.layout.size > self._fragment:
             self._complete(TAG_SCAN, self._next.schedule_scan, send, receive, operation)
         else:
@@ -322,9 +300,7 @@ class SmColl(CollModule):
 
     def exscan(self, send: Message | None, receive: Message, operation: Operation) -> None:
         """Combine the data of the members before this one."""
-        parts: PartOperations | None = self._parts
-        if parts is None:
-            parts = self._ready_parts()
+        parts: PartOperations | None = self._ready_parts()
         if parts is None or receive.layout.size > self._fragment:
             self._complete(TAG_EXSCAN, self._next.schedule_exscan, send, receive, operation)
         else:
@@ -334,9 +310,7 @@ class SmColl(CollModule):
         self, send: Message | None, receive: Message, counts: list[int], operation: Operation
     ) -> None:
         """Combine all members' data, and give each its part."""
-        parts: PartOperations | None = self._parts
-        if parts is None:
-            parts = self._ready_parts()
+        parts: PartOperations | None = self._ready_parts()
         if parts is None or receive.layout.size * len(counts) > self._fragment:
             plan = self._next.schedule_reduce_scatter
             self._complete(TAG_REDUCE_SCATTER, plan, send, receive, counts, operation)

@@ -37,10 +37,8 @@ def neighbours(state: CommState) -> Neighbours:
     Raises:
         MPIException: ERR_TOPOLOGY, there are none, or who is sent to would not receive.
     """
-    if state.neighbours is not None and type(state.topology) is not Graph:
-        return edges(state)
     topology = state.topology
-    if isinstance(topology, Graph) and topology.one_way is not None:
+    if type(topology) is Graph and topology.one_way is not None:
         node, other = topology.one_way
         raise state.fail(
             ERR_TOPOLOGY,

@@ -143,11 +143,11 @@ class WindowAccess:
         way: StraightWindow | None = state.straight
         barrier = None if way is None else way.begin_fence(assertion)
         if barrier is not None:
-            _call(state, barrier)
+            call_below(state, barrier)
             raw.load_fence()
             return
-        _call(state, state.epochs.fence, assertion)
-        _call(state, state.module.fence)
+        call_below(state, state.epochs.fence, assertion)
+        call_below(state, state.module.fence)
 
     def Start(self, group: Group, assertion: int = 0) -> None:
         """Begin to access the members of a group, who call `Post`."""
@@ -155,9 +155,9 @@ class WindowAccess:
         if way is not None and way.start_members(group, assertion):
             return
         state = state_of_window(self)
-        targets = _call(state, _ranks, state, group)
-        _call(state, state.epochs.start, targets, assertion)
-        _call(state, state.module.start, targets)
+        targets = call_below(state, _ranks, state, group)
+        call_below(state, state.epochs.start, targets, assertion)
+        call_below(state, state.module.start, targets)
 
     def Complete(self) -> None:
         """End what `Start` has begun."""
@@ -165,8 +165,8 @@ class WindowAccess:
         if way is not None and way.complete_members():
             return
         state = state_of_window(self)
-        targets = _call(state, state.epochs.complete)
-        _call(state, state.module.complete, targets)
+        targets = call_below(state, state.epochs.complete)
+        call_below(state, state.module.complete, targets)
 
     def Post(self, group: Group, assertion: int = 0) -> None:
         """Expose the window to the members of a group, who call `Start`."""
@@ -174,9 +174,9 @@ class WindowAccess:
         if way is not None and way.post_members(group, assertion):
             return
         state = state_of_window(self)
-        origins = _call(state, _ranks, state, group)
-        _call(state, state.epochs.post, origins, assertion)
-        _call(state, state.module.post, origins)
+        origins = call_below(state, _ranks, state, group)
+        call_below(state, state.epochs.post, origins, assertion)
+        call_below(state, state.module.post, origins)
 
     def Wait(self) -> Literal[True]:
         """Return when all to whom the window is exposed have called `Complete`."""
@@ -184,16 +184,16 @@ class WindowAccess:
         if way is not None and way.wait_for_members():
             return True
         state = state_of_window(self)
-        origins = _call(state, lambda: state.epochs.posted)
+        origins = call_below(state, lambda: state.epochs.posted)
         state.epochs.waited()
-        _call(state, state.module.wait, origins)
+        call_below(state, state.module.wait, origins)
         return True
 
     def Test(self) -> bool:
         """Whether they all have; the epoch has ended then."""
         state = state_of_window(self)
-        origins = _call(state, lambda: state.epochs.posted)
-        ended: bool = _call(state, state.module.test, origins)
+        origins = call_below(state, lambda: state.epochs.posted)
+        ended: bool = call_below(state, state.module.test, origins)
         if ended:
             state.epochs.waited()
         return ended
@@ -206,10 +206,10 @@ class WindowAccess:
         state = state_of_window(self)
         if rank == PROC_NULL:
             return
-        _call(state, state.reach.check_rank, rank)
-        _call(state, state.epochs.lock, rank, lock_type, assertion)
+        call_below(state, state.reach.check_rank, rank)
+        call_below(state, state.epochs.lock, rank, lock_type, assertion)
         try:
-            state.call(state.module.lock, rank, exclusive=lock_type == LOCK_EXCLUSIVE)
+            call_below(state, state.module.lock, rank, exclusive=lock_type == LOCK_EXCLUSIVE)
         except BaseException:
             state.epochs.unlock(rank)
             raise
@@ -222,9 +222,9 @@ class WindowAccess:
         state = state_of_window(self)
         if rank == PROC_NULL:
             return
-        _call(state, state.reach.check_rank, rank)
-        _call(state, state.epochs.unlock, rank)
-        _call(state, state.module.unlock, rank)
+        call_below(state, state.reach.check_rank, rank)
+        call_below(state, state.epochs.unlock, rank)
+        call_below(state, state.module.unlock, rank)
 
     def Lock_all(self, assertion: int = 0) -> None:
         """Have the shared lock of every member's memory, when it is accessed."""
@@ -232,8 +232,8 @@ class WindowAccess:
         if way is not None and way.lock_members(assertion):
             return
         state = state_of_window(self)
-        _call(state, state.epochs.lock_all, assertion)
-        _call(state, state.module.lock_all)
+        call_below(state, state.epochs.lock_all, assertion)
+        call_below(state, state.module.lock_all)
 
     def Unlock_all(self) -> None:
         """Complete all operations and give the locks back."""
@@ -241,8 +241,8 @@ class WindowAccess:
         if way is not None and way.unlock_members():
             return
         state = state_of_window(self)
-        _call(state, state.epochs.unlock_all)
-        _call(state, state.module.unlock_all)
+        call_below(state, state.epochs.unlock_all)
+        call_below(state, state.module.unlock_all)
 
     def Flush(self, rank: int) -> None:
         """Complete all operations on a member, here and there."""
@@ -279,7 +279,7 @@ class WindowAccess:
             way.sync_memory()
             return
         state = state_of_window(self)
-        _call(state, state.module.sync)
+        call_below(state, state.module.sync)
         state.world.engine.progress()
 
 
@@ -312,14 +312,14 @@ def state_of_window(window: Any) -> Any:
     return state
 
 
-def _call(state: WindowState, function: Any, *arguments: Any) -> Any:
-    """Call something below, as `WindowState.call` does: here it is compiled.
+def call_below(state: WindowState, function: Any, *arguments: Any, **more: Any) -> Any:
+    """Call something below.
 
     Raises:
         MPIException: it failed; the error handler had its say.
     """
     try:
-        return function(*arguments)
+        return function(*arguments, **more)
     except MPIError as problem:
         raise state.raised(problem) from problem.__cause__
 
@@ -328,7 +328,7 @@ def _flush(state: WindowState, rank: int | None, how: str) -> None:
     if rank == PROC_NULL:
         return
     if rank is not None:
-        _call(state, state.reach.check_rank, rank)
-    _call(state, state.epochs.passive, rank)
+        call_below(state, state.reach.check_rank, rank)
+    call_below(state, state.epochs.passive, rank)
     targets = state.epochs.targets(state.comm.size) if rank is None else (rank,)
-    _call(state, getattr(state.module, how), targets)
+    call_below(state, getattr(state.module, how), targets)

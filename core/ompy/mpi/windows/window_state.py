@@ -105,17 +105,6 @@ class WindowState(State):
         """Of this process."""
         return self.comm.communicator.rank
 
-    def call(self, function: Callable[..., Any], *arguments: Any, **more: Any) -> Any:
-        """Call something below.
-
-        Raises:
-            MPIException: it failed; the error handler had its say.
-        """
-        try:
-            return function(*arguments, **more)
-        except MPIError as problem:
-            raise self.raised(problem) from problem.__cause__
-
     def raised(self, problem: MPIError) -> MPIException:
         """The exception for a call that failed, after the error handler had its say."""
         handler = self.errhandler

@@ -27,7 +27,7 @@ from ompy.mpi.info import INFO_NULL, Info, InfoState
 from ompy.mpi.integers import takes_integers
 from ompy.mpi.processes.life import COMM_SELF
 from ompy.mpi.state import GroupState
-from ompy.mpi.windows.window_access import WindowAccess, state_of_window
+from ompy.mpi.windows.window_access import WindowAccess, call_below, state_of_window
 
 if TYPE_CHECKING:
     from ompy.mpi.windows.window_state import WindowState
@@ -145,10 +145,10 @@ class Win(WindowAccess, Attributed, Exporter):  # type: ignore[misc, unused-igno
         """Free it; all members do."""
         state = self._state()
         state.comm.communicator.order.begin(_FREE, 0)
-        state.call(state.epochs.free)
+        call_below(state, state.epochs.free)
         delete_all(self)
         try:
-            state.call(state.free)
+            call_below(state, state.free)
         finally:
             self._inner = None
 
@@ -163,14 +163,14 @@ class Win(WindowAccess, Attributed, Exporter):  # type: ignore[misc, unused-igno
 
         state = self._dynamic()
         view = acquire(memory, True).view
-        state.call(state.module.attach, address_of(view), view)
+        call_below(state, state.module.attach, address_of(view), view)
 
     def Detach(self, memory: Any) -> None:
         """Detach memory that was attached."""
         from ompy.mpi.buffers.access import acquire
 
         state = self._dynamic()
-        state.call(state.module.detach, address_of(acquire(memory, False).view))
+        call_below(state, state.module.detach, address_of(acquire(memory, False).view))
 
     def _dynamic(self) -> WindowState:
         state = self._state()
@@ -188,7 +188,7 @@ class Win(WindowAccess, Attributed, Exporter):  # type: ignore[misc, unused-igno
         sizes = state.reach.sizes
         if rank == PROC_NULL:
             rank = next((each for each, size in enumerate(sizes) if size), 0)
-        state.call(state.reach.check_rank, rank)
+        call_below(state, state.reach.check_rank, rank)
         if state.window.flavor == constants.WIN_FLAVOR_DYNAMIC:
             raise state.raised(MPIError(ERR_RMA_FLAVOR, "the window is dynamic"))
         found = state.module.shared(rank)
