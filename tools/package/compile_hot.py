@@ -5,12 +5,16 @@
     PYTHONPATH=build/compiled python -m pytest tests/sim
 
 Which modules are hot is in `core/ompy/cli/hot.py`, how they are compiled and what it costs in
-`core/ompy/cli/building/README.md`. The tree the tests usually run on
-is left alone. An option for the C compiler's optimiser takes the place of that of wheels.
+`core/ompy/cli/building/README.md`. The tree the tests usually run on is left alone.
+
+A module that has not changed since it was compiled here, and whose declarations have not, is taken
+from `build/cache`, or from the folder that `OMPY_BUILD_CACHE` names. An option for the C compiler's
+optimiser takes the place of that of wheels.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -31,14 +35,15 @@ def build(target: Path, optimiser: str = "") -> list[Path]:
     """
     sys.path.insert(0, str(ROOT / "core"))
     try:
-        from ompy.cli.building import compiling
+        from ompy.cli.building import cached, compiling
     finally:
         sys.path.pop(0)
 
     target.mkdir(parents=True, exist_ok=True)
     compiling.copy_tree(SOURCES, target)
     shutil.copytree(ROOT / "configs", target / "ompy" / "configs", dirs_exist_ok=True)
-    return compiling.compile_modules(target, target, optimiser)
+    kept = os.environ.get("OMPY_BUILD_CACHE") or ROOT / "build" / "cache"
+    return compiling.compile_modules(target, target, optimiser, kept=Path(kept, cached.MODULES))
 
 
 def main() -> None:

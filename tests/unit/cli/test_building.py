@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from click.testing import CliRunner
 from ompy.cli import forms
 from ompy.cli.build import build as build_in_place
 from ompy.cli.building import cached, compiling, progress
+from ompy.cli.building.kept import UNUSED, KeptExtensions
 from ompy.cli.building.modules import (
     BINDINGS,
     EVERYTHING,
@@ -208,7 +210,9 @@ def test_a_working_copy_is_not_compiled_in_place() -> None:
 def test_a_kept_build_is_taken(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
 
-    def compile_all(tree: Path, target: Path, optimiser: str, without: tuple[str, ...]) -> None:
+    def compile_all(
+        tree: Path, target: Path, optimiser: str, without: tuple[str, ...], kept: Path
+    ) -> None:
         calls.append(optimiser)
         made = target / "ompy" / f"made{compiling.suffix()}"
         made.parent.mkdir(parents=True)
@@ -276,3 +280,50 @@ def test_extensions_do_not_tell_where_and_when_they_were_made(tmp_path: Path) ->
     assert len(made[0]) == 2
     assert made[0] == made[1]
     assert not any(str(tmp_path).encode() in text for text in made[0].values())
+
+
+def test_kept_extensions_are_found_by_what_they_were_made_from(tmp_path: Path) -> None:
+    kept = KeptExtensions(tmp_path / "kept", ["gcc", "-O1"])
+    made, target = tmp_path / "made.so", tmp_path / "target.so"
+    made.write_bytes(b"extension")
+    kept.keep(made, kept.key("source", "declarations"))
+    assert not kept.copy_to(target, kept.key("source", "others"))
+    assert kept.copy_to(target, kept.key("source", "declarations"))
+    assert target.read_bytes() == b"extension"
+    other = KeptExtensions(tmp_path / "kept", ["gcc", "-O2"])
+    assert not other.copy_to(target, other.key("source", "declarations"))
+
+
+def test_kept_extensions_long_unused_are_removed(tmp_path: Path) -> None:
+    kept = KeptExtensions(tmp_path, ["gcc"])
+    made = tmp_path / "made.so"
+    made.write_bytes(b"extension")
+    kept.keep(made, "old", "new")
+    past = time.time() - UNUSED - 1
+    os.utime(tmp_path / "old", (past, past))
+    KeptExtensions(tmp_path, ["gcc"])
+    assert not (tmp_path / "old").exists()
+    assert (tmp_path / "new").exists()
+
+
+@NEEDS_COMPILER
+def test_an_unchanged_module_is_taken_and_a_changed_one_compiled(tmp_path: Path) -> None:
+    source, target = tmp_path / "one.c", tmp_path / "one.so"
+    compiled: list[str] = []
+
+    def write(text: str) -> None:
+        def writes(path: Path) -> None:
+            compiled.append(text)
+            path.write_text(f"int one(void) {{ return {text}; }}\n")
+
+        compiling._through_c(writes, source, target, "-O0", f"read {text}", tmp_path / "kept")
+
+    write("1")
+    first = target.read_bytes()
+    target.unlink()
+    write("1")
+    assert compiled == ["1"]
+    assert target.read_bytes() == first
+    write("2")
+    assert compiled == ["1", "2"]
+    assert target.read_bytes() != first

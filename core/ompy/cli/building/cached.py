@@ -11,9 +11,12 @@ import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 from ompy.cli.building.compiling import compile_modules as compile_all
 from ompy.cli.building.compiling import compiler, suffix
+
+MODULES: Final = "modules"  # the folder of single modules within that of whole builds
 
 
 def build_or_copy(
@@ -38,7 +41,7 @@ def build_or_copy(
     kept = Path(folder, digest(tree, optimiser, without))
     if not kept.exists():
         begun = kept.with_name(f"{kept.name}.{os.getpid()}")
-        compile_all(tree, begun, optimiser, without)
+        compile_all(tree, begun, optimiser, without, Path(folder, MODULES))
         begun.rename(kept)
     shutil.copytree(kept, tree, dirs_exist_ok=True)
     return sorted(tree.rglob(f"*{suffix()}"))

@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from ompy.cli.building.kept import KeptExtensions
 from ompy.cli.building.modules import (
     dotted,
     extension_sources,
@@ -117,7 +118,11 @@ def suffix() -> str:
 
 
 def compile_modules(
-    tree: Path, target: Path, optimiser: str = "", without: Sequence[str] = ()
+    tree: Path,
+    target: Path,
+    optimiser: str = "",
+    without: Sequence[str] = (),
+    kept: Path | None = None,
 ) -> list[Path]:
     """Compile the hot modules of a tree.
 
@@ -126,6 +131,8 @@ def compile_modules(
         target: the folder for the extensions, which go where they belong below it.
         optimiser: option of the C compiler, for all; empty: as `modules.py` says.
         without: how names of modules begin that stay interpreted.
+        kept: folder of extensions made before, which are taken where nothing has changed; new ones
+            go there, too.
 
     Returns:
         The extension files made.
@@ -160,7 +167,7 @@ def compile_modules(
     ):
         try:
             gc.disable()  # what Cython makes stays; the collector would only touch, and copy, pages
-            works = _works(tree, modules, extensions, Path(folder), place, optimiser)
+            works = _works(tree, modules, extensions, Path(folder), place, optimiser, kept)
             for name in Forks(cores).run_in_forks(works):
                 progress.show_step(name)
         finally:
@@ -176,17 +183,15 @@ def _works(
     folder: Path,
     place: Callable[[str], Path],
     optimiser: str,
+    kept: Path | None,
 ) -> Iterator[tuple[str, Callable[[], object]]]:
     """What needs no declaration of ours first, so that it runs while those are read.
 
     Then the longest first, so that no core is left with one of them at the end.
     """
 
-    def through_c(write: Callable[[Path], object], name: str, target: Path) -> None:
-        source = folder / f"{name}.c"
-        write(source)
-        source.write_text(ONCE + source.read_text())
-        compile_extension(source, target, optimiser or optimiser_of(name))
+    def through_c(write: Callable[[Path], object], name: str, target: Path, read: str = "") -> None:
+        _through_c(write, folder / f"{name}.c", target, optimiser or optimiser_of(name), read, kept)
 
     yield SHARED, partial(through_c, translate_shared, SHARED, place(SHARED))
     for path in extensions:
@@ -195,10 +200,62 @@ def _works(
     prepared = folder / PREPARED
     write_sources(tree, prepared)
     translator = Translator(prepared)
+    declared = _declarations(prepared) if kept else ""
     for path in modules:
         name = dotted(tree, path)
-        write = partial(translator.translate, prepared / path.relative_to(tree))
-        yield name, partial(through_c, write, name, place(name))
+        source = prepared / path.relative_to(tree)
+        read = f"{name}\0{source.read_text()}\0{declared}" if kept else ""
+        yield (
+            name,
+            partial(through_c, partial(translator.translate, source), name, place(name), read),
+        )
+
+
+def _through_c(
+    write: Callable[[Path], object],
+    source: Path,
+    target: Path,
+    optimiser: str,
+    read: str,
+    kept: Path | None,
+) -> None:
+    """Translate and compile one module, or take what was made of the same before.
+
+    Args:
+        write: writes the C file it is given.
+        source: the C file.
+        target: the extension.
+        optimiser: option of the compiler.
+        read: all that `write` reads; empty if that is not known.
+        kept: folder of extensions made before.
+    """
+    found = KeptExtensions(kept, (*_decides(), optimiser)) if kept else None
+    by_text = found.key(read) if found and read else ""
+    if found and by_text and found.copy_to(target, by_text):
+        return
+    write(source)
+    text = ONCE + source.read_text()
+    by_c = found.key(text) if found else ""
+    if not (found and found.copy_to(target, by_c)):
+        source.write_text(text)
+        compile_extension(source, target, optimiser)
+    if found:
+        found.keep(target, *filter(None, (by_text, by_c)))
+
+
+def _decides() -> list[str]:
+    """What decides about an extension besides what Cython reads."""
+    import Cython
+
+    own = Path(__file__).with_name("translating.py").read_text()
+    return [Cython.__version__, sys.version, *compiler(), ONCE, own]
+
+
+def _declarations(prepared: Path) -> str:
+    return "\0".join(
+        f"{path.relative_to(prepared)}\0{path.read_text()}"
+        for path in sorted(prepared.rglob("*.pxd"))
+    )
 
 
 def _extension(path: Path, folder: Path, target: Path, optimiser: str) -> None:
