@@ -99,8 +99,10 @@ class Blocks:
     regular: bool
     # of equal parts, which have no lists until somebody asks for those
     _count: int
+    _flat: bool
     _layout: Layout | None
     _origin: int
+    _size: int
     _step: int
     # of any others
     _counts: list[int] | None
@@ -120,8 +122,9 @@ class Blocks:
         self.memory = memory
         self.ranks = len(counts)
         self.regular = regular
-        self._count = self._origin = self._step = 0
+        self._count = self._origin = self._size = self._step = 0
         self._layout = None
+        self._flat = False
         self._counts = list(counts)
         self._origins = list(origins)
         self._layouts = list(layouts)
@@ -181,11 +184,21 @@ class Blocks:
     @ccall
     def room(self, rank: int) -> int:
         """Packed bytes of one rank's message."""
-        layout = self._layout
-        if layout is not None:
-            return self._count * layout.size
-        block: Message = self.block(rank)
-        return block.count * block.layout.size
+        if self._layout is not None:
+            return self._size
+        counts, layouts = self._counts, self._layouts
+        assert counts is not None, "they are no equal parts"
+        assert layouts is not None, "likewise"
+        layout: Layout = layouts[rank]
+        return counts[rank] * layout.size
+
+    @ccall
+    def place(self, rank: int) -> int:
+        """Byte of the memory from which on one rank's message lies in one piece.
+
+        -1 if it does not, or if the blocks are no equal parts; its own `place` then says.
+        """
+        return self._origin + rank * self._step if self._flat else -1
 
     @ccall
     def fits(self, message: Message) -> bool:
@@ -212,8 +225,9 @@ def blocks_from(
     made.memory = memory
     made.ranks = len(counts)
     made.regular = regular
-    made._count = made._origin = made._step = 0
+    made._count = made._origin = made._size = made._step = 0
     made._layout = None
+    made._flat = False
     made._counts = counts
     made._origins = origins
     made._layouts = layouts
@@ -238,7 +252,9 @@ def equal_blocks(memory: memoryview, origin: int, count: int, layout: Layout, ra
     made._count = count
     made._layout = layout
     made._origin = origin
+    made._size = count * layout.size
     made._step = count * layout.extent
+    made._flat = layout.contiguous
     made._counts = made._origins = made._layouts = None
     return made
 

@@ -54,8 +54,9 @@ if DECLARING:
 # 2.2 has a component say why it has no module for a communicator, if it likes; 2.3 adds
 # neighbourhoods, which the framework has steps for where no module has; 2.4 communicators between
 # two groups, which a component is asked for that says so; 2.5 nonblocking calls without a schedule;
-# 2.6 words that are exchanged without messages; 2.7 names and reasons of algorithms
-API: Final[ApiVersion] = (2, 7)
+# 2.6 words that are exchanged without messages; 2.7 names and reasons of algorithms; 2.8 persistent
+# requests that a module prepares
+API: Final[ApiVersion] = (2, 8)
 
 # internal tags, one per operation, of calls made below the API; arbitrary, all below ANY_TAG (-1)
 TAG_BARRIER: Final = -10
@@ -119,6 +120,18 @@ name_tags(
 name_tags_by(
     lambda tag: "a nonblocking collective" if 0 <= TAG_NONBLOCKING - tag <= TAGS_IN_TURN else ""
 )
+
+
+@cclass
+class PreparedCall:
+    """A call that is started again and again, as a module has prepared it. Since API 2.8."""
+
+    __slots__ = ()
+
+    @ccall
+    def start(self) -> Request | None:
+        """Begin the call once more: what completes with it, or None, as of `CollModule.begin`."""
+        raise NotImplementedError
 
 
 @cclass
@@ -323,6 +336,23 @@ class CollModule:
         All members ask for the same calls in the same order. Since API 2.5.
         """
         return -1
+
+    def prepare_call(
+        self, operation: str, arguments: tuple[Any, ...], tag: int, word: U64, kept: int
+    ) -> PreparedCall | None:
+        """What starts a persistent request in a way of the module's own. Since API 2.8.
+
+        Args:
+            operation: as of `begin`.
+            arguments: as of `begin`, and the same with each start.
+            tag: likewise.
+            word: likewise.
+            kept: what `keep_call` gave.
+
+        Returns:
+            What starts it; None if `begin` is to be called with each start.
+        """
+        return None
 
     @classmethod
     def offers_begin(cls, operation: str) -> bool:  # noqa: ARG003 - as it is asked

@@ -61,6 +61,7 @@ class ContextIds:
         self.following: int = 2  # reference: 0 is COMM_WORLD, 1 is COMM_SELF
 
 
+@cclass
 class World:
     """What MPI keeps for one rank, or for one session of it.
 
@@ -78,20 +79,18 @@ class World:
         fast_reduce: objects are reduced along a tree.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "base",
-        "buffers",
-        "context",
-        "engine",
-        "errors",
-        "fast_reduce",
-        "file_errors",
-        "ids",
-        "parent",
-        "process",
-        "waiters",
-    )
+    base: Any
+    buffers: Any
+    context: RankContext
+    engine: Engine
+    errors: ErrhandlerState
+    fast_reduce: bool
+    file_errors: ErrhandlerState
+    ids: ContextIds
+    parent: Any
+    process: RankProcess
+    waiters: list[Waitable]
+    __slots__ = (*__annotations__, "__weakref__")
 
     def __init__(
         self,
@@ -101,15 +100,15 @@ class World:
         fast_reduce: bool = True,
     ) -> None:
         self.process = process
-        self.context: RankContext = process.context
-        self.engine: Engine = process.context.engine
+        self.context = process.context
+        self.engine = process.context.engine
         self.errors = errors
         self.ids = ContextIds()
-        self.base: World | None = None
+        self.base = None
         self.file_errors = RETURN  # MPI 4.1, 14.7: not as communicators have it
-        self.buffers: Any = None
-        self.parent: CommState | None = None
-        self.waiters: list[Waitable] = []
+        self.buffers = None
+        self.parent = None
+        self.waiters = []
         self.fast_reduce = fast_reduce
 
     def branch(self) -> World:

@@ -5,8 +5,7 @@ A member's slot has its block, or a table of its blocks for the others:
     gather, allgather     the block; or, of one that is too large, the word of where it is
     scatter, alltoall     way, then for each member the place and the bytes of its block, then the
                           blocks themselves, if they have room behind the table
-    along edges           way, number of edges, then for each the target, and place and bytes of its
-                          block, then the blocks; what has no room goes as messages
+    along edges           as in `slots.py`; what has no room goes as messages
 
 Blocks that have no room are lent (`lending.py`): their place is an address, and their owner returns
 when the readers are done. Where nothing can be lent they go as messages under the call's tag, which
@@ -16,13 +15,11 @@ the table says.
 
 from __future__ import annotations
 
-from struct import calcsize
 from typing import Final
 
-from ompy import raw
 from ompy.compiled import U64, ccall, cclass, cfunc
 from ompy.data.convertor import allocate_memory
-from ompy.data.errors import ERR_PROC_FAILED, ERR_TOPOLOGY, MPIError
+from ompy.data.errors import ERR_PROC_FAILED, MPIError
 from ompy.data.message import Blocks, Message
 from ompy.data.packed import to_send, too_large
 from ompy.frameworks.collectives.exchange import Exchange
@@ -32,15 +29,18 @@ from ompy.net.base import LinkError
 
 from ompy_components.coll.sm.board import Board
 from ompy_components.coll.sm.lending import Lending
+from ompy_components.coll.sm.slots import (
+    LENT,
+    SENT,
+    SHOWN,
+    WORD,
+    bytes_along,
+    copy_block,
+    copy_message,
+    copy_to_block,
+)
 
-# values of the way in which the blocks of a table come
-SHOWN: Final = 0  # they lie behind the table
-LENT: Final = 1  # the places are addresses
-SENT: Final = 2  # as messages
-WORD: Final = calcsize("Q")
-ENTRY: Final = 2 * WORD  # bytes of a block's place and size
-EDGES: Final = 2 * WORD  # bytes before the rows of edges: the way, and how many there are
-EDGE: Final = 3 * WORD  # bytes of a row: target, the block's place and size
+ENTRY: Final = 16  # bytes of a block's place and size, which are words
 
 
 @ccall
@@ -102,13 +102,13 @@ class BlockOperations:
         board.join(number)
         problem: MPIError | None = None
         if send is not None:
-            problem = _copy(send, receive.block(root), root)
+            problem = copy_to_block(send, receive, root)
         rank: int
         for rank in range(board.ranks):
             if rank == root:
                 continue
             board.wait_for_members(rank, rank + 1, number)
-            found = self._accept(number, rank, receive.block(rank), tag)
+            found = self._accept(number, rank, receive, tag)
             problem = problem or found
         board.finish(number)
         if problem is not None:
@@ -120,7 +120,7 @@ class BlockOperations:
         board: Board = self._board
         size: int = send.count * send.layout.size
         if size <= self._most:
-            self._put(board.slot(board.rank, number), send, size)
+            board.put(board.slot(board.rank, number), send, size)
             board.show(number, size)
             if board.join(number):
                 board.wake()
@@ -156,8 +156,7 @@ class BlockOperations:
     def allgather(self, send: Message | None, receive: Blocks, tag: int) -> None:
         """Everybody's block to everybody. `send` is None for one that is in place."""
         board: Board = self._board
-        own: Message = receive.block(board.rank)
-        given: Message = send if send is not None else own
+        given: Message = send if send is not None else receive.block(board.rank)
         size: int = given.count * given.layout.size
         board.last += 1
         number: int = board.last
@@ -165,7 +164,7 @@ class BlockOperations:
         block: memoryview | None = None
         address: int = 0
         if size <= self._most:
-            self._put(board.slot(board.rank, number), given, size)
+            board.put(board.slot(board.rank, number), given, size)
             board.show(number, size)
         else:
             block = to_send(given)
@@ -173,7 +172,7 @@ class BlockOperations:
         try:
             problem: MPIError | None = None
             if send is not None:
-                problem = _copy(send, own, board.rank)
+                problem = copy_to_block(send, receive, board.rank)
             found = self._accept_all(number, receive, tag, block, address)
             problem = problem or found
         finally:
@@ -201,7 +200,7 @@ class BlockOperations:
         problem: MPIError | None = None
         for rank in range(board.ranks):
             if rank != board.rank:
-                found = self._accept(number, rank, receive.block(rank), tag)
+                found = self._accept(number, rank, receive, tag)
                 problem = problem or found
         board.finish(number)
         if exchange is not None:
@@ -237,7 +236,7 @@ class BlockOperations:
         try:
             problem = None
             if receive is not None:
-                problem = _copy(send.block(root), receive, root)
+                problem = copy_message(send.block(root), receive, root)
             if lent:
                 board.wait_until_done(number)
             elif kept is not None:
@@ -267,10 +266,10 @@ class BlockOperations:
             problem: MPIError | None = None
             for rank in range(board.ranks):
                 if rank != board.rank:
-                    found = self._take(number, rank, receive.block(rank), tag)
+                    found = self._take_block(number, rank, receive, tag)
                     problem = problem or found
                 elif send is not None:
-                    found = _copy(send.block(rank), receive.block(rank), rank)
+                    found = copy_block(send, receive, rank)
                     problem = problem or found
             board.finish(number)
             if exchange is not None:
@@ -300,22 +299,19 @@ class BlockOperations:
         board: Board = self._board
         rank: int
         total: int = 0
-        sizes: list[int] = []
+        size: int
         for rank in range(board.ranks):
-            size: int = 0
             if rank != board.rank:
-                size = blocks.room(rank)
-            sizes.append(size)
-            total += size
+                total += blocks.room(rank)
         slot: int = board.slot(board.rank, number)
         if self._table + total > self._most:
-            return self._tabulate_large(number, blocks, sizes, lent, changing)
+            return self._tabulate_large(number, blocks, total, lent, changing)
         place: int = self._table
         for rank in range(board.ranks):
-            size = sizes[rank]
+            size = 0 if rank == board.rank else blocks.room(rank)
             self._enter(slot, rank, place, size)
             if size:
-                self._put(slot + place, blocks.block(rank), size)
+                board.put_block(slot + place, blocks, rank, size)
             place += size
         board.set_word(slot, SHOWN)
         board.show(number, total)
@@ -323,7 +319,7 @@ class BlockOperations:
 
     @cfunc
     def _tabulate_large(
-        self, number: int, blocks: Blocks, sizes: list[int], lent: list[int], changing: bool
+        self, number: int, blocks: Blocks, total: int, lent: list[int], changing: bool
     ) -> list[memoryview]:
         """The same, of blocks that have no room."""
         board: Board = self._board
@@ -332,7 +328,7 @@ class BlockOperations:
         kept: list[memoryview] = []
         rank: int
         for rank in range(board.ranks):
-            size: int = sizes[rank]
+            size: int = 0 if rank == board.rank else blocks.room(rank)
             piece = _NOTHING
             address: int = 0
             if size:
@@ -344,7 +340,7 @@ class BlockOperations:
             kept.append(piece)
             self._enter(slot, rank, address, size)
         board.set_word(slot, LENT if possible else SENT)
-        board.show(number, sum(sizes))
+        board.show(number, total)
         return kept
 
     @cfunc
@@ -384,9 +380,22 @@ class BlockOperations:
         if not size:
             return None
         if way == SHOWN:
-            self._get(slot + place, target, size)
+            board.get(slot + place, target, size)
             return None
         return self._read(rank, place, target, size)
+
+    @cfunc
+    def _take_block(self, number: int, rank: int, receive: Blocks, tag: int) -> MPIError | None:
+        """The same into one of the blocks."""
+        board: Board = self._board
+        slot: int = board.slot(rank, number)
+        at: int = slot + WORD + board.rank * ENTRY
+        size: int = board.word(at + WORD)
+        if board.word(slot) != SHOWN or size > receive.room(rank):
+            return self._take(number, rank, receive.block(rank), tag)
+        if size:
+            board.get_block(slot + board.word(at), receive, rank, size)
+        return None
 
     # --- along edges
 
@@ -413,12 +422,13 @@ class BlockOperations:
         for turn, each in zip(edges.turns, edges.receiving):  # noqa: B905 - alike as they are made
             rank: int = edges.sources[each]
             board.wait_for_members(rank, rank + 1, number)
-            if board.word(board.slot(rank, number)) == SENT:
+            slot: int = board.slot(rank, number)
+            if board.word(slot) == SENT:
                 if exchange is None:
                     exchange = Exchange(self._communicator, tag)
                 exchange.receive_message(receive.block(each), rank)
                 continue
-            found = self._take_edge(number, rank, turn, receive.block(each))
+            found = board.take_edge(slot, rank, board.rank, turn, receive, each)
             problem = problem or found
         board.finish(number)
         if exchange is not None:
@@ -446,102 +456,32 @@ class BlockOperations:
         """Show a table of blocks with their targets, and the blocks; false if there is no room."""
         board: Board = self._board
         slot: int = board.slot(board.rank, number)
-        count: int = len(edges.sending)
-        place: int = EDGES + count * EDGE
-        total: int = place
-        if send is not None:
-            total += send.count * send.layout.size
-        elif blocks is not None:
-            for each in edges.sending:
-                total += blocks.room(each)
+        total: int = bytes_along(send, blocks, edges)
         if total > self._most:
             board.set_word(slot, SENT)
             board.show(number, total)
             return False
-        row: int = slot + EDGES
-        block: Message | None = send
-        for each in edges.sending:
-            if blocks is not None:
-                block = blocks.block(each)
-            assert block is not None, "there is one for each edge"
-            size: int = block.count * block.layout.size
-            board.set_word(row, edges.targets[each])
-            board.set_word(row + WORD, place)
-            board.set_word(row + 2 * WORD, size)
-            row += EDGE
-            if blocks is not None:
-                self._put(slot + place, block, size)
-                place += size
-        if send is not None:
-            self._put(slot + place, send, total - place)
-        board.set_word(slot, SHOWN)
-        board.set_word(slot + WORD, count)
+        board.lay_edges(slot, send, blocks, edges, total)
         board.show(number, total)
         return True
-
-    @cfunc
-    def _take_edge(self, number: int, rank: int, turn: int, target: Message) -> MPIError | None:
-        """What a member has shown for this one, for its edge of that number."""
-        board: Board = self._board
-        slot: int = board.slot(rank, number)
-        row: int = slot + EDGES
-        end: int = row + board.word(slot + WORD) * EDGE
-        passed: int = 0
-        while row < end:
-            if board.word(row) == board.rank:
-                if passed == turn:
-                    size: int = board.word(row + 2 * WORD)
-                    if size > target.count * target.layout.size:
-                        return too_large(size, target, rank)
-                    self._get(slot + board.word(row + WORD), target, size)
-                    return None
-                passed += 1
-            row += EDGE
-        return MPIError(
-            ERR_TOPOLOGY,
-            f"rank {rank} has {passed} edges to rank {board.rank}, where one more is received from",
-        )
 
     # --- blocks of others
 
     @cfunc
-    def _accept(self, number: int, rank: int, target: Message, tag: int) -> MPIError | None:
+    def _accept(self, number: int, rank: int, receive: Blocks, tag: int) -> MPIError | None:
         """A member's only block. Returns what is wrong with it."""
         board: Board = self._board
         size: int = board.total_of(rank, number)
         slot: int = board.slot(rank, number)
         if size > self._most and not board.word(slot):
-            return self._receive(rank, target, tag)
-        if size > target.count * target.layout.size:
-            return too_large(size, target, rank)
+            return self._receive(rank, receive.block(rank), tag)
+        if size > receive.room(rank):
+            return too_large(size, receive.block(rank), rank)
         if size > self._most:
-            return self._read(rank, board.word(slot), target, size)
-        self._get(slot, target, size)
+            return self._read(rank, board.word(slot), receive.block(rank), size)
+        if size:
+            board.get_block(slot, receive, rank, size)
         return None
-
-    @cfunc
-    def _put(self, at: int, source: Message, size: int) -> None:
-        """Bytes of a message into a slot."""
-        board: Board = self._board
-        start: int = source.place()
-        if not size:
-            return
-        if start >= 0:
-            board.copy_in(at, source.memory, start, size)
-        else:
-            source.convertor().pack(0, board.bytes_of(at, size))
-
-    @cfunc
-    def _get(self, at: int, target: Message, size: int) -> None:
-        """Bytes of a slot into a message."""
-        board: Board = self._board
-        start: int = target.place()
-        if not size:
-            return
-        if start >= 0:
-            board.copy_out(at, target.memory, start, size)
-        else:
-            target.convertor().unpack(0, board.bytes_of(at, size))
 
     @cfunc
     def _read(self, rank: int, address: U64, target: Message, size: int) -> MPIError | None:
@@ -579,18 +519,3 @@ def _finish(exchange: Exchange) -> None:
     except MPIError:
         exchange.withdraw(patient=True)
         raise
-
-
-@cfunc
-def _copy(source: Message, target: Message, rank: int) -> MPIError | None:
-    """This member's message to itself. Returns what is wrong with it."""
-    size: int = source.count * source.layout.size
-    if size > target.count * target.layout.size:
-        return too_large(size, target, rank)
-    start: int = source.place()
-    to: int = target.place()
-    if size and start >= 0 and to >= 0:
-        raw.copy(target.memory, to, source.memory, start, size)
-    elif size:
-        target.convertor().unpack(0, to_send(source))
-    return None

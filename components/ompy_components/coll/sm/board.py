@@ -27,13 +27,14 @@ from __future__ import annotations
 from typing import Final
 
 from ompy import raw
-from ompy.compiled import DECLARING, U64, U64View, ccall, cclass, cfunc
+from ompy.compiled import DECLARING, U64, ccall, cclass, cfunc
 from ompy.data.errors import ERR_PROC_FAILED, MPIError
 from ompy.data.request import Waitable
-from ompy.engine.base import Poller
 from ompy.frameworks.collectives.patience import PATIENCE, differ, explained, inquire
 from ompy.frameworks.communicator import Communicator
 from ompy.net.base import Doorbell
+
+from ompy_components.coll.sm.slots import SlotMemory
 
 if DECLARING:
     from ompy.engine.base import Engine
@@ -83,7 +84,7 @@ def slot_size(fragment: int) -> int:
 
 
 @cclass
-class Board(Poller):
+class Board(SlotMemory):
     """A member's view of the memory; it waits in the engine until the others have come so far.
 
     Attributes:
@@ -112,11 +113,9 @@ class Board(Poller):
     _safe: int
     _slot: int
     _waits: Waitable
-    _words: U64View
     area: int
     depth: int
     last: int
-    memory: memoryview[int]
     rank: int
     ranks: int
     __slots__ = tuple(__annotations__)
@@ -392,16 +391,6 @@ class Board(Poller):
         return self._words[at]
 
     @ccall
-    def word(self, at: int) -> U64:
-        """The word at byte `at`, a multiple of 8."""
-        return self._words[at >> 3]
-
-    @ccall
-    def set_word(self, at: int, value: U64) -> None:
-        """Store a word at byte `at`, a multiple of 8."""
-        self._words[at >> 3] = value
-
-    @ccall
     def line(self, rank: int) -> int:
         """Where the lines of a member begin, in bytes."""
         return (self._lines + rank * self._line) * 8
@@ -553,21 +542,6 @@ class Board(Poller):
             bell.ring()
 
     @ccall
-    def copy_in(self, at: int, view: memoryview, start: int, size: int) -> None:
-        """Bytes of `view` from `start` on to byte `at` of the memory."""
-        raw.copy(self.memory, at, view, start, size)
-
-    @ccall
-    def copy_out(self, at: int, view: memoryview, start: int, size: int) -> None:
-        """Bytes of the memory from `at` on to byte `start` of `view`."""
-        raw.copy(view, start, self.memory, at, size)
-
-    @ccall
     def move(self, at: int, start: int, size: int) -> None:
         """Bytes of the memory from `start` on to byte `at` of it."""
         raw.copy(self.memory, at, self.memory, start, size)
-
-    @ccall
-    def bytes_of(self, at: int, size: int) -> memoryview:
-        """Bytes of the memory."""
-        return self.memory[at : at + size]

@@ -31,6 +31,7 @@ from ompy.frameworks.coll import (
     TAG_SCAN,
     TAG_SCATTER,
     CollModule,
+    PreparedCall,
 )
 from ompy.frameworks.collectives.call_order import CallOrder
 from ompy.frameworks.collectives.exchange import Exchange
@@ -100,6 +101,12 @@ class SmColl(CollModule):
     def keep_call(self, operation: str) -> int:
         """The number of a persistent request, of which the first few have slots."""
         return self._nonblocking.keep_call()
+
+    def prepare_call(
+        self, operation: str, arguments: tuple[Any, ...], tag: int, word: U64, kept: int
+    ) -> PreparedCall | None:
+        """What starts a persistent request on a slot of its own; None where it has none."""
+        return self._nonblocking.prepare_call(operation, arguments, tag, word, kept)
 
     @cfunc
     def _ready(self) -> Operations | None:

@@ -8,12 +8,11 @@ when it is there, in their order. Where one member cannot map it, all calls go a
 from __future__ import annotations
 
 from typing import Any, Final
-from weakref import ref
 
 from ompy.compiled import U64, Shown, ccall, cclass, cfunc
 from ompy.data.request import Request
 from ompy.engine.lock import RankLock
-from ompy.frameworks.coll import NEIGHBOURHOODS, TAG_NONBLOCKING_MEMORY
+from ompy.frameworks.coll import NEIGHBOURHOODS, TAG_NONBLOCKING_MEMORY, PreparedCall
 from ompy.frameworks.collectives.shared_memory import SharedMemory, begin_to_share
 from ompy.frameworks.communicator import Communicator
 
@@ -29,6 +28,25 @@ WITH_TABLES: Final = ("scatter", "alltoall")
 
 
 @cclass
+class KeptSlot:
+    """The slot of one persistent request.
+
+    Attributes:
+        slot: its place among a member's.
+        starts: how often the request was started.
+    """
+
+    slot: int
+    starts: U64
+    __slots__ = tuple(__annotations__)
+
+    def __init__(self, slot: int) -> None:
+        """Not started yet."""
+        self.slot = slot
+        self.starts = 0
+
+
+@cclass
 class NonblockingCalls:
     """What one member has begun."""
 
@@ -38,13 +56,11 @@ class NonblockingCalls:
     _communicator: Communicator
     _depth: int
     _early: list[NonblockingCall]
-    _kept: int
-    _last: dict[int, Any]
+    _kept: list[KeptSlot]
     _lock: RankLock
     _refused: Shown[bool]
     _room: int
     _shared: SharedMemory | None
-    _starts: dict[int, int]
     _tables: bool
     __slots__ = tuple(__annotations__)
 
@@ -62,9 +78,7 @@ class NonblockingCalls:
         self._room = room
         self._tables = table_size(communicator.size) <= room
         self._begun = 0
-        self._kept = 0
-        self._starts = {}
-        self._last = {}  # of a persistent request, to be begun once more while it is there
+        self._kept = []
         self._early = []
         self._agreement = None  # on the memory, while it is under way
         self._shared = None
@@ -73,8 +87,19 @@ class NonblockingCalls:
 
     def keep_call(self) -> int:
         """The number of a persistent request; `NO_SLOT` if there is none for it."""
-        self._kept += 1
-        return self._kept - 1 if self._kept <= PERSISTENT else NO_SLOT
+        number = len(self._kept)
+        if number == PERSISTENT:
+            return NO_SLOT
+        self._kept.append(KeptSlot(self._depth + number))
+        return number
+
+    def prepare_call(
+        self, operation: str, arguments: tuple[Any, ...], tag: int, word: U64, kept: int
+    ) -> PreparedCall | None:
+        """What starts a persistent request; None if its starts have to go as messages."""
+        if self._unserved(operation) or kept == NO_SLOT:
+            return None
+        return StartedAgain(self, self._kept[kept], operation, arguments, tag, word)
 
     @ccall
     def begin_call(
@@ -92,13 +117,52 @@ class NonblockingCalls:
         Returns:
             What completes with it; None if it has to go as messages, for all members.
         """
-        unserved = operation in WITH_TABLES and not self._tables
-        if self._refused or unserved or kept == NO_SLOT:
+        if self._refused or kept == NO_SLOT or self._unserved(operation):
             return None
+        slot: KeptSlot | None = None
+        if kept != ONCE:
+            slot = self._kept[kept]
+        call: NonblockingCall = self.make_call(operation, arguments, tag, word)
+        return call if self.begin_made(call, slot) else None
+
+    @cfunc
+    def _unserved(self, operation: str) -> bool:
+        """Whether an operation is not served: its tables have no room in a slot."""
+        return not self._tables and operation in WITH_TABLES
+
+    @ccall
+    def make_call(
+        self, operation: str, arguments: tuple[Any, ...], tag: int, word: U64
+    ) -> NonblockingCall:
+        """A call that has not begun."""
+        call: NonblockingCall
+        if operation in NEIGHBOURHOODS:
+            call = EdgeCall.__new__(EdgeCall)
+        else:
+            call = NonblockingCall.__new__(NonblockingCall)
+        call.prepare(self._communicator, operation, arguments, tag, word)
+        return call
+
+    @ccall
+    def begin_made(self, call: NonblockingCall, kept: KeptSlot | None) -> bool:
+        """Begin a call; false if it has to go as messages.
+
+        Args:
+            call: that has not begun.
+            kept: of a persistent request; None for a call that is begun once.
+        """
+        number: int
+        if self._refused:
+            return False
         self._lock.acquire(True)
         try:
-            call: NonblockingCall = self._prepared(operation, arguments, tag, word, kept)
-            self._place(call, kept)
+            if kept is None:
+                self._begun += 1
+                number = self._begun
+                call.place(number % self._depth, number, max(number - self._depth, 0))
+            else:
+                kept.starts += 1
+                call.place(kept.slot, kept.starts, kept.starts - 1)
             if self._board is None:
                 self._early.append(call)
                 self._share()
@@ -107,42 +171,7 @@ class NonblockingCalls:
                 call.show_on(self._board)
         finally:
             self._lock.release()
-        return call
-
-    @cfunc
-    def _prepared(
-        self, operation: str, arguments: tuple[Any, ...], tag: int, word: U64, kept: int
-    ) -> NonblockingCall:
-        """A call that has not begun: that of the persistent request's last start, or a new one."""
-        call: NonblockingCall | None = None
-        if kept != ONCE:
-            last = self._last.get(kept)
-            if last is not None:
-                call = last()
-                if call is not None and call.set_up_again():
-                    return call
-        if operation in NEIGHBOURHOODS:
-            call = EdgeCall.__new__(EdgeCall)
-        else:
-            call = NonblockingCall.__new__(NonblockingCall)
-        assert call is not None, "it was made"
-        call.prepare(self._communicator, operation, arguments, tag, word)
-        if kept != ONCE:
-            self._last[kept] = ref(call)
-        return call
-
-    @cfunc
-    def _place(self, call: NonblockingCall, kept: int) -> None:
-        """The slot of a call, and its number there."""
-        number: int
-        if kept == ONCE:
-            self._begun += 1
-            number = self._begun
-            call.place(number % self._depth, number, max(number - self._depth, 0))
-            return
-        number = self._starts.get(kept, 0) + 1
-        self._starts[kept] = number
-        call.place(self._depth + kept, number, number - 1)
+        return True
 
     def _share(self) -> None:
         if self._shared is not None:
@@ -188,6 +217,49 @@ class NonblockingCalls:
 
     def close(self) -> None:
         """Give the memory back."""
+        if self._board is not None:
+            self._board.close()
         self._board = None
         if self._shared is not None:
             self._shared.close()
+
+
+@cclass
+class StartedAgain(PreparedCall):
+    """A persistent request: one call, begun again and again while nobody else refers to it."""
+
+    _arguments: tuple[Any, ...]
+    _call: NonblockingCall | None
+    _calls: NonblockingCalls
+    _operation: str
+    _slot: KeptSlot
+    _tag: int
+    _word: U64
+    __slots__ = tuple(__annotations__)
+
+    def __init__(
+        self,
+        calls: NonblockingCalls,
+        slot: KeptSlot,
+        operation: str,
+        arguments: tuple[Any, ...],
+        tag: int,
+        word: U64,
+    ) -> None:
+        """Not started yet; the arguments are as those of `NonblockingCalls.begin_call`."""
+        self._calls = calls
+        self._slot = slot
+        self._operation = operation
+        self._arguments = arguments
+        self._tag = tag
+        self._word = word
+        self._call = None
+
+    @ccall
+    def start(self) -> Request | None:
+        """Begin the call once more; None if it has to go as messages, for all members."""
+        call = self._call
+        if call is None or not call.set_up_again():
+            call = self._calls.make_call(self._operation, self._arguments, self._tag, self._word)
+            self._call = call
+        return call if self._calls.begin_made(call, self._slot) else None

@@ -24,16 +24,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ompy import raw
-from ompy.compiled import DECLARING, U64, U64View, ccall, cclass, cfunc
+from ompy.compiled import DECLARING, U64, ccall, cclass, cfunc
 from ompy.data.errors import ERR_OTHER, ERR_PROC_FAILED, MPIError
 from ompy.data.layout import Layout
 from ompy.data.operation import Operation
 from ompy.data.request import Deferred
-from ompy.engine.base import Poller
 from ompy.frameworks.collectives.call_order import number_of
 from ompy.frameworks.collectives.patience import PATIENCE, LongWait, differ, explained
 from ompy.frameworks.communicator import Communicator
 from ompy.net.base import Doorbell
+
+from ompy_components.coll.sm.slots import SlotMemory
 
 if DECLARING:
     from ompy.engine.base import Engine
@@ -53,6 +54,9 @@ ASLEEP: Final = 1
 # polls without news until the others are asked; arbitrary: a program that tests in a loop does not
 # sleep, and so has no other clock
 LONG_POLLS: Final = 1 << 16
+# polls without a call until this is polled no more; arbitrary: a program often begins the next
+# soon, and to change the list of a rank's pollers costs as much as some ten polls
+IDLE_POLLS: Final = 16
 # where a call has come to
 ROOM: Final = 0  # its slot is still read
 PEERS: Final = 1  # it has shown its own, and waits for what others show
@@ -133,7 +137,7 @@ class PendingCall(Deferred):
 
 
 @cclass
-class NonblockingBoard(Poller):
+class NonblockingBoard(SlotMemory):
     """A member's view of the memory, and its calls that are under way.
 
     Attributes:
@@ -148,12 +152,13 @@ class NonblockingBoard(Poller):
     _communicator: Communicator
     _data: int
     _engine: Engine
+    _first: int
     _line: int
+    _polled: bool
     _polls: int
+    _slot_size: int
     _slots: int
     _timer: Timer | None
-    _words: U64View
-    memory: memoryview[int]
     rank: int
     ranks: int
     room: int
@@ -170,26 +175,34 @@ class NonblockingBoard(Poller):
         self._engine = communicator.context.engine
         self._words = memory.cast("Q")
         self._slots = slots
-        self._area = slots * lines_of(room)
+        self._slot_size = lines_of(room)
+        self._area = slots * self._slot_size
+        self._first = (LINE + lines_of(8 * self.ranks)) // 8
         self._line = lines_of(8 * PER_SLOT * slots) // 8
-        self._data = LINE + lines_of(8 * self.ranks) + self.ranks * self._line * 8
+        self._data = (self._first + self.ranks * self._line) * 8
         self._calls = []
         self._bells = {}
+        self._polled = False
         self._polls = 0
         self._timer = None
+
+    def close(self) -> None:
+        """Be polled no more; no call is under way."""
+        if self._polled:
+            self._polled = False
+            self._engine.remove_poller(self)
 
     # --- where things are
 
     @ccall
     def slot(self, rank: int, slot: int) -> int:
         """Where the data of a member's slot begin, in bytes."""
-        return self._data + rank * self._area + slot * lines_of(self.room)
+        return self._data + rank * self._area + slot * self._slot_size
 
     @cfunc
     def _at(self, rank: int, slot: int) -> int:
         """Where the words of a member's slot begin, in words."""
-        first: int = (LINE + lines_of(8 * self.ranks)) >> 3
-        return first + rank * self._line + slot * PER_SLOT
+        return self._first + rank * self._line + slot * PER_SLOT
 
     # --- what members say
 
@@ -258,16 +271,6 @@ class NonblockingBoard(Poller):
         """Bytes that a member gives to the call that it shows in a slot."""
         return self._words[self._at(rank, slot) + TOTAL]
 
-    @ccall
-    def word(self, at: int) -> U64:
-        """The word at byte `at`, a multiple of 8."""
-        return self._words[at >> 3]
-
-    @ccall
-    def set_word(self, at: int, value: U64) -> None:
-        """Store a word at byte `at`, a multiple of 8."""
-        self._words[at >> 3] = value
-
     # --- calls under way
 
     @ccall
@@ -279,7 +282,9 @@ class NonblockingBoard(Poller):
             self._calls.append(call)
             if len(self._calls) == 1:
                 self._polls = 0
-                self._engine.add_poller(self)
+                if not self._polled:
+                    self._polled = True
+                    self._engine.add_poller(self)
 
     @cfunc
     def _advance(self, call: PendingCall) -> bool:
@@ -324,7 +329,11 @@ class NonblockingBoard(Poller):
             self._sweep()
         else:
             self._polls += 1
-            if self._polls == LONG_POLLS:
+            if not self._calls:
+                if self._polls >= IDLE_POLLS:
+                    self._polled = False
+                    self._engine.remove_poller(self)
+            elif self._polls == LONG_POLLS:
                 self._take_time()
         return events
 
@@ -343,7 +352,6 @@ class NonblockingBoard(Poller):
                 call.known = False
         self._calls = under_way
         if not under_way:
-            self._engine.remove_poller(self)
             self.disarm()
             if self._timer is not None:
                 self._timer.cancel()
@@ -352,6 +360,8 @@ class NonblockingBoard(Poller):
     @ccall
     def arm(self) -> bool:
         """Say that this member sleeps, then look once more, also for those that have ended."""
+        if not self._calls:
+            return True
         self._words[PARKED + self.rank] = ASLEEP
         raw.fence()
         if self.poll():
@@ -468,21 +478,6 @@ class NonblockingBoard(Poller):
         bell.ring()
 
     # --- data
-
-    @ccall
-    def copy_in(self, at: int, view: memoryview, start: int, size: int) -> None:
-        """Bytes of `view` from `start` on to byte `at` of the memory."""
-        raw.copy(self.memory, at, view, start, size)
-
-    @ccall
-    def copy_out(self, at: int, view: memoryview, start: int, size: int) -> None:
-        """Bytes of the memory from `at` on to byte `start` of `view`."""
-        raw.copy(view, start, self.memory, at, size)
-
-    @ccall
-    def bytes_of(self, at: int, size: int) -> memoryview:
-        """Bytes of the memory."""
-        return self.memory[at : at + size]
 
     @ccall
     def combine_with(

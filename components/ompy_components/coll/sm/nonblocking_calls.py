@@ -14,19 +14,26 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-from ompy import raw
 from ompy.compiled import U64, ccall, cclass, cfunc, recycled
 from ompy.data.errors import ERR_TRUNCATE, MPIError
-from ompy.data.message import Blocks, Message
+from ompy.data.message import Blocks, Message, message_of
 from ompy.data.operation import Operation
 from ompy.data.packed import to_send, too_large
 from ompy.frameworks.collectives.exchange import Exchange
 from ompy.frameworks.collectives.schedule import CollectiveRequest, Progression, Schedule
 from ompy.frameworks.communicator import Communicator
 
-from ompy_components.coll.sm.blocks import ENTRY, SENT, SHOWN, WORD, table_size
+from ompy_components.coll.sm.blocks import ENTRY, table_size
 from ompy_components.coll.sm.nonblocking_board import MESSAGES, NonblockingBoard, PendingCall
 from ompy_components.coll.sm.operations import disagreement, room_of, settle
+from ompy_components.coll.sm.slots import (
+    SENT,
+    SHOWN,
+    WORD,
+    copy_block,
+    copy_message,
+    copy_to_block,
+)
 
 # operations, as numbers; arbitrary, but that all reductions come last
 BARRIER: Final = 0
@@ -66,7 +73,9 @@ class NonblockingCall(PendingCall):
     _arguments: tuple[Any, ...]
     _board: NonblockingBoard
     _communicator: Communicator
+    _given: Message | None
     _kind: int
+    _operation: Operation | None
     _operation_name: str
     _rank: int
     _receives: list[tuple[Message, int]] | None
@@ -102,6 +111,8 @@ class NonblockingCall(PendingCall):
         self._rank = communicator.rank
         self._receives = None  # what goes as messages, if anything does
         self._sends = None
+        self._given = None
+        self._operation = None
         self.word = word
         self.first, self.end = 0, communicator.size
         kind: int = self._kind
@@ -110,6 +121,8 @@ class NonblockingCall(PendingCall):
             self.first, self.end = self._root, self._root + 1
         elif kind in (SCAN, EXSCAN):
             self.end = self._rank
+        if kind >= REDUCE:
+            self._find_operand()
 
     @ccall
     def place(self, slot: int, number: U64, before: U64) -> None:
@@ -205,7 +218,7 @@ class NonblockingCall(PendingCall):
             board.show(self, size)
             self._pass_on()
             return
-        self._put(board.slot(self._rank, self.slot), message, size)
+        board.put(board.slot(self._rank, self.slot), message, size)
         board.show(self, size)
         self._end_step()
 
@@ -220,7 +233,7 @@ class NonblockingCall(PendingCall):
             text = f"a broadcast of {total} bytes came for room for {room}"
             raise MPIError(ERR_TRUNCATE, text)
         else:
-            self._get(board.slot(self._root, self.slot), message, total)
+            board.get(board.slot(self._root, self.slot), message, total)
             self._end_step()
 
     # --- blocks
@@ -239,7 +252,7 @@ class NonblockingCall(PendingCall):
         assert given is not None, "its block is in place only where all are received"
         size: int = given.count * given.layout.size
         if size <= board.room:
-            self._put(board.slot(rank, self.slot), given, size)
+            board.put(board.slot(rank, self.slot), given, size)
         else:
             block = to_send(given)
             everybody = range(board.ranks) if self._root < 0 else (self._root,)
@@ -255,18 +268,17 @@ class NonblockingCall(PendingCall):
         rank: int
         problem: MPIError | None = None
         for rank in range(board.ranks):
-            target: Message = receive.block(rank)
             if rank == self._rank:
                 if send is not None:
-                    problem = self._copy(send, target) or problem
+                    problem = copy_to_block(send, receive, rank) or problem
                 continue
             size: int = board.total(rank, self.slot)
             if size > board.room:
-                self._receive_later(target, rank)
-            elif size > target.count * target.layout.size:
-                problem = problem or too_large(size, target, rank)
-            else:
-                self._get(board.slot(rank, self.slot), target, size)
+                self._receive_later(receive.block(rank), rank)
+            elif size > receive.room(rank):
+                problem = problem or too_large(size, receive.block(rank), rank)
+            elif size:
+                board.get_block(board.slot(rank, self.slot), receive, rank, size)
         if problem is not None:
             raise problem
         self._end_step()
@@ -281,18 +293,16 @@ class NonblockingCall(PendingCall):
         total: int = place
         for rank in range(board.ranks):
             if rank != self._rank:
-                total += blocks.block(rank).size
+                total += blocks.room(rank)
         shown: bool = total <= board.room
         for rank in range(board.ranks):
-            size: int = 0
-            if rank != self._rank:
+            size: int = 0 if rank == self._rank else blocks.room(rank)
+            if size and shown:
+                board.put_block(slot + place, blocks, rank, size)
+            elif size:
                 block: Message = blocks.block(rank)
-                size = block.count * block.layout.size
-                if size and shown:
-                    self._put(slot + place, block, size)
-                elif size:
-                    data = memoryview(block.packed()) if changing else to_send(block)
-                    self._send_later(data, rank)
+                data = memoryview(block.packed()) if changing else to_send(block)
+                self._send_later(data, rank)
             board.set_word(slot + WORD + rank * ENTRY, place)
             board.set_word(slot + WORD + rank * ENTRY + WORD, size)
             place += size
@@ -305,7 +315,7 @@ class NonblockingCall(PendingCall):
         problem: MPIError | None = None
         self._show_table(send, False)
         if receive is not None:
-            problem = self._copy(send.block(self._rank), receive)
+            problem = copy_message(send.block(self._rank), receive, self._rank)
         if problem is not None:
             raise problem
         self._end_step()
@@ -318,9 +328,9 @@ class NonblockingCall(PendingCall):
         rank: int
         for rank in range(self._board.ranks):
             if rank != self._rank:
-                self._take_entry(rank, receive.block(rank))
+                self._take_entry_to_block(rank, receive)
             elif send is not None:
-                problem = self._copy(send.block(rank), receive.block(rank))
+                problem = copy_block(send, receive, rank)
                 if problem is not None:
                     raise problem
         self._end_step()
@@ -341,37 +351,48 @@ class NonblockingCall(PendingCall):
         elif size > target.count * target.layout.size:
             raise too_large(size, target, rank)
         else:
-            self._get(slot + place, target, size)
+            board.get(slot + place, target, size)
+
+    @cfunc
+    def _take_entry_to_block(self, rank: int, receive: Blocks) -> None:
+        """The same into one of the blocks."""
+        board: NonblockingBoard = self._board
+        slot: int = board.slot(rank, self.slot)
+        at: int = slot + WORD + self._rank * ENTRY
+        size: int = board.word(at + WORD)
+        if board.word(slot) == SENT or size > receive.room(rank):
+            self._take_entry(rank, receive.block(rank))
+        elif size:
+            board.get_block(slot + board.word(at), receive, rank, size)
 
     # --- reductions
 
     @cfunc
-    def _operands(self) -> tuple[Message, Operation]:
+    def _find_operand(self) -> None:
         """This member's data, and what combines them."""
         send: Message | None = self._arguments[0]
-        receive: Message | None = self._arguments[1]
-        place: int = 3 if self._kind == REDUCE_SCATTER else 2
-        given = send if send is not None else receive
+        given: Message | None = send if send is not None else self._arguments[1]
         assert given is not None, "every member has data"
         if self._kind == REDUCE_SCATTER and send is None:
             counts: list[int] = self._arguments[2]
-            given = Message(given.memory, given.origin, sum(counts), given.layout)
-        return given, self._arguments[place]
+            given = message_of(given.memory, given.origin, sum(counts), given.layout)
+        self._given = given
+        self._operation = self._arguments[3 if self._kind == REDUCE_SCATTER else 2]
 
     @cfunc
     def _show_operand(self) -> None:
         """All data of this member; if they have no room, the next module combines them."""
         board: NonblockingBoard = self._board
-        given: Message
-        operation: Operation
-        given, operation = self._operands()
+        given, operation = self._given, self._operation
+        assert given is not None, "every member has data"
+        assert operation is not None, "likewise an operation"
         operation.check_layout(given.layout)
         size: int = given.count * given.layout.size
         if size > board.room:
             board.show(self, size)
             self._pass_on()
             return
-        self._put(board.slot(self._rank, self.slot), given, size)
+        board.put(board.slot(self._rank, self.slot), given, size)
         board.show(self, size)
         if self._kind == REDUCE and self._rank != self._root:
             self._end_step()
@@ -380,9 +401,9 @@ class NonblockingCall(PendingCall):
     def _take_operands(self) -> None:
         """Combine what is to be combined for this member, in rank order."""
         board: NonblockingBoard = self._board
-        given: Message
-        operation: Operation
-        given, operation = self._operands()
+        given, operation = self._given, self._operation
+        assert given is not None, "every member has data"
+        assert operation is not None, "likewise an operation"
         layout = given.layout
         size: int = given.count * layout.size
         rank: int
@@ -396,7 +417,7 @@ class NonblockingCall(PendingCall):
             counts: list[int] = self._arguments[2]
             before = sum(counts[: self._rank]) * layout.size
             size = counts[self._rank] * layout.size
-            target = Message(target.memory, target.origin, counts[self._rank], layout)
+            target = message_of(target.memory, target.origin, counts[self._rank], layout)
         top: int = board.ranks - 1
         if kind == SCAN:
             top = self._rank
@@ -445,41 +466,3 @@ class NonblockingCall(PendingCall):
         for data, rank in self._sends or ():
             exchange.send(data, rank)
         yield
-
-    # --- bytes
-
-    @cfunc
-    def _put(self, at: int, source: Message, size: int) -> None:
-        """Bytes of a message into a slot."""
-        start: int = source.place()
-        if not size:
-            return
-        if start >= 0:
-            self._board.copy_in(at, source.memory, start, size)
-        else:
-            source.convertor().pack(0, self._board.bytes_of(at, size))
-
-    @cfunc
-    def _get(self, at: int, target: Message, size: int) -> None:
-        """Bytes of a slot into a message."""
-        start: int = target.place()
-        if not size:
-            return
-        if start >= 0:
-            self._board.copy_out(at, target.memory, start, size)
-        else:
-            target.convertor().unpack(0, self._board.bytes_of(at, size))
-
-    @cfunc
-    def _copy(self, source: Message, target: Message) -> MPIError | None:
-        """This member's message to itself. Returns what is wrong with it."""
-        size: int = source.count * source.layout.size
-        if size > target.count * target.layout.size:
-            return too_large(size, target, self._rank)
-        start: int = source.place()
-        to: int = target.place()
-        if size and start >= 0 and to >= 0:
-            raw.copy(target.memory, to, source.memory, start, size)
-        elif size:
-            target.convertor().unpack(0, to_send(source))
-        return None

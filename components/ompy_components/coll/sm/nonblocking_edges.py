@@ -1,7 +1,6 @@
 """Nonblocking calls along the edges of a topology on a board: tables of edges in the slots.
 
-A member shows a table as in a blocking call (`blocks.py`): way, number of edges, then for each the
-target, and place and bytes of its block, then the blocks. It waits for its sources alone, and takes
+A member shows a table as in a blocking call (`slots.py`). It waits for its sources alone, and takes
 from each what its edges lead to. What has no room in a slot goes as messages under the call's tag:
 all blocks of that member, as its targets see by the way.
 """
@@ -11,16 +10,16 @@ from __future__ import annotations
 from typing import Any
 
 from ompy.compiled import U64, ccall, cclass, cfunc
-from ompy.data.errors import ERR_TOPOLOGY, MPIError
+from ompy.data.errors import MPIError
 from ompy.data.message import Blocks, Message
-from ompy.data.packed import to_send, too_large
+from ompy.data.packed import to_send
 from ompy.frameworks.collectives.neighbours import Neighbours
 from ompy.frameworks.collectives.schedule import CollectiveRequest
 from ompy.frameworks.communicator import Communicator
 
-from ompy_components.coll.sm.blocks import EDGE, EDGES, SENT, SHOWN, WORD
 from ompy_components.coll.sm.nonblocking_board import NonblockingBoard
 from ompy_components.coll.sm.nonblocking_calls import NonblockingCall
+from ompy_components.coll.sm.slots import SENT, bytes_along
 
 
 @cclass
@@ -60,45 +59,14 @@ class EdgeCall(NonblockingCall):
         given: Any = self._arguments[0]
         same: Message | None = given if isinstance(given, Message) else None
         blocks: Blocks | None = None if same is not None else given
-        count: int = len(edges.sending)
-        place: int = EDGES + count * EDGE
-        total: int = place + self._bytes_of(same, blocks)
+        total: int = bytes_along(same, blocks, edges)
         slot: int = board.slot(self._rank, self.slot)
         if total > board.room:
             board.set_word(slot, SENT)
             self._keep_to_send(same, blocks)
-            board.show(self, total)
-            return
-        row: int = slot + EDGES
-        block: Message | None = same
-        for each in edges.sending:
-            if blocks is not None:
-                block = blocks.block(each)
-            assert block is not None, "there is one for each edge"
-            size: int = block.count * block.layout.size
-            board.set_word(row, edges.targets[each])
-            board.set_word(row + WORD, place)
-            board.set_word(row + 2 * WORD, size)
-            row += EDGE
-            if blocks is not None:
-                self._put(slot + place, block, size)
-                place += size
-        if same is not None:
-            self._put(slot + place, same, total - place)
-        board.set_word(slot, SHOWN)
-        board.set_word(slot + WORD, count)
+        else:
+            board.lay_edges(slot, same, blocks, edges, total)
         board.show(self, total)
-
-    @cfunc
-    def _bytes_of(self, same: Message | None, blocks: Blocks | None) -> int:
-        """Bytes of the blocks that lie behind the table."""
-        if same is not None:
-            return same.count * same.layout.size
-        total: int = 0
-        if blocks is not None:
-            for each in self._edges.sending:
-                total += blocks.room(each)
-        return total
 
     @cfunc
     def _keep_to_send(self, same: Message | None, blocks: Blocks | None) -> None:
@@ -120,11 +88,11 @@ class EdgeCall(NonblockingCall):
         problem: MPIError | None = None
         for turn, each in zip(edges.turns, edges.receiving):  # noqa: B905 - alike as they are made
             rank: int = edges.sources[each]
-            target: Message = receive.block(each)
-            if board.word(board.slot(rank, self.slot)) == SENT:
-                self._receive_later(target, rank)
+            slot: int = board.slot(rank, self.slot)
+            if board.word(slot) == SENT:
+                self._receive_later(receive.block(each), rank)
             else:
-                found = self._take_edge(rank, turn, target)
+                found = board.take_edge(slot, rank, self._rank, turn, receive, each)
                 problem = problem or found
         if problem is not None and not self._sends and not self._receives:
             raise problem
@@ -137,27 +105,3 @@ class EdgeCall(NonblockingCall):
             self.fail(self._failure.code, self._failure.detail)
         else:
             super()._end_messages(request)
-
-    @cfunc
-    def _take_edge(self, rank: int, turn: int, target: Message) -> MPIError | None:
-        """What a member has shown for this one, for its edge of that number."""
-        board: NonblockingBoard = self._board
-        slot: int = board.slot(rank, self.slot)
-        row: int = slot + EDGES
-        end: int = row + board.word(slot + WORD) * EDGE
-        own: U64 = self._rank
-        passed: int = 0
-        while row < end:
-            if board.word(row) == own:
-                if passed == turn:
-                    size: int = board.word(row + 2 * WORD)
-                    if size > target.count * target.layout.size:
-                        return too_large(size, target, rank)
-                    self._get(slot + board.word(row + WORD), target, size)
-                    return None
-                passed += 1
-            row += EDGE
-        return MPIError(
-            ERR_TOPOLOGY,
-            f"rank {rank} has {passed} edges to rank {self._rank}, where one more is received from",
-        )

@@ -26,6 +26,7 @@ from ompy.frameworks.coll import (
     TAG_NONBLOCKING,
     TAGS_IN_TURN,
     CollModule,
+    PreparedCall,
 )
 from ompy.frameworks.collectives.exchange import Exchange
 from ompy.frameworks.collectives.schedule import Progression, Schedule
@@ -267,6 +268,18 @@ class SelectedColl(CollModule):
         module = self._beginners.get(operation)
         return -1 if module is None else module.keep_call(operation)
 
+    def prepare_call(
+        self, operation: str, arguments: tuple[Any, ...], tag: int, word: U64, kept: int
+    ) -> PreparedCall | None:
+        """What starts a persistent request without asking for each start who serves it, or None.
+
+        None also where somebody looks on, who has to see each beginning (`coll_observing.py`).
+        """
+        module = self._beginners.get(operation)
+        if module is None or "begin_operation" in vars(self):
+            return None
+        return module.prepare_call(operation, arguments, tag, word, kept)
+
     def table(self) -> list[Row]:
         """Which component serves which operation, and why."""
         return [row(operation, self.asked) for operation in OPERATIONS]
@@ -364,13 +377,6 @@ class SelectedColl(CollModule):
     def begin_schedule(self, exchange: Exchange, schedule: Schedule) -> Request:
         """Begin any schedule; the communicator is not closed before it has ended."""
         return self.under_way.until(Progression(exchange, schedule).begin())
-
-    def beginner(self, operation: str) -> CollModule | None:
-        """The module that begins a nonblocking call in a way of its own, or None.
-
-        None also where somebody looks on, who has to see each beginning (`coll_observing.py`).
-        """
-        return None if "begin_operation" in vars(self) else self._beginners.get(operation)
 
     def when_idle(self, callback: Callable[[], object]) -> None:
         """Call `callback` once, when no operation begun is under way: at once if there is none."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from ompy.compiled import cclass
 from ompy.data.constants import PROC_NULL
 
 
+@cclass
 class Neighbours:
     """The edges that lead to a member, and those that lead away from it.
 
@@ -24,7 +26,13 @@ class Neighbours:
         members: those who send here, each once.
     """
 
-    __slots__ = ("members", "receiving", "sending", "sources", "targets", "turns")
+    members: tuple[int, ...]
+    receiving: tuple[int, ...]
+    sending: tuple[int, ...]
+    sources: tuple[int, ...]
+    targets: tuple[int, ...]
+    turns: tuple[int, ...]
+    __slots__ = tuple(__annotations__)
 
     def __init__(
         self,

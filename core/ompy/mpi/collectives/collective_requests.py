@@ -7,7 +7,7 @@ from typing import Any, Final, NoReturn
 from ompy.compiled import U64, ccall, cclass, cfunc, recycled
 from ompy.data.errors import ERR_REQUEST, MPIError
 from ompy.data.request import Request as Operation
-from ompy.frameworks.coll import CollModule
+from ompy.frameworks.coll import PreparedCall
 from ompy.frameworks.collectives.coll_selection import UnderWay
 from ompy.mpi.collectives.collective_calls import Call
 from ompy.mpi.handles import plain_handle
@@ -113,8 +113,8 @@ class PersistentCollectiveState(PersistentState):
 
     _arguments: tuple[Any, ...]
     _kept: int
-    _module: CollModule | None
     _operation_name: str
+    _prepared: PreparedCall | None
     _tag: int
     _under_way: UnderWay
     _word: U64
@@ -129,7 +129,9 @@ class PersistentCollectiveState(PersistentState):
         self._word = order.keep()
         coll = call.comm.coll
         self._kept = coll.keep_call(call.operation)
-        self._module = coll.beginner(call.operation)  # asked for once, and not at each start
+        self._prepared = coll.prepare_call(
+            call.operation, call.arguments, self._tag, self._word, self._kept
+        )
         self._under_way = coll.under_way
 
     @ccall
@@ -141,14 +143,15 @@ class PersistentCollectiveState(PersistentState):
         """
         comm = self.comm
         assert comm is not None, "a collective operation is in a communicator"
-        name, given, tag, word = self._operation_name, self._arguments, self._tag, self._word
         started: Operation | None = None
         try:
-            if self._module is not None and not comm.communicator.revoked:
-                started = self._module.begin(name, given, tag, word, self._kept)
+            if self._prepared is not None and not comm.communicator.revoked:
+                started = self._prepared.start()
             if started is not None:
                 return self._under_way.until(started)
-            started = comm.collectives().begin_operation(name, tag, given, word, self._kept)
+            started = comm.collectives().begin_operation(
+                self._operation_name, self._tag, self._arguments, self._word, self._kept
+            )
         except MPIError as problem:
             raise comm.raised(problem) from problem.__cause__
         assert started is not None, "an operation has begun"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ompy.compiled import ccall, cfunc
 from ompy.data.request import AnyOf
+from ompy.engine.base import Engine
 from ompy.mpi.handles import Handle
 from ompy.mpi.point_to_point.requeststate import RequestState
 from ompy.mpi.state import World
@@ -18,18 +19,28 @@ if TYPE_CHECKING:
     from ompy.mpi.point_to_point.request import Request
 
 
+@cfunc
+def _engine_of(state: RequestState) -> Engine:
+    """What drives the rank of an operation that is not complete."""
+    world: World | None = state.world
+    assert world is not None, "a request without a rank is complete"
+    return world.engine
+
+
 @ccall
 def wait_for(state: RequestState) -> None:
     """Progress until an operation is complete."""
-    state.engine.wait(state.operation)
+    engine: Engine = _engine_of(state)
+    engine.wait(state.operation)
 
 
 @ccall
 def poll_operation(state: RequestState) -> bool:
     """Let communication advance once; whether the operation is complete then."""
-    state.engine.progress()
+    engine: Engine = _engine_of(state)
+    engine.progress()
     if not state.operation.complete:
-        state.engine.glance()
+        engine.glance()
     return state.operation.complete
 
 
@@ -83,10 +94,11 @@ def some_complete(requests: Sequence[Request]) -> list[int] | None:
     one: RequestState | None = _any_active(requests)
     if one is None:
         return None
-    one.engine.progress()
+    engine: Engine = _engine_of(one)
+    engine.progress()
     places = _complete(requests)
     if not places:
-        one.engine.glance()
+        engine.glance()
     return places
 
 
@@ -97,8 +109,9 @@ def all_complete(requests: Sequence[Request]) -> bool:
         return True
     one: RequestState | None = _any_active(requests)
     assert one is not None, "one of them is not complete"
-    one.engine.progress()
-    one.engine.glance()
+    engine: Engine = _engine_of(one)
+    engine.progress()
+    engine.glance()
     return _all_complete(requests)
 
 

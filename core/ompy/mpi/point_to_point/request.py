@@ -352,6 +352,19 @@ def end_request(request: Handle, status: Status | None) -> Any:
 
 
 @ccall
+def start_request(request: Handle) -> None:
+    """Start the operation of a persistent request.
+
+    Raises:
+        MPIException: ERR_REQUEST, it is null or active; or the operation cannot begin.
+    """
+    state: PersistentState | None = request._inner
+    if state is None:
+        raise MPIException(ERR_REQUEST, "the request is null: there is nothing to start")
+    state.start()
+
+
+@ccall
 def receive_message(message: Handle, buf: Any, status: Status | None) -> bool:
     """Receive a message that was taken; false for one of no process, or a null handle.
 
@@ -411,16 +424,13 @@ class Prequest(Request):
 
     def Start(self) -> None:
         """Start the operation."""
-        if self._inner is None:
-            raise MPIException(ERR_REQUEST, "the request is null: there is nothing to start")
-        state: PersistentState = self._inner
-        state.start()
+        start_request(self)
 
     @classmethod
     def Startall(cls, requests: Sequence[Prequest]) -> None:
         """Start several operations."""
         for request in requests:
-            request.Start()
+            start_request(request)
 
     def Pready(self, partition: int) -> None:
         """Say that a partition of the message may be sent, which was started."""

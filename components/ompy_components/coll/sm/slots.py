@@ -1,0 +1,229 @@
+"""Memory with a slot for each member, and how messages get into a slot and out of it.
+
+Along the edges of a topology a slot has the way in which the blocks come, the number of edges, then
+for each edge the target, and place and bytes of its block, then the blocks.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ompy import raw
+from ompy.compiled import U64, U64View, ccall, cclass
+from ompy.data.errors import ERR_TOPOLOGY, MPIError
+from ompy.data.message import Blocks, Message
+from ompy.data.packed import to_send, too_large
+from ompy.engine.base import Poller
+from ompy.frameworks.collectives.neighbours import Neighbours
+
+# values of the way in which the blocks of a table come
+SHOWN: Final = 0  # they lie behind the table
+LENT: Final = 1  # the places are addresses
+SENT: Final = 2  # as messages
+WORD: Final = 8  # bytes
+EDGES: Final = 16  # bytes before the rows of edges: the way, and how many there are
+EDGE: Final = 24  # bytes of a row: target, the block's place and size, which are words
+
+
+@cclass
+class SlotMemory(Poller):
+    """What both boards have in common.
+
+    Attributes:
+        memory: all of it.
+    """
+
+    _words: U64View
+    memory: memoryview[int]
+    __slots__ = tuple(__annotations__)
+
+    @ccall
+    def word(self, at: int) -> U64:
+        """The word at byte `at`, a multiple of 8."""
+        return self._words[at >> 3]
+
+    @ccall
+    def set_word(self, at: int, value: U64) -> None:
+        """Store a word at byte `at`, a multiple of 8."""
+        self._words[at >> 3] = value
+
+    @ccall
+    def copy_in(self, at: int, view: memoryview, start: int, size: int) -> None:
+        """Bytes of `view` from `start` on to byte `at` of the memory."""
+        raw.copy(self.memory, at, view, start, size)
+
+    @ccall
+    def copy_out(self, at: int, view: memoryview, start: int, size: int) -> None:
+        """Bytes of the memory from `at` on to byte `start` of `view`."""
+        raw.copy(view, start, self.memory, at, size)
+
+    @ccall
+    def bytes_of(self, at: int, size: int) -> memoryview:
+        """Bytes of the memory."""
+        return self.memory[at : at + size]
+
+    @ccall
+    def put(self, at: int, source: Message, size: int) -> None:
+        """The bytes of a message, `size` of them, to byte `at`."""
+        start: int = source.place()
+        if not size:
+            return
+        if start >= 0:
+            self.copy_in(at, source.memory, start, size)
+        else:
+            source.convertor().pack(0, self.bytes_of(at, size))
+
+    @ccall
+    def get(self, at: int, target: Message, size: int) -> None:
+        """The bytes of a message, `size` of them, from byte `at` on."""
+        start: int = target.place()
+        if not size:
+            return
+        if start >= 0:
+            self.copy_out(at, target.memory, start, size)
+        else:
+            target.convertor().unpack(0, self.bytes_of(at, size))
+
+    @ccall
+    def put_block(self, at: int, blocks: Blocks, rank: int, size: int) -> None:
+        """As `put` of the block of a rank."""
+        start: int = blocks.place(rank)
+        if start >= 0:
+            self.copy_in(at, blocks.memory, start, size)
+        else:
+            self.put(at, blocks.block(rank), size)
+
+    @ccall
+    def get_block(self, at: int, blocks: Blocks, rank: int, size: int) -> None:
+        """As `get` of the block of a rank."""
+        start: int = blocks.place(rank)
+        if start >= 0:
+            self.copy_out(at, blocks.memory, start, size)
+        else:
+            self.get(at, blocks.block(rank), size)
+
+    # --- along edges
+
+    @ccall
+    def lay_edges(
+        self, slot: int, send: Message | None, blocks: Blocks | None, edges: Neighbours, total: int
+    ) -> None:
+        """Write a table of blocks with their targets, and the blocks.
+
+        Args:
+            slot: where it begins.
+            send: the block for all edges; None where each has its own.
+            blocks: those.
+            edges: along which.
+            total: as `bytes_along` says.
+        """
+        row: int = slot + EDGES
+        place: int = EDGES + len(edges.sending) * EDGE
+        size: int = total - place  # of the one block for all
+        each: int
+        for each in edges.sending:
+            if blocks is not None:
+                size = blocks.room(each)
+            self.set_word(row, edges.targets[each])
+            self.set_word(row + WORD, place)
+            self.set_word(row + 2 * WORD, size)
+            row += EDGE
+            if blocks is not None and size:
+                self.put_block(slot + place, blocks, each, size)
+                place += size
+        if send is not None:
+            self.put(slot + place, send, size)
+        self.set_word(slot, SHOWN)
+        self.set_word(slot + WORD, len(edges.sending))
+
+    @ccall
+    def take_edge(
+        self, slot: int, rank: int, own: U64, turn: int, receive: Blocks, each: int
+    ) -> MPIError | None:
+        """What a member has shown for another, for its edge of that number.
+
+        Args:
+            slot: where its table begins.
+            rank: the member.
+            own: the other.
+            turn: the edge's number among those from the one to the other.
+            receive: room.
+            each: which of it.
+
+        Returns:
+            What is wrong with it.
+        """
+        row: int = slot + EDGES
+        end: int = row + self.word(slot + WORD) * EDGE
+        passed: int = 0
+        while row < end:
+            if self.word(row) == own:
+                if passed == turn:
+                    size: int = self.word(row + 2 * WORD)
+                    if size > receive.room(each):
+                        return too_large(size, receive.block(each), rank)
+                    if size:
+                        self.get_block(slot + self.word(row + WORD), receive, each, size)
+                    return None
+                passed += 1
+            row += EDGE
+        return MPIError(
+            ERR_TOPOLOGY,
+            f"rank {rank} has {passed} edges to rank {own}, where one more is received from",
+        )
+
+
+@ccall
+def bytes_along(send: Message | None, blocks: Blocks | None, edges: Neighbours) -> int:
+    """Bytes of the table of edges and of the blocks behind it."""
+    total: int = EDGES + len(edges.sending) * EDGE
+    each: int
+    if send is not None:
+        total += send.count * send.layout.size
+    elif blocks is not None:
+        for each in edges.sending:
+            total += blocks.room(each)
+    return total
+
+
+@ccall
+def copy_message(source: Message, target: Message, rank: int) -> MPIError | None:
+    """A member's message to itself.
+
+    Returns:
+        What is wrong with it: the target has no room for it.
+    """
+    size: int = source.count * source.layout.size
+    if size > target.count * target.layout.size:
+        return too_large(size, target, rank)
+    start: int = source.place()
+    to: int = target.place()
+    if size and start >= 0 and to >= 0:
+        raw.copy(target.memory, to, source.memory, start, size)
+    elif size:
+        target.convertor().unpack(0, to_send(source))
+    return None
+
+
+@ccall
+def copy_block(send: Blocks, receive: Blocks, rank: int) -> MPIError | None:
+    """As `copy_message` of the blocks of a rank."""
+    size: int = send.room(rank)
+    start: int = send.place(rank)
+    to: int = receive.place(rank)
+    if start >= 0 and to >= 0 and size <= receive.room(rank):
+        raw.copy(receive.memory, to, send.memory, start, size)
+        return None
+    return copy_message(send.block(rank), receive.block(rank), rank)
+
+
+@ccall
+def copy_to_block(send: Message, receive: Blocks, rank: int) -> MPIError | None:
+    """As `copy_message` to the block of a rank."""
+    size: int = send.count * send.layout.size
+    start: int = send.place()
+    to: int = receive.place(rank)
+    if start >= 0 and to >= 0 and size <= receive.room(rank):
+        raw.copy(receive.memory, to, send.memory, start, size)
+        return None
+    return copy_message(send, receive.block(rank), rank)
