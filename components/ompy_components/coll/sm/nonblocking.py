@@ -21,28 +21,30 @@ from ompy_components.coll.sm.nonblocking_board import NonblockingBoard, nonblock
 from ompy_components.coll.sm.nonblocking_calls import NonblockingCall
 from ompy_components.coll.sm.nonblocking_edges import EdgeCall
 
-PERSISTENT: Final = 128  # slots of persistent requests; arbitrary: only those in use take memory
+PERSISTENT: Final = 128  # requests that have slots; arbitrary: only those in use take memory
+# slots of each, as a root may start it again before the others have read; arbitrary
+TURNS: Final = 4
 ONCE: Final = -1  # number of what is no persistent request
 NO_SLOT: Final = -2  # number of one for which there is no slot
 WITH_TABLES: Final = ("scatter", "alltoall")
 
 
 @cclass
-class KeptSlot:
-    """The slot of one persistent request.
+class KeptSlots:
+    """The slots of one persistent request, which its starts have in turn.
 
     Attributes:
-        slot: its place among a member's.
+        first: the place of the first one among a member's.
         starts: how often the request was started.
     """
 
-    slot: int
-    starts: U64
+    first: int
+    starts: int
     __slots__ = tuple(__annotations__)
 
-    def __init__(self, slot: int) -> None:
+    def __init__(self, first: int) -> None:
         """Not started yet."""
-        self.slot = slot
+        self.first = first
         self.starts = 0
 
 
@@ -56,7 +58,7 @@ class NonblockingCalls:
     _communicator: Communicator
     _depth: int
     _early: list[NonblockingCall]
-    _kept: list[KeptSlot]
+    _kept: list[KeptSlots]
     _lock: RankLock
     _refused: Shown[bool]
     _room: int
@@ -90,7 +92,7 @@ class NonblockingCalls:
         number = len(self._kept)
         if number == PERSISTENT:
             return NO_SLOT
-        self._kept.append(KeptSlot(self._depth + number))
+        self._kept.append(KeptSlots(self._depth + number * TURNS))
         return number
 
     def prepare_call(
@@ -119,7 +121,7 @@ class NonblockingCalls:
         """
         if self._refused or kept == NO_SLOT or self._unserved(operation):
             return None
-        slot: KeptSlot | None = None
+        slot: KeptSlots | None = None
         if kept != ONCE:
             slot = self._kept[kept]
         call: NonblockingCall = self.make_call(operation, arguments, tag, word)
@@ -144,7 +146,7 @@ class NonblockingCalls:
         return call
 
     @ccall
-    def begin_made(self, call: NonblockingCall, kept: KeptSlot | None) -> bool:
+    def begin_made(self, call: NonblockingCall, kept: KeptSlots | None) -> bool:
         """Begin a call; false if it has to go as messages.
 
         Args:
@@ -162,7 +164,8 @@ class NonblockingCalls:
                 call.place(number % self._depth, number, max(number - self._depth, 0))
             else:
                 kept.starts += 1
-                call.place(kept.slot, kept.starts, kept.starts - 1)
+                number = kept.starts
+                call.place(kept.first + number % TURNS, number, max(number - TURNS, 0))
             if self._board is None:
                 self._early.append(call)
                 self._share()
@@ -176,7 +179,7 @@ class NonblockingCalls:
     def _share(self) -> None:
         if self._shared is not None:
             return
-        slots = self._depth + PERSISTENT
+        slots = self._depth + PERSISTENT * TURNS
         size = nonblocking_size(self._communicator.size, slots, self._room)
         self._shared, request = begin_to_share(self._communicator, size, TAG_NONBLOCKING_MEMORY)
         self._agreement = request
@@ -201,7 +204,7 @@ class NonblockingCalls:
             for call in early:
                 call.pass_on()
         else:
-            slots = self._depth + PERSISTENT
+            slots = self._depth + PERSISTENT * TURNS
             self._board = self._kind_of_board()(self._communicator, view, slots, self._room)
             for call in early:
                 call.show_on(self._board)
@@ -232,7 +235,7 @@ class StartedAgain(PreparedCall):
     _call: NonblockingCall | None
     _calls: NonblockingCalls
     _operation: str
-    _slot: KeptSlot
+    _slot: KeptSlots
     _tag: int
     _word: U64
     __slots__ = tuple(__annotations__)
@@ -240,7 +243,7 @@ class StartedAgain(PreparedCall):
     def __init__(
         self,
         calls: NonblockingCalls,
-        slot: KeptSlot,
+        slot: KeptSlots,
         operation: str,
         arguments: tuple[Any, ...],
         tag: int,

@@ -10,8 +10,8 @@ Nonblocking ones may complete in any, so that each slot says by itself which cal
 the number of the last call that the member has shown there, DONE of the last that it is done with.
 A member may write its slot for a call when all are done with the call before of that slot. The
 first `depth` slots are for calls that are begun once, call n in slot n modulo depth; each
-persistent request has one of the others to itself, as members may start them in any order, and
-those for which there is none are served by messages.
+persistent request has some of the others to itself, as members may start them in any order, and
+those for which there are none are served by messages.
 
 Words are stored after what they speak of, and each has one writer. All zero is the valid initial
 state.

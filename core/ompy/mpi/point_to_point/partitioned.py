@@ -19,16 +19,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import partial
-from struct import Struct
 from typing import Any, Final
 
-from ompy.compiled import ccall, cclass
+from ompy import raw
+from ompy.compiled import ccall, cclass, cfunc
 from ompy.data.constants import ANY_SOURCE, ANY_TAG, PROC_NULL
-from ompy.data.convertor import ContiguousConvertor, Convertor
+from ompy.data.convertor import Convertor, contiguous
 from ompy.data.errors import ERR_ARG, ERR_RANK, ERR_REQUEST, ERR_TAG, ERR_TRUNCATE, MPIError
 from ompy.data.message import Message
 from ompy.data.part import PartConvertor
 from ompy.data.request import Request as Operation
+from ompy.engine.lock import RankLock
 from ompy.frameworks.pml import STANDARD
 from ompy.mpi.buffers.spec import message
 from ompy.mpi.integers import whole_number
@@ -41,7 +42,9 @@ from ompy.mpi.state import CommState
 # partitions up to this go in runs: arbitrary, a copy of it takes less than a message
 SMALL: Final = 4096
 RUN_BYTES: Final = 1 << 16  # of a run; arbitrary: much more than a message costs beside its copy
-_RUN: Final = Struct("<QQ")  # the first partition, and how many
+WORD: Final = 8  # bytes
+RUN_HEAD: Final = 16  # bytes: two words, the first partition, and how many
+_READY: Final = b"\1"
 
 
 def prepare_send(state: CommState, buf: Any, partitions: int, dest: Any, tag: Any) -> Prequest:
@@ -88,6 +91,22 @@ def in_runs(parts: Parts) -> int:
     return min(partitions, RUN_BYTES // max(size, 1)) if size <= SMALL else 0
 
 
+def rows_of(chosen: list[int], most: int) -> list[tuple[int, int]]:
+    """Partitions in rows of those side by side: the first of each row, and how many it has.
+
+    Args:
+        chosen: the partitions, sorted.
+        most: how many a row has at most.
+    """
+    rows: list[tuple[int, int]] = []
+    for each in chosen:
+        if rows and each == sum(rows[-1]) and rows[-1][1] < most:
+            rows[-1] = rows[-1][0], rows[-1][1] + 1
+        else:
+            rows.append((each, 1))
+    return rows
+
+
 @cclass
 class PartitionedState(PersistentState):
     """What both sides have in common.
@@ -100,7 +119,10 @@ class PartitionedState(PersistentState):
         problem: why there is no message, once that is known.
     """
 
+    _lock: RankLock
     _missing: int
+    _part_size: int
+    _partitions: int
     _whole: Convertor
     first: int
     parts: Parts
@@ -122,6 +144,9 @@ class PartitionedState(PersistentState):
     ) -> None:
         PersistentState.__init__(self, comm, keep, receives=receives)
         self.parts = parts
+        self._partitions = parts.partitions
+        self._part_size = parts.size
+        self._lock = comm.world.engine.lock
         self.peer = peer
         self.tag = tag
         self.first = 0
@@ -134,14 +159,18 @@ class PartitionedState(PersistentState):
         """Begin: nothing is ready, or has come."""
         if self.peer == PROC_NULL:
             return nothing()
-        operation = Operation()
-        with self.engine.lock:
+        operation: Operation = Operation.__new__(Operation)
+        operation.reset()
+        self._lock.acquire(True)
+        try:
             self.operation = operation
             if self.problem is not None:
                 operation.fail(self.problem.code, self.problem.detail)
             else:
                 self.begin_parts()
                 self.end_if_whole()
+        finally:
+            self._lock.release()
         return operation
 
     @ccall
@@ -163,16 +192,12 @@ class PartitionedState(PersistentState):
         Raises:
             MPIException: ERR_ARG, one does not.
         """
-        if type(partitions) is range and partitions:
-            ends: Any = partitions[0], partitions[-1]
-            if min(ends) >= 0 and max(ends) < self.parts.partitions:
-                return partitions
         found = [whole_number(each) for each in partitions]
         for each in found:
-            if not 0 <= each < self.parts.partitions:
+            if not 0 <= each < self._partitions:
                 raise self.communicator_state.fail(
                     ERR_ARG,
-                    f"partition {each} does not exist: the message has {self.parts.partitions}",
+                    f"partition {each} does not exist: the message has {self._partitions}",
                 )
         return found
 
@@ -181,6 +206,7 @@ class PartitionedState(PersistentState):
         self.problem = problem
         self.operation.fail(problem.code, problem.detail)
 
+    @ccall
     def watch_part(self, request: Operation, count: int) -> None:
         """So many partitions are on their way: the last one completes the operation.
 
@@ -262,9 +288,9 @@ class PartitionedSend(PartitionedState):
     @ccall
     def begin_parts(self) -> None:
         """Nothing is ready."""
-        self._ready = bytearray(self.parts.partitions)
+        self._ready = bytearray(self._partitions)
         self._held = []
-        self._missing = self.parts.partitions
+        self._missing = self._partitions
 
     def make_ready(self, partitions: Iterable[int]) -> None:
         """These partitions may be sent.
@@ -273,29 +299,90 @@ class PartitionedSend(PartitionedState):
             MPIException: ERR_ARG, one does not exist or is ready already, and none is made ready;
                 ERR_REQUEST, the request has not been started.
         """
-        comm, chosen = self.communicator_state, self.check_partitions(partitions)
-        if not self.running:
-            raise comm.fail(ERR_REQUEST, "the request is not active: start it first")
-        with self.engine.lock:
+        if type(partitions) is range and partitions and partitions.step == 1:
+            self._make_row_ready(partitions.start, partitions.stop)
+            return
+        chosen = self.check_partitions(partitions)
+        self._check_running()
+        self._lock.acquire(True)
+        try:
             if self.operation.error or self.peer == PROC_NULL:
                 return
-            if sum([self._ready[each] for each in chosen]) or len(set(chosen)) < len(chosen):
-                counted = Counter(chosen).items()
-                twice = [each for each, n in counted if n + self._ready[each] > 1]
-                raise comm.fail(ERR_ARG, f"partition {twice[0]} is ready already")
+            self._check_unready(chosen)
             for each in chosen:
                 self._ready[each] = 1
             if self.first:
                 self._send(chosen)
             else:
                 self._held += chosen
+        finally:
+            self._lock.release()
 
+    @cfunc
+    def _make_row_ready(self, first: int, end: int) -> None:
+        """The same of partitions side by side."""
+        if first < 0 or end > self._partitions:
+            self.check_partitions(range(first, end))  # says which does not exist
+        self._check_running()
+        self._lock.acquire(True)
+        try:
+            if self.operation.error or self.peer == PROC_NULL:
+                return
+            if self._ready.find(1, first, end) >= 0:
+                self._check_unready(range(first, end))  # says which is ready already
+            self._ready[first:end] = _READY * (end - first)
+            if not self.first:
+                self._held += range(first, end)
+            elif self._run:
+                self._send_row(first, end)
+            else:
+                self._send(range(first, end))
+        finally:
+            self._lock.release()
+
+    @cfunc
+    def _check_running(self) -> None:
+        if not self.running:
+            text = "the request is not active: start it first"
+            raise self.communicator_state.fail(ERR_REQUEST, text)
+
+    @cfunc
+    def _check_unready(self, chosen: Sequence[int]) -> None:
+        """Whether none of these is ready yet, and none named twice.
+
+        Raises:
+            MPIException: ERR_ARG, one is.
+        """
+        counted = Counter(chosen)
+        for each in counted:
+            if counted[each] + self._ready[each] > 1:
+                text = f"partition {each} is ready already"
+                raise self.communicator_state.fail(ERR_ARG, text)
+
+    @cfunc
+    def _send_row(self, first: int, end: int) -> None:
+        """As `_send`, of partitions side by side that go in runs."""
+        count: int
+        try:
+            while first < end:
+                count = min(self._run, end - first)
+                self._send_run(first, count)
+                first += count
+        except MPIError as problem:
+            self.fail_all(problem)
+            return
+        self.end_if_whole()
+
+    @cfunc
     def _send(self, chosen: Sequence[int]) -> None:
         """Send these, and complete the operation if they were the last ones and are gone."""
-        size: int = self.parts.size
+        size: int = self._part_size
+        first: int
+        count: int
         try:
             if self._run:
-                self._send_runs(sorted(chosen))
+                for first, count in rows_of(sorted(chosen), self._run):
+                    self._send_run(first, count)
             else:
                 for each in chosen:
                     self._send_part(self.part(each * size, size), self.first - each, 1)
@@ -304,28 +391,21 @@ class PartitionedSend(PartitionedState):
             return
         self.end_if_whole()
 
-    def _send_runs(self, chosen: list[int]) -> None:
-        """Send partitions, those side by side as one message."""
-        size: int = self.parts.size
-        head: int = _RUN.size
-        at: int = 0
-        while at < len(chosen):
-            first: int = chosen[at]
-            count: int = 1
-            while count < self._run and at + count < len(chosen):
-                if chosen[at + count] != first + count:
-                    break
-                count += 1
-            data = memoryview(bytearray(head + count * size))
-            _RUN.pack_into(data, 0, first, count)
-            if size:
-                self._whole.pack(first * size, data[head:])
-            self._send_part(ContiguousConvertor(data), self.first, count)
-            at += count
+    @cfunc
+    def _send_run(self, first: int, count: int) -> None:
+        """Send partitions side by side as one message, which says which they are."""
+        size: int = count * self._part_size
+        data = memoryview(raw.room(RUN_HEAD + size))
+        raw.copy(data, 0, raw.two_words(first, count), 0, RUN_HEAD)
+        if size:
+            self._whole.pack(first * self._part_size, data[RUN_HEAD:])
+        self._send_part(contiguous(data), self.first, count)
 
+    @cfunc
     def _send_part(self, data: Convertor, tag: int, count: int) -> None:
-        comm = self.communicator_state
-        request = comm.pml.isend(comm.communicator, data, self.peer, tag, STANDARD)
+        comm = self.comm
+        assert comm is not None, "a partitioned message is in a communicator"
+        request: Operation = comm.pml.isend(comm.communicator, data, self.peer, tag, STANDARD)
         self.watch_part(request, count)
 
     def withdraw(self) -> None:
@@ -346,6 +426,7 @@ class PartitionedReceive(PartitionedState):
     _posted: list[Operation]
     _run: int
     _stage: memoryview | None
+    _their_size: int
     offer: Any
     __slots__ = tuple(__annotations__)
 
@@ -357,6 +438,7 @@ class PartitionedReceive(PartitionedState):
         self._gone = False
         self._posted = []  # for partitions that are messages of their own
         self._run = 0
+        self._their_size = 0
         self._stage = None  # a run comes here, and from here to its partitions' places
         self._arrived = bytearray()  # of the sender's partitions that come in runs
 
@@ -384,8 +466,9 @@ class PartitionedReceive(PartitionedState):
             channels.answer_offer(self.peer, offer.number, 0, refused.code)
             return
         self.offer = offer
+        self._their_size = size
         if self._run:
-            self._stage = memoryview(bytearray(_RUN.size + self._run * size))
+            self._stage = memoryview(bytearray(RUN_HEAD + self._run * size))
         if not self.operation.complete:
             self._post()
 
@@ -406,6 +489,7 @@ class PartitionedReceive(PartitionedState):
         if self.offer is not None:
             self._post()
 
+    @cfunc
     def _post(self) -> None:
         """Post receives for all partitions of the sender, or for the first run."""
         assert self.offer is not None, "it is known what comes"
@@ -424,14 +508,16 @@ class PartitionedReceive(PartitionedState):
             self.watch_part(request, 1)
         self.end_if_whole()
 
+    @ccall
     def _receive_runs(self) -> None:
         """Take the runs that are here, and post a receive for the next one."""
-        comm, stage = self.communicator_state, self._stage
+        comm, stage = self.comm, self._stage
+        assert comm is not None, "a partitioned message is in a communicator"
         assert stage is not None, "it is known what comes"
         try:
             while self._missing and comm.size:
-                room = ContiguousConvertor(stage)
-                request = comm.pml.irecv(comm.communicator, room, self.peer, self.first)
+                room = contiguous(stage)
+                request: Operation = comm.pml.irecv(comm.communicator, room, self.peer, self.first)
                 if not request.complete:
                     request.notify(partial(self._run_came, request))
                     return
@@ -448,20 +534,22 @@ class PartitionedReceive(PartitionedState):
         else:
             self.end_if_whole()
 
+    @cfunc
     def _take_run(self, request: Operation) -> None:
         """The bytes of a run to their places; what failed ends the operation."""
-        failure = problem_of(request)
-        if failure is not None:
+        if request.error or request.cancelled:
+            failure: Any = problem_of(request)
             self._missing = 0
             self.operation.fail(failure.code, failure.detail)
             return
         stage = self._stage
         assert stage is not None, "a run has come"
-        first, count = _RUN.unpack_from(stage)
-        size: int = self.offer.parts.size
-        if size:
-            self._whole.unpack(first * size, stage[_RUN.size : _RUN.size + count * size])
-        self._arrived[first : first + count] = b"\1" * count
+        first: int = raw.word(stage, 0)
+        count: int = raw.word(stage, WORD)
+        if self._their_size:
+            bytes_come: int = count * self._their_size
+            self._whole.unpack(first * self._their_size, stage[RUN_HEAD : RUN_HEAD + bytes_come])
+        self._arrived[first : first + count] = _READY * count
         self._missing -= count
 
     def withdraw(self) -> None:
@@ -475,7 +563,7 @@ class PartitionedReceive(PartitionedState):
         """Say what message it was."""
         PartitionedState.describe(self, operation)
         if not operation.error:
-            operation.received = operation.length = self.parts.partitions * self.parts.size
+            operation.received = operation.length = self._partitions * self._part_size
 
     def has_arrived(self, partition: int) -> bool:
         """Whether all bytes of a partition are here.
