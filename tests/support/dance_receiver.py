@@ -16,7 +16,7 @@ from ompy_components.pml.ob1.fragment import fragment_of
 from ompy_components.pml.ob1.headers import RNDV
 from ompy_components.pml.ob1.matching import receive_request
 from ompy_components.pml.ob1.rendezvous.rdma_put import Incoming
-from ompy_components.pml.ob1.states import ReceiveEvent
+from ompy_components.pml.ob1.states import ReceiveEvent, rows_of
 
 from tests.support.dance_world import (
     BOTH,
@@ -87,7 +87,7 @@ class Receiver:
         made = self.machine(both)
         if not made.request.is_here():
             return both
-        made.request.advance(RECEIVE_TABLE, ReceiveEvent.ALL_HERE)
+        made.request.advance(rows_of(RECEIVE_TABLE), ReceiveEvent.ALL_HERE)
         assert both.here == BOTH, "the receive has ended before the message"
         return self.ends(both._replace(receiver=made.request.state))
 
@@ -109,7 +109,7 @@ class Receiver:
         if kind == "MATCH":
             return self.ends(both._replace(here=BOTH))
         made = self.machine(both)
-        made.request.advance(RECEIVE_TABLE, ReceiveEvent.MATCHED)
+        made.request.advance(rows_of(RECEIVE_TABLE), ReceiveEvent.MATCHED)
         both = both._replace(
             place=None,
             receiver=made.request.state,

@@ -10,7 +10,7 @@ from ompy_components.pml.bfo.dance import SEND_TABLE, Action, Place, SenderEvent
 from ompy_components.pml.bfo.failed_message import Doing, SendMessage
 from ompy_components.pml.ob1.headers import FRAG, MATCH, RGET, RNDV
 from ompy_components.pml.ob1.sendrequest import send_request
-from ompy_components.pml.ob1.states import SendEvent
+from ompy_components.pml.ob1.states import SendEvent, rows_of
 
 from tests.support.dance_world import PEER, SIZE, WORLD, Both, Message, Pair, Way, fewer, size
 
@@ -95,7 +95,7 @@ class Sender:
             request.id = both.next_send
         request.in_flight += 1
         if kind in BEGINS:
-            request.advance(SEND_TABLE, BEGINS[kind])
+            request.advance(rows_of(SEND_TABLE), BEGINS[kind])
         lent = (*both.lent, request.id) if kind == "RGET" else both.lent
         both = self.after(both._replace(begun=True, lent=lent), made)
         return both.say(kind, both.sent, both.send_id, 0, self.way.brings)
@@ -110,7 +110,7 @@ class Sender:
         made = self.machine(both)
         if made.dances or not made.request.is_delivered():
             return both
-        made.request.advance(SEND_TABLE, SendEvent.DELIVERED)
+        made.request.advance(rows_of(SEND_TABLE), SendEvent.DELIVERED)
         assert both.done or size(both.here) == SIZE, "not all that was delivered is there"
         return self.ends(both._replace(sender=made.request.state))
 
@@ -137,7 +137,7 @@ class Sender:
         request = made.request
         if made.dances or (kind == "GOT" and both.told & pieces):
             return both
-        request.advance(SEND_TABLE, ANSWERS[kind])
+        request.advance(rows_of(SEND_TABLE), ANSWERS[kind])
         if kind == "GOT":
             request.delivered += size(pieces)
             return self.after(both._replace(told=both.told | pieces), made)

@@ -15,6 +15,7 @@ from ompy_components.pml.ob1.states import (
     SendEvent,
     SendState,
     next_state,
+    rows_of,
 )
 
 SEND = """
@@ -107,7 +108,7 @@ def written(states, events, table) -> str:
     for state in states:
         for event in events:
             try:
-                result = next_state(table, state, event, Told()).value
+                result = next_state(rows_of(table), state, event, Told()).value
             except MPIError as problem:
                 assert problem.code == ERR_INTERN
                 assert "the story" in str(problem)

@@ -33,6 +33,7 @@ from ompy_components.pml.ob1.headers import ACK, ACK_HEADER, MATCH, PUT_HEADER, 
 from ompy_components.pml.ob1.matching import Matching, Message, PeerQueue, RecvRequest
 from ompy_components.pml.ob1.receiving import Receiving
 from ompy_components.pml.ob1.rendezvous.rdma_put import Wanted
+from ompy_components.pml.ob1.states import rows_of
 
 if TYPE_CHECKING:
     from ompy_components.pml.bfo.module import Bfo
@@ -62,7 +63,7 @@ class BfoReceiving(Receiving):
     def __init__(self, bfo: Bfo, values: Values) -> None:
         super().__init__(bfo, values)
         self.bfo = bfo
-        self.table = RECEIVE_TABLE
+        self.table = rows_of(RECEIVE_TABLE)
         self.restarts = {}
         self.dancing = {}
         self.probed = {}

@@ -27,7 +27,7 @@ from ompy_components.pml.ob1.rendezvous.striping import Share, heaviest_first, s
 from ompy_components.pml.ob1.selection import RDMA_DIRECT_GET
 from ompy_components.pml.ob1.sending import Sending
 from ompy_components.pml.ob1.sendrequest import SendRequest, send_request
-from ompy_components.pml.ob1.states import SendState
+from ompy_components.pml.ob1.states import SendState, rows_of
 
 if TYPE_CHECKING:
     from ompy_components.pml.bfo.module import Bfo
@@ -85,7 +85,7 @@ class BfoSending(Sending):
     def __init__(self, bfo: Bfo, values: Values) -> None:
         super().__init__(bfo, values)
         self.bfo = bfo
-        self.table = SEND_TABLE
+        self.table = rows_of(SEND_TABLE)
         self.restarts = {}
         self.dancing = {}
         self._most = values.restarts_max

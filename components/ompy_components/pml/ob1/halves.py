@@ -35,7 +35,7 @@ class SenderHalf:
     puts: PutWrites
     requests: dict[int, SendRequest]
     streaming: Streaming
-    table: dict[tuple[State, Event], State]
+    table: dict[State, dict[Event, State]]
     __slots__ = tuple(__annotations__)
 
     @ccall
@@ -100,7 +100,7 @@ class ReceiverHalf:
     """
 
     requests: dict[int, RecvRequest]
-    table: dict[tuple[State, Event], State]
+    table: dict[State, dict[Event, State]]
     __slots__ = tuple(__annotations__)
 
     @ccall

@@ -39,7 +39,7 @@ from ompy_components.pml.ob1.headers import (
 from ompy_components.pml.ob1.matching import Matching, PeerQueue, RecvRequest
 from ompy_components.pml.ob1.rendezvous.rendezvous_receive import RendezvousReceive
 from ompy_components.pml.ob1.selection import EAGER_ALLOCATED
-from ompy_components.pml.ob1.states import RECEIVE_TABLE, ReceiveEvent, ReceiveState
+from ompy_components.pml.ob1.states import RECEIVE_TABLE, ReceiveEvent, ReceiveState, rows_of
 
 if TYPE_CHECKING:
     from ompy_components.pml.ob1.module import Ob1
@@ -92,7 +92,7 @@ class Receiving(ReceiverHalf):
         self._next_id = 0
         self.leavers = False
         self.requests = {}
-        self.table = RECEIVE_TABLE
+        self.table = rows_of(RECEIVE_TABLE)
         self.matchings = {}
         self._recent = None  # the one looked for last
         self.orphans = {}

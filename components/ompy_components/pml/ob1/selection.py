@@ -19,6 +19,8 @@ INLINE_MAX: Final = 256  # seed ob1: btl_sendi && data_size <= 256
 class Protocol(Enum):
     """The seed's names."""
 
+    __hash__ = object.__hash__  # members are keys of tables; Enum's own is a call of Python code
+
     EAGER_IMMEDIATE = "Eager Send (Immediate)"
     EAGER_PREPARED = "Eager Send (Prepared)"
     EAGER_ALLOCATED = "Eager Send (Allocated)"

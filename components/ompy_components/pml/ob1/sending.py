@@ -61,7 +61,7 @@ from ompy_components.pml.ob1.selection import (
     choose_bare,
 )
 from ompy_components.pml.ob1.sendrequest import SendRequest, send_request
-from ompy_components.pml.ob1.states import SEND_TABLE, SendEvent, SendState
+from ompy_components.pml.ob1.states import SEND_TABLE, SendEvent, SendState, rows_of
 
 if TYPE_CHECKING:
     from ompy_components.pml.ob1.module import Ob1
@@ -132,7 +132,7 @@ class Sending(SenderHalf):
         self._next_id = 0
         self.leavers = False
         self.requests = {}
-        self.table = SEND_TABLE
+        self.table = rows_of(SEND_TABLE)
         self.streaming = Streaming(ob1, self, values.send_pipeline_depth, values.max_send_per_range)
         self.puts = PutWrites(ob1, self)
         self.rendezvous = RendezvousSend(ob1, self)

@@ -126,7 +126,7 @@ class SendRequest(Request):
         self.waiting = False
 
     @ccall
-    def advance(self, table: dict[tuple[State, Event], State], event: Event) -> None:
+    def advance(self, table: dict[State, dict[Event, State]], event: Event) -> None:
         """The state after `event`; an event that cannot be is an error with the story."""
         self.state = next_state(table, self.state, event, self)
 

@@ -26,6 +26,7 @@ from ompy_components.pml.ob1.states import (
     SendEvent,
     State,
     next_state,
+    rows_of,
 )
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ if DECLARING:
     from ompy_components.pml.ob1.control import Control
 
 
+_ROWS: Final = rows_of(RDMA_TABLE)
 _PLANNED: Final = RdmaState.PLANNED  # every fragment asks for it
 _FIN: Final = SendEvent.FIN
 
@@ -96,7 +98,7 @@ class RdmaFragment(Expected):
     @ccall
     def advance(self, event: RdmaEvent) -> None:
         """The state after `event`; an event that cannot be is an error with the story."""
-        self.state = next_state(RDMA_TABLE, self.state, event, self)
+        self.state = next_state(_ROWS, self.state, event, self)
 
     def story(self) -> str:
         """What is known of it, for messages to people."""

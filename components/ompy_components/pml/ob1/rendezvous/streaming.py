@@ -101,7 +101,7 @@ class Streaming:
         receive_id: U64 = raw.word(data, 16)
         offset: int = raw.word(data, 24)
         size: int = raw.word(data, 32)
-        request = self._sending.requests.get(send_id)
+        request: SendRequest | None = self._sending.requests.get(send_id)
         if request is None:
             self._sending.unknown(ACK, send_id)
             return
