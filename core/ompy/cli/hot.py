@@ -51,6 +51,8 @@ HOT: Final = {
     "ompy.mpi.communicators.communicators": OFTEN,
     "ompy.mpi.point_to_point.completion": OFTEN,
     "ompy.mpi.communicators.context_agreement": OFTEN,
+    "ompy.mpi.communicators.duplicates": SELDOM,
+    "ompy.mpi.communicators.making": SELDOM,
     "ompy.mpi.datatypes.datatype": BUSY,
     "ompy.mpi.handles": BUSY,
     "ompy.mpi.collectives.neighbour_calls": OFTEN,

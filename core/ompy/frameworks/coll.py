@@ -359,6 +359,7 @@ class CollModule:
         """Whether the module begins nonblocking calls of an operation itself. Since API 2.5."""
         return False
 
+    @ccall
     def exchange_words(self, said: bytes) -> list[bytes] | None:
         """What all members say, by rank, if that takes no messages; else None. Since API 2.6.
 

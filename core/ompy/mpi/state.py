@@ -44,6 +44,7 @@ from ompy.mpi.handles import Handle, State, handle_like
 from ompy.runtime.ranks.process import RankProcess
 
 
+@cclass
 class ContextIds:
     """The context ids of one rank, whatever session its communicators are of.
 
@@ -53,12 +54,15 @@ class ContextIds:
         following: where the search for a free one begins.
     """
 
-    __slots__ = ("agreements", "following", "reserved")
+    agreements: Any
+    following: int
+    reserved: set[int]
+    __slots__ = tuple(__annotations__)
 
     def __init__(self) -> None:
         self.agreements = count(1)
-        self.reserved: set[int] = set()
-        self.following: int = 2  # reference: 0 is COMM_WORLD, 1 is COMM_SELF
+        self.reserved = set()
+        self.following = 2  # reference: 0 is COMM_WORLD, 1 is COMM_SELF
 
 
 @cclass

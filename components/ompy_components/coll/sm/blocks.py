@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from ompy import raw
 from ompy.compiled import U64, ccall, cclass, cfunc
 from ompy.data.convertor import allocate_memory
 from ompy.data.errors import ERR_PROC_FAILED, MPIError
@@ -180,6 +181,26 @@ class BlockOperations:
                 self._lending.take_back(address)
         if problem is not None:
             raise problem
+
+    @ccall
+    def exchange(self, said: bytes) -> list[bytes]:
+        """What all members say, by rank: all say equally much, which has room in a slot."""
+        board: Board = self._board
+        size: int = len(said)
+        board.last += 1
+        number: int = board.last
+        board.wait_for_room(number)
+        raw.copy(board.memory, board.slot(board.rank, number), said, 0, size)
+        board.show(number, size)
+        board.join(number)
+        board.wait_for_all(number)
+        board.join(number)
+        rank: int
+        found: list[bytes] = []
+        for rank in range(board.ranks):
+            found.append(raw.part(board.memory, board.slot(rank, number), size))
+        board.finish(number)
+        return found
 
     @cfunc
     def _accept_all(

@@ -10,8 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ompy.compiled import U64, Shown, ccall, cclass, cfunc
-from ompy.data.layout import BYTES
-from ompy.data.message import Blocks, Message, message_of, parted
+from ompy.data.message import Blocks, Message
 from ompy.data.operation import Operation
 from ompy.data.request import Request
 from ompy.frameworks.coll import (
@@ -249,21 +248,17 @@ class SmColl(CollModule):
         else:
             blocks.allgather(send, receive, self._tag(TAG_ALLGATHER))
 
+    @ccall
     def exchange_words(self, said: bytes) -> list[bytes] | None:
         """What all members say; made for this alone, the memory costs as much as a few messages."""
         self._exchanged += 1
-        blocks, size = self._blocks, len(said)
+        blocks: BlockOperations | None = self._blocks
+        size: int = len(said)
         if blocks is None and self._exchanged > WITHOUT_MEMORY:
             blocks = self._ready_blocks()
         if blocks is None or size > self._fragment:
             return None
-        ranks: int = self.communicator.size
-        room = bytearray(size * ranks)
-        heard = parted(message_of(memoryview(room), 0, size * ranks, BYTES), ranks)
-        assert heard is not None, "there is as much for each"
-        given = message_of(memoryview(said), 0, size, BYTES)
-        blocks.allgather(given, heard, self._tag(TAG_ALLGATHER))
-        return [bytes(room[at : at + size]) for at in heard.origins]
+        return blocks.exchange(said)
 
     def alltoall(self, send: Blocks | None, receive: Blocks) -> None:
         """Each member's blocks to their members."""

@@ -330,6 +330,7 @@ class SelectedColl(CollModule):
                 return module.prompt_barrier()
         return None
 
+    @ccall
     def exchange_words(self, said: bytes) -> list[bytes] | None:
         """That of the module whose allgather is the communicator's."""
         if self._exchanger is None:

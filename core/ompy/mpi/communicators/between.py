@@ -25,7 +25,7 @@ from ompy.frameworks.collectives.values import pack_values, unpack_values
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.pml import STANDARD
 from ompy.frameworks.proc import Proc
-from ompy.mpi.communicators.communicators import agree_on_communicator, tag_of_leaders
+from ompy.mpi.communicators.communicators import tag_of_leaders
 from ompy.mpi.communicators.context_agreement import (
     Ask,
     agree_on_context,
@@ -34,6 +34,7 @@ from ompy.mpi.communicators.context_agreement import (
     release_context,
 )
 from ompy.mpi.communicators.group import Group
+from ompy.mpi.communicators.making import agree_on_communicator
 from ompy.mpi.point_to_point.peers import with_size
 from ompy.mpi.state import CommState, World
 

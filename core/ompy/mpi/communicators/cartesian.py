@@ -12,7 +12,7 @@ from typing import Any, Self
 from ompy.data.constants import UNDEFINED
 from ompy.data.errors import ERR_ARG, ERR_DIMS, ERR_RANK, ERR_TOPOLOGY
 from ompy.mpi.communicators.comm import Comm
-from ompy.mpi.communicators.communicators import make_communicator
+from ompy.mpi.communicators.making import make_communicator
 from ompy.mpi.communicators.topocomm import Topocomm
 from ompy.mpi.communicators.topologies import Grid
 from ompy.mpi.errors import MPIException

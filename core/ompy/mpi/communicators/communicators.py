@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
@@ -18,19 +17,18 @@ from ompy.mpi.communicators import predefined_attributes
 from ompy.mpi.communicators.attributes import delete_all
 from ompy.mpi.communicators.context_agreement import (
     NO_PROPOSAL,
-    Ask,
     agree_on_context,
     exchange_words,
-    release_context,
 )
 from ompy.mpi.communicators.duplicates import begin_duplicate, duplicate
 from ompy.mpi.communicators.group import Group
+from ompy.mpi.communicators.making import make_communicator, with_context
 from ompy.mpi.errhandler import ERRHANDLER_NULL, Errhandler
 from ompy.mpi.errors import MPIException
 from ompy.mpi.handles import plain_handle
 from ompy.mpi.info import Info, InfoState
 from ompy.mpi.integers import takes_integers
-from ompy.mpi.state import CommBase, CommState, World, group_of, null_communicator, state_of_comm
+from ompy.mpi.state import CommBase, CommState, group_of, null_communicator, state_of_comm
 from ompy.trace.tag_names import name_tags_by
 
 if TYPE_CHECKING:
@@ -59,63 +57,6 @@ def tag_of_group(tag: int) -> int:
 def tag_of_leaders(tag: int) -> int:
     """That of the leaders' messages in a `Create_intercomm`."""
     return tag_of_group(tag) - 1
-
-
-def make_communicator(state: CommState, members: Sequence[int], tag: int, api: Any) -> CommState:
-    """A communicator of some members, all of which call this.
-
-    Args:
-        state: the parent.
-        members: ranks in the parent, in the order of their new ranks.
-        tag: internal tag for the agreement.
-        api: class of its handles.
-
-    Raises:
-        MPIException: it cannot be made.
-    """
-    parent = state.communicator
-    ask = partial(exchange_words, parent, members, tag)
-    procs = [parent.procs[rank] for rank in members]
-    made: CommState = state.call(agree_on_communicator, state.world, ask, api, procs)
-    return made
-
-
-def agree_on_communicator(
-    world: World, ask: Ask, api: Any, procs: Sequence[Proc], own: Sequence[Proc] | None = None
-) -> CommState:
-    """A communicator with a context that is free in all who are asked.
-
-    Args:
-        world: this rank.
-        ask: what all of them say; they call this together.
-        api: class of its handles.
-        procs: its members, or those of the other group.
-        own: this process's group, where that is another one.
-
-    Raises:
-        MPIError: as `agree_on_context`.
-    """
-    number, line = agree_on_context(world, ask), -1
-    if own is not None and world.context.recovery is not None:
-        line = agree_on_context(world, ask)  # reserved until it is in use, as the other one
-    return _with_context(world, number, line, api, procs, own)
-
-
-def _with_context(
-    world: World,
-    number: int,
-    line: int,
-    api: Any,
-    procs: Sequence[Proc],
-    own: Sequence[Proc] | None,
-) -> CommState:
-    """A communicator with an id that was agreed on, and one for its line (`recovery.py`) or -1."""
-    try:
-        made = world.process.communicator(number, procs, f"communicator {number}", own, line)
-    finally:
-        release_context(world, number)
-        release_context(world, line)
-    return CommState(world, made, api)
 
 
 def ranks_of(state: CommState, group: Group) -> list[int]:
@@ -495,7 +436,7 @@ def _split_and_agree(state: CommState, color: int, key: int) -> CommState | None
         return None
     number = agree_on_context(state.world, ask)
     procs = [parent.procs[rank] for rank in members]
-    return _with_context(state.world, number, -1, _intracomm(), procs, None)
+    return with_context(state.world, number, -1, _intracomm(), procs, None)
 
 
 def _plain(state: CommState) -> Any:

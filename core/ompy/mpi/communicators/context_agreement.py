@@ -18,8 +18,12 @@ from struct import Struct
 from typing import Final, TypeVar
 from zlib import crc32
 
+from ompy import raw
+from ompy.compiled import ccall, cfunc
 from ompy.data.convertor import GrowingConvertor
 from ompy.data.errors import ERR_INTERN, MPIError
+from ompy.engine.lock import RankLock
+from ompy.frameworks.collectives.coll_selection import SelectedColl
 from ompy.frameworks.collectives.exchange import Exchange
 from ompy.frameworks.collectives.values import pack_values, unpack_values
 from ompy.frameworks.communicator import Communicator
@@ -31,7 +35,6 @@ FIRST_ID: Final = 2  # reference: 0 is COMM_WORLD, 1 is COMM_SELF
 LAST_ID: Final = FIRST_BRIDGE - 1
 # an id, or whether it is free; the process, and which of its agreements this is
 _PROPOSAL: Final = Struct("<qqq")
-_ID_BYTES: Final = 8  # the part of it that members have to say alike
 NO_PROPOSAL: Final = _PROPOSAL.pack(0, 0, 0)  # of who gets no new communicator
 SPREAD_MAX: Final = 10  # bits; arbitrary: of a sixty-fourth of all ids one of many is free soon
 
@@ -62,6 +65,7 @@ def exchange_values(
     return _complete_steps(exchange, values_in_steps(exchange, members, said), tell=whole)
 
 
+@ccall
 def exchange_words(
     communicator: Communicator, members: Sequence[int], tag: int, said: bytes
 ) -> list[bytes]:
@@ -71,8 +75,9 @@ def exchange_words(
     """
     if len(members) == 1:
         return [said]
-    if len(members) == communicator.size and communicator.coll is not None:
-        found = communicator.coll.exchange_words(said)
+    coll: SelectedColl | None = communicator.collectives()
+    if len(members) == communicator.size and coll is not None:
+        found: list[bytes] | None = coll.exchange_words(said)
         if found is not None:
             return [found[rank] for rank in members]
     return exchange_values(communicator, members, tag, said)
@@ -171,6 +176,7 @@ def _received(exchange: Exchange, sources: Sequence[int]) -> Steps[list[memoryvi
     return views
 
 
+@ccall
 def agree_on_context(world: World, ask: Ask) -> int:
     """A context id that is free in all members; it stays reserved until `release_context`.
 
@@ -181,16 +187,19 @@ def agree_on_context(world: World, ask: Ask) -> int:
     Raises:
         MPIError: ERR_INTERN, there is none left; or a member cannot be reached.
     """
+    mine: int
     mine, mark = _first_proposal(world)
-    said = _PROPOSAL.pack(mine, *mark)
+    rank, agreement = mark
+    said: bytes = raw.three_words(mine, rank, agreement)  # as `_PROPOSAL`
+    answers: list[bytes]
+    answer: bytes
     try:
         answers = ask(said)
     except BaseException:
         release_context(world, mine)
         raise
-    wanted = said[:_ID_BYTES]
     for answer in answers:
-        if answer[:_ID_BYTES] != wanted:
+        if raw.signed_word(answer, 0) != mine:
             return _go_on(ask, _proposals(world, mine, mark), answers)
     world.ids.following = mine + 1  # all hold it, and know that
     return mine
@@ -225,6 +234,7 @@ def agree_in_steps(world: World, ask: AskInSteps) -> Steps[int]:
         proposals.close()
 
 
+@cfunc
 def _first_proposal(world: World) -> tuple[int, tuple[int, int]]:
     """An id that is reserved here, and what tells this agreement from others."""
     ids = world.ids
@@ -274,26 +284,34 @@ def _proposals(
             release_context(world, number)
 
 
+@ccall
 def release_context(world: World, number: int) -> None:
     """The communicator with a context id agreed on has been made, or will not be."""
     if number < 0:
         return
-    with world.engine.lock:
-        world.ids.reserved.discard(number)
+    lock: RankLock = world.engine.lock
+    lock.acquire(True)
+    world.ids.reserved.discard(number)
+    lock.release()
 
 
 def _numbers(values: list[bytes]) -> list[int]:
     return [int(_PROPOSAL.unpack(value)[0]) for value in values]
 
 
+@cfunc
 def _reserve(world: World, number: int) -> bool:
-    with world.engine.lock:
-        if number in world.ids.reserved or number in world.process.communicators:
-            return False
-        world.ids.reserved.add(number)
-        return True
+    reserved: set[int] = world.ids.reserved
+    lock: RankLock = world.engine.lock
+    lock.acquire(True)
+    free: bool = number not in reserved and number not in world.process.communicators
+    if free:
+        reserved.add(number)
+    lock.release()
+    return free
 
 
+@cfunc
 def _reserve_from(world: World, start: int) -> int:
     start = start if start <= LAST_ID else FIRST_ID
     if _reserve(world, start):

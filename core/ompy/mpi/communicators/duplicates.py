@@ -22,6 +22,7 @@ from ompy.mpi.communicators.context_agreement import (
     release_context,
     values_in_steps,
 )
+from ompy.mpi.communicators.making import make_communicator
 from ompy.mpi.state import CommState
 
 if TYPE_CHECKING:
@@ -64,8 +65,6 @@ def duplicate(original: Handle, info: Info | None) -> Handle:
     Raises:
         MPIException: it cannot be made, or a copy function of an attribute raised.
     """
-    from ompy.mpi.communicators.communicators import make_communicator
-
     state = original._enter("Dup")
     inheritance = Inheritance(original, info)
     if state.communicator.between:

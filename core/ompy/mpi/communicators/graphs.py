@@ -12,8 +12,8 @@ from typing import Any, Final, NamedTuple, Self
 from ompy.data.constants import UNDEFINED
 from ompy.data.errors import ERR_ARG, ERR_RANK, ERR_TOPOLOGY
 from ompy.mpi.communicators.comm import Comm
-from ompy.mpi.communicators.communicators import make_communicator
 from ompy.mpi.communicators.context_agreement import exchange_values
+from ompy.mpi.communicators.making import make_communicator
 from ompy.mpi.communicators.topocomm import Topocomm
 from ompy.mpi.communicators.topologies import Edges, Graph
 from ompy.mpi.constants import UNWEIGHTED, WEIGHTS_EMPTY

@@ -30,7 +30,7 @@ from ompy.frameworks.collectives.values import tell_all
 from ompy.frameworks.io import IoModule, Opening, Outcome, agree
 from ompy.mpi import constants
 from ompy.mpi.callbacks import guarded
-from ompy.mpi.communicators.communicators import make_communicator
+from ompy.mpi.communicators.making import make_communicator
 from ompy.mpi.errhandler import ErrhandlerState
 from ompy.mpi.errors import MPIException
 from ompy.mpi.files.file_pointer import SharedPointer

@@ -21,8 +21,8 @@ from ompy.data.errors import (
 from ompy.data.request import Request as Operation
 from ompy.frameworks.osc import SHARED, OscModule, Window
 from ompy.mpi.callbacks import guarded
-from ompy.mpi.communicators.communicators import make_communicator
 from ompy.mpi.communicators.context_agreement import exchange_values
+from ompy.mpi.communicators.making import make_communicator
 from ompy.mpi.errors import MPIException
 from ompy.mpi.handles import State
 from ompy.mpi.point_to_point.requeststate import RequestState
