@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from ompy.data.errors import MPIError
-from ompy.mpi.communicators.context_agreement import FIRST_ID, LAST_ID, _first_proposal, _proposals
+from ompy.engine.base import Engine
+from ompy.engine.lock import rank_lock
+from ompy.mpi.communicators.context_agreement import FIRST_ID, LAST_ID, _proposals, first_proposal
 from ompy.mpi.state import ContextIds, World
 
 ROUNDS = 60  # arbitrary: far more than agreements that cross need
@@ -21,7 +22,8 @@ def rank(number: int, used: Any = ()) -> Any:
     world = World.__new__(World)
     world.context = SimpleNamespace(rank=number)  # type: ignore[assignment]
     world.process = SimpleNamespace(communicators=set(used))  # type: ignore[assignment]
-    world.engine = SimpleNamespace(lock=nullcontext())  # type: ignore[assignment]
+    world.engine = Engine.__new__(Engine)
+    world.engine.lock = rank_lock()
     world.ids = ContextIds()
     return world
 
@@ -31,7 +33,7 @@ class Agreement:
 
     def __init__(self, worlds: list[Any]) -> None:
         self.worlds = worlds
-        self.proposals = [_proposals(world, *_first_proposal(world)) for world in worlds]
+        self.proposals = [_proposals(world, *first_proposal(world)) for world in worlds]
         self.said: list[bytes] = [b""] * len(worlds)
         self.agreed: list[int] = []
 
@@ -91,7 +93,7 @@ def test_one_that_is_free_in_all(used: list[set[int]]) -> None:
 
 def test_nothing_is_held_by_an_agreement_that_fails() -> None:
     world = rank(0)
-    proposals = _proposals(world, *_first_proposal(world))
+    proposals = _proposals(world, *first_proposal(world))
     next(proposals)
     assert world.ids.reserved
     proposals.close()
@@ -100,5 +102,5 @@ def test_nothing_is_held_by_an_agreement_that_fails() -> None:
 
 def test_no_id_is_left() -> None:
     with pytest.raises(MPIError, match="are in use: free communicators"):
-        _first_proposal(rank(0, range(LAST_ID + 1)))
-    assert _first_proposal(rank(0, range(LAST_ID)))[0] == LAST_ID
+        first_proposal(rank(0, range(LAST_ID + 1)))
+    assert first_proposal(rank(0, range(LAST_ID)))[0] == LAST_ID

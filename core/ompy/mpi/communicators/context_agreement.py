@@ -188,7 +188,7 @@ def agree_on_context(world: World, ask: Ask) -> int:
         MPIError: ERR_INTERN, there is none left; or a member cannot be reached.
     """
     mine: int
-    mine, mark = _first_proposal(world)
+    mine, mark = first_proposal(world)
     rank, agreement = mark
     said: bytes = raw.three_words(mine, rank, agreement)  # as `_PROPOSAL`
     answers: list[bytes]
@@ -221,7 +221,7 @@ def _go_on(ask: Ask, proposals: Generator[bytes, list[bytes], int], answers: lis
 
 def agree_in_steps(world: World, ask: AskInSteps) -> Steps[int]:
     """The steps of `agree_on_context`."""
-    proposals = _proposals(world, *_first_proposal(world))
+    proposals = _proposals(world, *first_proposal(world))
     try:
         said = next(proposals)
         while True:
@@ -234,8 +234,8 @@ def agree_in_steps(world: World, ask: AskInSteps) -> Steps[int]:
         proposals.close()
 
 
-@cfunc
-def _first_proposal(world: World) -> tuple[int, tuple[int, int]]:
+@ccall
+def first_proposal(world: World) -> tuple[int, tuple[int, int]]:
     """An id that is reserved here, and what tells this agreement from others."""
     ids = world.ids
     mark = (world.context.rank, next(ids.agreements))
