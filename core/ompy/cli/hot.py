@@ -45,6 +45,7 @@ HOT: Final = {
     "ompy.frameworks.collectives.schedule": OFTEN,
     "ompy.frameworks.btl_base.transfers": OFTEN,
     "ompy.mpi.buffers.arrays": OFTEN,
+    "ompy.mpi.buffers.common_forms": BUSY,
     "ompy.mpi.collectives.collective_calls": BUSY,
     "ompy.mpi.collectives.collective_requests": BUSY,
     "ompy.mpi.collectives.collectives": BUSY,

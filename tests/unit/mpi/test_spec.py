@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from ompy.mpi.buffers.addresses import address_of
+from ompy.mpi.buffers.common_forms import plain, plain_or_derived
 from ompy.mpi.buffers.markers import BOTTOM
 from ompy.mpi.buffers.spec import (
     even_blocks,
@@ -290,3 +291,43 @@ def test_the_bytes_of_a_buffer_leave_views_of_others_as_they_are(buffer: Any) ->
     again = memoryview(buffer)
     assert (again.format, again.shape, again.strides, again.tobytes()) == kept
     assert (before.format, before.shape, before.strides, before.tobytes()) == kept
+
+
+def _kinds() -> list[Datatype]:
+    made = [
+        INT.Create_vector(2, 1, 2),
+        INT.Create_contiguous(2),
+        INT.Create_indexed([1, 1], [0, 2]),
+    ]
+    return [INT, CHAR, BYTE, *(each.Commit() for each in made)]
+
+
+KINDS = _kinds()
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.Get_name() or "derived")
+@pytest.mark.parametrize("count", [None, -1, 0, 1, 2, 3, 7, 1 << 41])
+@pytest.mark.parametrize("form", [list, tuple])
+def test_a_buffer_with_its_datatype_is_read_alike_the_short_way(
+    kind: Datatype, count: int | None, form: type
+) -> None:
+    spec = form([DATA, kind] if count is None else [DATA, count, kind])
+    for short in (plain, plain_or_derived):
+        found = short(spec, False)
+        if found is None:
+            continue  # the longer way reads it
+        slow = message(spec, False).message
+        assert found.layout is slow.layout
+        assert (found.count, found.origin) == (slow.count, slow.origin)
+        assert bytes(found.packed()) == bytes(slow.packed())
+    if plain(spec, False) is not None:
+        assert kind in KINDS[:3]
+    usual = count in (1, 2) or (count is None and kind in KINDS[:2])
+    assert not usual or plain_or_derived(spec, False) is not None
+
+
+def test_the_short_way_takes_no_read_only_room() -> None:
+    spec = [bytes(8), INT]
+    assert plain(spec, False) is not None
+    assert plain(spec, True) is None
+    assert plain_or_derived([bytes(24), 1, KINDS[3]], True) is None

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from operator import index
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from ompy import raw
 from ompy.compiled import ccall, cfunc
@@ -20,19 +20,19 @@ from ompy.data.layout import Layout
 from ompy.data.loops import Elements, Runs, convertor_of_runs
 from ompy.data.message import Blocks, Message, blocks_from, message_of
 from ompy.mpi.buffers.access import acquire
+from ompy.mpi.buffers.common_forms import (
+    BEYOND,
+    DATATYPES,
+    LAYOUTS,
+    bytes_of,
+    committed_state,
+    fits,
+)
 from ompy.mpi.buffers.markers import Marker
 from ompy.mpi.datatypes.datatype import Datatype
-from ompy.mpi.datatypes.predefined import BYTE, FORMATS, of_format, typedict
+from ompy.mpi.datatypes.predefined import BYTE, of_format, typedict
 from ompy.mpi.datatypes.typestate import TypeState
 from ompy.mpi.errors import MPIException
-
-# of buffers of one kind of numbers, by its character
-_DATATYPES: Final[dict[str, Any]] = {k: known for k, known in FORMATS.items() if len(k) == 1}
-# their layouts, by its number
-_LAYOUTS: Final[list[Any]] = [
-    _DATATYPES[chr(code)]._inner.layout if chr(code) in _DATATYPES else None for code in range(128)
-]
-_BEYOND: Final = 1 << 40  # arbitrary, as `raw.small` has it
 
 
 class Typed(NamedTuple):
@@ -72,21 +72,6 @@ def recv_convertor(spec: Any) -> Convertor:
         return _with_gaps(spec, True)
     taken = lent(spec, True)
     return taken if taken is not None else _convertor(spec, True)
-
-
-@ccall
-def plain(buffer: Any, writable: bool) -> Message | None:
-    """The message that a contiguous buffer of numbers is, or None for whatever else it may be."""
-    try:
-        view = memoryview(buffer)
-    except TypeError:
-        return None
-    layout: Layout | None = _LAYOUTS[raw.code(view)]
-    if layout is None or (writable and not raw.is_writable(view)):
-        return None
-    memory = raw.as_bytes(view)
-    size: int = layout.size
-    return message_of(memory, 0, raw.size(memory) // size, layout)
 
 
 @cfunc
@@ -131,7 +116,7 @@ def _with_gaps(spec: Sequence[Any], writable: bool) -> Convertor:
         buffer = raw.numbers(buffer)
         total: int = 0 if buffer is None else raw.size(buffer)
         count = total // elements.extent if total % elements.extent == 0 else 0
-    runs: Runs | None = elements.runs(count) if 0 < count < _BEYOND else None
+    runs: Runs | None = elements.runs(count) if 0 < count < BEYOND else None
     made: Convertor | None = None
     if runs is not None and runs.length < runs.size:
         made = convertor_of_runs(buffer, 0, runs, writable)
@@ -162,10 +147,10 @@ def _straight(spec: Any, writable: bool, blocks: int) -> Typed | None:
         except TypeError:
             return None
         code: int = raw.code(view)
-        datatype = _DATATYPES.get(chr(code))
+        datatype = DATATYPES.get(chr(code))
         if datatype is None or (writable and not raw.is_writable(view)):
             return None
-        layout = _LAYOUTS[code]
+        layout = LAYOUTS[code]
         memory = raw.as_bytes(view)
     size: int = layout.size
     items: int = raw.size(memory) // size
@@ -178,11 +163,11 @@ def _straight(spec: Any, writable: bool, blocks: int) -> Typed | None:
 def _straight_vector(spec: Any, writable: bool, ranks: int) -> Blocks | None:
     """Blocks of a plain datatype, with lists of integers; None for whatever else it may be."""
     parts = _with_counts(spec)
-    state: TypeState | None = None if parts is None else _committed(parts[3])
+    state: TypeState | None = None if parts is None else committed_state(parts[3])
     if parts is None or state is None:
         return None
     layout = state.described()
-    view = _bytes_of(parts[0], writable)
+    view = bytes_of(parts[0], writable)
     numbers = _listed(parts[1], ranks)
     if view is None or numbers is None or not layout.contiguous or not layout.size:
         return None
@@ -222,7 +207,7 @@ def _straight_typed(spec: Any, writable: bool, ranks: int) -> Blocks | None:
     parts = _with_counts(spec)
     if parts is None or not isinstance(parts[3], (list, tuple)) or len(parts[3]) != ranks:
         return None
-    view = _bytes_of(parts[0], writable)
+    view = bytes_of(parts[0], writable)
     numbers = _listed(parts[1], ranks)
     origins = _listed(parts[2], ranks)
     if view is None or numbers is None or origins is None:
@@ -230,27 +215,14 @@ def _straight_typed(spec: Any, writable: bool, ranks: int) -> Blocks | None:
     layouts: list[Layout] = []
     place: int
     for place in range(ranks):
-        state: TypeState | None = _committed(parts[3][place])
+        state: TypeState | None = committed_state(parts[3][place])
         if state is None:
             return None
         layout = state.described()
-        if not _fits(layout, raw.small(numbers[place]), raw.small(origins[place]), raw.size(view)):
+        if not fits(layout, raw.small(numbers[place]), raw.small(origins[place]), raw.size(view)):
             return None
         layouts.append(layout)
     return blocks_from(view, numbers, origins, layouts, False)
-
-
-@cfunc
-def _fits(layout: Layout, count: int, first: int, room: int) -> bool:
-    """Whether elements from a byte on are in so many bytes; false also for unusual numbers."""
-    size: int = layout.size
-    if not 0 <= count <= room or not 0 <= first < _BEYOND or size > room:
-        return False
-    size *= count
-    if not layout.contiguous:
-        lower, size = layout.span(count)
-        first += lower
-    return not size or (first >= 0 and first + size <= room)
 
 
 @cfunc
@@ -264,24 +236,6 @@ def _with_counts(spec: Any) -> tuple[Any, Any, Any, Any] | None:
     elif isinstance(counts, tuple) and len(counts) == 2:
         counts, displacements = counts
     return spec[0], counts, displacements, spec[-1]
-
-
-@cfunc
-def _bytes_of(buffer: Any, writable: bool) -> memoryview | None:
-    """The bytes of a contiguous buffer of numbers, or None for whatever else it may be."""
-    view = raw.numbers(buffer)
-    return None if view is None or (writable and not raw.is_writable(view)) else view
-
-
-@cfunc
-def _committed(kind: Any) -> TypeState | None:
-    """The state of a datatype that may be used in a message, or None."""
-    if isinstance(kind, str):
-        kind = typedict.get(kind)
-    if not isinstance(kind, Datatype):
-        return None
-    state: TypeState | None = kind._inner
-    return state if state is not None and state.committed else None
 
 
 @cfunc

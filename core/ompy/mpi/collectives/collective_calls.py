@@ -21,12 +21,12 @@ from ompy.data.message import Blocks, Message, parted
 from ompy.data.operation import Operation
 from ompy.frameworks.collectives.call_kinds import KINDS
 from ompy.frameworks.collectives.call_order import detail_of
+from ompy.mpi.buffers.common_forms import plain, plain_or_derived
 from ompy.mpi.buffers.markers import InPlaceType
 from ompy.mpi.buffers.spec import (
     Typed,
     even_blocks,
     message,
-    plain,
     plain_vector_blocks,
     typed_blocks,
     vector_blocks,
@@ -86,7 +86,7 @@ def in_place(spec: Any) -> bool:
 @ccall
 def single(spec: Any, writable: bool) -> Message:
     """The message of a specification, whatever its datatype."""
-    found: Message | None = plain(spec, writable)
+    found: Message | None = plain_or_derived(spec, writable)
     return message(spec, writable).message if found is None else found
 
 
@@ -144,7 +144,7 @@ def broadcast(state: CommState, buf: Any, root: Any) -> bool:
     state.communicator.order.begin(BCAST, detail_of(root))
     if type(root) is not int or not 0 <= root < state.size:
         return False
-    both: Message | None = plain(buf, root != state.communicator.rank)
+    both: Message | None = plain_or_derived(buf, root != state.communicator.rank)
     if both is None:
         return False
     try:
@@ -203,7 +203,8 @@ def reduced(state: CommState, sendbuf: Any, recvbuf: Any, op: Op, root: Any) -> 
 @cfunc
 def _plain_blocks(buffer: Any, writable: bool, ranks: int) -> Blocks | None:
     """Equal parts of a contiguous buffer of numbers, or None."""
-    whole: Message | None = plain(buffer, writable)
+    counted: bool = isinstance(buffer, (list, tuple)) and len(buffer) != 2  # that is of one part
+    whole: Message | None = None if counted else plain(buffer, writable)
     return None if whole is None else parted(whole, ranks)
 
 

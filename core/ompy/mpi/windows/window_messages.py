@@ -27,7 +27,8 @@ from ompy.data.kernels import PREDEFINED
 from ompy.data.layout import Layout
 from ompy.data.message import Message
 from ompy.frameworks.osc import DYNAMIC, Place
-from ompy.mpi.buffers.spec import Typed, _layout, _named, message, plain
+from ompy.mpi.buffers.common_forms import plain
+from ompy.mpi.buffers.spec import Typed, _layout, _named, message
 from ompy.mpi.collectives.operation import Op
 from ompy.mpi.integers import whole_number
 

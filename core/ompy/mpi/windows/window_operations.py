@@ -14,7 +14,8 @@ from ompy.data.errors import MPIError
 from ompy.data.message import Message
 from ompy.data.request import Request as Operation
 from ompy.frameworks.osc import Place
-from ompy.mpi.buffers.spec import message, plain
+from ompy.mpi.buffers.common_forms import plain
+from ompy.mpi.buffers.spec import message
 from ompy.mpi.collectives.operation import Op
 from ompy.mpi.point_to_point.request import Request
 from ompy.mpi.point_to_point.requeststate import nothing

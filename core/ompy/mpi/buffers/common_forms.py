@@ -1,0 +1,118 @@
+"""Messages of the common forms: a contiguous buffer of numbers, alone or with its datatype.
+
+What has no common form is read by `spec.py`, the longer way.
+"""
+
+# ruff: noqa: SLF001 - states are private to users, not to this package
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from ompy import raw
+from ompy.compiled import ccall, cfunc
+from ompy.data.layout import Layout
+from ompy.data.message import Message, message_of
+from ompy.mpi.datatypes.datatype import Datatype
+from ompy.mpi.datatypes.predefined import FORMATS, typedict
+from ompy.mpi.datatypes.typestate import TypeState
+
+# of buffers of one kind of numbers, by its character
+DATATYPES: Final[dict[str, Any]] = {k: known for k, known in FORMATS.items() if len(k) == 1}
+# their layouts, by its number
+LAYOUTS: Final[list[Any]] = [
+    DATATYPES[chr(code)]._inner.layout if chr(code) in DATATYPES else None for code in range(128)
+]
+BEYOND: Final = 1 << 40  # arbitrary, as `raw.small` has it
+
+
+@ccall
+def plain(buffer: Any, writable: bool) -> Message | None:
+    """The message that a contiguous buffer of numbers is, or None for whatever else it may be.
+
+    The buffer may be given with its predefined datatype, and a count.
+    """
+    if isinstance(buffer, (list, tuple)):
+        return _of_type(buffer, writable, True)
+    try:
+        view = memoryview(buffer)
+    except TypeError:
+        return None
+    layout: Layout | None = LAYOUTS[raw.code(view)]
+    if layout is None or (writable and not raw.is_writable(view)):
+        return None
+    memory = raw.as_bytes(view)
+    size: int = layout.size
+    return message_of(memory, 0, raw.size(memory) // size, layout)
+
+
+@ccall
+def plain_or_derived(spec: Any, writable: bool) -> Message | None:
+    """As `plain`; with any datatype, if the buffer is contiguous."""
+    if isinstance(spec, (list, tuple)):
+        return _of_type(spec, writable, False)
+    return plain(spec, writable)
+
+
+@cfunc
+def _of_type(spec: Sequence[Any], writable: bool, predefined: bool) -> Message | None:
+    """The message of [buffer, datatype] or [buffer, count, datatype], or None.
+
+    Args:
+        spec: what the user wrote.
+        writable: it is to be received into.
+        predefined: only of a datatype that is, and has no gaps.
+    """
+    size: int = len(spec)
+    if size != 2 and (size != 3 or type(spec[1]) is not int):
+        return None
+    state: TypeState | None = committed_state(spec[size - 1])
+    if state is None:
+        return None
+    layout = state.described()
+    if not layout.size or (predefined and not (state.predefined and layout.contiguous)):
+        return None
+    view = bytes_of(spec[0], writable)
+    if view is None:
+        return None
+    room: int = raw.size(view)
+    count: int
+    if size == 3:
+        count = raw.small(spec[1])
+    elif layout.contiguous and room % layout.size == 0:
+        count = room // layout.size
+    else:
+        return None
+    return message_of(view, 0, count, layout) if fits(layout, count, 0, room) else None
+
+
+@ccall
+def fits(layout: Layout, count: int, first: int, room: int) -> bool:
+    """Whether elements from a byte on are in so many bytes; false also for unusual numbers."""
+    size: int = layout.size
+    if not 0 <= count <= room or not 0 <= first < BEYOND or size > room:
+        return False
+    size *= count
+    if not layout.contiguous:
+        lower, size = layout.span(count)
+        first += lower
+    return not size or (first >= 0 and first + size <= room)
+
+
+@ccall
+def bytes_of(buffer: Any, writable: bool) -> memoryview | None:
+    """The bytes of a contiguous buffer of numbers, or None for whatever else it may be."""
+    view = raw.numbers(buffer)
+    return None if view is None or (writable and not raw.is_writable(view)) else view
+
+
+@ccall
+def committed_state(kind: Any) -> TypeState | None:
+    """The state of a datatype that may be used in a message, or None."""
+    if isinstance(kind, str):
+        kind = typedict.get(kind)
+    if not isinstance(kind, Datatype):
+        return None
+    state: TypeState | None = kind._inner
+    return state if state is not None and state.committed else None
