@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator
-from contextlib import nullcontext
 from functools import partial
 from itertools import pairwise
 from random import Random
@@ -27,6 +26,7 @@ from typing import Any, Final, NamedTuple
 
 from ompy.data.errors import ERR_PROC_FAILED
 from ompy.data.request import Request
+from ompy.engine.base import Engine
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.fault_tolerance.consensus import Say
 from ompy.frameworks.fault_tolerance.departures import Departures
@@ -35,7 +35,8 @@ from ompy.frameworks.pml import Pml
 from ompy.frameworks.proc import Proc
 from ompy.mpi.communicators import survival
 from ompy.mpi.errhandler import RETURN
-from ompy.mpi.state import CommState, ContextIds
+from ompy.mpi.state import CommState
+from ompy.mpi.state import World as RankState
 
 Result = tuple[Any, ...]
 Waits = Generator[Callable[[], bool], None, None]  # yields what has to be true to go on
@@ -75,18 +76,18 @@ class Plan(NamedTuple):
     apart: bool = False
 
 
-class _Engine:
+class _Engine(Engine):
     """What `Recovery` and the calls of `survival.py` want of a rank's engine."""
 
     def __init__(self) -> None:
-        self.lock = nullcontext()
+        super().__init__(Random(0))
         self.soon: deque[Callable[[], object]] = deque()
         self.until: Callable[[], bool] | None = None
 
-    def call_later(self, _: int, what: Callable[[], object]) -> None:
+    def call_later(self, _: int, what: Callable[[], object]) -> Any:
         self.soon.append(what)
 
-    def wait_until(self, ready: Callable[[], bool]) -> None:
+    def wait_until(self, ready: Callable[[], bool], timeout: int = -1) -> Any:
         """Of `Finalize`: the program goes on when it is."""
         self.until = ready
 
@@ -135,11 +136,9 @@ class Member:
         )
         self.recovery = context.recovery = Recovery(context)
         self._context = context
-        process = SimpleNamespace(communicators={}, communicator=self._make, context=context)
+        process: Any = SimpleNamespace(communicators={}, communicator=self._make, context=context)
         self._process = process
-        self._state_of_rank: Any = SimpleNamespace(
-            process=process, context=context, engine=self.engine, errors=RETURN, ids=ContextIds()
-        )
+        self._state_of_rank = RankState(process, RETURN)
         if world.plan.apart:
             self._state_of_rank.ids.following += rank % 3
         self.comm = self.state(self._make(0, self.procs, "COMM_WORLD"))
