@@ -12,14 +12,14 @@ from operator import index
 from os import PathLike
 from typing import TYPE_CHECKING, Any, AnyStr, ClassVar, Final, Self
 
-from ompy.data.errors import ERR_ARG, ERR_FILE, MPIError
+from ompy.data.errors import ERR_ARG, MPIError
 from ompy.mpi.communicators.group import Group
-from ompy.mpi.constants import DISPLACEMENT_CURRENT, MODE_RDONLY, SEEK_CUR, SEEK_END, SEEK_SET
+from ompy.mpi.constants import DISPLACEMENT_CURRENT, MODE_RDONLY, SEEK_SET
 from ompy.mpi.datatypes.datatype import Datatype, handle_of
 from ompy.mpi.datatypes.predefined import BYTE
 from ompy.mpi.errhandler import ERRHANDLER_NULL, Errhandler
 from ompy.mpi.errors import MPIException
-from ompy.mpi.files.file_access import FileAccess
+from ompy.mpi.files.file_access import FileAccess, offset_of, state_of_file
 from ompy.mpi.handles import Handle
 from ompy.mpi.info import INFO_NULL, Info, InfoState
 from ompy.mpi.processes.life import current
@@ -52,10 +52,8 @@ class File(FileAccess, Handle):  # type: ignore[misc, unused-ignore]
         Raises:
             MPIException: ERR_FILE, it is null.
         """
-        state: FileState | None = self._inner
-        if state is None:
-            raise MPIException(ERR_FILE, "the file is null (FILE_NULL, or closed)")
-        return state
+        found: FileState = state_of_file(self)
+        return found
 
     # --- opening and closing
 
@@ -79,7 +77,7 @@ class File(FileAccess, Handle):  # type: ignore[misc, unused-ignore]
         Raises:
             MPIException: it cannot be opened at some member; then it is open at none.
         """
-        from ompy.mpi.files.file_state import open_file
+        from ompy.mpi.files.file_opening import open_file
 
         parent = comm._enter("File.Open")
         try:
@@ -106,7 +104,7 @@ class File(FileAccess, Handle):  # type: ignore[misc, unused-ignore]
         Raises:
             MPIException: ERR_NO_SUCH_FILE and others, it cannot be removed.
         """
-        from ompy.mpi.files.file_state import path_text
+        from ompy.mpi.files.file_opening import path_text
         from ompy.net.storage import remove_file
 
         try:
@@ -194,7 +192,8 @@ class File(FileAccess, Handle):  # type: ignore[misc, unused-ignore]
 
     def Get_byte_offset(self, offset: int) -> int:
         """Where an offset of the view is in the file."""
-        return self._state().view.byte_at(self._offset(offset))
+        state = self._state()
+        return state.view.byte_at(offset_of(state, offset))
 
     def Get_type_extent(self, datatype: Datatype) -> int:
         """How far apart elements of a type are in the file."""
@@ -216,9 +215,7 @@ class File(FileAccess, Handle):  # type: ignore[misc, unused-ignore]
             whence: from the beginning (SEEK_SET), from where it is, or from the file's end.
         """
         state = self._state()
-        state.call(state.check_seekable)
-        here = state.position // state.view.unit
-        state.position = self._target(offset, whence, lambda: here) * state.view.unit
+        state.call(state.seek, index(offset), index(whence))
 
     def Get_position(self) -> int:
         """Where this process's pointer is, in etypes."""
@@ -228,44 +225,13 @@ class File(FileAccess, Handle):  # type: ignore[misc, unused-ignore]
     def Seek_shared(self, offset: int, whence: int = SEEK_SET) -> None:
         """Move the pointer all processes share; all of them say the same."""
         state = self._state()
-
-        def move() -> None:
-            state.agree_on("Seek_shared", index(offset), state.check_seekable)
-            if state.comm.communicator.rank == 0:
-                try:
-                    state.shared.assign(self._target(offset, whence, state.shared.value))
-                finally:
-                    state.agree_on("Seek_shared", 0)
-            else:
-                state.agree_on("Seek_shared", 0)
-
-        state.call(move)
+        state.call(state.seek_shared, index(offset), index(whence))
 
     def Get_position_shared(self) -> int:
         """Where the pointer all processes share is, in etypes."""
         state = self._state()
         value: int = state.call(state.shared.value)
         return value
-
-    def _target(self, offset: int, whence: int, here: Callable[[], int]) -> int:
-        """Where a pointer is moved to.
-
-        Raises:
-            MPIException: ERR_ARG, there is no such place.
-        """
-        state = self._state()
-        if whence == SEEK_SET:
-            base = 0
-        elif whence == SEEK_CUR:
-            base = here()
-        elif whence == SEEK_END:
-            base = state.call(state.end_of_view)
-        else:
-            raise state.raised(MPIError(ERR_ARG, f"whence is {whence}, none of the SEEK constants"))
-        found = base + index(offset)
-        if found < 0:
-            raise state.raised(MPIError(ERR_ARG, f"a pointer at {found}"))
-        return found
 
     # --- consistency
 
