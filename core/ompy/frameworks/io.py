@@ -27,19 +27,18 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from struct import Struct
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
+from ompy.compiled import ccall, cclass
 from ompy.data.convertor import Convertor
 from ompy.data.errors import ERR_IO, MPIError
 from ompy.data.message import Message
 from ompy.frameworks.collectives.exchange import Exchange
 from ompy.frameworks.collectives.schedule import Schedule
 from ompy.frameworks.collectives.values import tell_all
+from ompy.frameworks.communicator import Communicator
+from ompy.frameworks.io_base.view import WHOLE_FILE, FileView
 from ompy.mca.component import ApiVersion, Component
-
-if TYPE_CHECKING:
-    from ompy.frameworks.communicator import Communicator
-    from ompy.frameworks.io_base.view import FileView
 
 # ours; Open MPI 5: MCA_IO_BASE_VERSION_3_0_0. 4.0 leaves to the MPI floor what all members do alike
 API: Final[ApiVersion] = (4, 0)
@@ -101,6 +100,7 @@ class Outcome:
         self.problem: MPIError | None = None
 
 
+@cclass
 class IoModule:
     """One open file.
 
@@ -111,9 +111,13 @@ class IoModule:
         atomic: what one rank writes in a call is seen by others whole or not at all.
     """
 
-    def __init__(self, opening: Opening) -> None:
-        from ompy.frameworks.io_base.view import WHOLE_FILE
+    atomic: bool
+    communicator: Communicator
+    opening: Any
+    view: FileView
+    __slots__ = (*__annotations__, "__dict__", "__weakref__")
 
+    def __init__(self, opening: Opening) -> None:
         self.opening = opening
         self.communicator = opening.communicator
         self.view: FileView = WHOLE_FILE
@@ -133,6 +137,7 @@ class IoModule:
         """Close it at this rank; called once, also when another member could not open it."""
         raise NotImplementedError
 
+    @ccall
     def size(self) -> int:
         """Bytes in the file."""
         raise NotImplementedError
@@ -152,10 +157,12 @@ class IoModule:
     def refresh(self) -> None:
         """All members have flushed: what they wrote can be read from now on."""
 
+    @ccall
     def set_view(self, view: FileView) -> None:
         """Have another view at this rank; all members have one, or what they had, together."""
         self.view = view
 
+    @ccall
     def read_piece(self, memory: memoryview, at: int) -> int:
         """Read what lies side by side, whatever the view is; not for atomic mode.
 
@@ -168,10 +175,12 @@ class IoModule:
         """
         raise NotImplementedError
 
+    @ccall
     def write_piece(self, memory: memoryview, at: int) -> None:
         """Write so. The arguments are as above."""
         raise NotImplementedError
 
+    @ccall
     def read(self, access: Access) -> int:
         """Read through this rank's view.
 
@@ -180,6 +189,7 @@ class IoModule:
         """
         raise NotImplementedError
 
+    @ccall
     def write(self, access: Access) -> None:
         """Write through this rank's view."""
         raise NotImplementedError
@@ -197,7 +207,8 @@ class IoModule:
     def take_hints(self, said: bytes) -> None:
         """Have what the first member says in place of this rank's own."""
 
-    def moves_alone(self, position: int, size: int, *, writes: bool) -> bool:
+    @ccall
+    def moves_alone(self, position: int, size: int, writes: bool) -> bool:
         """Whether this rank moves its part of a collective access by itself, whatever others do.
 
         Args:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from itertools import pairwise
 from struct import Struct
-from typing import Final
+from typing import Any, Final
 
+from ompy.compiled import ccall, cclass, cfunc
 from ompy.frameworks.collectives.exchange import Exchange
 from ompy.frameworks.collectives.schedule import Schedule
 from ompy.frameworks.collectives.values import tell_all
@@ -35,15 +36,24 @@ _CHOICES: Final = (_AUTOMATIC, _DISABLED, _ENABLED)
 _HINTS: Final = Struct("<4q2B")  # settings, and the choices for writing and reading
 
 
+@cclass
 class Ompio(IoModule):
     """One open file."""
+
+    _few: int
+    _file: StoredFile | None
+    _settings: Any
+    _told_of_views: bool
+    _uses: dict[str, str]
+    _views: list[FileView]
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, opening: Opening, values: Values) -> None:
         super().__init__(opening)
         self._views = [self.view] * self.communicator.size  # of all members, by rank
         self._told_of_views = True
         self._few = values.few_runs
-        self._file: StoredFile | None = None
+        self._file = None
         hints = opening.hints
         nodes = _number(hints.get("cb_nodes"))
         size = _number(hints.get("cb_buffer_size"))
@@ -57,11 +67,12 @@ class Ompio(IoModule):
         if hints.get("collective_buffering") == "false":
             self._uses = dict.fromkeys(self._uses, _DISABLED)
 
-    @property
-    def file(self) -> StoredFile:
+    @cfunc
+    def _stored(self) -> StoredFile:
         """The file, while it is open."""
-        assert self._file is not None, "the file is open until it is closed"
-        return self._file
+        file: StoredFile | None = self._file
+        assert file is not None, "the file is open until it is closed"
+        return file
 
     def open(self, *, create: bool, exclusive: bool) -> None:
         """Open it at this rank."""
@@ -81,25 +92,26 @@ class Ompio(IoModule):
         if self._file is not None:
             self._file.close()
 
+    @ccall
     def size(self) -> int:
         """Bytes in it."""
-        return self.file.size()
+        return self._stored().size()
 
     def resize(self, size: int) -> None:
         """Cut it off, or have zeros at its end."""
-        self.file.resize(size)
+        self._stored().resize(size)
 
     def allocate(self, size: int) -> None:
         """Have room for its first bytes."""
-        self.file.allocate_room(size)
+        self._stored().allocate_room(size)
 
     def flush(self) -> None:
         """Have what was written on the device."""
-        self.file.flush_writes()
+        self._stored().flush_writes()
 
     def refresh(self) -> None:
         """See what others have written."""
-        self.file.refresh()
+        self._stored().refresh()
 
     def hints(self) -> dict[str, str]:
         """The hints in use."""
@@ -121,30 +133,36 @@ class Ompio(IoModule):
         self._settings = Settings(*settings)
         self._uses = dict(zip(self._uses, (_CHOICES[write], _CHOICES[read]), strict=True))
 
+    @ccall
     def set_view(self, view: FileView) -> None:
         """Have another view, which the others hear of when they need it."""
         self.view = view
         self._told_of_views = False
 
+    @ccall
     def read_piece(self, memory: memoryview, at: int) -> int:
         """Read what lies side by side."""
-        return self.file.read_into(memory, at)
+        return self._stored().read_into(memory, at)
 
+    @ccall
     def write_piece(self, memory: memoryview, at: int) -> None:
         """Write so."""
-        self.file.write_from(memory, at)
+        self._stored().write_from(memory, at)
 
+    @ccall
     def read(self, access: Access) -> int:
         """Read through this rank's view."""
-        return read_through(self.file, self.view, access, atomic=self.atomic)
+        return read_through(self._stored(), self.view, access, atomic=self.atomic)
 
+    @ccall
     def write(self, access: Access) -> None:
         """Write through this rank's view."""
-        write_through(self.file, self.view, access, atomic=self.atomic)
+        write_through(self._stored(), self.view, access, atomic=self.atomic)
 
     # --- of all members
 
-    def moves_alone(self, position: int, size: int, *, writes: bool) -> bool:
+    @ccall
+    def moves_alone(self, position: int, size: int, writes: bool) -> bool:
         """Whether aggregators would bring this rank nothing: it has few runs, or long ones."""
         use = self._uses[_WRITE_HINT if writes else _READ_HINT]
         view = self.view
@@ -171,7 +189,7 @@ class Ompio(IoModule):
         if self._is_shared(ranges, _WRITE_HINT if writes else _READ_HINT):
             plan = Plan(self.communicator, self._views, ranges, self._settings)
             together = write_together if writes else read_together
-            yield from together(exchange, outcome, plan, self.file, access)
+            yield from together(exchange, outcome, plan, self._stored(), access)
             return
         if not moved:
             move_alone(self, outcome, access, writes=writes)

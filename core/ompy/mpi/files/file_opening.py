@@ -1,7 +1,5 @@
 """How the members of a communicator open a file together: all of them, or none."""
 
-
-
 from __future__ import annotations
 
 import os
@@ -9,6 +7,7 @@ from functools import partial
 from typing import Any, Final
 
 from ompy.data.errors import ERR_AMODE, ERR_BAD_FILE, ERR_COMM, ERR_OTHER, MPIError
+from ompy.frameworks.collectives.call_kinds import KINDS
 from ompy.frameworks.collectives.exchange import Exchange
 from ompy.frameworks.collectives.schedule import Schedule, complete_schedule
 from ompy.frameworks.collectives.values import tell_all
@@ -99,7 +98,7 @@ def open_file(parent: CommState, filename: Any, amode: int, hints: dict[str, str
 
 def _agreed_path(state: FileState, filename: Any, amode: int) -> str:
     """The file's path, if all members name one and the same way to open it."""
-    state.enter("File.Open")
+    state.enter(KINDS["File.Open"])
     path, problem = "", None
     try:
         check_amode(amode)

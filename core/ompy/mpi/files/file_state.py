@@ -31,9 +31,11 @@ from ompy.frameworks.collectives.call_kinds import KINDS
 from ompy.frameworks.collectives.exchange import Exchange
 from ompy.frameworks.collectives.schedule import complete_schedule
 from ompy.frameworks.collectives.values import tell_all
-from ompy.frameworks.io import Outcome, attempt, hear_problems, problem_bytes
+from ompy.frameworks.io import IoModule, Outcome, attempt, hear_problems, problem_bytes
 from ompy.mpi import constants
 from ompy.mpi.callbacks import guarded
+from ompy.mpi.datatypes.datatype import state_of
+from ompy.mpi.datatypes.typestate import TypeState
 from ompy.mpi.errhandler import ErrhandlerState
 from ompy.mpi.errors import MPIException
 from ompy.mpi.files.file_pointer import SharedPointer
@@ -50,8 +52,20 @@ if DECLARING:
 _SAID: Final = Struct("<qq?")  # two numbers, and whether this rank is fine
 _RDONLY: Final = constants.MODE_RDONLY
 _SEQUENTIAL: Final = constants.MODE_SEQUENTIAL
+_CURRENT: Final = constants.DISPLACEMENT_CURRENT
+_VIEWS: Final = 8  # arbitrary: as many are kept of a file
+_SEEK_CUR: Final = constants.SEEK_CUR
+_SEEK_END: Final = constants.SEEK_END
 _SEEK_SET: Final = constants.SEEK_SET
 _ALIKE: Final = ALIKE
+_CLOSE: Final[int] = KINDS["File.Close"]
+_PREALLOCATE: Final[int] = KINDS["File.Preallocate"]
+_SEEK_SHARED: Final[int] = KINDS["File.Seek_shared"]
+_SET_ATOMICITY: Final[int] = KINDS["File.Set_atomicity"]
+_SET_INFO: Final[int] = KINDS["File.Set_info"]
+_SET_SIZE: Final[int] = KINDS["File.Set_size"]
+_SET_VIEW: Final[int] = KINDS["File.Set_view"]
+_SYNC: Final[int] = KINDS["File.Sync"]
 # places in a word of 63 bits; arbitrary: offsets and sizes have room, and what else is said
 VALUE_SHIFT: Final = 4
 VALUES: Final = 1 << 56
@@ -82,12 +96,13 @@ class FileState(State):
         transfers: the module that reads and writes, which is above this one.
     """
 
+    _views: dict[Any, TypedView]
     amode: int
     api: Any
     comm: CommState
     errhandler: ErrhandlerState
     info: Any
-    module: Any
+    module: IoModule
     pointer_lock: Any
     position: int
     room: int
@@ -104,8 +119,9 @@ class FileState(State):
         self.api = None
         self.comm = comm
         self.world = comm.world
-        self.module = None
+        self.module = None  # type: ignore[assignment]
         self.amode = amode
+        self._views = {}
         self.view = view_of_bytes()
         self.position = 0
         self.pointer_lock = _thread.allocate_lock()
@@ -138,10 +154,9 @@ class FileState(State):
         return self.api._adopt(self)
 
     @ccall
-    def enter(self, name: str) -> None:
-        """This rank makes a call that all make together."""
+    def enter(self, kind: U64) -> None:
+        """This rank makes a call that all make together, by the number of its name."""
         order: CallOrder = self.comm.communicator.order
-        kind: int = KINDS[name]
         order.begin(kind, 0)
 
     @ccall
@@ -211,38 +226,6 @@ class FileState(State):
         complete_schedule(exchange, _settling(exchange, outcome, said))
         return outcome
 
-    def agree_on(
-        self,
-        name: str,
-        value: int,
-        check: Callable[[], object] | None = None,
-        more: int = 0,
-        fine: bool = True,
-    ) -> bool:
-        """Enter a call in which all members say the same, or all fail.
-
-        Args:
-            name: of the call.
-            value: that they have to agree on.
-            check: what raises where this rank's arguments are wrong.
-            more: the same as `value`, of few bits.
-            fine: what they need not say alike.
-
-        Returns:
-            Whether all are fine.
-
-        Raises:
-            MPIError: some member's check has failed; or ERR_NOT_SAME.
-        """
-        self.enter(f"File.{name}")
-        problem: MPIError | None = None
-        if check is not None:
-            try:
-                check()
-            except MPIError as found:
-                problem = found
-        return self.settle(problem, value, more, fine)
-
     def settle_attempt(self, mine: bool, call: Callable[[], object], fine: bool = True) -> bool:
         """Have this rank, or not, do something, and all hear whether that went well.
 
@@ -259,27 +242,80 @@ class FileState(State):
 
     # --- what is set collectively
 
-    def set_view(self, make: Callable[[], TypedView]) -> None:
-        """Have another view; the pointers are at its beginning.
+    @ccall
+    def set_atomicity(self, flag: bool) -> None:
+        """Say whether accesses are atomic; all members say the same.
 
         Raises:
-            MPIError: some member's view is wrong; all have what they had.
+            MPIException: they do not.
         """
-        self.enter("File.Set_view")
+        self.enter(_SET_ATOMICITY)
+        try:
+            self.settle(None, flag, 0, True)
+        except MPIError as problem:
+            raise self.raised(problem) from problem.__cause__
+        self.module.atomic = flag
+
+    def set_info(self, info: dict[str, str]) -> None:
+        """Have more hints; all members have some.
+
+        Raises:
+            MPIError: a member cannot be reached.
+        """
+        self.enter(_SET_INFO)
+        self.settle(None, 0, 0, True)
+        self.info.update(info)
+
+    def set_view(self, displacement: int, etype: Any, filetype: Any, datarep: str) -> None:
+        """Have another view; the pointers are at its beginning.
+
+        Args:
+            displacement: byte where it begins, or DISPLACEMENT_CURRENT.
+            etype: handle of what offsets count.
+            filetype: of what is repeated; None for the etype.
+            datarep: name of the representation.
+
+        Raises:
+            MPIException: some member's view is wrong; all have what they had.
+        """
+        self.enter(_SET_VIEW)
         problem: MPIError | None = None
         view: TypedView | None = None
+        shared: SharedPointer | None = self.shared
+        assert shared is not None, "the file is open"
         try:
-            view = make()
+            view = self._view_of(displacement, etype, filetype, datarep)
         except MPIError as found:
             problem = found
-        if self.comm.communicator.rank == 0:
-            self.shared.prepare(0)
-        self.settle(problem, 0, 0, True)
+        try:
+            if self.comm.communicator.rank == 0:
+                shared.prepare(0)
+            self.settle(problem, 0, 0, True)
+        except MPIError as common:
+            raise self.raised(common) from common.__cause__
         assert view is not None, "no member had a problem"
-        self.shared.turn()
-        self.module.set_view(view.seen)
+        shared.turn()
+        module: IoModule = self.module
+        module.set_view(view.seen)
         self.view = view
         self.position = 0
+
+    @cfunc
+    def _view_of(self, displacement: int, etype: Any, filetype: Any, datarep: str) -> TypedView:
+        """A view, which is kept, as some programs go to and fro between a few."""
+        elementary: TypeState = state_of(etype)
+        repeated: TypeState = elementary if filetype is None else state_of(filetype)
+        if displacement == _CURRENT:
+            assert self.shared is not None, "the file is open"
+            displacement = self.view.byte_at(self.shared.value())
+        key = displacement, elementary, repeated, datarep
+        found: TypedView | None = self._views.get(key)
+        if found is None:
+            found = TypedView(displacement, elementary, repeated, datarep)
+            if len(self._views) >= _VIEWS:
+                self._views.clear()
+            self._views[key] = found
+        return found
 
     @ccall
     def check_writing(self) -> None:
@@ -307,11 +343,12 @@ class FileState(State):
         Raises:
             MPIError: it cannot be done.
         """
-        self.enter("File.Set_size")
+        self.enter(_SET_SIZE)
         self.settle(self._wrong_size(size), size, 0, True)
         self.room = min(self.room, size)
         self.settle_attempt(self.comm.communicator.rank == 0, partial(self.module.resize, size))
 
+    @ccall
     def allocate(self, size: int) -> None:
         """Have room for so many bytes; all members give the same.
 
@@ -319,21 +356,27 @@ class FileState(State):
         was cut off since.
 
         Raises:
-            MPIError: there is not so much.
+            MPIException: there is not so much.
         """
+        try:
+            self._allocate(size)
+        except MPIError as problem:
+            raise self.raised(problem) from problem.__cause__
+
+    @cfunc
+    def _allocate(self, size: int) -> None:
         first: bool = self.comm.communicator.rank == 0
-        self.enter("File.Preallocate")
-        problem = self._wrong_size(size)
+        self.enter(_PREALLOCATE)
+        problem: MPIError | None = self._wrong_size(size)
         there: bool = size <= self.room
         if there and first and problem is None:
             try:
                 there = self.module.size() >= size
             except MPIError as found:
                 problem = found
-        if self.settle(problem, size, 0, there):
-            return
-        self.settle_attempt(first, partial(self.module.allocate, size))
-        self.room = max(self.room, size)
+        if not self.settle(problem, size, 0, there):
+            self.settle_attempt(first, partial(self.module.allocate, size))
+            self.room = max(self.room, size)
 
     @cfunc
     def _wrong_size(self, size: int) -> MPIError | None:
@@ -347,47 +390,91 @@ class FileState(State):
 
     def flush(self) -> None:
         """Have what all wrote on the device."""
-        self.enter("File.Sync")
+        self.enter(_SYNC)
         self.settle_attempt(self.module.opening.writes, self.module.flush)
         self.module.refresh()
 
+    @ccall
     def seek_shared(self, offset: int, whence: int) -> None:
         """Move the pointer of all; all say the same.
 
         Raises:
-            MPIError: ERR_NOT_SAME; or ERR_ARG, there is no such place.
+            MPIException: ERR_NOT_SAME; or ERR_ARG, there is no such place.
         """
-        self.enter("File.Seek_shared")
+        try:
+            self._seek_shared(offset, whence)
+        except MPIError as problem:
+            raise self.raised(problem) from problem.__cause__
+
+    @cfunc
+    def _seek_shared(self, offset: int, whence: int) -> None:
+        self.enter(_SEEK_SHARED)
+        shared: SharedPointer | None = self.shared
+        assert shared is not None, "the file is open"
         first: bool = self.comm.communicator.rank == 0
         problem: MPIError | None = None
-        target: int = offset
         try:
             self.check_seekable()
             if whence == _SEEK_SET:
-                target = checked_target(offset)
+                checked_target(offset)
                 if first:
-                    self.shared.prepare(target)
+                    shared.prepare(offset)
         except MPIError as found:
             problem = found
         self.settle(problem, offset, whence - _SEEK_SET, True)
         if whence != _SEEK_SET:
             self.settle_attempt(first, partial(self._prepare_from, offset, whence))
-        self.shared.turn()
+        shared.turn()
 
     def _prepare_from(self, offset: int, whence: int) -> None:
         """Say where the pointer is to be, from where it is or from the end."""
-        here = self.shared.value() if whence == constants.SEEK_CUR else 0
+        here = self.shared.value() if whence == _SEEK_CUR else 0
         self.shared.prepare(self.target(offset, whence, here))
 
+    @ccall
     def seek(self, offset: int, whence: int) -> None:
         """Move this rank's pointer.
 
         Raises:
-            MPIError: ERR_ARG, there is no such place; or there are no pointers.
+            MPIException: ERR_ARG, there is no such place; or there are no pointers.
         """
-        self.check_seekable()
         unit: int = self.view.unit
-        self.position = self.target(offset, whence, self.position // unit) * unit
+        try:
+            self.check_seekable()
+            self.position = self.target(offset, whence, self.position // unit) * unit
+        except MPIError as problem:
+            raise self.raised(problem) from problem.__cause__
+
+    @ccall
+    def here(self) -> int:
+        """Where this rank's pointer is, in etypes."""
+        return self.position // self.view.unit
+
+    @ccall
+    def shared_value(self) -> int:
+        """Where the pointer of all is, in etypes.
+
+        Raises:
+            MPIException: its owner cannot be reached.
+        """
+        shared: SharedPointer | None = self.shared
+        assert shared is not None, "the file is open"
+        try:
+            return shared.value()
+        except MPIError as problem:
+            raise self.raised(problem) from problem.__cause__
+
+    @ccall
+    def size(self) -> int:
+        """Bytes in the file.
+
+        Raises:
+            MPIException: the system says something else.
+        """
+        try:
+            return self.module.size()
+        except MPIError as problem:
+            raise self.raised(problem) from problem.__cause__
 
     @ccall
     def target(self, offset: int, whence: int, here: int) -> int:
@@ -396,11 +483,11 @@ class FileState(State):
         Raises:
             MPIError: ERR_ARG, there is no such place.
         """
-        if whence == constants.SEEK_END:
-            here = self.end_of_view()
-        elif whence == constants.SEEK_SET:
+        if whence == _SEEK_SET:
             here = 0
-        elif whence != constants.SEEK_CUR:
+        elif whence == _SEEK_END:
+            here = self.end_of_view()
+        elif whence != _SEEK_CUR:
             raise MPIError(ERR_ARG, f"whence is {whence}, none of the SEEK constants")
         return checked_target(here + offset)
 
@@ -417,7 +504,7 @@ class FileState(State):
         if self.split is not None:
             raise MPIError(ERR_OTHER, f"{self.split[0]} was begun on this file: end it first")
         try:
-            self.enter("File.Close")
+            self.enter(_CLOSE)
             outcome = Outcome()
             attempt(outcome, self.module.close)
             problem = self.common_problem(outcome.problem)

@@ -14,10 +14,11 @@ from ompy.data.errors import ERR_ACCESS, ERR_ARG, ERR_IO, ERR_OTHER, MPIError
 from ompy.data.message import Message
 from ompy.data.request import Request as Operation
 from ompy.frameworks.coll import ALIKE
+from ompy.frameworks.collectives.call_kinds import KINDS
 from ompy.frameworks.collectives.exchange import Exchange
 from ompy.frameworks.collectives.schedule import Progression, Schedule, complete_schedule
 from ompy.frameworks.collectives.values import tell_all
-from ompy.frameworks.io import Access, Outcome
+from ompy.frameworks.io import Access, IoModule, Outcome
 from ompy.frameworks.io_base.view import FileView
 from ompy.mpi import constants
 from ompy.mpi.buffers.spec import message, plain
@@ -30,6 +31,10 @@ from ompy.mpi.point_to_point.requeststate import RequestState
 from ompy.mpi.point_to_point.status import Status
 
 _COUNT: Final = Struct("<q")
+_READ_ALL: Final[int] = KINDS["File.Read_all"]
+_READ_ORDERED: Final[int] = KINDS["File.Read_ordered"]
+_WRITE_ALL: Final[int] = KINDS["File.Write_all"]
+_WRITE_ORDERED: Final[int] = KINDS["File.Write_ordered"]
 _ALIKE: Final = ALIKE
 _INDIVIDUAL: Final = INDIVIDUAL
 _SHARED: Final = SHARED
@@ -197,7 +202,7 @@ class Transfer:
         if not self.size:
             return 0
         state: FileState = self._state
-        module = state.module
+        module: IoModule = state.module
         seen: FileView = state.view.seen
         at: int = -1
         if self._memory is not None and not module.atomic:
@@ -209,8 +214,8 @@ class Transfer:
                 module.write(self.access(position))
             return self.size
         if at >= 0:
-            return int(module.read_piece(self._memory, at))
-        return int(module.read(self.access(position)))
+            return module.read_piece(self._memory, at)
+        return module.read(self.access(position))
 
     @ccall
     def try_to_move(self, position: int) -> int:
@@ -328,7 +333,7 @@ def transfer_together(state: FileState, buffer: Any, place: int, status: Any, wr
     try:
         transfer: Transfer = Transfer(state, buffer, writes)
         begin: int = transfer.first_position(place)
-        state.enter("File.Write_all" if writes else "File.Read_all")
+        state.enter(_WRITE_ALL if writes else _READ_ALL)
         moved: int = _move_together(state, transfer, begin)
         if place == _INDIVIDUAL:
             state.position = begin + moved
@@ -346,7 +351,8 @@ def _move_together(state: FileState, transfer: Transfer, begin: int) -> int:
     Raises:
         MPIError: it failed at a member.
     """
-    alone: bool = state.module.moves_alone(begin, transfer.size, writes=transfer.writes)
+    module: IoModule = state.module
+    alone: bool = module.moves_alone(begin, transfer.size, transfer.writes)
     moved: int = transfer.try_to_move(begin) if alone else 0
     word: int = _WAITS
     if alone:
@@ -382,7 +388,7 @@ def begin_together(
     """
     transfer: Transfer = Transfer(state, buffer, writes)
     begin: int = transfer.claimed_position(place)
-    state.enter(name)
+    state.enter(KINDS[name])
     return _begun(state, transfer, begin, buffer)
 
 
@@ -406,7 +412,8 @@ def _begun(state: FileState, transfer: Transfer, begin: int, buffer: Any) -> Fil
     outcome = Outcome()
     exchange = state.exchange()
     made: list[Progression] = []
-    alone: bool = state.module.moves_alone(begin, transfer.size, writes=transfer.writes)
+    module: IoModule = state.module
+    alone: bool = module.moves_alone(begin, transfer.size, transfer.writes)
     if alone:
         outcome.size = transfer.try_to_move(begin)
         outcome.problem = transfer.problem
@@ -483,7 +490,7 @@ def transfer_in_order(state: FileState, buffer: Any, status: Any, writes: bool) 
     """
     try:
         transfer: Transfer = Transfer(state, buffer, writes)
-        state.enter("File.Write_ordered" if writes else "File.Read_ordered")
+        state.enter(_WRITE_ORDERED if writes else _READ_ORDERED)
         begin: int = _place_in_order(state, transfer)
         try:
             moved: int = _move_together(state, transfer, begin)
@@ -510,7 +517,7 @@ def begin_in_order(state: FileState, buffer: Any, writes: bool) -> FileRequestSt
         MPIError: the arguments are wrong, or a member cannot be reached.
     """
     transfer: Transfer = Transfer(state, buffer, writes)
-    state.enter("File.Write_ordered_begin" if writes else "File.Read_ordered_begin")
+    state.enter(KINDS["File.Write_ordered_begin" if writes else "File.Read_ordered_begin"])
     begin: int = _place_in_order(state, transfer)
     state.settle(None, 0, 0, True)
     _turn(state)

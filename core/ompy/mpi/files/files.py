@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, AnyStr, ClassVar, Final, Self
 
 from ompy.data.errors import ERR_ARG, MPIError
 from ompy.mpi.communicators.group import Group
-from ompy.mpi.constants import DISPLACEMENT_CURRENT, MODE_RDONLY, SEEK_SET
+from ompy.mpi.constants import MODE_RDONLY, SEEK_SET
 from ompy.mpi.datatypes.datatype import Datatype, handle_of
 from ompy.mpi.datatypes.predefined import BYTE
 from ompy.mpi.errhandler import ERRHANDLER_NULL, Errhandler
@@ -28,7 +28,6 @@ from ompy.mpi.state import GroupState
 if TYPE_CHECKING:
     from ompy.mpi.communicators.intracomm import Intracomm
     from ompy.mpi.files.file_state import FileState
-    from ompy.mpi.files.file_view import TypedView
     from ompy.mpi.state import World
 
 
@@ -121,13 +120,11 @@ class File(FileAccess, Handle):  # type: ignore[misc, unused-ignore]
 
     def Preallocate(self, size: int) -> None:
         """Have room for its first `size` bytes; all members call this."""
-        state = self._state()
-        state.call(state.allocate, index(size))
+        state_of_file(self).allocate(index(size))
 
     def Get_size(self) -> int:
         """How many bytes it has."""
-        state = self._state()
-        size: int = state.call(state.module.size)
+        size: int = state_of_file(self).size()
         return size
 
     def Get_amode(self) -> int:
@@ -142,8 +139,7 @@ class File(FileAccess, Handle):  # type: ignore[misc, unused-ignore]
     def Set_info(self, info: Info) -> None:
         """Set hints; all members call this. What is said at `Open` has an effect."""
         state = self._state()
-        state.call(state.agree_on, "Set_info", 0)
-        state.info.update(info.items())
+        state.call(state.set_info, dict(info.items()))
 
     def Get_info(self) -> Info:
         """The hints in use."""
@@ -170,24 +166,14 @@ class File(FileAccess, Handle):  # type: ignore[misc, unused-ignore]
             datarep: `native`, `internal`, `external32`, or one of `Register_datarep`.
             info: more hints.
         """
-        from ompy.mpi.files.file_view import TypedView
-
-        state = self._state()
-
-        def make() -> TypedView:
-            elementary = etype._state()
-            repeated = elementary if filetype is None else filetype._state()
-            at = index(disp)
-            if at == DISPLACEMENT_CURRENT:
-                at = state.view.byte_at(state.shared.value())
-            return TypedView(at, elementary, repeated, datarep)
-
-        state.call(state.set_view, make)
-        state.info.update(info.items())
+        state = state_of_file(self)
+        state.set_view(index(disp), etype, filetype, datarep)
+        if info:
+            state.info.update(info.items())
 
     def Get_view(self) -> tuple[int, Datatype, Datatype, str]:
         """Displacement, etype, filetype and representation of the view."""
-        view = self._state().view
+        view = state_of_file(self).view
         return view.displacement, handle_of(view.etype), handle_of(view.filetype), view.datarep
 
     def Get_byte_offset(self, offset: int) -> int:
@@ -214,32 +200,27 @@ class File(FileAccess, Handle):  # type: ignore[misc, unused-ignore]
             offset: etypes.
             whence: from the beginning (SEEK_SET), from where it is, or from the file's end.
         """
-        state = self._state()
-        state.call(state.seek, index(offset), index(whence))
+        state_of_file(self).seek(index(offset), index(whence))
 
     def Get_position(self) -> int:
         """Where this process's pointer is, in etypes."""
-        state = self._state()
-        return state.position // state.view.unit
+        here: int = state_of_file(self).here()
+        return here
 
     def Seek_shared(self, offset: int, whence: int = SEEK_SET) -> None:
         """Move the pointer all processes share; all of them say the same."""
-        state = self._state()
-        state.call(state.seek_shared, index(offset), index(whence))
+        state_of_file(self).seek_shared(index(offset), index(whence))
 
     def Get_position_shared(self) -> int:
         """Where the pointer all processes share is, in etypes."""
-        state = self._state()
-        value: int = state.call(state.shared.value)
+        value: int = state_of_file(self).shared_value()
         return value
 
     # --- consistency
 
     def Set_atomicity(self, flag: bool) -> None:
         """Say whether accesses are atomic; all members say the same."""
-        state = self._state()
-        state.call(state.agree_on, "Set_atomicity", int(bool(flag)))
-        state.module.atomic = bool(flag)
+        state_of_file(self).set_atomicity(bool(flag))
 
     def Get_atomicity(self) -> bool:
         """Whether accesses are atomic."""
