@@ -154,6 +154,10 @@ class IoModule:
         """Have what this rank wrote on the device."""
         raise NotImplementedError
 
+    def flushes_for_host(self) -> bool:
+        """Whether a flush of one member stores what all of its host wrote, and all see that."""
+        return False
+
     def refresh(self) -> None:
         """All members have flushed: what they wrote can be read from now on."""
 

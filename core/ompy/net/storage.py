@@ -325,6 +325,19 @@ class StoredFile:
             if not isinstance(cause, OSError) or cause.errno != errno.EINVAL:
                 raise  # EINVAL: a pipe or a device that has nothing to flush
 
+    def is_on_device(self) -> bool:
+        """Whether the kernel itself stores it on a block device.
+
+        Then it has one cache of the file, and whoever flushes it flushes what all wrote. Not so
+        where a server or a process (FUSE) may keep something for each that has it open.
+        """
+        if self._network.disturbed:
+            return False  # a fault script may strike each one's
+        try:
+            return os.major(os.fstat(self._descriptor).st_dev) != 0  # 0: no device stands behind it
+        except OSError:
+            return False
+
     def refresh(self) -> None:
         """Forget what is cached of it: a lock has a network file system's client do so."""
         with suppress(MPIError):

@@ -109,6 +109,10 @@ class Ompio(IoModule):
         """Have what was written on the device."""
         self._stored().flush_writes()
 
+    def flushes_for_host(self) -> bool:
+        """Where the kernel of the host has the file system."""
+        return self._stored().is_on_device()
+
     def refresh(self) -> None:
         """See what others have written."""
         self._stored().refresh()

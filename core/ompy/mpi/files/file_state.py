@@ -389,10 +389,22 @@ class FileState(State):
         return None if size >= 0 else MPIError(ERR_ARG, f"a size of {size} bytes")
 
     def flush(self) -> None:
-        """Have what all wrote on the device."""
+        """Have what all wrote on the device.
+
+        Where the members are on one host, and a flush of one member stores what all wrote, that of
+        the first is enough: when all have come, all have written.
+
+        Raises:
+            MPIError: the first problem, by rank.
+        """
         self.enter(_SYNC)
-        self.settle_attempt(self.module.opening.writes, self.module.flush)
-        self.module.refresh()
+        module: IoModule = self.module
+        mine: bool = module.opening.writes
+        if self.comm.size == 1 or self.compare(0) != _ALIKE or not module.flushes_for_host():
+            self.settle_attempt(mine, module.flush)
+            module.refresh()
+        else:
+            self.settle_attempt(mine and self.comm.communicator.rank == 0, module.flush)
 
     @ccall
     def seek_shared(self, offset: int, whence: int) -> None:
