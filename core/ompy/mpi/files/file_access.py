@@ -26,13 +26,14 @@ _BEYOND: Final = raw.BEYOND
 
 
 @ccall
-def state_of_file(file: Handle) -> Any:
+def state_of_file(file: Any) -> Any:
     """What a handle refers to.
 
     Raises:
         MPIException: ERR_FILE, it is null.
     """
-    state = file._inner
+    handle: Handle = file
+    state = handle._inner
     if state is None:
         raise MPIException(ERR_FILE, "the file is null (FILE_NULL, or closed)")
     return state

@@ -106,7 +106,7 @@ class FileState(State):
     pointer_lock: Any
     position: int
     room: int
-    shared: SharedPointer | None
+    shared: SharedPointer
     split: Any
     transfers: Any
     view: TypedView
@@ -125,7 +125,7 @@ class FileState(State):
         self.view = view_of_bytes()
         self.position = 0
         self.pointer_lock = _thread.allocate_lock()
-        self.shared = None
+        self.shared = None  # type: ignore[assignment]
         self.split = None
         self.errhandler = comm.world.file_errors
         self.info = info
@@ -218,7 +218,7 @@ class FileState(State):
         return self._settle_by_messages(problem, _SAID.pack(0, 0, True)).problem
 
     @cfunc
-    def _settle_by_messages(self, problem: MPIError | None, said: bytes) -> Any:
+    def _settle_by_messages(self, problem: MPIError | None, said: bytes) -> Outcome:
         """What comes of it; its size says whether all are fine."""
         outcome = Outcome()
         outcome.problem = problem
@@ -281,8 +281,7 @@ class FileState(State):
         self.enter(_SET_VIEW)
         problem: MPIError | None = None
         view: TypedView | None = None
-        shared: SharedPointer | None = self.shared
-        assert shared is not None, "the file is open"
+        shared: SharedPointer = self.shared
         try:
             view = self._view_of(displacement, etype, filetype, datarep)
         except MPIError as found:
@@ -306,7 +305,6 @@ class FileState(State):
         elementary: TypeState = state_of(etype)
         repeated: TypeState = elementary if filetype is None else state_of(filetype)
         if displacement == _CURRENT:
-            assert self.shared is not None, "the file is open"
             displacement = self.view.byte_at(self.shared.value())
         key = displacement, elementary, repeated, datarep
         found: TypedView | None = self._views.get(key)
@@ -421,8 +419,7 @@ class FileState(State):
     @cfunc
     def _seek_shared(self, offset: int, whence: int) -> None:
         self.enter(_SEEK_SHARED)
-        shared: SharedPointer | None = self.shared
-        assert shared is not None, "the file is open"
+        shared: SharedPointer = self.shared
         first: bool = self.comm.communicator.rank == 0
         problem: MPIError | None = None
         try:
@@ -469,8 +466,7 @@ class FileState(State):
         Raises:
             MPIException: its owner cannot be reached.
         """
-        shared: SharedPointer | None = self.shared
-        assert shared is not None, "the file is open"
+        shared: SharedPointer = self.shared
         try:
             return shared.value()
         except MPIError as problem:

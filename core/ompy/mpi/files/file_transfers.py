@@ -8,7 +8,8 @@ from collections.abc import Generator
 from struct import Struct
 from typing import Any, Final
 
-from ompy.compiled import ccall, cclass, cfunc
+from ompy import raw
+from ompy.compiled import DECLARING, ccall, cclass, cfunc
 from ompy.data.convertor import ContiguousConvertor, Convertor
 from ompy.data.errors import ERR_ACCESS, ERR_ARG, ERR_IO, ERR_OTHER, MPIError
 from ompy.data.message import Message
@@ -23,12 +24,16 @@ from ompy.frameworks.io_base.view import FileView
 from ompy.mpi import constants
 from ompy.mpi.buffers.spec import message, plain
 from ompy.mpi.files.file_access import INDIVIDUAL, SHARED
+from ompy.mpi.files.file_pointer import SharedPointer
 from ompy.mpi.files.file_state import FileState
 from ompy.mpi.files.file_view import TypedView
 from ompy.mpi.handles import plain_handle
 from ompy.mpi.point_to_point.request import Request
 from ompy.mpi.point_to_point.requeststate import RequestState
 from ompy.mpi.point_to_point.status import Status
+
+if DECLARING:
+    from ompy.frameworks.collectives.coll_selection import SelectedColl
 
 _COUNT: Final = Struct("<q")
 _READ_ALL: Final[int] = KINDS["File.Read_all"]
@@ -139,7 +144,6 @@ class Transfer:
         state: FileState = self._state
         unit: int = state.view.unit
         if place == _SHARED:
-            assert state.shared is not None, "the file is open"
             return state.shared.add_number(self.size // unit) * unit
         state.check_seekable()
         return state.position if place == _INDIVIDUAL else place * unit
@@ -205,16 +209,17 @@ class Transfer:
         module: IoModule = state.module
         seen: FileView = state.view.seen
         at: int = -1
-        if self._memory is not None and not module.atomic:
+        memory = self._memory
+        if memory is not None and not module.atomic:
             at = seen.piece_at(position, self.size)
         if self.writes:
-            if at >= 0:
-                module.write_piece(self._memory, at)
+            if memory is not None and at >= 0:
+                module.write_piece(memory, at)
             else:
                 module.write(self.access(position))
             return self.size
-        if at >= 0:
-            return module.read_piece(self._memory, at)
+        if memory is not None and at >= 0:
+            return module.read_piece(memory, at)
         return module.read(self.access(position))
 
     @ccall
@@ -447,15 +452,15 @@ def _place_in_order(state: FileState, transfer: Transfer) -> int:
     Raises:
         MPIError: a member cannot be reached.
     """
-    shared = state.shared
-    assert shared is not None, "the file is open"
+    shared: SharedPointer = state.shared
     unit: int = state.view.unit
     rank: int = state.comm.communicator.rank
-    mine: bytes = _COUNT.pack(transfer.size // unit)
+    mine: bytes = raw.one_word(transfer.size // unit)
     heard: list[bytes] | None = [mine]
     first: int = -1
     if state.comm.size > 1:
-        heard = state.comm.coll.exchange_words(mine) if shared.is_common() else None
+        coll: SelectedColl = state.comm.collectives()
+        heard = coll.exchange_words(mine) if shared.is_common() else None
     if heard is None:
         exchange = state.exchange()
         found: list[list[bytes]] = []
@@ -464,10 +469,17 @@ def _place_in_order(state: FileState, transfer: Transfer) -> int:
         first = _COUNT.unpack(found[1][0])[0]
     else:
         first = shared.value()
-    counts = [_COUNT.unpack(each)[0] for each in heard]
+    before: int = 0
+    total: int = 0
+    place: int
+    for place in range(len(heard)):
+        count: int = raw.signed_word(heard[place], 0)
+        total += count
+        if place < rank:
+            before += count
     if rank == 0:
-        shared.prepare(first + sum(counts))
-    return (first + sum(counts[:rank])) * unit
+        shared.prepare(first + total)
+    return (first + before) * unit
 
 
 def _telling(
@@ -476,7 +488,7 @@ def _telling(
     """Steps of a schedule: what each member moves, and where the pointer is, as the first says."""
     found.append((yield from tell_all(exchange, mine)))
     first = b""
-    if exchange.rank == 0 and state.shared is not None:
+    if exchange.rank == 0:
         first = _COUNT.pack(state.shared.value())  # whose memory it is, so this waits for nobody
     found.append((yield from tell_all(exchange, first)))
 
@@ -495,18 +507,12 @@ def transfer_in_order(state: FileState, buffer: Any, status: Any, writes: bool) 
         try:
             moved: int = _move_together(state, transfer, begin)
         finally:
-            _turn(state)
+            state.shared.turn()
         moved = transfer.stored(moved)
     except MPIError as problem:
         raise state.raised(problem) from problem.__cause__
     if status is not None:
         describe_transfer(status, moved)
-
-
-@cfunc
-def _turn(state: FileState) -> None:
-    assert state.shared is not None, "the file is open"
-    state.shared.turn()
 
 
 @ccall
@@ -520,7 +526,7 @@ def begin_in_order(state: FileState, buffer: Any, writes: bool) -> FileRequestSt
     state.enter(KINDS["File.Write_ordered_begin" if writes else "File.Read_ordered_begin"])
     begin: int = _place_in_order(state, transfer)
     state.settle(None, 0, 0, True)
-    _turn(state)
+    state.shared.turn()
     return _begun(state, transfer, begin, buffer)
 
 
