@@ -158,6 +158,7 @@ def ends(comm: Communicator) -> dict[str, Callable[[], object]]:
     return {
         "barrier": coll.barrier,
         "compare_words": partial(coll.compare_words, 7),
+        "hear_words": partial(coll.hear_words, 7),
         "bcast": partial(coll.bcast, room, 1),
         "reduce": partial(coll.reduce, few, room, SUM, comm.rank),
         "allreduce": partial(coll.allreduce, few, room, SUM),
@@ -183,6 +184,7 @@ def ends(comm: Communicator) -> dict[str, Callable[[], object]]:
 ENDS = (
     "barrier",
     "compare_words",
+    "hear_words",
     "bcast",
     "reduce",
     "allreduce",

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from operator import attrgetter
+from typing import Any
+
 import pytest
 from ompy import raw
 from ompy.data.errors import ERR_OTHER, MPIError
@@ -33,6 +37,23 @@ def test_all_have_the_same_answer(size: int, seed: int) -> None:
     run(program, size, seed=seed, **SM, **NARROW)
 
 
+@pytest.mark.parametrize("size", [2, 3, 6])
+@pytest.mark.parametrize("seed", range(effort(3)))
+def test_all_hear_the_same(size: int, seed: int) -> None:
+    def program(comm: Communicator) -> None:
+        engine, coll = comm.context.engine, comm.coll
+        for turn in range(12):
+            engine.spend(engine.random.randrange(100_000))
+            said = [MOST - turn * rank for rank in range(size)]
+            assert coll.hear_words(said[comm.rank]) == said
+            if turn % 3 == 0:
+                assert coll.compare_words(turn) == ALIKE
+            elif turn % 3 == 1:
+                coll.barrier()
+
+    run(program, size, seed=seed, **SM, **NARROW)
+
+
 def test_nobody_has_an_answer_before_all_have_come() -> None:
     done = [-1] * 3
 
@@ -47,12 +68,13 @@ def test_nobody_has_an_answer_before_all_have_come() -> None:
     run(program, 3, **SM)
 
 
-def test_members_of_other_calls_are_told() -> None:
+@pytest.mark.parametrize("ask", [attrgetter("compare_words"), attrgetter("hear_words")])
+def test_members_of_other_calls_are_told(ask: Callable[[Any], Callable[[int], Any]]) -> None:
     def program(comm: Communicator) -> None:
         comm.coll.barrier()
         comm.order.begin(1 + comm.rank, 0)
         with pytest.raises(MPIError) as caught:
-            comm.coll.compare_words(5)
+            ask(comm.coll)(5)
         assert caught.value.code == ERR_OTHER
 
     run(program, 2, **SM)
@@ -80,6 +102,7 @@ def test_what_one_stores_all_see() -> None:
 def test_without_memory_there_are_none(coll: str) -> None:
     def program(comm: Communicator) -> None:
         assert comm.coll.compare_words(1) == UNKNOWN
+        assert comm.coll.hear_words(1) is None
         assert comm.coll.shared_words() is None
 
     run(program, 3, coll=coll, btl="self,sm")

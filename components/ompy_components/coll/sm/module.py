@@ -268,6 +268,11 @@ class SmColl(CollModule):
         operations: Operations | None = self._ready()
         return _UNKNOWN if operations is None else operations.compare(word)
 
+    def hear_words(self, word: int) -> list[int] | None:
+        """What each says, in place of a size; the memory is made for it."""
+        operations: Operations | None = self._ready()
+        return None if operations is None else operations.hear(word)
+
     def shared_words(self) -> memoryview | None:
         """What is left of the first cache line of the memory."""
         self._ready()

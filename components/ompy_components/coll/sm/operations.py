@@ -90,6 +90,24 @@ class Operations:
         board.finish(number)
         return alike
 
+    @ccall
+    def hear(self, word: U64) -> list[int]:
+        """The word that each member says, by rank."""
+        board: Board = self.board
+        board.last += 1
+        number: int = board.last
+        board.wait_for_room(number)
+        board.say(number, word)
+        board.join(number)
+        board.wait_for_all(number)
+        board.join(number)
+        found: list[int] = []
+        rank: int
+        for rank in range(board.ranks):
+            found.append(board.total_of(rank, number))
+        board.finish(number)
+        return found
+
     # --- broadcast
 
     @ccall

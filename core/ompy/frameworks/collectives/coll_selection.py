@@ -353,6 +353,11 @@ class SelectedColl(CollModule):
         module: CollModule | None = self._exchanging()
         return _UNKNOWN if module is None else module.compare_words(word)
 
+    def hear_words(self, word: int) -> list[int] | None:
+        """That of the same module."""
+        module: CollModule | None = self._exchanging()
+        return None if module is None else module.hear_words(word)
+
     def shared_words(self) -> memoryview | None:
         """That of the same module."""
         module: CollModule | None = self._exchanging()

@@ -8,7 +8,6 @@ from collections.abc import Generator
 from struct import Struct
 from typing import Any, Final
 
-from ompy import raw
 from ompy.compiled import DECLARING, ccall, cclass, cfunc
 from ompy.data.convertor import ContiguousConvertor, Convertor
 from ompy.data.errors import ERR_ACCESS, ERR_ARG, ERR_IO, ERR_OTHER, MPIError
@@ -455,25 +454,24 @@ def _place_in_order(state: FileState, transfer: Transfer) -> int:
     shared: SharedPointer = state.shared
     unit: int = state.view.unit
     rank: int = state.comm.communicator.rank
-    mine: bytes = raw.one_word(transfer.size // unit)
-    heard: list[bytes] | None = [mine]
+    mine: int = transfer.size // unit
+    counts: list[int] | None = [mine]
     first: int = -1
     if state.comm.size > 1:
         coll: SelectedColl = state.comm.collectives()
-        heard = coll.exchange_words(mine) if shared.is_common() else None
-    if heard is None:
+        counts = coll.hear_words(mine) if shared.is_common() else None
+    if counts is None:
         exchange = state.exchange()
-        found: list[list[bytes]] = []
+        found: list[list[int]] = []
         complete_schedule(exchange, _telling(exchange, state, mine, found))
-        heard = found[0]
-        first = _COUNT.unpack(found[1][0])[0]
+        counts, (first,) = found
     else:
         first = shared.value()
     before: int = 0
     total: int = 0
     place: int
-    for place in range(len(heard)):
-        count: int = raw.signed_word(heard[place], 0)
+    for place in range(len(counts)):
+        count: int = counts[place]
         total += count
         if place < rank:
             before += count
@@ -483,14 +481,16 @@ def _place_in_order(state: FileState, transfer: Transfer) -> int:
 
 
 def _telling(
-    exchange: Exchange, state: FileState, mine: bytes, found: list[list[bytes]]
+    exchange: Exchange, state: FileState, mine: int, found: list[list[int]]
 ) -> Generator[None, None, None]:
     """Steps of a schedule: what each member moves, and where the pointer is, as the first says."""
-    found.append((yield from tell_all(exchange, mine)))
+    told = yield from tell_all(exchange, _COUNT.pack(mine))
+    found.append([_COUNT.unpack(each)[0] for each in told])
     first = b""
     if exchange.rank == 0:
         first = _COUNT.pack(state.shared.value())  # whose memory it is, so this waits for nobody
-    found.append((yield from tell_all(exchange, first)))
+    told = yield from tell_all(exchange, first)
+    found.append([_COUNT.unpack(told[0])[0]])
 
 
 @ccall
