@@ -115,7 +115,7 @@ class IoModule:
     communicator: Communicator
     opening: Any
     view: FileView
-    __slots__ = (*__annotations__, "__dict__", "__weakref__")
+    __slots__ = (*__annotations__, "__dict__")
 
     def __init__(self, opening: Opening) -> None:
         self.opening = opening
