@@ -153,7 +153,7 @@ def _make_pointers(state: FileState) -> None:
     if state.amode & constants.MODE_APPEND:
         state.position = state.module.size()
         if state.comm.communicator.rank == 0:
-            state.shared.prepare(state.position)
+            state.shared.prepare_turn(state.position)
         state.settle(None, 0, 0, True)  # so that nobody uses it before
         state.shared.turn()
 

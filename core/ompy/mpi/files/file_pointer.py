@@ -87,7 +87,7 @@ class SharedPointer:
         return raw.signed_word(self._words, self._side * _WORD)
 
     @ccall
-    def prepare(self, number: int) -> None:
+    def prepare_turn(self, number: int) -> None:
         """Say where it is to be after `turn`; the first rank does, before it says that it is here.
 
         No member is in the call that follows, so that none uses the other word.
@@ -100,7 +100,7 @@ class SharedPointer:
 
     @ccall
     def turn(self) -> None:
-        """All members have come, and `prepare` was before that: it is there."""
+        """All members have come, and `prepare_turn` was before that: it is there."""
         self._side = 1 - self._side
 
     @ccall

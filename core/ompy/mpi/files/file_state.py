@@ -288,7 +288,7 @@ class FileState(State):
             problem = found
         try:
             if self.comm.communicator.rank == 0:
-                shared.prepare(0)
+                shared.prepare_turn(0)
             self.settle(problem, 0, 0, True)
         except MPIError as common:
             raise self.raised(common) from common.__cause__
@@ -427,7 +427,7 @@ class FileState(State):
             if whence == _SEEK_SET:
                 checked_target(offset)
                 if first:
-                    shared.prepare(offset)
+                    shared.prepare_turn(offset)
         except MPIError as found:
             problem = found
         self.settle(problem, offset, whence - _SEEK_SET, True)
@@ -438,7 +438,7 @@ class FileState(State):
     def _prepare_from(self, offset: int, whence: int) -> None:
         """Say where the pointer is to be, from where it is or from the end."""
         here = self.shared.value() if whence == _SEEK_CUR else 0
-        self.shared.prepare(self.target(offset, whence, here))
+        self.shared.prepare_turn(self.target(offset, whence, here))
 
     @ccall
     def seek(self, offset: int, whence: int) -> None:

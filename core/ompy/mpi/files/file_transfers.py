@@ -476,7 +476,7 @@ def _place_in_order(state: FileState, transfer: Transfer) -> int:
         if place < rank:
             before += count
     if rank == 0:
-        shared.prepare(first + total)
+        shared.prepare_turn(first + total)
     return (first + before) * unit
 
 
