@@ -55,13 +55,9 @@ if DECLARING:
 # neighbourhoods, which the framework has steps for where no module has; 2.4 communicators between
 # two groups, which a component is asked for that says so; 2.5 nonblocking calls without a schedule;
 # 2.6 words that are exchanged without messages; 2.7 names and reasons of algorithms; 2.8 persistent
-# requests that a module prepares; 2.9 one word that all compare, or hear of each other, and words that all share
+# requests that a module prepares; 2.9 one word that all compare, or hear of each other, and words
+# that all share
 API: Final[ApiVersion] = (2, 9)
-
-# answers of `compare_words`
-UNKNOWN: Final = -1
-DIFFERENT: Final = 0
-ALIKE: Final = 1
 
 # answers of `compare_words`
 UNKNOWN: Final = -1
