@@ -55,8 +55,14 @@ if DECLARING:
 # neighbourhoods, which the framework has steps for where no module has; 2.4 communicators between
 # two groups, which a component is asked for that says so; 2.5 nonblocking calls without a schedule;
 # 2.6 words that are exchanged without messages; 2.7 names and reasons of algorithms; 2.8 persistent
-# requests that a module prepares
-API: Final[ApiVersion] = (2, 8)
+# requests that a module prepares; 2.9 one word that all compare, or hear of each other, and words
+# that all share
+API: Final[ApiVersion] = (2, 9)
+
+# answers of `compare_words`
+UNKNOWN: Final = -1
+DIFFERENT: Final = 0
+ALIKE: Final = 1
 
 # internal tags, one per operation, of calls made below the API; arbitrary, all below ANY_TAG (-1)
 TAG_BARRIER: Final = -10
@@ -96,6 +102,8 @@ OPERATIONS: Final = (
 )
 # those of communicators with a topology; a module need not have them
 NEIGHBOURHOODS: Final = ("neighbor_allgather", "neighbor_alltoall")
+
+_UNKNOWN: Final = UNKNOWN  # of this module: a number in C where it is compiled
 
 name_tags(
     {
@@ -366,6 +374,34 @@ class CollModule:
         Args:
             said: by this member; all say equally much. All call this together, and get None
                 together.
+        """
+        return None
+
+    @ccall
+    def compare_words(self, word: U64) -> int:
+        """Whether all members say the same word, if that takes no messages. Since API 2.9.
+
+        Args:
+            word: of this member, 63 bits. All call this together, and get the same answer.
+
+        Returns:
+            ALIKE or DIFFERENT; UNKNOWN where that would take messages.
+        """
+        return _UNKNOWN
+
+    def hear_words(self, word: int) -> list[int] | None:
+        """The word that each member says, by rank, if that takes no messages. Since API 2.9.
+
+        Args:
+            word: of this member, 63 bits. All call this together, and get None together.
+        """
+        return None
+
+    def shared_words(self) -> memoryview | None:
+        """Some words in memory that all members have mapped, if there is any. Since API 2.9.
+
+        All members call this together, and get the same bytes, a few words of 8 that are 0 at
+        first; or all get None. They are there until `close`.
         """
         return None
 

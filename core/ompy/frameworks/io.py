@@ -6,14 +6,16 @@ order of priority (`IoComponent.query`).
 **The MPI floor** checks arguments, keeps pointers, etypes and the shared pointer, and converts
 representations. A component sees positions in views (`io_base/view.py`) and bytes (`Convertor`).
 
-**Local calls** (`read`, `write`, `size`) block until the bytes are moved. They come without the
-rank's lock, from any thread.
+**Local calls** block until the bytes are moved, or what else is asked is done. They come without
+the rank's lock, from any thread. Where all members make a call together, the MPI floor has each
+make its local part, or the first rank alone, and has them agree on what a disk says: the first
+problem by rank is everybody's.
 
-**Collective calls** are schedules (`collectives/schedule.py`) in a communicator of the file's own,
-so that they serve blocking, nonblocking and split calls. A schedule does not raise what the disk
-says: it goes on to its end, as other members wait for it, and gives it as the `Outcome`, which the
-members agree on. What a component has of its own is `schedule_read` and `schedule_write`; here they
-are local calls of all members, with an agreement at the end.
+**Collective accesses** are the module's own, where a rank does not move its part by itself anyway
+(`moves_alone`): schedules (`collectives/schedule.py`) in a communicator of the file's own, so that
+they serve blocking, nonblocking and split calls. A schedule does not raise what the disk says: it
+goes on to its end, as other members wait for it, and gives it as the `Outcome`, which the members
+agree on.
 
 **Gaps** between the bytes that a rank sees are never written, not even with what was there: others
 may have written them since.
@@ -23,23 +25,23 @@ Source: MPI 4.1 chapter 14; Open MPI's framework of the same name.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from struct import Struct
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
+from ompy.compiled import ccall, cclass
 from ompy.data.convertor import Convertor
 from ompy.data.errors import ERR_IO, MPIError
 from ompy.data.message import Message
 from ompy.frameworks.collectives.exchange import Exchange
 from ompy.frameworks.collectives.schedule import Schedule
 from ompy.frameworks.collectives.values import tell_all
+from ompy.frameworks.communicator import Communicator
+from ompy.frameworks.io_base.view import WHOLE_FILE, FileView
 from ompy.mca.component import ApiVersion, Component
 
-if TYPE_CHECKING:
-    from ompy.frameworks.communicator import Communicator
-    from ompy.frameworks.io_base.view import FileView
-
-API: Final[ApiVersion] = (3, 0)  # ours; Open MPI 5: MCA_IO_BASE_VERSION_3_0_0
+# ours; Open MPI 5: MCA_IO_BASE_VERSION_3_0_0. 4.0 leaves to the MPI floor what all members do alike
+API: Final[ApiVersion] = (4, 0)
 _CODE: Final = Struct("<i")
 
 
@@ -98,6 +100,7 @@ class Outcome:
         self.problem: MPIError | None = None
 
 
+@cclass
 class IoModule:
     """One open file.
 
@@ -105,23 +108,25 @@ class IoModule:
         opening: what it was opened with.
         communicator: of its own.
         view: of this rank.
-        views: of all members, by rank.
         atomic: what one rank writes in a call is seen by others whole or not at all.
     """
 
-    def __init__(self, opening: Opening) -> None:
-        from ompy.frameworks.io_base.view import WHOLE_FILE
+    atomic: bool
+    communicator: Communicator
+    opening: Any
+    view: FileView
+    __slots__ = (*__annotations__, "__dict__")
 
+    def __init__(self, opening: Opening) -> None:
         self.opening = opening
         self.communicator = opening.communicator
         self.view: FileView = WHOLE_FILE
-        self.views = [WHOLE_FILE] * self.communicator.size
         self.atomic = False
 
     # --- of this rank
 
     def open(self, *, create: bool, exclusive: bool) -> None:
-        """Open it at this rank.
+        """Open it at this rank: the first one makes it, the others find it there.
 
         Raises:
             MPIError: it cannot be.
@@ -132,6 +137,7 @@ class IoModule:
         """Close it at this rank; called once, also when another member could not open it."""
         raise NotImplementedError
 
+    @ccall
     def size(self) -> int:
         """Bytes in the file."""
         raise NotImplementedError
@@ -148,9 +154,37 @@ class IoModule:
         """Have what this rank wrote on the device."""
         raise NotImplementedError
 
+    def flushes_for_host(self) -> bool:
+        """Whether a flush of one member stores what all of its host wrote, and all see that."""
+        return False
+
     def refresh(self) -> None:
         """All members have flushed: what they wrote can be read from now on."""
 
+    @ccall
+    def set_view(self, view: FileView) -> None:
+        """Have another view at this rank; all members have one, or what they had, together."""
+        self.view = view
+
+    @ccall
+    def read_piece(self, memory: memoryview, at: int) -> int:
+        """Read what lies side by side, whatever the view is; not for atomic mode.
+
+        Args:
+            memory: writable bytes.
+            at: first byte in the file.
+
+        Returns:
+            Bytes read; fewer than there is room for where the file ends.
+        """
+        raise NotImplementedError
+
+    @ccall
+    def write_piece(self, memory: memoryview, at: int) -> None:
+        """Write so. The arguments are as above."""
+        raise NotImplementedError
+
+    @ccall
     def read(self, access: Access) -> int:
         """Read through this rank's view.
 
@@ -159,6 +193,7 @@ class IoModule:
         """
         raise NotImplementedError
 
+    @ccall
     def write(self, access: Access) -> None:
         """Write through this rank's view."""
         raise NotImplementedError
@@ -169,70 +204,38 @@ class IoModule:
 
     # --- of all members
 
-    def schedule_open(self, exchange: Exchange, outcome: Outcome) -> Schedule:
-        """Open it: the first rank makes it, the others find it there."""
-        opening = self.opening
-        first = exchange.rank == 0
-        if first:
-            _attempt(outcome, self.open, create=opening.create, exclusive=opening.exclusive)
-        yield from agree(exchange, outcome)
-        if outcome.problem is not None:
-            return
-        if not first:
-            _attempt(outcome, self.open, create=False, exclusive=False)
-        yield from agree(exchange, outcome)
+    def say_hints(self) -> bytes:
+        """What the members have to have alike of their hints; nothing where nobody gave any."""
+        return b""
 
-    def schedule_close(self, exchange: Exchange, outcome: Outcome) -> Schedule:
-        """Close it, and remove it if that was asked for."""
-        _attempt(outcome, self.close)
-        yield from agree(exchange, outcome)
-        if self.opening.delete:
-            from ompy.net.storage import remove_file
+    def take_hints(self, said: bytes) -> None:
+        """Have what the first member says in place of this rank's own."""
 
-            problem = outcome.problem
-            if exchange.rank == 0:
-                _attempt(outcome, remove_file, self.opening.path)
-            yield from agree(exchange, outcome)
-            outcome.problem = problem or outcome.problem
+    @ccall
+    def moves_alone(self, position: int, size: int, writes: bool) -> bool:
+        """Whether this rank moves its part of a collective access by itself, whatever others do.
 
-    def schedule_view(self, exchange: Exchange, outcome: Outcome, view: FileView) -> Schedule:
-        """Have another view at each rank; all learn of all."""
-        from ompy.frameworks.io_base.view import FileView
+        Args:
+            position: in this rank's view, where its part begins.
+            size: bytes.
+            writes: into the file.
+        """
+        return True
 
-        self.view = view
-        told = yield from tell_all(exchange, view.to_bytes())
-        self.views = [FileView.from_bytes(each) for each in told]
-        self.views[exchange.rank] = view
+    def schedule_access(
+        self, exchange: Exchange, outcome: Outcome, access: Access, *, writes: bool, moved: bool
+    ) -> Schedule:
+        """A collective access; a part that has been moved has its outcome.
 
-    def schedule_resize(self, exchange: Exchange, outcome: Outcome, size: int) -> Schedule:
-        """Cut it off, or have zeros at its end."""
-        if exchange.rank == 0:
-            _attempt(outcome, self.resize, size)
-        yield from agree(exchange, outcome)
-
-    def schedule_allocate(self, exchange: Exchange, outcome: Outcome, size: int) -> Schedule:
-        """Have room for its first `size` bytes."""
-        if exchange.rank == 0:
-            _attempt(outcome, self.allocate, size)
-        yield from agree(exchange, outcome)
-
-    def schedule_flush(self, exchange: Exchange, outcome: Outcome) -> Schedule:
-        """Have what all wrote on the device."""
-        if self.opening.writes:
-            _attempt(outcome, self.flush)
-        yield from agree(exchange, outcome)
-        self.refresh()
-
-    def schedule_read(self, exchange: Exchange, outcome: Outcome, access: Access) -> Schedule:
-        """Read, all members together."""
-        read = _attempt(outcome, self.read, access)
-        outcome.size = read or 0
-        yield from agree(exchange, outcome)
-
-    def schedule_write(self, exchange: Exchange, outcome: Outcome, access: Access) -> Schedule:
-        """Write, all members together."""
-        _attempt(outcome, self.write, access)
-        outcome.size = access.convertor.size
+        Args:
+            exchange: the call's messages.
+            outcome: of the call.
+            access: this rank's part.
+            writes: into the file.
+            moved: this rank has moved it by itself.
+        """
+        if not moved:
+            move_alone(self, outcome, access, writes=writes)
         yield from agree(exchange, outcome)
 
 
@@ -249,7 +252,7 @@ class IoComponent(Component):
         raise NotImplementedError
 
 
-def _attempt(outcome: Outcome, call: Any, *arguments: Any, **named: Any) -> Any:
+def attempt(outcome: Outcome, call: Any, *arguments: Any, **named: Any) -> Any:
     """Call something; what it raises is the outcome."""
     try:
         return call(*arguments, **named)
@@ -260,13 +263,30 @@ def _attempt(outcome: Outcome, call: Any, *arguments: Any, **named: Any) -> Any:
     return None
 
 
+def move_alone(module: IoModule, outcome: Outcome, access: Access, *, writes: bool) -> None:
+    """Have a rank's part moved by itself."""
+    if writes:
+        attempt(outcome, module.write, access)
+        outcome.size = access.convertor.size
+    else:
+        outcome.size = attempt(outcome, module.read, access) or 0
+
+
 def agree(exchange: Exchange, outcome: Outcome) -> Generator[None, None, None]:
     """Steps of a schedule: all members have the first one's problem, by rank, as their outcome."""
-    said = b""
-    mine = outcome.problem
-    if mine is not None:
-        said = _CODE.pack(mine.code) + mine.detail.encode(errors="replace")
-    told = yield from tell_all(exchange, said)
+    told = yield from tell_all(exchange, problem_bytes(outcome.problem))
+    hear_problems(exchange, outcome, told)
+
+
+def problem_bytes(problem: MPIError | None) -> bytes:
+    """What a rank says of its problem; nothing if it has none."""
+    if problem is None:
+        return b""
+    return _CODE.pack(problem.code) + problem.detail.encode(errors="replace")
+
+
+def hear_problems(exchange: Exchange, outcome: Outcome, told: Sequence[bytes]) -> None:
+    """Have the first problem of those that the members tell, by rank, as the outcome."""
     for rank, each in enumerate(told):
         if each and rank != exchange.rank:
             detail = f"{each[_CODE.size :].decode(errors='replace')} (at rank {rank})"

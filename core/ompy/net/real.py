@@ -80,6 +80,7 @@ class RealNetwork(Network):
         self._local_rank = local_rank
         self._own_bell: int | None = None
         self._regions: Regions | None = None
+        self._copy: ProcessCopy | None = None  # made once
 
     def interfaces(self) -> list[Interface]:
         """The IPv4 interfaces of this host (network namespace) that are up and have a carrier."""
@@ -223,10 +224,12 @@ class RealNetwork(Network):
         """The kernel's copy, or None where it has none."""
         from ompy.net.memory.kernel_copy import KernelCopy
 
-        try:
-            return KernelCopy(self._of_regions())
-        except LinkError:
-            return None
+        if self._copy is None:
+            try:
+                self._copy = KernelCopy(self._of_regions())
+            except LinkError:
+                return None
+        return self._copy
 
     def entropy(self, count: int) -> bytes:
         """Bytes of the kernel's random generator."""

@@ -17,6 +17,7 @@ from contextlib import suppress
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
+from ompy.compiled import Shown, ccall, cclass
 from ompy.data.errors import (
     ERR_ACCESS,
     ERR_BAD_FILE,
@@ -56,6 +57,10 @@ _CLASSES: Final = {
 _FLOCK: Final = Struct("hhqqi4x")  # Linux fcntl.h: struct flock of 64 bit
 PIECES_MAX: Final = 1024  # of a call; Linux: UIO_MAXIOV
 NOBODY: Final = -1  # no rank: `flows.UNKNOWN`
+_END: Final = os.SEEK_END
+_read = os.preadv
+_seek = os.lseek
+_write = os.pwrite
 CREATED_MODE: Final = 0o666  # of new files, less the umask; POSIX: as fopen
 
 
@@ -92,6 +97,7 @@ def remove_file(path: str) -> None:
         raise storage_error(problem, f"deleting {path}") from problem
 
 
+@cclass
 class StoredFile:
     """An open file.
 
@@ -99,7 +105,10 @@ class StoredFile:
         path: where it is.
     """
 
-    __slots__ = ("_descriptor", "_network", "path")
+    _descriptor: int
+    _network: Shown[Network]
+    path: str
+    __slots__ = tuple(__annotations__)
 
     def __init__(
         self,
@@ -151,6 +160,7 @@ class StoredFile:
         except OverflowError as problem:
             raise MPIError(ERR_IO, f"{doing} {self.path}: {problem}") from problem
 
+    @ccall
     def read_into(self, view: memoryview, at: int) -> int:
         """Read until the view is full or the file ends.
 
@@ -164,16 +174,33 @@ class StoredFile:
         Raises:
             MPIError: it cannot be read.
         """
+        if self._network.disturbed:
+            return self._read_disturbed(view, at)
+        done: int = 0
+        size: int = len(view)
+        try:
+            while done < size:
+                took: int = _read(self._descriptor, [view[done:] if done else view], at + done)
+                if not took:
+                    break
+                done += took
+        except OSError as problem:
+            raise storage_error(problem, f"reading {self.path}") from problem
+        except OverflowError as problem:
+            raise MPIError(ERR_IO, f"reading {self.path}: {problem}") from problem
+        return done
+
+    def _read_disturbed(self, view: memoryview, at: int) -> int:
         done = 0
-        size = len(view)
-        while done < size:
-            rest = [view[done:] if done else view]
+        while done < len(view):
+            rest = [view[done:]]
             took = self._call(READ, "reading", os.preadv, self._descriptor, rest, at + done)
             if not took:
                 break
             done += took
         return done
 
+    @ccall
     def write_from(self, view: memoryview, at: int) -> None:
         """Write all of a view.
 
@@ -184,15 +211,15 @@ class StoredFile:
         Raises:
             MPIError: it cannot be written; some of the bytes may have been.
         """
-        size = len(view)
         if self._network.disturbed:
             self._write_disturbed(view, at)
             return
-        descriptor = self._descriptor
-        done = 0
+        done: int = 0
+        size: int = len(view)
         try:
             while done < size:
-                done += os.pwrite(descriptor, view[done:] if done else view, at + done)
+                took: int = _write(self._descriptor, view[done:] if done else view, at + done)
+                done += took
         except OSError as problem:
             raise storage_error(problem, f"writing to {self.path}") from problem
         except OverflowError as problem:
@@ -254,8 +281,18 @@ class StoredFile:
                         return total
         return total
 
+    @ccall
     def size(self) -> int:
-        """Bytes in it."""
+        """Bytes in it.
+
+        Raises:
+            MPIError: the system does not say.
+        """
+        if not self._network.disturbed:
+            try:
+                return _seek(self._descriptor, 0, _END)  # nobody uses that position
+            except OSError:
+                pass  # pipes and terminals have no end
         return int(self._call(OTHER, "looking at", os.fstat, self._descriptor).st_size)
 
     def resize(self, size: int) -> None:
@@ -287,6 +324,19 @@ class StoredFile:
             cause = problem.__cause__
             if not isinstance(cause, OSError) or cause.errno != errno.EINVAL:
                 raise  # EINVAL: a pipe or a device that has nothing to flush
+
+    def is_on_device(self) -> bool:
+        """Whether the kernel itself stores it on a block device.
+
+        Then it has one cache of the file, and whoever flushes it flushes what all wrote. Not so
+        where a server or a process (FUSE) may keep something for each that has it open.
+        """
+        if self._network.disturbed:
+            return False  # a fault script may strike each one's
+        try:
+            return os.major(os.fstat(self._descriptor).st_dev) != 0  # 0: no device stands behind it
+        except OSError:
+            return False
 
     def refresh(self) -> None:
         """Forget what is cached of it: a lock has a network file system's client do so."""

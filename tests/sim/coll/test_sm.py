@@ -157,6 +157,8 @@ def ends(comm: Communicator) -> dict[str, Callable[[], object]]:
     coll = comm.coll
     return {
         "barrier": coll.barrier,
+        "compare_words": partial(coll.compare_words, 7),
+        "hear_words": partial(coll.hear_words, 7),
         "bcast": partial(coll.bcast, room, 1),
         "reduce": partial(coll.reduce, few, room, SUM, comm.rank),
         "allreduce": partial(coll.allreduce, few, room, SUM),
@@ -181,6 +183,8 @@ def ends(comm: Communicator) -> dict[str, Callable[[], object]]:
 
 ENDS = (
     "barrier",
+    "compare_words",
+    "hear_words",
     "bcast",
     "reduce",
     "allreduce",

@@ -260,6 +260,101 @@ def shared_pointer(process: RankProcess) -> None:
     remove_folder(comm, folder, "x")
 
 
+def moved_pointers(process: RankProcess) -> None:
+    """What moves the pointer of all, and what does not, whoever comes late."""
+    comm = world_of(process)
+    rank, size = comm.rank, comm.size
+    folder = common_folder(comm)
+    fh = File.Open(comm, folder / "x", RDWR)
+    fh.Set_view(0, INT)
+    fh.Seek_shared(5)
+    last = rank == size - 1
+    fails(ERR_DISP, fh.Set_view, -1 if last else 0, INT)
+    assert fh.Get_position_shared() == 5
+    for offset, whence in ((-1, constants.SEEK_SET), (-6, constants.SEEK_CUR), (0, 601)):
+        fails(ERR_ARG, fh.Seek_shared, offset, whence)
+    assert fh.Get_position_shared() == 5
+    fh.Seek_shared(1 << 58)
+    assert fh.Get_position_shared() == 1 << 58
+    fh.Seek_shared(0)
+    for turn in range(4):  # all but the first write, while that one is in the next call
+        if rank:
+            comm.recv(source=0)
+            fh.Write_shared(numbers(rank))
+        else:
+            for other in range(1, size):
+                comm.send(turn, other)
+        if turn % 2:
+            fh.Seek_shared(turn)
+            assert fh.Get_position_shared() == turn
+        else:
+            fh.Set_view(0, INT)
+            assert fh.Get_position_shared() == 0
+        comm.Barrier()
+    assert fh.Get_size() == (4 * size if size > 1 else 0)
+    fh.Close()
+    remove_folder(comm, folder, "x")
+
+
+def few_and_many(process: RankProcess) -> None:
+    """Ranks with few runs move them alone, those with many do not, in one call."""
+    comm = world_of(process)
+    rank, size = comm.rank, comm.size
+    folder = common_folder(comm)
+    fh = File.Open(comm, folder / "x", RDWR)
+    column = INT.Create_resized(0, 4 * size).Commit()
+    fh.Set_view(4 * rank, INT, column)
+    for rows in 300, 1:
+        mine = numbers(*range(rank, rank + (1 if rank == 0 else rows)))
+        status = Status()
+        fh.Write_at_all(0, mine, status)
+        assert status.Get_count(INT) == len(mine)
+        room = numbers(*[-1] * len(mine))
+        fh.Sync()
+        fh.Read_at_all(0, room, status)
+        assert (room, status.Get_count(INT)) == (mine, len(mine))
+        request = fh.Iread_at_all(0, room)
+        fh.Seek(1)
+        fh.Write_all(mine)
+        request.Wait(status)
+        assert status.Get_count(INT) == len(mine)
+        fh.Set_view(4 * rank, INT, column)  # the others hear of it once more
+    fh.Close()
+    if rank == 0:
+        found = array("i", (folder / "x").read_bytes())
+        for other in range(1, size):
+            assert found[other] == other
+            assert list(found[other + size :: size]) == [other, *range(other + 1, other + 300)]
+    remove_folder(comm, folder, "x")
+
+
+def cut_off(process: RankProcess) -> None:
+    """Room that was there is asked for again when somebody has cut the file off."""
+    comm = world_of(process)
+    folder = common_folder(comm)
+    fh = File.Open(comm, folder / "x", RDWR)
+    for size in 5000, 3000, 5000:
+        fh.Preallocate(size)
+        assert fh.Get_size() == 5000
+    comm.Barrier()
+    if comm.rank == 0:
+        os.truncate(folder / "x", 10)
+    comm.Barrier()
+    assert fh.Get_size() == 10
+    comm.Barrier()
+    fh.Preallocate(4000)
+    assert fh.Get_size() == 4000
+    fh.Set_size(7)
+    fh.Preallocate(4000)
+    assert fh.Get_size() == 4000
+    if comm.size > 1:
+        fails(ERR_NOT_SAME, fh.Preallocate, 4000 + comm.rank)
+        fails(ERR_NOT_SAME, fh.Set_atomicity, comm.rank == 0)
+    fails(ERR_ARG, fh.Preallocate, -1 if comm.rank == 0 else 4000)
+    fh.Close()
+    remove_folder(comm, folder, "x")
+
+
 def split_calls(process: RankProcess) -> None:
     """One at a time, and each ended by its own."""
     comm = world_of(process)
@@ -467,6 +562,9 @@ PROGRAMS = (
     "holes",
     "uneven_memory",
     "shared_pointer",
+    "moved_pointers",
+    "few_and_many",
+    "cut_off",
     "split_calls",
     "sizes",
     "modes",

@@ -149,3 +149,23 @@ def test_what_ranks_cover_has_no_gaps() -> None:
     both = [(even, 0, 6), (odd, 0, 6)]
     assert list(covered_runs(both, 0, 24)) == [(0, 4), (8, 12), (16, 20)]
     assert list(covered_runs([(even, 2, 2), (WHOLE_FILE, 10, 8)], 8, 18)) == [(8, 18)]
+
+
+@pytest.mark.parametrize("name", [*ORDERED, *DISORDERED])
+def test_a_piece_is_where_its_positions_are(name: str) -> None:
+    layout = ORDERED.get(name) or DISORDERED[name]
+    view = FileView(11, layout)
+    known = places(layout, 11, 8 * layout.size + 8)
+    found = 0
+    for position in range(4 * view.size):
+        for size in range(1, view.size + 3):
+            at = view.piece_at(position, size)
+            if at >= 0:
+                found += 1
+                assert known[position : position + size] == list(range(at, at + size))
+    single = layout.single is not None
+    assert bool(found) == single
+    if single:
+        assert view.piece_at(0, view.size) == known[0]
+    if name == "column":
+        assert view.piece_at(1, view.size) == -1

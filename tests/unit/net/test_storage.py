@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,7 +21,7 @@ from ompy.data.errors import (
     ERR_READ_ONLY,
     MPIError,
 )
-from ompy.net.faults.work import SHORT, UNTOUCHED, WRITE, Work
+from ompy.net.faults.work import OTHER, SHORT, UNTOUCHED, WRITE, Work
 from ompy.net.storage import StoredFile, remove_file, storage_error
 
 
@@ -134,3 +135,31 @@ def test_locks_are_of_open_files(tmp_path: Path) -> None:
     one.refresh()
     one.close()
     other.close()
+
+
+def test_sizes(tmp_path: Path) -> None:
+    file = opened(tmp_path / "x")
+    assert file.size() == 0
+    file.write_from(memoryview(b"12345"), 95)
+    assert file.size() == 100
+    file._network = Network(0, 0)
+    assert file.size() == 100
+    assert file._network.asked == [OTHER]
+    os.mkfifo(tmp_path / "pipe")
+    assert opened(tmp_path / "pipe", create=False).size() == 0  # it has no end to be sought
+
+
+def test_a_size_that_the_system_does_not_say(tmp_path: Path) -> None:
+    file = opened(tmp_path / "x", errno.EIO)
+    with pytest.raises(MPIError) as caught:
+        file.size()
+    assert caught.value.code == ERR_IO
+
+
+def test_who_stores_a_file(tmp_path: Path) -> None:
+    """Where no device stands behind a file system, nobody flushes for others."""
+    file = opened(tmp_path / "x")
+    assert file.is_on_device() == (os.major(os.stat(tmp_path / "x").st_dev) != 0)
+    assert not StoredFile(Network(), "/proc/self/status", reads=True, writes=False).is_on_device()
+    file._network = Network(0)
+    assert not file.is_on_device()

@@ -1,6 +1,6 @@
 """What the members of a communicator share: counters, and room for fragments.
 
-    0         the value that proves the memory to be the right one
+    0         the value that proves the memory to be the right one, then words for others
     parked    a word per member: whether it sleeps, and what for
     lines     whole cache lines per member: last fragment shown, last fragment done with, its
               process, where that has this memory, whether it may read all others' (`lending.py`),
@@ -264,6 +264,11 @@ class Board(SlotMemory):
         words[slot + 1] = self._order.word
         words[at + SHOWN] = number
         raw.fence()  # of two that show at a time, one at least sees both
+
+    @ccall
+    def say(self, number: int, word: int) -> None:
+        """Show a fragment without data; in place of a size it has a word."""
+        self.show(number, word)
 
     @ccall
     def show_whole(self, data: memoryview, start: int, size: int) -> int:

@@ -29,19 +29,20 @@ from ompy.frameworks.coll import (
     TAG_REDUCE_SCATTER,
     TAG_SCAN,
     TAG_SCATTER,
+    UNKNOWN,
     CollModule,
     PreparedCall,
 )
 from ompy.frameworks.collectives.call_order import CallOrder
 from ompy.frameworks.collectives.exchange import Exchange
 from ompy.frameworks.collectives.neighbours import Neighbours
-from ompy.frameworks.collectives.shared_memory import SharedMemory, share
+from ompy.frameworks.collectives.shared_memory import PROOF_SIZE, SharedMemory, share
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.explanation import Choice
 from ompy.mca.parameter import Values
 
 from ompy_components.coll.sm.blocks import BlockOperations, table_size
-from ompy_components.coll.sm.board import Board, board_size
+from ompy_components.coll.sm.board import LINE, Board, board_size
 from ompy_components.coll.sm.choosing import Asked, asked, reasons, way
 from ompy_components.coll.sm.lending import Lending
 from ompy_components.coll.sm.nonblocking import NonblockingCalls
@@ -50,6 +51,7 @@ from ompy_components.coll.sm.parts import PartOperations
 
 # arbitrary: so many exchanges of words take as long as to make memory
 WITHOUT_MEMORY: Final = 8
+_UNKNOWN: Final = UNKNOWN  # of this module: a number in C where it is compiled
 
 
 @cclass
@@ -259,6 +261,23 @@ class SmColl(CollModule):
         if blocks is None or size > self._fragment:
             return None
         return blocks.exchange(said)
+
+    @ccall
+    def compare_words(self, word: U64) -> int:
+        """Whether all say the same; the memory is made for it."""
+        operations: Operations | None = self._ready()
+        return _UNKNOWN if operations is None else operations.compare(word)
+
+    def hear_words(self, word: int) -> list[int] | None:
+        """What each says, in place of a size; the memory is made for it."""
+        operations: Operations | None = self._ready()
+        return None if operations is None else operations.hear(word)
+
+    def shared_words(self) -> memoryview | None:
+        """What is left of the first cache line of the memory."""
+        self._ready()
+        view = None if self._shared is None else self._shared.view
+        return None if view is None else view[PROOF_SIZE:LINE]
 
     def alltoall(self, send: Blocks | None, receive: Blocks) -> None:
         """Each member's blocks to their members."""

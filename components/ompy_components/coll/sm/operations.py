@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ompy.compiled import ccall, cclass, cfunc
+from ompy.compiled import U64, ccall, cclass, cfunc
 from ompy.data.convertor import allocate_memory
 from ompy.data.errors import ERR_TRUNCATE, MPIError
 from ompy.data.message import Message
@@ -69,6 +69,44 @@ class Operations:
         else:
             board.check_result(number)
         board.finish(number)
+
+    @ccall
+    def compare(self, word: U64) -> bool:
+        """Whether all members say the same: an empty fragment's size is what they say."""
+        board: Board = self.board
+        board.last += 1
+        number: int = board.last
+        board.wait_for_room(number)
+        board.say(number, word)
+        if not board.join(number):
+            board.wait_for_result(number)
+        if not board.has_result(number):
+            board.join(number)
+            board.fill(number, board.agree(number, word))
+            board.wake()
+        else:
+            board.check_result(number)
+        alike: bool = board.total(number) != 0
+        board.finish(number)
+        return alike
+
+    @ccall
+    def hear(self, word: U64) -> list[int]:
+        """The word that each member says, by rank."""
+        board: Board = self.board
+        board.last += 1
+        number: int = board.last
+        board.wait_for_room(number)
+        board.say(number, word)
+        board.join(number)
+        board.wait_for_all(number)
+        board.join(number)
+        found: list[int] = []
+        rank: int
+        for rank in range(board.ranks):
+            found.append(board.total_of(rank, number))
+        board.finish(number)
+        return found
 
     # --- broadcast
 

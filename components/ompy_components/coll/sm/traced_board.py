@@ -44,6 +44,11 @@ class TracedBoard(Board):
         self.tell("SHOW", number, total)
         super().show(number, total)
 
+    def say(self, number: int, word: int) -> None:
+        """As without a trace; there are no bytes."""
+        self.tell("SHOW", number, 0)
+        super().show(number, word)
+
     def fill(self, number: int, total: int) -> None:
         """As without a trace; told before others can see it."""
         self.tell("RESULT", number, total)

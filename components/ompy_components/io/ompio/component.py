@@ -53,6 +53,16 @@ class OmpioComponent(IoComponent):
             unit="bytes",
             minimum=1,
         ),
+        Parameter(
+            "few_runs",
+            "int",
+            16,  # arbitrary: so many calls of the system take less than a few messages
+            "Most pieces in the file of what a rank writes or reads in a collective call up to "
+            "which it does so by itself. 0: aggregators are asked for whatever has gaps.",
+            level=6,
+            unit="runs",
+            minimum=0,
+        ),
     )
 
     def query(self, opening: Opening) -> IoModule | None:

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from itertools import pairwise
 from struct import Struct
-from typing import Final
+from typing import Any, Final
 
+from ompy.compiled import ccall, cclass, cfunc
 from ompy.frameworks.collectives.exchange import Exchange
 from ompy.frameworks.collectives.schedule import Schedule
 from ompy.frameworks.collectives.values import tell_all
-from ompy.frameworks.io import Access, IoModule, Opening, Outcome
+from ompy.frameworks.io import (
+    Access,
+    IoModule,
+    Opening,
+    Outcome,
+    agree,
+    hear_problems,
+    move_alone,
+)
+from ompy.frameworks.io_base.view import FileView
 from ompy.mca.parameter import Values
 from ompy.net.storage import StoredFile
 
@@ -20,17 +30,30 @@ from ompy_components.io.ompio.two_phase import read_together, write_together
 _AUTOMATIC: Final = "automatic"
 _DISABLED: Final = "disable"
 _ENABLED: Final = "enable"
-_NAMES: Final = ("romio_cb_write", "romio_cb_read")
+_WRITE_HINT: Final = "romio_cb_write"
+_READ_HINT: Final = "romio_cb_read"
 _CHOICES: Final = (_AUTOMATIC, _DISABLED, _ENABLED)
-_SAID: Final = Struct("<4q2B")  # settings, and the choices for writing and reading
+_HINTS: Final = Struct("<4q2B")  # settings, and the choices for writing and reading
 
 
+@cclass
 class Ompio(IoModule):
     """One open file."""
 
+    _few: int
+    _file: StoredFile | None
+    _settings: Any
+    _told_of_views: bool
+    _uses: dict[str, str]
+    _views: list[FileView]
+    __slots__ = tuple(__annotations__)
+
     def __init__(self, opening: Opening, values: Values) -> None:
         super().__init__(opening)
-        self._file: StoredFile | None = None
+        self._views = [self.view] * self.communicator.size  # of all members, by rank
+        self._told_of_views = True
+        self._few = values.few_runs
+        self._file = None
         hints = opening.hints
         nodes = _number(hints.get("cb_nodes"))
         size = _number(hints.get("cb_buffer_size"))
@@ -40,17 +63,16 @@ class Ompio(IoModule):
             buffer_size=size or values.bytes_per_agg,
             independent_from=values.independent_from,
         )
-        self._uses = {
-            name: _choice(hints.get(name)) for name in ("romio_cb_write", "romio_cb_read")
-        }
+        self._uses = {name: _choice(hints.get(name)) for name in (_WRITE_HINT, _READ_HINT)}
         if hints.get("collective_buffering") == "false":
             self._uses = dict.fromkeys(self._uses, _DISABLED)
 
-    @property
-    def file(self) -> StoredFile:
+    @cfunc
+    def _stored(self) -> StoredFile:
         """The file, while it is open."""
-        assert self._file is not None, "the file is open until it is closed"
-        return self._file
+        file: StoredFile | None = self._file
+        assert file is not None, "the file is open until it is closed"
+        return file
 
     def open(self, *, create: bool, exclusive: bool) -> None:
         """Open it at this rank."""
@@ -65,40 +87,35 @@ class Ompio(IoModule):
             permissions=opening.permissions,
         )
 
-    def schedule_open(self, exchange: Exchange, outcome: Outcome) -> Schedule:
-        """Open it; the first rank's hints are everybody's, or plans would differ."""
-        yield from super().schedule_open(exchange, outcome)
-        if outcome.problem is None and exchange.size > 1:
-            uses = [_CHOICES.index(use) for use in self._uses.values()]
-            told = yield from tell_all(exchange, _SAID.pack(*self._settings, *uses))
-            *settings, write, read = _SAID.unpack(told[0])
-            self._settings = Settings(*settings)
-            self._uses = dict(zip(self._uses, (_CHOICES[write], _CHOICES[read]), strict=True))
-
     def close(self) -> None:
         """Close it."""
         if self._file is not None:
             self._file.close()
 
+    @ccall
     def size(self) -> int:
         """Bytes in it."""
-        return self.file.size()
+        return self._stored().size()
 
     def resize(self, size: int) -> None:
         """Cut it off, or have zeros at its end."""
-        self.file.resize(size)
+        self._stored().resize(size)
 
     def allocate(self, size: int) -> None:
         """Have room for its first bytes."""
-        self.file.allocate_room(size)
+        self._stored().allocate_room(size)
 
     def flush(self) -> None:
         """Have what was written on the device."""
-        self.file.flush_writes()
+        self._stored().flush_writes()
+
+    def flushes_for_host(self) -> bool:
+        """Where the kernel of the host has the file system."""
+        return self._stored().is_on_device()
 
     def refresh(self) -> None:
         """See what others have written."""
-        self.file.refresh()
+        self._stored().refresh()
 
     def hints(self) -> dict[str, str]:
         """The hints in use."""
@@ -109,52 +126,99 @@ class Ompio(IoModule):
             **self._uses,
         }
 
+    def say_hints(self) -> bytes:
+        """How collective accesses are done: plans would differ else."""
+        uses = [_CHOICES.index(use) for use in self._uses.values()]
+        return _HINTS.pack(*self._settings, *uses)
+
+    def take_hints(self, said: bytes) -> None:
+        """Do them as the first member."""
+        *settings, write, read = _HINTS.unpack(said)
+        self._settings = Settings(*settings)
+        self._uses = dict(zip(self._uses, (_CHOICES[write], _CHOICES[read]), strict=True))
+
+    @ccall
+    def set_view(self, view: FileView) -> None:
+        """Have another view, which the others hear of when they need it."""
+        self.view = view
+        self._told_of_views = False
+
+    @ccall
+    def read_piece(self, memory: memoryview, at: int) -> int:
+        """Read what lies side by side."""
+        return self._stored().read_into(memory, at)
+
+    @ccall
+    def write_piece(self, memory: memoryview, at: int) -> None:
+        """Write so."""
+        self._stored().write_from(memory, at)
+
+    @ccall
     def read(self, access: Access) -> int:
         """Read through this rank's view."""
-        return read_through(self.file, self.view, access, atomic=self.atomic)
+        return read_through(self._stored(), self.view, access, atomic=self.atomic)
 
+    @ccall
     def write(self, access: Access) -> None:
         """Write through this rank's view."""
-        write_through(self.file, self.view, access, atomic=self.atomic)
+        write_through(self._stored(), self.view, access, atomic=self.atomic)
 
-    def schedule_read(self, exchange: Exchange, outcome: Outcome, access: Access) -> Schedule:
-        """Read, through aggregators where what the ranks read is interleaved."""
-        ranges = yield from ranges_of(exchange, access)
-        if self._is_shared(ranges, "romio_cb_read"):
-            plan = Plan(self.communicator, self.views, ranges, self._settings)
-            yield from read_together(exchange, outcome, plan, self.file, access)
-        else:
-            yield from super().schedule_read(exchange, outcome, access)
+    # --- of all members
 
-    def schedule_write(self, exchange: Exchange, outcome: Outcome, access: Access) -> Schedule:
-        """Write, through aggregators where what the ranks write is interleaved."""
-        ranges = yield from ranges_of(exchange, access)
-        if self._is_shared(ranges, "romio_cb_write"):
-            plan = Plan(self.communicator, self.views, ranges, self._settings)
-            yield from write_together(exchange, outcome, plan, self.file, access)
-        else:
-            yield from super().schedule_write(exchange, outcome, access)
+    @ccall
+    def moves_alone(self, position: int, size: int, writes: bool) -> bool:
+        """Whether aggregators would bring this rank nothing: it has few runs, or long ones."""
+        use = self._uses[_WRITE_HINT if writes else _READ_HINT]
+        view = self.view
+        if use != _AUTOMATIC:
+            return use == _DISABLED
+        if view.contiguous or not view.ordered:
+            return True
+        runs = 1 + size // max(1, view.run)
+        return runs <= self._few or size >= runs * self._settings.independent_from
+
+    def schedule_access(
+        self, exchange: Exchange, outcome: Outcome, access: Access, *, writes: bool, moved: bool
+    ) -> Schedule:
+        """Move the rest, through aggregators where what the ranks access is interleaved."""
+        ranges, told = yield from ranges_of(exchange, outcome, access, moved=moved)
+        if ranges is None:
+            hear_problems(exchange, outcome, told)
+            return
+        if not self._told_of_views:
+            views = yield from tell_all(exchange, self.view.to_bytes())
+            self._views = [FileView.from_bytes(each) for each in views]
+            self._views[exchange.rank] = self.view
+            self._told_of_views = True
+        if self._is_shared(ranges, _WRITE_HINT if writes else _READ_HINT):
+            plan = Plan(self.communicator, self._views, ranges, self._settings)
+            together = write_together if writes else read_together
+            yield from together(exchange, outcome, plan, self._stored(), access)
+            return
+        if not moved:
+            move_alone(self, outcome, access, writes=writes)
+        yield from agree(exchange, outcome)
 
     def _is_shared(self, ranges: list[tuple[int, int]], hint: str) -> bool:
         """Whether the access goes through aggregators; all members come to the same answer."""
         use = self._uses[hint]
         busy = [rank for rank, (begin, end) in enumerate(ranges) if end > begin]
-        if use == _DISABLED or not busy or not all(self.views[rank].ordered for rank in busy):
+        if use == _DISABLED or not busy or not all(self._views[rank].ordered for rank in busy):
             return False
         if use == _ENABLED:
             return True
         total = sum(end - begin for begin, end in ranges)
         runs = sum(
-            1 + (end - begin) // max(1, self.views[rank].run)
+            1 + (end - begin) // max(1, self._views[rank].run)
             for rank, (begin, end) in enumerate(ranges)
-            if end > begin and not self.views[rank].contiguous
+            if end > begin and not self._views[rank].contiguous
         )
         if not runs or total >= runs * self._settings.independent_from:
             return False
         spans = sorted(
             (
-                self.views[rank].byte_at(ranges[rank][0]),
-                self.views[rank].byte_at(ranges[rank][1] - 1),
+                self._views[rank].byte_at(ranges[rank][0]),
+                self._views[rank].byte_at(ranges[rank][1] - 1),
             )
             for rank in busy
         )

@@ -12,10 +12,10 @@ from typing import Final, NamedTuple
 from ompy.frameworks.collectives.exchange import Exchange
 from ompy.frameworks.collectives.values import tell_all
 from ompy.frameworks.communicator import Communicator
-from ompy.frameworks.io import Access
+from ompy.frameworks.io import Access, Outcome, problem_bytes
 from ompy.frameworks.io_base.view import FileView
 
-_RANGE: Final = Struct("<qq")
+_RANGE: Final = Struct("<?qq")  # whether it was moved; first position, and after the last
 BLOCK: Final = 4096  # bytes; Linux: a page, which two aggregators should not share
 
 
@@ -61,11 +61,30 @@ class Window(NamedTuple):
     high: int
 
 
-def ranges_of(exchange: Exchange, access: Access) -> Generator[None, None, list[tuple[int, int]]]:
-    """Steps of a schedule: the positions that each member reads or writes, by rank."""
-    begin = access.begin
-    told = yield from tell_all(exchange, _RANGE.pack(begin, begin + access.convertor.size))
-    return [_RANGE.unpack(each) for each in told]
+Ranges = list[tuple[int, int]]
+
+
+def ranges_of(
+    exchange: Exchange, outcome: Outcome, access: Access, *, moved: bool
+) -> Generator[None, None, tuple[Ranges | None, list[bytes]]]:
+    """Steps of a schedule: the positions that each member still reads or writes, by rank.
+
+    Args:
+        exchange: the call's messages.
+        outcome: of this rank, where its part has been moved.
+        access: its part.
+        moved: it has moved that.
+
+    Returns:
+        The ranges, of members that have moved theirs empty ones; None if all have. And what each
+        says of its problem.
+    """
+    begin, end = access.begin, access.begin + (0 if moved else access.convertor.size)
+    said = _RANGE.pack(moved, begin, end) + problem_bytes(outcome.problem)
+    told = yield from tell_all(exchange, said)
+    heard = [_RANGE.unpack_from(each) for each in told]
+    ranges = None if all(each[0] for each in heard) else [each[1:] for each in heard]
+    return ranges, [each[_RANGE.size :] for each in told]
 
 
 class Plan:

@@ -80,7 +80,7 @@ NAMES: Final[tuple[str, ...]] = (
     "Create_intercomm",
     "Merge",
     "Idup",
-    # of files; those that begin an access are the same call as those that wait for it
+    # of files
     "File.Open",
     "File.Close",
     "File.Set_size",
@@ -94,6 +94,12 @@ NAMES: Final[tuple[str, ...]] = (
     "File.Write_all",
     "File.Read_ordered",
     "File.Write_ordered",
+    "File.Iread_all",
+    "File.Iwrite_all",
+    "File.Read_all_begin",
+    "File.Write_all_begin",
+    "File.Read_ordered_begin",
+    "File.Write_ordered_begin",
     # of other worlds
     "Spawn",
     "Accept",

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ompy.compiled import U64, Shown, ccall, cclass
+from ompy.compiled import U64, Shown, ccall, cclass, cfunc
 from ompy.data.errors import ERR_UNSUPPORTED_OPERATION, MPIError
 from ompy.data.request import Request
 from ompy.engine.lock import RankLock
@@ -25,6 +25,7 @@ from ompy.frameworks.coll import (
     OPERATIONS,
     TAG_NONBLOCKING,
     TAGS_IN_TURN,
+    UNKNOWN,
     CollModule,
     PreparedCall,
 )
@@ -42,6 +43,7 @@ LOWER: Final = "lower priority"
 LACKS: Final = "lacks it"
 NOT_AVAILABLE: Final = "not available"
 
+_UNKNOWN: Final = UNKNOWN  # of this module: a number in C where it is compiled
 Others = Callable[[str], list[str]]
 
 
@@ -322,6 +324,7 @@ class SelectedColl(CollModule):
             setattr(self, operation, refuse)
             setattr(self, f"schedule_{operation}", refuse)
         self._beginners.clear()
+        self._exchanger = self
 
     def prompt_barrier(self) -> Callable[[], None] | None:
         """That of the module whose barrier is the communicator's."""
@@ -330,13 +333,35 @@ class SelectedColl(CollModule):
                 return module.prompt_barrier()
         return None
 
-    @ccall
-    def exchange_words(self, said: bytes) -> list[bytes] | None:
-        """That of the module whose allgather is the communicator's."""
+    @cfunc
+    def _exchanging(self) -> CollModule | None:
+        """The module whose allgather is the communicator's, or None."""
         if self._exchanger is None:
             having = [module for module in self._modules if module.offers("allgather")]
             self._exchanger = having[0] if having else self
-        return None if self._exchanger is self else self._exchanger.exchange_words(said)
+        return None if self._exchanger is self else self._exchanger
+
+    @ccall
+    def exchange_words(self, said: bytes) -> list[bytes] | None:
+        """That of the module whose allgather is the communicator's."""
+        module: CollModule | None = self._exchanging()
+        return None if module is None else module.exchange_words(said)
+
+    @ccall
+    def compare_words(self, word: U64) -> int:
+        """That of the same module."""
+        module: CollModule | None = self._exchanging()
+        return _UNKNOWN if module is None else module.compare_words(word)
+
+    def hear_words(self, word: int) -> list[int] | None:
+        """That of the same module."""
+        module: CollModule | None = self._exchanging()
+        return None if module is None else module.hear_words(word)
+
+    def shared_words(self) -> memoryview | None:
+        """That of the same module."""
+        module: CollModule | None = self._exchanging()
+        return None if module is None else module.shared_words()
 
     def close(self) -> None:
         """Close all modules."""

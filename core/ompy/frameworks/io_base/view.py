@@ -13,8 +13,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from itertools import pairwise
 from struct import Struct
-from typing import Final
+from typing import Any, Final
 
+from ompy.compiled import ccall, cclass
 from ompy.data.layout import BYTES, Layout
 from ompy.data.strided import StridedConvertor
 from ompy.data.typemap import Block, Loop, Node, Run, Scattered, Series, loop
@@ -24,6 +25,7 @@ _DISPLACEMENT: Final = Struct("<q")
 Place = tuple[int, int, int]  # of a run: byte in the file, position from where one counts, length
 
 
+@cclass
 class FileView:
     """What a rank sees of a file.
 
@@ -36,17 +38,17 @@ class FileView:
         run: average length of the runs that are seen.
     """
 
-    __slots__ = (
-        "_base",
-        "_extent",
-        "_node",
-        "contiguous",
-        "displacement",
-        "layout",
-        "ordered",
-        "run",
-        "size",
-    )
+    _base: int
+    _extent: int
+    _node: Any
+    _single: bool
+    contiguous: bool
+    displacement: int
+    layout: Layout
+    ordered: bool
+    run: int
+    size: int
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, displacement: int, layout: Layout) -> None:
         self.displacement = displacement
@@ -55,8 +57,8 @@ class FileView:
         self._node = layout.node
         self._base = displacement + layout.displacement
         self._extent = layout.extent
-        single = isinstance(layout.node, Run)
-        self.contiguous = bool(single and layout.size and layout.extent == layout.size)
+        self._single = isinstance(layout.node, Run)
+        self.contiguous = bool(self._single and layout.size and layout.extent == layout.size)
         span = layout.node.high - layout.node.low
         self.ordered = span <= layout.extent and _is_ordered(layout.node)
         self.run = layout.size // max(1, _number_of_runs(layout.node))
@@ -75,6 +77,21 @@ class FileView:
         (displacement,) = _DISPLACEMENT.unpack_from(data)
         return cls(displacement, decode_layout(memoryview(data)[_DISPLACEMENT.size :]))
 
+    @ccall
+    def piece_at(self, position: int, size: int) -> int:
+        """Where in the file so many bytes are from a position on; -1 if in more than one piece.
+
+        Where filetypes have more pieces than one that is not looked for.
+        """
+        if self.contiguous:
+            return self._base + position
+        if not self._single or not self.size:
+            return -1
+        tile: int = position // self.size
+        rest: int = position - tile * self.size
+        return self._base + tile * self._extent + rest if rest + size <= self.size else -1
+
+    @ccall
     def byte_at(self, position: int) -> int:
         """Where in the file a position is."""
         if self.contiguous:

@@ -1,62 +1,81 @@
-"""What a file handle refers to, and how the members open a file together."""
+"""What a file handle refers to, and how the members come to an agreement.
+
+Most calls that all members make together are agreements and a local part. Where the members share
+memory for collective calls, each shows a word of what it says there; only if these differ they send
+messages, which say who differs and why. Elsewhere they always do.
+"""
 
 # ruff: noqa: SLF001 - states are private to users, not to this package
 
 from __future__ import annotations
 
 import _thread
-import os
 from collections.abc import Callable, Generator
+from functools import partial
 from struct import Struct
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ompy import outputs
+from ompy.compiled import DECLARING, U64, ccall, cclass, cfunc
 from ompy.data.errors import (
     CLASS_TEXT,
-    ERR_AMODE,
     ERR_ARG,
-    ERR_BAD_FILE,
-    ERR_COMM,
     ERR_NOT_SAME,
     ERR_OTHER,
     ERR_READ_ONLY,
     ERR_UNSUPPORTED_OPERATION,
     MPIError,
 )
+from ompy.frameworks.coll import ALIKE
 from ompy.frameworks.collectives.call_kinds import KINDS
 from ompy.frameworks.collectives.exchange import Exchange
-from ompy.frameworks.collectives.schedule import Progression, Schedule, complete_schedule
+from ompy.frameworks.collectives.schedule import complete_schedule
 from ompy.frameworks.collectives.values import tell_all
-from ompy.frameworks.io import IoModule, Opening, Outcome, agree
+from ompy.frameworks.io import IoModule, Outcome, attempt, hear_problems, problem_bytes
 from ompy.mpi import constants
 from ompy.mpi.callbacks import guarded
-from ompy.mpi.communicators.making import make_communicator
+from ompy.mpi.datatypes.datatype import state_of
+from ompy.mpi.datatypes.typestate import TypeState
 from ompy.mpi.errhandler import ErrhandlerState
 from ompy.mpi.errors import MPIException
 from ompy.mpi.files.file_pointer import SharedPointer
 from ompy.mpi.files.file_view import TypedView, view_of_bytes
 from ompy.mpi.handles import State
 from ompy.mpi.state import CommState, World
-from ompy.net.storage import CREATED_MODE
-from ompy.runtime.ranks.io_selection import select_io
+from ompy.net.storage import remove_file
 
-if TYPE_CHECKING:
-    from ompy.mpi.point_to_point.requeststate import RequestState
+if DECLARING:
+    from ompy.frameworks.collectives.call_order import CallOrder
+    from ompy.frameworks.collectives.coll_selection import SelectedColl
+    from ompy.frameworks.communicator import Communicator
 
-_SAME: Final = Struct("<q")
-_WAYS: Final = constants.MODE_RDONLY | constants.MODE_WRONLY | constants.MODE_RDWR
-_MODES: Final = (
-    _WAYS
-    | constants.MODE_CREATE
-    | constants.MODE_EXCL
-    | constants.MODE_DELETE_ON_CLOSE
-    | constants.MODE_UNIQUE_OPEN
-    | constants.MODE_SEQUENTIAL
-    | constants.MODE_APPEND
-)
-Make = Callable[..., Schedule]  # of (exchange, outcome, ...)
+_SAID: Final = Struct("<qq?")  # two numbers, and whether this rank is fine
+_RDONLY: Final = constants.MODE_RDONLY
+_SEQUENTIAL: Final = constants.MODE_SEQUENTIAL
+_CURRENT: Final = constants.DISPLACEMENT_CURRENT
+_VIEWS: Final = 8  # arbitrary: as many are kept of a file
+_SEEK_CUR: Final = constants.SEEK_CUR
+_SEEK_END: Final = constants.SEEK_END
+_SEEK_SET: Final = constants.SEEK_SET
+_ALIKE: Final = ALIKE
+_CLOSE: Final[int] = KINDS["File.Close"]
+_PREALLOCATE: Final[int] = KINDS["File.Preallocate"]
+_SEEK_SHARED: Final[int] = KINDS["File.Seek_shared"]
+_SET_ATOMICITY: Final[int] = KINDS["File.Set_atomicity"]
+_SET_INFO: Final[int] = KINDS["File.Set_info"]
+_SET_SIZE: Final[int] = KINDS["File.Set_size"]
+_SET_VIEW: Final[int] = KINDS["File.Set_view"]
+_SYNC: Final[int] = KINDS["File.Sync"]
+# places in a word of 63 bits; arbitrary: offsets and sizes have room, and what else is said
+VALUE_SHIFT: Final = 4
+VALUES: Final = 1 << 56
+MORE_SHIFT: Final = 1
+MORES: Final = 8
+# a word that no other rank says: what there is to say takes messages
+OWN: Final = 1 << 62
 
 
+@cclass
 class FileState(State):
     """A file.
 
@@ -73,37 +92,45 @@ class FileState(State):
         split: the split collective call that has begun, its name and what it gives; or None.
         errhandler: what happens when a call fails.
         info: hints of the user.
+        room: bytes that were allocated, and not cut off since.
+        transfers: the module that reads and writes, which is above this one.
     """
 
-    __slots__ = (
-        "amode",
-        "api",
-        "comm",
-        "errhandler",
-        "info",
-        "module",
-        "pointer_lock",
-        "position",
-        "shared",
-        "split",
-        "view",
-        "world",
-    )
+    _views: dict[Any, TypedView]
+    amode: int
+    api: Any
+    comm: CommState
+    errhandler: ErrhandlerState
+    info: Any
+    module: IoModule
+    pointer_lock: Any
+    position: int
+    room: int
+    shared: SharedPointer
+    split: Any
+    transfers: Any
+    view: TypedView
+    world: World
+    __slots__ = tuple(__annotations__)
 
-    def __init__(self, comm: CommState, module: IoModule, amode: int, info: dict[str, str]) -> None:
-        super().__init__()
-        self.api: Any = None
+    def __init__(self, comm: CommState, amode: int, info: dict[str, str], transfers: Any) -> None:
+        """A file that is being opened: it has no module yet, and no pointer of all."""
+        self.number = 0
+        self.api = None
         self.comm = comm
-        self.world: World = comm.world
-        self.module = module
+        self.world = comm.world
+        self.module = None  # type: ignore[assignment]
         self.amode = amode
-        self.view: TypedView = view_of_bytes()
+        self._views = {}
+        self.view = view_of_bytes()
         self.position = 0
         self.pointer_lock = _thread.allocate_lock()
-        self.shared = SharedPointer(comm)
-        self.split: tuple[str, RequestState] | None = None
-        self.errhandler: ErrhandlerState = comm.world.file_errors
+        self.shared = None  # type: ignore[assignment]
+        self.split = None
+        self.errhandler = comm.world.file_errors
         self.info = info
+        self.room = 0
+        self.transfers = transfers
 
     # --- calls and errors
 
@@ -121,87 +148,191 @@ class FileState(State):
     def raised(self, problem: MPIError) -> MPIException:
         """The exception for a call that failed, after the error handler had its say."""
         self.comm.give_up_after(problem)
-        return raised_for(self.world, self.errhandler, lambda: self.api._adopt(self), problem)
+        return raised_for(self.world, self.errhandler, self._handle, problem)
 
-    def enter(self, name: str) -> None:
-        """This rank makes a call that all make together."""
-        self.comm.communicator.order.begin(KINDS[f"File.{name}"], 0)
+    def _handle(self) -> Any:
+        return self.api._adopt(self)
 
+    @ccall
+    def enter(self, kind: U64) -> None:
+        """This rank makes a call that all make together, by the number of its name."""
+        order: CallOrder = self.comm.communicator.order
+        order.begin(kind, 0)
+
+    @ccall
     def exchange(self) -> Exchange:
         """For the messages of the call that was entered last."""
         communicator = self.comm.communicator
         return Exchange(communicator, communicator.order.tag())
 
-    def complete(self, make: Make, *arguments: Any) -> Outcome:
-        """Run a schedule of the call that was entered last.
+    @ccall
+    def compare(self, word: U64) -> int:
+        """Whether all members say the same: `compare_words` of `coll`."""
+        if self.comm.size == 1:
+            return _ALIKE
+        coll: SelectedColl = self.comm.collectives()
+        return coll.compare_words(word)
 
-        Raises:
-            MPIError: its outcome is one, or a member cannot be reached.
-        """
-        outcome = self._outcome(make, *arguments)
-        if outcome.problem is not None:
-            raise outcome.problem
-        return outcome
+    # --- agreement
 
-    def _outcome(self, make: Make, *arguments: Any) -> Outcome:
-        outcome = Outcome()
-        exchange = self.exchange()
-        complete_schedule(exchange, make(exchange, outcome, *arguments))
-        return outcome
-
-    def begin(self, make: Make, *arguments: Any) -> tuple[Progression, Outcome]:
-        """Begin a schedule of the call that was entered last; its request has no error then."""
-        outcome = Outcome()
-        exchange = self.exchange()
-        return Progression(exchange, make(exchange, outcome, *arguments)), outcome
-
-    def agree_on(self, name: str, value: int, check: Callable[[], object] | None = None) -> None:
-        """Enter a call in which all members say the same, or all fail.
+    @ccall
+    def settle(self, problem: MPIError | None, value: int, more: int, fine: bool) -> bool:
+        """See that no member has a problem, and that all say the same.
 
         Args:
-            name: of the call.
-            value: that they have to agree on.
-            check: what raises where this rank's arguments are wrong.
+            problem: this rank's, or None.
+            value: what all have to say alike.
+            more: the same, of few bits.
+            fine: what they need not say alike.
+
+        Returns:
+            Whether all are fine.
 
         Raises:
-            MPIError: some member's check has failed; or ERR_NOT_SAME.
+            MPIError: the first member's problem, by rank; or ERR_NOT_SAME.
         """
-        self.enter(name)
-        self.complete(_agreeing, value, check)
+        communicator: Communicator = self.comm.communicator
+        common: bool = problem is None and 0 <= value < VALUES and 0 <= more < MORES
+        word: U64 = OWN + communicator.rank
+        if common:
+            word = value << VALUE_SHIFT | more << MORE_SHIFT | fine
+        if self.comm.size == 1 and problem is None:
+            return fine
+        if self.compare(word) == _ALIKE and common:
+            return fine
+        found = self._settle_by_messages(problem, _SAID.pack(value, more, fine))
+        if found.problem is not None:
+            raise found.problem
+        return found.size != 0
+
+    def common_problem(self, problem: MPIError | None) -> MPIError | None:
+        """The problem of the first member, by rank, that has one; or None.
+
+        Raises:
+            MPIError: a member cannot be reached.
+        """
+        rank: int = self.comm.communicator.rank
+        word: U64 = 0 if problem is None else OWN + rank
+        if self.compare(word) == _ALIKE and (problem is None or self.comm.size == 1):
+            return problem
+        return self._settle_by_messages(problem, _SAID.pack(0, 0, True)).problem
+
+    @cfunc
+    def _settle_by_messages(self, problem: MPIError | None, said: bytes) -> Outcome:
+        """What comes of it; its size says whether all are fine."""
+        outcome = Outcome()
+        outcome.problem = problem
+        exchange = self.exchange()
+        complete_schedule(exchange, _settling(exchange, outcome, said))
+        return outcome
+
+    def settle_attempt(self, mine: bool, call: Callable[[], object], fine: bool = True) -> bool:
+        """Have this rank, or not, do something, and all hear whether that went well.
+
+        Returns:
+            Whether all say that they are fine.
+
+        Raises:
+            MPIError: the first problem, by rank.
+        """
+        outcome = Outcome()
+        if mine:
+            attempt(outcome, call)
+        return self.settle(outcome.problem, 0, 0, fine)
 
     # --- what is set collectively
 
-    def set_view(self, make: Callable[[], TypedView]) -> None:
-        """Have another view; the pointers are at its beginning.
+    @ccall
+    def set_atomicity(self, flag: bool) -> None:
+        """Say whether accesses are atomic; all members say the same.
 
         Raises:
-            MPIError: some member's view is wrong; all have what they had.
+            MPIException: they do not.
         """
-        found: list[TypedView] = []
-        self.agree_on("Set_view", 0, lambda: found.append(make()))
-        view = found[0]
-        if self.comm.communicator.rank == 0:
-            self.shared.assign(0)
-        self.complete(self.module.schedule_view, view.seen)
+        self.enter(_SET_ATOMICITY)
+        try:
+            self.settle(None, flag, 0, True)
+        except MPIError as problem:
+            raise self.raised(problem) from problem.__cause__
+        self.module.atomic = flag
+
+    def set_info(self, info: dict[str, str]) -> None:
+        """Have more hints; all members have some.
+
+        Raises:
+            MPIError: a member cannot be reached.
+        """
+        self.enter(_SET_INFO)
+        self.settle(None, 0, 0, True)
+        self.info.update(info)
+
+    def set_view(self, displacement: int, etype: Any, filetype: Any, datarep: str) -> None:
+        """Have another view; the pointers are at its beginning.
+
+        Args:
+            displacement: byte where it begins, or DISPLACEMENT_CURRENT.
+            etype: handle of what offsets count.
+            filetype: of what is repeated; None for the etype.
+            datarep: name of the representation.
+
+        Raises:
+            MPIException: some member's view is wrong; all have what they had.
+        """
+        self.enter(_SET_VIEW)
+        problem: MPIError | None = None
+        view: TypedView | None = None
+        shared: SharedPointer = self.shared
+        try:
+            view = self._view_of(displacement, etype, filetype, datarep)
+        except MPIError as found:
+            problem = found
+        try:
+            if self.comm.communicator.rank == 0:
+                shared.prepare_turn(0)
+            self.settle(problem, 0, 0, True)
+        except MPIError as common:
+            raise self.raised(common) from common.__cause__
+        assert view is not None, "no member had a problem"
+        shared.turn()
+        module: IoModule = self.module
+        module.set_view(view.seen)
         self.view = view
         self.position = 0
 
+    @cfunc
+    def _view_of(self, displacement: int, etype: Any, filetype: Any, datarep: str) -> TypedView:
+        """A view, which is kept, as some programs go to and fro between a few."""
+        elementary: TypeState = state_of(etype)
+        repeated: TypeState = elementary if filetype is None else state_of(filetype)
+        if displacement == _CURRENT:
+            displacement = self.view.byte_at(self.shared.value())
+        key = displacement, elementary, repeated, datarep
+        found: TypedView | None = self._views.get(key)
+        if found is None:
+            found = TypedView(displacement, elementary, repeated, datarep)
+            if len(self._views) >= _VIEWS:
+                self._views.clear()
+            self._views[key] = found
+        return found
+
+    @ccall
     def check_writing(self) -> None:
         """See that it may be written.
 
         Raises:
             MPIError: ERR_READ_ONLY, it is open for reading only.
         """
-        if not self.module.opening.writes:
+        if self.amode & _RDONLY:
             raise MPIError(ERR_READ_ONLY, f"{self.module.opening.path} is open for reading only")
 
+    @ccall
     def check_seekable(self) -> None:
         """See that there are pointers and offsets.
 
         Raises:
             MPIError: ERR_UNSUPPORTED_OPERATION, it was opened with MODE_SEQUENTIAL.
         """
-        if self.amode & constants.MODE_SEQUENTIAL:
+        if self.amode & _SEQUENTIAL:
             raise MPIError(ERR_UNSUPPORTED_OPERATION, "the file was opened with MODE_SEQUENTIAL")
 
     def resize(self, size: int) -> None:
@@ -210,28 +341,163 @@ class FileState(State):
         Raises:
             MPIError: it cannot be done.
         """
-        self.agree_on("Set_size", size, lambda: self._check_size(size))
-        self.complete(self.module.schedule_resize, size)
+        self.enter(_SET_SIZE)
+        self.settle(self._wrong_size(size), size, 0, True)
+        self.room = min(self.room, size)
+        self.settle_attempt(self.comm.communicator.rank == 0, partial(self.module.resize, size))
 
+    @ccall
     def allocate(self, size: int) -> None:
         """Have room for so many bytes; all members give the same.
 
-        Raises:
-            MPIError: there is not so much.
-        """
-        self.agree_on("Preallocate", size, lambda: self._check_size(size))
-        self.complete(self.module.schedule_allocate, size)
+        What was allocated before is not asked for again, unless the first rank sees that the file
+        was cut off since.
 
-    def _check_size(self, size: int) -> None:
-        self.check_writing()
-        self.check_seekable()
-        if size < 0:
-            raise MPIError(ERR_ARG, f"a size of {size} bytes")
+        Raises:
+            MPIException: there is not so much.
+        """
+        try:
+            self._allocate(size)
+        except MPIError as problem:
+            raise self.raised(problem) from problem.__cause__
+
+    @cfunc
+    def _allocate(self, size: int) -> None:
+        first: bool = self.comm.communicator.rank == 0
+        self.enter(_PREALLOCATE)
+        problem: MPIError | None = self._wrong_size(size)
+        there: bool = size <= self.room
+        if there and first and problem is None:
+            try:
+                there = self.module.size() >= size
+            except MPIError as found:
+                problem = found
+        if not self.settle(problem, size, 0, there):
+            self.settle_attempt(first, partial(self.module.allocate, size))
+            self.room = max(self.room, size)
+
+    @cfunc
+    def _wrong_size(self, size: int) -> MPIError | None:
+        """What is wrong with setting a size."""
+        try:
+            self.check_writing()
+            self.check_seekable()
+        except MPIError as found:
+            return found
+        return None if size >= 0 else MPIError(ERR_ARG, f"a size of {size} bytes")
 
     def flush(self) -> None:
-        """Have what all wrote on the device."""
-        self.enter("Sync")
-        self.complete(self.module.schedule_flush)
+        """Have what all wrote on the device.
+
+        Where the members are on one host, and a flush of one member stores what all wrote, that of
+        the first is enough: when all have come, all have written.
+
+        Raises:
+            MPIError: the first problem, by rank.
+        """
+        self.enter(_SYNC)
+        module: IoModule = self.module
+        mine: bool = module.opening.writes
+        if self.comm.size == 1 or self.compare(0) != _ALIKE or not module.flushes_for_host():
+            self.settle_attempt(mine, module.flush)
+            module.refresh()
+        else:
+            self.settle_attempt(mine and self.comm.communicator.rank == 0, module.flush)
+
+    @ccall
+    def seek_shared(self, offset: int, whence: int) -> None:
+        """Move the pointer of all; all say the same.
+
+        Raises:
+            MPIException: ERR_NOT_SAME; or ERR_ARG, there is no such place.
+        """
+        try:
+            self._seek_shared(offset, whence)
+        except MPIError as problem:
+            raise self.raised(problem) from problem.__cause__
+
+    @cfunc
+    def _seek_shared(self, offset: int, whence: int) -> None:
+        self.enter(_SEEK_SHARED)
+        shared: SharedPointer = self.shared
+        first: bool = self.comm.communicator.rank == 0
+        problem: MPIError | None = None
+        try:
+            self.check_seekable()
+            if whence == _SEEK_SET:
+                checked_target(offset)
+                if first:
+                    shared.prepare_turn(offset)
+        except MPIError as found:
+            problem = found
+        self.settle(problem, offset, whence - _SEEK_SET, True)
+        if whence != _SEEK_SET:
+            self.settle_attempt(first, partial(self._prepare_from, offset, whence))
+        shared.turn()
+
+    def _prepare_from(self, offset: int, whence: int) -> None:
+        """Say where the pointer is to be, from where it is or from the end."""
+        here = self.shared.value() if whence == _SEEK_CUR else 0
+        self.shared.prepare_turn(self.target(offset, whence, here))
+
+    @ccall
+    def seek(self, offset: int, whence: int) -> None:
+        """Move this rank's pointer.
+
+        Raises:
+            MPIException: ERR_ARG, there is no such place; or there are no pointers.
+        """
+        unit: int = self.view.unit
+        try:
+            self.check_seekable()
+            self.position = self.target(offset, whence, self.position // unit) * unit
+        except MPIError as problem:
+            raise self.raised(problem) from problem.__cause__
+
+    @ccall
+    def here(self) -> int:
+        """Where this rank's pointer is, in etypes."""
+        return self.position // self.view.unit
+
+    @ccall
+    def shared_value(self) -> int:
+        """Where the pointer of all is, in etypes.
+
+        Raises:
+            MPIException: its owner cannot be reached.
+        """
+        shared: SharedPointer = self.shared
+        try:
+            return shared.value()
+        except MPIError as problem:
+            raise self.raised(problem) from problem.__cause__
+
+    @ccall
+    def size(self) -> int:
+        """Bytes in the file.
+
+        Raises:
+            MPIException: the system says something else.
+        """
+        try:
+            return self.module.size()
+        except MPIError as problem:
+            raise self.raised(problem) from problem.__cause__
+
+    @ccall
+    def target(self, offset: int, whence: int, here: int) -> int:
+        """Where a pointer is moved to, from the place where it is.
+
+        Raises:
+            MPIError: ERR_ARG, there is no such place.
+        """
+        if whence == _SEEK_SET:
+            here = 0
+        elif whence == _SEEK_END:
+            here = self.end_of_view()
+        elif whence != _SEEK_CUR:
+            raise MPIError(ERR_ARG, f"whence is {whence}, none of the SEEK constants")
+        return checked_target(here + offset)
 
     def end_of_view(self) -> int:
         """Etypes that the file has in this rank's view."""
@@ -246,31 +512,44 @@ class FileState(State):
         if self.split is not None:
             raise MPIError(ERR_OTHER, f"{self.split[0]} was begun on this file: end it first")
         try:
-            self.enter("Close")
-            outcome = self._outcome(self.module.schedule_close)
+            self.enter(_CLOSE)
+            outcome = Outcome()
+            attempt(outcome, self.module.close)
+            problem = self.common_problem(outcome.problem)
+            if self.module.opening.delete:
+                outcome = Outcome()
+                if self.comm.communicator.rank == 0:
+                    attempt(outcome, remove_file, self.module.opening.path)
+                problem = self.common_problem(outcome.problem) or problem
             self.shared.free()  # now that all have come: who has not is waited for by its own name
         finally:
             self.world.process.release(self.comm.communicator)
-        if outcome.problem is not None:
-            raise outcome.problem
+        if problem is not None:
+            raise problem
 
 
-def _agreeing(
-    exchange: Exchange, outcome: Outcome, value: int, check: Callable[[], object] | None
-) -> Generator[None, None, None]:
-    """Steps of a schedule: all members' checks are passed, and all say the same."""
-    try:
-        if check is not None:
-            check()
-    except MPIError as problem:
-        outcome.problem = problem
-    yield from agree(exchange, outcome)
-    if outcome.problem is None and exchange.size > 1:
-        said = {
-            _SAME.unpack(each)[0] for each in (yield from tell_all(exchange, _SAME.pack(value)))
-        }
-        if len(said) > 1:
-            text = f"the members say {', '.join(map(str, sorted(said)))}"
+@ccall
+def checked_target(place: int) -> int:
+    """Where a pointer is moved to.
+
+    Raises:
+        MPIError: ERR_ARG, there is no such place.
+    """
+    if place < 0:
+        raise MPIError(ERR_ARG, f"a pointer at {place}")
+    return place
+
+
+def _settling(exchange: Exchange, outcome: Outcome, said: bytes) -> Generator[None, None, None]:
+    """Steps of a schedule: all members' problems, and what they say."""
+    told = yield from tell_all(exchange, said + problem_bytes(outcome.problem))
+    hear_problems(exchange, outcome, [each[_SAID.size :] for each in told])
+    heard = [_SAID.unpack_from(each) for each in told]
+    outcome.size = int(all(each[2] for each in heard))
+    for place in 0, 1:
+        values = {each[place] for each in heard}
+        if outcome.problem is None and len(values) > 1:
+            text = f"the members say {', '.join(map(str, sorted(values)))}"
             outcome.problem = MPIError(ERR_NOT_SAME, text)
 
 
@@ -293,107 +572,3 @@ def raised_for(
     made = MPIException(problem.code, problem.detail)
     made.__cause__ = problem.__cause__
     return made
-
-
-def path_text(filename: Any) -> str:
-    """A file's path as the system has it.
-
-    Raises:
-        MPIError: ERR_BAD_FILE, it is none.
-    """
-    path = os.fsdecode(filename)
-    if not path or "\0" in path:
-        raise MPIError(ERR_BAD_FILE, f"{path!r} is no path")
-    return path
-
-
-def check_amode(amode: int) -> None:
-    """See that a way to open a file makes sense.
-
-    Raises:
-        MPIError: ERR_AMODE, it does not.
-    """
-    ways = amode & _WAYS
-    reading = ways == constants.MODE_RDONLY
-    making = amode & (constants.MODE_CREATE | constants.MODE_EXCL)
-    wrong = (
-        (amode & ~_MODES, f"{amode} has bits that mean nothing"),
-        (ways & (ways - 1) or not ways, "it has to be one of MODE_RDONLY, MODE_WRONLY, MODE_RDWR"),
-        (reading and making, "MODE_RDONLY goes with neither MODE_CREATE nor MODE_EXCL"),
-        (
-            ways == constants.MODE_RDWR and amode & constants.MODE_SEQUENTIAL,
-            "MODE_RDWR does not go with MODE_SEQUENTIAL",
-        ),
-    )
-    for problem, text in wrong:
-        if problem:
-            raise MPIError(ERR_AMODE, text)
-
-
-def open_file(parent: CommState, filename: Any, amode: int, hints: dict[str, str]) -> FileState:
-    """Open a file; all members of `parent` call this.
-
-    Raises:
-        MPIError: it cannot be opened at some member; it is open at none.
-    """
-    if parent.communicator.between:
-        raise MPIError(ERR_COMM, "a file is of one group: Merge the two")
-    order = parent.communicator.order
-    comm = make_communicator(parent, range(parent.size), order.tag(), parent.api)
-    comm.communicator.name = f"file {comm.communicator.context_id}"
-    comm.share_fate_of(parent)
-    try:
-        module = _opened(comm, filename, amode, hints)
-    except MPIError:
-        comm.world.process.release(comm.communicator)
-        raise
-    state = FileState(comm, module, amode, hints)
-    if amode & constants.MODE_APPEND:
-        state.position = module.size()
-        if comm.communicator.rank == 0:
-            state.shared.assign(state.position)
-        state.agree_on("Open", 0)  # so that nobody uses it before
-    return state
-
-
-def _opened(comm: CommState, filename: Any, amode: int, hints: dict[str, str]) -> IoModule:
-    """The module of a file that was opened."""
-    communicator = comm.communicator
-    communicator.order.begin(KINDS["File.Open"], 0)
-    exchange = Exchange(communicator, communicator.order.tag())
-    outcome = Outcome()
-    found: list[str] = []
-
-    def check() -> None:
-        check_amode(amode)
-        found.append(path_text(filename))
-
-    complete_schedule(exchange, _agreeing(exchange, outcome, amode, check))
-    if outcome.problem is not None:
-        raise outcome.problem
-    opening = Opening(
-        communicator,
-        found[0],
-        reads=not amode & constants.MODE_WRONLY,
-        writes=not amode & constants.MODE_RDONLY,
-        create=bool(amode & constants.MODE_CREATE),
-        exclusive=bool(amode & constants.MODE_EXCL),
-        delete=bool(amode & constants.MODE_DELETE_ON_CLOSE),
-        permissions=_permissions(hints),
-        hints=hints,
-    )
-    module = select_io(comm.world.process, opening)
-    if module is None:
-        raise MPIError(ERR_OTHER, "no component of io can open a file: see ompy-info --plugins")
-    complete_schedule(exchange, module.schedule_open(exchange, outcome))
-    if outcome.problem is not None:
-        module.close()
-        raise outcome.problem
-    return module
-
-
-def _permissions(hints: dict[str, str]) -> int:
-    try:
-        return int(hints.get("file_perm", ""), 8)
-    except ValueError:
-        return CREATED_MODE

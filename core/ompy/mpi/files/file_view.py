@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
+from ompy.compiled import ccall, cclass
 from ompy.data.errors import ERR_ARG, ERR_DISP, ERR_TYPE, MPIError
 from ompy.frameworks.io_base.view import FileView
 from ompy.mpi.datatypes.predefined import BYTE
 from ompy.mpi.datatypes.typestate import TypeState
-from ompy.mpi.files.representations import Representation, find_representation
+from ompy.mpi.files.representations import find_representation
 
 NATIVE: Final = "native"
 
 
+@cclass
 class TypedView:
     """What a rank sees of a file, in its datatypes.
 
@@ -26,15 +28,14 @@ class TypedView:
         seen: the bytes, as io components have it.
     """
 
-    __slots__ = (
-        "datarep",
-        "displacement",
-        "etype",
-        "filetype",
-        "representation",
-        "seen",
-        "unit",
-    )
+    datarep: str
+    displacement: int
+    etype: TypeState
+    filetype: TypeState
+    representation: Any
+    seen: FileView
+    unit: int
+    __slots__ = tuple(__annotations__)
 
     def __init__(
         self, displacement: int, etype: TypeState, filetype: TypeState, datarep: str
@@ -50,7 +51,7 @@ class TypedView:
         self.etype = etype
         self.filetype = filetype
         self.datarep = datarep
-        self.representation: Representation | None = find_representation(datarep)
+        self.representation = find_representation(datarep)
         if not etype.committed or not filetype.committed:
             raise MPIError(ERR_TYPE, "a datatype of the view was never committed: call Commit()")
         layout = filetype.layout
@@ -77,6 +78,7 @@ class TypedView:
         tiles = max(0, -(-(size - view.displacement) // max(1, view.layout.extent)))
         return tiles * view.size // self.unit
 
+    @ccall
     def byte_at(self, offset: int) -> int:
         """Where in the file an etype is."""
         return self.seen.byte_at(offset * self.unit) if self.seen.size else self.displacement

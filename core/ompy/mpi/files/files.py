@@ -12,14 +12,14 @@ from operator import index
 from os import PathLike
 from typing import TYPE_CHECKING, Any, AnyStr, ClassVar, Final, Self
 
-from ompy.data.errors import ERR_ARG, ERR_FILE, MPIError
+from ompy.data.errors import ERR_ARG, MPIError
 from ompy.mpi.communicators.group import Group
-from ompy.mpi.constants import DISPLACEMENT_CURRENT, MODE_RDONLY, SEEK_CUR, SEEK_END, SEEK_SET
+from ompy.mpi.constants import MODE_RDONLY, SEEK_SET
 from ompy.mpi.datatypes.datatype import Datatype, handle_of
 from ompy.mpi.datatypes.predefined import BYTE
 from ompy.mpi.errhandler import ERRHANDLER_NULL, Errhandler
 from ompy.mpi.errors import MPIException
-from ompy.mpi.files.file_access import FileAccess
+from ompy.mpi.files.file_access import FileAccess, offset_of, state_of_file
 from ompy.mpi.handles import Handle
 from ompy.mpi.info import INFO_NULL, Info, InfoState
 from ompy.mpi.processes.life import current
@@ -28,7 +28,6 @@ from ompy.mpi.state import GroupState
 if TYPE_CHECKING:
     from ompy.mpi.communicators.intracomm import Intracomm
     from ompy.mpi.files.file_state import FileState
-    from ompy.mpi.files.file_view import TypedView
     from ompy.mpi.state import World
 
 
@@ -52,10 +51,8 @@ class File(FileAccess, Handle):  # type: ignore[misc, unused-ignore]
         Raises:
             MPIException: ERR_FILE, it is null.
         """
-        state: FileState | None = self._inner
-        if state is None:
-            raise MPIException(ERR_FILE, "the file is null (FILE_NULL, or closed)")
-        return state
+        found: FileState = state_of_file(self)
+        return found
 
     # --- opening and closing
 
@@ -79,7 +76,7 @@ class File(FileAccess, Handle):  # type: ignore[misc, unused-ignore]
         Raises:
             MPIException: it cannot be opened at some member; then it is open at none.
         """
-        from ompy.mpi.files.file_state import open_file
+        from ompy.mpi.files.file_opening import open_file
 
         parent = comm._enter("File.Open")
         try:
@@ -106,7 +103,7 @@ class File(FileAccess, Handle):  # type: ignore[misc, unused-ignore]
         Raises:
             MPIException: ERR_NO_SUCH_FILE and others, it cannot be removed.
         """
-        from ompy.mpi.files.file_state import path_text
+        from ompy.mpi.files.file_opening import path_text
         from ompy.net.storage import remove_file
 
         try:
@@ -123,13 +120,11 @@ class File(FileAccess, Handle):  # type: ignore[misc, unused-ignore]
 
     def Preallocate(self, size: int) -> None:
         """Have room for its first `size` bytes; all members call this."""
-        state = self._state()
-        state.call(state.allocate, index(size))
+        state_of_file(self).allocate(index(size))
 
     def Get_size(self) -> int:
         """How many bytes it has."""
-        state = self._state()
-        size: int = state.call(state.module.size)
+        size: int = state_of_file(self).size()
         return size
 
     def Get_amode(self) -> int:
@@ -144,8 +139,7 @@ class File(FileAccess, Handle):  # type: ignore[misc, unused-ignore]
     def Set_info(self, info: Info) -> None:
         """Set hints; all members call this. What is said at `Open` has an effect."""
         state = self._state()
-        state.call(state.agree_on, "Set_info", 0)
-        state.info.update(info.items())
+        state.call(state.set_info, dict(info.items()))
 
     def Get_info(self) -> Info:
         """The hints in use."""
@@ -172,29 +166,20 @@ class File(FileAccess, Handle):  # type: ignore[misc, unused-ignore]
             datarep: `native`, `internal`, `external32`, or one of `Register_datarep`.
             info: more hints.
         """
-        from ompy.mpi.files.file_view import TypedView
-
-        state = self._state()
-
-        def make() -> TypedView:
-            elementary = etype._state()
-            repeated = elementary if filetype is None else filetype._state()
-            at = index(disp)
-            if at == DISPLACEMENT_CURRENT:
-                at = state.view.byte_at(state.shared.value())
-            return TypedView(at, elementary, repeated, datarep)
-
-        state.call(state.set_view, make)
-        state.info.update(info.items())
+        state = state_of_file(self)
+        state.set_view(index(disp), etype, filetype, datarep)
+        if info:
+            state.info.update(info.items())
 
     def Get_view(self) -> tuple[int, Datatype, Datatype, str]:
         """Displacement, etype, filetype and representation of the view."""
-        view = self._state().view
+        view = state_of_file(self).view
         return view.displacement, handle_of(view.etype), handle_of(view.filetype), view.datarep
 
     def Get_byte_offset(self, offset: int) -> int:
         """Where an offset of the view is in the file."""
-        return self._state().view.byte_at(self._offset(offset))
+        state = self._state()
+        return state.view.byte_at(offset_of(state, offset))
 
     def Get_type_extent(self, datatype: Datatype) -> int:
         """How far apart elements of a type are in the file."""
@@ -215,65 +200,27 @@ class File(FileAccess, Handle):  # type: ignore[misc, unused-ignore]
             offset: etypes.
             whence: from the beginning (SEEK_SET), from where it is, or from the file's end.
         """
-        state = self._state()
-        state.call(state.check_seekable)
-        here = state.position // state.view.unit
-        state.position = self._target(offset, whence, lambda: here) * state.view.unit
+        state_of_file(self).seek(index(offset), index(whence))
 
     def Get_position(self) -> int:
         """Where this process's pointer is, in etypes."""
-        state = self._state()
-        return state.position // state.view.unit
+        here: int = state_of_file(self).here()
+        return here
 
     def Seek_shared(self, offset: int, whence: int = SEEK_SET) -> None:
         """Move the pointer all processes share; all of them say the same."""
-        state = self._state()
-
-        def move() -> None:
-            state.agree_on("Seek_shared", index(offset), state.check_seekable)
-            if state.comm.communicator.rank == 0:
-                try:
-                    state.shared.assign(self._target(offset, whence, state.shared.value))
-                finally:
-                    state.agree_on("Seek_shared", 0)
-            else:
-                state.agree_on("Seek_shared", 0)
-
-        state.call(move)
+        state_of_file(self).seek_shared(index(offset), index(whence))
 
     def Get_position_shared(self) -> int:
         """Where the pointer all processes share is, in etypes."""
-        state = self._state()
-        value: int = state.call(state.shared.value)
+        value: int = state_of_file(self).shared_value()
         return value
-
-    def _target(self, offset: int, whence: int, here: Callable[[], int]) -> int:
-        """Where a pointer is moved to.
-
-        Raises:
-            MPIException: ERR_ARG, there is no such place.
-        """
-        state = self._state()
-        if whence == SEEK_SET:
-            base = 0
-        elif whence == SEEK_CUR:
-            base = here()
-        elif whence == SEEK_END:
-            base = state.call(state.end_of_view)
-        else:
-            raise state.raised(MPIError(ERR_ARG, f"whence is {whence}, none of the SEEK constants"))
-        found = base + index(offset)
-        if found < 0:
-            raise state.raised(MPIError(ERR_ARG, f"a pointer at {found}"))
-        return found
 
     # --- consistency
 
     def Set_atomicity(self, flag: bool) -> None:
         """Say whether accesses are atomic; all members say the same."""
-        state = self._state()
-        state.call(state.agree_on, "Set_atomicity", int(bool(flag)))
-        state.module.atomic = bool(flag)
+        state_of_file(self).set_atomicity(bool(flag))
 
     def Get_atomicity(self) -> bool:
         """Whether accesses are atomic."""
