@@ -55,8 +55,8 @@ if DECLARING:
 # neighbourhoods, which the framework has steps for where no module has; 2.4 communicators between
 # two groups, which a component is asked for that says so; 2.5 nonblocking calls without a schedule;
 # 2.6 words that are exchanged without messages; 2.7 names and reasons of algorithms; 2.8 persistent
-# requests that a module prepares
-API: Final[ApiVersion] = (2, 8)
+# requests that a module prepares; 2.9 reasons of nonblocking calls without a schedule
+API: Final[ApiVersion] = (2, 9)
 
 # internal tags, one per operation, of calls made below the API; arbitrary, all below ANY_TAG (-1)
 TAG_BARRIER: Final = -10
@@ -411,6 +411,10 @@ class CollModule:
         """Why a call takes the algorithm it takes. Since API 2.7."""
         name = self.name_algorithm(operation, exchange, arguments)
         return Choice((Branch(f"it has {name} for {operation}"),), (), ())
+
+    def explain_begin(self, operation: str, arguments: tuple[Any, ...]) -> Choice:
+        """Why a call that the module was asked to `begin` goes the way it goes. Since API 2.9."""
+        return Choice((), (), ())
 
     def close(self) -> None:
         """The communicator is freed: give back what the module has of its own."""
