@@ -16,7 +16,7 @@ SENT_WHOLE: Final = "messages, as the component of the next priority has them"
 SENT_BLOCKS: Final = "nonblocking, its blocks as messages"
 
 _SIZE: Final = "coll_sm_nonblocking_size"
-_LEAST: Final = 64  # bytes; the parameter's minimum
+_LEAST: Final = 64  # bytes; arbitrary: the minimum of the parameter in component.py
 _WITH_TABLES: Final = ("scatter", "alltoall")
 _OF_BLOCKS: Final = (
     *_WITH_TABLES,
