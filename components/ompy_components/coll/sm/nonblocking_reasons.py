@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ompy.data.message import Blocks, Message
+from ompy.data.message import Message
 from ompy.frameworks.explanation import Branch, Change, Choice, Limit
 from ompy.trace.amounts import byte_count
 
-from ompy_components.coll.sm.blocks import EDGE, EDGES, table_size
+from ompy_components.coll.sm.blocks import table_size
 from ompy_components.coll.sm.choosing import Asked
+from ompy_components.coll.sm.slots import bytes_along
 
 IN_MEMORY: Final = "nonblocking, in memory"
 SENT_WHOLE: Final = "messages, as the component of the next priority has them"
@@ -33,15 +34,9 @@ def shown(about: Asked, arguments: tuple[Any, ...], ranks: int) -> int:
         return table_size(ranks) + (ranks - 1) * about.size
     if about.operation.startswith("neighbor_"):
         send, _, edges = arguments
-        table = EDGES + EDGE * len(edges.sending)
-        return table + _bytes_along(send, edges.sending)
+        same = send if isinstance(send, Message) else None
+        return bytes_along(same, None if same is not None else send, edges)
     return about.size
-
-
-def _bytes_along(send: Message | Blocks, sending: tuple[int, ...]) -> int:
-    if isinstance(send, Message):
-        return send.size
-    return sum(send[each].size for each in sending)
 
 
 def begin_reasons(about: Asked, arguments: tuple[Any, ...], ranks: int, room: int) -> Choice:
