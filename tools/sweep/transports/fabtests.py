@@ -251,9 +251,10 @@ HEAD: Final = """# libfabric's own tests
     python tools/sweep fabtests --programs DIR [--library FILE] --keep JSON
     python tools/sweep fabtests --read JSON ... --write docs/fabtests.md
 
-fabtests come with libfabric's sources. Nothing of them is in this repository, and Debian has no package of
-them. These are of libfabric 2.1.0: `apt-get source --download-only libfabric` with a `deb-src` line of
-trixie. The files of `fabtests/common` were compiled with each of `functional`, `benchmarks` and `unit`, by
+fabtests come with libfabric's sources. Nothing of them is in this repository, and Debian has no
+package of them. These are of libfabric 2.1.0: `apt-get source --download-only libfabric` with a
+`deb-src` line of trixie. The files of `fabtests/common` were compiled with each of `functional`,
+`benchmarks` and `unit`, by
 `gcc -I include -I fabtests/include -D_GNU_SOURCE -DHAVE_CLOCK_GETTIME=1 -DHAVE_EPOLL=1`, with zeros
 for what their `configure` looks for. For 1.17 `FT_FIVERSION` in their `shared.h` was
 `FI_VERSION(1,17)`. Both ends run on loopback. Names and beginnings of steps go over TCP (`-b`).
