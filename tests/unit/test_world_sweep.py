@@ -180,7 +180,7 @@ def test_parts_of_several_days_come_to_the_figures_of_all(
         assert ("NOT COMPLETE" in figures.read_text()) == (commit == "a")
     assert ran == [[*range(5)], [*range(5, 10)], [*range(5)]]
     text = figures.read_text()
-    assert re.search(r"commits c of \S+ \(worlds 0 to 4\), b of \S+ \(worlds 5 to 9\), ", text)
+    assert re.search(r"commits c of \S+ \(5 worlds\), b of \S+ \(5 worlds\), ", text)
     assert text.endswith("| even | 5 | 40 |\n| odd | 5 | 50 |\n| **all** | 10 | 90 |\n")
 
 

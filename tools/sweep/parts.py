@@ -2,7 +2,7 @@
 
 A part is a range of the worlds, passed with one commit. `docs/sweeps/NAME.json` has the parts; a
 new one takes the place of those that it overlaps. `docs/NAME-sweep.md` shows them as one sweep and
-says with which commit each passed.
+says with which commits they passed.
 """
 
 from __future__ import annotations
@@ -39,8 +39,9 @@ class Part:
         """Whether a world is in both."""
         return self.first <= other.last and other.first <= self.last
 
-    def __str__(self) -> str:
-        return f"{self.commit} of {self.date} (worlds {self.first:,} to {self.last:,})"
+    def worlds(self) -> int:
+        """How many there are."""
+        return self.last - self.first + 1
 
 
 def bounds(text: str, worlds: int) -> range:
@@ -73,6 +74,15 @@ def enter(path: Path, part: Part) -> list[Part]:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps([vars(one) for one in parts], indent=1, sort_keys=True) + "\n")
     return parts
+
+
+def commits(parts: list[Part]) -> str:
+    """With which commits how many worlds passed, in a line."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for part in parts:
+        counts[part.commit, part.date] += part.worlds()
+    named = [f"{one} of {date} ({worlds:,} worlds)" for (one, date), worlds in counts.items()]
+    return f"commits {', '.join(named)}"
 
 
 def together(parts: list[Part]) -> tuple[float, Sums]:

@@ -145,8 +145,7 @@ def _enter(what: WorldSweep, numbers: range, commit: str, seconds: float, sums: 
     """Keep a part, and write the figures of all that there are."""
     part = parts.Part(numbers[0], numbers[-1], commit, today(), seconds, sums)
     every = parts.enter(what.parts, part)
-    commits = "commits " + ", ".join(map(str, every))
-    what.figures.write_text(document(what, commits, *parts.together(every)))
+    what.figures.write_text(document(what, parts.commits(every), *parts.together(every)))
     print(f"written to {what.figures}")
 
 

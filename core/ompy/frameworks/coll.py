@@ -56,8 +56,8 @@ if DECLARING:
 # two groups, which a component is asked for that says so; 2.5 nonblocking calls without a schedule;
 # 2.6 words that are exchanged without messages; 2.7 names and reasons of algorithms; 2.8 persistent
 # requests that a module prepares; 2.9 one word that all compare, or hear of each other, and words
-# that all share
-API: Final[ApiVersion] = (2, 9)
+# that all share; 2.10 reasons of nonblocking calls without a schedule
+API: Final[ApiVersion] = (2, 10)
 
 # answers of `compare_words`
 UNKNOWN: Final = -1
@@ -447,6 +447,10 @@ class CollModule:
         """Why a call takes the algorithm it takes. Since API 2.7."""
         name = self.name_algorithm(operation, exchange, arguments)
         return Choice((Branch(f"it has {name} for {operation}"),), (), ())
+
+    def explain_begin(self, operation: str, arguments: tuple[Any, ...]) -> Choice:
+        """Why a call that the module was asked to `begin` goes the way it goes. Since API 2.10."""
+        return Choice((), (), ())
 
     def close(self) -> None:
         """The communicator is freed: give back what the module has of its own."""

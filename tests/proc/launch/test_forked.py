@@ -193,6 +193,15 @@ def test_chance_is_not_shared(launch):
     assert {first[2], second[2]} == {"True"}
 
 
+@pytest.mark.parametrize(("options", "seeds"), [((), 1), (EXECUTED, 3)])
+def test_the_seed_of_hashes_is_shared_by_forks_alone(launch, options, seeds):
+    launch.environment.pop("PYTHONHASHSEED", None)
+    code = "print(hash('the same in all forks'))"
+    result = launch("-n", "3", *options, sys.executable, "-c", code)
+    assert result.code == 0, result.err
+    assert len(set(result.out.split())) == seeds
+
+
 def test_importing_mpi_loads_next_to_nothing_more(launch):
     code = (
         "import sys\nbefore = set(sys.modules)\nfrom mpi4py import MPI\n"

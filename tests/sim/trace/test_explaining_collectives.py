@@ -186,3 +186,44 @@ def test_a_nonblocking_call_without_room_says_so_before_its_messages() -> None:
         "    2. all are done with the memory",
         "as 18 messages",
     ]
+
+
+ROOM = "coll_sm_nonblocking_size"
+
+
+def in_memory(found: dict) -> bool:
+    """The call's data went through memory, and nothing as messages."""
+    return not any("messages" in line or "no room" in line for line in found["steps"])
+
+
+@pytest.mark.parametrize("form", [NONBLOCKING, PERSISTENT])
+@pytest.mark.parametrize("operation", [*OPERATIONS[1:], *NEIGHBOURHOODS])
+def test_the_room_of_a_nonblocking_call_decides(operation: str, form: str) -> None:
+    """The parameter is named, and the border is where the answer says."""
+    question = asked_nonblocking(operation, 1000, form)
+    found = explaining.explain_collective(question, ())
+    assert in_memory(found)
+    assert any(ROOM in branch["parameters"] for branch in found["branches"])
+    assert found["parameters"][ROOM]["value"] == "65536"
+    (change,) = [each for each in found["changes"] if ROOM in each["parameters"]]
+    assert "messages" in change["protocol"]
+    (size,) = [int(word) for word in change["text"].split() if word.isdigit()]
+    assert not in_memory(explaining.explain_collective(question, ((ROOM, str(size)),)))
+    assert in_memory(explaining.explain_collective(question, ((ROOM, str(size + 1)),)))
+
+
+@pytest.mark.parametrize("operation", ["bcast", "allreduce", "alltoall", "scatter", "allgather"])
+def test_what_would_give_a_nonblocking_call_room(operation: str) -> None:
+    """A call that went as messages says how large a slot would have to be."""
+    question = asked_nonblocking(operation, 100_000, NONBLOCKING)._replace(root=1)
+    found = explaining.explain_collective(question, ())
+    assert not in_memory(found)
+    (change,) = [each for each in found["changes"] if ROOM in each["parameters"]]
+    (size,) = [int(word) for word in change["text"].split() if word.isdigit()]
+    assert in_memory(explaining.explain_collective(question, ((ROOM, str(size)),)))
+    assert not in_memory(explaining.explain_collective(question, ((ROOM, str(size - 1)),)))
+
+
+def test_a_barrier_needs_no_room() -> None:
+    found = explaining.explain_collective(asked_nonblocking("barrier", 0, NONBLOCKING), ())
+    assert ROOM not in found["parameters"]

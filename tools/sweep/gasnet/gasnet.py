@@ -22,16 +22,10 @@ from tools.sweep.worlds import Sums, WorldSweep, main, stayed_zero
 HEADING: Final = """\
 # Generated GASNet programs
 
-`tests/support/gasnet_random.py` says what a world is: a generated program (`tests/support/gasnet_generated.py`) on two to four ranks of one host or several, over one of the conduits and ways of messages, with parameters, NIC and rails that are drawn, and between hosts one fault or two.
-The program puts and gets in every form, of sizes around the cut-overs, in one piece and in several; asks and answers by Short, Medium, Long and LongAsync; has messages passed on, keeps a table that all share, goes through barriers of every kind in one call or two halves, and ends by a return or an exit.
-Every byte of every share was what had been put there, by a get and where it lies; every message came once, with its bytes and arguments; every barrier failed where it had to, and nowhere else; every job ended with its code. Where a fault that may cost a connection has struck, the program may have ended with GASNet's error for that instead (*lost*).
-One world in 50 was run twice and came out the same; one in 250 was run by `ompy sim` too.
-
-What the sweep has found, mended with a test that failed before: a connection that was lost was MPI's error, not GASNet's, out of `am_poll`, `try_sync...`, `barrier_try` and requests;
-as a job ended, a credit that waited in line for a rank that had left already was an error of the one that left after it (world 470);
-a NIC that went while its rank took in what had come was an error of the NIC's own (world 1031), and the rank never slept again;
-who waited for a descriptor of a peer that had gone asked 400,000 times a second (world 628);
-a connection that was lost as the job ended was MPI's error (world 24761); a rank dropped its word of the exit when the other's ring was full (world 45132)."""  # noqa: E501 - paragraphs of Markdown
+`tests/support/gasnet_random.py` says what a world is: a generated program (`tests/support/gasnet_generated.py`) on two to four ranks of one host or several. Conduit, way of messages, parameters, NIC and rails are random. Between hosts there are one or two faults.
+The program puts and gets in every form and with sizes around the cut-overs, sends every kind of message, has messages passed on, keeps a shared table, goes through barriers of every kind, and ends by a return or an exit.
+Every byte was right. Every message came once, with its bytes and arguments. Barriers failed only where they had to, and every job ended with its code. After a fault that may cost a connection, the program may have ended with GASNet's error for that (*lost*).
+One world in 50 was run twice and came out the same. One in 250 was run by `ompy sim`, too."""  # noqa: E501 - paragraphs of Markdown
 COLUMNS: Final = {  # heading: counters that are summed
     "worlds": ("worlds",),
     "puts": ("puts", "fills"),

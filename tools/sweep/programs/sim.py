@@ -25,14 +25,10 @@ KEPT: Final = ROOT / "build" / "sim-sweep"  # programs of worlds that run or fai
 HEADING: Final = """\
 # User programs under random faults
 
-`tests/support/simulated_worlds.py` says what a world of `ompy sim` is: a generated program, two to four ranks, one to three rails, a mixture of BTLs, and up to three faults; in every
-fifth round of the mixtures bfo loses one of two or three rails for good. The simulator never failed, no world was stuck, and every program ended well, with all its bytes. Where faults
-that struck may have taken the last path between two ranks, the program may have ended with `MPI_ERR_PROC_FAILED` instead (*raised*), or *waited for ever* for ranks whose paths it had
-not lost; *spared* worlds are those in which it may not.
-
-What the sweep has found, each mended with a test that failed before: a packet that was held back until its socket was closed ended the simulator (bfo, a rail that dies); with ob1 a
-probe or receive that was begun after the path was lost waited for ever (world 34); a rank that had only put and got over ofi ended without BYE, an error for a peer that waited for its message over usnic (world 371); what was sent first over a path of usnic made after its device had gone ended in a traceback (world 671); a peer that began a generation anew before the last was agreed on ended an openib rank with an AssertionError (world 748); a rank of ofi that looks again and again made a timer each time, and each woke it (world 5081: 375,000 turns, 6,000 now), and one whose message had been refused looked for ever for a peer that had gone (world 2615); over ob1 a sender waited for ever for a receiver that had lost the rail of half of a message, as nobody told it (world 8617); a message of a rank that was finalizing already came later than the patience with it, as its first connection over a rail that had gone took nine seconds (world 377); what was said of ranks that wait named process ids, and was not the same twice (world 1220).
-Its rule was too strict twice: over btl/ofi alone there is one rail, whatever `--rails` says (world 0); and world 287's only exception came of a black hole around a rank over both rails, so it may raise; and too lax once: a wait for ever was taken for right over ob1 whatever it waited for."""  # noqa: E501 - paragraphs of Markdown
+A world of `ompy sim` (`tests/support/simulated_worlds.py`) is a generated program on two to four ranks, with one to three rails, a mixture of BTLs, and up to three faults. In every
+fifth round of the mixtures bfo loses one of two or three rails for good. The simulator never failed, and no world was stuck. Every program ended well, with all its bytes, with one
+exception: if faults may have taken the last path between two ranks, the program may have ended with `MPI_ERR_PROC_FAILED` (*raised*), or *waited for ever* for ranks whose paths it had
+not lost. In *spared* worlds it may not."""  # noqa: E501 - paragraphs of Markdown
 COLUMNS: Final = {  # heading: counters that are summed
     "worlds": ("worlds",),
     "messages": ("messages",),

@@ -251,15 +251,13 @@ HEAD: Final = """# libfabric's own tests
     python tools/sweep fabtests --programs DIR [--library FILE] --keep JSON
     python tools/sweep fabtests --read JSON ... --write docs/fabtests.md
 
-fabtests come with libfabric's sources; no Debian package has them built, and nothing of them is in
-this repository. What stands below is of those of libfabric 2.1.0, from the archive `orig` of
-Debian's source package: with a `deb-src` line of trixie `apt-get source --download-only libfabric`
-gets it (the package's other files, and all of 1.17's, are gone from the mirror). The files of
-`fabtests/common` were compiled with each of `functional`, `benchmarks` and `unit`, by
-`gcc -I include -I fabtests/include -D_GNU_SOURCE -DHAVE_CLOCK_GETTIME=1 -DHAVE_EPOLL=1` and zeros
-for what their `configure` looks for, and with the libfabric that is tried; for 1.17 after
-`FT_FIVERSION` in their `shared.h` was set to `FI_VERSION(1,17)`, since they ask for 1.21. Both ends
-run on loopback; names and beginnings of steps go over TCP (`-b`).
+fabtests come with libfabric's sources. Nothing of them is in this repository, and Debian has no
+package of them. These are of libfabric 2.1.0: `apt-get source --download-only libfabric` with a
+`deb-src` line of trixie. The files of `fabtests/common` were compiled with each of `functional`,
+`benchmarks` and `unit`, by
+`gcc -I include -I fabtests/include -D_GNU_SOURCE -DHAVE_CLOCK_GETTIME=1 -DHAVE_EPOLL=1`, with zeros
+for what their `configure` looks for. For 1.17 `FT_FIVERSION` in their `shared.h` was
+`FI_VERSION(1,17)`. Both ends run on loopback. Names and beginnings of steps go over TCP (`-b`).
 
 *yes*: both ends ended well. *-*: the provider says that it has no such thing. *hangs*: not over
 after a minute. In the first table of each library both ends are theirs: what the library can do at

@@ -46,6 +46,7 @@ from ompy_components.coll.sm.board import LINE, Board, board_size
 from ompy_components.coll.sm.choosing import Asked, asked, reasons, way
 from ompy_components.coll.sm.lending import Lending
 from ompy_components.coll.sm.nonblocking import NonblockingCalls
+from ompy_components.coll.sm.nonblocking_reasons import begin_reasons
 from ompy_components.coll.sm.operations import Operations
 from ompy_components.coll.sm.parts import PartOperations
 
@@ -66,6 +67,7 @@ class SmColl(CollModule):
     _nonblocking: Shown[NonblockingCalls]
     _operations: Shown[Operations | None]
     _parts: PartOperations | None
+    _room: int
     _shared: SharedMemory | None
     _single_copy: bool
     _tables: bool
@@ -85,7 +87,8 @@ class SmColl(CollModule):
         self._operations = None
         self._blocks = None
         self._parts = None
-        self._nonblocking = NonblockingCalls(communicator, self._depth, values.nonblocking_size)
+        self._room = values.nonblocking_size
+        self._nonblocking = NonblockingCalls(communicator, self._depth, self._room)
 
     @classmethod
     def offers_begin(cls, operation: str) -> bool:
@@ -161,6 +164,11 @@ class SmColl(CollModule):
 
         about = self._asked(operation, arguments)
         return reasons(about, self._fragment, self._window, self._single_copy, otherwise)
+
+    def explain_begin(self, operation: str, arguments: tuple[Any, ...]) -> Choice:
+        """Why a nonblocking call goes through memory of its own, or does not."""
+        about, ranks = self._asked(operation, arguments), self.communicator.size
+        return begin_reasons(about, arguments, ranks, self._room)
 
     def _asked(self, operation: str, arguments: tuple[Any, ...]) -> Asked:
         return asked(operation, arguments, self._tables)

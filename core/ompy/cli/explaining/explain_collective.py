@@ -141,6 +141,7 @@ class Explained(NamedTuple):
         component: who serves the call.
         name: the algorithm.
         choice: why.
+        begun: why a call that the first component began goes as it goes.
         changes: of the component.
         sizes: first size of each range, component's algorithm there.
     """
@@ -149,6 +150,7 @@ class Explained(NamedTuple):
     component: str
     name: str
     choice: Choice
+    begun: Choice
     changes: tuple[Change, ...]
     sizes: list[tuple[int, str]]
 
@@ -215,7 +217,11 @@ def _explain(asked: Asked, communicator: Communicator, changes: Sequence[Change]
     name = _name(module, asked, exchange, asked.size)
     choice = module.explain_choice(asked.operation, exchange, arguments)
     row, serves = _row(asked, coll), component or FRAMEWORK
-    return Explained(row, serves, name, choice, tuple(changes), sizes)
+    first = _module_of(coll, row.nonblocking)
+    begun = Choice((), (), ())
+    if first is not None and asked.form != BLOCKING:
+        begun = first.explain_begin(asked.operation, arguments)
+    return Explained(row, serves, name, choice, begun, tuple(changes), sizes)
 
 
 def _as_served(explained: Explained, served: Sequence[Mapping[str, Any]]) -> Explained:
@@ -232,9 +238,8 @@ def _as_served(explained: Explained, served: Sequence[Mapping[str, Any]]) -> Exp
         return explained
     if steps:
         how = "handed it on to the steps of the next component" if began else "left it to the next"
-        choice = explained.choice
         text = f"{first} has a higher priority: it was asked to begin the call, and {how}"
-        return explained._replace(choice=choice._replace(branches=(Branch(text), *choice.branches)))
+        return explained._replace(choice=_joined(Branch(text), explained.begun, explained.choice))
     way = f"{explained.component}: {explained.name}"
     text = f"{first} begins nonblocking calls in a way of its own, and began this one"
     setting = (f"coll_{first}_priority", "coll")
@@ -243,9 +248,18 @@ def _as_served(explained: Explained, served: Sequence[Mapping[str, Any]]) -> Exp
     return explained._replace(
         component=first,
         name=served[0]["algorithm"],
-        choice=Choice((Branch(text),), (), ()),
+        choice=_joined(Branch(text), explained.begun),
         changes=(change, *others),
         sizes=[],
+    )
+
+
+def _joined(branch: Branch, *choices: Choice) -> Choice:
+    """What was asked one after the other, after a branch."""
+    return Choice(
+        (branch, *(part for choice in choices for part in choice.branches)),
+        tuple(part for choice in choices for part in choice.limits),
+        tuple(part for choice in choices for part in choice.changes),
     )
 
 
