@@ -2,9 +2,9 @@
 
 `OMPY_PURE=1` builds a pure one in any case. An editable installation stays interpreted: its sources
 are there to be changed. `OMPY_BUILD_CACHE` names a folder where what was compiled is kept, and
-taken from when the same is to be compiled again. What drives a library that is not on this machine
-is compiled only with `OMPY_BUILD_ALL=1`, for wheels that others install; there, what cannot be
-compiled is an error.
+taken from when the same is to be compiled again. Protocol models, and what drives a library that is
+not on this machine, are compiled only with `OMPY_BUILD_ALL=1`, for wheels that others install;
+there, what cannot be compiled is an error.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class CompileHook(BuildHookInterface):
             compiling.probe_compiler()
             packages = Path(self.root, "components", "ompy_components")
             compiling.copy_tree([core / "ompy", packages], tree)
-            without = modules.unusable_here()
+            without = modules.left_out_here()
             made = cached.build_or_copy(
                 tree, os.environ.get("OMPY_BUILD_CACHE", ""), without=without
             )

@@ -10,7 +10,7 @@ from ompy_components.nic.gni.component import GniComponent
 from ompy_components.nic.hca.component import HcaComponent
 from ompy_components.nic.vic.component import VicComponent
 from ompy_components.nic.vic.device import Vic, VirtualFunction
-from ompy_components.nic.vic.queues import VicCompletionQueue, VicQueuePair
+from ompy_components.nic.vic.queues import SendEntry, VicCompletionQueue, VicQueuePair
 
 
 class Pair(VicQueuePair):
@@ -47,7 +47,7 @@ class ForgetsContexts(Pair):
     def _finish(self, count, status):
         for _ in range(count):
             entry = self._sends[0]
-            self._sends[0] = entry._replace(context=None)
+            self._sends[0] = SendEntry(entry.message, entry.to, None, entry.inline)
             super()._finish(1, status)
 
 
@@ -56,15 +56,14 @@ class KeepsInline(Pair):
 
     def post_send(self, message, to, context, *, inline=False, more=False):
         super().post_send(message, to, context, inline=inline, more=True)
-        self._sends[-1] = self._sends[-1]._replace(message=message)
+        self._sends[-1] = SendEntry(message, to, context, inline)
         if not more and not inline:
             self.ring()
 
-    @property
     def busy(self):
         if self._sends and not self._rung:
             self.ring()
-        return super().busy
+        return super().busy()
 
 
 class Overwrites(Pair):

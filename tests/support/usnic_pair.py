@@ -129,7 +129,7 @@ class Side:
             assert isinstance(segment, Message)
             self.machine.repost(segment, now)
             self.transmit(self.data(segment))
-        while self.waiting and self.machine.window_open:
+        while self.waiting and self.machine.window_open():
             message = self.waiting.pop(0)
             self.machine.post(message, now)
             self.transmit(self.data(message))

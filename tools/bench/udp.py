@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """usnic, tcp and sm beside raw UDP and libfabric's on this machine's loopback; prints Markdown.
 
-    python tools/bench udp [--rounds 5] [--only latency,rate,bandwidth]
+    python tools/bench udp [--rounds 5] [--only latency,rate,bandwidth] [--tree build/compiled]
 
 Raw UDP: two processes and nothing but `sendto` and `recv_into`. Nothing is resent or checked there,
 packets are lost, and only what arrived counts. `bandwidth` sends packets as large as usnic's on the
-loopback interface. All take turns in every round; figures are medians over the rounds, and so are
-the ratios, each within its round.
+loopback interface. In `latency` both sides sleep until a packet comes, or, *polled*, ask again and
+again, as ranks do that have a core each. All take turns in every round; figures are medians over
+the rounds, and so are the ratios, each within its round.
+
+`--tree` is what `tools/package compile_hot` made: its usnic takes its turn as well.
 
 Where `fi_pingpong` is installed (Debian: libfabric-bin) libfabric's `udp` provider takes its turn
 in `latency`, which is all that program measures: as it is (packets may be lost, 1472 bytes at
@@ -26,9 +29,8 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from math import isnan
 from pathlib import Path
 from statistics import median
 from typing import Final
@@ -47,6 +49,8 @@ SIZES: Final = {
 PACKET: Final = 8972  # bytes; an MTU of 9000, which is what usnic has on loopback, less headers
 SECONDS: Final = 0.3  # arbitrary: thousands of packets
 RAW: Final = "raw UDP"
+POLLED: Final = "polled UDP"
+COMPILED: Final = "usnic compiled"
 FABRIC: Final = {  # heading: provider and kind of endpoint
     "libfabric udp": ("udp", "dgram"),
     "libfabric udp;ofi_rxd": ("udp;ofi_rxd", "rdm"),
@@ -80,6 +84,40 @@ def beside(echoing: Callable[[], None], measuring: Callable[[], float]) -> float
         return measuring()
     finally:
         os.waitpid(child, 0)
+
+
+def raw_polled(size: int) -> float:
+    """Seconds one way, where both sides ask without waiting."""
+    near, far = pair()
+    for one in (near, far):
+        one.setblocking(False)
+
+    def received(end: socket.socket, room: bytearray, until: float) -> bool:
+        while time.perf_counter() < until:
+            try:
+                end.recv_into(room)
+            except BlockingIOError:
+                continue
+            return True
+        return False
+
+    def echoing() -> None:
+        room, until = bytearray(size), time.perf_counter() + 2 * SECONDS
+        while received(far, room, until):
+            far.send(room)
+            until = time.perf_counter() + SECONDS
+
+    def measuring() -> float:
+        room, turns = bytearray(size), 0
+        begun = time.perf_counter()
+        until = begun + SECONDS
+        near.send(room)
+        while received(near, room, until):
+            near.send(room)
+            turns += 1
+        return SECONDS / max(turns, 1) / 2
+
+    return beside(echoing, measuring)
 
 
 def raw_latency(size: int) -> float:
@@ -164,12 +202,13 @@ def fabric(name: str, size: int) -> float:
     return float(dict(zip(heading.split(), row.split(), strict=True))["usec/xfer"]) / 1e6
 
 
-def ours(kind: str, btl: str) -> dict[int, float]:
+def ours(kind: str, btl: str, tree: Path | None = None) -> dict[int, float]:
     """Seconds by size, of one round of `ompy bench`."""
     sizes = ",".join(map(str, SIZES[kind]))
     command = [BIN / "ompy", "bench", kind, "--rounds", "1", "--json", "--sizes", sizes]
     command += ["--mca", "btl", f"self,{btl}"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    environment = {**os.environ, **({"PYTHONPATH": str(tree.resolve())} if tree else {})}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     rows = json.loads(done.stdout)["rows"]
     return {int(row["label"]): row["seconds"][0] for row in rows}
 
@@ -178,40 +217,57 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", default=",".join(SIZES))
+    parser.add_argument("--tree", type=Path, help="a compiled tree")
     options = parser.parse_args()
+    tree: Path | None = options.tree
     seconds: dict[tuple[str, int, str], list[float]] = defaultdict(list)
     kinds = options.only.split(",")
     installed = shutil.which("fi_pingpong") is not None
     others = {kind: list(FABRIC) if installed and kind == "latency" else [] for kind in SIZES}
+    runs = {btl: (btl, None) for btl in BTLS} | ({COMPILED: ("usnic", tree)} if tree else {})
     for _ in range(options.rounds):
         for kind in kinds:
             for size in SIZES[kind]:
                 seconds[kind, size, RAW].append(raw(kind, size))
+                if kind == "latency":
+                    polled = raw_polled(size) if size <= DATAGRAM_MAX else float("nan")
+                    seconds[kind, size, POLLED].append(polled)
                 for name in others[kind]:
                     seconds[kind, size, name].append(fabric(name, size))
-            for btl in BTLS:
-                for size, time_taken in ours(kind, btl).items():
-                    seconds[kind, size, btl].append(time_taken)
+            for name, (btl, where) in runs.items():
+                for size, time_taken in ours(kind, btl, where).items():
+                    seconds[kind, size, name].append(time_taken)
     day = datetime.now(UTC).date().isoformat()
     machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
     load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
     print(f"{day}, {machine}; {options.rounds} rounds; load averages at the end {load}.")
     for kind in kinds:
-        unit = UNITS.get(kind, "us")
-        names = (RAW, *others[kind], *BTLS)
-        print(f"\n| {kind}, {unit}: bytes | " + " | ".join(names) + " | usnic / raw |")
-        print("|---" * (len(names) + 2) + "|")
-        for size in SIZES[kind]:
-            times = {name: seconds[kind, size, name] for name in names}
-            medians = [median(figure(kind, str(size), t) for t in times[name]) for name in names]
-            cells = ["-" if isnan(value) else f"{value:,.1f}" for value in medians]
-            turns = zip(seconds[kind, size, "usnic"], seconds[kind, size, RAW], strict=True)
-            ratio = median(
-                figure(kind, str(size), mine) / figure(kind, str(size), bare)
-                for mine, bare in turns
-            )
-            cells.append("-" if isnan(ratio) else f"{ratio:.2f}")
-            print(f"| {size:,} | " + " | ".join(cells) + " |")
+        polled = [POLLED] if kind == "latency" else []
+        names = [RAW, *polled, *others[kind], *runs]
+        show(kind, names, seconds)
+
+
+def show(kind: str, names: list[str], seconds: Mapping[tuple[str, int, str], list[float]]) -> None:
+    """A table."""
+    ratios = [
+        (mine, bare)
+        for mine in ("usnic", COMPILED)
+        for bare in (RAW, POLLED)
+        if mine in names and bare in names
+    ]
+    heads = [*names, *(f"{mine} / {bare}" for mine, bare in ratios)]
+    print(f"\n| {kind}, {UNITS.get(kind, 'us')}: bytes | " + " | ".join(heads) + " |")
+    print("|---" * (len(heads) + 1) + "|")
+    for size in SIZES[kind]:
+        shown = {
+            name: [figure(kind, str(size), taken) for taken in seconds[kind, size, name]]
+            for name in names
+        }
+        cells = [f"{median(shown[name]):,.1f}" for name in names]
+        for mine, bare in ratios:
+            turns = zip(shown[mine], shown[bare], strict=True)
+            cells.append(f"{median(one / other for one, other in turns):.2f}")
+        print(f"| {size:,} | " + " | ".join(cell.replace("nan", "-") for cell in cells) + " |")
 
 
 if __name__ == "__main__":

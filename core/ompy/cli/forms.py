@@ -10,12 +10,18 @@ import sys
 from importlib.machinery import EXTENSION_SUFFIXES
 
 import ompy
-from ompy.cli.hot import HOT, SHARED
+from ompy.cli.hot import BINDINGS, HOT, MODELS, SHARED
 
 PACKAGES = ("ompy", "ompy_components")  # the import roots of this distribution
 SLOWER = "small messages take about ten times as long as compiled, large ones the same"
-# as `building/modules.py` has it
-LEFT_OUT = "those of ofi are interpreted: libfabric was not on the machine when they were installed"
+# groups of `hot.py`, and why an installation from source leaves one interpreted
+LEFT_OUT = (
+    (MODELS, "the protocol models {} are interpreted, which most jobs never use"),
+    (
+        BINDINGS["fabric"],
+        "those of {} are interpreted: libfabric was not on the machine when they were installed",
+    ),
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,10 +47,21 @@ def advice() -> str:
     if ompy.PURE or all(forms):
         return ""
     if any(forms):
-        return f"{LEFT_OUT}; `ompy build` compiles the rest"
+        return "; ".join([*_left_out(), "`ompy build` compiles the rest"])
     if is_editable():
         return f"{SLOWER}; an editable installation is never compiled, `pip install .` is"
     return f"{SLOWER}; `ompy build` compiles this installation where it is"
+
+
+def _left_out() -> Iterator[str]:
+    """Of each group that is interpreted in part: which of its components are, and why."""
+    sources = [stem for stem in hot_modules() if not _is_compiled(stem)]
+    names = [stem.replace(os.sep, ".") for stem in sources]
+    for group, why in LEFT_OUT:
+        parts = (part.strip(".") for part in group if part.startswith(PACKAGES[1]))
+        found = [part for part in parts if any(f".{part}." in name for name in names)]
+        if found:
+            yield why.format(", ".join(part.partition(".")[2].replace(".", "/") for part in found))
 
 
 def is_editable() -> bool:

@@ -15,7 +15,30 @@ BUSY: Final = "-O1"  # a part in every message of some kind: more instructions w
 BUSIEST: Final = "-O2"  # a message of 8 bytes takes more instructions with `BUSY`
 SHARED: Final = "ompy.cython_shared"  # module of Cython's own functions, which the others import
 # whose hand-written declarations have all of it and are compiled into those that use them
-INLINE: Final = ("borrowed", "direct", "elements", "entries", "raw", "vm", "wire")
+INLINE: Final = ("borrowed", "direct", "elements", "entries", "keyed", "raw", "vm", "wire")
+# how names of modules begin, each with a dot behind it: the seals of datagrams
+SEALS: Final = (
+    "ompy.net.seals.datagram_seal.",
+    "ompy.net.seals.replay.",
+    "ompy.net.seals.seal.",
+)
+# of what only protocol models run: their transports, their emulated devices.
+# An installation from source leaves those interpreted, as most jobs never use one
+MODELS: Final = (
+    "ompy.frameworks.nic.datagram.",
+    *SEALS,
+    "ompy_components.btl.usnic.",
+    "ompy_components.nic.vic.",
+)
+# what is of no use without a library that is not ours, by its name
+BINDINGS: Final = {
+    "fabric": (
+        "ompy.frameworks.nic.fabric.",
+        *SEALS,
+        "ompy_components.btl.ofi.",
+        "ompy_components.nic.libfabric.",
+    ),
+}
 HOT: Final = {
     SHARED: BUSY,
     "ompy.data.convertor": BUSIEST,
@@ -46,6 +69,7 @@ HOT: Final = {
     "ompy.frameworks.btl_base.registration": OFTEN,
     "ompy.frameworks.collectives.schedule": OFTEN,
     "ompy.frameworks.btl_base.transfers": OFTEN,
+    "ompy.frameworks.nic.datagram": OFTEN,
     "ompy.mpi.buffers.arrays": OFTEN,
     "ompy.mpi.buffers.common_forms": BUSY,
     "ompy.mpi.collectives.collective_calls": BUSY,
@@ -89,6 +113,9 @@ HOT: Final = {
     "ompy.net.storage": OFTEN,
     "ompy.net.seals.records": OFTEN,
     "ompy.net.memory.ring": BUSIEST,
+    "ompy.net.seals.datagram_seal": OFTEN,
+    "ompy.net.seals.replay": OFTEN,
+    "ompy.net.seals.seal": BUSIEST,
     "ompy.net.seals.sealed": OFTEN,
     "ompy.net.sockets": OFTEN,
     "ompy.replay.counting_pml": BUSY,
@@ -120,6 +147,28 @@ HOT: Final = {
     "ompy_components.btl.tcp.kept": OFTEN,
     "ompy_components.btl.tcp.module": OFTEN,
     "ompy_components.btl.tcp.traffic": BUSY,
+    "ompy_components.btl.usnic.channel": OFTEN,
+    "ompy_components.btl.usnic.endpoint": OFTEN,
+    "ompy_components.btl.usnic.headers": OFTEN,
+    "ompy_components.btl.usnic.module": OFTEN,
+    "ompy_components.btl.usnic.packets": OFTEN,
+    "ompy_components.btl.usnic.prepare": OFTEN,
+    "ompy_components.btl.usnic.put": OFTEN,
+    "ompy_components.btl.usnic.reassembly": OFTEN,
+    "ompy_components.btl.usnic.receive_engine": OFTEN,
+    "ompy_components.btl.usnic.reliability.congestion_window": OFTEN,
+    "ompy_components.btl.usnic.reliability.deliveries": OFTEN,
+    "ompy_components.btl.usnic.reliability.in_flight": OFTEN,
+    "ompy_components.btl.usnic.reliability.machine": OFTEN,
+    "ompy_components.btl.usnic.reliability.receive_window": OFTEN,
+    "ompy_components.btl.usnic.reliability.receiver": OFTEN,
+    "ompy_components.btl.usnic.reliability.round_trips": OFTEN,
+    "ompy_components.btl.usnic.reliability.segments": OFTEN,
+    "ompy_components.btl.usnic.reliability.sequence": OFTEN,
+    "ompy_components.btl.usnic.reliability.states": OFTEN,
+    "ompy_components.btl.usnic.seal": OFTEN,
+    "ompy_components.btl.usnic.send_engine": OFTEN,
+    "ompy_components.btl.usnic.statistics": OFTEN,
     "ompy_components.coll.sm.blocks": BUSY,
     "ompy_components.coll.sm.board": BUSY,
     "ompy_components.coll.sm.lending": OFTEN,
@@ -136,6 +185,8 @@ HOT: Final = {
     "ompy_components.nic.libfabric.completions": OFTEN,
     "ompy_components.nic.libfabric.contexts": OFTEN,
     "ompy_components.nic.libfabric.endpoint": OFTEN,
+    "ompy_components.nic.vic.device": OFTEN,
+    "ompy_components.nic.vic.queues": OFTEN,
     "ompy_components.pml.bfo.control": OFTEN,
     "ompy_components.pml.bfo.gets": OFTEN,
     "ompy_components.pml.bfo.headers": OFTEN,

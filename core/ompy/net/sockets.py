@@ -11,7 +11,7 @@ import socket
 import struct
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Any, Final
 
 from ompy.engine.wakeup import Wakeup
 from ompy.net import wire
@@ -30,11 +30,10 @@ from ompy.net.totals import NOTHING, Totals
 
 BACKLOG: Final = 128  # arbitrary: seldom do more ranks connect to one at the same moment
 PIECES_MAX: Final = 64  # arbitrary, far below IOV_MAX
+_SOL_UDP: Final = 17  # Linux
+_UDP_GRO: Final = 104  # Linux: have what comes merged
 _IN: Final = select.POLLIN | select.POLLHUP | select.POLLERR
 _OUT: Final = select.POLLOUT
-_SOL_UDP: Final = 17  # Linux
-_UDP_SEGMENT: Final = 103  # Linux: the size of the packets a send is cut into
-_UDP_GRO: Final = 104  # Linux: the size of the packets a read was merged from
 _SEND_QUEUE: Final = 0x5411  # Linux SIOCOUTQ
 _INT: Final = struct.Struct("@i")
 _INFO_SIZE: Final = 8  # Linux struct tcp_info: its first fields are bytes
@@ -51,11 +50,12 @@ _INFO_WHOLE: Final = _SENT + _INFO_PAIR.size  # bytes; Linux 4.19 has so many
 _KEEPALIVE: Final = ((4, 1), (5, 1), (6, 2))  # arbitrary: known in 3 s; Linux TCP_KEEP*
 _LOOPBACK: Final = b"lo\0"  # Linux: it has no neighbours, and drops what is for nobody here
 _NO_LINGER: Final = struct.pack("ii", 1, 0)  # Linux struct linger: on, for 0 s
-_NOTE_ROOM: Final = 64  # arbitrary: more than one note takes
 _RECEIVE_ROOM: Final = 1 << 22  # bytes; arbitrary: the kernel gives as much of it as it allows
 _DATAGRAM_MAX: Final = 65_507  # Linux: bytes one send over IPv4 has room for
 # as good as lost: the ICMP answer to an earlier packet, and what a packet filter has dropped
-_LOST: Final = (ConnectionRefusedError, PermissionError)
+_LOST: Final = (errno.ECONNREFUSED, errno.EPERM, errno.EACCES)
+_FULL: Final = (errno.EAGAIN, errno.EINTR)
+_NOTHING_HERE: Final = (errno.EAGAIN, errno.EINTR, errno.ECONNREFUSED)
 # what kernels and devices say that cannot cut a send, or not into packets of that size
 _CANNOT_SPLIT: Final = (errno.EINVAL, errno.EIO, errno.ENOPROTOOPT, errno.EOPNOTSUPP)
 # a socket that is full, or empty, or on its way to be connected
@@ -211,72 +211,91 @@ class SocketListener(SocketSource, Listener):
         return self._wrap(stream, Address(*peer[:2])) if callable(self._wrap) else stream
 
 
+class _Packed(dict[tuple[str, int], bytes]):
+    """Addresses as the kernel has them: host and port, as the network orders their bytes."""
+
+    def __missing__(self, address: tuple[str, int]) -> bytes:
+        host, port = address
+        packed = socket.inet_aton(socket.gethostbyname(host)) + port.to_bytes(2)
+        self[address] = packed
+        return packed
+
+
+class _Senders(dict[object, Address]):
+    """Addresses by what the kernel says of them."""
+
+    def __missing__(self, said: Any) -> Address:
+        if isinstance(said, bytes):
+            found = Address(socket.inet_ntoa(said[:4]), int.from_bytes(said[4:]))
+        else:
+            found = Address(*said)
+        self[said] = found
+        return found
+
+
 class SocketDatagram(SocketSource, Datagram):
     """A UDP socket. Runs of packets go through the kernel in one call where it can (GSO, GRO)."""
 
-    __slots__ = ("_merging", "_splitting", "address")
+    __slots__ = ("_descriptor", "_merging", "_packed", "_senders", "_splitting", "address")
 
     def __init__(self, sock: socket.socket) -> None:
         super().__init__(sock)
+        self._descriptor = sock.fileno()
+        self._packed = _Packed()
+        self._senders = _Senders()
         self.address = Address(*sock.getsockname()[:2])
         self._splitting = True  # until the kernel says that it cannot
         self._merging: bool | None = None  # asked when it is first needed
 
     def send(self, packet: memoryview, address: Address) -> bool:
         """Hand one packet to the kernel."""
-        try:
-            self.socket.sendto(packet, address)
-        except BlockingIOError:
-            return False
-        except _LOST:
+        taken = wire.send_packets(self.socket, self._descriptor, [packet], address, self._packed)
+        if not taken or -taken in _LOST:
             return True
-        except OSError as problem:
-            raise LinkError(str(problem)) from problem
-        return True
+        if -taken in _FULL:
+            return False
+        raise LinkError(_said(-taken))
 
     def receive_into(self, view: memoryview) -> tuple[int, Address] | None:
         """Take one packet from the kernel."""
-        try:
-            count, sender = self.socket.recvfrom_into(view)
-        except (BlockingIOError, ConnectionRefusedError):
+        count, _, sender = wire.receive_packets(self.socket, self._descriptor, view)
+        if count >= 0:
+            return count, self._senders[sender]
+        if -count in _NOTHING_HERE:
             return None
-        except OSError as problem:
-            raise LinkError(str(problem)) from problem
-        return count, Address(*sender[:2])
+        raise LinkError(_said(-count))
 
     def send_run(self, packets: Sequence[memoryview], address: Address) -> int:
         """Hand the kernel a whole run, which it cuts into packets itself."""
-        size = len(packets[0])
-        if not self._splitting or len(packets) < 2 or len(packets) * size > _DATAGRAM_MAX:
+        count = len(packets)
+        if count > 1 and (not self._splitting or count * len(packets[0]) > _DATAGRAM_MAX):
             return super().send_run(packets, address)
-        try:
-            note = [(_SOL_UDP, _UDP_SEGMENT, size.to_bytes(2, sys.byteorder))]
-            self.socket.sendmsg(packets, note, 0, address)
-        except BlockingIOError:
+        known = self._packed
+        taken = wire.send_packets(self.socket, self._descriptor, packets, address, known)
+        if not taken or -taken in _LOST:
+            return count
+        if -taken in _FULL:
             return 0
-        except _LOST:
-            return len(packets)
-        except OSError as problem:
-            if problem.errno not in _CANNOT_SPLIT:
-                raise LinkError(str(problem)) from problem
-            self._splitting = False
-            return super().send_run(packets, address)
-        return len(packets)
+        if count == 1 or -taken not in _CANNOT_SPLIT:
+            raise LinkError(_said(-taken))
+        self._splitting = False
+        return super().send_run(packets, address)
 
     def receive_run_into(self, view: memoryview) -> tuple[int, int, Address] | None:
         """Take what the kernel has merged."""
         if self._merging is None:
             self._merging = _merges(self.socket)
-        if not self._merging:
-            return super().receive_run_into(view)
-        try:
-            count, notes, _, sender = self.socket.recvmsg_into([view], _NOTE_ROOM)
-        except (BlockingIOError, ConnectionRefusedError):
+        count, size, sender = wire.receive_packets(self.socket, self._descriptor, view)
+        if count >= 0:
+            return count, size, self._senders[sender]
+        if -count in _NOTHING_HERE:
             return None
-        except OSError as problem:
-            raise LinkError(str(problem)) from problem
-        sizes = [int.from_bytes(data, sys.byteorder) for _, kind, data in notes if kind == _UDP_GRO]
-        return count, sizes[0] if sizes else count, Address(*sender[:2])
+        raise LinkError(_said(-count))
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._descriptor = -1  # its number may soon be another's
+        super().close()
 
 
 def _merges(sock: socket.socket) -> bool:
@@ -335,6 +354,8 @@ class SocketReadiness(Readiness):
             return []
         owners = self._owners
         found = self._poll.poll(0)
+        if not found and not self._held:
+            return []
         if self._held:
             masks = dict.fromkeys(self._held, 0) | dict(found)
             found = [(at, mask | _IN if at in self._held else mask) for at, mask in masks.items()]

@@ -16,7 +16,7 @@ SLOTS = 5
 class InFlightModel(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
-        self.table: InFlight[str] = InFlight(SLOTS)
+        self.table: InFlight = InFlight(SLOTS)
         self.items: dict[int, tuple[str, int]] = {}  # by slot: what, and until when
         self.now = 0
         self.serial = 0
@@ -72,7 +72,7 @@ TestInFlight.settings = settings(max_examples=effort(20), stateful_step_count=30
 
 
 def test_free_slots_are_taken_last_in_first_out() -> None:
-    table: InFlight[int] = InFlight(3)
+    table: InFlight = InFlight(3)
     slots = [table.add_segment(number, 10) for number in range(3)]
     assert slots == [0, 1, 2]
     table.remove(0)

@@ -9,6 +9,7 @@ from ompy.mpi.communicators.predefined_comms import world_of
 from ompy.runtime.ranks.process import RankProcess
 from ompy_components.btl.usnic.module import UsnicModule
 
+from tests.support.forms import interpreted_only
 from tests.support.worlds import virtual
 
 CONTROL_MAX = 56 + 16  # bytes of a message without user data at most: a PUT and its handle
@@ -16,6 +17,7 @@ EAGER, LARGE = 2_000, 400_000
 MATCH, RNDV = 65, 66  # reference openmpi.md 3.3
 
 
+@interpreted_only
 def test_what_ob1_asks_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """`alloc` for control messages, `prepare_src` for what begins a message, `put` for the rest."""
     asked: list[tuple[int, str, int]] = []

@@ -338,7 +338,7 @@ def test_4095_packets_and_no_more() -> None:
         near.send(b"%d" % number)
     near.progress(0)
     assert (near.machine.outstanding, wire.sent, len(near.waiting)) == (4095, 4095, 5)
-    assert not near.machine.window_open
+    assert not near.machine.window_open()
     wire.settle()
     assert len(far.got) == 4100
     assert wire.now < 100 * MS, "nothing was lost, so nothing had to be sent again"

@@ -46,7 +46,7 @@ def test_nothing_is_lost_to_the_user(ranks: int, size: int, seed: int) -> None:
         if driver.rank % 2:
             senders = [driver.world.shared[peer] for peer in driver.peers if not peer % 2]
             assert counted.num_overruns > 0
-            assert counted.num_overruns == sum(c.dropped for c in usnic(driver)._channels)
+            assert counted.num_overruns == sum(c.dropped() for c in usnic(driver)._channels)
             assert sum(sender.num_resends for sender in senders) > 0
 
     world(ranks, seed=seed, rd_num=8, prio_rd_num=8).run(program)

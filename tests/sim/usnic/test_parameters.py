@@ -14,6 +14,7 @@ from ompy_components.btl.usnic.module import UsnicModule
 from ompy_components.btl.usnic.reliability.limits import US
 
 from tests.sim.usnic.test_module import MS, usnic, world
+from tests.support.forms import interpreted_only
 
 # reference usnic.md 17
 ORIGINAL = {
@@ -154,6 +155,7 @@ def test_short_packets_are_warned_of_once(capsys: pytest.CaptureFixture[str], mo
     assert told.count("too short") == (1 if most else 0)
 
 
+@interpreted_only
 @pytest.mark.parametrize("told", [True, False])
 def test_a_peer_whose_packets_have_another_size(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], told: bool

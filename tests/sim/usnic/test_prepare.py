@@ -145,7 +145,7 @@ def test_each_byte_is_packed_once_into_its_packet(size: int, threshold: int, laz
             driver.wait(lambda: bool(told.statuses), "completion")
             memory[:] = bytes(len(memory))
             endpoint = usnic(driver).endpoints[1]
-            driver.wait(lambda: endpoint.drained, "the last ACK")
+            driver.wait(lambda: endpoint.drained(), "the last ACK")
             at = 0
             for offset, length, where in sorted(message.packed, key=lambda one: one[:2]):
                 assert (offset, registered(usnic(driver), where)) == (at, True)

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from ompy.conformance.btl.driver import Driver
 from ompy.frameworks.btl import Endpoint
 from ompy_components.btl.usnic.channel import DATA, PRIORITY
 from ompy_components.btl.usnic.endpoint import UsnicEndpoint
 from ompy_components.btl.usnic.headers import Header
+from ompy_components.btl.usnic.module import UsnicModule
 from ompy_components.btl.usnic.packets import Packet
 from ompy_components.btl.usnic.reassembly import Reassembly
-from ompy_components.btl.usnic.reliability.receive_window import Arrival
+from ompy_components.btl.usnic.reliability.machine import Reliability
+from ompy_components.btl.usnic.send_engine import SendEngine
 
 from tests.sim.usnic.test_module import MS, TINY, usnic, world
 from tests.sim.usnic.test_put import movers
 from tests.sim.usnic.test_rules_of_sending import LARGE, SMALL
+from tests.support.forms import interpreted_only
+from tests.support.instance_methods import replaceable
 
 
 def peer(driver: Driver) -> UsnicEndpoint:
@@ -24,30 +30,32 @@ def peer(driver: Driver) -> UsnicEndpoint:
     return endpoint
 
 
+@interpreted_only
 @pytest.mark.parametrize("size", [TINY, SMALL, LARGE])
-def test_a_fragment_is_handed_over_where_it_lies(size: int) -> None:
+def test_a_fragment_is_handed_over_where_it_lies(
+    size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A buffer is posted again once the callback is over. What came in chunks has other memory."""
     seen: list[tuple[bool, int]] = []
+    own, dispatch = replaceable(monkeypatch, UsnicModule, "dispatch")
 
     def program(driver: Driver) -> None:
         module = usnic(driver)
         channel = module._channels[PRIORITY if size <= TINY else DATA]
         pair, depth = channel._pair, channel._pair.receive_depth
-        dispatch = module.dispatch
 
         def noting(endpoint: Endpoint, tag: int, data: memoryview) -> None:
             in_place = data.obj is channel._registration.memory.obj
             seen.append((in_place, depth - len(pair._buffers)))  # type: ignore[attr-defined]
-            dispatch(endpoint, tag, data)
+            dispatch(module, endpoint, tag, data)
 
-        module.dispatch = noting  # type: ignore[method-assign]
+        own[module] = noting
         if driver.rank == 0:
             driver.send(1, driver.data(size))
         driver.quiesce()
         driver.idle(MS)
         driver.check_inbox(ordered=False)
         assert len(pair._buffers) == depth  # type: ignore[attr-defined]
-        del module.dispatch  # type: ignore[method-assign]
 
     world().run(program)
     ((in_place, taken),) = seen
@@ -55,20 +63,22 @@ def test_a_fragment_is_handed_over_where_it_lies(size: int) -> None:
     assert taken >= 1
 
 
-def test_only_one_of_two_rounds_receives_fast() -> None:
+@interpreted_only
+def test_only_one_of_two_rounds_receives_fast(monkeypatch: pytest.MonkeyPatch) -> None:
     """The bookkeeping of the first packet is done before another one is looked at."""
+    own, receive = replaceable(monkeypatch, Reliability, "receive")
 
     def program(driver: Driver) -> None:
         endpoint = peer(driver)
         driver.world.meet(driver)
         events: list[str] = []
-        receive = endpoint.reliability.receive
+        machine = endpoint.reliability
 
-        def noting(sequence: int, now: int) -> Arrival:
+        def noting(sequence: int, now: int) -> Any:
             events.append("noted")
-            return receive(sequence, now)
+            return receive(machine, sequence, now)
 
-        endpoint.reliability.receive = noting  # type: ignore[method-assign]
+        own[machine] = noting
         driver.on_arrival = lambda _: events.append("handed over")
         if driver.rank == 0:
             for _ in range(3):
@@ -93,8 +103,10 @@ def test_only_one_of_two_rounds_receives_fast() -> None:
     world().run(program)
 
 
-def test_what_is_here_already_is_not_received_fast() -> None:
+@interpreted_only
+def test_what_is_here_already_is_not_received_fast(monkeypatch: pytest.MonkeyPatch) -> None:
     """The peer sends it again over the priority channel; it is answered, and not handed over."""
+    own, _ = replaceable(monkeypatch, Reliability, "acknowledge")
 
     def program(driver: Driver) -> None:
         endpoint, module = peer(driver), usnic(driver)
@@ -104,10 +116,10 @@ def test_what_is_here_already_is_not_received_fast() -> None:
             (packet,) = [one for one in endpoint.reliability._sent if one is not None]
             assert isinstance(packet, Packet)
             driver.world.meet(driver)
-            endpoint.reliability.acknowledge = lambda *_: []  # type: ignore[method-assign]
-            module.sending._post(endpoint, packet, module._channels[PRIORITY], None, inline=True)
+            own[endpoint.reliability] = lambda *_: []
+            module.sending._post(endpoint, packet, module._channels[PRIORITY], None, True)
             driver.idle(MS)
-            del endpoint.reliability.acknowledge  # type: ignore[method-assign]
+            own.clear()
         else:
             driver.world.meet(driver)
             driver.idle(MS)
@@ -119,17 +131,20 @@ def test_what_is_here_already_is_not_received_fast() -> None:
     world().run(program)
 
 
+@interpreted_only
 @pytest.mark.parametrize("size", [TINY, SMALL, LARGE])
-def test_an_ack_that_goes_with_a_packet_counts(size: int) -> None:
+def test_an_ack_that_goes_with_a_packet_counts(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    own, _ = replaceable(monkeypatch, SendEngine, "send_ack")
+
     def program(driver: Driver) -> None:
         endpoint, module = peer(driver), usnic(driver)
         driver.world.meet(driver)
         if driver.rank == 1:
-            module.sending.send_ack = lambda *_: None  # type: ignore[method-assign]
+            own[module.sending] = lambda *_: None
             driver.wait(lambda: bool(driver.inbox), "the question")
             driver.post(0, driver.data(size))
             driver.idle(50 * MS)
-            del module.sending.send_ack  # type: ignore[method-assign]
+            own.clear()
         else:
             driver.post(1, driver.data(SMALL))
             driver.wait(lambda: not endpoint.reliability.outstanding, "its ACK", 40 * MS)
@@ -158,6 +173,7 @@ def test_a_fragment_in_chunks_is_forgotten_when_it_is_whole() -> None:
     world().run(program)
 
 
+@interpreted_only
 def test_a_put_needs_no_memory_in_between(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody is called back at the target either, but for the answer, which is usnic's own."""
     claimed: list[Header] = []

@@ -20,9 +20,13 @@ from ompy_components.btl.usnic.packets import Packet
 from ompy_components.btl.usnic.reliability.limits import US
 from ompy_components.btl.usnic.reliability.sequence import WINDOW
 from ompy_components.btl.usnic.reliability.states import SegmentState
+from ompy_components.btl.usnic.send_engine import SendEngine
+from ompy_components.nic.vic.queues import VicQueuePair
 
 from tests.sim.usnic.test_module import MS, SECOND, TINY, usnic, world
 from tests.sim.usnic.test_put import movers
+from tests.support.forms import interpreted_only
+from tests.support.instance_methods import replaceable
 
 SMALL = 800  # bytes: more than tiny, so it waits for its turn
 LARGEST = 1423  # bytes that fit a packet of 1472
@@ -43,42 +47,50 @@ class Posted(NamedTuple):
     place: int
 
 
-@contextmanager
-def watched(module: UsnicModule) -> Iterator[list[Posted]]:
-    """Packets with a number that are posted meanwhile."""
-    found: list[Posted] = []
-    post = module.sending._post
+WATCHED: dict[SendEngine, list[Posted]] = {}  # those whose packets somebody wants to see
+
+
+@pytest.fixture
+def watching(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`watched` sees what is posted, at any of the ranks."""
+    post = SendEngine._post
 
     def noting(
+        engine: SendEngine,
         endpoint: UsnicEndpoint,
         packet: Packet,
         channel: Channel,
         acknowledged: int | None,
-        *,
         inline: bool,
     ) -> None:
         fragment = packet.fragment
         assert fragment is not None
-        found.append(
-            Posted(
-                endpoint.proc.rank,
-                channel.index,
-                packet.kind,
-                packet.sequence,
-                packet.attempts > 1,
-                acknowledged is not None,
-                inline,
-                fragment.put_address,
-                fragment.place + packet.offset,
+        if engine in WATCHED:
+            WATCHED[engine].append(
+                Posted(
+                    endpoint.proc.rank,
+                    channel.index,
+                    packet.kind,
+                    packet.sequence,
+                    packet.attempts > 1,
+                    acknowledged is not None,
+                    inline,
+                    fragment.put_address,
+                    fragment.place + packet.offset,
+                )
             )
-        )
-        post(endpoint, packet, channel, acknowledged, inline=inline)
+        post(engine, endpoint, packet, channel, acknowledged, inline)
 
-    module.sending._post = noting  # type: ignore[method-assign]
+    monkeypatch.setattr(SendEngine, "_post", noting)
+
+
+@contextmanager
+def watched(module: UsnicModule) -> Iterator[list[Posted]]:
+    """Packets with a number that are posted meanwhile."""
     try:
-        yield found
+        yield WATCHED.setdefault(module.sending, [])
     finally:
-        module.sending._post = post  # type: ignore[method-assign]
+        del WATCHED[module.sending]
 
 
 def path(driver: Driver, rank: int = 1) -> tuple[UsnicModule, UsnicEndpoint]:
@@ -223,6 +235,8 @@ def test_a_large_fragment_is_complete_with_its_last_chunk() -> None:
     world(sd_num=16).run(sender(work))
 
 
+@interpreted_only
+@pytest.mark.usefixtures("watching")
 def test_the_first_endpoint_is_served_until_it_has_nothing_more() -> None:
     def work(driver: Driver) -> None:
         for rank in (2, 1, 2, 1, 2):
@@ -325,6 +339,8 @@ def test_segments_that_wait_when_the_path_fails_are_free() -> None:
     world().run(program)
 
 
+@interpreted_only
+@pytest.mark.usefixtures("watching")
 def test_resends_of_tiny_fragments_leave_the_priority_channel_alone() -> None:
     def work(driver: Driver) -> None:
         module, endpoint = path(driver)
@@ -341,6 +357,8 @@ def test_resends_of_tiny_fragments_leave_the_priority_channel_alone() -> None:
     world(plan=holed).run(sender(work))
 
 
+@interpreted_only
+@pytest.mark.usefixtures("watching")
 @pytest.mark.parametrize(("size", "fast"), [(TINY, 11), (TINY + 1, 0)])
 def test_fast_sends_want_nearly_all_credits(size: int, fast: int) -> None:
     """They go inline and at once; the others wait for the next round."""
@@ -375,7 +393,7 @@ def test_a_small_fragment_is_in_its_packet_once_it_is_sent(size: int) -> None:
         assert module.send(endpoint, made, TAGS[0]) == (COMPLETED if size <= TINY else QUEUED)
         assert (made.segment, made.payload) == (memory, None)
         assert made.segment.obj is packet.buffer.obj
-        assert packet.bytes[-size:] == memory
+        assert packet.whole()[-size:] == memory
 
     def program(driver: Driver) -> None:
         if driver.rank == 0:
@@ -386,21 +404,23 @@ def test_a_small_fragment_is_in_its_packet_once_it_is_sent(size: int) -> None:
     world().run(program)
 
 
-def test_inline_means_that_the_packet_is_free_at_once() -> None:
+@interpreted_only
+def test_inline_means_that_the_packet_is_free_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    own, post = replaceable(monkeypatch, VicQueuePair, "post_send")
+
     def work(driver: Driver) -> None:
         module, _ = path(driver)
         pair = module._channels[PRIORITY]._pair
         inline = []
-        post = pair.post_send
 
         def noting(*args: object, **options: object) -> None:
             inline.append(options["inline"])
-            post(*args, **options)  # type: ignore[arg-type]
+            post(pair, *args, **options)
 
-        pair.post_send = noting  # type: ignore[method-assign]
+        own[pair] = noting
         driver.post(1, driver.data(100))
         assert inline == [True]
-        del pair.post_send  # type: ignore[method-assign]
+        own.clear()
 
     world().run(sender(work))
 
@@ -415,6 +435,8 @@ def test_a_fast_send_wants_an_open_window() -> None:
     world().run(sender(work))
 
 
+@interpreted_only
+@pytest.mark.usefixtures("watching")
 def test_a_tiny_fragment_overtakes_what_waits() -> None:
     """Its number is lower, too: numbers are those of packets, in the order they are posted."""
     arrived: list[int] = []
@@ -437,34 +459,37 @@ def test_a_tiny_fragment_overtakes_what_waits() -> None:
     assert arrived == [10, LARGE]
 
 
-def test_an_ack_alone_is_a_header_and_no_more() -> None:
+@interpreted_only
+def test_an_ack_alone_is_a_header_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where nothing is missing. It has no number, and nobody keeps it."""
+    posted: list[tuple[Channel, int]] = []
+    post = Channel.post
+
+    def noting(channel: Channel, packet: memoryview, *args: object) -> None:
+        posted.append((channel, len(packet)))
+        post(channel, packet, *args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Channel, "post", noting)
 
     def program(driver: Driver) -> None:
         module = usnic(driver)
-        sizes = []
-        post = module._channels[PRIORITY].post
-
-        def noting(packet: memoryview, *args: object, **options: object) -> None:
-            sizes.append(len(packet))
-            post(packet, *args, **options)  # type: ignore[arg-type]
-
-        module._channels[PRIORITY].post = noting  # type: ignore[method-assign]
         if driver.rank == 0:
             driver.send(1, driver.data(LARGE))
         driver.quiesce()
         driver.idle(MS)
         if driver.rank == 1:
+            sizes = [size for channel, size in posted if channel is module._channels[PRIORITY]]
             assert sizes == [SEAL_SIZE + HEADER_SIZE] * module.statistics.num_ack_sends
             assert sizes
             (endpoint,) = module.endpoints.values()
             assert endpoint.reliability.outstanding == 0
             assert module.sending.pool.out == 0
-        del module._channels[PRIORITY].post  # type: ignore[method-assign]
 
     world().run(program)
 
 
+@interpreted_only
+@pytest.mark.usefixtures("watching")
 @pytest.mark.parametrize("size", [1, LARGE])
 def test_a_put_goes_out_of_the_users_memory_as_chunks(size: int) -> None:
     """Each says where in the peer's memory it belongs, that of one byte too."""

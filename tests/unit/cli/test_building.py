@@ -14,20 +14,19 @@ import pytest
 from click.testing import CliRunner
 from ompy.cli import forms
 from ompy.cli.build import build as build_in_place
-from ompy.cli.building import cached, compiling, progress
+from ompy.cli.building import cached, compiling, modules, progress
 from ompy.cli.building.kept import UNUSED, KeptExtensions
 from ompy.cli.building.modules import (
-    BINDINGS,
     EVERYTHING,
     dotted,
     extension_sources,
     hot_modules,
+    left_out_here,
     optimiser_of,
-    unusable_here,
 )
 from ompy.cli.building.preparing import write_sources
 from ompy.cli.building.processes import Forks, WorkFailed
-from ompy.cli.hot import BUSIEST, HOT, OFTEN, SHARED
+from ompy.cli.hot import BINDINGS, BUSIEST, HOT, MODELS, OFTEN, SHARED
 
 from tests.support.effort import THOROUGH
 
@@ -106,29 +105,45 @@ def test_no_other_module_has_the_name_of_one_that_writes_an_extension(tree: Path
         assert "def write_calls(" in path.read_text(), path
 
 
-def test_what_drives_a_library_is_of_use_where_the_library_is(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_models_and_what_drives_a_library_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(EVERYTHING, raising=False)
     monkeypatch.setattr("ctypes.util.find_library", lambda name: None)
-    assert set(unusable_here()) == set(BINDINGS["fabric"])
+    assert set(left_out_here()) == {*MODELS, *BINDINGS["fabric"]}
     monkeypatch.setenv(EVERYTHING, "1")
-    assert not unusable_here()
+    assert not left_out_here()
     monkeypatch.setenv(EVERYTHING, "0")
     monkeypatch.setattr("ctypes.util.find_library", lambda name: f"lib{name}.so.1")
-    assert not unusable_here()
+    assert set(left_out_here()) == {*MODELS} - {*BINDINGS["fabric"]}
+
+
+def test_what_a_model_shares_with_a_library_is_compiled_where_that_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else what drives the library would ask for a compiled module that is not there."""
+    monkeypatch.delenv(EVERYTHING, raising=False)
+    monkeypatch.setattr(modules, "MODELS", ("one.", "both."))
+    monkeypatch.setattr(modules, "BINDINGS", {"here": ("both.", "two."), "missing": ("three.",)})
+    monkeypatch.setattr("ctypes.util.find_library", lambda name: "so" if name == "here" else None)
+    assert set(left_out_here()) == {"one.", "three."}
 
 
 def test_nothing_that_is_always_compiled_needs_what_may_be_left_out(
     tree: Path, prepared: Path
 ) -> None:
-    seldom = tuple(name for names in BINDINGS.values() for name in names)
+    groups = {"models": MODELS, **BINDINGS}
     names = {dotted(tree, path) for path in hot_modules(tree)}
-    left_out = {name for name in names if name.startswith(seldom)}
-    assert len(left_out) > 10
-    for name in names - left_out:
-        declared = prepared.joinpath(*name.split(".")).with_suffix(".pxd").read_text()
-        assert not [other for other in seldom if f"{other.rstrip('.')}" in declared], name
+    declared = {
+        name: prepared.joinpath(*name.split(".")).with_suffix(".pxd").read_text() for name in names
+    }
+    for wanted in [(), *((group,) for group in groups)]:
+        compiled = {one for group in wanted for one in groups[group]}
+        others = {one for names in groups.values() for one in names}
+        seldom = tuple(others - compiled)
+        left_out = {name for name in names if f"{name}.".startswith(seldom)}
+        assert len(left_out) > 10
+        for name in names - left_out:
+            needed = [other for other in seldom if other.rstrip(".") in declared[name]]
+            assert not needed, f"{name}, where {wanted or 'no group'} is compiled"
 
 
 def test_an_installation_says_what_of_it_is_interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,8 +153,12 @@ def test_an_installation_says_what_of_it_is_interpreted(monkeypatch: pytest.Monk
     monkeypatch.setattr(forms.ompy, "PURE", False)
     monkeypatch.setattr(forms, "_is_compiled", compiled)
     assert re.fullmatch(r"compiled \((\d+) of (?!\1)\d+ modules\)", forms.described())
-    assert "ofi" in forms.advice()
-    assert "ompy build" in forms.advice()
+    assert "those of btl/ofi are interpreted: libfabric" in forms.advice()
+    assert "model" not in forms.advice()
+    assert forms.advice().endswith("`ompy build` compiles the rest")
+    monkeypatch.setattr(forms, "_is_compiled", lambda stem: "/usnic/" not in stem)
+    assert "the protocol models btl/usnic are interpreted" in forms.advice()
+    assert "libfabric" not in forms.advice()
     monkeypatch.setattr(forms, "_is_compiled", lambda stem: True)
     assert not forms.advice()
 

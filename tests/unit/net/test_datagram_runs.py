@@ -11,6 +11,8 @@ from ompy.net import sockets
 from ompy.net.base import RUN_MAX, Address, LinkError
 from ompy.net.sockets import SocketDatagram
 
+from tests.support.forms import interpreted_only
+
 PACKETS = [memoryview(bytes([number]) * 100) for number in range(20)] + [memoryview(b"short")]
 
 
@@ -23,6 +25,9 @@ class Kernel:
         self.runs = 0
 
     def setblocking(self, flag: bool) -> None: ...
+
+    def fileno(self) -> int:
+        return -1
 
     def getsockname(self) -> tuple[str, int]:
         return "127.0.0.1", 1
@@ -60,6 +65,29 @@ def test_a_run_is_one_call_each_way() -> None:
     far.close()
 
 
+def test_what_a_real_kernel_says() -> None:
+    near, far = sockets.bind_udp("127.0.0.1", 0), sockets.bind_udp("127.0.0.1", 0)
+    room = memoryview(bytearray(RUN_MAX))
+    assert near.receive_into(room) is None
+    assert near.send(PACKETS[1], far.address) is True
+    found = far.receive_into(room)
+    assert found == (100, near.address)
+    assert bytes(room[:100]) == bytes(PACKETS[1])
+    with pytest.raises(LinkError, match=r"Errno \d+"):
+        near.send(memoryview(bytes(70_000)), far.address)  # more than a datagram holds
+    gone = far.address
+    far.close()
+    assert all(near.send(PACKETS[1], gone) for _ in range(3)), "its port is closed: lost"
+    near.receive_into(room)
+    assert near.receive_into(room) is None
+    near.close()
+    with pytest.raises(LinkError, match="descriptor"):
+        near.send(PACKETS[1], gone)
+    with pytest.raises(LinkError, match="descriptor"):
+        near.receive_run_into(room)
+
+
+@interpreted_only
 @pytest.mark.parametrize("code", [errno.EINVAL, errno.EIO, errno.ENOPROTOOPT, errno.EOPNOTSUPP])
 def test_a_kernel_that_cannot_split_is_asked_once(code: int) -> None:
     kernel = Kernel(run_problem=OSError(code, "no"))
@@ -70,6 +98,7 @@ def test_a_kernel_that_cannot_split_is_asked_once(code: int) -> None:
     assert kernel.runs == 1
 
 
+@interpreted_only
 @pytest.mark.parametrize(
     ("problem", "one", "run"),
     [
@@ -84,6 +113,7 @@ def test_what_a_busy_kernel_says(problem: OSError, one: bool, run: int) -> None:
     assert socket.send_run(PACKETS, Address("", 1)) == run
 
 
+@interpreted_only
 def test_a_network_that_is_down() -> None:
     socket = over(Kernel(OSError(errno.ENETDOWN, "down"), OSError(errno.ENETDOWN, "down")))
     with pytest.raises(LinkError, match="down"):
@@ -92,6 +122,7 @@ def test_a_network_that_is_down() -> None:
         socket.send_run(PACKETS, Address("", 1))
 
 
+@interpreted_only
 def test_too_much_for_one_call_goes_one_by_one() -> None:
     kernel = Kernel()
     large = [memoryview(bytes(9000))] * 8

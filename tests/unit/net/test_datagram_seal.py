@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from hashlib import blake2b
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ompy.net.seals.datagram_seal import NUMBER_SIZE, SEAL_SIZE, DatagramSeal
 from ompy.net.seals.replay import ROOM, WINDOW, ReplayWindow, Taken
-from ompy.net.seals.seal import MAC_SIZE
+from ompy.net.seals.seal import MAC_SIZE, PacketSeal
 
 KEY = bytes(range(32))
 NEAR, FAR, THIRD = b"near", b"far.", b"3rd."
@@ -146,3 +148,22 @@ def test_against_a_set(first: int, steps: list[int]) -> None:
             seen.add(number)
         highest = max(highest, number)
         assert window.highest == highest
+
+
+@pytest.mark.parametrize("salt", [b"", b"x", b"0123456789abcdef"])
+def test_macs_are_those_of_hashlib(salt: bytes) -> None:
+    """Of any length, around the blocks of the hash most of all; compiled they are made by us."""
+    for key in (b"", b"k" * 32, bytes(range(64))):
+        seal = PacketSeal(key, b"some protocol")
+        own = blake2b(b"some protocol", key=key, digest_size=32).digest()
+        for size in (*range(300), 1023, 1024, 1025, 2047, 2048, 8972, 65_507):
+            data = bytes(index * 7 + index // 251 & 255 for index in range(size))
+            expected = blake2b(data, key=own, salt=salt, digest_size=MAC_SIZE).digest()
+            assert seal.mac(data, salt) == expected, (key, size)
+            packet = memoryview(bytearray(MAC_SIZE) + data)
+            seal.seal(packet, salt)
+            assert bytes(packet) == expected + data
+            assert seal.genuine(packet, salt)
+            packet[size % MAC_SIZE] ^= 1 << size % 8
+            assert not seal.genuine(packet, salt)
+        assert not seal.genuine(b"too short", salt)

@@ -11,7 +11,14 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
-from ompy.frameworks.nic.datagram import Completion, Domain, Registration
+from ompy.compiled import Shown, ccall, cclass
+from ompy.frameworks.nic.datagram import (
+    Completion,
+    CompletionQueue,
+    Domain,
+    QueuePair,
+    Registration,
+)
 from ompy.net.base import Address
 
 PRIORITY: Final = 0  # reference usnic.md 1: channel ids
@@ -19,6 +26,7 @@ DATA: Final = 1
 FASTSEND_RESERVE: Final = 10  # reference usnic.md 3: credits that may be out for a fast send
 
 
+@cclass
 class ReceiveSegment:
     """A receive buffer that is posted again and again.
 
@@ -26,12 +34,14 @@ class ReceiveSegment:
         buffer: registered memory for one packet.
     """
 
-    __slots__ = ("buffer",)
+    buffer: memoryview[int]
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, buffer: memoryview) -> None:
         self.buffer = buffer
 
 
+@cclass
 class Channel:
     """One of a module's two.
 
@@ -44,6 +54,19 @@ class Channel:
         inline_max: bytes that can be sent inline.
         sends: packets posted so far.
     """
+
+    _pair: Shown[QueuePair]
+    _queue: Shown[CompletionQueue]
+    _registration: Shown[Registration]
+    _used: deque[ReceiveSegment]
+    address: Address
+    credits: int
+    fastsend_threshold: int
+    index: int
+    inline_max: int
+    max_message: int
+    sends: int
+    __slots__ = tuple(__annotations__)
 
     def __init__(
         self,
@@ -80,30 +103,35 @@ class Channel:
         self.address = self._pair.address
         self.inline_max = self._pair.inline_max
         memory = memoryview(bytearray(receive_depth * max_message))
-        self._registration: Registration = domain.register(memory)
-        self._used: deque[ReceiveSegment] = deque()
+        self._registration = domain.register(memory)
+        self._used = deque()
         for start in range(0, len(memory), max_message):
             segment = ReceiveSegment(memory[start : start + max_message])
             self._pair.post_receive(segment.buffer, segment)
 
-    def post(self, packet: memoryview, to: Address, context: object, *, inline: bool) -> None:
+    @ccall
+    def post(self, packet: memoryview, to: Address, context: object, inline: bool) -> None:
         """Send a packet; the doorbell is for `ring`, unless it is inline. Takes a credit."""
         self.credits -= 1
         self.sends += 1
         self._pair.post_send(packet, to, context, inline=inline, more=not inline)
 
+    @ccall
     def ring(self) -> None:
         """Let the device take what was posted."""
         self._pair.ring()
 
+    @ccall
     def read_completions(self, most: int) -> list[Completion]:
         """What is done. Of a send, the credit is for the caller to give back."""
         return self._queue.read(most)
 
+    @ccall
     def ready(self) -> bool:
         """Whether `read_completions` would find something."""
         return self._queue.ready()
 
+    @ccall
     def used(self, segment: ReceiveSegment) -> None:
         """A buffer has been read and can be posted again."""
         self._used.append(segment)
@@ -113,16 +141,17 @@ class Channel:
         """Buffers that have been read and not posted again."""
         return len(self._used)
 
-    @property
+    @ccall
     def dropped(self) -> int:
         """Packets that found no buffer, as far as the device knows."""
         return self._pair.dropped
 
+    @ccall
     def repost(self) -> int:
         """Post the buffers that have been read; returns how many."""
-        count = len(self._used)
+        count: int = len(self._used)
         while self._used:
-            segment = self._used.popleft()
+            segment: ReceiveSegment = self._used.popleft()
             self._pair.post_receive(segment.buffer, segment)
         return count
 

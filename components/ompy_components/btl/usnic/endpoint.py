@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
+from ompy.compiled import ccall, cclass
 from ompy.frameworks.btl import BtlModule, Endpoint
 from ompy.frameworks.nic.base import Identity
 from ompy.frameworks.paths.path_keeper import KeptPath
@@ -17,6 +18,7 @@ from ompy_components.btl.usnic.reassembly import Reassembly
 from ompy_components.btl.usnic.reliability.machine import Reliability
 
 
+@cclass
 class UsnicEndpoint(Endpoint):
     """Both directions of the traffic with one peer.
 
@@ -35,21 +37,20 @@ class UsnicEndpoint(Endpoint):
         landings: the peer's puts that are on their way in, by id.
     """
 
-    __slots__ = (
-        "_last_number",
-        "addresses",
-        "asked",
-        "credits",
-        "first",
-        "landings",
-        "nic_identity",
-        "path",
-        "queue",
-        "ready",
-        "reassembly",
-        "recipient",
-        "reliability",
-    )
+    _last_number: int
+    addresses: tuple[Address, Address]
+    asked: dict[int, Fragment]
+    credits: int
+    first: int
+    landings: dict[int, Landing]
+    nic_identity: Identity
+    path: KeptPath
+    queue: deque[Fragment]
+    ready: bool
+    reassembly: Reassembly
+    recipient: bytes
+    reliability: Reliability
+    __slots__ = tuple(__annotations__)
 
     def __init__(
         self,
@@ -66,14 +67,13 @@ class UsnicEndpoint(Endpoint):
         self.nic_identity = identity
         self.recipient = recipient
         self.first = first
-        self.path: KeptPath  # of the module, which makes both
-        self.reliability: Reliability  # this, too: it asks the endpoint back
-        self.queue: deque[Fragment] = deque()
+        # the module makes `path` and `reliability`, which ask the endpoint back
+        self.queue = deque()
         self.credits = send_credits
         self.ready = False
         self.reassembly = Reassembly()
-        self.asked: dict[int, Fragment] = {}
-        self.landings: dict[int, Landing] = {}
+        self.asked = {}
+        self.landings = {}
         self._last_number = 0
 
     def describe(self) -> str:
@@ -81,30 +81,31 @@ class UsnicEndpoint(Endpoint):
         own = self.nic_identity
         return f"usnic {own.interface} {own.address} - {self.addresses[0].host}"
 
+    @ccall
     def ends(self) -> tuple[str, str, str]:
         """Interface and addresses."""
         own = self.nic_identity
         return own.interface, own.address, self.addresses[0].host
 
-    @property
+    @ccall
     def sendable(self) -> bool:
         """Ready to send: something to send, credits, and an open window.
 
         Source: seed usnic (sending).
         """
-        return bool(self.queue) and self.credits > 0 and self.reliability.window_open
+        return bool(self.queue) and self.credits > 0 and self.reliability.window_open()
 
-    @property
+    @ccall
     def idle(self) -> bool:
         """Everything accepted for the peer has been acknowledged, or never will be."""
-        return self.drained or not self.usable
+        return self.drained() or not self.usable()
 
-    @property
+    @ccall
     def usable(self) -> bool:
         """Something may be sent."""
-        return self.path.up and not self.proc.departed
+        return bool(self.path.up) and not self.proc.departed
 
-    @property
+    @ccall
     def drained(self) -> bool:
         """Everything accepted for the peer has been acknowledged, and every put answered."""
         return not (self.queue or self.reliability.outstanding or self.asked)
@@ -115,6 +116,7 @@ class UsnicEndpoint(Endpoint):
         self.reassembly = Reassembly()
         self.landings.clear()
 
+    @ccall
     def next_number(self) -> int:
         """The id of the next large fragment; never 0."""
         self._last_number = self._last_number % FRAGMENT_MAX + 1

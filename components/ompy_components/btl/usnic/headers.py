@@ -31,8 +31,10 @@ would take eight times the room for single losses.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
+from ompy import raw
+from ompy.compiled import U64, ccall, cclass, cfunc
 from ompy.data.header_layout import HeaderLayout
 from ompy.frameworks.btl import TAG_BTL, TAG_NOTICE, TAG_TRANSFER
 from ompy.net.seals import datagram_seal
@@ -72,13 +74,19 @@ FRAGMENT_MAX: Final = 0xFFFF_FFFF  # reference usnic.md 4: frag_size has 32 bits
 assert not {BYE, DONE} & {TAG_BTL, TAG_TRANSFER, TAG_NOTICE}, "what others send is not ours"
 assert HEADER_SIZE == 25, "reference usnic.md 4"
 assert CHUNK_HEADER_SIZE == 40, "reference usnic.md 4"
+# the fields lie in words of 64 bits: rank and epoch; five short ones; put_addr; tag and frag_id;
+# frag_size and frag_offset
+_WORD: Final = 8  # Linux: bytes of 64 bits
+_HALF: Final = 0xFFFF_FFFF  # Linux: 32 bits
+_SHORT: Final = 0xFFFF  # Linux: 16 bits
 
 
 class BadPacket(Exception):
     """What arrived is no packet of usnic's; the text says why."""
 
 
-class Header(NamedTuple):
+@cclass
+class Header:
     """A packet's header.
 
     Attributes:
@@ -93,48 +101,83 @@ class Header(NamedTuple):
         total: bytes of that fragment.
         offset: of the piece in it; of a PUT's, in the registered memory.
         epoch: generation of the path.
+        size: bytes of the header on the wire, without the seal.
     """
 
-    sender: int
+    acknowledged: int | None
+    epoch: U64
+    fragment: U64
     kind: int
-    sequence: int = 0
-    acknowledged: int | None = None
-    length: int = 0
-    put_address: int = 0
-    tag: int = 0
-    fragment: int = 0
-    total: int = 0
-    offset: int = 0
-    epoch: int = 0
+    length: int
+    offset: int
+    put_address: U64
+    sender: U64
+    sequence: int
+    size: int
+    tag: int
+    total: int
+    __slots__ = tuple(__annotations__)
 
-    @property
-    def size(self) -> int:
-        """Bytes of the header on the wire, without the seal."""
-        return CHUNK_HEADER_SIZE if self.kind == CHUNK else HEADER_SIZE
+    def __init__(
+        self,
+        sender: int,
+        kind: int,
+        sequence: int = 0,
+        acknowledged: int | None = None,
+        length: int = 0,
+        put_address: int = 0,
+        tag: int = 0,
+        fragment: int = 0,
+        total: int = 0,
+        offset: int = 0,
+        epoch: int = 0,
+    ) -> None:
+        self.sender = sender
+        self.kind = kind
+        self.sequence = sequence
+        self.acknowledged = acknowledged
+        self.length = length
+        self.put_address = put_address
+        self.tag = tag
+        self.fragment = fragment
+        self.total = total
+        self.offset = offset
+        self.epoch = epoch
+        self.size = CHUNK_HEADER_SIZE if kind == CHUNK else HEADER_SIZE
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Header):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in FIELDS)
+
+    def __hash__(self) -> int:
+        return hash((self.sender, self.epoch, self.sequence, self.kind))
+
+    def __repr__(self) -> str:
+        said = ", ".join(f"{name}={getattr(self, name)!r}" for name in FIELDS)
+        return f"Header({said})"
 
 
-def pack_into(header: Header, room: memoryview) -> int:
-    """Write a header at the beginning of `room`; returns its size."""
-    acknowledged = header.acknowledged
-    BTL_HEADER.pack_into(
-        room,
-        0,
-        header.sender,
-        header.epoch,
-        header.sequence,
-        acknowledged or 0,
-        header.length,
-        header.kind,
-        acknowledged is not None,
-        header.put_address,
-        header.tag,
-    )
-    if header.kind != CHUNK:
-        return HEADER_SIZE
-    CHUNK_FIELDS.pack_into(room, HEADER_SIZE, header.fragment, header.total, header.offset)
-    return CHUNK_HEADER_SIZE
+FIELDS: Final[tuple[str, ...]] = Header.__slots__
 
 
+@ccall
+def pack_into(header: Header, room: memoryview, at: int = 0) -> int:
+    """Write a header at byte `at` of `room`; returns its size."""
+    assert raw.size(room) >= at + header.size, "a packet has room for its header"
+    first: U64 = header.sender | header.epoch << 32
+    second: U64 = header.sequence | header.length << 32 | header.kind << 48
+    if header.acknowledged is not None:
+        acknowledged: U64 = header.acknowledged
+        second |= acknowledged << 16 | 1 << 56
+    fourth: U64 = header.tag | header.fragment << 32
+    fifth: U64 = header.total | header.offset << 32
+    words = raw.five_words(first, second, header.put_address, fourth, fifth)
+    raw.copy(room, at, words, 0, header.size)
+    return header.size
+
+
+@ccall
 def parse_packet(packet: memoryview) -> Header:
     """The header a packet begins with, behind its seal.
 
@@ -144,30 +187,49 @@ def parse_packet(packet: memoryview) -> Header:
     Raises:
         BadPacket: it is none.
     """
-    if len(packet) < HEADER_SIZE:
-        raise BadPacket(f"{len(packet)} bytes are too few for a header")
-    fields = BTL_HEADER.unpack_from(packet)
-    sender, epoch, sequence, acked, length, kind, present, put_address, tag = fields
-    acknowledged = acked if present else None
-    header = Header(sender, kind, sequence, acknowledged, length, put_address, tag, epoch=epoch)
+    whole: int = raw.size(packet)
+    if whole < HEADER_SIZE:
+        raise BadPacket(f"{whole} bytes are too few for a header")
+    first: U64 = raw.word(packet, 0)
+    second: U64 = raw.word(packet, _WORD)
+    header: Header = Header.__new__(Header)
+    header.sender = first & _HALF
+    header.epoch = first >> 32
+    header.sequence = second & _SHORT
+    present: bool = second >> 56 != 0
+    header.acknowledged = second >> 16 & _SHORT if present else None
+    header.length = second >> 32 & _SHORT
+    header.kind = kind = second >> 48 & 0xFF
+    header.put_address = raw.word(packet, 2 * _WORD)
+    header.tag = raw.word(packet, HEADER_SIZE - _WORD) >> 56
+    header.size = HEADER_SIZE
     if kind == CHUNK:
-        header = _chunk(header, packet)
-    elif kind not in (ACK, FRAG, PING, PONG, OPEN):
-        raise BadPacket(f"there is no packet type {kind}")
-    if kind == ACK and (length > GAPS_MAX or acknowledged is None):
+        _read_chunk(header, packet)
+    else:
+        header.fragment = header.total = header.offset = 0
+        if kind not in (ACK, FRAG, PING, PONG, OPEN):
+            raise BadPacket(f"there is no packet type {kind}")
+    if kind == ACK and (header.length > GAPS_MAX or not present):
         raise BadPacket("an ACK acknowledges something, and has a bit for each number at most")
-    if len(packet) < header.size + length:
-        raise BadPacket(f"{len(packet)} bytes, where {header.size + length} were sent")
+    if whole < header.size + header.length:
+        raise BadPacket(f"{whole} bytes, where {header.size + header.length} were sent")
     return header
 
 
-def _chunk(header: Header, packet: memoryview) -> Header:
-    if len(packet) < CHUNK_HEADER_SIZE:
-        raise BadPacket(f"{len(packet)} bytes are too few for a chunk's header")
-    fragment, total, offset = CHUNK_FIELDS.unpack_from(packet, HEADER_SIZE)
-    inside = header.put_address or offset + header.length <= total  # a PUT's is in other memory
-    if not fragment or not header.length or not inside or header.length > total:
+@cfunc
+def _read_chunk(header: Header, packet: memoryview) -> None:
+    """Read the fields that a CHUNK has further."""
+    if raw.size(packet) < CHUNK_HEADER_SIZE:
+        raise BadPacket(f"{raw.size(packet)} bytes are too few for a chunk's header")
+    fifth: U64 = raw.word(packet, 4 * _WORD)
+    header.fragment = raw.word(packet, 3 * _WORD) >> 32
+    header.total = fifth & _HALF
+    header.offset = fifth >> 32
+    header.size = CHUNK_HEADER_SIZE
+    # a PUT's is in other memory
+    inside: bool = header.put_address != 0 or header.offset + header.length <= header.total
+    if not header.fragment or not header.length or not inside or header.length > header.total:
         raise BadPacket(
-            f"chunk of fragment {fragment}: {header.length} bytes at {offset} of {total}"
+            f"chunk of fragment {header.fragment}: {header.length} bytes at {header.offset} of "
+            f"{header.total}"
         )
-    return header._replace(fragment=fragment, total=total, offset=offset)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ompy import outputs
+from ompy.compiled import DECLARING, U64, Shown, ccall, cclass, cfunc
 from ompy.data.convertor import Convertor
 from ompy.engine.timers import Timer
 from ompy.frameworks.btl import (
@@ -35,7 +36,7 @@ from ompy.frameworks.proc import Proc
 from ompy.mca.parameter import Values
 
 from ompy_components.btl.usnic import configuration, interfaces, modex, prepare
-from ompy_components.btl.usnic.channel import DATA
+from ompy_components.btl.usnic.channel import DATA, Channel
 from ompy_components.btl.usnic.component import EAGER_ALONE
 from ompy_components.btl.usnic.connectivity.checker import Connectivity, probe_limits
 from ompy_components.btl.usnic.endpoint import UsnicEndpoint
@@ -43,20 +44,28 @@ from ompy_components.btl.usnic.headers import BYE
 from ompy_components.btl.usnic.packets import (
     FRAG_PAYLOAD,
     Fragment,
+    Packet,
     PacketPool,
 )
 from ompy_components.btl.usnic.path import UsnicPaths
 from ompy_components.btl.usnic.put import PLACE_MAX, Puts
 from ompy_components.btl.usnic.receive_engine import ReceiveEngine
-from ompy_components.btl.usnic.reliability.limits import US
+from ompy_components.btl.usnic.reliability.limits import US, Limits
 from ompy_components.btl.usnic.reliability.machine import Reliability
 from ompy_components.btl.usnic.report import Report
 from ompy_components.btl.usnic.seal import Seal, recipient
-from ompy_components.btl.usnic.send_engine import SendEngine
+from ompy_components.btl.usnic.send_engine import NEVER, SendEngine
 from ompy_components.btl.usnic.statistics import Statistics
 
 if TYPE_CHECKING:
+    from collections import deque
+
+    from ompy.frameworks.nic.base import NicEvent
+
     from ompy_components.btl.usnic.connectivity.connectivity_map import ConnectivityMap
+
+if DECLARING:
+    from ompy.engine.base import Engine
 
 EAGER_SEVERAL: Final = 25 * 1024  # reference usnic.md 3: with several
 # what a module can do, of which the parameter takes some
@@ -66,6 +75,7 @@ LINGER: Final = 1_000_000_000  # ns; arbitrary: how long the end waits for answe
 LINGER_LOSSY: Final = 5 * LINGER
 
 
+@cclass
 class UsnicModule(BtlModule):
     """One NIC of one rank.
 
@@ -79,6 +89,35 @@ class UsnicModule(BtlModule):
         paths: their lives.
         map: of all modules of the rank, which is to be written; None for none.
     """
+
+    _channels: Shown[tuple[Channel, Channel]]
+    _due: int
+    _engine: Engine
+    _finalized: bool
+    _fragments_max: int
+    _lazy_from: int
+    _limits: Shown[Limits]
+    _max_chunk: int
+    _max_frag: int
+    _news: deque[NicEvent]
+    _report: Report | None
+    _seal: Seal
+    _send_depth: int
+    _timer: Timer | None
+    _warns_of_routes: bool
+    connectivity: Connectivity
+    endpoints: dict[int, UsnicEndpoint]
+    index: int
+    isn: int
+    map: ConnectivityMap | None
+    max_packet: int
+    nic: DatagramNic
+    paths: UsnicPaths
+    puts: Puts
+    receiving: ReceiveEngine
+    sending: SendEngine
+    statistics: Statistics
+    __slots__ = tuple(__annotations__)
 
     def __init__(
         self, context: RankContext, values: Values, nic: DatagramNic, index: int, count: int
@@ -97,12 +136,14 @@ class UsnicModule(BtlModule):
         """
         super().__init__("usnic", context, values, ABILITIES)
         self.nic = nic
+        self._news = nic.news
+        self._engine = context.engine
         self.index = index
         self.statistics = Statistics()
         self.isn = int.from_bytes(context.network.entropy(2))
-        self.endpoints: dict[int, UsnicEndpoint] = {}
-        self._due: int | None = None  # when a timer of an endpoint runs out
-        self._timer: Timer | None = None
+        self.endpoints = {}
+        self._due = NEVER  # when a timer of an endpoint runs out
+        self._timer = None
         self._finalized = False
         nic.open()
         self._limits = configuration.reliability_limits(values, nic.max_message)
@@ -123,15 +164,16 @@ class UsnicModule(BtlModule):
         self.max_packet = data.max_message
         self.connectivity = Connectivity(self, probe_limits(values))
         self.paths = UsnicPaths(self)
-        self.map: ConnectivityMap | None = None
+        self.map = None
         self.receiving = ReceiveEngine(
             self, self._channels, self._seal, self.statistics, values.max_short_packets
         )
-        self._report: Report | None = None
+        self._report = None
         if values.stats:
             self._report = Report(self, values.stats, relative=values.stats_relative)
         self._set_limits(values, count)
 
+    @ccall
     def begin_failover(self) -> bool:
         """Complete fragments when the peer has them; another path may do where one breaks."""
         self.flags |= FAILOVER_SUPPORT
@@ -143,8 +185,8 @@ class UsnicModule(BtlModule):
         if count > 1 and values.eager_limit == EAGER_ALONE:
             self.eager_limit = EAGER_SEVERAL
         self.bandwidth = values.bandwidth or self.nic.identity.speed
-        self._fragments_max: int = values.free_list_max
-        self._warns_of_routes: bool = values.show_route_failures
+        self._fragments_max = values.free_list_max
+        self._warns_of_routes = values.show_route_failures
 
     @property
     def record(self) -> modex.ModuleRecord:
@@ -162,6 +204,7 @@ class UsnicModule(BtlModule):
 
     # -- peers
 
+    @ccall
     def counters(self) -> dict[str, int]:
         """The statistics that have counted anything."""
         return {"retransmissions": self.statistics.num_resends, **self.statistics.nonzero()}
@@ -171,6 +214,7 @@ class UsnicModule(BtlModule):
         """Receive buffers that have been read and not posted again."""
         return sum(channel.held for channel in self._channels)
 
+    @ccall
     def reach(self, proc: Proc) -> UsnicEndpoint | None:
         """Every rank one of whose modules is this one's partner."""
         found = self.endpoints.get(proc.rank)
@@ -225,12 +269,17 @@ class UsnicModule(BtlModule):
 
     # -- sending
 
+    @ccall
     def has_room(self, endpoint: Endpoint) -> bool:
         """Fragments may wait up to `free_list_max`, and refused ones may be made at any time."""
-        assert isinstance(endpoint, UsnicEndpoint)
-        waiting = len(endpoint.queue) + endpoint.reliability.outstanding
-        return self._fragments_max < 0 or waiting < self._fragments_max or not endpoint.path.up
+        if self._fragments_max < 0:
+            return True
+        peer = endpoint
+        assert isinstance(peer, UsnicEndpoint)
+        waiting: int = len(peer.queue) + peer.reliability.outstanding
+        return waiting < self._fragments_max or not peer.path.up
 
+    @ccall
     def alloc(self, endpoint: Endpoint, order: int, size: int, flags: int) -> Descriptor | None:
         """A small fragment in its packet, or a large one with memory of its own."""
         if not self.has_room(endpoint):
@@ -239,14 +288,17 @@ class UsnicModule(BtlModule):
             return Fragment(memoryview(bytearray(size)), flags, order, None)
         return self.small_fragment(size, flags, order)
 
+    @ccall
     def small_fragment(self, size: int, flags: int, order: int = NO_ORDER) -> Fragment:
         """A fragment in a packet of its own, whatever is under way."""
-        packet = self.sending.pool.take_packet()
+        packet: Packet = self.sending.pool.take_packet()
         packet.length = size
         segment = packet.buffer[FRAG_PAYLOAD : FRAG_PAYLOAD + size]
-        fragment = packet.fragment = Fragment(segment, flags, order, packet)
+        fragment = Fragment(segment, flags, order, packet)
+        packet.fragment = fragment
         return fragment
 
+    @ccall
     def prepare_src(
         self,
         endpoint: Endpoint,
@@ -261,12 +313,13 @@ class UsnicModule(BtlModule):
         if not self.has_room(endpoint):
             return None
         size = max(0, min(size, convertor.size - offset, self.max_send_size - reserve))
-        pool = self.sending.pool
+        pool: PacketPool = self.sending.pool
         if reserve + size <= self._max_frag:
             return prepare.small(pool, convertor, offset, size, order, reserve, flags)
         span = prepare.Span(convertor, offset, size)
         return prepare.large(pool, span, order, reserve, flags, self._max_chunk, self._lazy_from)
 
+    @ccall
     def free(self, descriptor: Descriptor) -> None:
         """Give a fragment back; one that was sent takes care of itself."""
         assert isinstance(descriptor, Fragment)
@@ -274,41 +327,45 @@ class UsnicModule(BtlModule):
             return
         for packet in descriptor.unsent:
             self.sending.pool.give_back(packet)
-        descriptor.packet = descriptor.filled = None
+        descriptor.packet = None
+        descriptor.filled = None
         descriptor.let_go()
 
+    @ccall
     def send(self, endpoint: Endpoint, descriptor: Descriptor, tag: int) -> int:
         """Send at once if that can be done, else when its turn comes."""
-        assert isinstance(endpoint, UsnicEndpoint)
-        assert isinstance(descriptor, Fragment)
-        if not endpoint.usable:
+        peer = endpoint
+        assert isinstance(peer, UsnicEndpoint)
+        fragment = descriptor
+        assert isinstance(fragment, Fragment)
+        if not peer.usable():
             return UNREACHABLE
-        descriptor.tag = tag
-        descriptor.accepted = True
-        if descriptor.payload is not None:
-            descriptor.collapse()
+        fragment.tag = tag
+        fragment.accepted = True
+        if fragment.payload is not None:
+            fragment.collapse()
         self.statistics.pml_module_sends += 1
         # what the device has said unasked is dealt with in `poll`, where paths are failed in order;
         # one that is gone may have said so before this path was made
-        nic = self.nic
-        if not (nic.eventful or nic.gone) and self.sending.may_send_fast(endpoint, descriptor):
-            now = self.context.engine.now()
-            self.sending.send_fast(endpoint, descriptor, now)
+        if not self._news and self.sending.may_send_fast(peer, fragment) and not self.nic.gone:
+            now: int = self._engine.now()
+            self.sending.send_fast(peer, fragment, now)
             self.timer_at(self.sending.take_due())
-            if descriptor.flags & BTL_OWNERSHIP:
-                descriptor.told = True
-                return self.finish(endpoint, descriptor)
+            if fragment.flags & BTL_OWNERSHIP:
+                fragment.told = True
+                return self.finish(peer, fragment)
             return QUEUED
-        self.sending.enqueue(endpoint, descriptor)
+        self.sending.enqueue(peer, fragment)
         return QUEUED
 
     # -- remote memory
 
+    @ccall
     def put(
         self,
         endpoint: Endpoint,
         local: memoryview,
-        remote_address: int,
+        remote_address: U64,
         local_handle: object,
         remote_handle: bytes,
         flags: int,
@@ -326,7 +383,7 @@ class UsnicModule(BtlModule):
         identity = identity_of(remote_handle, endpoint.proc.rank)
         if not identity or remote_address < 0:
             return BAD_PARAM
-        if not endpoint.usable:
+        if not endpoint.usable():
             return UNREACHABLE
         if not self.has_room(endpoint):
             return OUT_OF_RESOURCE
@@ -337,38 +394,44 @@ class UsnicModule(BtlModule):
         self.puts.start_put(endpoint, fragment, identity, remote_address)
         return QUEUED
 
+    @ccall
     def register_mem(self, endpoint: Endpoint | None, memory: memoryview, flags: int) -> object:
         """Remember what peers may write."""
         return self.puts.table.register_memory(memory, flags)
 
+    @ccall
     def deregister_mem(self, handle: object) -> None:
         """Forget it: a put for it is refused from now on."""
         self.puts.table.remove(handle)
 
+    @ccall
     def path(self, endpoint: Endpoint) -> bytes:
         """Both addresses, the lower one first."""
         assert isinstance(endpoint, UsnicEndpoint)
-        own, theirs = self._channels[DATA].address, endpoint.addresses[DATA]
-        return b" ".join(f"{host}:{port}".encode() for host, port in sorted((own, theirs)))
+        both = sorted((self._channels[DATA].address, endpoint.addresses[DATA]))
+        return b" ".join([f"{host}:{port}".encode() for host, port in both])
 
     # -- progress
 
+    @ccall
     def poll(self) -> int:
         """Take in what has arrived, send what can be sent."""
         if self._finalized:
             return 0
-        if self.nic.eventful:
+        if self._news:
             self._take_events()
         if self.nic.gone:
             return self._fail_all(self.nic.gone)
-        now = self.context.engine.now()
+        now: int = self._engine.now()
+        events: int = 0
+        sent: int = 0
         try:
             events = self.receiving.progress(now)
             if events < 0:
                 return 1  # one packet, received fast
             if events and self.paths.doubted:
                 self.paths.settle(now)
-            if self._due is not None and now >= self._due:
+            if now >= self._due:
                 self._expire(now)
             sent = self.sending.progress(now)
             if sent:
@@ -379,42 +442,48 @@ class UsnicModule(BtlModule):
             return 1
         return events + sent
 
+    @ccall
     def timer_at(self, at: int) -> None:
         """See that timers are looked at when it is `at`."""
-        if self._due is None or at < self._due:
-            self._due = at
+        self._due = min(self._due, at)
 
+    @ccall
     def arm(self) -> bool:
         """Sleep until a packet comes or a timer runs out."""
         if self._finalized:
             return True
         if self.nic.gone:
-            return not any(endpoint.path.up for endpoint in self.endpoints.values())
-        if self.nic.eventful or self.sending.pressing or self.receiving.ready():
+            return not self._has_path()
+        if self._news or self.sending.pressing() or self.receiving.ready():
             return False
-        if self._due is not None and (
+        if self._due != NEVER and (
             self._timer is None or not self._timer.pending or self._timer.deadline > self._due
         ):
             self._cancel_timer()
-            engine = self.context.engine
+            engine = self._engine
             self._timer = engine.call_later(max(0, self._due - engine.now()), _nothing)
         return True
+
+    def _has_path(self) -> bool:
+        return any(endpoint.path.up for endpoint in self.endpoints.values())
 
     def _cancel_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
+    @cfunc
     def _expire(self, now: int) -> None:
         """Look at all timers that may run."""
-        self._due = None
+        self._due = NEVER
         self.connectivity.expire(now)
         if self._report is not None:
             self._report.expire(now)
         self.paths.send_words()
+        endpoint: UsnicEndpoint
         for endpoint in list(self.sending.active):
-            reliability = endpoint.reliability
-            if reliability.idle and not endpoint.proc.departed:
+            reliability: Reliability = endpoint.reliability
+            if reliability.idle() and not endpoint.proc.departed:
                 self.paths.trust(endpoint)
                 del self.sending.active[endpoint]
                 continue
@@ -423,7 +492,7 @@ class UsnicModule(BtlModule):
                 endpoint.path.broke(endpoint.proc.departed, told=True)
             elif reliability.failure:
                 endpoint.path.broke(reliability.failure)
-            else:
+            elif self.paths.doubted or reliability.in_doubt(now):
                 self.paths.look(endpoint, now)
             due = reliability.deadline()
             if due is not None:
@@ -460,17 +529,20 @@ class UsnicModule(BtlModule):
 
     # -- end
 
+    @ccall
     def finalize(self) -> None:
         """Wait until the peers have everything, tell them so, and close."""
-        if self._finalized:
-            return
+        if not self._finalized:
+            self._part()
+
+    def _part(self) -> None:
         self._write_map()
         self.paths.keeper.ending()
         engine = self.context.engine
         every = self.endpoints.values()
         engine.wait_until(lambda: all(self._is_idle(endpoint) for endpoint in every))
         for endpoint in every:
-            if endpoint.usable:
+            if endpoint.usable():
                 self._send_bye(endpoint)
         linger = LINGER_LOSSY if self.statistics.lossy else LINGER
         engine.wait_until(lambda: all(self._is_idle(endpoint) for endpoint in every), linger)
@@ -508,7 +580,7 @@ class UsnicModule(BtlModule):
     def _is_idle(self, endpoint: UsnicEndpoint) -> bool:
         if endpoint.proc.departed:
             endpoint.path.broke(endpoint.proc.departed, told=True)
-        return endpoint.idle
+        return endpoint.idle()
 
     def _send_bye(self, endpoint: UsnicEndpoint) -> None:
         endpoint.reliability.leaving = True

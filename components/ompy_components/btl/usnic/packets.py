@@ -14,8 +14,10 @@ Source: seed usnic (nomenclature, fragment sending, send dataflow).
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from ompy import raw
+from ompy.compiled import DECLARING, U64, Shown, ccall, cclass
 from ompy.data.convertor import Convertor
 from ompy.frameworks.btl import Descriptor
 from ompy.frameworks.nic.datagram import Domain, Registration
@@ -23,13 +25,14 @@ from ompy.frameworks.nic.datagram import Domain, Registration
 from ompy_components.btl.usnic.headers import CHUNK, CHUNK_HEADER_SIZE, FRAG, HEADER_SIZE, SEAL_SIZE
 from ompy_components.btl.usnic.reliability.segments import SendSegment
 
-if TYPE_CHECKING:
+if DECLARING:
     from ompy_components.btl.usnic.endpoint import UsnicEndpoint
 
 FRAG_PAYLOAD: Final = SEAL_SIZE + HEADER_SIZE  # where the payload of a FRAG begins in its packet
 CHUNK_PAYLOAD: Final = SEAL_SIZE + CHUNK_HEADER_SIZE
 
 
+@cclass
 class Packet(SendSegment):
     """A send segment with its memory.
 
@@ -44,30 +47,35 @@ class Packet(SendSegment):
         retired: nobody needs it any more but the send queue.
     """
 
-    __slots__ = ("buffer", "endpoint", "fragment", "kind", "length", "offset", "posted", "retired")
+    buffer: memoryview[int]
+    endpoint: UsnicEndpoint | None
+    fragment: Fragment | None
+    kind: int
+    length: int
+    offset: int
+    posted: int
+    retired: bool
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, buffer: memoryview) -> None:
         super().__init__()
         self.buffer = buffer
-        self.endpoint: UsnicEndpoint | None = None
-        self.fragment: Fragment | None = None
+        self.endpoint = None
+        self.fragment = None
         self.kind = FRAG
         self.length = 0
         self.offset = 0
         self.posted = 0
         self.retired = False
 
-    @property
-    def header_room(self) -> int:
-        """Bytes in front of the payload."""
-        return CHUNK_PAYLOAD if self.kind == CHUNK else FRAG_PAYLOAD
-
-    @property
-    def bytes(self) -> memoryview:
+    @ccall
+    def whole(self) -> memoryview:
         """All of it, as it goes out."""
-        return self.buffer[: self.header_room + self.length]
+        room: int = CHUNK_PAYLOAD if self.kind == CHUNK else FRAG_PAYLOAD
+        return self.buffer[: room + self.length]
 
 
+@cclass
 class Fragment(Descriptor):
     """One fragment.
 
@@ -86,26 +94,25 @@ class Fragment(Descriptor):
         told: it has been completed.
     """
 
-    __slots__ = (
-        "accepted",
-        "convertor",
-        "cut",
-        "filled",
-        "number",
-        "origin",
-        "packet",
-        "place",
-        "put_address",
-        "size",
-        "told",
-        "unacknowledged",
-    )
+    accepted: bool
+    convertor: Convertor | None
+    cut: int
+    filled: deque[Packet] | None
+    number: int
+    origin: int
+    packet: Packet | None
+    place: int
+    put_address: U64
+    size: int
+    told: bool
+    unacknowledged: int
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, segment: memoryview, flags: int, order: int, packet: Packet | None) -> None:
         super().__init__(segment, flags, order)
         self.packet = packet
-        self.filled: deque[Packet] | None = None
-        self.convertor: Convertor | None = None
+        self.filled = None
+        self.convertor = None
         self.origin = 0
         self.size = len(segment)
         self.number = 0
@@ -116,33 +123,38 @@ class Fragment(Descriptor):
         self.accepted = False
         self.told = False
 
+    @ccall
     def lengthen(self, size: int) -> None:
         """Bytes of the user's memory follow `segment`."""
         self.size += size
         self.unacknowledged = self.size
         self.payload_size = size
 
-    def fill(self, start: int, target: memoryview) -> None:
-        """Copy its bytes from `start` on into a packet, until that is full."""
-        own = self.segment[start : start + len(target)]
-        done = len(own)
-        target[:done] = own
-        if done == len(target):
+    @ccall
+    def fill(self, start: int, target: memoryview, at: int, count: int) -> None:
+        """Copy `count` of its bytes, from `start` on, to byte `at` of a packet."""
+        length: int = raw.size(self.segment)
+        own: int = max(0, min(count, length - start))
+        if own:
+            raw.copy(target, at, self.segment, start, own)
+        if own == count:
             return
-        begin, rest = start + done - len(self.segment), target[done:]
+        begin: int = start + own - length
         if self.payload is not None:
-            rest[:] = self.payload[begin : begin + len(rest)]
+            raw.copy(target, at + own, self.payload, begin, count - own)
         else:
             assert self.convertor is not None, "it is as long as its parts"
-            self.convertor.pack(self.origin + begin, rest)
+            self.convertor.pack(self.origin + begin, target[at + own : at + count])
 
+    @ccall
     def collapse(self) -> None:
         """Copy the user's memory into the packet of a small one: now it is in one piece there."""
         packet, payload = self.packet, self.payload
         if packet is not None and payload is not None:
-            whole = packet.buffer[FRAG_PAYLOAD : FRAG_PAYLOAD + self.size]
-            whole[len(self.segment) :] = payload
-            self.segment, self.payload = whole, None
+            begin: int = FRAG_PAYLOAD + raw.size(self.segment)
+            raw.copy(packet.buffer, begin, payload, 0, raw.size(payload))
+            self.segment = packet.buffer[FRAG_PAYLOAD : FRAG_PAYLOAD + self.size]
+            self.payload = None
 
     def secure(self) -> None:
         """Have its bytes in memory of its own, as its packets and the user's memory may change."""
@@ -162,11 +174,13 @@ class Fragment(Descriptor):
             return [self.packet]
         return list(self.filled or ())
 
+    @ccall
     def let_go(self) -> None:
         """Nobody reads the user's memory any more."""
         self.payload = self.convertor = None
 
 
+@cclass
 class PacketPool:
     """Free packets; more are made when there are none.
 
@@ -175,15 +189,24 @@ class PacketPool:
         out: packets that are in use.
     """
 
+    _domain: Domain
+    _free: list[Packet]
+    _grow: int
+    _slabs: Shown[list[Registration]]
+    out: int
+    size: int
+    __slots__ = tuple(__annotations__)
+
     def __init__(self, domain: Domain, size: int, grow: int) -> None:
         """A pool that grows by `grow` packets at a time."""
         self.size = size
         self.out = 0
         self._domain = domain
         self._grow = grow
-        self._free: list[Packet] = []
-        self._slabs: list[Registration] = []
+        self._free = []
+        self._slabs = []
 
+    @ccall
     def take_packet(self) -> Packet:
         """A packet nobody uses."""
         if not self._free:
@@ -192,13 +215,16 @@ class PacketPool:
             for start in range(0, len(slab), self.size):
                 self._free.append(Packet(slab[start : start + self.size]))
         self.out += 1
-        packet = self._free.pop()
-        packet.endpoint = packet.fragment = None
-        packet.kind, packet.length, packet.offset = FRAG, 0, 0
+        packet: Packet = self._free.pop()
+        packet.endpoint = None
+        packet.fragment = None
+        packet.kind = FRAG
+        packet.length = packet.offset = 0
         packet.attempts = packet.posted = 0
         packet.retired = packet.early = False
         return packet
 
+    @ccall
     def give_back(self, packet: Packet) -> None:
         """A packet that is neither kept nor posted."""
         self.out -= 1

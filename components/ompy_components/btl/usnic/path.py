@@ -52,7 +52,7 @@ class UsnicPath(PathUser):
 
     def patience(self) -> int:
         """Some round trips."""
-        return ROUND_TRIPS * self._endpoint.reliability.round_trip_least
+        return ROUND_TRIPS * self._endpoint.reliability.round_trips.least
 
     def progress(self) -> object:
         """What is acknowledged, both ways."""
@@ -117,6 +117,8 @@ class UsnicPaths:
 
     def send_words(self) -> None:
         """Say what is true by now."""
+        if not self._words:
+            return
         words, self._words = self._words, {}
         padding = self.module.max_packet - SEAL_SIZE - HEADER_SIZE
         for endpoint in words:

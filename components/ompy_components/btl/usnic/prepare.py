@@ -12,10 +12,18 @@ from __future__ import annotations
 from collections import deque
 from typing import NamedTuple
 
+from ompy import raw
+from ompy.compiled import ccall, cfunc
 from ompy.data.convertor import Convertor
 
 from ompy_components.btl.usnic.headers import CHUNK
-from ompy_components.btl.usnic.packets import CHUNK_PAYLOAD, FRAG_PAYLOAD, Fragment, PacketPool
+from ompy_components.btl.usnic.packets import (
+    CHUNK_PAYLOAD,
+    FRAG_PAYLOAD,
+    Fragment,
+    Packet,
+    PacketPool,
+)
 
 
 class Span(NamedTuple):
@@ -32,6 +40,7 @@ class Span(NamedTuple):
     size: int
 
 
+@ccall
 def small(
     pool: PacketPool,
     convertor: Convertor,
@@ -42,23 +51,27 @@ def small(
     flags: int,
 ) -> Fragment:
     """A fragment that fits a packet. Made for every short message, so it takes few steps."""
-    packet = pool.take_packet()
-    packet.length = whole = reserve + size
+    packet: Packet = pool.take_packet()
+    whole: int = reserve + size
+    packet.length = whole
     view = convertor.whole() if size else None
     if view is None:
         room = packet.buffer[FRAG_PAYLOAD : FRAG_PAYLOAD + whole]
-        fragment = packet.fragment = Fragment(room, flags, order, packet)
+        fragment: Fragment = Fragment(room, flags, order, packet)
+        packet.fragment = fragment
         if size:
             fragment.payload_size = convertor.pack(offset, room[reserve:])
         return fragment
     header = packet.buffer[FRAG_PAYLOAD : FRAG_PAYLOAD + reserve]
-    fragment = packet.fragment = Fragment(header, flags, order, packet)
+    fragment = Fragment(header, flags, order, packet)
+    packet.fragment = fragment
     fragment.size = fragment.unacknowledged = whole
     fragment.payload_size = size
-    fragment.payload = view if size == len(view) else view[offset : offset + size]
+    fragment.payload = view if size == raw.size(view) else view[offset : offset + size]
     return fragment
 
 
+@ccall
 def large(
     pool: PacketPool,
     span: Span,
@@ -94,6 +107,7 @@ def large(
     return fragment
 
 
+@cfunc
 def _filled(
     pool: PacketPool, span: Span, order: int, reserve: int, flags: int, max_chunk: int
 ) -> Fragment:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ompy.compiled import cclass
 from ompy.data.header_layout import HeaderLayout
 from ompy.frameworks.btl import BAD_PARAM, BTL_OWNERSHIP, REMOTE_WRITE
 from ompy.frameworks.btl_base.registration import RegistrationTable
@@ -29,6 +30,7 @@ _ANSWER: Final = DONE_LAYOUT.struct
 PLACE_MAX: Final = 1 << 32  # reference usnic.md 4: frag_offset has 32 bits
 
 
+@cclass
 class Landing:
     """A put some of whose bytes are here.
 
@@ -37,7 +39,9 @@ class Landing:
         status: 0, or why it could not be done.
     """
 
-    __slots__ = ("left", "status")
+    left: int
+    status: int
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, size: int) -> None:
         self.left = size

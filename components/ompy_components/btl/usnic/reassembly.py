@@ -9,9 +9,13 @@ Source: seed usnic (receive dataflow); reference usnic.md 13.
 
 from __future__ import annotations
 
+from ompy import raw
+from ompy.compiled import Shown, ccall, cclass
+
 from ompy_components.btl.usnic.headers import Header
 
 
+@cclass
 class Incoming:
     """One fragment some chunks of which are here.
 
@@ -20,31 +24,38 @@ class Incoming:
         left: bytes that are not here yet.
     """
 
-    __slots__ = ("left", "memory")
+    left: int
+    memory: memoryview[int]
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, size: int) -> None:
-        self.memory = bytearray(size)
+        self.memory = memoryview(bytearray(size))
         self.left = size
 
 
+@cclass
 class Reassembly:
     """The incoming fragments of one peer, by id."""
 
-    __slots__ = ("_incoming",)
+    _incoming: Shown[dict[int, Incoming]]
+    __slots__ = tuple(__annotations__)
 
     def __init__(self) -> None:
-        self._incoming: dict[int, Incoming] = {}
+        self._incoming = {}
 
+    @ccall
     def claim(self, header: Header) -> Incoming | None:
         """The fragment a chunk belongs to; None when they disagree about its size."""
-        found = self._incoming.get(header.fragment)
+        found: Incoming | None = self._incoming.get(header.fragment)
         if found is None:
-            found = self._incoming[header.fragment] = Incoming(header.total)
-        return found if len(found.memory) == header.total else None
+            found = Incoming(header.total)
+            self._incoming[header.fragment] = found
+        return found if raw.size(found.memory) == header.total else None
 
+    @ccall
     def add_chunk(self, incoming: Incoming, header: Header, data: memoryview) -> bool:
         """Put a chunk, which is new, into its place; whether the fragment is whole now."""
-        incoming.memory[header.offset : header.offset + header.length] = data
+        raw.copy(incoming.memory, header.offset, data, 0, header.length)
         incoming.left -= header.length
         if incoming.left:
             return False

@@ -9,12 +9,11 @@ Source: reference usnic.md 18 (which counters, which two checks); the words are 
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import TYPE_CHECKING, Final
 
 from ompy import outputs
 
-from ompy_components.btl.usnic.statistics import Statistics
+from ompy_components.btl.usnic.statistics import NAMES, Statistics
 
 if TYPE_CHECKING:
     from ompy_components.btl.usnic.module import UsnicModule
@@ -67,8 +66,7 @@ class Report:
 
 def since(statistics: Statistics, before: Statistics) -> Statistics:
     """What has been counted since `before`; the largest window is that of all time."""
-    names = [field.name for field in fields(Statistics)]
-    counted = {name: getattr(statistics, name) - getattr(before, name) for name in names}
+    counted = {name: getattr(statistics, name) - getattr(before, name) for name in NAMES}
     counted["max_sent_window_size"] = statistics.max_sent_window_size
     return Statistics(**counted)
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final
 
+from ompy.compiled import ccall, cclass
 from ompy.net.seals.datagram_seal import SEAL_SIZE, DatagramSeal
-from ompy.net.seals.replay import Taken
+from ompy.net.seals.replay import NEW
 
 from ompy_components.btl.usnic.headers import SENDER, BadPacket
 
@@ -23,10 +24,13 @@ class Replayed(BadPacket):
     """A packet of the job that was here before, or is too late to tell."""
 
 
+@cclass
 class Seal:
     """Makes and checks seals."""
 
-    __slots__ = ("_own", "_seal")
+    _own: bytes
+    _seal: DatagramSeal
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, job_key: bytes, rank: int, module: int, first: int = 0) -> None:
         """For one module of one rank; `first` is what numbers begin above."""
@@ -38,6 +42,7 @@ class Seal:
         """Packets whose MAC was not right."""
         return self._seal.refused
 
+    @ccall
     def close(self, packet: memoryview, to: bytes) -> None:
         """Write the seal into the first bytes of a packet that is whole otherwise.
 
@@ -47,6 +52,7 @@ class Seal:
         """
         self._seal.close(packet, to)
 
+    @ccall
     def open(self, packet: memoryview) -> memoryview:
         """What stands behind the seal of a packet for us.
 
@@ -55,7 +61,7 @@ class Seal:
             BadPacket: the MAC is not right.
         """
         taken = self._seal.open(packet, self._own)
-        if taken is Taken.NEW:
+        if taken is NEW:
             return packet[SEAL_SIZE:]
         if taken is None:
             raise BadPacket("its MAC is not right")

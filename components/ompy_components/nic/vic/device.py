@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from ompy.compiled import ccall, cclass
 from ompy.engine.base import Engine
 from ompy.frameworks.nic.base import Identity, LinkState, NicError
 from ompy.frameworks.nic.datagram import (
@@ -14,7 +15,7 @@ from ompy.frameworks.nic.datagram import (
     Registration,
 )
 from ompy.mca.parameter import Values
-from ompy.net.base import RUN_MAX, DeviceGone, Interface, LinkError, Network
+from ompy.net.base import RUN_MAX, DeviceGone, Interface, LinkError, Network, Readiness
 
 from ompy_components.nic.vic.queues import VicCompletionQueue, VicQueuePair
 from ompy_components.nic.vic.times import Times
@@ -59,7 +60,8 @@ class Vic(DatagramNic):
 
     def sent(self) -> None:
         """The wire has taken a packet: the link is up."""
-        self.report_link(LinkState.UP, f"{self.identity.interface} takes packets again")
+        if self.link is not LinkState.UP:
+            self.report_link(LinkState.UP, f"{self.identity.interface} takes packets again")
 
     def failed(self, problem: LinkError) -> None:
         """The wire has refused a packet, or the device behind it has gone."""
@@ -68,6 +70,7 @@ class Vic(DatagramNic):
         self.report_link(LinkState.DOWN, f"{self.identity.interface}: {problem}")
 
 
+@cclass
 class VirtualFunction(Domain):
     """A process's share of a device.
 
@@ -78,16 +81,27 @@ class VirtualFunction(Domain):
         queues: the completion queues that are open.
     """
 
+    _asked_by: VicCompletionQueue | None
+    _ready: list[VicQueuePair]
+    _registered: dict[int, int]
+    nic: Vic
+    pairs: list[VicQueuePair]
+    queues: list[VicCompletionQueue]
+    readiness: Readiness
+    room: memoryview[int]
+    __slots__ = tuple(__annotations__)
+
     def __init__(self, nic: Vic) -> None:
         self.nic = nic
         self.readiness = nic.network.readiness()
-        self.pairs: list[VicQueuePair] = []
-        self.queues: list[VicCompletionQueue] = []
+        self.pairs = []
+        self.queues = []
         self.room = memoryview(bytearray(RUN_MAX))  # where the sockets put what has arrived
-        self._ready: list[VicQueuePair] = []
-        self._asked_by: VicCompletionQueue | None = None
-        self._registered: dict[int, int] = {}  # how often, by identity of what owns the memory
+        self._ready = []
+        self._asked_by = None
+        self._registered = {}  # how often, by identity of what owns the memory
 
+    @ccall
     def ready_pairs(self, queue: VicCompletionQueue) -> list[VicQueuePair]:
         """Queue pairs whose sockets have something.
 
@@ -95,7 +109,8 @@ class VirtualFunction(Domain):
         good for the next one's first question.
         """
         if self._asked_by is None or self._asked_by is queue:
-            self._ready = [event.owner for event in self.readiness.poll()]  # type: ignore[misc]
+            news = self.readiness.poll()
+            self._ready = [event.owner for event in news] if news else []  # type: ignore[misc]
             self._asked_by = queue
         else:
             self._asked_by = None
@@ -114,6 +129,7 @@ class VirtualFunction(Domain):
         if not self._registered[owner]:
             del self._registered[owner]
 
+    @ccall
     def check_registered(self, memory: memoryview) -> None:
         """See that memory that is posted is registered.
 

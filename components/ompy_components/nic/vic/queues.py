@@ -16,28 +16,53 @@ from __future__ import annotations
 from collections import deque
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
+from ompy import raw
+from ompy.compiled import DECLARING, Shown, ccall, cclass, cfunc, recycled
 from ompy.frameworks.nic.base import NicError
-from ompy.frameworks.nic.datagram import Completion, CompletionQueue, QueuePair, Status, Work
+from ompy.frameworks.nic.datagram import (
+    OK,
+    RECEIVED,
+    SENT,
+    Completion,
+    CompletionQueue,
+    QueuePair,
+    Status,
+    completion,
+)
 from ompy.net.base import RUN_MAX, RUN_PACKETS, Address, Datagram, LinkError
 
 if TYPE_CHECKING:
+    from ompy_components.nic.vic.device import Vic
+    from ompy_components.nic.vic.times import Times
+
+if DECLARING:
     from ompy_components.nic.vic.device import VirtualFunction
 
 # arbitrary: a run stays well below what one send has room for, 65507 bytes
 RUN_BYTES: Final = RUN_MAX - 4096
 
 
-class SendEntry(NamedTuple):
+@recycled
+@cclass
+class SendEntry:
     """One entry of a send queue."""
 
-    message: memoryview
-    to: Address
     context: object
     inline: bool
+    message: memoryview[int]
+    to: Address
+    __slots__ = tuple(__annotations__)
+
+    def __init__(self, message: memoryview, to: Address, context: object, inline: bool) -> None:
+        self.message = message
+        self.to = to
+        self.context = context
+        self.inline = inline
 
 
+@cclass
 class VicCompletionQueue(CompletionQueue):
     """Completions of some queue pairs, oldest first.
 
@@ -46,35 +71,55 @@ class VicCompletionQueue(CompletionQueue):
         pairs: the queue pairs that report here.
     """
 
+    _done: deque[Completion]
+    _function: VirtualFunction
+    _nic: Vic
+    depth: int
+    pairs: list[VicQueuePair]
+    __slots__ = tuple(__annotations__)
+
     def __init__(self, function: VirtualFunction, depth: int) -> None:
         self.depth = depth
-        self.pairs: list[VicQueuePair] = []
+        self.pairs = []
         self._function = function
-        self._done: deque[Completion] = deque()
+        self._nic = function.nic
+        self._done = deque()
 
+    @ccall
     def report_completion(self, completion: Completion) -> None:
         """Report. There is room for all that the queue pairs can have posted."""
         self._done.append(completion)
 
+    @ccall
     def read(self, most: int) -> list[Completion]:
         """Let the queue pairs work, then hand out what is done."""
-        if self._function.nic.gone:
-            raise NicError(self._function.nic.gone)
-        if len(self._done) < most:
-            self._progress(most - len(self._done))
+        if self._nic.gone:
+            raise NicError(self._nic.gone)
+        held: int = len(self._done)
+        if held < most:
+            self._progress(most - held)
+        if not self._done:
+            return []
         return [self._done.popleft() for _ in range(min(most, len(self._done)))]
 
+    @ccall
     def _progress(self, most: int) -> None:
-        ready = self._function.ready_pairs(self)
+        ready: list[VicQueuePair] = self._function.ready_pairs(self)
+        pair: VicQueuePair
         for pair in self.pairs:
-            if pair in ready or pair.busy:
+            if pair in ready or pair.busy():
                 pair.transmit()
                 pair.receive(most)
 
+    @ccall
     def ready(self) -> bool:
         """Whether there are completions, or packets that will become some."""
-        if self._done or any(pair.busy for pair in self.pairs):
+        if self._done:
             return True
+        pair: VicQueuePair
+        for pair in self.pairs:
+            if pair.busy():
+                return True
         return bool(self._function.readiness.poll())
 
     def close(self) -> None:
@@ -84,8 +129,26 @@ class VicCompletionQueue(CompletionQueue):
             self._function.queues.remove(self)
 
 
+@cclass
 class VicQueuePair(QueuePair):
     """A socket with two queues of work."""
+
+    _blocked: bool
+    _buffers: Shown[deque[tuple[memoryview[int], object]]]
+    _function: Shown[VirtualFunction]
+    _nic: Vic
+    _open: bool
+    _overrun: int
+    _queue: Shown[VicCompletionQueue]
+    _ready: int
+    _rung: Shown[int]
+    _sends: Shown[deque[SendEntry]]
+    _socket: Shown[Datagram]
+    _times: Times
+    _timed: bool
+    _virtual: bool
+    dropped: int
+    __slots__ = tuple(__annotations__)
 
     def __init__(
         self,
@@ -102,10 +165,14 @@ class VicQueuePair(QueuePair):
         self.max_message = max_message
         self.inline_max = min(function.nic.inline_max, max_message)
         self._function = function
+        self._nic = function.nic
+        self._times = function.nic.times
+        self._timed = self._times.runs
+        self._virtual = function.nic.network.virtual
         self._queue = queue
         self._socket = socket
-        self._sends: deque[SendEntry] = deque()
-        self._buffers: deque[tuple[memoryview, object]] = deque()
+        self._sends = deque()
+        self._buffers = deque()
         self.dropped = 0
         self._overrun = 0  # of those, what its port had no room for
         self._rung = 0  # entries, the first ones, that the device has been told of
@@ -114,11 +181,12 @@ class VicQueuePair(QueuePair):
         self._open = True
         function.readiness.add(socket, self)
 
-    @property
+    @ccall
     def busy(self) -> bool:
         """Whether there is work to go on with that the socket will not tell of."""
-        waiting = self._ready if self._function.nic.times.runs else self._sends
-        return bool(waiting) and not self._blocked
+        if self._blocked:
+            return False
+        return self._ready != 0 if self._timed else len(self._sends) != 0
 
     def post_send(
         self,
@@ -130,21 +198,34 @@ class VicQueuePair(QueuePair):
         more: bool = False,
     ) -> None:
         """Put an entry into the send queue, and ring unless there is more."""
+        self._post(message, to, context, inline, more)
+
+    @cfunc
+    def _post(
+        self, message: memoryview, to: Address, context: object, inline: bool, more: bool
+    ) -> None:
         self._usable()
-        if len(message) > self.max_message:
-            raise NicError(f"{len(message)} bytes, where a message has {self.max_message} at most")
+        size: int = raw.size(message)
+        if size > self.max_message:
+            raise NicError(f"{size} bytes, where a message has {self.max_message} at most")
         if len(self._sends) >= self.send_depth:
             raise NicError(f"the send queue is full: {self.send_depth} entries")
         if inline:
-            if len(message) > self.inline_max:
-                raise NicError(f"{len(message)} bytes inline, where {self.inline_max} have room")
+            if size > self.inline_max:
+                raise NicError(f"{size} bytes inline, where {self.inline_max} have room")
             message = memoryview(bytes(message))
         else:
             self._function.check_registered(message)
-        self._sends.append(SendEntry(message, to, context, inline))
+        entry: SendEntry = SendEntry.__new__(SendEntry)
+        entry.message = message
+        entry.to = to
+        entry.context = context
+        entry.inline = inline
+        self._sends.append(entry)
         if not more:
             self.ring()
 
+    @ccall
     def post_receive(self, buffer: memoryview, context: object) -> None:
         """Put a buffer into the receive queue."""
         self._usable()
@@ -153,131 +234,153 @@ class VicQueuePair(QueuePair):
         self._function.check_registered(buffer)
         self._buffers.append((buffer, context))
 
+    @ccall
     def ring(self) -> None:
         """Hand the socket what is in the send queue, once the device has fetched it."""
         self._usable()
-        times = self._function.nic.times
-        if not times.runs:
+        if not self._timed:
             self.transmit()
             return
         told = [(len(one.message), one.inline) for one in islice(self._sends, self._rung, None)]
         if told:
             self._rung += len(told)
-            times.rung(told, partial(self._fetched, len(told)))
+            self._times.rung(told, partial(_fetched, self, len(told)))
 
-    def _fetched(self, count: int) -> None:
+    def fetched(self, count: int) -> None:
         """The device has so many more entries."""
         if self._open:
             self._ready += count
             self.transmit()
 
+    @ccall
     def transmit(self) -> None:
         """Send entries while the socket takes them, in runs."""
-        if not self._function.nic.times.runs:
+        if not self._timed:
             self._ready = self._rung = len(self._sends)
-        blocked = False
+        blocked: bool = False
         while self._ready and not blocked:
-            run = self._next_run()
+            first: SendEntry = self._sends[0]
+            run: list[memoryview[int]] = self._next_run()
             try:
-                taken = self._socket.send_run([entry.message for entry in run], run[0].to)
+                taken: int = self._socket.send_run(run, first.to)
             except LinkError as problem:
-                self._function.nic.failed(problem)
+                self._nic.failed(problem)
                 self._finish(len(run), Status.LINK_DOWN)
                 continue
             if taken:
-                self._function.nic.sent()
-                self._finish(taken, Status.OK)
+                self._nic.sent()
+                self._finish(taken, OK)
             blocked = taken < len(run)
-        if blocked is not self._blocked:
+        if blocked != self._blocked:
             self._blocked = blocked
             self._function.readiness.want_write(self._socket, wanted=blocked)
 
-    def _next_run(self) -> list[SendEntry]:
-        """The first entries that go to one peer and have one size, but the last: at most that."""
-        first = self._sends[0]
-        size = len(first.message)
-        most = min(RUN_PACKETS, max(1, RUN_BYTES // max(1, size)), self._ready)
-        run: list[SendEntry] = []
-        for entry in self._sends:
-            if len(run) == most or entry.to != first.to or len(entry.message) > size:
+    @cfunc
+    def _next_run(self) -> list[memoryview]:
+        """The first packets that go to one peer and have one size, but the last: at most that."""
+        first: SendEntry = self._sends[0]
+        if self._ready == 1:
+            return [first.message]
+        size: int = raw.size(first.message)
+        most: int = min(RUN_PACKETS, max(1, RUN_BYTES // max(1, size)), self._ready)
+        run: list[memoryview[int]] = [first.message]
+        entry: SendEntry
+        for entry in islice(self._sends, 1, most):
+            length: int = raw.size(entry.message)
+            if length > size or (entry.to is not first.to and entry.to != first.to):
                 break
-            run.append(entry)
-            if len(entry.message) < size:
+            run.append(entry.message)
+            if length < size:
                 break
         return run
 
+    @ccall
     def _finish(self, count: int, status: Status) -> None:
         for _ in range(count):
-            entry = self._sends.popleft()
-            self._rung = max(0, self._rung - 1)
-            self._ready = max(0, self._ready - 1)
-            done = Completion(Work.SEND, status, entry.context, len(entry.message), None)
-            self._queue.report_completion(done)
+            entry: SendEntry = self._sends.popleft()
+            size: int = raw.size(entry.message)
+            self._queue.report_completion(completion(SENT, status, entry.context, size, None))
+        self._rung = max(0, self._rung - count)
+        self._ready = max(0, self._ready - count)
 
+    @ccall
     def receive(self, most: int) -> None:
         """Take in about `most` packets that have arrived, or all in the virtual world.
 
         Once no buffer is left all go: what has arrived is lost.
         """
-        every = self._function.nic.network.virtual
-        left = most + self.receive_depth  # a flood does not hold the rank for ever
+        every: bool = self._virtual
+        left: int = most + self.receive_depth  # a flood does not hold the rank for ever
         while left > 0 and (most > 0 or every or not self._buffers):
-            count = self._take_run()
+            count: int = self._take_run()
             if not count:
                 return
             most -= count
             left -= count
 
+    @ccall
     def _take_run(self) -> int:
         """Take from the socket what has arrived, a run at a time; returns how many packets."""
         room = self._function.room
         try:
             found = self._socket.receive_run_into(room)
         except LinkError as problem:
-            self._function.nic.failed(problem)
+            self._nic.failed(problem)
             return 0
         if found is None:
             return 0
         overrun = self._socket.overrun()
         self.dropped += overrun - self._overrun
         self._overrun = overrun
-        total, size, sender = found
-        starts = range(0, total, size) if size else (0,)
-        for at in starts:
+        total: int = found[0]
+        size: int = found[1]
+        sender = found[2]
+        at: int = 0
+        count: int = 0
+        while not count or at < total:
             self._deliver(room[at : min(at + size, total)], sender)
-        return len(starts)
+            at += size
+            count += 1
+        return count
 
+    @ccall
     def _deliver(self, packet: memoryview, sender: Address) -> None:
         if not self._buffers:
             self.dropped += 1
             return
         buffer, context = self._buffers.popleft()
-        size = min(len(packet), len(buffer))
-        buffer[:size] = packet[:size]
-        status = Status.OK if size == len(packet) else Status.TRUNCATED
-        self._queue.report_completion(Completion(Work.RECEIVE, status, context, size, sender))
+        length: int = raw.size(packet)
+        size: int = min(length, raw.size(buffer))
+        raw.copy(buffer, 0, packet, 0, size)
+        status = OK if size == length else Status.TRUNCATED
+        self._queue.report_completion(completion(RECEIVED, status, context, size, sender))
 
     def close(self) -> None:
         """Flush both queues and close the socket."""
         if not self._open:
             return
-        if self._function.nic.times.runs:  # what was rung goes before the queue does
+        if self._timed:  # what was rung goes before the queue does
             self._ready = self._rung
             self.transmit()
         self._open = False
         self._finish(len(self._sends), Status.FLUSHED)
         for _, context in self._buffers:
-            self._queue.report_completion(
-                Completion(Work.RECEIVE, Status.FLUSHED, context, 0, None)
-            )
+            flushed = completion(RECEIVED, Status.FLUSHED, context, 0, None)
+            self._queue.report_completion(flushed)
         self._buffers.clear()
         self._function.readiness.remove(self._socket)
         self._socket.close()
         self._function.pairs.remove(self)
         self._queue.pairs.remove(self)
 
+    @ccall
     def _usable(self) -> None:
         if not self._open:
             raise NicError("the queue pair is closed")
-        if self._function.nic.gone:
-            raise NicError(self._function.nic.gone)
+        if self._nic.gone:
+            raise NicError(self._nic.gone)
+
+
+def _fetched(pair: VicQueuePair, count: int) -> None:
+    """A bound method of a compiled object would not do for `partial`."""
+    pair.fetched(count)

@@ -28,7 +28,7 @@ def build_or_copy(
         tree: the folder with the packages.
         folder: to keep it in; empty: it is not kept.
         optimiser: option of the C compiler; empty: as `modules.py` says.
-        without: how names of modules begin that stay interpreted.
+        without: how names of modules, with a dot behind each, begin that stay interpreted.
 
     Returns:
         The extension files.

@@ -130,7 +130,7 @@ def compile_modules(
         tree: the folder with the packages; nothing is written there.
         target: the folder for the extensions, which go where they belong below it.
         optimiser: option of the C compiler, for all; empty: as `modules.py` says.
-        without: how names of modules begin that stay interpreted.
+        without: how names of modules, with a dot behind each, begin that stay interpreted.
         kept: folder of extensions made before, which are taken where nothing has changed; new ones
             go there, too.
 
@@ -144,7 +144,7 @@ def compile_modules(
     cores = len(os.sched_getaffinity(0))
 
     def wanted(path: Path) -> bool:
-        return not dotted(tree, path).startswith(tuple(without))
+        return not f"{dotted(tree, path)}.".startswith(tuple(without))
 
     modules = sorted(filter(wanted, hot_modules(tree)), key=lambda path: -path.stat().st_size)
     extensions = list(filter(wanted, extension_sources(tree)))

@@ -7,17 +7,9 @@ from pathlib import Path
 from typing import Final
 
 from ompy.cli.forms import PACKAGES
-from ompy.cli.hot import HOT, INLINE, OFTEN
+from ompy.cli.hot import BINDINGS, HOT, INLINE, MODELS, OFTEN
 
 EVERYTHING: Final = "OMPY_BUILD_ALL"  # variable: for machines that have what this one lacks
-# what is of no use without a library that is not ours, and those of these that are compiled
-BINDINGS: Final = {
-    "fabric": (
-        "ompy.frameworks.nic.fabric",
-        "ompy_components.btl.ofi.",
-        "ompy_components.nic.libfabric.",
-    ),
-}
 EXTENSION_SOURCE: Final = "_source.py"  # x_source.py writes the C of an extension x
 
 
@@ -26,17 +18,20 @@ def optimiser_of(name: str) -> str:
     return HOT.get(name, OFTEN)
 
 
-def unusable_here() -> tuple[str, ...]:
-    """How the names of the modules begin that drive a library this machine does not have.
+def left_out_here() -> tuple[str, ...]:
+    """How the names of the modules begin that an installation from source leaves interpreted.
 
-    None where the environment asks for everything.
+    Protocol models, and what drives a library that this machine does not have. A module of several
+    of these groups is left out with all of them only. None where the environment asks for
+    everything.
     """
     from ctypes.util import find_library
 
     if os.environ.get(EVERYTHING, "") not in ("", "0"):
         return ()
-    missing = (names for library, names in BINDINGS.items() if not find_library(library))
-    return tuple(name for names in missing for name in names)
+    wanted = {name for lib, names in BINDINGS.items() if find_library(lib) for name in names}
+    groups = (MODELS, *BINDINGS.values())
+    return tuple(dict.fromkeys(n for names in groups for n in names if n not in wanted))
 
 
 def hot_modules(tree: Path) -> list[Path]:

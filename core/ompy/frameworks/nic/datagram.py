@@ -25,8 +25,9 @@ Source: seed usnic (channels, libfabric abstractions); reference usnic.md 3, 20.
 from __future__ import annotations
 
 from enum import Enum
-from typing import NamedTuple
+from typing import Final
 
+from ompy.compiled import ccall, cclass, recycled
 from ompy.frameworks.nic.base import Nic
 from ompy.net.base import Address
 
@@ -47,7 +48,15 @@ class Status(Enum):
     FLUSHED = "flushed"
 
 
-class Completion(NamedTuple):
+# a name of a module is found faster than one of an enumeration
+SENT: Final = Work.SEND
+RECEIVED: Final = Work.RECEIVE
+OK: Final = Status.OK
+
+
+@recycled
+@cclass
+class Completion:
     """A piece of work that is done.
 
     Attributes:
@@ -58,11 +67,41 @@ class Completion(NamedTuple):
         source: who sent it, where the device tells; None for a send.
     """
 
-    work: Work
-    status: Status
     context: object
     size: int
     source: Address | None
+    status: Status
+    work: Work
+    __slots__ = tuple(__annotations__)
+
+    def __init__(
+        self, work: Work, status: Status, context: object, size: int, source: Address | None
+    ) -> None:
+        self.work = work
+        self.status = status
+        self.context = context
+        self.size = size
+        self.source = source
+
+    def __repr__(self) -> str:
+        return (
+            f"Completion(work={self.work!r}, status={self.status!r}, context={self.context!r}, "
+            f"size={self.size}, source={self.source!r})"
+        )
+
+
+@ccall
+def completion(
+    work: Work, status: Status, context: object, size: int, source: Address | None
+) -> Completion:
+    """A completion, for those who make many."""
+    made: Completion = Completion.__new__(Completion)
+    made.work = work
+    made.status = status
+    made.context = context
+    made.size = size
+    made.source = source
+    return made
 
 
 class Registration:
@@ -79,9 +118,13 @@ class Registration:
         """Take the memory back. No work may be posted in it."""
 
 
+@cclass
 class CompletionQueue:
     """Where queue pairs report what is done."""
 
+    __slots__ = ()
+
+    @ccall
     def read(self, most: int) -> list[Completion]:
         """Up to `most` completions, oldest first; makes the device look for news.
 
@@ -90,6 +133,7 @@ class CompletionQueue:
         """
         raise NotImplementedError
 
+    @ccall
     def ready(self) -> bool:
         """Whether `read` would find something now. A rank that sleeps is woken by news."""
         raise NotImplementedError
@@ -99,6 +143,7 @@ class CompletionQueue:
         raise NotImplementedError
 
 
+@cclass
 class QueuePair:
     """A send queue and a receive queue with an address.
 
@@ -112,11 +157,12 @@ class QueuePair:
     """
 
     address: Address
-    send_depth: int
-    receive_depth: int
-    max_message: int
     inline_max: int
-    dropped: int = 0
+    max_message: int
+    receive_depth: int
+    send_depth: int
+    __slots__ = tuple(__annotations__)
+    dropped = 0
 
     def post_send(
         self,
@@ -141,6 +187,7 @@ class QueuePair:
         """
         raise NotImplementedError
 
+    @ccall
     def post_receive(self, buffer: memoryview, context: object) -> None:
         """Give the device a buffer for one message.
 
@@ -149,6 +196,7 @@ class QueuePair:
         """
         raise NotImplementedError
 
+    @ccall
     def ring(self) -> None:
         """The doorbell: the device takes what has been posted."""
         raise NotImplementedError
@@ -158,8 +206,11 @@ class QueuePair:
         raise NotImplementedError
 
 
+@cclass
 class Domain:
     """The resources of one device that this process has (a virtual function)."""
+
+    __slots__ = ()
 
     def register(self, memory: memoryview) -> Registration:
         """Let the device use `memory`, which the caller keeps."""

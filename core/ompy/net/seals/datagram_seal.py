@@ -20,6 +20,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from ompy import raw
+from ompy.compiled import U64, Shown, ccall, cclass
 from ompy.data.header_layout import HeaderLayout
 from ompy.net.seals.replay import ReplayWindow, Taken
 from ompy.net.seals.seal import MAC_SIZE, PacketSeal
@@ -31,6 +33,7 @@ assert SEAL_LAYOUT.size == SEAL_SIZE
 assert SEAL_SIZE == 24
 
 
+@cclass
 class DatagramSeal:
     """Closes datagrams to any receiver, and opens those for us.
 
@@ -40,7 +43,15 @@ class DatagramSeal:
         late: genuine ones behind the window; who needs them sends them again.
     """
 
-    __slots__ = ("_first", "_numbers", "_seal", "_sender", "_windows", "late", "repeated")
+    _begin: int
+    _first: U64
+    _named: int
+    _numbers: Shown[dict[bytes, int]]
+    _seal: Shown[PacketSeal]
+    _windows: dict[bytes, ReplayWindow]
+    late: int
+    repeated: int
+    __slots__ = tuple(__annotations__)
 
     def __init__(
         self, job_key: bytes, protocol: bytes, sender: tuple[int, int], first: int
@@ -54,11 +65,12 @@ class DatagramSeal:
             first: what numbers begin above: the clock, in ns.
         """
         begin, end = sender
-        self._sender = slice(SEAL_SIZE + begin, SEAL_SIZE + end)
+        self._begin = SEAL_SIZE + begin
+        self._named = end - begin
         self._seal = PacketSeal(job_key, protocol)
         self._first = first
-        self._numbers: dict[bytes, int] = {}  # the last one, by receiver
-        self._windows: dict[bytes, ReplayWindow] = {}  # by sender and our own name
+        self._numbers = {}  # the last one, by receiver
+        self._windows = {}  # by sender and our own name
         self.repeated = self.late = 0
 
     @property
@@ -66,6 +78,7 @@ class DatagramSeal:
         """Datagrams whose MAC was not right."""
         return self._seal.refused
 
+    @ccall
     def close(self, datagram: memoryview, to: bytes) -> None:
         """Write number and MAC into the first bytes of a datagram that is whole otherwise.
 
@@ -75,10 +88,12 @@ class DatagramSeal:
             datagram: all that will be sent.
             to: who is to receive it, by a name that both ends know; 16 bytes at most.
         """
-        number = self._numbers[to] = self._numbers.get(to, self._first) + 1
-        datagram[MAC_SIZE:SEAL_SIZE] = number.to_bytes(NUMBER_SIZE, "little")
+        number: U64 = self._numbers.get(to, self._first) + 1
+        self._numbers[to] = number
+        raw.copy(datagram, MAC_SIZE, raw.one_word(number), 0, NUMBER_SIZE)
         self._seal.seal(datagram, to)
 
+    @ccall
     def withdraw(self, to: bytes) -> None:
         """The datagram that was closed last for a receiver was not sent: its number is free.
 
@@ -87,6 +102,7 @@ class DatagramSeal:
         """
         self._numbers[to] -= 1
 
+    @ccall
     def open(self, datagram: memoryview, own: bytes) -> Taken | None:
         """Whether a datagram is genuine, and taken for the first time; None when it is not genuine.
 
@@ -96,11 +112,12 @@ class DatagramSeal:
         """
         if not self._seal.genuine(datagram, own):
             return None
-        who = bytes(datagram[self._sender]) + own  # what the job has sealed is long enough
-        window = self._windows.get(who)
+        # what the job has sealed is long enough
+        who = raw.part(datagram, self._begin, self._named) + own
+        window: ReplayWindow | None = self._windows.get(who)
         if window is None:
             window = self._windows[who] = ReplayWindow()
-        taken = window.accept_number(int.from_bytes(datagram[MAC_SIZE:SEAL_SIZE], "little"))
+        taken = window.accept_number(raw.word(datagram, MAC_SIZE))
         if taken is Taken.REPEATED:
             self.repeated += 1
         elif taken is Taken.LATE:

@@ -110,14 +110,14 @@ class Connectivity:
             if probe.due > now:
                 self._module.timer_at(probe.due)
                 continue
-            sizes = probe.next(now, self._limits) if endpoint.usable else []
+            sizes = probe.next(now, self._limits) if endpoint.usable() else []
             if sizes:
                 for which in sizes:
                     self._send(endpoint, PING, which, self._padding(which))
                 self._module.timer_at(probe.due)
                 continue
             del self._probes[endpoint]
-            if probe.black_hole(self._limits) and endpoint.usable:
+            if probe.black_hole(self._limits) and endpoint.usable():
                 endpoint.path.broke(self._diagnosis(endpoint))
 
     def receive(self, endpoint: UsnicEndpoint, header: Header) -> None:
@@ -136,7 +136,7 @@ class Connectivity:
 
     def _send(self, endpoint: UsnicEndpoint, kind: int, which: int, padding: int) -> None:
         """Best effort: without a credit, or to a peer that is gone, nothing is sent."""
-        if endpoint.usable:
+        if endpoint.usable():
             self._module.sending.send_probe(endpoint, kind, which, padding)
 
     def _diagnosis(self, endpoint: UsnicEndpoint) -> str:

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from ompy.compiled import ccall, cclass
+
 from ompy_components.btl.usnic.reliability.sequence import distance
 
 FIRST: Final = 64  # segments; arbitrary: a third of what a socket of Linux holds of 1500 bytes
@@ -25,6 +27,7 @@ REMEMBERED: Final = 256  # segments; arbitrary: the share of losses is that of s
 LEAST: Final = 8
 
 
+@cclass
 class CongestionWindow:
     """The number, and what changes it.
 
@@ -32,16 +35,15 @@ class CongestionWindow:
         segments: that may be under way.
     """
 
-    __slots__ = (
-        "_acked",
-        "_arrived",
-        "_chance",
-        "_lost",
-        "_most",
-        "_recovered_at",
-        "_threshold",
-        "segments",
-    )
+    _acked: int
+    _arrived: int
+    _chance: float
+    _lost: int
+    _most: int
+    _recovered_at: int
+    _threshold: int
+    segments: int
+    __slots__ = tuple(__annotations__)
 
     def __init__(
         self, most: int, next_sequence: int, first: int = FIRST, chance: float = CHANCE_LOSS
@@ -63,6 +65,7 @@ class CongestionWindow:
         self._acked = 0
         self._recovered_at = next_sequence  # losses of earlier segments are of a window punished
 
+    @ccall
     def acked(self, count: int, under_way: int) -> None:
         """So many segments got through, of those that were under way.
 
@@ -82,7 +85,8 @@ class CongestionWindow:
             self._acked -= self.segments
             self.segments = min(self.segments + 1, self._most)
 
-    def lost(self, sequence: int, next_sequence: int, *, queued: bool, again: bool = False) -> bool:
+    @ccall
+    def lost(self, sequence: int, next_sequence: int, queued: bool, again: bool = False) -> bool:
         """An ACK says that a segment is lost; `next_sequence` is the first not sent yet.
 
         A window is punished once, whatever is lost of it, and not at all for what may be chance:
@@ -100,13 +104,15 @@ class CongestionWindow:
         self._acked = 0
         return True
 
+    @ccall
     def expired(self, sequence: int, next_sequence: int) -> None:
         """A segment's timer ran out, so nothing may be under way any more: begin anew."""
-        self.lost(sequence, next_sequence, queued=True)
+        self.lost(sequence, next_sequence, True)
         self.segments = min(LEAST, self._most)
         self._acked = 0
 
 
+@cclass
 class Unlimited(CongestionWindow):
     """The window alone counts, as in the seed."""
 
@@ -115,12 +121,15 @@ class Unlimited(CongestionWindow):
     def __init__(self, most: int) -> None:
         super().__init__(most, 0, most)
 
+    @ccall
     def acked(self, count: int, under_way: int) -> None:
         """Nothing is learnt from it."""
 
-    def lost(self, sequence: int, next_sequence: int, *, queued: bool, again: bool = False) -> bool:
+    @ccall
+    def lost(self, sequence: int, next_sequence: int, queued: bool, again: bool = False) -> bool:
         """Nor from a loss."""
         return False
 
+    @ccall
     def expired(self, sequence: int, next_sequence: int) -> None:
         """Nor from silence."""

@@ -14,42 +14,51 @@ Source: seed usnic (reliability); reference usnic.md 11.
 from __future__ import annotations
 
 from heapq import heappop, heappush
-from typing import Generic, TypeVar
+from typing import Any
 
-Item = TypeVar("Item")
+from ompy.compiled import Shown, ccall, cclass
 
 
-class InFlight(Generic[Item]):
+@cclass
+class InFlight:
     """Some slots.
 
     Attributes:
         count: how many are taken; for who asks often, else `len`.
     """
 
-    __slots__ = ("_deadlines", "_free", "_items", "_uses", "count")
+    _deadlines: list[tuple[int, int, int]]
+    _free: list[int]
+    _items: Shown[list[Any]]
+    _uses: list[int]
+    count: int
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, slots: int) -> None:
         self.count = 0
-        self._items: list[Item | None] = [None] * slots
+        self._items = [None] * slots
         self._uses = [0] * slots  # how often each slot was taken: tells a deadline from older ones
         self._free = list(range(slots - 1, -1, -1))
-        self._deadlines: list[tuple[int, int, int]] = []  # when, slot, use; some are over
+        self._deadlines = []  # when, slot, use; some are over
 
     def __len__(self) -> int:
         """Items in flight."""
         return self.count
 
-    def add_segment(self, item: Item, until: int) -> int:
+    @ccall
+    def add_segment(self, item: object, until: int) -> int:
         """Give `item` a slot until the time `until`; returns its number."""
         assert self._free, f"all {len(self._items)} slots are taken"
-        slot = self._free.pop()
+        slot: int = self._free.pop()
         self.count += 1
         self._items[slot] = item
-        self._uses[slot] += 1
-        heappush(self._deadlines, (until, slot, self._uses[slot]))
+        use: int = self._uses[slot] + 1
+        self._uses[slot] = use
+        heappush(self._deadlines, (until, slot, use))
         return slot
 
-    def remove(self, slot: int) -> Item:
+    @ccall
+    def remove(self, slot: int) -> Any:
         """The item of `slot` is in flight no more."""
         item = self._items[slot]
         assert item is not None, f"nothing is in slot {slot}"
@@ -59,7 +68,8 @@ class InFlight(Generic[Item]):
         self.count -= 1
         return item
 
-    def expire(self, now: int) -> list[Item]:
+    @ccall
+    def expire(self, now: int) -> list[Any]:
         """The items whose time is up at `now`, earliest deadline first. They are removed."""
         expired = []
         deadlines = self._deadlines
@@ -69,6 +79,7 @@ class InFlight(Generic[Item]):
                 expired.append(self.remove(slot))
         return expired
 
+    @ccall
     def deadline(self) -> int | None:
         """The next deadline; None when nothing is in flight."""
         deadlines = self._deadlines

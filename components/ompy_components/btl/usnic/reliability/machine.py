@@ -25,8 +25,7 @@ What is to be sent again goes before anything new, the lowest number first, and 
 within the limit: when all timers of a window run out at once, a few segments are sent, and the ACK
 that answers tells which of the others are needed at all.
 
-Receiver. A new packet makes an ACK due after a pause, in which others may join it. What has been
-taken before makes it due now, as the ACK must have been lost. Any packet to the peer may carry it.
+The receiver's half is `receiver.py`.
 
 End. A rank that computes answers nothing and is well, so silence alone ends nothing: while the
 oldest segment waits in vain the path is in doubt, and the owner finds out what is known of it.
@@ -41,37 +40,41 @@ long a timeout is), RFC 6582 (losses of one window, duplicate ACKs), RFC 2018 (s
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import TypeAlias
 
+from ompy.compiled import Shown, ccall, cclass, cfunc
 from ompy.frameworks.paths.path_watch import PathVerdict
 
 from ompy_components.btl.usnic.reliability.congestion_window import CongestionWindow, Unlimited
 from ompy_components.btl.usnic.reliability.deliveries import Deliveries
 from ompy_components.btl.usnic.reliability.in_flight import InFlight
-from ompy_components.btl.usnic.reliability.limits import US, Limits
-from ompy_components.btl.usnic.reliability.receive_window import Arrival, ReceiveWindow
+from ompy_components.btl.usnic.reliability.limits import Limits
+from ompy_components.btl.usnic.reliability.numbers import (
+    DUPLICATES_MAX,
+    PROBE_LEAST,
+    PROBE_TRIPS,
+    PROBES_EVEN,
+    REORDERING_SHARE,
+)
+from ompy_components.btl.usnic.reliability.receiver import Receiver
+from ompy_components.btl.usnic.reliability.round_trips import RoundTrips
 from ompy_components.btl.usnic.reliability.segments import NO_SLOT, ResendList, SendSegment
 from ompy_components.btl.usnic.reliability.sequence import WINDOW, after, distance, window_slot
-from ompy_components.btl.usnic.reliability.states import SegmentEvent, SegmentState
+from ompy_components.btl.usnic.reliability.states import (
+    ACKED,
+    HELD,
+    IN_FLIGHT,
+    POSTED,
+    TO_RESEND,
+    SegmentEvent,
+)
 from ompy_components.btl.usnic.statistics import Statistics
 
-# arbitrary: a resend that is lost as well is followed by so many chances to hear of it
-DUPLICATES_MAX: Final = 32
-RTT_SHARE: Final = 8  # RFC 6298 2.3: a new sample is an eighth of the smoothed time
-SPREAD_SHARE: Final = 4  # RFC 6298 2.3: and a quarter of how much samples differ from it
-SPREADS: Final = 4  # RFC 6298 2.2: a timeout is the smoothed time and so many times that
-PROBE_TRIPS: Final = 2  # RFC 8985 7.2: a probe goes out after two smoothed round trips
-# arbitrary: at 30 % loss half of the probes are answered, so one time in 250 none of these is
-PROBES_EVEN: Final = 7
-# arbitrary: an ACK about a gap goes so often while nothing else comes, as nobody misses one
-GAP_TOLD: Final = 3
-PROBE_LEAST: Final = 300 * US  # arbitrary: a few times what a round trip takes over loopback
-REORDERING_SHARE: Final = 4  # RFC 8985 6.2: packets overtake by a quarter of a round trip
-INFLATED: Final = 2  # arbitrary: a round trip so many times the shortest has waited in a queue
-SHORTEST_KEPT: Final = 10_000_000 * US  # draft-ietf-ccwg-bbr: the shortest round trip of 10 s
+Bits: TypeAlias = int  # of any length
 
 
-class Reliability:
+@cclass
+class Reliability(Receiver):
     """The state of one endpoint's two streams of packets.
 
     Attributes:
@@ -80,13 +83,43 @@ class Reliability:
         outstanding: segments that are not acknowledged.
         first_look: how soon after a segment was posted `expire` may have something to do, ns.
         acked: the highest number the peer has acknowledged.
-        arrived: what the peer has sent.
         leaving: the end is near, so nothing waits longer than it must.
-        ack_needed: whether the peer is owed an ACK.
-        ack_at: when that is due at the latest, ns.
         suspect_at: when segments may turn out to be lost, ns; None: not without news.
         in_flight: segments that await their ACK.
+        round_trips: how long answers take.
     """
+
+    _backoff: int
+    _congestion: Shown[CongestionWindow]
+    _deliveries: Deliveries
+    _duplicates: int
+    _first_timeout: int
+    _held: int
+    _known: Bits
+    _last_trip: int
+    _news_at: int
+    _probe_after: int
+    _probes: int
+    _progress_at: int
+    _recover: int
+    _reduced_at: int
+    _resends: ResendList
+    _selective: bool
+    _sent: Shown[list[SendSegment | None]]
+    _tries: Shown[int]
+    _verdict: Callable[[], PathVerdict]
+    _window: int
+    acked: int
+    failure: str
+    first_look: int
+    in_flight: InFlight
+    leaving: bool
+    limits: Limits
+    next_sequence: int
+    outstanding: int
+    round_trips: RoundTrips
+    suspect_at: int | None
+    __slots__ = tuple(__annotations__)
 
     def __init__(
         self,
@@ -108,104 +141,101 @@ class Reliability:
             expected: number of the peer's first segment.
             verdict: says what is known of the path, when a peer has been silent for too long.
         """
+        super().__init__(limits, statistics, expected)
         self.limits = limits
+        self._window = limits.window
+        self._first_timeout = limits.timeout(1)
         self.failure = ""
         self.next_sequence = first
         self.outstanding = 0
         self.first_look = limits.retrans_timeout
         self.acked = after(first, -1)
-        self.arrived = ReceiveWindow(expected)
         self.leaving = False
-        self.ack_needed = False
-        self.ack_at = 0
-        self.in_flight: InFlight[SendSegment] = InFlight(limits.window)
-        self._statistics = statistics
+        self.in_flight = InFlight(limits.window)
         self._resends = resends
         self._verdict = verdict
-        self._sent: list[SendSegment | None] = [None] * WINDOW
-        self._congestion = (
-            CongestionWindow(limits.window - 1, first, limits.initial_window, limits.chance_loss)
-            if limits.congestion_control
-            else Unlimited(limits.window - 1)
-        )
+        self._sent = [None] * WINDOW
+        self._congestion = Unlimited(limits.window - 1)
+        if self._controls:
+            most, begin = limits.window - 1, limits.initial_window
+            self._congestion = CongestionWindow(most, first, begin, limits.chance_loss)
         self._backoff = 0  # timers that ran out since a segment got through at its first try
         self._tries = 0  # timeouts of the oldest segment since anything got through
         self._duplicates = 0  # ACKs of one number: packets behind the missing one that arrived
-        self._rtt = 0  # ns, smoothed; 0 before the first sample
-        self._rtt_spread = 0  # ns, smoothed
-        self._rtt_least = 0  # ns, of the last seconds; 0 before the first sample
-        self._rtt_least_at = 0
+        self.round_trips = RoundTrips(limits.ack_delay)
         self._news_at = 0  # when something was posted or acknowledged last
         self._progress_at = 0  # when what is acknowledged was last more than before
         self._probe_after = 0  # ns without news; 0 while no round trip is known
         self._probes = 0  # since then
-        self._begin_selective(limits)
+        self._begin_selective()
         self._recover = first  # what was sent before this may have been lost along with others
 
-    def _begin_selective(self, limits: Limits) -> None:
+    def _begin_selective(self) -> None:
         """Nothing is known yet of what has arrived behind a gap."""
-        self._selects = limits.selective and limits.congestion_control
         self._selective = False  # the peer has said what it has behind a gap, so it always will
         self._known = 0  # what the peer has behind the first missing number: bits as on the wire
         self._held = 0  # segments of those
-        self._told = 0  # how often the peer has been told what has arrived since something did
         self._deliveries = Deliveries()
-        self.suspect_at: int | None = None
+        self.suspect_at = None
         self._reduced_at = -1  # when a loss last made the congestion window smaller
         self._last_trip = 0  # ns until the last segment before the first missing one was answered
 
     # -- sending
 
-    @property
+    @ccall
     def idle(self) -> bool:
         """Whether no timer runs: all is acknowledged, both ways."""
         return not (self.ack_needed or self.outstanding)
 
-    @property
+    @ccall
     def under_way(self) -> int:
         """Segments that may still be on the wire, as far as one can tell."""
         return max(0, self.in_flight.count - self._duplicates)
 
-    @property
+    @ccall
     def window_open(self) -> bool:
         """Whether one more segment may be sent."""
-        outstanding, limits, flying = self.outstanding, self.limits, self.in_flight.count
-        if outstanding >= limits.window - 1 or self.failure:
+        flying: int = self.in_flight.count
+        if self.outstanding >= self._window - 1 or self.failure:
             return False
-        if flying + self._held < outstanding and limits.congestion_control:
+        if flying + self._held < self.outstanding and self._controls:
             return False  # some are to be sent again, and those go first
         return flying - self._duplicates < self._congestion.segments
 
+    @ccall
     def may_repost(self, segment: SendSegment) -> bool:
         """Whether a segment of the resend list may go now."""
         if segment.sequence == after(self.acked):
             return True  # all others wait for its ACK
-        return self.under_way < self._congestion.segments
+        return self.under_way() < self._congestion.segments
 
+    @ccall
     def post(self, segment: SendSegment, now: int) -> None:
         """A segment is being sent for the first time: number it and start its timer."""
-        assert self.window_open, "the window is full"
+        assert self.window_open(), "the window is full"
         if not self.outstanding:
             self._progress_at, self._probes = now, 0
-        segment.sequence = self.next_sequence
+        sequence: int = self.next_sequence
+        segment.sequence = sequence
         segment.connection = self
-        self.next_sequence = after(self.next_sequence)
+        self.next_sequence = after(sequence)
         self.outstanding += 1
-        assert self._sent[window_slot(segment.sequence)] is None, "the slot is in use"
-        self._sent[window_slot(segment.sequence)] = segment
+        assert self._sent[window_slot(sequence)] is None, "the slot is in use"
+        self._sent[window_slot(sequence)] = segment
         self._start_timer(segment, now)
-        self._statistics.max_sent_window_size = max(
-            self._statistics.max_sent_window_size, self.outstanding
-        )
+        most: int = self._statistics.max_sent_window_size
+        self._statistics.max_sent_window_size = max(most, self.outstanding)
 
+    @ccall
     def repost(self, segment: SendSegment, now: int) -> None:
         """A segment of the resend list is being sent: take it off and start its timer."""
         self._resends.remove(segment)
         self._start_timer(segment, now)
         self._statistics.num_resends += 1
 
+    @cfunc
     def _start_timer(self, segment: SendSegment, now: int) -> None:
-        segment.become(SegmentEvent.POSTED)
+        segment.become(POSTED)
         segment.attempts += 1
         segment.posted_at = self._news_at = now
         # an early resend changes nothing about when the segment times out
@@ -217,6 +247,7 @@ class Reliability:
 
     # -- whether the peer is there
 
+    @ccall
     def in_doubt(self, now: int) -> bool:
         """Whether segments have waited for their ACKs in vain for as long as the first one may."""
         if not self.outstanding or self.leaving:
@@ -230,30 +261,24 @@ class Reliability:
 
     # -- how long an ACK is waited for
 
-    @property
-    def round_trip_least(self) -> int:
-        """The shortest round trip of the last seconds, ns; 0 while none is known."""
-        return self._rtt_least
-
-    @property
-    def _round_trip_max(self) -> int:
-        """What an answer takes at most, as far as is known, ns."""
-        return self._rtt + SPREADS * self._rtt_spread + self.limits.ack_delay
-
+    @cfunc
     def _timeout(self) -> int:
-        least = self._round_trip_max if self.limits.congestion_control else 0
+        least: int = self.round_trips.longest() if self._controls else 0
+        if least <= self._first_timeout and (self.leaving or not self._backoff):
+            return self._first_timeout
         return self.limits.timeout(1 if self.leaving else self._backoff + 1, least)
 
+    @ccall
     def acknowledge(self, sequence: int, now: int, behind: bytes = b"") -> list[SendSegment]:
         """The peer acknowledges a number and all before it, and some `behind` the next one.
 
         Returns:
             The segments that are done now, in the order of their numbers; they are free.
         """
-        ahead = distance(sequence, self.acked)
-        bits = int.from_bytes(behind, "little")
+        ahead: int = distance(sequence, self.acked)
+        bits: Bits = int.from_bytes(behind, "little") if behind else 0
         if ahead > self.outstanding or (
-            ahead >= 0 and bits >> max(0, self.outstanding - ahead - 1)
+            bits and ahead >= 0 and bits >> max(0, self.outstanding - ahead - 1)
         ):
             self._statistics.num_bad_acks += 1
             return []
@@ -261,19 +286,16 @@ class Reliability:
             self._statistics.num_old_dup_acks += 1
             return []
         self._selective = self._selective or bool(bits)
-        under_way = self.under_way
+        under_way: int = self.under_way()
         self._news_at = now
-        done = self._advance(sequence, ahead, now) if ahead else []
+        done: list[SendSegment] = self._advance(sequence, ahead, now) if ahead else []
         if not ahead:
             self._statistics.num_dup_acks += 1
             if not self._selective:
                 self._duplicates = min(self._duplicates + 1, DUPLICATES_MAX)
-        fresh = sum(segment.state is not SegmentState.HELD for segment in done)
-        for segment in done:
-            self._held -= segment.state is SegmentState.HELD
-            self._leave(segment)
-            segment.become(SegmentEvent.ACKED)
-        fresh += self._hold(bits, now) if bits else 0
+        fresh: int = self._release(done)
+        if bits:
+            fresh += self._hold(bits, now)
         if done or fresh:
             self._tries = 0
         if fresh:
@@ -284,16 +306,33 @@ class Reliability:
             self._resend_missing(now)
         return done
 
+    @cfunc
+    def _release(self, done: list[SendSegment]) -> int:
+        """These are acknowledged; returns how many of them were not held."""
+        fresh: int = 0
+        segment: SendSegment
+        for segment in done:
+            if segment.state is HELD:
+                self._held -= 1
+            else:
+                fresh += 1
+            self._leave(segment)
+            segment.become(ACKED)
+        return fresh
+
+    @cfunc
     def _advance(self, sequence: int, ahead: int, now: int) -> list[SendSegment]:
         """All up to a number is acknowledged: `ahead` segments, which are taken out."""
-        head, last = self._sent[window_slot(after(self.acked))], self._sent[window_slot(sequence)]
+        head: SendSegment | None = self._sent[window_slot(after(self.acked))]
+        last: SendSegment | None = self._sent[window_slot(sequence)]
         assert head is not None, f"nothing was sent as {after(self.acked)}"
         assert last is not None, f"nothing was sent as {sequence}"
-        proven = last.attempts == 1 and last.state is SegmentState.IN_FLIGHT
+        proven: bool = last.attempts == 1 and last.state is IN_FLIGHT
         done = [self._take_out(after(self.acked, count), now) for count in range(1, ahead + 1)]
         self.acked = sequence
         self.outstanding -= ahead
-        self._known >>= ahead
+        if self._known:
+            self._known >>= ahead
         self._progress_at = now
         self._probes = 0
         self._last_trip = now - last.posted_at if proven else 0
@@ -301,32 +340,38 @@ class Reliability:
         self._duplicates = max(0, self._duplicates - ahead + 1) if self.outstanding else 0
         # of a segment sent twice nobody knows which one is answered, and one that was sent before
         # a loss was found may have waited for what was lost
-        if proven or (self.limits.congestion_control and not self._rtt):
-            self._sample(now - last.posted_at, now, clean=distance(sequence, self._recover) >= 0)
-        if proven or (self._rtt and now - head.posted_at <= self._round_trip_max):
+        if proven or (self._controls and not self.round_trips.smoothed):
+            self._sample(now - last.posted_at, now, distance(sequence, self._recover) >= 0)
+        if proven or (
+            self.round_trips.smoothed and now - head.posted_at <= self.round_trips.longest()
+        ):
             self._backoff = 0
         return done
 
+    @cfunc
     def _take_out(self, sequence: int, now: int) -> SendSegment:
-        segment = self._sent[window_slot(sequence)]
+        segment: SendSegment | None = self._sent[window_slot(sequence)]
         assert segment is not None, f"nothing was sent as {sequence}"
         self._sent[window_slot(sequence)] = None
-        if segment.state is not SegmentState.HELD:
-            self._deliveries.arrived(segment, now, self._rtt_least)
+        if segment.state is not HELD:
+            self._deliveries.arrived(segment, now, self.round_trips.least)
         return segment
 
-    def _hold(self, bits: int, now: int) -> int:
+    @cfunc
+    def _hold(self, bits: Bits, now: int) -> int:
         """The peer has these behind the first missing one; returns how many of them are news."""
-        news = bits & ~self._known
+        news: Bits = bits & ~self._known
         self._known |= bits
-        count = 0
+        count: int = 0
         newest: SendSegment | None = None
         while news:
-            lowest = news & -news
+            lowest: Bits = news & -news
             news ^= lowest
-            segment = self._sent[window_slot(after(self.acked, 1 + lowest.bit_length()))]
+            segment: SendSegment | None = self._sent[
+                window_slot(after(self.acked, 1 + lowest.bit_length()))
+            ]
             assert segment is not None, "what the peer has was sent"
-            self._deliveries.arrived(segment, now, self._rtt_least)
+            self._deliveries.arrived(segment, now, self.round_trips.least)
             if segment.attempts == 1 and (newest is None or segment.posted_at > newest.posted_at):
                 newest = segment
             self._leave(segment)
@@ -336,88 +381,88 @@ class Reliability:
         assert self._held < self.outstanding, "the first missing segment is not held"
         if newest is not None:
             self._backoff = 0
-            self._sample(now - newest.posted_at, now, clean=True)
+            self._sample(now - newest.posted_at, now, True)
         return count
 
+    @cfunc
     def _find_lost(self, now: int) -> None:
         """Send again what was sent before something that has arrived."""
         # while a queue grows, the smoothed time is short: the segment before the first missing one
         # waited in the same queue, and was answered only so late
-        age = max(self._rtt, min(self._last_trip, self._round_trip_max)) or self._timeout()
+        age: int = max(self.round_trips.smoothed, min(self._last_trip, self.round_trips.longest()))
+        age = age or self._timeout()
         # in times of posting: what waits for the link gets nearer to each other than it was posted
-        reordering = max(self._rtt_least // REORDERING_SHARE, self._rtt_spread)
+        reordering: int = max(self.round_trips.least // REORDERING_SHARE, self.round_trips.spread)
         lost, self.suspect_at = self._deliveries.lost(now, age + reordering, reordering)
+        segment: SendSegment
         for segment in lost:
             self._leave(segment)
             self._again(segment, SegmentEvent.MISSED)
-            again = segment.attempts > 1 and segment.posted_at > self._reduced_at
-            number, following = segment.sequence, self.next_sequence
-            if self._congestion.lost(number, following, queued=self._queued, again=again):
+            again: bool = segment.attempts > 1 and segment.posted_at > self._reduced_at
+            queued: bool = self.round_trips.queued()
+            if self._congestion.lost(segment.sequence, self.next_sequence, queued, again):
                 self._reduced_at = now
             self._statistics.num_fast_retrans += 1
 
+    @cfunc
     def _leave(self, segment: SendSegment) -> None:
         """Take a segment off whatever waits for its ACK."""
         self._deliveries.left(segment)
-        if segment.state is SegmentState.TO_RESEND:
+        if segment.state is TO_RESEND:
             self._resends.remove(segment)
-        elif segment.state is SegmentState.IN_FLIGHT:
+        elif segment.state is IN_FLIGHT:
             self.in_flight.remove(segment.slot)
             segment.slot = NO_SLOT
 
-    def _sample(self, time: int, now: int, *, clean: bool) -> None:
+    @cfunc
+    def _sample(self, time: int, now: int, clean: bool) -> None:
         """A segment was acknowledged so long after it was posted.
 
-        The peer may have been busy with something else, so what looks longer than two timeouts
-        counts as two. Unless it is `clean` the segment may have waited for one that was lost, or
-        have been sent twice: that is better than to know nothing, or a longer round trip.
+        Unless it is `clean` the segment may have waited for one that was lost, or have been sent
+        twice: that is better than to know nothing, or a longer round trip.
         """
-        if not (clean or time < self._rtt or not self._rtt):
-            return
-        if not self._rtt or time <= self._rtt_least or now - self._rtt_least_at > SHORTEST_KEPT:
-            self._rtt_least, self._rtt_least_at = time, now
-        time = min(time, 2 * self._timeout())
-        if not self._rtt or 2 * time < self._rtt:
-            self._rtt, self._rtt_spread = time, time // 2
-        else:
-            self._rtt_spread += (abs(time - self._rtt) - self._rtt_spread) // SPREAD_SHARE
-            self._rtt += (time - self._rtt) // RTT_SHARE
-        self._look_after()
+        known: int = self.round_trips.smoothed
+        if clean or time < known or not known:
+            self.round_trips.add(time, now, self._timeout())
+            self._look_after()
 
+    @cfunc
     def _look_after(self) -> None:
         """How long after a segment was posted its ACK should be here, now that more is known."""
-        if self.limits.congestion_control:
-            usual = max(PROBE_TRIPS * self._rtt + self.limits.ack_delay, self._round_trip_max)
+        if self._controls:
+            usual: int = max(
+                PROBE_TRIPS * self.round_trips.smoothed + self._ack_delay,
+                self.round_trips.longest(),
+            )
             self._probe_after = max(usual, PROBE_LEAST)
             self.first_look = min(self._probe_after, self.limits.retrans_timeout)
 
+    @cfunc
     def _resend_missing(self, now: int) -> None:
         """The segment behind the last ACK is missing: send it again, unless that is about to be."""
-        segment = self._sent[window_slot(after(self.acked))] if self.outstanding else None
+        segment: SendSegment | None = None
+        if self.outstanding:
+            segment = self._sent[window_slot(after(self.acked))]
         if segment is None:
             return
-        if segment.state is SegmentState.TO_RESEND:
+        if segment.state is TO_RESEND:
             segment.become(SegmentEvent.MISSED)
-        elif now - segment.posted_at >= (self._rtt or self._timeout()):
+        elif now - segment.posted_at >= (self.round_trips.smoothed or self._timeout()):
             # else the ACK may be older than the segment
             self._leave(segment)
             self._again(segment, SegmentEvent.MISSED)
-            self._congestion.lost(segment.sequence, self.next_sequence, queued=self._queued)
+            self._congestion.lost(segment.sequence, self.next_sequence, self.round_trips.queued())
             self._statistics.num_fast_retrans += 1
 
+    @cfunc
     def _again(self, segment: SendSegment, event: SegmentEvent) -> None:
         segment.become(event)
         self._resends.append(segment)
         self._recover = self.next_sequence
 
-    @property
-    def _queued(self) -> bool:
-        """Whether round trips are so long that packets must wait in a queue on the way."""
-        return self._rtt > INFLATED * self._rtt_least + self.limits.ack_delay
-
     # -- time
 
-    @property
+    @cfunc
     def _probe_at(self) -> int | None:
         """When the oldest segment is sent again to find out what has become of the others.
 
@@ -425,19 +470,20 @@ class Reliability:
         way any more that could make a duplicate ACK. The first ones go in even steps, as one of
         them or its answer may be lost too; then twice as long each time, up to that timeout.
         """
-        if not (self._rtt and self.outstanding and self.limits.congestion_control):
+        if not (self.round_trips.smoothed and self.outstanding and self._controls):
             return None
-        head = self._sent[window_slot(after(self.acked))]
-        if head is None or head.state is not SegmentState.IN_FLIGHT:
+        head: SendSegment | None = self._sent[window_slot(after(self.acked))]
+        if head is None or head.state is not IN_FLIGHT:
             return None
-        wait = self._probe_after << max(0, self._probes - PROBES_EVEN)
+        wait: int = self._probe_after << max(0, self._probes - PROBES_EVEN)
         return self._news_at + wait if wait < self._timeout() else None
 
+    @cfunc
     def _probe(self, now: int) -> None:
-        at = self._probe_at
+        at = self._probe_at()
         if at is None or at > now:
             return
-        head = self._sent[window_slot(after(self.acked))]
+        head: SendSegment | None = self._sent[window_slot(after(self.acked))]
         assert head is not None, "there is something to probe with"
         self._leave(head)
         self._again(head, SegmentEvent.MISSED)
@@ -446,13 +492,18 @@ class Reliability:
         self._statistics.num_timeout_retrans += 1
         self._statistics.num_tail_probes += 1
 
+    @ccall
     def expire(self, now: int) -> None:
         """Move segments that time out to the resend list, or end the connection."""
         if self.suspect_at is not None and self.suspect_at <= now:
             self._find_lost(now)
-        expired = self.in_flight.expire(now)
+        expired: list[SendSegment] = self.in_flight.expire(now)
         if expired:
-            self._duplicates = 0  # whatever they told of is among what is sent again now
+            self._have_expired(expired)
+        self._probe(now)
+
+    def _have_expired(self, expired: list[SendSegment]) -> None:
+        self._duplicates = 0  # whatever they told of is among what is sent again now
         # the highest number first, as each goes before those that are on the list already
         expired.sort(key=lambda segment: distance(segment.sequence, self.acked), reverse=True)
         for segment in expired:
@@ -463,7 +514,6 @@ class Reliability:
             self._statistics.num_timeout_retrans += 1
             if segment.sequence == after(self.acked):
                 self._timed_out(segment)
-        self._probe(now)
 
     def _timed_out(self, segment: SendSegment) -> None:
         """The oldest segment has timed out without any news: that is a try.
@@ -487,9 +537,10 @@ class Reliability:
             f"{segment.attempts} times, early resends included), and the path is {verdict.value}"
         )
 
+    @ccall
     def deadline(self) -> int | None:
         """When `expire` will find something, or an ACK is due; None when nothing will happen."""
-        timeout, probe = self.in_flight.deadline(), self._probe_at
+        timeout, probe = self.in_flight.deadline(), self._probe_at()
         for at in (probe, self.suspect_at):
             if at is not None:
                 timeout = at if timeout is None else min(timeout, at)
@@ -513,70 +564,16 @@ class Reliability:
         self.suspect_at = None
         return given_up
 
-    # -- receiving
-
-    def receive(self, sequence: int, now: int) -> Arrival:
-        """A packet of the peer is here: take it if it is new, and see to its ACK."""
-        arrival = self.arrived.judge(sequence)
-        if arrival is Arrival.NEW:
-            self.arrived.record(sequence)
-            self._told = 0
-            self._owe(now + self.limits.ack_delay)
-        else:
-            self._count(arrival)
-            self._owe(now)
-        return arrival
-
-    def acknowledge_now(self, now: int) -> None:
-        """What the peer sent is whole: it should hear so now."""
-        self._owe(now)
-
-    def _owe(self, at: int) -> None:
-        self.ack_at = min(self.ack_at, at) if self.ack_needed else at
-        self.ack_needed = True
-
-    def _count(self, arrival: Arrival) -> None:
-        if arrival is Arrival.DUPLICATE:
-            self._statistics.num_dup_recvs += 1
-        elif arrival is Arrival.LOW:
-            self._statistics.num_oow_low_recvs += 1
-        else:
-            self._statistics.num_oow_high_recvs += 1
-
-    def take_ack(self) -> int | None:
-        """The number to acknowledge with a packet that is being sent; None when none is owed.
-
-        Behind a gap the peer is still owed an ACK of its own, which says more.
-        """
-        if not self.ack_needed:
-            return None
-        self.ack_needed = self._selects and self.arrived.gap
-        return self.arrived.acknowledgement
-
-    def take_whole_ack(self, most: int, now: int) -> tuple[int, bytes]:
-        """What an ACK that goes alone says: the number, and what is behind it in `most` bytes."""
-        behind = self.arrived.behind_gap(most) if self._selects else b""
-        self._told += 1
-        self.ack_needed = bool(behind) and self._told < GAP_TOLD
-        self.ack_at = now + self.limits.ack_delay
-        return self.arrived.acknowledgement, behind
-
-    # -- invariants
-
     def check_invariants(self) -> None:
         """See that everything here fits together; for tests."""
         kept = [segment for segment in self._sent if segment is not None]
         assert len(kept) == self.outstanding <= self.limits.window - 1
         assert self.outstanding == distance(self.next_sequence, self.acked) - 1
         for segment in kept:
-            flying = segment.state is SegmentState.IN_FLIGHT
-            to_resend = segment.state is SegmentState.TO_RESEND
-            assert flying or to_resend or segment.state is SegmentState.HELD, segment
-            assert flying is (segment.slot != NO_SLOT)
-            assert to_resend is (segment in set(self._resends))
+            assert segment.state in (IN_FLIGHT, TO_RESEND, HELD), segment
+            assert (segment.state is IN_FLIGHT) is (segment.slot != NO_SLOT)
+            assert (segment.state is TO_RESEND) is (segment in set(self._resends))
             assert 0 < distance(segment.sequence, self.acked) <= self.outstanding
-        assert (
-            self._held == sum(s.state is SegmentState.HELD for s in kept) == self._known.bit_count()
-        )
-        assert len(self.in_flight) == sum(s.state is SegmentState.IN_FLIGHT for s in kept)
+        assert self._held == sum(s.state is HELD for s in kept) == self._known.bit_count()
+        assert len(self.in_flight) == sum(s.state is IN_FLIGHT for s in kept)
         assert (self.in_flight.deadline() is None) is (len(self.in_flight) == 0)

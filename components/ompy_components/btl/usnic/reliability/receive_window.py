@@ -11,6 +11,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final
 
+from ompy.compiled import ccall, cclass
+
 from ompy_components.btl.usnic.reliability.sequence import WINDOW, after, distance, window_slot
 
 _DIGITS: Final = b"01".ljust(256, b"1")  # flags as digits
@@ -25,6 +27,11 @@ class Arrival(Enum):
     HIGH = "above the window"
 
 
+NEW: Final = Arrival.NEW
+DUPLICATE: Final = Arrival.DUPLICATE
+
+
+@cclass
 class ReceiveWindow:
     """What one peer has sent.
 
@@ -33,7 +40,10 @@ class ReceiveWindow:
         highest: the highest number that has; the one before the first to begin with.
     """
 
-    __slots__ = ("_here", "expected", "highest")
+    _here: bytearray
+    expected: int
+    highest: int
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, first: int) -> None:
         """Expect the number `first` to begin with."""
@@ -41,19 +51,22 @@ class ReceiveWindow:
         self.highest = after(first, -1)
         self._here = bytearray(WINDOW)  # whether it is here, by slot
 
+    @ccall
     def judge(self, sequence: int) -> Arrival:
         """What to think of a packet with this number; nothing changes."""
-        ahead = distance(sequence, self.expected)
+        ahead: int = distance(sequence, self.expected)
         if ahead < 0:
             return Arrival.LOW
         if ahead >= WINDOW:
             return Arrival.HIGH
-        return Arrival.DUPLICATE if self._here[window_slot(sequence)] else Arrival.NEW
+        return DUPLICATE if self._here[window_slot(sequence)] else NEW
 
+    @ccall
     def record(self, sequence: int) -> None:
         """A packet that is `NEW` has been taken."""
-        here, expected = self._here, self.expected
-        ahead = distance(sequence, expected)
+        here: bytearray = self._here
+        expected: int = self.expected
+        ahead: int = distance(sequence, expected)
         assert ahead >= 0, f"packet {sequence} was taken before"
         assert ahead < WINDOW, f"packet {sequence} is not in the window"
         assert not here[sequence % WINDOW], f"packet {sequence} was taken before"
@@ -67,14 +80,20 @@ class ReceiveWindow:
 
     @property
     def acknowledgement(self) -> int:
+        """As `acknowledged` has it."""
+        return self.acknowledged()
+
+    @ccall
+    def acknowledged(self) -> int:
         """The number that acknowledges what has arrived: of the last before the first gap."""
         return after(self.expected, -1)
 
-    @property
-    def gap(self) -> bool:
+    @ccall
+    def has_gap(self) -> bool:
         """Whether something has arrived behind the first number that has not."""
         return distance(self.highest, self.expected) > 0
 
+    @ccall
     def behind_gap(self, most: int) -> bytes:
         """Which numbers behind the first that is missing have arrived, of 8 * `most` at most.
 

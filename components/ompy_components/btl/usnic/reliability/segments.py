@@ -9,6 +9,8 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from ompy.compiled import ccall, cclass
+
 from ompy_components.btl.usnic.reliability.sequence import distance
 from ompy_components.btl.usnic.reliability.states import SegmentEvent, SegmentState, follow
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 NO_SLOT: Final = -1
 
 
+@cclass
 class SendSegment:
     """One packet's worth of a fragment on its way out.
 
@@ -32,16 +35,15 @@ class SendSegment:
         connection: to the peer it goes to; from its first posting on.
     """
 
-    __slots__ = (
-        "attempts",
-        "connection",
-        "early",
-        "posted_at",
-        "sequence",
-        "slot",
-        "state",
-        "until",
-    )
+    attempts: int
+    connection: Reliability | None
+    early: bool
+    posted_at: int
+    sequence: int
+    slot: int
+    state: SegmentState
+    until: int
+    __slots__ = tuple(__annotations__)
 
     def __init__(self) -> None:
         self.state = SegmentState.FREE
@@ -51,8 +53,9 @@ class SendSegment:
         self.early = False
         self.until = 0
         self.posted_at = 0
-        self.connection: Reliability | None = None
+        self.connection = None
 
+    @ccall
     def become(self, event: SegmentEvent) -> None:
         """Go where `event` leads."""
         self.state = follow(self.state, event)
@@ -61,6 +64,7 @@ class SendSegment:
         return f"segment {self.sequence} ({self.state.value}, posted {self.attempts} times)"
 
 
+@cclass
 class ResendList:
     """Segments of all endpoints of one module that wait to be sent again.
 
@@ -70,10 +74,11 @@ class ResendList:
     Source: seed usnic (sending): the list is the module's, not an endpoint's.
     """
 
-    __slots__ = ("_segments",)
+    _segments: dict[Reliability, OrderedDict[SendSegment, None]]
+    __slots__ = tuple(__annotations__)
 
     def __init__(self) -> None:
-        self._segments: dict[Reliability, OrderedDict[SendSegment, None]] = {}
+        self._segments = {}
 
     def __len__(self) -> int:
         return sum(map(len, self._segments.values()))
@@ -85,6 +90,7 @@ class ResendList:
         for waiting in self._segments.values():
             yield from waiting
 
+    @ccall
     def append(self, segment: SendSegment) -> None:
         """It is to be sent again."""
         assert segment.connection is not None, "what was never posted is not sent again"
@@ -94,6 +100,7 @@ class ResendList:
         if first is not None and distance(segment.sequence, first.sequence) < 0:
             waiting.move_to_end(segment, last=False)
 
+    @ccall
     def remove(self, segment: SendSegment) -> None:
         """It need not be sent again."""
         assert segment.connection is not None, "what was never posted is not sent again"
@@ -102,6 +109,7 @@ class ResendList:
         if not waiting:
             del self._segments[segment.connection]
 
+    @ccall
     def first(self) -> SendSegment | None:
         """The one to send now; it stays in the list until it is posted. None: all have to wait."""
         for connection, waiting in self._segments.items():

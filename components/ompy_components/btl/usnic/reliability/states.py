@@ -13,9 +13,10 @@ Source: seed usnic (reliability).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import Enum
 from typing import Final
+
+from ompy.compiled import ccall
 
 
 class SegmentState(Enum):
@@ -26,6 +27,8 @@ class SegmentState(Enum):
     IN_FLIGHT = "in flight"
     TO_RESEND = "to-resend"
     HELD = "held"  # by the peer, who lacks one before it
+
+    __hash__ = object.__hash__  # each packet looks into the table several times
 
 
 class SegmentEvent(Enum):
@@ -39,10 +42,18 @@ class SegmentEvent(Enum):
     ACKED = "acked"
     FLUSHED = "flushed"
 
+    __hash__ = object.__hash__
+
 
 _S, _E = SegmentState, SegmentEvent
+# a name of a module is found faster than one of an enumeration
+IN_FLIGHT: Final = SegmentState.IN_FLIGHT
+TO_RESEND: Final = SegmentState.TO_RESEND
+HELD: Final = SegmentState.HELD
+POSTED: Final = SegmentEvent.POSTED
+ACKED: Final = SegmentEvent.ACKED
 
-TABLE: Final[Mapping[tuple[SegmentState, SegmentEvent], SegmentState]] = {
+TABLE: Final[dict[tuple[SegmentState, SegmentEvent], SegmentState]] = {
     (_S.FREE, _E.ENQUEUED): _S.TO_SEND,
     (_S.FREE, _E.POSTED): _S.IN_FLIGHT,  # a chunk is allocated when it is sent; or a fast send
     (_S.TO_SEND, _E.POSTED): _S.IN_FLIGHT,
@@ -66,6 +77,7 @@ class WrongState(AssertionError):
     """A segment was told something that cannot happen where it is."""
 
 
+@ccall
 def follow(state: SegmentState, event: SegmentEvent) -> SegmentState:
     """The state after `event`.
 
