@@ -12,7 +12,7 @@ from ompy.data.errors import ERR_ARG, ERR_RANK, ERR_REQUEST, ERR_TAG, ERR_TRUNCA
 from ompy.mpi.communicators.predefined_comms import world_of
 from ompy.mpi.datatypes.predefined import DATATYPES
 from ompy.mpi.errors import MPIException
-from ompy.mpi.point_to_point.partitioned import RUN_BYTES, SMALL
+from ompy.mpi.point_to_point.partition_channels import RUN_BYTES, SMALL
 from ompy.mpi.point_to_point.request import Prequest, Request
 from ompy.mpi.point_to_point.status import Status
 from ompy.runtime.ranks.process import RankProcess

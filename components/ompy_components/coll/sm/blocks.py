@@ -41,7 +41,7 @@ from ompy_components.coll.sm.slots import (
     copy_to_block,
 )
 
-ENTRY: Final = 16  # bytes of a block's place and size, which are words
+ENTRY: Final = 16  # bytes of a block's place and size; arbitrary: a word each
 
 
 @ccall

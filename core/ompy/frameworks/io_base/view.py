@@ -106,7 +106,9 @@ class FileView:
         if tile < 0 or byte < self._base + low:
             return 0
         inside = byte - self._base - tile * self._extent
-        return tile * self.size + _seen_before(self._node, inside)
+        seen: int = _seen_before(self._node, inside)
+        found: int = tile * self.size + seen
+        return found
 
     def period(self, begin: int, end: int) -> int:
         """After how many bytes what is seen repeats, from one position to before another.

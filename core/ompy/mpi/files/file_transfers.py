@@ -21,7 +21,8 @@ from ompy.frameworks.collectives.values import tell_all
 from ompy.frameworks.io import Access, IoModule, Outcome
 from ompy.frameworks.io_base.view import FileView
 from ompy.mpi import constants
-from ompy.mpi.buffers.spec import message, plain
+from ompy.mpi.buffers.common_forms import plain
+from ompy.mpi.buffers.spec import message
 from ompy.mpi.files.file_access import INDIVIDUAL, SHARED
 from ompy.mpi.files.file_pointer import SharedPointer
 from ompy.mpi.files.file_state import FileState

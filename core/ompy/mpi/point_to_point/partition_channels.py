@@ -44,11 +44,38 @@ name_tags({TAG_OFFER: "an offer of partitions", TAG_ANSWER: "an answer to an off
 name_tags_by(lambda tag: "a partition" if -TAG_CALLS < tag <= TAG_PARTITIONS else "")
 
 
+# partitions up to this go in runs: arbitrary, a copy of it takes less than a message
+SMALL: Final = 4096
+RUN_BYTES: Final = 1 << 16  # of a run; arbitrary: much more than a message costs beside its copy
+
+
 class Parts(NamedTuple):
     """How a message is divided: `partitions` of `size` bytes each."""
 
     partitions: int
     size: int
+
+
+def in_runs(parts: Parts) -> int:
+    """How many partitions a run has at most; 0 if they are messages of their own."""
+    partitions, size = parts
+    return min(partitions, RUN_BYTES // max(size, 1)) if size <= SMALL else 0
+
+
+def rows_of(chosen: list[int], most: int) -> list[tuple[int, int]]:
+    """Partitions in rows of those side by side: the first of each row, and how many it has.
+
+    Args:
+        chosen: the partitions, sorted.
+        most: how many a row has at most.
+    """
+    rows: list[tuple[int, int]] = []
+    for each in chosen:
+        if rows and each == sum(rows[-1]) and rows[-1][1] < most:
+            rows[-1] = rows[-1][0], rows[-1][1] + 1
+        else:
+            rows.append((each, 1))
+    return rows
 
 
 class Offer(NamedTuple):

@@ -33,17 +33,21 @@ from ompy.engine.lock import RankLock
 from ompy.frameworks.pml import STANDARD
 from ompy.mpi.buffers.spec import message
 from ompy.mpi.integers import whole_number
-from ompy.mpi.point_to_point.partition_channels import Offer, Parts, channels_of, problem_of
+from ompy.mpi.point_to_point.partition_channels import (
+    Offer,
+    Parts,
+    channels_of,
+    in_runs,
+    problem_of,
+    rows_of,
+)
 from ompy.mpi.point_to_point.point_to_point import has_source, has_target
 from ompy.mpi.point_to_point.request import Prequest
 from ompy.mpi.point_to_point.requeststate import PersistentState, nothing
 from ompy.mpi.state import CommState
 
-# partitions up to this go in runs: arbitrary, a copy of it takes less than a message
-SMALL: Final = 4096
-RUN_BYTES: Final = 1 << 16  # of a run; arbitrary: much more than a message costs beside its copy
-WORD: Final = 8  # bytes
-RUN_HEAD: Final = 16  # bytes: two words, the first partition, and how many
+WORD: Final = 8  # bytes; arbitrary: a partition's number has room
+RUN_HEAD: Final = 16  # bytes; arbitrary: two words, the first partition, and how many
 _READY: Final = b"\1"
 
 
@@ -83,28 +87,6 @@ def _divided(state: CommState, buf: Any, partitions: int, writable: bool) -> tup
     first = message(buf, writable, count).message
     whole = Message(first.memory, first.origin, first.count * count, first.layout)
     return whole, Parts(count, first.size)
-
-
-def in_runs(parts: Parts) -> int:
-    """How many partitions a run has at most; 0 if they are messages of their own."""
-    partitions, size = parts
-    return min(partitions, RUN_BYTES // max(size, 1)) if size <= SMALL else 0
-
-
-def rows_of(chosen: list[int], most: int) -> list[tuple[int, int]]:
-    """Partitions in rows of those side by side: the first of each row, and how many it has.
-
-    Args:
-        chosen: the partitions, sorted.
-        most: how many a row has at most.
-    """
-    rows: list[tuple[int, int]] = []
-    for each in chosen:
-        if rows and each == sum(rows[-1]) and rows[-1][1] < most:
-            rows[-1] = rows[-1][0], rows[-1][1] + 1
-        else:
-            rows.append((each, 1))
-    return rows
 
 
 @cclass
