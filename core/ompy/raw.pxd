@@ -300,6 +300,19 @@ cdef inline unsigned long thread():
 
 cdef extern from *:
     """
+    static CYTHON_INLINE int ompy_is_at(PyObject *code, long long at) {
+        PyFrameObject *frame = PyEval_GetFrame();
+        PyCodeObject *found;
+        if (!frame) return 0;
+        found = PyFrame_GetCode(frame);
+        Py_DECREF(found);  /* the frame has it */
+        return (PyObject *)found == code && PyFrame_GetLasti(frame) == at;
+    }
+    """
+    bint is_at "ompy_is_at"(object code, long long at)
+
+cdef extern from *:
+    """
     static CYTHON_INLINE int ompy_compact(PyObject *number, long long *value) {
     #if !CYTHON_COMPILING_IN_CPYTHON || PY_VERSION_HEX >= 0x030C0000
         return 0;

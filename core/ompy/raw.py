@@ -8,10 +8,12 @@ nothing is checked in C.
 
 from __future__ import annotations
 
+import sys
 from _thread import get_ident
 from os import sched_yield
 from struct import Struct
 from time import monotonic_ns, sleep
+from types import FrameType
 from typing import Any, Final, TypeVar
 
 _WORD: Final = Struct("<Q")
@@ -29,6 +31,8 @@ Made = TypeVar("Made")
 BEYOND: Final = 1 << 40  # arbitrary: more than any rank or tag, and it fits a C integer
 
 clock = monotonic_ns
+_OURS: Final = frozenset({"ompy", "ompy_components", "mpi4py"})
+_frame = sys._getframe  # noqa: SLF001 - its only name
 give_way = sched_yield
 thread = get_ident
 one_word = _WORD.pack
@@ -199,6 +203,17 @@ def swap_if(view: memoryview, at: int, expected: int, new: int) -> bool:
 def put_word(view: memoryview, at: int, value: int) -> None:
     """Store a word at byte `at`, after all that was stored before."""
     _WORD.pack_into(view, at, value)
+
+
+def is_at(code: Any, at: int) -> bool:
+    """Whether the function of Python that calls runs this code, at this instruction.
+
+    Compiled functions do not count; interpreted, no function of ompy does.
+    """
+    frame: FrameType | None = _frame()
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _OURS:
+        frame = frame.f_back
+    return frame is not None and frame.f_code is code and frame.f_lasti == at
 
 
 def nap() -> None:

@@ -7,7 +7,7 @@ from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
-from ompy.check.checker import Inside
+from ompy.check.interposing import Within
 from ompy.check.record import program_frame
 from ompy.frameworks.collectives.coll_observing import CollObserver
 from ompy.mpi.errors import MPIException
@@ -34,7 +34,7 @@ class Caller:
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
-        self.inside = Inside()
+        self.inside = Within()
         self.mark = "ompy_call_traced"
         self.collectives = CollObserver(trace)
         self._number = 0

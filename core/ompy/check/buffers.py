@@ -186,11 +186,12 @@ class Buffers:
 
     Attributes:
         lines: watches the lines that name such memory.
+        pending: messages under way; the list stays the same one.
     """
 
     def __init__(self, checker: Checker) -> None:
         self._checker = checker
-        self._pending: list[Pending] = []
+        self.pending: list[Pending] = []
         self.lines = LineWatch()
         self._locked: dict[int, tuple[Any, int]] = {}
         self._told: set[tuple[int, int]] = set()
@@ -198,7 +199,7 @@ class Buffers:
     @property
     def busy(self) -> bool:
         """Whether any memory is in use."""
-        return bool(self._pending)
+        return bool(self.pending)
 
     def begin_use(self, entry: Entry, spec: Any, *, writes: bool) -> None:
         """An operation uses memory from now on."""
@@ -209,18 +210,18 @@ class Buffers:
         watched = self._watch(entry, memory, writes) if _is_whole(memory, region) else ()
         locked = None if writes else self._lock(memory, region)
         before = 0 if writes else region.contents()
-        self._pending.append(
+        self.pending.append(
             Pending(entry, entry.at, entry.call, region, writes, before, locked, watched)
         )
 
     def used(self, at: int, call: str, spec: Any, *, writes: bool) -> None:
         """A call uses memory now: not that of a pending receive, and if it writes of none."""
-        if not self._pending or spec is None:
+        if not self.pending or spec is None:
             return
         region = region_of(spec)
         if region is None:
             return
-        for pending in self._pending:
+        for pending in self.pending:
             if (writes or pending.writes) and pending.region.overlaps(region):
                 words = ("reads", "writes") if call.startswith("file.") else ("receives", "sends")
                 does = f"{words[0]} into" if writes else f"{words[1]} from"
@@ -241,10 +242,10 @@ class Buffers:
 
     def end_use(self, entry: Entry, *, quietly: bool = False) -> None:
         """An operation is complete: its memory is free."""
-        if not self._pending:
+        if not self.pending:
             return
-        for pending in [each for each in self._pending if each.entry is entry]:
-            self._pending.remove(pending)
+        for pending in [each for each in self.pending if each.entry is entry]:
+            self.pending.remove(pending)
             for watched in pending.watched:
                 self.lines.unwatch(watched)
             self._unlock(pending.locked)
@@ -259,7 +260,7 @@ class Buffers:
 
     def forget_all(self) -> None:
         """All memory is free, and nothing has been told."""
-        for entry in [pending.entry for pending in self._pending]:
+        for entry in [pending.entry for pending in self.pending]:
             self.end_use(entry, quietly=True)
         self._told.clear()
 
@@ -295,7 +296,7 @@ class Buffers:
 
     def written_while_locked(self, site: int) -> None:
         """A line has tried to write an array that is being sent."""
-        for pending in self._pending:
+        for pending in self.pending:
             if pending.locked is not None:
                 text = f"an array is written while {pending.call} {pending.does}. {pending.why}"
                 self._find(text, site, "", pending)
@@ -306,7 +307,7 @@ class Buffers:
     def _watch(self, entry: Entry, array: Any, writes: bool) -> tuple[Watched, ...]:
         """Look at the lines of the functions that have a name for an array."""
         found: list[Watched] = []
-        here = sys._getframe(2)  # noqa: SLF001 - its only name
+        here = sys._getframe()  # noqa: SLF001 - its only name
         seen = self._seen(entry, writes)
         for frame in islice(program_frames(here), FRAMES):
             found += self.lines.watch(frame, array, reads=writes, seen=seen, calls=True)
@@ -317,7 +318,7 @@ class Buffers:
             if self._checker.inside.on:
                 return
             pending = next(
-                (p for p in self._pending if p.entry is entry and p.writes == receives), None
+                (p for p in self.pending if p.entry is entry and p.writes == receives), None
             )
             if pending is None:
                 return

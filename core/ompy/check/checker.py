@@ -5,12 +5,12 @@
 from __future__ import annotations
 
 import sys
-import threading
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
-from ompy.check.record import Recorder
+from ompy.check.interposing import Within
+from ompy.check.recorder import Recorder
 from ompy.data import errors
 from ompy.mpi.errors import MPIException
 
@@ -49,19 +49,13 @@ CHAPTERS: Final = {
 }
 
 
-class Inside(threading.local):
-    """Whether this thread is in a call of the API: what that calls itself is no call of a user."""
-
-    on = False
-
-
 class Checker:
     """One rank's.
 
     Attributes:
         recorder: the record.
         rank: of the job.
-        inside: see `Inside`.
+        inside: whether this thread is in a call.
         mark: of methods that have a handler in front.
         sees_callbacks: what the program calls in a callback of a call is a call, too.
         site: gives a line of the program its number.
@@ -79,7 +73,7 @@ class Checker:
     def __init__(self, recorder: Recorder, rank: int) -> None:
         self.recorder = recorder
         self.rank = rank
-        self.inside = Inside()
+        self.inside = Within()
         self.mark = "ompy_checked"
         self.site = recorder.site
         self.synchronous = False
@@ -96,6 +90,10 @@ class Checker:
     def write_event(self, *event: Any) -> None:
         """Add to the record."""
         self.recorder.write_event(event)
+
+    def write_again(self, event: tuple[Any, ...], first: int, second: int = 0) -> None:
+        """Add an entry whose like may have come before, with the numbers of its requests."""
+        self.recorder.write_again(event, first, second)
 
     def add_finding(self, kind: str, message: str, *sites: tuple[int, str]) -> None:
         """Something is wrong.

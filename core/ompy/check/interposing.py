@@ -9,21 +9,62 @@ meanwhile does not, if the observer `sees_callbacks`.
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from functools import update_wrapper
 from types import FrameType
 from typing import Any, Protocol
 
+from ompy import raw
 from ompy.check.record import is_ours
+from ompy.compiled import U64, cclass
 from ompy.mpi.errors import MPIException
 
 Handler = Callable[..., Any]
+_frame = sys._getframe  # noqa: SLF001 - its only name
+_HERE = globals()
 
 
 class Inside(Protocol):
     """Whether the calling thread is in a call already."""
 
     on: bool
+
+
+class _OfThread(threading.local):
+    on = False
+
+
+@cclass
+class Within:
+    """The same, without the cost of a thread's own attributes in the thread that makes it.
+
+    Attributes:
+        main: of that thread.
+    """
+
+    _others: Any
+    _thread: U64
+    main: bool
+    __slots__ = tuple(__annotations__)
+
+    def __init__(self) -> None:
+        """Of the calling thread, and of all others."""
+        self._thread = raw.thread()
+        self.main = False
+        self._others = _OfThread()
+
+    @property
+    def on(self) -> bool:
+        """Whether the calling thread is in a call."""
+        return self.main if raw.thread() == self._thread else bool(self._others.on)
+
+    @on.setter
+    def on(self, value: bool) -> None:
+        if raw.thread() == self._thread:
+            self.main = value
+        else:
+            self._others.on = value
 
 
 class Observer(Protocol):
@@ -64,7 +105,9 @@ def interposed(checker: Observer, call: str, original: Any, handler: Handler) ->
 
     def method(*args: Any, **named: Any) -> Any:
         within = inside.on
-        caller = sys._getframe().f_back  # noqa: SLF001 - its only name
+        caller: FrameType | None = _frame()
+        if caller is not None and caller.f_globals is _HERE:  # compiled, this has no frame
+            caller = caller.f_back
         if within and not (sees_callbacks and caller is not None and not is_ours(caller)):
             return original(*args, **named)
         inside.on = True

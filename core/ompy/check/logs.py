@@ -5,11 +5,13 @@ from __future__ import annotations
 import marshal
 import os
 from pathlib import Path
+from struct import Struct
 from typing import Any, Final, NamedTuple
 
-from ompy.check.record import EVENTS, HEADER
+from ompy.check.record import AGAIN, EVENTS, HEADER, WORD, with_numbers
 
 SUFFIX: Final = ".calls"
+AGAIN_FORM: Final = Struct("<III")  # its shape, and the numbers of its requests
 
 
 class Place(NamedTuple):
@@ -105,20 +107,38 @@ def read_records(directory: str) -> dict[int, Record]:
 def read_record(path: str | os.PathLike[str], rank: int) -> Record:
     """One record."""
     record, data, at = Record(rank), Path(path).read_bytes(), 0
+    shapes: dict[int, tuple[Any, ...]] = {}
     while at + HEADER <= len(data):
         size = int.from_bytes(data[at : at + HEADER], "little")
-        at += HEADER
-        if not size or at + size > len(data):
+        begin, end = at + HEADER, at + HEADER + (size & ~AGAIN)
+        if not size or end > len(data):
             break
-        try:
-            event = marshal.loads(data[at : at + size])  # noqa: S302 - our own ranks wrote it
-        except (ValueError, EOFError, TypeError):
+        event = _again(data[begin:end], shapes) if size & AGAIN else _event(data[begin:end])
+        if event is None:
             break
-        if not _is_whole(event):
-            break
-        record.take_event(event)
-        at += size
+        if event[0] == "shape":
+            shapes[event[1]] = event[2]
+        else:
+            record.take_event(event)
+        at = -(-end // WORD) * WORD
     return record
+
+
+def _event(data: bytes) -> tuple[Any, ...] | None:
+    """An entry that is there as it is; None if it is damaged."""
+    try:
+        event = marshal.loads(data)  # noqa: S302 - our own ranks wrote it
+    except (ValueError, EOFError, TypeError):
+        return None
+    return event if _is_whole(event) else None
+
+
+def _again(data: bytes, shapes: dict[int, tuple[Any, ...]]) -> tuple[Any, ...] | None:
+    """An entry of a shape; None if it is damaged."""
+    if len(data) != AGAIN_FORM.size:
+        return None
+    shape, first, second = AGAIN_FORM.unpack(data)
+    return None if shape not in shapes else with_numbers(shapes[shape], first, second)
 
 
 def _is_whole(event: object) -> bool:

@@ -125,19 +125,24 @@ def _receive(
         result = original(comm, buf, source, tag, filled)
         got = got_of(filled, status is not None, result if objects else buf, whole(source))
         return result
-    except MPIException as problem:
-        came = _ARRIVED.search(problem.detail)
-        if problem.Get_error_class() == ERR_TRUNCATE and came is not None:
-            got = (int(came[1]), int(came[2]), 0, ASKED | REFUSED, -1)  # it was too long
-        raise
-    except Exception:
-        if objects and filled.Get_source() >= 0:  # it came, and was no object
-            got = got_of(filled, True, None, filled.Get_source())
+    except Exception as problem:
+        got = got_in_vain(problem, filled, objects)
         raise
     finally:
         if number and got is not None and whole(source) != PROC_NULL:
             event = (number, whole(source), whole(tag), signature, 0, got)
             check.write_event("recv", at, call, *event)
+
+
+def got_in_vain(problem: Exception, filled: Status, objects: bool) -> Got | None:
+    """What a receive has got that ended with an error; None for nothing."""
+    if isinstance(problem, MPIException):
+        came = _ARRIVED.search(problem.detail)
+        if problem.Get_error_class() == ERR_TRUNCATE and came is not None:
+            return int(came[1]), int(came[2]), 0, ASKED | REFUSED, -1  # it was too long
+    elif objects and filled.Get_source() >= 0:  # it came, and was no object
+        return got_of(filled, True, None, filled.Get_source())
+    return None
 
 
 def _begin_send(
@@ -152,8 +157,8 @@ def _begin_send(
     number, target = check.comm(comm), whole(dest)
     if number and target != PROC_NULL:
         signature = OBJECT if objects else of_message(buf)
-        event = (number, target, whole(tag), signature, mode, entry.number)
-        check.write_event("send", at, call, *event)
+        event = ("send", at, call, number, target, whole(tag), signature, mode, 0)
+        check.write_again(event, entry.number)
         if not objects:
             check.buffers.begin_use(entry, buf, writes=False)
     return request
@@ -178,9 +183,8 @@ def _begin_receive(
     entry = check.requests.begun(request, at, call, "recv")
     if number and whole(source) != PROC_NULL:
         signature = OBJECT if objects else of_message(buf)
-        check.write_event(
-            "recv", at, call, number, whole(source), whole(tag), signature, entry.number, None
-        )
+        event = ("recv", at, call, number, whole(source), whole(tag), signature, 0, None)
+        check.write_again(event, entry.number)
         entry.received = None if objects else buf
         entry.receives, entry.wanted = True, whole(source)
         if not objects:
@@ -198,13 +202,11 @@ def _both(
     if not number:
         return False
     if whole(source) != PROC_NULL:
-        check.write_event(
-            "recv", at, call, number, whole(source), whole(recvtag), expected, numbers[1], None
-        )
+        receive = ("recv", at, call, number, whole(source), whole(recvtag), expected, 0, None)
+        check.write_again(receive, numbers[1])
     if whole(dest) != PROC_NULL:
-        check.write_event(
-            "send", at, call, number, whole(dest), whole(sendtag), sent, STANDARD, numbers[0]
-        )
+        send = ("send", at, call, number, whole(dest), whole(sendtag), sent, STANDARD, 0)
+        check.write_again(send, numbers[0])
     return whole(source) != PROC_NULL
 
 
@@ -236,8 +238,8 @@ def _exchanged(
 ) -> None:
     """An exchange is over; it received something, or nothing."""
     if got is not None:
-        check.write_event("got", numbers[1], got)
-    check.write_event("wait", at, call, list(numbers), list(numbers), "all")
+        check.write_again(("got", 0, got), numbers[1])
+    check.write_again(("wait", at, call, 0, 0, "all"), *numbers)
 
 
 def _object_exchange(

@@ -10,7 +10,8 @@ from ompy.check import collectives, files, handles, messages, requests, windows
 from ompy.check.buffers import Buffers
 from ompy.check.checker import Checker, watch_uncaught
 from ompy.check.interposing import interpose_class, interpose_functions
-from ompy.check.record import Recorder, ToldRecorder
+from ompy.check.recorder import Recorder, ToldRecorder
+from ompy.check.repeats import remember_repeats
 
 if TYPE_CHECKING:
     from ompy.runtime.ranks.process import RankProcess
@@ -67,6 +68,8 @@ def _interpose(checker: Checker) -> None:
     kinds = (MPI.Intracomm, MPI.Cartcomm, MPI.Graphcomm, MPI.Distgraphcomm, MPI.Intercomm)
     for kind in kinds:
         interpose_class(checker, kind, "comm.", of_comms)
+        if not checker.synchronous:  # else the handler makes another call
+            remember_repeats(checker, kind)
     interpose_class(checker, MPI.Request, "request.", requests.HANDLERS)
     interpose_class(checker, MPI.Prequest, "request.", requests.HANDLERS)
     requests.watch_awaiting(checker, MPI.Request)

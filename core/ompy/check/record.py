@@ -1,19 +1,12 @@
-"""The call record of one rank: each call that can block or that matters later, with its line.
-
-It is written through a mapping of a file: what was written is there whatever ends the process.
-"""
+"""What is in the call record of a rank: each call that can block or that matters later."""
 
 from __future__ import annotations
 
 import linecache
-import marshal
-import mmap
 import os
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Hashable, Iterator
 from functools import cache
-from struct import Struct
-from threading import get_ident
-from types import CodeType, FrameType
+from types import FrameType
 from typing import Any, Final
 
 # what the fields of an entry are, behind its name; sites, comms and requests are numbers
@@ -50,154 +43,37 @@ EVENTS: Final = {
     "threads": (),  # several threads make calls: their order is not the entries'
     "cut": (),  # no more was written: the limit
     "end": (),  # the rank began to finalize
+    "shape": ("shape", "event"),  # an entry that comes again, by its number
 }
 # what is known of a message received, as bits: the program asks who sent it, or knows; + adds it,
 # and does not put it behind another one; it was too long, and so an error
 ASKED: Final = 1
 ADDS: Final = 2
 REFUSED: Final = 4  # arbitrary: the next bit
-CHUNK: Final = 1 << 20  # bytes by which the file grows; arbitrary
-NEAR: Final = 4096  # lines found without comparing codes; arbitrary: more than a loop has
-_LENGTH: Final = Struct("<I")
 KEPT: Final = frozenset({"site", "started", "find", "end"})  # written beyond the limit, too
-HEADER: Final = _LENGTH.size  # bytes before an entry: its length
+HEADER: Final = 4  # bytes before an entry: its length
+WORD: Final = 8  # bytes; an entry begins at a multiple of them
+AGAIN: Final = 1 << 31  # in the length of an entry that is one of a shape: README.md has its form
+# where the number of a request is in an entry, by its name
+_REQUESTS: Final = {"send": 8, "recv": 7, "got": 1, "coll": 9}
 OURS: Final = ("ompy", "ompy_components", "mpi4py")  # packages whose lines are not the program's
 
 
-class Recorder:
-    """Writes the record of a rank."""
+def with_numbers(event: tuple[Any, ...], first: int, second: int) -> tuple[Any, ...]:
+    """An entry that comes again, with the numbers of its requests.
 
-    def __init__(self, path: str, limit: int) -> None:
-        """Begin a new file.
-
-        Args:
-            path: its name.
-            limit: entries at most.
-
-        Raises:
-            OSError: it cannot be written.
-        """
-        self._limit = limit
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        self._size = 0
-        self._at = 0
-        self._left = limit
-        self._begin_sites()
-        self._forked = False
-        self._thread = get_ident()
-        os.register_at_fork(after_in_child=self._fork)
-        self._grow()
-
-    def _fork(self) -> None:
-        """A forked child is not the rank."""
-        self._forked = True
-
-    def begin_anew(self) -> None:
-        """Forget what was written."""
-        self._map.close()
-        os.ftruncate(self._file, 0)
-        self._size = self._at = 0
-        self._left = self._limit
-        self._begin_sites()
-        self._thread = get_ident()
-        self._grow()
-
-    def _grow(self) -> None:
-        self._size += CHUNK
-        os.ftruncate(self._file, self._size)
-        self._map = mmap.mmap(self._file, self._size)
-
-    def write_event(self, event: tuple[Any, ...]) -> None:
-        """Add an entry; beyond the limit only sites and findings."""
-        if self._left <= 0 and event[0] not in KEPT:
-            if not self._left:
-                self._left = -1
-                self._append(("cut",))
-            return
-        if self._thread and get_ident() != self._thread:
-            self._thread = 0
-            self._append(("threads",))
-        self._left -= 1
-        self._append(event)
-
-    def _append(self, event: tuple[Any, ...]) -> None:
-        if self._forked:
-            return
-        data = marshal.dumps(event)
-        end = self._at + HEADER + len(data)
-        while end + HEADER > self._size:
-            self._grow()
-        at, self._at = self._at, end
-        self._map[at + HEADER : end] = data
-        _LENGTH.pack_into(self._map, at, len(data))
-
-    def _begin_sites(self) -> None:
-        self._sites: dict[tuple[CodeType | int, int], int] = {}
-        # the same by the codes' ids: the hash of a code is that of all its constants
-        self._near: dict[tuple[int, int], tuple[CodeType, int]] = {}
-
-    def site(self, frame: FrameType | None) -> int:
-        """The number of the innermost line of the program; 0 if there is none."""
-        frame = program_frame(frame)
-        if frame is None:
-            return 0
-        code = frame.f_code
-        place = (id(code), frame.f_lasti)
-        near = self._near.get(place)
-        if near is not None:  # it is that code, which is kept here
-            return near[1]
-        if len(self._near) >= NEAR:
-            self._near.clear()
-        number = self._number_of(frame)
-        self._near[place] = (code, number)
-        return number
-
-    def _number_of(self, frame: FrameType) -> int:
-        key = (frame.f_code, frame.f_lasti)
-        found = self._sites.get(key)
-        if found is None:
-            found = self._sites[key] = len(self._sites) + 1
-            code = frame.f_code
-            name = file_name(code.co_filename)
-            self.write_event(("site", found, name, frame.f_lineno, code.co_name))
-        return found
-
-    def start_site(self, at: int, made: int, call: str) -> int:
-        """The number of two lines: where a persistent request is started, and where it was made.
-
-        Args:
-            at: of the start.
-            made: where it was made.
-            call: that made it.
-        """
-        found = self._sites.get((at, made))
-        if found is None:
-            found = self._sites[at, made] = len(self._sites) + 1
-            self.write_event(("started", found, at, made, call))
-        return found
-
-
-class ToldRecorder(Recorder):
-    """The record of a rank whose world is explored: it goes to who conducts that."""
-
-    def __init__(self, tell: Callable[[tuple[Any, ...]], object], limit: int) -> None:
-        """Begin one.
-
-        Args:
-            tell: takes an entry.
-            limit: entries at most.
-        """
-        self._tell = tell
-        self._limit = self._left = limit
-        self._begin_sites()
-        self._thread = get_ident()
-
-    def begin_anew(self) -> None:
-        """There is no second record in such a world."""
-        raise NotImplementedError("the worlds of a notebook are not explored")
-
-    def _append(self, event: tuple[Any, ...]) -> None:
-        self._tell(event)
+    Args:
+        event: as its shape has it.
+        first: the number of a request; 0 for none.
+        second: another one; 0 for none.
+    """
+    if not first:
+        return event
+    if event[0] == "wait":
+        numbers = [number for number in (first, second) if number]
+        return (*event[:3], numbers, list(numbers), event[5])
+    place = _REQUESTS[event[0]]
+    return (*event[:place], first, *event[place + 1 :])
 
 
 def file_name(name: str) -> str:

@@ -133,10 +133,10 @@ class Requests:
             return
         at = checker.recorder.start_site(at, *entry.made)
         if template[0] == "send":
-            checker.write_event("send", at, call, *template[1:], entry.number)
+            checker.write_again(("send", at, call, *template[1:], 0), entry.number)
             checker.buffers.begin_use(entry, entry.buffer, writes=False)
         else:
-            checker.write_event("recv", at, call, *template[1:], entry.number, None)
+            checker.write_again(("recv", at, call, *template[1:], 0, None), entry.number)
             entry.receives, entry.received = True, entry.buffer
             entry.wanted = template[2]
             checker.buffers.begin_use(entry, entry.buffer, writes=True)
@@ -153,7 +153,7 @@ class Requests:
             received = result if entry.received is None else entry.received
             source, tag, size, known, digest = got_of(status, asked, received, entry.wanted)
             got = (source, tag, size, known | refused, digest)
-            checker.write_event("got", entry.number, got)
+            checker.write_again(("got", 0, got), entry.number)
         checker.buffers.end_use(entry)
         if entry.template is None:
             self._entries.pop(id(entry.state), None)
@@ -288,7 +288,15 @@ def _all_over(
     numbers = _numbers(entries)
     _completed(check, entries, filled, asked, result)
     if numbers:
+        _write_wait(check, at, call, numbers, how)
+
+
+def _write_wait(check: Checker, at: int, call: str, numbers: list[int], how: str) -> None:
+    """All requests that a call waited for, or tested, are over."""
+    if len(numbers) > 2:
         check.write_event("wait", at, call, numbers, numbers, how)
+    else:
+        check.write_again(("wait", at, call, 0, 0, how), *numbers)
 
 
 def _wait_any(

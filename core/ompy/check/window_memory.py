@@ -171,14 +171,14 @@ class Local:
         op = "poll" if touch.polls else ""
         site = recorder.site(frame)
         key = (site, what, op, tuple(ranges))
-        if recorder._left != self._count:  # the program has called MPI since
+        if recorder.left != self._count:  # the program has called MPI since
             self._told.clear()
         if key in self._told:
             return
         self._left -= 1
         self._checker.write_event("rma", site, "", self._number, what, self._rank, ranges, op, 0)
         self._told.add(key)
-        self._count = recorder._left
+        self._count = recorder.left
 
     def _ranges(self, part: Any) -> list[tuple[int, int]] | None:
         """The bytes of an array's part in the window; None where that is not simple."""

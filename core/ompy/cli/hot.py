@@ -41,6 +41,16 @@ BINDINGS: Final = {
 }
 HOT: Final = {
     SHARED: BUSY,
+    "ompy.check.buffers": OFTEN,
+    "ompy.check.checker": OFTEN,
+    "ompy.check.collectives": OFTEN,
+    "ompy.check.interposing": OFTEN,
+    "ompy.check.lines": OFTEN,
+    "ompy.check.messages": OFTEN,
+    "ompy.check.recorder": BUSY,
+    "ompy.check.repeats": BUSY,
+    "ompy.check.requests": OFTEN,
+    "ompy.check.signatures": OFTEN,
     "ompy.data.convertor": BUSIEST,
     "ompy.data.layout": OFTEN,
     "ompy.data.loops": BUSIEST,

@@ -12,7 +12,7 @@ from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
-from ompy.check.checker import Inside
+from ompy.check.interposing import Within
 from ompy.check.interposing import Handler, interpose_class, interpose_functions
 from ompy.mpi.errors import MPIException
 from ompy.mpi.point_to_point.completion import is_active
@@ -54,7 +54,7 @@ class Calls:
     """
 
     def __init__(self, recorder: Recorder) -> None:
-        self.inside = Inside()
+        self.inside = Within()
         self.mark = "ompy_call_recorded"
         self.recorder = recorder
 

@@ -159,7 +159,7 @@ class CellRank:
 
 def _begin_checking(record: int) -> Checker:
     from ompy.check.rank import check_rank
-    from ompy.check.record import Recorder
+    from ompy.check.recorder import Recorder
     from ompy.mpi.processes import life
 
     process = life.current().process

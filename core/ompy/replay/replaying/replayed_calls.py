@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ompy.check.checker import Inside
+from ompy.check.interposing import Within
 from ompy.check.interposing import interpose_class, interpose_functions
 from ompy.data.constants import UNDEFINED
 from ompy.mpi.point_to_point import request as requests_of_mpi
@@ -38,7 +38,7 @@ class Replay:
     """
 
     def __init__(self, follower: Follower, pml: ReplayedPml) -> None:
-        self.inside = Inside()
+        self.inside = Within()
         self.mark = "ompy_call_replayed"
         self.follower = follower
         self.pml = pml

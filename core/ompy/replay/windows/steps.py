@@ -10,7 +10,7 @@ from __future__ import annotations
 from types import FrameType
 from typing import Any, Final
 
-from ompy.check.checker import Inside
+from ompy.check.interposing import Within
 from ompy.check.interposing import Handler, Observer, interpose_class
 from ompy.mpi.errors import MPIException
 from ompy.replay.program_end import COMMS
@@ -29,7 +29,7 @@ class Steps:
     """
 
     def __init__(self, service: StepCounter) -> None:
-        self.inside = Inside()
+        self.inside = Within()
         self.mark = "ompy_call_counted"
         self._service = service
         self._begun = False
