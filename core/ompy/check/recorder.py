@@ -296,6 +296,6 @@ class ToldRecorder(Recorder):
         self.write_event(with_numbers(event, first, second))
 
     @ccall
-    def may_repeat(self, round: int) -> bool:  # noqa: ARG002 - as its base has it
+    def may_repeat(self, round: int) -> bool:
         """Each entry is told whole."""
         return False

@@ -33,7 +33,7 @@ if DECLARING:
     from ompy.check.recorder import Recorder
     from ompy.mpi.handles import Handle
 
-_frame = sys._getframe  # its only name
+_frame = sys._getframe
 PLACES: Final[int] = 256  # arbitrary: a loop has fewer
 # what an entry has to do with an argument
 ANYTHING: Final[int] = 0
@@ -95,7 +95,8 @@ class Repeat:
         at: instruction of the program.
         code: that it is of.
         event: its entry.
-        got: source, tag and bytes of the message.
+        got_source, got_tag, got_size: of the message.
+        round: of the record, when its shape was written.
         shape: the entry's number.
         site: the line's number.
         state: the communicator's.
@@ -139,6 +140,7 @@ class Repeats:
 
     Attributes:
         recorder: of the rank.
+        scratch: a status for receives whose callers want none.
         within: whether the main thread is in a call.
     """
 
@@ -150,6 +152,7 @@ class Repeats:
     _objects: bool
     _pending: list[Any]
     recorder: Recorder
+    scratch: Any
     within: Within
     __slots__ = tuple(__annotations__)
 
@@ -169,6 +172,7 @@ class Repeats:
         self._objects = call.rpartition(".")[2][0].islower()
         self._pending = checker.buffers.pending
         self.recorder = checker.recorder
+        self.scratch = Status()
         self.within = checker.inside
 
     @ccall
@@ -227,7 +231,7 @@ class Repeats:
         frame: Any = program_frame(_frame())
         if None in told or frame is None or not raw.is_at(frame.f_code, frame.f_lasti):
             return
-        buffers = [each for each in told if each.is_buffer()]  # type: ignore[union-attr]
+        buffers = [each for each in told if each is not None and each.is_buffer()]
         self._remember(Repeat(frame, comm._inner, told, len(buffers)), event)
 
     def _remember(self, known: Repeat, event: tuple[Any, ...]) -> None:
@@ -260,16 +264,18 @@ class Repeats:
             return Argument(ARRAY, value, value.size)
         return None
 
-    @ccall
-    def received(self, known: Repeat, status: Status) -> None:
+    @cfunc
+    def received(self, known: Repeat, status: Any) -> None:
         """A message has come."""
-        recorder, event = self.recorder, known.event
-        source, tag, size = status.Get_source(), status.Get_tag(), status._bytes
+        source: int = status._source if status._memory is None else status.Get_source()
+        tag: int = status._tag if status._memory is None else status.Get_tag()
+        size: int = status._bytes
         if source == known.got_source and tag == known.got_tag and size == known.got_size:
-            recorder.repeat(known.shape)
-        else:
-            got = (source, tag, size, *event[_GOT][3:])
-            recorder.write_again((*event[:_GOT], got), 0, 0)
+            self.recorder.repeat(known.shape)
+            return
+        event = known.event
+        got = (source, tag, size, *event[_GOT][3:])
+        self.recorder.write_again((*event[:_GOT], got), 0, 0)
 
     def received_in_vain(self, known: Repeat, status: Status, problem: Exception) -> None:
         """A receive has ended with an error."""
@@ -285,74 +291,95 @@ class Repeats:
             self._checker.raised(known.site, self._call, problem)
 
 
+# what is in each of these calls' way; methods can be found by Python alone, and hand on to them
+
+
+@cfunc
+def _send(calls: Repeats, original: Any, comm: Any, buf: Any, dest: Any, tag: Any) -> Any:
+    arguments = (buf, dest, tag)
+    known = calls.again(comm, arguments)
+    if known is None:
+        return calls.make(comm, arguments, {})
+    within = calls.within
+    within.main = True
+    calls.recorder.repeat(known.shape)
+    try:
+        return original(comm, buf, dest, tag)
+    except Exception as problem:
+        calls.failed(known, problem)
+        raise
+    finally:
+        within.main = False
+
+
+@cfunc
+def _receive(
+    calls: Repeats, original: Any, comm: Any, buf: Any, source: Any, tag: Any, status: Any
+) -> Any:
+    arguments = (buf, source, tag)
+    known = calls.again(comm, arguments)
+    if known is None:
+        return calls.receive(comm, arguments, status)
+    filled = calls.scratch if status is None else status
+    within = calls.within
+    within.main = True
+    try:
+        result = original(comm, buf, source, tag, filled)
+        calls.received(known, filled)
+        return result
+    except Exception as problem:
+        calls.received_in_vain(known, filled, problem)
+        calls.failed(known, problem)
+        raise
+    finally:
+        within.main = False
+
+
+@cfunc
+def _join(
+    calls: Repeats, original: Any, comm: Any, args: tuple[Any, ...], named: dict[str, Any]
+) -> Any:
+    known = None if named else calls.again(comm, args)
+    if known is None:
+        return calls.make(comm, args, named)
+    within = calls.within
+    within.main = True
+    calls.recorder.repeat(known.shape)
+    try:
+        return original(comm, *args)
+    except Exception as problem:
+        calls.failed(known, problem)
+        raise
+    finally:
+        within.main = False
+
+
 def _sending(calls: Repeats, original: Any) -> Callable[..., Any]:
     """A method that sends a buffer."""
-    within: Within = calls.within
-    recorder: Recorder = calls.recorder
 
     def method(comm: Any, buf: Any, dest: Any, tag: Any = 0) -> Any:
-        known: Repeat | None = calls.again(comm, (buf, dest, tag))
-        if known is None:
-            return calls.make(comm, (buf, dest, tag), {})
-        within.main = True
-        recorder.repeat(known.shape)
-        try:
-            return original(comm, buf, dest, tag)
-        except Exception as problem:
-            calls.failed(known, problem)
-            raise
-        finally:
-            within.main = False
+        return _send(calls, original, comm, buf, dest, tag)
 
     return method
 
 
 def _receiving(calls: Repeats, original: Any) -> Callable[..., Any]:
     """A method that receives."""
-    within: Within = calls.within
-    scratch = Status()
 
     def method(
         comm: Any, buf: Any = None, source: Any = ANY_SOURCE, tag: Any = ANY_TAG,
         status: Any = None,
     ) -> Any:  # fmt: skip
-        known: Repeat | None = calls.again(comm, (buf, source, tag))
-        if known is None:
-            return calls.receive(comm, (buf, source, tag), status)
-        filled = scratch if status is None else status
-        within.main = True
-        try:
-            result = original(comm, buf, source, tag, filled)
-            calls.received(known, filled)
-            return result
-        except Exception as problem:
-            calls.received_in_vain(known, filled, problem)
-            calls.failed(known, problem)
-            raise
-        finally:
-            within.main = False
+        return _receive(calls, original, comm, buf, source, tag, status)
 
     return method
 
 
 def _joining(calls: Repeats, original: Any) -> Callable[..., Any]:
     """A method that all members call, or that sends an object."""
-    within: Within = calls.within
-    recorder: Recorder = calls.recorder
 
     def method(comm: Any, *args: Any, **named: Any) -> Any:
-        known: Repeat | None = None if named else calls.again(comm, args)
-        if known is None:
-            return calls.make(comm, args, named)
-        within.main = True
-        recorder.repeat(known.shape)
-        try:
-            return original(comm, *args)
-        except Exception as problem:
-            calls.failed(known, problem)
-            raise
-        finally:
-            within.main = False
+        return _join(calls, original, comm, args, named)
 
     return method
 
@@ -362,13 +389,15 @@ _METHODS: Final[dict[str, Any]] = {
     **dict.fromkeys(("Recv", "recv"), _receiving),
     **dict.fromkeys(("send", "bsend", "ssend"), _joining),
     **dict.fromkeys(
-        ("Barrier", "Bcast", "Gather", "Scatter", "Allgather", "Alltoall", "Reduce", "Allreduce")
-        + ("Reduce_scatter_block", "Scan", "Exscan", "Neighbor_allgather", "Neighbor_alltoall")
-        + ("barrier", "bcast", "gather", "scatter", "allgather", "alltoall", "reduce", "allreduce")
-        + ("scan", "exscan", "neighbor_allgather", "neighbor_alltoall"),
+        (
+            "Barrier", "Bcast", "Gather", "Scatter", "Allgather", "Alltoall", "Reduce",
+            "Allreduce", "Reduce_scatter_block", "Scan", "Exscan", "Neighbor_allgather",
+            "Neighbor_alltoall", "barrier", "bcast", "gather", "scatter", "allgather", "alltoall",
+            "reduce", "allreduce", "scan", "exscan", "neighbor_allgather", "neighbor_alltoall",
+        ),
         _joining,
     ),
-}
+}  # fmt: skip
 
 
 def remember_repeats(checker: Checker, kind: type) -> None:

@@ -12,8 +12,7 @@ from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
-from ompy.check.interposing import Within
-from ompy.check.interposing import Handler, interpose_class, interpose_functions
+from ompy.check.interposing import Handler, Within, interpose_class, interpose_functions
 from ompy.mpi.errors import MPIException
 from ompy.mpi.point_to_point.completion import is_active
 from ompy.replay.events import ALONE, CALLS, NEVER, Completed, NotYet

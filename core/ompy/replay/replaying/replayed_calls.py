@@ -7,8 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ompy.check.interposing import Within
-from ompy.check.interposing import interpose_class, interpose_functions
+from ompy.check.interposing import Within, interpose_class, interpose_functions
 from ompy.data.constants import UNDEFINED
 from ompy.mpi.point_to_point import request as requests_of_mpi
 from ompy.mpi.point_to_point.completion import wait_for

@@ -10,8 +10,7 @@ from __future__ import annotations
 from types import FrameType
 from typing import Any, Final
 
-from ompy.check.interposing import Within
-from ompy.check.interposing import Handler, Observer, interpose_class
+from ompy.check.interposing import Handler, Observer, Within, interpose_class
 from ompy.mpi.errors import MPIException
 from ompy.replay.program_end import COMMS
 from ompy.replay.windows.service import StepCounter
