@@ -199,11 +199,11 @@ class Recorder:
         self._at = end
 
     @ccall
-    def may_repeat(self, round: int) -> bool:
+    def may_repeat(self, turn: int) -> bool:
         """Whether the calling thread may write an entry by its shape, with no more ado."""
         return (
             self.left > 0
-            and round == self.round
+            and turn == self.round
             and not self.forked
             and raw.thread() == self._thread
         )
@@ -226,7 +226,7 @@ class Recorder:
         place = (id(code), found.f_lasti)
         near = self._near.get(place)
         if near is not None:  # it is that code, which is kept here
-            return near[1]  # type: ignore[no-any-return]
+            return near[1]
         if len(self._near) >= NEAR:
             self._near.clear()
         number: int = self._number_of(found)
@@ -296,6 +296,6 @@ class ToldRecorder(Recorder):
         self.write_event(with_numbers(event, first, second))
 
     @ccall
-    def may_repeat(self, round: int) -> bool:
+    def may_repeat(self, turn: int) -> bool:
         """Each entry is told whole."""
         return False

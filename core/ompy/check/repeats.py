@@ -71,20 +71,17 @@ class Argument:
     def fits(self, value: Any, whole: bool) -> bool:
         """Whether another value makes the same entry; `whole`: its memory has to be its own."""
         kind = self._kind
-        if kind == ANYTHING:
-            return True
-        if kind == SAME:
-            return value is self._value
+        if kind <= SAME:
+            return kind == ANYTHING or value is self._value
         if type(value) is not self._type:
             return False
         if kind == NUMBER:
             return raw.small(value) == self._length
         if kind == LENGTH:
             return len(value) == self._length
-        if whole and value.base is not None:
-            return False
         size: int = value.size
-        return size == self._length and value.dtype is self._value
+        own = not whole or value.base is None
+        return own and size == self._length and value.dtype is self._value
 
 
 @cclass
@@ -227,11 +224,12 @@ class Repeats:
             return
         if event[0] == "recv" and (event[_SOURCE] < 0 or event[_GOT] is None):
             return
-        told = [self._argument(each, index) for index, each in enumerate(arguments)]
+        found = [self._argument(each, index) for index, each in enumerate(arguments)]
+        told = [each for each in found if each is not None]
         frame: Any = program_frame(_frame())
-        if None in told or frame is None or not raw.is_at(frame.f_code, frame.f_lasti):
+        if len(told) < len(found) or frame is None or not raw.is_at(frame.f_code, frame.f_lasti):
             return
-        buffers = [each for each in told if each is not None and each.is_buffer()]
+        buffers = [each for each in told if each.is_buffer()]
         self._remember(Repeat(frame, comm._inner, told, len(buffers)), event)
 
     def _remember(self, known: Repeat, event: tuple[Any, ...]) -> None:
@@ -250,17 +248,16 @@ class Repeats:
 
     def _argument(self, value: Any, place: int) -> Argument | None:
         """What an entry has to do with an argument; None where that is not simple."""
+        kind = type(value)
         if self._objects and not place:
             return Argument(ANYTHING, None, 0)
-        if type(value) is int:
-            return Argument(NUMBER, value, value) if raw.small(value) != raw.BEYOND else None
+        if kind is int and raw.small(value) != raw.BEYOND:
+            return Argument(NUMBER, value, value)
         if value is None or isinstance(value, (Handle, InPlaceType, BuiltinFunctionType)):
             return Argument(SAME, value, 0)
-        if self._objects:
-            return None
-        if type(value) is bytearray or type(value) is bytes:
+        if not self._objects and kind in {bytearray, bytes}:
             return Argument(LENGTH, value, len(value))
-        if type(value).__module__ == "numpy" and type(value).__name__ == "ndarray":
+        if not self._objects and (kind.__module__, kind.__name__) == ("numpy", "ndarray"):
             return Argument(ARRAY, value, value.size)
         return None
 
