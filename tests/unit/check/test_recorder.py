@@ -8,7 +8,6 @@ from struct import pack
 from typing import Any
 
 import pytest
-
 from ompy.check.logs import read_record
 from ompy.check.recorder import CHUNK, Recorder, ToldRecorder
 
