@@ -309,7 +309,10 @@ cdef extern from *:
         return (PyObject *)found == code && PyFrame_GetLasti(frame) == at;
     }
     """
-    bint is_at "ompy_is_at"(object code, long long at)
+    bint ompy_is_at(object code, long long at)
+
+cdef inline bint is_at(object code, long long at):
+    return ompy_is_at(code, at)
 
 cdef extern from *:
     """

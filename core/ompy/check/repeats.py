@@ -198,7 +198,7 @@ class Repeats:
         found = self._known.get((id(frame.f_code), frame.f_lasti))
         return found if found is not None and raw.is_at(found.code, found.at) else None
 
-    def make(self, comm: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    def make_call(self, comm: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Make a call with its handler, and remember it."""
         written: int = self.recorder.written
         result = self._general(comm, *arguments, **named)
@@ -206,7 +206,7 @@ class Repeats:
             self._learn(comm, arguments)
         return result
 
-    def receive(self, comm: Any, arguments: tuple[Any, ...], status: Any) -> Any:
+    def receive_message(self, comm: Any, arguments: tuple[Any, ...], status: Any) -> Any:
         """The same for a call that receives."""
         written: int = self.recorder.written
         result = self._general(comm, *arguments, status)
@@ -296,7 +296,7 @@ def _send(calls: Repeats, original: Any, comm: Any, buf: Any, dest: Any, tag: An
     arguments = (buf, dest, tag)
     known = calls.again(comm, arguments)
     if known is None:
-        return calls.make(comm, arguments, {})
+        return calls.make_call(comm, arguments, {})
     within = calls.within
     within.main = True
     calls.recorder.repeat(known.shape)
@@ -316,7 +316,7 @@ def _receive(
     arguments = (buf, source, tag)
     known = calls.again(comm, arguments)
     if known is None:
-        return calls.receive(comm, arguments, status)
+        return calls.receive_message(comm, arguments, status)
     filled = calls.scratch if status is None else status
     within = calls.within
     within.main = True
@@ -338,7 +338,7 @@ def _join(
 ) -> Any:
     known = None if named else calls.again(comm, args)
     if known is None:
-        return calls.make(comm, args, named)
+        return calls.make_call(comm, args, named)
     within = calls.within
     within.main = True
     calls.recorder.repeat(known.shape)
