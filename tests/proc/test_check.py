@@ -200,6 +200,10 @@ RIGHT: Final = {
         "room = bytearray(8)\nf.Read_at_all_begin(8 * right, room)\nf.Read_at_all_end(room)\n"
         "r = f.Iwrite_at(8 * (size + me), room)\nr.Wait()\nroom[0] = 1\nf.Close()"
     ),
+    "objects exchanged again and again": (
+        "for _ in range(3):\n    assert comm.sendrecv(me, right, source=left) == left\n"
+        "    comm.Sendrecv(array('i', [me]), right, 0, array('i', [0]), left, 0)"
+    ),
     "what an attribute frees": (
         "key = MPI.Comm.Create_keyval(delete_fn=lambda c, k, v: v.Free())\n"
         "held = comm.Dup()\nheld.Set_attr(key, comm.Dup())\nheld.Free()\n"

@@ -26,13 +26,22 @@ _HERE = globals()
 
 
 class Inside(Protocol):
-    """Whether the calling thread is in a call already."""
+    """Whether the calling thread is in a call already.
+
+    Attributes:
+        on: it is.
+        began_in: the innermost frame of Python's when the call began, or None.
+        quiet: nothing that is called meanwhile is the program's.
+    """
 
     on: bool
+    began_in: FrameType | None
+    quiet: bool
 
 
 class _OfThread(threading.local):
     on = False
+    began_in: FrameType | None = None
 
 
 @cclass
@@ -41,17 +50,22 @@ class Within:
 
     Attributes:
         main: of that thread.
+        quiet: nothing that is called meanwhile is the program's.
     """
 
+    _caller: Any
     _others: Any
     _thread: U64
     main: bool
+    quiet: bool
     __slots__ = tuple(__annotations__)
 
     def __init__(self) -> None:
         """Of the calling thread, and of all others."""
         self._thread = raw.thread()
         self.main = False
+        self._caller = None
+        self.quiet = False
         self._others = _OfThread()
 
     @property
@@ -65,6 +79,20 @@ class Within:
             self.main = value
         else:
             self._others.on = value
+
+    @property
+    def began_in(self) -> FrameType | None:
+        """Where the calling thread was in Python when it began the call it is in."""
+        if raw.thread() != self._thread:
+            return self._others.began_in  # type: ignore[no-any-return]
+        return self._caller  # type: ignore[no-any-return]
+
+    @began_in.setter
+    def began_in(self, frame: FrameType | None) -> None:
+        if raw.thread() == self._thread:
+            self._caller = frame
+        else:
+            self._others.began_in = frame
 
 
 class Observer(Protocol):
@@ -110,7 +138,11 @@ def interposed(checker: Observer, call: str, original: Any, handler: Handler) ->
             caller = caller.f_back
         if within and not (sees_callbacks and caller is not None and not is_ours(caller)):
             return original(*args, **named)
+        outer = inside.began_in
+        if within and (inside.quiet or caller is outer):
+            return original(*args, **named)  # compiled code of ours has no frame: it is its call
         inside.on = True
+        inside.began_in = caller
         at = site(caller)
         try:
             return handler(checker, at, call, original, *args, **named)
@@ -122,6 +154,7 @@ def interposed(checker: Observer, call: str, original: Any, handler: Handler) ->
             raise
         finally:
             inside.on = within
+            inside.began_in = outer
 
     return update_wrapper(method, original)
 

@@ -253,7 +253,9 @@ class Repeats:
             return Argument(ANYTHING, None, 0)
         if kind is int and raw.small(value) != raw.BEYOND:
             return Argument(NUMBER, value, value)
-        if value is None or isinstance(value, (Handle, InPlaceType, BuiltinFunctionType)):
+        calls = not getattr(value, "is_predefined", True)  # a function of the program's
+        same = value is None or isinstance(value, (Handle, InPlaceType, BuiltinFunctionType))
+        if same and not calls:
             return Argument(SAME, value, 0)
         if not self._objects and kind in {bytearray, bytes}:
             return Argument(LENGTH, value, len(value))
@@ -298,7 +300,7 @@ def _send(calls: Repeats, original: Any, comm: Any, buf: Any, dest: Any, tag: An
     if known is None:
         return calls.make_call(comm, arguments, {})
     within = calls.within
-    within.main = True
+    within.main = within.quiet = True
     calls.recorder.repeat(known.shape)
     try:
         return original(comm, buf, dest, tag)
@@ -306,7 +308,7 @@ def _send(calls: Repeats, original: Any, comm: Any, buf: Any, dest: Any, tag: An
         calls.failed(known, problem)
         raise
     finally:
-        within.main = False
+        within.main = within.quiet = False
 
 
 @cfunc
@@ -319,7 +321,7 @@ def _receive(
         return calls.receive_message(comm, arguments, status)
     filled = calls.scratch if status is None else status
     within = calls.within
-    within.main = True
+    within.main = within.quiet = True
     try:
         result = original(comm, buf, source, tag, filled)
         calls.received(known, filled)
@@ -329,7 +331,7 @@ def _receive(
         calls.failed(known, problem)
         raise
     finally:
-        within.main = False
+        within.main = within.quiet = False
 
 
 @cfunc
@@ -340,7 +342,7 @@ def _join(
     if known is None:
         return calls.make_call(comm, args, named)
     within = calls.within
-    within.main = True
+    within.main = within.quiet = True
     calls.recorder.repeat(known.shape)
     try:
         return original(comm, *args)
@@ -348,7 +350,7 @@ def _join(
         calls.failed(known, problem)
         raise
     finally:
-        within.main = False
+        within.main = within.quiet = False
 
 
 def _sending(calls: Repeats, original: Any) -> Callable[..., Any]:
