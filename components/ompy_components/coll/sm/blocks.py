@@ -192,9 +192,7 @@ class BlockOperations:
         board.wait_for_room(number)
         raw.copy(board.memory, board.slot(board.rank, number), said, 0, size)
         board.show(number, size)
-        board.join(number)
-        board.wait_for_all(number)
-        board.join(number)
+        board.meet(number)
         rank: int
         found: list[bytes] = []
         for rank in range(board.ranks):
@@ -208,9 +206,7 @@ class BlockOperations:
     ) -> MPIError | None:
         """Take the others' blocks; return when they have this member's large one."""
         board: Board = self._board
-        board.join(number)
-        board.wait_for_all(number)
-        board.join(number)
+        board.meet(number)
         exchange: Exchange | None = None
         rank: int
         if block is not None and not address:
@@ -278,9 +274,7 @@ class BlockOperations:
         lent: list[int] = []
         kept = self._tabulate(number, send or receive, lent, send is None)
         try:
-            board.join(number)
-            board.wait_for_all(number)
-            board.join(number)
+            board.meet(number)
             exchange = None
             if kept is not None and not lent:
                 exchange = self._begin(kept, tag)

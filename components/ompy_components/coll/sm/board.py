@@ -215,6 +215,17 @@ class Board(SlotMemory):
         return shown
 
     @ccall
+    def meet(self, number: U64) -> None:
+        """Wait until all have shown a fragment, and see before and afterwards that it is this call.
+
+        Raises:
+            MPIError: as `join`, or a member has left.
+        """
+        self.join(number)
+        self.wait_for_all(number)
+        self.join(number)
+
+    @ccall
     def lead(self, number: U64) -> None:
         """See that nobody has shown a fragment that others wait for this member to begin.
 

@@ -98,9 +98,7 @@ class Operations:
         number: int = board.last
         board.wait_for_room(number)
         board.say(number, word)
-        board.join(number)
-        board.wait_for_all(number)
-        board.join(number)
+        board.meet(number)
         found: list[int] = []
         rank: int
         for rank in range(board.ranks):

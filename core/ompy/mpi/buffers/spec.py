@@ -27,6 +27,7 @@ from ompy.mpi.buffers.common_forms import (
     bytes_of,
     committed_state,
     fits,
+    plain_or_derived,
 )
 from ompy.mpi.buffers.markers import Marker
 from ompy.mpi.datatypes.datatype import Datatype
@@ -131,32 +132,37 @@ def _convertor(spec: Any, writable: bool) -> Convertor:
 def _straight(spec: Any, writable: bool, blocks: int) -> Typed | None:
     """The message of a contiguous buffer of numbers, or None for whatever else it may be."""
     if isinstance(spec, (list, tuple)):
-        view = _plain_message(spec)
-        if view is None or (writable and not raw.is_writable(view)):
-            return None
-        if blocks > 1 and len(spec) > 2:
-            return None  # its count is of one block
-        datatype = spec[-1]
-        if isinstance(datatype, str):
-            datatype = typedict.get(datatype)
-        layout = datatype._inner.layout
-        memory = view
-    else:
-        try:
-            view = memoryview(spec)
-        except TypeError:
-            return None
-        code: int = raw.code(view)
-        datatype = DATATYPES.get(chr(code))
-        if datatype is None or (writable and not raw.is_writable(view)):
-            return None
-        layout = LAYOUTS[code]
-        memory = raw.as_bytes(view)
+        return _straight_of_type(spec, writable, blocks)
+    try:
+        view = memoryview(spec)
+    except TypeError:
+        return None
+    code: int = raw.code(view)
+    datatype = DATATYPES.get(chr(code))
+    if datatype is None or (writable and not raw.is_writable(view)):
+        return None
+    layout = LAYOUTS[code]
+    memory = raw.as_bytes(view)
     size: int = layout.size
     items: int = raw.size(memory) // size
     if items % blocks:
         return None
     return Typed(message_of(memory, 0, items // blocks, layout), datatype)
+
+
+@cfunc
+def _straight_of_type(spec: Sequence[Any], writable: bool, blocks: int) -> Typed | None:
+    """The same of one that is given with its datatype."""
+    if blocks > 1 and len(spec) > 2:
+        return None  # its count is of one block
+    whole: Message | None = plain_or_derived(spec, writable)
+    if whole is None or whole.count % blocks:
+        return None
+    datatype = spec[-1]
+    if isinstance(datatype, str):
+        datatype = typedict.get(datatype)
+    one = message_of(whole.memory, whole.origin, whole.count // blocks, whole.layout)
+    return Typed(one, datatype)
 
 
 @cfunc

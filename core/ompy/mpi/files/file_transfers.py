@@ -275,6 +275,18 @@ def describe_transfer(status: Any, size: int) -> None:
     status.count = size
 
 
+@cfunc
+def _tell_moved(transfer: Transfer, moved: int, status: Any) -> None:
+    """Bytes of the file are in the user's memory, or come from there; a status, if any, says so.
+
+    Raises:
+        MPIError: as `Transfer.stored`.
+    """
+    size: int = transfer.stored(moved)
+    if status is not None:
+        describe_transfer(status, size)
+
+
 # --- one rank
 
 
@@ -295,11 +307,9 @@ def transfer_now(state: FileState, buffer: Any, place: int, status: Any, writes:
                 state.position = begin + moved
         else:
             moved = transfer.move_bytes(transfer.first_position(place))
-        moved = transfer.stored(moved)
+        _tell_moved(transfer, moved, status)
     except MPIError as problem:
         raise state.raised(problem) from problem.__cause__
-    if status is not None:
-        describe_transfer(status, moved)
 
 
 @ccall
@@ -342,11 +352,9 @@ def transfer_together(state: FileState, buffer: Any, place: int, status: Any, wr
         moved: int = _move_together(state, transfer, begin)
         if place == _INDIVIDUAL:
             state.position = begin + moved
-        moved = transfer.stored(moved)
+        _tell_moved(transfer, moved, status)
     except MPIError as problem:
         raise state.raised(problem) from problem.__cause__
-    if status is not None:
-        describe_transfer(status, moved)
 
 
 @cfunc
@@ -509,11 +517,9 @@ def transfer_in_order(state: FileState, buffer: Any, status: Any, writes: bool) 
             moved: int = _move_together(state, transfer, begin)
         finally:
             state.shared.turn()
-        moved = transfer.stored(moved)
+        _tell_moved(transfer, moved, status)
     except MPIError as problem:
         raise state.raised(problem) from problem.__cause__
-    if status is not None:
-        describe_transfer(status, moved)
 
 
 @ccall
