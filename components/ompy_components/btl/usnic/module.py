@@ -101,7 +101,7 @@ class UsnicModule(BtlModule):
     _max_frag: int
     _news: deque[NicEvent]
     _report: Report | None
-    _seal: Seal
+    _seal: Shown[Seal]
     _send_depth: int
     _timer: Timer | None
     _warns_of_routes: bool
