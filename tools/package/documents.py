@@ -7,7 +7,8 @@
 
 The blocks are the test. A line `$ command` in an indented block is run; the lines that follow in
 the block are what it prints. `$ cat FILE` shows a file instead, which is written; so is a fenced
-block after a line "`FILE`:". Each document has an empty folder, in which its commands run in order.
+block after a line "`FILE`:" or with a first line "# FILE". Each document has an empty folder, in
+which its commands run in order.
 Lines may come in any order, as ranks write in none. `...` stands for any lines, and what differs
 from run to run is compared by its form (`FIGURES`).
 
@@ -38,7 +39,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 ELSEWHERE: Final = {"write-a-btl.md"}
 INSTALLS: Final = "pip install"  # a page with such a command changes its environment
 COPIED: Final = ("examples", "plugins-contrib")
-OF_OURS: Final = ("pytest",)  # programs that only the environment's own are right for
+OF_OURS: Final = {"pytest": "pytest_ompy"}  # only the environment's own, with this package
 MISSING: Final = "pip install 'ompy["  # says a command for which something is not installed
 ELISION: Final = "..."
 PROMPT: Final = "    $ "
@@ -48,6 +49,8 @@ FIGURES: Final = (
     (r"-?\d+\.\d+", r"-?\\d+\\.\\d+"),
     (r"\\d\+ [um]s\b", r"\\d+ [um]s"),  # of a time on a busy machine the unit, too
     (r"process \d+", r"process \\d+"),
+    (r"0x[0-9a-f]+", r"0x[0-9a-f]+"),
+    (r"={8,}", r"=+"),  # pytest's lines are filled up to 80 columns
     (r"\d+ events", r"\\d+ events"),
     (r"^(ompy-run:) +\d+  ", r"\1 +\\d+  "),
     (r"\.\.\.", r".*"),
@@ -104,6 +107,7 @@ def steps(text: str) -> list[Command | File]:
     for line in lines:
         if line.startswith("```"):
             fenced = "".join(_fenced(lines))
+            named = named or re.match(r"# ([\w./-]+\.py)\n", fenced)
             if named:
                 found.append(File(named[1], fenced))
             elif fenced.startswith(FENCED_PROMPT):
@@ -255,13 +259,16 @@ def problem_of(step: Command, done: subprocess.CompletedProcess[str], said: Sequ
 def is_here(line: str, environment: dict[str, str]) -> bool:
     """Whether the program of a command is installed; nothing is installed for it.
 
-    Another environment's pytest, further behind in the path, knows nothing of ompy.
+    A pytest without our plug-in, or of an environment further behind in the path, is not it.
     """
     program = line.split(maxsplit=1)[0]
     path = environment["PATH"]
-    if program in OF_OURS:
-        path = path.split(os.pathsep)[0]
-    return not line.startswith(INSTALLS) and bool(shutil.which(program, path=path))
+    if program not in OF_OURS:
+        return not line.startswith(INSTALLS) and bool(shutil.which(program, path=path))
+    home = path.split(os.pathsep)[0]
+    asked = [f"{home}/python", "-c", f"import {OF_OURS[program]}"]
+    here = bool(shutil.which(program, path=home)) and bool(shutil.which(asked[0]))
+    return here and not subprocess.run(asked, capture_output=True, check=False).returncode
 
 
 def main() -> None:
