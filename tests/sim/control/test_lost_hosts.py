@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from random import Random
 
 import pytest
 
@@ -23,7 +22,7 @@ def test_every_fault(shape: Shape) -> None:
     """One at a time, at every act of every process and every message; CI takes a share."""
     became: Counter[str] = Counter()
     every = list(faults(shape))
-    for fault in every if THOROUGH else Random(1).sample(every, 50):
+    for fault in every if THOROUGH else every[:: len(every) // 50]:
         world = World(shape, fault).run()
         found = [finding.name for finding in world.launcher.findings]
         code = world.launcher.code

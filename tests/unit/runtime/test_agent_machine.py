@@ -9,6 +9,7 @@ import pytest
 from ompy.data.errors import ERR_UNSUPPORTED_OPERATION
 from ompy.runtime.agents.agent_tree import Branch, Tree
 from ompy.runtime.connections.control import Kind
+from ompy.runtime.connections.modex import bundle, unbundle
 from ompy.runtime.machines.acts import (
     PARENT,
     Act,
@@ -67,17 +68,18 @@ def above(kind: Kind, body: bytes = b"", /, **header: object) -> Event:
     return Event(Seen.ABOVE, PARENT, kind, header, body)
 
 
-def said(rank: int, kind: Kind, **header: object) -> Event:
-    return Event(Seen.RANK, rank, kind, {"call": 1, **header}, b"")
+def said(rank: int, kind: Kind, body: bytes = b"", /, **header: object) -> Event:
+    return Event(Seen.RANK, rank, kind, {"call": 1, **header}, body)
 
 
-def host_machine() -> HostMachine:
+def host_machine(*, committed: bool = True) -> HostMachine:
     """Two ranks; a fence has been passed by neither."""
     made = HostMachine(0, Beat(0.1, 3), [RankLife(0, 10), RankLife(1, 11)], 4, several=True)
     made.handle(seen(Seen.BEGUN), 0.0)
     for rank in (0, 1):
         made.handle(seen(Seen.ATTACHED, rank, pid=20 + rank), 0.0)
-        made.handle(said(rank, Kind.COMMIT), 0.0)
+        if committed:
+            made.handle(said(rank, Kind.COMMIT), 0.0)
     return made
 
 
@@ -153,7 +155,6 @@ HEADERS: dict[Kind, dict[str, object]] = {
     Kind.INPUT_END: {"to": 2},
     Kind.SIGNAL: {"signal": signal.SIGTSTP},
     Kind.END: {"grace_ms": 500, "code": 1},
-    Kind.MODEX: {"rank": 3},
     Kind.LEFT: {"ranks": [(3, True, None)]},
     Kind.DEPARTED: {"rank": 3, "finalized": False},
     Kind.START: {**START, "node": 1},
@@ -170,6 +171,7 @@ HEADERS: dict[Kind, dict[str, object]] = {
         "stage": "started",
         "reason": "ended",
         "expendable": False,
+        "known": False,
     },
     Kind.LOOKUP: {"rank": 3},
     Kind.LEAVING: {"told": []},
@@ -193,9 +195,9 @@ def every_event(who: int) -> list[Event]:
     events = [seen(what, who, **FACTS.get(what, {})) for what in set(Seen) - words]
     for kind in Kind:
         header = {"call": 1, **HEADERS.get(kind, {})}
+        body = bundle({3: b"x"}) if kind is Kind.MODEX else b"{}"
         events += [
-            Event(what, PARENT if what is Seen.ABOVE else who, kind, header, b"{}")
-            for what in words
+            Event(what, PARENT if what is Seen.ABOVE else who, kind, header, body) for what in words
         ]
     return events
 
@@ -301,6 +303,52 @@ def test_ranks_that_leave_are_told_of_together() -> None:
     told = [(act.rank, act.header["ranks"]) for act in acts if isinstance(act, ToRank)]
     assert told == [(1, [(0, True, True)])], "only those that have not finalized"
     assert Kind.LEFT in kinds(acts)
+
+
+def news_up(acts: list[Act]) -> list[tuple[Kind, object]]:
+    """What the launcher is told that is news for other hosts."""
+    news = {Kind.MODEX, Kind.LEFT, Kind.EXITED, Kind.FENCED}
+    return [
+        (act.kind, unbundle(act.body) if act.kind is Kind.MODEX else act.header.get("known"))
+        for act in acts
+        if isinstance(act, Send) and act.to == PARENT and act.kind in news
+    ]
+
+
+def test_what_the_ranks_of_a_host_commit_is_told_in_one_word() -> None:
+    made = host_machine(committed=False)
+    assert not news_up(made.handle(said(0, Kind.COMMIT, b"a", call=1), 1.0))
+    acts = made.handle(said(1, Kind.COMMIT, b"b", call=1), 1.001)
+    assert news_up(acts) == [(Kind.MODEX, {0: b"a", 1: b"b"})], "all have: nobody is waited for"
+    acts = made.handle(said(0, Kind.COMMIT, b"again", call=2), 1.002)
+    assert news_up(acts) == [(Kind.MODEX, {0: b"again"})]
+
+
+def test_a_commit_waits_a_moment_for_the_others_of_its_host() -> None:
+    made = host_machine(committed=False)
+    made.handle(said(0, Kind.COMMIT, b"a", call=1), 1.0)
+    assert not news_up(made.handle(seen(Seen.TIME), 1.0 + COLLECTING / 2))
+    acts = made.handle(seen(Seen.TIME), 1.0 + COLLECTING)
+    assert news_up(acts) == [(Kind.MODEX, {0: b"a"})]
+
+
+def test_what_was_committed_comes_before_what_others_conclude_from_it() -> None:
+    made = host_machine(committed=False)
+    made.handle(said(0, Kind.COMMIT, b"a", call=1), 1.0)
+    acts = made.handle(seen(Seen.EXITED, 0, status=3), 1.001)
+    assert news_up(acts) == [(Kind.MODEX, {0: b"a"}), (Kind.EXITED, False)]
+
+
+def test_that_a_process_ends_is_no_news_when_it_was_done() -> None:
+    made = host_machine(committed=False)
+    for rank in (0, 1):
+        made.handle(said(rank, Kind.COMMIT, b"a", call=1), 0.6)
+        made.handle(said(rank, Kind.LEAVING, told=[]), 1.0)
+        made.handle(said(rank, Kind.FINALIZED), 1.0)
+    acts = made.handle(seen(Seen.EXITED, 0, status=0), 1.001)
+    assert news_up(acts) == [(Kind.LEFT, None), (Kind.EXITED, True)], "the news go first"
+    acts = made.handle(seen(Seen.EXITED, 1, status=5), 1.002)
+    assert news_up(acts) == [(Kind.EXITED, False)], "others hear of how it failed"
 
 
 def test_a_failed_rank_is_told_of_when_all_are_told_to_end() -> None:

@@ -16,6 +16,7 @@ from ompy.runtime.agents.agent_start import BANNER
 from ompy.runtime.agents.agent_tree import Tree
 from ompy.runtime.connections.control import Kind, encode, send_all
 from ompy.runtime.connections.credentials import CredentialError
+from ompy.runtime.connections.modex import bundle, unbundle
 from ompy.runtime.connections.pipes import PipePair
 from ompy.runtime.guests.job_key import hide_key
 from ompy.runtime.guests.listener import GREETING, GuestListener
@@ -202,7 +203,7 @@ def machine(*, survives: bool = False) -> OpenJobMachine:
     for rank in (0, 1):
         tell(made, 0, Kind.STAGE, rank=rank, stage="attached")
         tell(made, 0, Kind.STAGE, rank=rank, stage="initialized")
-        tell(made, 0, Kind.MODEX, bytes([rank]), rank=rank)
+        tell(made, 0, Kind.MODEX, bundle({rank: bytes([rank])}))
     return made
 
 
@@ -224,6 +225,7 @@ def exited(rank, status, stage, *, expendable=False):
         "stage": stage,
         "reason": f"ended with {status}",
         "expendable": expendable,
+        "known": False,
     }
 
 
@@ -242,15 +244,15 @@ def meet(made):
 class TestJob:
     def test_a_guest_is_told_what_it_missed_and_the_others_of_it(self):
         made = machine()
-        tell(made, 0, Kind.MODEX, b"again", rank=1)
+        tell(made, 0, Kind.MODEX, bundle({1: b"again"}))
         acts = join(made)
         admit = next(act for act in acts if isinstance(act, AdmitGuest))
         assert admit.node == 1
         assert admit.job.hosts == ("h0", "h1")
         assert [p.node for p in admit.job.placements] == [0, 0, 1, 1]
-        assert [(a.header["rank"], a.body) for a in sent(acts, 1, Kind.MODEX)] == [
-            (0, b"\0"),
-            (1, b"again"),
+        assert [unbundle(a.body) for a in sent(acts, 1, Kind.MODEX)] == [
+            {0: b"\0"},
+            {1: b"again"},
         ]
         assert sent(acts, 0, Kind.GROW)
         assert not sent(acts, 1, Kind.GROW)
@@ -263,7 +265,7 @@ class TestJob:
         tell(made, 0, Kind.EXITED, **exited(1, 0, "finalized"))
         acts = join(made)
         assert [a.header["rank"] for a in sent(acts, 1, Kind.DEPARTED)] == [1]
-        assert [a.header["rank"] for a in sent(acts, 1, Kind.MODEX)] == [0]
+        assert [[*unbundle(a.body)] for a in sent(acts, 1, Kind.MODEX)] == [[0]]
 
     def test_the_fence_of_the_beginning_is_not_a_guests(self):
         made = machine()

@@ -12,6 +12,7 @@ from ompy.data.errors import ERR_SPAWN
 from ompy.frameworks.job import App, Job, Placement
 from ompy.runtime.agents.agent_tree import Branch, Tree
 from ompy.runtime.connections.control import Kind
+from ompy.runtime.connections.modex import bundle
 from ompy.runtime.diagnosis.autopsy import DEADLOCK
 from ompy.runtime.launching.kills import Kill
 from ompy.runtime.machines.acts import (
@@ -58,7 +59,7 @@ def word(who: int, kind: Kind, body: bytes = b"", /, **header: object) -> Event:
 WORDS = {
     Kind.OUTPUT: {"rank": 0, "stream": 1},
     Kind.INPUT_TAKEN: {"bytes": 3},
-    Kind.MODEX: {"rank": 0},
+    Kind.MODEX: {},
     Kind.LEFT: {"ranks": []},
     Kind.FAULTS: {"rank": 0, "delivered": []},
     Kind.PATHS: {"rank": 0, "peer": 1, "reason": "why"},
@@ -71,6 +72,7 @@ WORDS = {
         "stage": "started",
         "reason": "ended",
         "expendable": False,
+        "known": False,
     },
     Kind.LOST: {"rank": 0, "pid": 7},
     Kind.ABORTED: {"rank": 0, "pid": 7, "code": 4},
@@ -141,7 +143,7 @@ def life(rank: int, node: int) -> list[Event]:
     told = [word(node, Kind.STARTED, rank=rank, pid=1000 + rank)]
     told += [word(node, Kind.STAGE, rank=rank, stage="attached")]
     told += [word(node, Kind.STAGE, rank=rank, stage="initialized")]
-    told += [word(node, Kind.MODEX, b"x", rank=rank)]
+    told += [word(node, Kind.MODEX, bundle({rank: b"x"}))]
     told += [word(node, Kind.STAGE, rank=rank, stage="finalized")]
     return [*told, ended(rank, node, 0)]
 
@@ -150,6 +152,7 @@ def ended(
     rank: int, node: int, status: int, *, stage: str = "finalized", expendable: bool = False
 ) -> Event:
     said = {"rank": rank, "pid": 1, "status": status, "stage": stage, "reason": "ended"}
+    said["known"] = False
     return word(node, Kind.EXITED, expendable=expendable, **said)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 _ENTRY: Final = struct.Struct("!II")  # sizes of key and value
+_COMMIT: Final = struct.Struct("!II")  # a rank, and the size of what it committed
 Answer = Callable[[bytes | None, str], None]  # (committed, "") or (None, why there is nothing)
 
 
@@ -82,6 +83,26 @@ class ModexStore:
         waiting, self._fence = self._fence, {}
         for answer in waiting.values():
             answer(committed, why)
+
+
+def bundle(commits: Mapping[int, bytes]) -> bytes:
+    """What several ranks committed, as one piece: an agent tells the other hosts by it."""
+    pieces = []
+    for rank, packed in commits.items():
+        pieces += [_COMMIT.pack(rank, len(packed)), packed]
+    return b"".join(pieces)
+
+
+def unbundle(body: bytes) -> dict[int, bytes]:
+    """The inverse of `bundle`."""
+    found = {}
+    position = 0
+    while position < len(body):
+        rank, size = _COMMIT.unpack_from(body, position)
+        position += _COMMIT.size
+        found[rank] = body[position : position + size]
+        position += size
+    return found
 
 
 def pack(published: Mapping[str, bytes]) -> bytes:

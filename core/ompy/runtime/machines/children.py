@@ -157,10 +157,13 @@ class Children:
     def news(self, event: Event) -> list[Send]:
         """Pass a rank's commit or end on to those the news did not come from.
 
-        What passed it on to us has told its own others.
+        What passed it on to us has told its own others. That a process has ended is no news where
+        its agent has told by LEFT that it was done.
         """
         header, body, kind = event.header, event.body, event.kind
         if kind is Kind.EXITED:
+            if header["known"]:
+                return []
             kind = Kind.DEPARTED
             done = header["stage"] == Stage.FINALIZED
             finalized, dead = header["expendable"] or done, header["expendable"] and not done

@@ -10,6 +10,7 @@ from enum import Enum
 from typing import Any, ClassVar, Final, NamedTuple
 
 from ompy.runtime.connections.control import Kind
+from ompy.runtime.connections.modex import unbundle
 from ompy.runtime.machines.acts import (
     PARENT,
     Act,
@@ -248,7 +249,8 @@ class RanksAgent(AgentMachine):
         header = event.header
         match event.kind:
             case Kind.MODEX:
-                self._ranks.committed(header["rank"], event.body)
+                for rank, packed in unbundle(event.body).items():
+                    self._ranks.committed(rank, packed)
             case Kind.FENCED:
                 self._ranks.fenced()
             case Kind.LEFT:
@@ -421,7 +423,9 @@ class HostMachine(RanksAgent):
         rank.status = status
         reason = rank.how_it_went()
         said = {"pid": rank.pid, "status": status, "stage": rank.stage, "reason": reason}
-        self._up(Kind.EXITED, rank=rank.number, expendable=rank.expendable, **said)
+        known = self._ranks.exited(rank)
+        self._acts += self._ranks.take()
+        self._up(Kind.EXITED, rank=rank.number, expendable=rank.expendable, known=known, **said)
         done = rank.stage is Stage.FINALIZED
         dead = rank.expendable and not done
         self._departed(rank.number, reason, finalized=rank.expendable or done, dead=dead)

@@ -9,7 +9,7 @@ from typing import Any, Final
 from ompy.data.errors import ERR_PROC_FAILED, ERR_RANK
 from ompy.frameworks.fault_tolerance.departures import FINALIZED
 from ompy.runtime.connections.control import Kind
-from ompy.runtime.connections.modex import Answer, ModexStore
+from ompy.runtime.connections.modex import Answer, ModexStore, bundle
 from ompy.runtime.machines.acts import PARENT, Act, Admit, Send, ToRank
 from ompy.runtime.machines.agents.leave_news import LeavingNews, News, for_rank
 from ompy.runtime.machines.events import NOTHING, Event
@@ -79,6 +79,9 @@ class LocalRanks:
         self._several = several
         self._modex = ModexStore(frozenset(self._ranks), size)
         self._news = LeavingNews()
+        self._told_done: set[int] = set()  # whom the other hosts know to have finalized
+        self._commits: dict[int, bytes] = {}  # which the other hosts were not told yet
+        self._committed: set[int] = set()  # ranks of this host that have, once at least
         self._finalizing: list[tuple[int, int]] = []  # calls that wait for the rest of the job
         self._dead: set[int] = set()
         self.acts: list[Act] = []
@@ -142,12 +145,12 @@ class LocalRanks:
         """A word of a rank that concerns the wire-up or its leaving.
 
         Returns:
-            Whether news of ranks that leave begin to be collected by it.
+            Whether news for the other hosts begin to be collected by it.
         """
         rank, header = self._ranks[event.who], event.header
         match event.kind:
             case Kind.COMMIT:
-                self._commit(rank, header["call"], event.body)
+                return self._commit(rank, header["call"], event.body)
             case Kind.LOOKUP:
                 self._lookup(rank, header["call"], header["rank"])
             case Kind.FENCE:
@@ -168,13 +171,26 @@ class LocalRanks:
                 raise AssertionError(f"{event} is no word of these")
         return False
 
-    def _commit(self, rank: RankLife, call: int, packed: bytes) -> None:
+    def _commit(self, rank: RankLife, call: int, packed: bytes) -> bool:
         if rank.stage is Stage.ATTACHED:
             self.advance(rank, Stage.INITIALIZED)
         self._modex.commit(rank.number, packed)
-        if self._several:
-            self.up(Kind.MODEX, {"rank": rank.number}, packed)
         self._say(rank, Kind.REPLY, {"call": call})
+        if not self._several:
+            return False
+        first = not self._commits
+        self._commits[rank.number] = packed
+        self._committed.add(rank.number)
+        if self._committed >= self._ranks.keys():
+            self.pass_commits_on()  # nobody is to be waited for
+            return False
+        return first
+
+    def pass_commits_on(self) -> None:
+        """Tell the other hosts, in one word, what ranks of this one have committed."""
+        if self._commits:
+            self.up(Kind.MODEX, NOTHING, bundle(self._commits))
+            self._commits.clear()
 
     def _lookup(self, rank: RankLife, call: int, wanted: int) -> None:
         if 0 <= wanted < self.size:
@@ -187,6 +203,7 @@ class LocalRanks:
         answer = self._later(rank, call, "the fence cannot complete: ")
         if self._modex.fence(rank.number, answer):
             if self._several:
+                self.pass_commits_on()  # whoever leaves the fence looks for them
                 self.up(Kind.FENCED)
             else:
                 self._modex.fenced()
@@ -240,11 +257,26 @@ class LocalRanks:
                 self._say(other, Kind.DEPARTED, {"rank": rank, "dead": dead}, reason.encode())
 
     def pass_news_on(self) -> None:
-        """The moment in which news of leaving ranks are collected is over."""
+        """The moment in which commits and news of leaving ranks are collected is over."""
+        self.pass_commits_on()
         news = self._news.take()
+        if not news:
+            return
         self.tell_leaving(news)
         if self._several:
             self.up(Kind.LEFT, {"ranks": news})
+            self._told_done.update(rank for rank, done, _ in news if done)
+
+    def exited(self, rank: RankLife) -> bool:
+        """The process of a rank has ended: what it said before goes to the other hosts first.
+
+        Returns:
+            Whether they know that it had finalized, and need not hear that it has ended.
+        """
+        if rank.stage is Stage.FINALIZED and rank.number not in self._told_done:
+            self.pass_news_on()
+        self.pass_commits_on()
+        return rank.status == 0 and rank.number in self._told_done
 
     def tell_leaving(self, news: News) -> None:
         """Tell the MPI processes that are not done themselves of ranks that finalize."""

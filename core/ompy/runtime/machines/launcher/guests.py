@@ -10,7 +10,9 @@ from typing import Any
 
 from ompy.frameworks.job import App, Job, JobWorld, Placement
 from ompy.runtime.connections.control import Kind
+from ompy.runtime.connections.modex import bundle
 from ompy.runtime.machines.acts import Send
+from ompy.runtime.machines.events import NOTHING
 from ompy.runtime.ranks.ranks import Stage
 
 
@@ -43,7 +45,7 @@ class Guests:
         gone = set(ended)
         for rank, packed in self._commits.items():
             if rank not in gone:
-                yield Send(node, Kind.MODEX, {"rank": rank}, packed)
+                yield Send(node, Kind.MODEX, NOTHING, bundle({rank: packed}))
         for rank in sorted(gone):
             told = {"rank": rank, "finalized": True, "dead": False}
             yield Send(node, Kind.DEPARTED, told, b"ended before this program joined the job")

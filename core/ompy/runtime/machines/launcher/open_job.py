@@ -11,6 +11,7 @@ from typing import ClassVar, Final
 
 from ompy.frameworks.job import app_of
 from ompy.runtime.connections.control import Kind
+from ompy.runtime.connections.modex import unbundle
 from ompy.runtime.diagnosis.rank_spans import ranks_in_words
 from ompy.runtime.machines.acts import Act, AdmitGuest, Widen
 from ompy.runtime.machines.children import Child
@@ -68,7 +69,8 @@ class OpenJobMachine(JobMachine):
 
     def _word(self, event: Event, now: float) -> list[Act]:
         if event.kind is Kind.MODEX:
-            self._asked.guests.committed(event.header["rank"], event.body)
+            for rank, packed in unbundle(event.body).items():
+                self._asked.guests.committed(rank, packed)
         return super()._word(event, now)
 
     def _judge(self, event: Event, now: float) -> list[Act]:
