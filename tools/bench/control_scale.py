@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """What start, wire-up and end of a job cost the control plane, by ranks: messages, work, memory.
 
-    python tools/bench control_scale [--ranks 16,64,256,1024,4096] [--per-host 16] [--radix 32]
+    python tools/bench control_scale [--ranks 16,64,256,1024,4096,10000:20] [--radix 32]
+
+A number of ranks may be followed by how many there are on each host, 16 otherwise.
 
 The product's machines (`JobMachine`, `RelayMachine`, `HostMachine`) in a virtual world without
 processes; counts are exact, seconds are processor time of the whole world. Writes
@@ -32,6 +34,7 @@ from tools.bench.plots.figure import FIGURES
 # bytes that a rank publishes with btl self,sm,tcp on a host with one interface; measured
 PUBLISHED: Final = 59
 RADIX: Final = 32  # plm_base_radix
+PER_HOST: Final = 16  # ranks; arbitrary
 STRIDE: Final = 1000  # events; arbitrary: between two looks whether all have ended
 MACHINES: Final = {"launcher": JobMachine, "relays": RelayMachine, "agents": HostMachine}
 
@@ -206,13 +209,13 @@ def print_table(rows: list[dict[str, Any]]) -> None:
 def main() -> None:
     """Run them, smallest first."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--ranks", default="16,64,256,1024,4096")
-    parser.add_argument("--per-host", type=int, default=16)
+    parser.add_argument("--ranks", default="16,64,256,1024,4096,10000:20")
     parser.add_argument("--radix", type=int, default=RADIX)
     options = parser.parse_args()
     rows = []
-    for ranks in map(int, options.ranks.split(",")):
-        rows.append(run_job(ranks, options.per_host, options.radix))
+    for words in options.ranks.split(","):
+        ranks, _, per_host = words.partition(":")
+        rows.append(run_job(int(ranks), int(per_host or PER_HOST), options.radix))
         print(json.dumps(rows[-1]), flush=True)
     said = {"date": str(datetime.now(UTC).date()), "radix": options.radix, "rows": rows}
     (FIGURES / "control-scale.json").write_text(json.dumps(said, indent=1) + "\n")
