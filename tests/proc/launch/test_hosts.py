@@ -88,7 +88,7 @@ def test_departures_reach_other_hosts(hosts):
         "c.commit(); c.fence()\n"
         "if c.rank == 1: c.finalized(); sys.exit()\n"
         "gone = []\n"
-        "c.on_departure = lambda rank, reason: gone.append((rank, reason))\n"
+        "c.on_left = lambda rank, done, silent: gone.append((rank, done))\n"
         "c.on_readable()\n"  # what came with the answer to the fence
         "while not gone: select.select([c], [], []); c.on_readable()\n"
         "print(gone)\n"
@@ -96,7 +96,7 @@ def test_departures_reach_other_hosts(hosts):
         "except MPIError as error: print(error.code)\n"
         "c.finalized()"
     )
-    assert said(hosts(2, 1, program)) == ["75", "[(1, 'has finalized and ended')]"]
+    assert said(hosts(2, 1, program)) == ["75", "[(1, True)]"]
 
 
 def test_a_failure_on_one_host_ends_all(hosts, processes):

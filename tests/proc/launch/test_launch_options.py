@@ -130,6 +130,7 @@ def test_debugpy_waits_for_an_editor(launch, program, tmp_path):
     assert result.code == 0, result
     told = ["--listen", "127.0.0.1:7777", "--wait-for-client", str(program)]
     assert sorted(result.out.splitlines()) == [str(told), "rank 0 ran"], result
+    assert "rank 1 waits for an editor at 127.0.0.1:7777" in result.err
 
 
 @pytest.mark.parametrize(

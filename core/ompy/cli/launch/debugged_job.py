@@ -11,6 +11,7 @@ from ompy.cli.launch.hosts import PORT_MAX
 from ompy.frameworks.job import Job
 from ompy.runtime.diagnosis.debugging import (
     DEBUGPY,
+    LOOPBACK,
     PDB,
     PORT,
     NotDebuggable,
@@ -40,11 +41,13 @@ def debugged_job(options: Mapping[str, Any], job: Job, host: str) -> tuple[Job, 
         debugged_words(app.argv, words)
     except NotDebuggable as problem:
         raise CommandError(f"--debug {rank}: {problem}") from None
-    here = job.hosts[job.placements[rank].node] == host
+    home = job.hosts[job.placements[rank].node]
+    here = home == host
     if debugger == DEBUGPY:
         if here:
             _insist_on_debugpy(app.argv[0])
-        return job, Debugged(rank, tuple(words))
+        waits_at = f"{LOOPBACK}:{port or PORT}" + ("" if here else f" of {home}")
+        return job, Debugged(rank, tuple(words), waits_at=waits_at)
     if job.stdin_rank not in {0, rank} or options["view"]:
         other = "--view" if options["view"] else f"--stdin {job.stdin_rank}"
         raise CommandError(f"--debug {rank} and {other}: both want the terminal")

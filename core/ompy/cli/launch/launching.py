@@ -387,6 +387,8 @@ def _with_single_ranks(
 
         job, debug = debugged_job(options, job, host)
         launching = launching._replace(debug=debug)
+        if debug is not None and debug.waits_at and not options["quiet"]:
+            tell_user(f"rank {debug.rank} waits for an editor at {debug.waits_at}", "info")
     return job, launching
 
 
@@ -486,7 +488,7 @@ def tell_user(text: str, level: str = "warning", advice: str = "") -> None:
 
     Args:
         text: a sentence.
-        level: error or warning.
+        level: error, warning or info.
         advice: another sentence, for people.
     """
     form, about = _telling

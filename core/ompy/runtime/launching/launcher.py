@@ -47,11 +47,13 @@ class Debugged(NamedTuple):
         rank: which.
         words: what stands before its program (`debugging.py`).
         terminal: path of the terminal that the rank talks to by itself; empty for pipes.
+        waits_at: where an editor attaches; empty if none is waited for.
     """
 
     rank: int
     words: tuple[str, ...]
     terminal: str = ""
+    waits_at: str = ""
 
 
 class LaunchOptions(NamedTuple):
