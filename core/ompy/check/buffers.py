@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from ompy.check.checker import Checker
-    from ompy.check.requests import Entry
+    from ompy.check.under_way import Entry
 
 RUNS: Final = 4096  # ranges of one message; arbitrary: of what has more nothing is known
 LARGEST: Final = 1 << 20  # bytes of an element with gaps; arbitrary, likewise
 _OWNING: Final = frozenset({bytearray, bytes, array})  # objects with memory of their own
-KEPT: Final = 1 << 18  # bytes of a message that are copied; arbitrary: faster than a checksum
+KEPT: Final[int] = 1 << 18  # bytes of a message that are copied; arbitrary: faster than a checksum
 FRAMES: Final = 8  # callers that are watched; arbitrary
 _WHY: Final = (
     "MPI 4.1, 3.7.2: the memory of a pending operation belongs to MPI until the operation is "
@@ -201,17 +201,29 @@ class Buffers:
         """Whether any memory is in use."""
         return bool(self.pending)
 
-    def begin_use(self, entry: Entry, spec: Any, *, writes: bool) -> None:
-        """An operation uses memory from now on."""
+    def begin_use(
+        self, entry: Entry, spec: Any, *, writes: bool, before: Any = None, watched: bool = True
+    ) -> None:
+        """An operation uses memory from now on.
+
+        Args:
+            entry: the operation.
+            spec: the memory, as the program gave it.
+            writes: it receives into it.
+            before: what is sent, if it was begun earlier.
+            watched: lines that name it are looked at.
+        """
         region = region_of(spec)
         if region is None:
             return
         memory = spec[0] if isinstance(spec, (list, tuple)) and spec else spec
-        watched = self._watch(entry, memory, writes) if _is_whole(memory, region) else ()
+        names = watched and _is_whole(memory, region)
+        lines = self._watch(entry, memory, writes) if names else ()
         locked = None if writes else self._lock(memory, region)
-        before = 0 if writes else region.contents()
+        if before is None:
+            before = 0 if writes else region.contents()
         self.pending.append(
-            Pending(entry, entry.at, entry.call, region, writes, before, locked, watched)
+            Pending(entry, entry.at, entry.call, region, writes, before, locked, lines)
         )
 
     def used(self, at: int, call: str, spec: Any, *, writes: bool) -> None:

@@ -5,18 +5,20 @@
 from __future__ import annotations
 
 import sys
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
+from ompy.check.again.places import Places
 from ompy.check.interposing import Within
+from ompy.check.record import program_frame
 from ompy.check.recorder import Recorder
 from ompy.data import errors
 from ompy.mpi.errors import MPIException
 
 if TYPE_CHECKING:
     from ompy.check.buffers import Buffers
-    from ompy.check.requests import Requests
+    from ompy.check.under_way import Requests
 
 # the class of finding of an error class; what is not here says nothing of the program
 CLASSES: Final = {
@@ -58,7 +60,7 @@ class Checker:
         inside: whether this thread is in a call.
         mark: of methods that have a handler in front.
         sees_callbacks: what the program calls in a callback of a call is a call, too.
-        site: gives a line of the program its number.
+        places: of the program's calls.
         requests: those under way.
         buffers: memory in use by them.
         comms: by state's id, a communicator's number and its state, kept as long as it lives.
@@ -75,17 +77,28 @@ class Checker:
         self.rank = rank
         self.inside = Within()
         self.mark = "ompy_checked"
-        self.site = recorder.site
+        self.places = Places()
         self.synchronous = False
         self.comms: dict[int, tuple[int, Any]] = {}
         self.handles: dict[int, tuple[str, int, str, Any]] = {}
         self._keys: dict[tuple[Any, ...], int] = {}
-        self._last = 0
+        self._called: set[int] = set()
 
     def number(self) -> int:
         """A number that nothing else has here."""
-        self._last += 1
-        return self._last
+        return self.recorder.number()
+
+    def site(self, frame: FrameType | None) -> int:
+        """The number of the line of a call that a handler is about to make."""
+        if self.requests.unguarded:
+            self.requests.guard_all()
+        found = self.recorder.site(frame)
+        if found not in self._called:
+            self._called.add(found)
+            caller = program_frame(frame)
+            if caller is not None:
+                self.places.add(caller)
+        return found
 
     def write_event(self, *event: Any) -> None:
         """Add to the record."""
@@ -149,6 +162,7 @@ class Checker:
         self.comms.clear()
         self.handles.clear()
         self._keys.clear()
+        self._called.clear()
         self.recorder.begin_anew()
 
     def is_idle(self) -> bool:

@@ -27,7 +27,7 @@ from ompy.check.file_words import (
     amode_text,
 )
 from ompy.check.interposing import interpose_class
-from ompy.check.requests import Entry
+from ompy.check.under_way import Entry
 from ompy.check.signatures import first_difference, of_message, of_type, text
 from ompy.mpi.buffers.spec import message
 from ompy.mpi.constants import MODE_RDONLY

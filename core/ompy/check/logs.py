@@ -5,13 +5,13 @@ from __future__ import annotations
 import marshal
 import os
 from pathlib import Path
-from struct import Struct
+from struct import unpack
 from typing import Any, Final, NamedTuple
 
 from ompy.check.record import AGAIN, EVENTS, HEADER, WORD, with_numbers
 
 SUFFIX: Final = ".calls"
-AGAIN_FORM: Final = Struct("<III")  # its shape, and the numbers of its requests
+NUMBER: Final = 4  # bytes of a number in an entry that comes again
 
 
 class Place(NamedTuple):
@@ -135,10 +135,11 @@ def _event(data: bytes) -> tuple[Any, ...] | None:
 
 def _again(data: bytes, shapes: dict[int, tuple[Any, ...]]) -> tuple[Any, ...] | None:
     """An entry of a shape; None if it is damaged."""
-    if len(data) != AGAIN_FORM.size:
+    count, rest = divmod(len(data), NUMBER)
+    if rest or count < 3:
         return None
-    shape, first, second = AGAIN_FORM.unpack(data)
-    return None if shape not in shapes else with_numbers(shapes[shape], first, second)
+    shape, *requests = unpack(f"<{count}I", data)
+    return None if shape not in shapes else with_numbers(shapes[shape], *requests)
 
 
 def _is_whole(event: object) -> bool:

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 from ompy import outputs
 from ompy.check import collectives, files, handles, messages, requests, windows
+from ompy.check.again.nonblocking import remember_waits
+from ompy.check.again.repeats import remember_repeats
 from ompy.check.buffers import Buffers
 from ompy.check.checker import Checker, watch_uncaught
 from ompy.check.interposing import interpose_class, interpose_functions
 from ompy.check.recorder import Recorder, ToldRecorder
-from ompy.check.repeats import remember_repeats
+from ompy.check.under_way import Requests
 
 if TYPE_CHECKING:
     from ompy.runtime.ranks.process import RankProcess
@@ -53,7 +55,7 @@ def check_rank(process: RankProcess, recorder: Recorder, *, synchronous: bool = 
     checker = Checker(recorder, process.context.rank)
     checker.synchronous = synchronous
     checker.buffers = Buffers(checker)
-    checker.requests = requests.Requests(checker)
+    checker.requests = Requests(checker)
     _interpose(checker)
     watch_uncaught(checker)
     process.before_finalize.append(lambda: finish(checker))
@@ -72,6 +74,7 @@ def _interpose(checker: Checker) -> None:
             remember_repeats(checker, kind)
     interpose_class(checker, MPI.Request, "request.", requests.HANDLERS)
     interpose_class(checker, MPI.Prequest, "request.", requests.HANDLERS)
+    remember_waits(checker, MPI.Request)
     requests.watch_awaiting(checker, MPI.Request)
     interpose_class(checker, MPI.Message, "message.", messages.MESSAGE_HANDLERS)
     interpose_class(checker, MPI.Datatype, "datatype.", handles.DATATYPE_HANDLERS)

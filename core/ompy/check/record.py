@@ -59,21 +59,20 @@ _REQUESTS: Final = {"send": 8, "recv": 7, "got": 1, "coll": 9}
 OURS: Final = ("ompy", "ompy_components", "mpi4py")  # packages whose lines are not the program's
 
 
-def with_numbers(event: tuple[Any, ...], first: int, second: int) -> tuple[Any, ...]:
+def with_numbers(event: tuple[Any, ...], *requests: int) -> tuple[Any, ...]:
     """An entry that comes again, with the numbers of its requests.
 
     Args:
         event: as its shape has it.
-        first: the number of a request; 0 for none.
-        second: another one; 0 for none.
+        requests: the numbers; 0 for none.
     """
-    if not first:
+    numbers = [number for number in requests if number]
+    if not numbers:
         return event
     if event[0] == "wait":
-        numbers = [number for number in (first, second) if number]
         return (*event[:3], numbers, list(numbers), event[5])
     place = _REQUESTS[event[0]]
-    return (*event[:place], first, *event[place + 1 :])
+    return (*event[:place], numbers[0], *event[place + 1 :])
 
 
 def file_name(name: str) -> str:

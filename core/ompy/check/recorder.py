@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 CHUNK = 1 << 20  # bytes by which the file grows; arbitrary
 NEAR: Final[int] = 4096  # lines found without comparing codes; arbitrary: more than a loop has
 SHAPES: Final[int] = 4096  # entries that may come again; arbitrary, likewise
+SPARE: Final[int] = (
+    64  # entries of a call that comes again, at most; arbitrary: a few more than it has
+)
 WORD = 8  # bytes; an entry begins at a multiple of them
 HEAD = 4  # bytes before an entry: its length
 AGAIN_SIZE = 12  # bytes of an entry that comes again, behind its head
@@ -35,6 +38,7 @@ class Recorder:
 
     Attributes:
         forked: this process is a child of the rank's, and writes nothing.
+        first: of the entry written last, the number of its request; 0 for none.
         last: the entry written last that is no site, no communicator and no shape.
         left: entries that may be written.
         round: how often the record has begun: numbers of shapes are of one round.
@@ -52,6 +56,8 @@ class Recorder:
     _thread: U64
     _threads: bool
     _view: Any
+    _number: int
+    first: int
     forked: bool
     last: Any
     left: int
@@ -72,7 +78,7 @@ class Recorder:
         flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
         self._file = os.open(path, flags, 0o600)
         os.register_at_fork(after_in_child=self._fork)
-        self.round = 0
+        self.round = self._number = 0
         self._map = self._view = None
         self._begin(limit)
         self._grow()
@@ -82,6 +88,7 @@ class Recorder:
         self._size = self._at = self.written = 0
         self.round += 1
         self.last = None
+        self.first = 0
         self.forked = self._threads = False
         self._thread = raw.thread()
         self._sites = {}
@@ -114,12 +121,19 @@ class Recorder:
         self._size = size
 
     @ccall
+    def number(self) -> int:
+        """A number that nothing else has here."""
+        self._number += 1
+        return self._number
+
+    @ccall
     def write_event(self, event: tuple[Any, ...]) -> None:
         """Add an entry; beyond the limit only sites and findings."""
         if not self._may_write(event[0]):
             return
         self.written += 1
         self.last = event
+        self.first = 0
         self.append_event(event)
 
     @cfunc
@@ -165,7 +179,8 @@ class Recorder:
         if not self._may_write(event[0]):
             return
         self.written += 1
-        self.last = None if first else event
+        self.last = event
+        self.first = first
         self.append_again(self.shape(event), first, second)
 
     @ccall
@@ -199,20 +214,45 @@ class Recorder:
         self._at = end
 
     @ccall
+    def append_wait(self, shape: int, numbers: list[int]) -> None:
+        """Add the entry of a wait for several requests, whatever the limit."""
+        count: int = len(numbers)
+        if count <= 2:
+            first: int = numbers[0]
+            second: int = numbers[1] if count > 1 else 0
+            self.append_again(shape, first, second)
+            return
+        if self.forked:
+            return
+        at: int = self._at
+        end: int = (at + HEAD + HEAD + HEAD * count + WORD - 1) // WORD * WORD
+        while end + WORD > self._size:
+            self._grow()
+        view = self._view
+        for place in range(0, count, 2):
+            low: U64 = numbers[place]
+            high: U64 = numbers[place + 1] if place + 1 < count else 0
+            raw.put_word(view, at + WORD + HEAD * place, high << 32 | low)
+        begun: U64 = shape
+        size: U64 = HEAD + HEAD * count
+        raw.put_word(view, at, begun << 32 | AGAIN | size)
+        self._at = end
+
+    @ccall
     def may_repeat(self, turn: int) -> bool:
         """Whether the calling thread may write an entry by its shape, with no more ado."""
         return (
-            self.left > 0
+            self.left > SPARE
             and turn == self.round
             and not self.forked
             and raw.thread() == self._thread
         )
 
     @ccall
-    def repeat(self, shape: int) -> None:
-        """Add an entry that has come before as it is; it `may_repeat`."""
+    def repeat(self, shape: int, number: int) -> None:
+        """Add an entry that has come before, but for its request; it `may_repeat`."""
         self.left -= 1
-        self.append_again(shape, 0, 0)
+        self.append_again(shape, number, 0)
 
     # lines
 
@@ -277,7 +317,7 @@ class ToldRecorder(Recorder):
             limit: entries at most.
         """
         self._tell = tell
-        self.round = 0
+        self.round = self._number = 0
         self._map = self._view = None
         self._begin(limit)
 

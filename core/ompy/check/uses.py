@@ -17,7 +17,7 @@ _HARMLESS: Final = frozenset(
     }
 )  # fmt: skip
 # functions and methods that keep what they get, or ask what it is
-_KEEPING: Final = frozenset(
+KEEPING: Final = frozenset(
     {"append", "add", "extend", "insert", "put", "appendleft", "setdefault", "update"}
     | {"zeros_like", "empty_like", "ones_like", "full_like", "shape", "ndim", "may_share_memory"}
     | {"len", "id", "type", "isinstance", "tuple", "zip", "enumerate", "memoryview", "dict"}
@@ -135,12 +135,12 @@ class _Collector(ast.NodeVisitor):
         called = node.func
         name = called.attr if isinstance(called, ast.Attribute) else expression_name(called)
         given = [*node.args, *(each.value for each in node.keywords)]
-        if name not in _KEEPING and not (isinstance(called, ast.Attribute) and _is_of_mpi(name)):
+        if name not in KEEPING and not (isinstance(called, ast.Attribute) and is_of_mpi(name)):
             for argument in given:
                 self._gives(argument, expression_name(called))
             if isinstance(called, ast.Attribute):
                 self._gives(called.value, expression_name(called))
-        elif name not in _KEEPING:
+        elif name not in KEEPING:
             given = [each for each in given if not isinstance(each, ast.Subscript)]
         for part in (called, *given):
             self.visit(part)
@@ -205,7 +205,7 @@ class _Collector(ast.NodeVisitor):
         self.generic_visit(node)
 
 
-def _is_of_mpi(name: str) -> bool:
+def is_of_mpi(name: str) -> bool:
     from ompy.check import collectives, files, messages
 
     known = (messages.HANDLERS, collectives.HANDLERS, _MORE, files.ACCESSES)

@@ -11,7 +11,7 @@ from zlib import crc32
 
 from ompy.check.checker import Checker
 from ompy.check.interposing import interpose_class
-from ompy.check.requests import Entry
+from ompy.check.under_way import Entry
 from ompy.check.window_memory import Local, Twin
 from ompy.data.constants import PROC_NULL
 from ompy.data.layout import Layout

@@ -41,6 +41,8 @@ BINDINGS: Final = {
 }
 HOT: Final = {
     SHARED: BUSY,
+    "ompy.check.again.nonblocking": BUSY,
+    "ompy.check.again.repeats": BUSY,
     "ompy.check.buffers": OFTEN,
     "ompy.check.checker": OFTEN,
     "ompy.check.collectives": OFTEN,
@@ -48,9 +50,9 @@ HOT: Final = {
     "ompy.check.lines": OFTEN,
     "ompy.check.messages": OFTEN,
     "ompy.check.recorder": BUSY,
-    "ompy.check.repeats": BUSY,
     "ompy.check.requests": OFTEN,
     "ompy.check.signatures": OFTEN,
+    "ompy.check.under_way": BUSY,
     "ompy.data.convertor": BUSIEST,
     "ompy.data.layout": OFTEN,
     "ompy.data.loops": BUSIEST,

@@ -1,4 +1,4 @@
-"""Blocking calls that are made again as they were: two words are written, and no handler is asked.
+"""Calls that are made again as they were: two words are written, and no handler is asked.
 
 What a handler has written of a call is remembered by its place in the program. If the same place
 calls with the same arguments, as far as an entry tells of them, the entry is the same.
@@ -19,6 +19,7 @@ from ompy.check.interposing import Within
 from ompy.check.messages import got_in_vain
 from ompy.check.record import program_frame
 from ompy.check.recorder import Recorder
+from ompy.check.under_way import Entry, Requests, contents_of
 from ompy.compiled import DECLARING, ccall, cclass, cfunc
 from ompy.data.constants import ANY_SOURCE, ANY_TAG
 from ompy.mpi.buffers.markers import InPlaceType
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 if DECLARING:
     from ompy.check.interposing import Within
     from ompy.check.recorder import Recorder
+    from ompy.check.under_way import Entry, Requests, contents_of
     from ompy.mpi.handles import Handle
 
 _frame = sys._getframe
@@ -45,6 +47,13 @@ ARRAY: Final[int] = 4  # likewise, and its dtype
 _REQUEST: Final = {"send": 8, "recv": 7, "coll": 9}
 _SOURCE: Final = 4  # place in an entry
 _GOT: Final = 8  # likewise
+
+
+@ccall
+def memory_of(buffer: Any) -> Any:
+    """The bytes of a buffer for `raw`; None where they are not together."""
+    view: Any = raw.shaped(buffer)
+    return None if view is None else raw.bare(view)
 
 
 @cclass
@@ -63,9 +72,10 @@ class Argument:
         self._length = length
         self._value = value.dtype if kind == ARRAY else value if kind == SAME else None
 
+    @ccall
     def is_buffer(self) -> bool:
         """Whether it is memory."""
-        return self._kind in {LENGTH, ARRAY}
+        return self._kind >= LENGTH
 
     @ccall
     def fits(self, value: Any, whole: bool) -> bool:
@@ -85,37 +95,68 @@ class Argument:
 
 
 @cclass
-class Repeat:
-    """One call, as it was made last.
+class Place:
+    """Where a call is made.
 
     Attributes:
         at: instruction of the program.
+        changes: how many places were known when it was found not to be quiet.
         code: that it is of.
-        event: its entry.
-        got_source, got_tag, got_size: of the message.
+        quiet: no line behind it can touch memory before the next call.
         round: of the record, when its shape was written.
         shape: the entry's number.
         site: the line's number.
+    """
+
+    at: int
+    changes: int
+    code: Any
+    quiet: bool
+    round: int
+    shape: int
+    site: int
+    __slots__ = tuple(__annotations__)
+
+    def __init__(self, frame: Any) -> None:
+        self.code, self.at = frame.f_code, frame.f_lasti
+        self.quiet = False
+        self.changes = self.round = self.shape = self.site = 0
+
+
+@cclass
+class Repeat(Place):
+    """One call, as it was made last.
+
+    Attributes:
+        event: its entry.
+        got: what its receive has got last; None before.
+        got_round: of the record, when that was written.
+        got_shape: the number of that.
+        got_source, got_tag, got_size: of the message.
         state: the communicator's.
+        wanted: the source that a receive asks for.
     """
 
     _arguments: list[Argument]
     _buffers: int
-    at: int
-    code: Any
     event: tuple[Any, ...]
+    got: Any
+    got_round: int
+    got_shape: int
     got_size: int
     got_source: int
     got_tag: int
-    round: int
-    shape: int
-    site: int
     state: Any
+    wanted: int
     __slots__ = tuple(__annotations__)
 
     def __init__(self, frame: Any, state: Any, arguments: list[Argument], buffers: int) -> None:
-        self.code, self.at, self.state = frame.f_code, frame.f_lasti, state
+        Place.__init__(self, frame)
+        self.state = state
         self._arguments, self._buffers = arguments, buffers
+        self.got = None
+        self.got_round = self.got_shape = self.got_size = self.got_source = self.got_tag = 0
+        self.wanted = 0
 
     @ccall
     def fits(self, arguments: tuple[Any, ...]) -> bool:
@@ -130,26 +171,32 @@ class Repeat:
                 return False
         return True
 
+    @ccall
+    def is_buffer(self, place: int) -> bool:
+        """Whether an argument is memory."""
+        argument: Argument = self._arguments[place]
+        return argument.is_buffer()
+
 
 @cclass
-class Repeats:
-    """The calls of one method.
+class Known:
+    """The places from which one method was called.
 
     Attributes:
-        recorder: of the rank.
-        scratch: a status for receives whose callers want none.
+        call: as reports have it.
+        checker: the rank's.
+        general: makes the call with its handler.
+        recorder, requests: of the rank.
         within: whether the main thread is in a call.
     """
 
-    _call: str
-    _checker: Any
-    _general: Any
-    _known: dict[tuple[int, int], Repeat]
-    _last: Repeat | None
-    _objects: bool
-    _pending: list[Any]
+    _known: dict[tuple[int, int], Place]
+    _last: Any
+    call: Any
+    checker: Any
+    general: Any
     recorder: Recorder
-    scratch: Any
+    requests: Requests
     within: Within
     __slots__ = tuple(__annotations__)
 
@@ -161,47 +208,137 @@ class Repeats:
             call: as reports have it.
             general: makes the call with its handler.
         """
-        self._call = call
-        self._checker = checker
-        self._general = general
+        self.call = call
+        self.checker = checker
+        self.general = general
         self._known = {}
         self._last = None
-        self._objects = call.rpartition(".")[2][0].islower()
-        self._pending = checker.buffers.pending
         self.recorder = checker.recorder
-        self.scratch = Status()
+        self.requests = checker.requests
         self.within = checker.inside
 
     @ccall
-    def again(self, comm: Any, arguments: tuple[Any, ...]) -> Repeat | None:
-        """The call that these arguments make again; None: it is another one."""
-        known = self._last
-        if known is None or self.within.main or (self._pending and not self._objects):
+    def here(self) -> Place | None:
+        """The place that the program is at; None for a new one, or inside of a call."""
+        known: Place | None = self._last
+        if known is None or self.within.main:
             return None
         if not raw.is_at(known.code, known.at):
             known = self._of_place()
             if known is None:
                 return None
-        if not self.recorder.may_repeat(known.round) or not isinstance(comm, Handle):
-            return None
-        handle: Handle = comm
-        if handle._inner is not known.state or not known.fits(arguments):
-            return None
-        self._last = known
-        return known
+            self._last = known
+        return known if self.recorder.may_repeat(known.round) else None
 
     @cfunc
-    def _of_place(self) -> Repeat | None:
+    def _of_place(self) -> Place | None:
         frame: Any = program_frame(_frame())
         if frame is None:
             return None
-        found = self._known.get((id(frame.f_code), frame.f_lasti))
-        return found if found is not None and raw.is_at(found.code, found.at) else None
+        found: Place | None = self._known.get((id(frame.f_code), frame.f_lasti))
+        if found is None or not raw.is_at(found.code, found.at):
+            return None
+        return found
+
+    @ccall
+    def remember(self, known: Place, event: tuple[Any, ...]) -> bool:
+        """A call was made from a place, and this entry written; whether it can be remembered."""
+        recorder = self.recorder
+        try:
+            known.shape = recorder.shape(event)
+        except TypeError:
+            return False  # a list by rank has no hash
+        known.round = recorder.round
+        known.site = event[1]
+        if len(self._known) >= PLACES:
+            self._known.clear()
+        self._known[id(known.code), known.at] = known
+        self._last = known
+        return True
+
+    @ccall
+    def is_quiet(self, known: Place) -> bool:
+        """Whether no line behind a place can touch memory before the next call."""
+        if known.quiet:
+            return True
+        changes: int = self.checker.places.changes
+        if known.changes == changes:
+            return False
+        known.changes = changes
+        frame: Any = program_frame(_frame())
+        known.quiet = frame is not None and self.checker.places.is_quiet(frame)
+        return known.quiet
+
+    def failed(self, known: Place, problem: Exception) -> None:
+        """A call has ended with an error."""
+        if isinstance(problem, MPIException):
+            self.checker.failed(known.site, self.call, problem)
+        else:
+            self.checker.raised(known.site, self.call, problem)
+
+
+@cclass
+class Repeats(Known):
+    """The calls of one method of communicators.
+
+    Attributes:
+        kind: of the entry of a request: send, or recv; empty where there is no request.
+        objects: it is of objects.
+        scratch: a status for receives whose callers want none.
+        writes: a buffer of it is received into.
+    """
+
+    _pending: list[Any]
+    kind: Any
+    objects: bool
+    scratch: Any
+    writes: bool
+    __slots__ = tuple(__annotations__)
+
+    def __init__(self, checker: Checker, call: str, general: Any) -> None:
+        """Know of none; the arguments are those of `Known`."""
+        Known.__init__(self, checker, call, general)
+        name = call.rpartition(".")[2]
+        self.objects = name[0].islower()
+        self._pending = checker.buffers.pending
+        self.scratch = Status()
+        self.writes = "send" not in name.lower()
+        self.kind = ("recv" if self.writes else "send") if name[0] in "Ii" else ""
+
+    @ccall
+    def again(self, comm: Any, arguments: tuple[Any, ...]) -> Repeat | None:
+        """The call that these arguments make again; None: it is another one."""
+        if self._last is None or self.within.main or (self._pending and not self.objects):
+            return None
+        found = self.here()
+        if found is None or not isinstance(comm, Handle):
+            return None
+        known: Repeat = found
+        handle: Handle = comm
+        if handle._inner is not known.state or not known.fits(arguments):
+            return None
+        if self.requests.unguarded and not self._goes_beside(known, arguments):
+            return None
+        return known
+
+    @cfunc
+    def _goes_beside(self, known: Repeat, arguments: tuple[Any, ...]) -> bool:
+        """Whether it leaves alone the memory that nobody looks after, before and behind it."""
+        if not self.is_quiet(known):
+            return False
+        if self.objects:
+            return True
+        for place in range(len(arguments)):
+            if known.is_buffer(place):
+                memory = memory_of(arguments[place])
+                if memory is None or not self.requests.may_use(memory, self.writes):
+                    return False
+        return True
 
     def make_call(self, comm: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Make a call with its handler, and remember it."""
         written: int = self.recorder.written
-        result = self._general(comm, *arguments, **named)
+        result = self.general(comm, *arguments, **named)
         if not named and self.recorder.written == written + 1:
             self._learn(comm, arguments)
         return result
@@ -209,7 +346,7 @@ class Repeats:
     def receive_message(self, comm: Any, arguments: tuple[Any, ...], status: Any) -> Any:
         """The same for a call that receives."""
         written: int = self.recorder.written
-        result = self._general(comm, *arguments, status)
+        result = self.general(comm, *arguments, status)
         if self.recorder.written == written + 1:
             self._learn(comm, arguments)
         return result
@@ -220,9 +357,11 @@ class Repeats:
         if self.within.main or event is None or not recorder.may_repeat(recorder.round):
             return
         place = _REQUEST.get(event[0])
-        if place is None or event[2] != self._call or event[place]:
+        if place is None or event[2] != self.call or event[place]:
             return
-        if event[0] == "recv" and (event[_SOURCE] < 0 or event[_GOT] is None):
+        if bool(recorder.first) != bool(self.kind):
+            return
+        if event[0] == "recv" and not self.kind and (event[_SOURCE] < 0 or event[_GOT] is None):
             return
         found = [self._argument(each, index) for index, each in enumerate(arguments)]
         told = [each for each in found if each is not None]
@@ -233,23 +372,18 @@ class Repeats:
         self._remember(Repeat(frame, comm._inner, told, len(buffers)), event)
 
     def _remember(self, known: Repeat, event: tuple[Any, ...]) -> None:
-        try:
-            known.shape = self.recorder.shape(event)
-        except TypeError:
-            return  # a list by rank has no hash
-        known.round = self.recorder.round
-        known.event, known.site = event, event[1]
+        if not self.remember(known, event):
+            return
+        known.event = event
         if event[0] == "recv":
-            known.got_source, known.got_tag, known.got_size = event[_GOT][:3]
-        if len(self._known) >= PLACES:
-            self._known.clear()
-        self._known[id(known.code), known.at] = known
-        self._last = known
+            known.wanted = event[_SOURCE]
+            if event[_GOT] is not None:
+                known.got_source, known.got_tag, known.got_size = event[_GOT][:3]
 
     def _argument(self, value: Any, place: int) -> Argument | None:
         """What an entry has to do with an argument; None where that is not simple."""
         kind = type(value)
-        if self._objects and not place:
+        if self.objects and not place:
             return Argument(ANYTHING, None, 0)
         if kind is int and raw.small(value) != raw.BEYOND:
             return Argument(NUMBER, value, value)
@@ -257,9 +391,9 @@ class Repeats:
         same = value is None or isinstance(value, (Handle, InPlaceType, BuiltinFunctionType))
         if same and not calls:
             return Argument(SAME, value, 0)
-        if not self._objects and kind in {bytearray, bytes}:
+        if not self.objects and kind in {bytearray, bytes}:
             return Argument(LENGTH, value, len(value))
-        if not self._objects and (kind.__module__, kind.__name__) == ("numpy", "ndarray"):
+        if not self.objects and (kind.__module__, kind.__name__) == ("numpy", "ndarray"):
             return Argument(ARRAY, value, value.size)
         return None
 
@@ -270,24 +404,37 @@ class Repeats:
         tag: int = status._tag if status._memory is None else status.Get_tag()
         size: int = status._bytes
         if source == known.got_source and tag == known.got_tag and size == known.got_size:
-            self.recorder.repeat(known.shape)
+            self.recorder.repeat(known.shape, 0)
             return
         event = known.event
         got = (source, tag, size, *event[_GOT][3:])
         self.recorder.write_again((*event[:_GOT], got), 0, 0)
 
+    @cfunc
+    def begun(self, known: Repeat, request: Any, buf: Any, memory: Any) -> None:
+        """An operation has begun."""
+        handle: Handle = request
+        number: int = self.recorder.number()
+        entry = Entry(number, known.site, self.call, self.kind, handle._inner)
+        entry.again = known
+        if self.writes:
+            entry.receives = True
+            entry.wanted = known.wanted
+        if memory is not None:
+            entry.memory, entry.spec = memory, buf
+            if self.writes:
+                entry.received = buf
+            else:
+                entry.before = contents_of(memory)
+            self.requests.unguarded.append(entry)
+        self.requests.add(entry)
+        self.recorder.repeat(known.shape, number)
+
     def received_in_vain(self, known: Repeat, status: Status, problem: Exception) -> None:
         """A receive has ended with an error."""
-        got = got_in_vain(problem, status, self._objects)
+        got = got_in_vain(problem, status, self.objects)
         if got is not None:
             self.recorder.write_event((*known.event[:_GOT], got))
-
-    def failed(self, known: Repeat, problem: Exception) -> None:
-        """A call has ended with an error."""
-        if isinstance(problem, MPIException):
-            self._checker.failed(known.site, self._call, problem)
-        else:
-            self._checker.raised(known.site, self._call, problem)
 
 
 # what is in each of these calls' way; methods can be found by Python alone, and hand on to them
@@ -301,7 +448,7 @@ def _send(calls: Repeats, original: Any, comm: Any, buf: Any, dest: Any, tag: An
         return calls.make_call(comm, arguments, {})
     within = calls.within
     within.main = within.quiet = True
-    calls.recorder.repeat(known.shape)
+    calls.recorder.repeat(known.shape, 0)
     try:
         return original(comm, buf, dest, tag)
     except Exception as problem:
@@ -343,7 +490,7 @@ def _join(
         return calls.make_call(comm, args, named)
     within = calls.within
     within.main = within.quiet = True
-    calls.recorder.repeat(known.shape)
+    calls.recorder.repeat(known.shape, 0)
     try:
         return original(comm, *args)
     except Exception as problem:
@@ -351,6 +498,30 @@ def _join(
         raise
     finally:
         within.main = within.quiet = False
+
+
+@cfunc
+def _begin(calls: Repeats, original: Any, comm: Any, buf: Any, peer: Any, tag: Any) -> Any:
+    arguments = (buf, peer, tag)
+    known = calls.again(comm, arguments)
+    memory = None
+    if known is not None and not calls.objects:
+        memory = memory_of(buf)
+        if memory is None or not calls.is_quiet(known):
+            known = None
+    if known is None:
+        return calls.make_call(comm, arguments, {})
+    within = calls.within
+    within.main = within.quiet = True
+    try:
+        request = original(comm, buf, peer, tag)
+    except Exception as problem:
+        calls.failed(known, problem)
+        raise
+    finally:
+        within.main = within.quiet = False
+    calls.begun(known, request, buf, memory)
+    return request
 
 
 def _sending(calls: Repeats, original: Any) -> Callable[..., Any]:
@@ -374,6 +545,33 @@ def _receiving(calls: Repeats, original: Any) -> Callable[..., Any]:
     return method
 
 
+def _beginning_to_send(calls: Repeats, original: Any) -> Callable[..., Any]:
+    """A method that begins to send."""
+
+    def method(comm: Any, buf: Any, dest: Any, tag: Any = 0) -> Any:
+        return _begin(calls, original, comm, buf, dest, tag)
+
+    return method
+
+
+def _beginning_to_send_object(calls: Repeats, original: Any) -> Callable[..., Any]:
+    """The same of an object, whose argument has another name."""
+
+    def method(comm: Any, obj: Any, dest: Any, tag: Any = 0) -> Any:
+        return _begin(calls, original, comm, obj, dest, tag)
+
+    return method
+
+
+def _beginning_to_receive(calls: Repeats, original: Any) -> Callable[..., Any]:
+    """A method that begins to receive."""
+
+    def method(comm: Any, buf: Any = None, source: Any = ANY_SOURCE, tag: Any = ANY_TAG) -> Any:
+        return _begin(calls, original, comm, buf, source, tag)
+
+    return method
+
+
 def _joining(calls: Repeats, original: Any) -> Callable[..., Any]:
     """A method that all members call, or that sends an object."""
 
@@ -387,6 +585,9 @@ _METHODS: Final[dict[str, Any]] = {
     **dict.fromkeys(("Send", "Bsend", "Ssend", "Rsend"), _sending),
     **dict.fromkeys(("Recv", "recv"), _receiving),
     **dict.fromkeys(("send", "bsend", "ssend"), _joining),
+    **dict.fromkeys(("Isend", "Ibsend", "Issend", "Irsend"), _beginning_to_send),
+    **dict.fromkeys(("isend", "ibsend", "issend"), _beginning_to_send_object),
+    **dict.fromkeys(("Irecv", "irecv"), _beginning_to_receive),
     **dict.fromkeys(
         (
             "Barrier", "Bcast", "Gather", "Scatter", "Allgather", "Alltoall", "Reduce",
@@ -400,7 +601,7 @@ _METHODS: Final[dict[str, Any]] = {
 
 
 def remember_repeats(checker: Checker, kind: type) -> None:
-    """Have blocking calls that come again written without their handlers.
+    """Have calls that come again written without their handlers.
 
     Args:
         checker: the rank's.

@@ -1,0 +1,308 @@
+"""Requests that are under way: what is known of each, and whether its memory is guarded.
+
+Memory is guarded by `buffers.py`: its lines are looked at, arrays are not writeable. What is begun
+where no line can touch it before the next call (`again/places.py`) stays unguarded until then.
+"""
+
+# ruff: noqa: SLF001 - states are private to users, not to us
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+from zlib import adler32
+
+from ompy import raw
+from ompy.check.buffers import KEPT
+from ompy.check.messages import got_of
+from ompy.compiled import U64, ccall, cclass
+from ompy.data.constants import ANY_SOURCE
+from ompy.mpi.buffers.addresses import address_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ompy.check.checker import Checker
+    from ompy.mpi.point_to_point.status import Status
+
+LEFT: Final = (
+    "{call}: the request was never completed. MPI 4.1, 3.7.3: every nonblocking operation is "
+    "waited for, or tested until it is over; until then its buffer is in use"
+)
+FREED: Final = (
+    "{call}: an active request was freed, so nobody can know when its buffer may be used again "
+    "(MPI 4.1, 3.7.3); wait for it instead"
+)
+KEPT: Final = (
+    "{call}: the persistent request was never freed (MPI 4.1, 3.9); call its Free when it is not "
+    "needed any more"
+)
+TAKEN: Final = (
+    "{call}: the message was taken by a matched probe and never received (MPI 4.1, 3.8.2); call "
+    "its Recv"
+)
+
+
+@cclass
+class Entry:
+    """One request.
+
+    Attributes:
+        number: in the record; of a persistent one its latest start.
+        at, call: where it was begun.
+        kind: send, recv, coll, matched, or another.
+        state: what its handle refers to.
+        receives: it completes with a message.
+        wanted: the source that was asked for.
+        received: the buffer that is received into.
+        other: number of the send of an exchange; 0 for none.
+        template: of a persistent one: the entry that each start writes; else None.
+        buffer: of a persistent one.
+        active: it was begun, and has not been waited for.
+        made: of a persistent one: where it was made, and by which call.
+        again: the call that it repeats; None for another.
+        memory: while it is unguarded: bytes that it uses, as a view for `raw`.
+        spec: likewise, as the program gave it.
+        before: what is sent from there; None of a receive.
+    """
+
+    active: bool
+    again: Any
+    at: int
+    before: Any
+    buffer: Any
+    call: Any
+    kind: Any
+    made: Any
+    memory: Any
+    number: int
+    other: int
+    received: Any
+    receives: bool
+    spec: Any
+    state: Any
+    template: Any
+    wanted: int
+    __slots__ = tuple(__annotations__)
+
+    def __init__(self, number: int, at: int, call: Any, kind: Any, state: Any) -> None:
+        self.number = number
+        self.at = at
+        self.call = call
+        self.kind = kind
+        self.state = state
+        self.receives = False
+        self.wanted = ANY_SOURCE
+        self.received = self.template = self.buffer = self.made = None
+        self.other = 0
+        self.active = True
+        self.again = self.memory = self.spec = self.before = None
+
+    def numbers(self) -> list[int]:
+        """All its numbers in the record."""
+        return [self.number, self.other] if self.other else [self.number]
+
+
+@cclass
+class Requests:
+    """A rank's requests, by the id of their states.
+
+    Attributes:
+        unguarded: those that use memory which nobody looks after; the list stays the same one.
+    """
+
+    _checker: Any
+    _entries: dict[int, Entry]
+    _messages: dict[int, Entry]
+    _thread: U64
+    unguarded: list[Entry]
+    __slots__ = tuple(__annotations__)
+
+    def __init__(self, checker: Checker) -> None:
+        self._checker = checker
+        self._entries = {}
+        self._messages = {}
+        self._thread = raw.thread()
+        self.unguarded = []
+
+    def begun(self, request: Any, at: int, call: str, kind: str) -> Entry:
+        """A call has begun an operation."""
+        state = request._inner
+        entry = Entry(self._checker.number(), at, call, kind, state)
+        if state is not None:
+            self._entries[id(state)] = entry
+        return entry
+
+    def prepared(
+        self, request: Any, at: int, call: str, template: tuple[Any, ...], buffer: Any
+    ) -> None:
+        """A persistent request was made."""
+        entry = self.begun(request, at, call, template[0])
+        entry.template, entry.buffer, entry.active = template, buffer, False
+        entry.made = (at, call)
+
+    def taken(self, message: Any, at: int, call: str) -> Entry:
+        """A message was taken by a matched probe."""
+        state = message._inner
+        entry = Entry(self._checker.number(), at, call, "taken", state)
+        self._messages[id(state)] = entry
+        return entry
+
+    def message_received(self, state: Any, at: int, call: str) -> None:
+        """It is received."""
+        entry = self._messages.pop(id(state), None)
+        if entry is not None:
+            self._checker.write_event("wait", at, call, [entry.number], [entry.number], "test")
+
+    def of(self, request: Any) -> Entry | None:
+        """What is known of a request."""
+        state = request._inner
+        return None if state is None else self._entries.get(id(state))
+
+    @ccall
+    def of_state(self, state: Any) -> Entry | None:
+        """What is known of what a handle refers to."""
+        return self._entries.get(id(state))
+
+    @ccall
+    def add(self, entry: Entry) -> None:
+        """An operation has begun."""
+        self._entries[id(entry.state)] = entry
+
+    def started(self, request: Any, at: int, call: str) -> None:
+        """A persistent request was started."""
+        entry = self.of(request)
+        if entry is None or entry.template is None:
+            return
+        checker, template = self._checker, entry.template
+        entry.at, entry.call, entry.active = at, call, True
+        entry.number = checker.number()
+        if template[0] == "coll":
+            for spec, writes in template[1:]:
+                checker.buffers.begin_use(entry, spec, writes=writes)
+            return
+        if not template[1]:
+            return
+        site: int = checker.recorder.start_site(at, *entry.made)
+        if template[0] == "send":
+            checker.write_again(("send", site, call, *template[1:], 0), entry.number)
+            checker.buffers.begin_use(entry, entry.buffer, writes=False)
+        else:
+            checker.write_again(("recv", site, call, *template[1:], 0, None), entry.number)
+            entry.receives, entry.received = True, entry.buffer
+            entry.wanted = template[2]
+            checker.buffers.begin_use(entry, entry.buffer, writes=True)
+
+    def completed(
+        self, entry: Entry, status: Status | None, asked: bool, result: Any, refused: int = 0
+    ) -> None:
+        """An operation is over, and its memory free; `refused` if it has failed."""
+        if not entry.active:
+            return
+        entry.active = False
+        checker = self._checker
+        if entry.receives and status is not None and not status.Is_cancelled():
+            received = result if entry.received is None else entry.received
+            source, tag, size, known, digest = got_of(status, asked, received, entry.wanted)
+            got = (source, tag, size, known | refused, digest)
+            checker.write_again(("got", 0, got), entry.number)
+        checker.buffers.end_use(entry)
+        if entry.template is None:
+            self._entries.pop(id(entry.state), None)
+
+    def freed(self, entry: Entry, at: int, call: str) -> None:
+        """A handle was freed."""
+        if entry.active:
+            text = FREED.format(call=entry.call)
+            self._checker.add_finding("request-lifecycle", text, (at, call), (entry.at, entry.call))
+        self.forget(entry)
+
+    def forget(self, entry: Entry) -> None:
+        """What becomes of a request has been told: its memory is free."""
+        self._checker.buffers.end_use(entry, quietly=True)
+        self._entries.pop(id(entry.state), None)
+
+    # what is begun again
+
+    @ccall
+    def may_use(self, memory: Any, writes: bool) -> bool:
+        """Whether a call may use memory beside what is unguarded."""
+        for place in range(len(self.unguarded)):
+            entry: Entry = self.unguarded[place]
+            if (writes or entry.before is None) and raw.overlaps(entry.memory, memory):
+                # interpreted, that says no more than that they may
+                begin, first = address_of(entry.memory), address_of(memory)
+                if begin < first + raw.size(memory) and first < begin + raw.size(entry.memory):
+                    return False
+        return True
+
+    @ccall
+    def ended(self, entry: Entry) -> None:
+        """An operation that is begun again is over."""
+        entry.active = False
+        memory = entry.memory
+        if memory is not None:
+            before = entry.before
+            if before is not None and contents_of(memory) != before:
+                self.guard_all()
+                self._checker.buffers.end_use(entry)  # which says so
+            else:
+                self.unguarded.remove(entry)
+                entry.memory = entry.spec = entry.before = None
+        del self._entries[id(entry.state)]
+
+    @ccall
+    def guard_all(self) -> None:
+        """Look after all memory from now on."""
+        entries: list[Entry] = list(self.unguarded)
+        self.unguarded.clear()
+        watched: bool = raw.thread() == self._thread
+        for entry in entries:
+            spec, before = entry.spec, entry.before
+            entry.memory = entry.spec = entry.before = None
+            self._checker.buffers.begin_use(
+                entry, spec, writes=before is None, before=before, watched=watched
+            )
+
+    # all of them
+
+    def are_none(self) -> bool:
+        """Whether there are no requests, nor messages that were taken and not received."""
+        return not self._entries and not self._messages
+
+    def open_calls(self) -> list[tuple[int, str]]:
+        """Site and call of what was begun and not completed."""
+        begun = [entry for entry in self._entries.values() if entry.active]
+        return [(entry.at, entry.call) for entry in (*begun, *self._messages.values())]
+
+    def forget_all(self) -> None:
+        """Know of none any more."""
+        self._entries.clear()
+        self._messages.clear()
+        self.unguarded.clear()
+
+    def finish(self) -> None:
+        """The rank begins to finalize."""
+        self.guard_all()
+        for entry in list(self._entries.values()):
+            if entry.active:
+                text = LEFT.format(call=entry.call)
+                self._checker.add_finding("request-lifecycle", text, (entry.at, entry.call))
+                self._checker.buffers.end_use(entry)
+            elif entry.template is not None:
+                at, call = entry.made
+                self._checker.add_finding("leak", KEPT.format(call=call), (at, call))
+        for entry in self._messages.values():
+            text = TAKEN.format(call=entry.call)
+            self._checker.add_finding("leak", text, (entry.at, entry.call))
+
+
+@ccall
+def contents_of(memory: Any) -> Any:
+    """What is in some memory, to be compared; of what is large a checksum."""
+    size: int = raw.size(memory)
+    return raw.part(memory, 0, size) if size <= KEPT else adler32(memory)
+
+
+def numbers_of(entries: Iterable[Entry | None]) -> list[int]:
+    """The numbers of those that are active."""
+    return [n for entry in entries if entry is not None and entry.active for n in entry.numbers()]
