@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 CHUNK = 1 << 20  # bytes by which the file grows; arbitrary
 NEAR: Final[int] = 4096  # lines found without comparing codes; arbitrary: more than a loop has
 SHAPES: Final[int] = 4096  # entries that may come again; arbitrary, likewise
-SPARE: Final[int] = (
-    64  # entries of a call that comes again, at most; arbitrary: a few more than it has
-)
+SPARE: Final[int] = 64  # left for a call that comes again; arbitrary: it writes a few
 WORD = 8  # bytes; an entry begins at a multiple of them
 HEAD = 4  # bytes before an entry: its length
 AGAIN_SIZE = 12  # bytes of an entry that comes again, behind its head

@@ -32,7 +32,7 @@ FREED: Final = (
     "{call}: an active request was freed, so nobody can know when its buffer may be used again "
     "(MPI 4.1, 3.7.3); wait for it instead"
 )
-KEPT: Final = (
+NEVER_FREED: Final = (
     "{call}: the persistent request was never freed (MPI 4.1, 3.9); call its Free when it is not "
     "needed any more"
 )
@@ -59,7 +59,7 @@ class Entry:
         buffer: of a persistent one.
         active: it was begun, and has not been waited for.
         made: of a persistent one: where it was made, and by which call.
-        again: the call that it repeats; None for another.
+        again: the call that it repeats; None for another, and once its memory is guarded.
         memory: while it is unguarded: bytes that it uses, as a view for `raw`.
         spec: likewise, as the program gave it.
         before: what is sent from there; None of a receive.
@@ -258,7 +258,7 @@ class Requests:
         watched: bool = raw.thread() == self._thread
         for entry in entries:
             spec, before = entry.spec, entry.before
-            entry.memory = entry.spec = entry.before = None
+            entry.memory = entry.spec = entry.before = entry.again = None
             self._checker.buffers.begin_use(
                 entry, spec, writes=before is None, before=before, watched=watched
             )
@@ -290,7 +290,7 @@ class Requests:
                 self._checker.buffers.end_use(entry)
             elif entry.template is not None:
                 at, call = entry.made
-                self._checker.add_finding("leak", KEPT.format(call=call), (at, call))
+                self._checker.add_finding("leak", NEVER_FREED.format(call=call), (at, call))
         for entry in self._messages.values():
             text = TAKEN.format(call=entry.call)
             self._checker.add_finding("leak", text, (entry.at, entry.call))

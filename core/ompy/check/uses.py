@@ -206,6 +206,7 @@ class _Collector(ast.NodeVisitor):
 
 
 def is_of_mpi(name: str) -> bool:
+    """Whether a method of this name is a call of MPI's that gets buffers."""
     from ompy.check import collectives, files, messages
 
     known = (messages.HANDLERS, collectives.HANDLERS, _MORE, files.ACCESSES)

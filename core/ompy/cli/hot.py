@@ -41,6 +41,7 @@ BINDINGS: Final = {
 }
 HOT: Final = {
     SHARED: BUSY,
+    "ompy.check.again.known": BUSY,
     "ompy.check.again.nonblocking": BUSY,
     "ompy.check.again.repeats": BUSY,
     "ompy.check.buffers": OFTEN,

@@ -14,7 +14,8 @@ from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, Final
 
 from ompy import raw
-from ompy.check.again.repeats import Known, Place, Repeat
+from ompy.check.again.known import Known, Place
+from ompy.check.again.repeats import Repeat
 from ompy.check.messages import got_of
 from ompy.check.record import ASKED, REFUSED, program_frame
 from ompy.check.under_way import Entry
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
     from ompy.check.checker import Checker
     from ompy.data.request import Request as Operation
 if DECLARING:
-    from ompy.check.again.repeats import Known, Place, Repeat
+    from ompy.check.again.known import Known, Place
+    from ompy.check.again.repeats import Repeat
     from ompy.check.under_way import Entry
     from ompy.data.request import Request as Operation
     from ompy.mpi.handles import Handle
@@ -80,8 +82,6 @@ class Waits(Known):
         found = self.requests.of_state(state)
         if found is None or found.again is None or not found.active:
             return None
-        if found.memory is None and found.received is not None:
-            return None  # it is guarded
         kind = type(state)
         return found if kind is RequestState or kind is ObjectState else None
 

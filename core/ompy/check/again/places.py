@@ -14,9 +14,9 @@ from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, Method
 from typing import Any, Final
 
 from ompy.check.callees import is_of_program, variable
-from ompy.check.program_text import body_of, cached_by_code, expression_name
+from ompy.check.program_text import body_of, cached_by_code
 from ompy.check.record import OURS
-from ompy.check.uses import KEEPING, Uses, is_of_mpi, uses_of
+from ompy.check.uses import KEEPING, is_of_mpi, uses_of
 
 STEPS: Final = 2000  # instructions looked at; arbitrary: behind most calls there are some ten
 ASKED: Final = 8  # times that one place is looked at anew; arbitrary
@@ -55,24 +55,32 @@ class Places:
     def __init__(self) -> None:
         self.changes = 0
         self._known: dict[int, tuple[CodeType, set[int]]] = {}
-        self._asked: dict[tuple[int, int], int] = {}
+        self._asked: dict[tuple[int, int], list[int]] = {}
 
     def add(self, frame: FrameType) -> None:
         """A frame calls MPI."""
         code = frame.f_code
-        self._known.setdefault(id(code), (code, set()))[1].add(frame.f_lasti)
+        self._known.setdefault(id(code), (code, set()))[1].add(_instruction(code, frame.f_lasti))
         self.changes += 1
 
     def is_quiet(self, frame: FrameType) -> bool:
         """Whether no line behind the call that a frame makes can touch memory before the next."""
-        code, at = frame.f_code, frame.f_lasti
+        code, at = frame.f_code, _instruction(frame.f_code, frame.f_lasti)
         known = self._known.get(id(code))
-        key = (id(code), at)
-        asked = self._asked[key] = self._asked.get(key, 0) + 1
-        if known is None or asked > ASKED or not body_of(code):
+        asked = self._asked.setdefault((id(code), at), [])
+        if known is None or len(asked) >= ASKED or len(known[1]) in asked or not body_of(code):
             return False
+        asked.append(len(known[1]))  # of as many the answer is the same
         lines = _lines_behind(code, at, known[1])
         return lines is not None and not any(_is_busy(frame, line) for line in lines)
+
+
+def _instruction(code: CodeType, at: int) -> int:
+    """The instruction that a frame is at: between it and the next one are its caches."""
+    ways = _ways(code)
+    while at not in ways and at:
+        at -= 1
+    return at
 
 
 def _lines_behind(code: CodeType, at: int, stops: set[int]) -> set[int] | None:
@@ -140,9 +148,13 @@ def _is_busy(frame: FrameType, line: int) -> bool:
     uses, calls = uses_of(frame.f_code), _calls_of(frame.f_code)
     names = [*uses.read.get(line, ()), *uses.stored.get(line, ())]
     names += [name for name, _, _ in uses.given.get(line, ())]
-    if any(type(_value(frame, name)) not in _OTHERS for name in names):
+    if any(_may_be_memory(_value(frame, name)) for name in names):
         return True
     return any(not _is_harmless(frame, called) for called in calls.get(line, ()))
+
+
+def _may_be_memory(value: Any) -> bool:
+    return type(value) not in _OTHERS and not _is_ours(type(value))
 
 
 @cached_by_code
@@ -185,9 +197,9 @@ def _value(frame: FrameType, name: str) -> Any:
         own = getattr(value, "__dict__", {})
         if part in own:
             value = own[part]
-            continue
-        kind = value if isinstance(value, type) else type(value)
-        value = next((vars(base)[part] for base in kind.__mro__ if part in vars(base)), None)
+        else:
+            kind = value if isinstance(value, type) else type(value)
+            value = next((vars(base)[part] for base in kind.__mro__ if part in vars(base)), None)
         if isinstance(value, (classmethod, staticmethod)):
             value = value.__func__
         elif isinstance(value, property):
