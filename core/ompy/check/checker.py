@@ -90,7 +90,7 @@ class Checker:
 
     def site(self, frame: FrameType | None) -> int:
         """The number of the line of a call that a handler is about to make."""
-        if self.requests.unguarded:
+        if self.requests.again:
             self.requests.guard_all()
         found = self.recorder.site(frame)
         if found not in self._called:

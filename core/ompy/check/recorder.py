@@ -213,13 +213,8 @@ class Recorder:
 
     @ccall
     def append_wait(self, shape: int, numbers: list[int]) -> None:
-        """Add the entry of a wait for several requests, whatever the limit."""
+        """Add the entry of a wait for two requests or more, whatever the limit."""
         count: int = len(numbers)
-        if count <= 2:
-            first: int = numbers[0]
-            second: int = numbers[1] if count > 1 else 0
-            self.append_again(shape, first, second)
-            return
         if self.forked:
             return
         at: int = self._at

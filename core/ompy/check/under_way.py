@@ -14,15 +14,19 @@ from zlib import adler32
 from ompy import raw
 from ompy.check.buffers import KEPT
 from ompy.check.messages import got_of
-from ompy.compiled import U64, ccall, cclass
+from ompy.compiled import DECLARING, U64, ccall, cclass, recycled
 from ompy.data.constants import ANY_SOURCE
 from ompy.mpi.buffers.addresses import address_of
+from ompy.mpi.point_to_point.requeststate import RequestState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ompy.check.checker import Checker
     from ompy.mpi.point_to_point.status import Status
+if DECLARING:
+    from ompy.mpi.point_to_point.requeststate import RequestState
+
 
 LEFT: Final = (
     "{call}: the request was never completed. MPI 4.1, 3.7.3: every nonblocking operation is "
@@ -42,6 +46,7 @@ TAKEN: Final = (
 )
 
 
+@recycled
 @cclass
 class Entry:
     """One request.
@@ -59,10 +64,11 @@ class Entry:
         buffer: of a persistent one.
         active: it was begun, and has not been waited for.
         made: of a persistent one: where it was made, and by which call.
-        again: the call that it repeats; None for another, and once its memory is guarded.
+        again: the call that it repeats; None for another.
         memory: while it is unguarded: bytes that it uses, as a view for `raw`.
         spec: likewise, as the program gave it.
         before: what is sent from there; None of a receive.
+        kept: of one that was begun again: what its state kept before it kept this.
     """
 
     active: bool
@@ -71,6 +77,7 @@ class Entry:
     before: Any
     buffer: Any
     call: Any
+    kept: Any
     kind: Any
     made: Any
     memory: Any
@@ -95,7 +102,7 @@ class Entry:
         self.received = self.template = self.buffer = self.made = None
         self.other = 0
         self.active = True
-        self.again = self.memory = self.spec = self.before = None
+        self.again = self.memory = self.spec = self.before = self.kept = None
 
     def numbers(self) -> list[int]:
         """All its numbers in the record."""
@@ -107,14 +114,16 @@ class Requests:
     """A rank's requests, by the id of their states.
 
     Attributes:
-        unguarded: those that use memory which nobody looks after; the list stays the same one.
+        again: those that were begun again; each is what its state keeps.
+        unguarded: how many of these use memory that nobody looks after.
     """
 
     _checker: Any
     _entries: dict[int, Entry]
     _messages: dict[int, Entry]
     _thread: U64
-    unguarded: list[Entry]
+    again: list[Entry]
+    unguarded: int
     __slots__ = tuple(__annotations__)
 
     def __init__(self, checker: Checker) -> None:
@@ -122,7 +131,8 @@ class Requests:
         self._entries = {}
         self._messages = {}
         self._thread = raw.thread()
-        self.unguarded = []
+        self.again = []
+        self.unguarded = 0
 
     def begun(self, request: Any, at: int, call: str, kind: str) -> Entry:
         """A call has begun an operation."""
@@ -157,16 +167,6 @@ class Requests:
         """What is known of a request."""
         state = request._inner
         return None if state is None else self._entries.get(id(state))
-
-    @ccall
-    def of_state(self, state: Any) -> Entry | None:
-        """What is known of what a handle refers to."""
-        return self._entries.get(id(state))
-
-    @ccall
-    def add(self, entry: Entry) -> None:
-        """An operation has begun."""
-        self._entries[id(entry.state)] = entry
 
     def started(self, request: Any, at: int, call: str) -> None:
         """A persistent request was started."""
@@ -224,20 +224,42 @@ class Requests:
     # what is begun again
 
     @ccall
+    def of_state(self, state: RequestState) -> Entry | None:
+        """What is known of the state of a request that was begun again; None for another."""
+        kept = state.keep
+        if type(kept) is not Entry:
+            return None
+        found: Entry = kept
+        return found if found.state is state else None
+
+    @ccall
+    def begin_again(self, entry: Entry, state: RequestState) -> None:
+        """An operation has begun again."""
+        entry.state = state
+        entry.kept = state.keep
+        state.keep = entry
+        self.again.append(entry)
+        if entry.memory is not None:
+            self.unguarded += 1
+
+    @ccall
     def may_use(self, memory: Any, writes: bool) -> bool:
         """Whether a call may use memory beside what is unguarded."""
-        for place in range(len(self.unguarded)):
-            entry: Entry = self.unguarded[place]
-            if (writes or entry.before is None) and raw.overlaps(entry.memory, memory):
+        for place in range(len(self.again)):
+            entry: Entry = self.again[place]
+            other = entry.memory
+            if other is None or (entry.before is not None and not writes):
+                continue
+            if raw.overlaps(other, memory):
                 # interpreted, that says no more than that they may
-                begin, first = address_of(entry.memory), address_of(memory)
-                if begin < first + raw.size(memory) and first < begin + raw.size(entry.memory):
+                begin, first = address_of(other), address_of(memory)
+                if begin < first + raw.size(memory) and first < begin + raw.size(other):
                     return False
         return True
 
     @ccall
-    def ended(self, entry: Entry) -> None:
-        """An operation that is begun again is over."""
+    def ended(self, entry: Entry, state: RequestState) -> None:
+        """An operation that was begun again is over."""
         entry.active = False
         memory = entry.memory
         if memory is not None:
@@ -245,40 +267,54 @@ class Requests:
             if before is not None and contents_of(memory) != before:
                 self.guard_all()
                 self._checker.buffers.end_use(entry)  # which says so
-            else:
-                self.unguarded.remove(entry)
-                entry.memory = entry.spec = entry.before = None
-        del self._entries[id(entry.state)]
+                self._entries.pop(id(state), None)
+                return
+            self.unguarded -= 1
+        state.keep = None
+        entry.state = None
+        again = self.again
+        for place in range(len(again)):
+            other: Entry = again[place]
+            if other is entry:
+                del again[place]
+                return
 
     @ccall
     def guard_all(self) -> None:
-        """Look after all memory from now on."""
-        entries: list[Entry] = list(self.unguarded)
-        self.unguarded.clear()
+        """Look after all memory from now on: nothing is begun again any more."""
+        entries: list[Entry] = list(self.again)
+        self.again.clear()
+        self.unguarded = 0
         watched: bool = raw.thread() == self._thread
         for entry in entries:
-            spec, before = entry.spec, entry.before
-            entry.memory = entry.spec = entry.before = entry.again = None
-            self._checker.buffers.begin_use(
-                entry, spec, writes=before is None, before=before, watched=watched
-            )
+            spec, before, memory = entry.spec, entry.before, entry.memory
+            entry.memory = entry.spec = entry.before = None
+            entry.state.keep = entry.kept
+            self._entries[id(entry.state)] = entry
+            if memory is not None:
+                self._checker.buffers.begin_use(
+                    entry, spec, writes=before is None, before=before, watched=watched
+                )
 
     # all of them
 
     def are_none(self) -> bool:
         """Whether there are no requests, nor messages that were taken and not received."""
-        return not self._entries and not self._messages
+        return not self._entries and not self._messages and not self.again
 
     def open_calls(self) -> list[tuple[int, str]]:
         """Site and call of what was begun and not completed."""
-        begun = [entry for entry in self._entries.values() if entry.active]
+        begun = [entry for entry in (*self._entries.values(), *self.again) if entry.active]
         return [(entry.at, entry.call) for entry in (*begun, *self._messages.values())]
 
     def forget_all(self) -> None:
         """Know of none any more."""
         self._entries.clear()
         self._messages.clear()
-        self.unguarded.clear()
+        for entry in self.again:
+            entry.state.keep = entry.kept
+        self.again.clear()
+        self.unguarded = 0
 
     def finish(self) -> None:
         """The rank begins to finalize."""
@@ -301,6 +337,24 @@ def contents_of(memory: Any) -> Any:
     """What is in some memory, to be compared; of what is large a checksum."""
     size: int = raw.size(memory)
     return raw.part(memory, 0, size) if size <= KEPT else adler32(memory)
+
+
+@ccall
+def entry_again(number: int, again: Any, at: int, call: Any, kind: Any) -> Entry:
+    """An operation that begins again. Made without `__init__`, as every such call needs one."""
+    made: Entry = Entry.__new__(Entry)
+    made.number = number
+    made.again = again
+    made.at = at
+    made.call = call
+    made.kind = kind
+    made.receives = False
+    made.wanted = ANY_SOURCE
+    made.other = 0
+    made.active = True
+    made.received = made.template = made.buffer = made.made = None
+    made.memory = made.spec = made.before = made.state = made.kept = None
+    return made
 
 
 def numbers_of(entries: Iterable[Entry | None]) -> list[int]:

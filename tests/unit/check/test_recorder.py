@@ -62,8 +62,8 @@ def test_a_call_that_comes_again_is_the_same_entry(path: str) -> None:
     recorder = Recorder(path, 100)
     recorder.write_event(SEND)
     shape = recorder.shape(SEND)
-    recorder.repeat(shape)
-    recorder.repeat(shape)
+    recorder.repeat(shape, 0)
+    recorder.repeat(shape, 0)
     assert recorder.left == 97
     assert read_record(path, 0).events == [SEND] * 3
 

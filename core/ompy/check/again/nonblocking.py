@@ -79,22 +79,25 @@ class Waits(Known):
         state = handle._inner
         if state is None:
             return None
-        found = self.requests.of_state(state)
-        if found is None or found.again is None or not found.active:
-            return None
         kind = type(state)
-        return found if kind is RequestState or kind is ObjectState else None
+        if kind is not RequestState and kind is not ObjectState:
+            return None
+        return self.requests.of_state(state)
 
     @cfunc
-    def over(self, entry: Entry, operation: Operation, status: Any, result: Any) -> None:
-        """A request is over that was begun again."""
+    def over(self, entry: Entry, status: Any, result: Any) -> None:
+        """A request is over that was begun again; the first time, if a call names it twice."""
+        if not entry.active:
+            return
+        state: RequestState = entry.state
+        operation: Operation = state.operation
         if entry.receives and not operation.cancelled:
             known: Repeat = entry.again
             if entry.wanted == ANY_SOURCE:
                 self._came_from_any(entry, operation, status, result)
             else:
                 self._came(known, entry, operation)
-        self.requests.ended(entry)
+        self.requests.ended(entry, state)
 
     @cfunc
     def _came(self, known: Repeat, entry: Entry, operation: Operation) -> None:
@@ -122,14 +125,17 @@ class Waits(Known):
         self.recorder.write_again(("got", 0, got), entry.number, 0)
 
     @cfunc
-    def awaited(self, place: Place, numbers: list[int]) -> None:
-        """All requests of a call are over."""
+    def awaited(self, place: Place, first: int, second: int, numbers: Any) -> None:
+        """All requests of a call are over: one, two, or those of some numbers."""
         recorder = self.recorder
         if place.round != recorder.round:
             place.shape = recorder.shape(("wait", place.site, self.call, 0, 0, self.how))
             place.round = recorder.round
         recorder.left -= 1
-        recorder.append_wait(place.shape, numbers)
+        if numbers:
+            recorder.append_wait(place.shape, numbers)
+        else:
+            recorder.append_again(place.shape, first, second)
 
     @cfunc
     def leave(self, place: Place) -> None:
@@ -137,15 +143,16 @@ class Waits(Known):
         if self.requests.unguarded and not self.is_quiet(place):
             self.requests.guard_all()
 
-    def failed_all(self, place: Place, entries: list[Any], states: list[Any], problem: Any) -> None:
+    def failed_all(self, place: Place, entries: list[Any], problem: Any) -> None:
         """A wait has ended with an error: its requests are over, as far as they are complete."""
         self.requests.guard_all()
-        refused = isinstance(problem, MPIException)
-        for entry, state in zip(entries, states, strict=True):
-            if refused and state.operation.complete:
-                filled = Status()
-                state.fill(filled)
-                self.requests.completed(entry, filled, False, None, REFUSED)
+        if isinstance(problem, MPIException):
+            for entry in entries:
+                state = entry.state
+                if state.operation.complete:
+                    filled = Status()
+                    state.fill(filled)
+                    self.requests.completed(entry, filled, False, None, REFUSED)
         self.failed(place, problem)
 
 
@@ -155,19 +162,17 @@ def _wait(waits: Waits, original: Any, request: Any, status: Any) -> Any:
     entry = None if place is None else waits.entry_of(request)
     if place is None or entry is None:
         return waits.make_call(request, (status,))
-    state: RequestState = entry.state
-    operation: Operation = state.operation
     within = waits.within
     within.main = within.quiet = True
     try:
         result = original(request, status)
     except Exception as problem:
-        waits.failed_all(place, [entry], [state], problem)
+        waits.failed_all(place, [entry], problem)
         raise
     finally:
         within.main = within.quiet = False
-    waits.over(entry, operation, status, result)
-    waits.awaited(place, [entry.number])
+    waits.over(entry, status, result)
+    waits.awaited(place, entry.number, 0, None)
     waits.leave(place)
     return result
 
@@ -178,21 +183,19 @@ def _test(waits: Waits, original: Any, request: Any, status: Any) -> Any:
     entry = None if place is None else waits.entry_of(request)
     if place is None or entry is None:
         return waits.make_call(request, (status,))
-    state: RequestState = entry.state
-    operation: Operation = state.operation
     within = waits.within
     within.main = within.quiet = True
     try:
         found = original(request, status)
     except Exception as problem:
-        waits.failed_all(place, [entry], [state], problem)
+        waits.failed_all(place, [entry], problem)
         raise
     finally:
         within.main = within.quiet = False
     pair = type(found) is tuple
     if found[0] if pair else found:
-        waits.over(entry, operation, status, found[1] if pair else None)
-        waits.awaited(place, [entry.number])
+        waits.over(entry, status, found[1] if pair else None)
+        waits.awaited(place, entry.number, 0, None)
     waits.leave(place)
     return found
 
@@ -221,24 +224,26 @@ def _wait_all(waits: Waits, original: Any, kind: Any, requests: Any, statuses: A
     if place is None or found is None:
         return waits.make_call(kind, (requests, statuses))
     entries: list[Entry] = found
-    states: list[Any] = [entry.state for entry in entries]
-    operations: list[Any] = [state.operation for state in states]
     within = waits.within
     within.main = within.quiet = True
     try:
         result = original(kind, requests)
     except Exception as problem:
-        waits.failed_all(place, entries, states, problem)
+        waits.failed_all(place, entries, problem)
         raise
     finally:
         within.main = within.quiet = False
+    count: int = len(entries)
     numbers: list[int] = []
     objects = type(result) is list
-    for place_of in range(len(entries)):
+    for place_of in range(count):
         entry: Entry = entries[place_of]
-        waits.over(entry, operations[place_of], None, result[place_of] if objects else None)
-        numbers.append(entry.number)
-    waits.awaited(place, numbers)
+        waits.over(entry, None, result[place_of] if objects else None)
+        if count > 2:
+            numbers.append(entry.number)
+    one: Entry = entries[0]
+    other: Entry = entries[count - 1]
+    waits.awaited(place, one.number, other.number if count == 2 else 0, numbers)
     waits.leave(place)
     return result
 

@@ -18,7 +18,7 @@ from ompy import raw
 from ompy.check.again.known import Known, Place
 from ompy.check.messages import got_in_vain
 from ompy.check.record import program_frame
-from ompy.check.under_way import Entry, contents_of
+from ompy.check.under_way import contents_of, entry_again
 from ompy.compiled import DECLARING, ccall, cclass, cfunc
 from ompy.data.constants import ANY_SOURCE, ANY_TAG
 from ompy.mpi.buffers.markers import InPlaceType
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ompy.check.checker import Checker
 if DECLARING:
     from ompy.check.again.known import Known, Place
-    from ompy.check.under_way import Entry, contents_of
+    from ompy.check.under_way import contents_of, entry_again
     from ompy.mpi.handles import Handle
 
 _frame = sys._getframe
@@ -185,9 +185,9 @@ class Repeats(Known):
         handle: Handle = comm
         if handle._inner is not known.state or not known.fits(arguments):
             return None
-        if self.requests.unguarded and not self._goes_beside(known, arguments):
-            return None
-        return known
+        if self.kind or not self.requests.unguarded:
+            return known
+        return known if self._goes_beside(known, arguments) else None
 
     @cfunc
     def _goes_beside(self, known: Repeat, arguments: tuple[Any, ...]) -> bool:
@@ -283,8 +283,7 @@ class Repeats(Known):
         """An operation has begun."""
         handle: Handle = request
         number: int = self.recorder.number()
-        entry = Entry(number, known.site, self.call, self.kind, handle._inner)
-        entry.again = known
+        entry = entry_again(number, known, known.site, self.call, self.kind)
         if self.writes:
             entry.receives = True
             entry.wanted = known.wanted
@@ -294,8 +293,7 @@ class Repeats(Known):
                 entry.received = buf
             else:
                 entry.before = contents_of(memory)
-            self.requests.unguarded.append(entry)
-        self.requests.add(entry)
+        self.requests.begin_again(entry, handle._inner)
         self.recorder.repeat(known.shape, number)
 
     def received_in_vain(self, known: Repeat, status: Status, problem: Exception) -> None:
@@ -373,9 +371,16 @@ def _begin(calls: Repeats, original: Any, comm: Any, buf: Any, peer: Any, tag: A
     arguments = (buf, peer, tag)
     known = calls.again(comm, arguments)
     memory = None
-    if known is not None and not calls.objects:
+    if known is not None and calls.objects:
+        if calls.requests.unguarded and not calls.is_quiet(known):
+            known = None
+    elif known is not None:
         memory = memory_of(buf)
-        if memory is None or not calls.is_quiet(known):
+        if (
+            memory is None
+            or not calls.is_quiet(known)
+            or (calls.requests.unguarded and not calls.requests.may_use(memory, calls.writes))
+        ):
             known = None
     if known is None:
         return calls.make_call(comm, arguments, {})
