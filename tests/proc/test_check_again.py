@@ -45,14 +45,14 @@ WRONG: Final = {
         "  b = room if i == 4 else out\n  r = comm.Irecv(room, left)\n"
         "  s = comm.Isend(b, right)\n  MPI.Request.Waitall([r, s])",
     ),
-    "C code writes what is sent": Wrong(
+    "another thread writes what is sent": Wrong(
         "buffer-in-use",
-        {6},
-        "import ctypes\nout, room = bytearray(8), bytearray(8)\n"
-        "hidden = [None, (ctypes.c_char * 8).from_buffer(out)]\nfor i in range(6):\n"
-        "  r = comm.Irecv(room, left)\n  s = comm.Isend(out, right)\n"
-        "  ctypes.memset(hidden[i // 4], i, 8 * (i // 4))\n"
-        "  MPI.Request.Waitall([r, s])",
+        {8},
+        "import threading, time\nout = bytearray(8)\ndef poke():\n  out[0] = 1\n"
+        "for i in range(6):\n  if me == 0:\n"
+        "    if i == 4: threading.Timer(0.2, poke).start()\n"
+        "    s = comm.Issend(out, right)\n    s.Wait()\n  else:\n"
+        "    time.sleep(0.6 * (i == 4))\n    comm.Recv(bytearray(8), left)",
     ),
     "a request is left in the last round": Wrong(
         "request-lifecycle",
