@@ -68,6 +68,28 @@ WRONG: Final = {
         "  b = array('q' if i == 4 else 'd', [0])\n  s = comm.Isend(b, right)\n"
         "  MPI.Request.Waitall([r, s])",
     ),
+    "another root, by its name": Wrong(
+        "root-mismatch",
+        {2},
+        "for i in range(6):\n  comm.bcast(root=me if i == 4 else 0, obj=i)",
+    ),
+    "another operation, by its name": Wrong(
+        "op-mismatch",
+        {2},
+        "for i in range(6):\n  comm.allreduce(i, op=MPI.MAX if me and i == 4 else MPI.SUM)",
+    ),
+    "buffers that overlap, by their names": Wrong(
+        "invalid-argument",
+        {4},
+        "a, b = array('d', [1]), array('d', [1])\nfor i in range(6):\n"
+        "  c = a if i == 4 else b\n  comm.Allreduce(op=MPI.SUM, sendbuf=a, recvbuf=c)",
+    ),
+    "another code of an array": Wrong(
+        "type-mismatch",
+        {3, 4},
+        "for i in range(6):\n  a = array('q' if i == 4 else 'd', [0])\n"
+        "  if me: comm.Send(a, dest=left)\n  else: comm.Recv(array('d', [0]), source=right)",
+    ),
     "a message that nobody receives": Wrong(
         "leak",
         {1, 2, 3},
@@ -94,6 +116,10 @@ RIGHT: Final = {
         "  MPI.Request.Waitall([*rs, rs[0]])\n"
     ),
     "what is used behind the wait": ROUNDS.format("pass") + "  out[0] = room[0] + 1\n",
+    "from anybody, blocking": (
+        "for i in range(6):\n  s = comm.Isend(bytes(8), right)\n  comm.Recv(bytearray(8))\n"
+        "  s.Wait()\n  comm.Barrier()\n"
+    ),
     "from anybody": (
         "for i in range(6):\n  r = comm.Irecv(bytearray(8))\n"
         "  s = comm.Isend(bytes(8), right)\n  MPI.Request.Waitall([r, s])\n  comm.Barrier()\n"

@@ -291,7 +291,7 @@ def remember_waits(checker: Checker, kind: type) -> None:
     """
     for name, make in _METHODS.items():
         value = vars(kind).get(name)
-        inner = value.__func__ if isinstance(value, classmethod) else value
+        inner: Any = value.__func__ if isinstance(value, classmethod) else value
         if inner is None or not getattr(inner, checker.mark, False):
             continue
         original = inner.__wrapped__

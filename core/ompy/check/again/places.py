@@ -90,8 +90,9 @@ def _lines_behind(code: CodeType, at: int, stops: set[int]) -> set[int] | None:
     """
     ways = _ways(code)
     begun = ways[at][1]
-    found, seen = set(), set()
-    ahead = [(each, at) for each in ways[at][0]]
+    found: set[int] = set()
+    seen: set[int] = set()
+    ahead = [(each, at) for each in ways[at][0] or ()]
     calls_here = False
     while ahead:
         place, before = ahead.pop()
@@ -125,16 +126,13 @@ def _ways(code: CodeType) -> dict[int, Way]:
     line = code.co_firstlineno
     for place, each in enumerate(instructions):
         line = _line_of(each, line)
-        following: list[int] | None = []
-        if each.opname in _ENDS:
-            following = None
-        else:
-            if each.opcode in dis.hasjrel or each.opcode in dis.hasjabs:
-                following = [int(each.argval)]
-            if each.opname not in _ALWAYS and each.opname != _OUT and place + 1 < len(instructions):
-                following.append(instructions[place + 1].offset)
-            following += [way.target for way in handlers if way.start <= each.offset < way.end]
-        found[each.offset] = (following, line, each.opname.startswith("CALL"))
+        following = [way.target for way in handlers if way.start <= each.offset < way.end]
+        if each.opcode in dis.hasjrel or each.opcode in dis.hasjabs:
+            following.append(int(each.argval))
+        if each.opname not in _ALWAYS and each.opname != _OUT and place + 1 < len(instructions):
+            following.append(instructions[place + 1].offset)
+        ends = each.opname in _ENDS
+        found[each.offset] = (None if ends else following, line, each.opname.startswith("CALL"))
     return found
 
 

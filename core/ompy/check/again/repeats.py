@@ -9,6 +9,7 @@ calls with the same arguments, as far as an entry tells of them, the entry is th
 from __future__ import annotations
 
 import sys
+from array import array
 from collections.abc import Callable
 from functools import update_wrapper
 from types import BuiltinFunctionType
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ompy import raw
 from ompy.check.again.known import Known, Place
-from ompy.check.messages import got_in_vain
+from ompy.check.messages import got_in_vain, got_of
 from ompy.check.record import program_frame
 from ompy.check.under_way import contents_of, entry_again
 from ompy.compiled import DECLARING, ccall, cclass, cfunc
@@ -39,6 +40,9 @@ SAME: Final[int] = 1  # it tells who it is
 NUMBER: Final[int] = 2  # it has its value
 LENGTH: Final[int] = 3  # it has its length
 ARRAY: Final[int] = 4  # likewise, and its dtype
+CODE: Final[int] = 5  # likewise, and the code of its type
+# who they are is told; named arguments come with their names
+_TOLD: Final = (Handle, InPlaceType, BuiltinFunctionType, str)
 # of an entry of each kind: where the number of its request is
 _REQUEST: Final = {"send": 8, "recv": 7, "coll": 9}
 _SOURCE: Final = 4  # place in an entry
@@ -66,7 +70,9 @@ class Argument:
         self._kind = kind
         self._type = type(value)
         self._length = length
-        self._value = value.dtype if kind == ARRAY else value if kind == SAME else None
+        self._value = value if kind == SAME else None
+        if kind >= ARRAY:
+            self._value = value.dtype if kind == ARRAY else value.typecode
 
     @ccall
     def is_buffer(self) -> bool:
@@ -85,6 +91,8 @@ class Argument:
             return raw.small(value) == self._length
         if kind == LENGTH:
             return len(value) == self._length
+        if kind == CODE:
+            return len(value) == self._length and value.typecode == self._value
         size: int = value.size
         own = not whole or value.base is None
         return own and size == self._length and value.dtype is self._value
@@ -106,6 +114,8 @@ class Repeat(Place):
 
     _arguments: list[Argument]
     _buffers: int
+    _one: int
+    _other: int
     event: tuple[Any, ...]
     got: Any
     got_round: int
@@ -121,6 +131,8 @@ class Repeat(Place):
         Place.__init__(self, frame)
         self.state = state
         self._arguments, self._buffers = arguments, buffers
+        places = [place for place, each in enumerate(arguments) if each.is_buffer()]
+        self._one, self._other = (*places, 0, 0)[:2]
         self.got = None
         self.got_round = self.got_shape = self.got_size = self.got_source = self.got_tag = 0
         self.wanted = 0
@@ -130,7 +142,9 @@ class Repeat(Place):
         """Whether arguments make the same entry."""
         known = self._arguments
         several: bool = self._buffers > 1
-        if len(arguments) != len(known) or (several and arguments[0] is arguments[1]):
+        if len(arguments) != len(known):
+            return False
+        if several and arguments[self._one] is arguments[self._other]:
             return False
         for place in range(len(known)):
             each: Argument = known[place]
@@ -181,7 +195,7 @@ class Repeats(Known):
         found = self.here()
         if found is None or not isinstance(comm, Handle):
             return None
-        known: Repeat = found
+        known: Repeat = found  # type: ignore[assignment]
         handle: Handle = comm
         if handle._inner is not known.state or not known.fits(arguments):
             return None
@@ -207,8 +221,10 @@ class Repeats(Known):
         """Make a call with its handler, and remember it."""
         written: int = self.recorder.written
         result = self.general(comm, *arguments, **named)
-        if not named and self.recorder.written == written + 1:
-            self._learn(comm, arguments)
+        # of objects the first argument is the object, which may be any
+        first = not named or arguments or not self.objects
+        if first and self.recorder.written == written + 1:
+            self._learn(comm, (*arguments, *named.values(), *named))
         return result
 
     def receive_message(self, comm: Any, arguments: tuple[Any, ...], status: Any) -> Any:
@@ -229,7 +245,7 @@ class Repeats(Known):
             return
         if bool(recorder.first) != bool(self.kind):
             return
-        if event[0] == "recv" and not self.kind and (event[_SOURCE] < 0 or event[_GOT] is None):
+        if event[0] == "recv" and not self.kind and event[_GOT] is None:
             return
         found = [self._argument(each, index) for index, each in enumerate(arguments)]
         told = [each for each in found if each is not None]
@@ -256,18 +272,22 @@ class Repeats(Known):
         if kind is int and raw.small(value) != raw.BEYOND:
             return Argument(NUMBER, value, value)
         calls = not getattr(value, "is_predefined", True)  # a function of the program's
-        same = value is None or isinstance(value, (Handle, InPlaceType, BuiltinFunctionType))
+        same = value is None or isinstance(value, _TOLD)
         if same and not calls:
             return Argument(SAME, value, 0)
-        if not self.objects and kind in {bytearray, bytes}:
-            return Argument(LENGTH, value, len(value))
+        if not self.objects and kind in {bytearray, bytes, array}:
+            return Argument(CODE if kind is array else LENGTH, value, len(value))
         if not self.objects and (kind.__module__, kind.__name__) == ("numpy", "ndarray"):
             return Argument(ARRAY, value, value.size)
         return None
 
     @cfunc
-    def received(self, known: Repeat, status: Any) -> None:
-        """A message has come."""
+    def received(self, known: Repeat, status: Any, asked: bool, value: Any) -> None:
+        """A message has come: the object, or what was received into."""
+        if known.wanted == ANY_SOURCE:
+            got = got_of(status, asked, value, ANY_SOURCE)
+            self.recorder.write_again((*known.event[:_GOT], got), 0, 0)
+            return
         source: int = status._source if status._memory is None else status.Get_source()
         tag: int = status._tag if status._memory is None else status.Get_tag()
         size: int = status._bytes
@@ -337,7 +357,7 @@ def _receive(
     within.main = within.quiet = True
     try:
         result = original(comm, buf, source, tag, filled)
-        calls.received(known, filled)
+        calls.received(known, filled, status is not None, result if calls.objects else buf)
         return result
     except Exception as problem:
         calls.received_in_vain(known, filled, problem)
@@ -351,14 +371,18 @@ def _receive(
 def _join(
     calls: Repeats, original: Any, comm: Any, args: tuple[Any, ...], named: dict[str, Any]
 ) -> Any:
-    known = None if named else calls.again(comm, args)
+    known = None
+    if not named:
+        known = calls.again(comm, args)
+    elif args or not calls.objects:
+        known = calls.again(comm, (*args, *named.values(), *named))
     if known is None:
         return calls.make_call(comm, args, named)
     within = calls.within
     within.main = within.quiet = True
     calls.recorder.repeat(known.shape, 0)
     try:
-        return original(comm, *args)
+        return original(comm, *args, **named)
     except Exception as problem:
         calls.failed(known, problem)
         raise
