@@ -68,6 +68,16 @@ def test_a_call_that_comes_again_is_the_same_entry(path: str) -> None:
     assert read_record(path, 0).events == [SEND] * 3
 
 
+@pytest.mark.parametrize("count", [2, 3, 4, 7])
+def test_a_wait_for_several_requests(path: str, count: int) -> None:
+    recorder = Recorder(path, 100)
+    numbers = list(range(5, 5 + count))
+    recorder.append_wait(recorder.shape(WAIT), numbers)
+    recorder.write_again(WAIT, 3, 0)
+    waits = [(*WAIT[:3], each, each, "all") for each in (numbers, [3])]
+    assert read_record(path, 0).events == waits
+
+
 def test_the_limit_counts_what_comes_again(path: str) -> None:
     recorder = Recorder(path, 2)
     for number in range(1, 5):
