@@ -116,6 +116,13 @@ RIGHT: Final = {
         "  MPI.Request.Waitall([*rs, rs[0]])\n"
     ),
     "what is used behind the wait": ROUNDS.format("pass") + "  out[0] = room[0] + 1\n",
+    "a call of another thread meanwhile": (
+        "import threading, time\nout = bytearray(8)\nfor i in range(4):\n  if me == 0:\n"
+        "    t = threading.Timer(0.1, comm.Get_rank)\n    t.start()\n"
+        "    s = comm.Issend(out, right)\n    s.Wait()\n    t.join()\n"
+        "    comm.Recv(out, right)\n"
+        "  else:\n    time.sleep(0.3)\n    comm.Recv(out, left)\n    comm.Send(out, left)\n"
+    ),
     "from anybody, blocking": (
         "for i in range(6):\n  s = comm.Isend(bytes(8), right)\n  comm.Recv(bytearray(8))\n"
         "  s.Wait()\n  comm.Barrier()\n"

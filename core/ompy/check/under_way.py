@@ -261,23 +261,21 @@ class Requests:
     def ended(self, entry: Entry, state: RequestState) -> None:
         """An operation that was begun again is over."""
         entry.active = False
-        memory = entry.memory
-        if memory is not None:
-            before = entry.before
-            if before is not None and contents_of(memory) != before:
-                self.guard_all()
-                self._checker.buffers.end_use(entry)  # which says so
-                self._entries.pop(id(state), None)
-                return
-            self.unguarded -= 1
-        state.keep = None
-        entry.state = None
+        memory, before = entry.memory, entry.before
+        if memory is not None and before is not None and contents_of(memory) != before:
+            self.guard_all()
         again = self.again
         for place in range(len(again)):
             other: Entry = again[place]
             if other is entry:
                 del again[place]
+                state.keep = entry.state = None
+                if memory is not None:
+                    self.unguarded -= 1
                 return
+        # guarded since, perhaps by another thread that made a call: there its end is told
+        self._checker.buffers.end_use(entry)
+        self._entries.pop(id(state), None)
 
     @ccall
     def guard_all(self) -> None:
