@@ -97,7 +97,7 @@ class Checker:
             self._called.add(found)
             caller = program_frame(frame)
             if caller is not None:
-                self.places.add(caller)
+                self.places.add_place(caller)
         return found
 
     def write_event(self, *event: Any) -> None:

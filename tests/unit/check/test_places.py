@@ -22,7 +22,7 @@ def quiet(between: str) -> bool:
 
     def mark(number: int) -> None:
         frame = sys._getframe(1)
-        places.add(frame)
+        places.add_place(frame)
         if not number and frames:
             found.append(places.is_quiet(frame))
         frames.append(frame)

@@ -57,7 +57,7 @@ class Places:
         self._known: dict[int, tuple[CodeType, set[int]]] = {}
         self._asked: dict[tuple[int, int], list[int]] = {}
 
-    def add(self, frame: FrameType) -> None:
+    def add_place(self, frame: FrameType) -> None:
         """A frame calls MPI."""
         code = frame.f_code
         self._known.setdefault(id(code), (code, set()))[1].add(_instruction(code, frame.f_lasti))
