@@ -104,6 +104,7 @@ HOT: Final = {
     "ompy.mpi.collectives.neighbour_calls": OFTEN,
     "ompy.mpi.collectives.nonblocking_collectives": OFTEN,
     "ompy.mpi.collectives.object_collectives": BUSY,
+    "ompy.mpi.collectives.reduction_calls": BUSY,
     "ompy.mpi.point_to_point.object_messages": BUSY,
     "ompy.mpi.buffers.objects": OFTEN,
     "ompy.mpi.point_to_point.partitioned": OFTEN,

@@ -10,6 +10,7 @@ from ompy.data.request import Request as Operation
 from ompy.frameworks.coll import PreparedCall
 from ompy.frameworks.collectives.coll_selection import UnderWay
 from ompy.mpi.collectives.collective_calls import Call
+from ompy.mpi.collectives.reduction_calls import raised_in_operation
 from ompy.mpi.handles import plain_handle
 from ompy.mpi.point_to_point.request import Prequest, Request
 from ompy.mpi.point_to_point.requeststate import PersistentState, RequestState
@@ -35,7 +36,7 @@ def completed(call: Call) -> None:
     except Exception as problem:
         if operation not in COMBINING:
             raise  # a coll component's own
-        _raised_in_operation(comm, problem)
+        raised_in_operation(comm, problem)
 
 
 @ccall
@@ -183,13 +184,4 @@ def _check_operation(state: RequestState) -> None:
     problem: Exception | None = getattr(operation, "problem", None)
     if problem is not None:
         assert state.comm is not None, "a collective operation is in a communicator"
-        _raised_in_operation(state.comm, problem)
-
-
-def _raised_in_operation(comm: CommState, problem: Exception) -> NoReturn:
-    """An exception in a user's operation ends the job: others wait for the result."""
-    import traceback
-
-    traceback.print_exception(problem)
-    name = type(problem).__name__
-    comm.world.abort(1, f"a user-defined operation of a reduction raised {name}")
+        raised_in_operation(state.comm, problem)

@@ -7,19 +7,18 @@ from typing import Any
 
 from ompy.mpi.buffers.spec import even_blocks, vector_blocks
 from ompy.mpi.collectives import collective_calls as calls
+from ompy.mpi.collectives import reduction_calls as reductions
 from ompy.mpi.collectives.collective_calls import (
     allgathered,
     barrier,
     broadcast,
     exchanged,
     gathered,
-    reduced,
-    reduced_in_parts,
-    scanned,
     scattered,
 )
 from ompy.mpi.collectives.collective_requests import completed
 from ompy.mpi.collectives.operation import SUM, Op
+from ompy.mpi.collectives.reduction_calls import reduced, reduced_in_parts, scanned
 from ompy.mpi.state import CommBase, begin_call, state_of_comm
 
 
@@ -94,19 +93,19 @@ class Collectives(CommBase):
         """Combine every member's buffer at the root."""
         state = state_of_comm(self)
         if not reduced(state, sendbuf, recvbuf, op, root):
-            completed(calls.reduce(state, sendbuf, recvbuf, op, root))
+            completed(reductions.reduce(state, sendbuf, recvbuf, op, root))
 
     def Allreduce(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> None:
         """Combine every member's buffer at every member."""
         state = state_of_comm(self)
         if not reduced(state, sendbuf, recvbuf, op, None):
-            completed(calls.reduction(state, "allreduce", sendbuf, recvbuf, op))
+            completed(reductions.reduction(state, "allreduce", sendbuf, recvbuf, op))
 
     def Reduce_scatter_block(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> None:
         """Combine every member's buffer and hand out equal parts of the result."""
         state = state_of_comm(self)
-        if not reduced_in_parts(state, sendbuf, recvbuf, op):
-            completed(calls.reduce_scatter_block(state, sendbuf, recvbuf, op))
+        if not reduced_in_parts(state, sendbuf, recvbuf, None, op, True):
+            completed(reductions.reduce_scatter_block(state, sendbuf, recvbuf, op))
 
     def Reduce_scatter(
         self,
@@ -124,11 +123,9 @@ class Collectives(CommBase):
                 in place shared out evenly.
             op: the operation.
         """
-        completed(
-            calls.reduce_scatter(
-                begin_call(self, "Reduce_scatter"), sendbuf, recvbuf, recvcounts, op
-            )
-        )
+        state = state_of_comm(self)
+        if not reduced_in_parts(state, sendbuf, recvbuf, recvcounts, op, False):
+            completed(reductions.reduce_scatter(state, sendbuf, recvbuf, recvcounts, op))
 
 
 class Prefixes(CommBase):
@@ -140,10 +137,10 @@ class Prefixes(CommBase):
         """Combine the buffers of members 0 to this one."""
         state = state_of_comm(self)
         if not scanned(state, sendbuf, recvbuf, op, True):
-            completed(calls.reduction(state, "scan", sendbuf, recvbuf, op))
+            completed(reductions.reduction(state, "scan", sendbuf, recvbuf, op))
 
     def Exscan(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> None:
         """Combine the buffers of the members before this one; the first's is left alone."""
         state = state_of_comm(self)
         if not scanned(state, sendbuf, recvbuf, op, False):
-            completed(calls.reduction(state, "exscan", sendbuf, recvbuf, op))
+            completed(reductions.reduction(state, "exscan", sendbuf, recvbuf, op))

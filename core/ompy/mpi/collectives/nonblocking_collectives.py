@@ -7,6 +7,7 @@ from typing import Any
 
 from ompy.mpi.buffers.spec import even_blocks, vector_blocks
 from ompy.mpi.collectives import collective_calls as calls
+from ompy.mpi.collectives import reduction_calls as reductions
 from ompy.mpi.collectives.collective_requests import begun
 from ompy.mpi.collectives.operation import SUM, Op
 from ompy.mpi.point_to_point.request import Request
@@ -82,18 +83,20 @@ class NonblockingCollectives(CommBase):
 
     def Ireduce(self, sendbuf: Any, recvbuf: Any, op: Op = SUM, root: int = 0) -> Request:
         """Begin what `Reduce` does."""
-        return begun(calls.reduce(begin_call(self, "Ireduce", root), sendbuf, recvbuf, op, root))
+        return begun(
+            reductions.reduce(begin_call(self, "Ireduce", root), sendbuf, recvbuf, op, root)
+        )
 
     def Iallreduce(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> Request:
         """Begin what `Allreduce` does."""
         return begun(
-            calls.reduction(begin_call(self, "Iallreduce"), "allreduce", sendbuf, recvbuf, op)
+            reductions.reduction(begin_call(self, "Iallreduce"), "allreduce", sendbuf, recvbuf, op)
         )
 
     def Ireduce_scatter_block(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> Request:
         """Begin what `Reduce_scatter_block` does."""
         return begun(
-            calls.reduce_scatter_block(
+            reductions.reduce_scatter_block(
                 begin_call(self, "Ireduce_scatter_block"), sendbuf, recvbuf, op
             )
         )
@@ -103,7 +106,7 @@ class NonblockingCollectives(CommBase):
     ) -> Request:
         """Begin what `Reduce_scatter` does."""
         return begun(
-            calls.reduce_scatter(
+            reductions.reduce_scatter(
                 begin_call(self, "Ireduce_scatter"), sendbuf, recvbuf, recvcounts, op
             )
         )
@@ -116,8 +119,10 @@ class NonblockingPrefixes(CommBase):
 
     def Iscan(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> Request:
         """Begin what `Scan` does."""
-        return begun(calls.reduction(begin_call(self, "Iscan"), "scan", sendbuf, recvbuf, op))
+        return begun(reductions.reduction(begin_call(self, "Iscan"), "scan", sendbuf, recvbuf, op))
 
     def Iexscan(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> Request:
         """Begin what `Exscan` does."""
-        return begun(calls.reduction(begin_call(self, "Iexscan"), "exscan", sendbuf, recvbuf, op))
+        return begun(
+            reductions.reduction(begin_call(self, "Iexscan"), "exscan", sendbuf, recvbuf, op)
+        )

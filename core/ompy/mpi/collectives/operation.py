@@ -13,6 +13,7 @@ from ompy.data.layout import Layout
 from ompy.data.message import Message
 from ompy.data.operation import Operation
 from ompy.data.packed import in_place, to_send
+from ompy.mpi.buffers.common_forms import DATATYPES
 from ompy.mpi.buffers.spec import message
 from ompy.mpi.datatypes.datatype import Datatype
 from ompy.mpi.datatypes.typestate import TypeState
@@ -31,7 +32,8 @@ class OpState(State):
         commutes: the order of operands may be changed.
         objects: combines two Python objects.
         buffers: the user's `f(inbuf, inoutbuf, datatype)`, or None.
-        known: the datatype that a user's was asked for last, and the operation on buffers of it.
+        known: the datatype that a user's was asked for last, the operation on buffers of it, and
+            its layout, if contiguous buffers of numbers have it without being told; or None.
         operation: the predefined one on buffers, once it was asked for, or None.
     """
 
@@ -50,7 +52,7 @@ class OpState(State):
         self.objects = objects
         self.buffers = buffers
         self.commutes = commutes
-        self.known: tuple[TypeState, Operation] | None = None
+        self.known: tuple[TypeState, Operation, Layout | None] | None = None
         self.operation: Operation | None = None
 
 
@@ -163,7 +165,9 @@ class Op(Handle):
         if known is None or known[0] is not datatype._inner:
             kernel = _kernel(state.buffers, datatype)
             made = Operation("a user-defined operation", kernel, commutative=state.commutes)
-            known = state.known = datatype._state(), made
+            asked = datatype._state()
+            plainly = any(asked is each._inner for each in DATATYPES.values())
+            known = state.known = asked, made, asked.layout if plainly else None
         return known[1]
 
 

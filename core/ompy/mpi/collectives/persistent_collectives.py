@@ -7,6 +7,7 @@ from typing import Any
 
 from ompy.mpi.buffers.spec import even_blocks, vector_blocks
 from ompy.mpi.collectives import collective_calls as calls
+from ompy.mpi.collectives import reduction_calls as reductions
 from ompy.mpi.collectives.collective_requests import prepared
 from ompy.mpi.collectives.operation import SUM, Op
 from ompy.mpi.info import INFO_NULL, Info
@@ -92,14 +93,16 @@ class PersistentCollectives(CommBase):
         self, sendbuf: Any, recvbuf: Any, op: Op = SUM, root: int = 0, info: Info = INFO_NULL
     ) -> Prequest:
         """A request for what `Reduce` does."""
-        return prepared(calls.reduce(self._enter("Reduce_init", root), sendbuf, recvbuf, op, root))
+        return prepared(
+            reductions.reduce(self._enter("Reduce_init", root), sendbuf, recvbuf, op, root)
+        )
 
     def Allreduce_init(
         self, sendbuf: Any, recvbuf: Any, op: Op = SUM, info: Info = INFO_NULL
     ) -> Prequest:
         """A request for what `Allreduce` does."""
         return prepared(
-            calls.reduction(self._enter("Allreduce_init"), "allreduce", sendbuf, recvbuf, op)
+            reductions.reduction(self._enter("Allreduce_init"), "allreduce", sendbuf, recvbuf, op)
         )
 
     def Reduce_scatter_block_init(
@@ -107,7 +110,7 @@ class PersistentCollectives(CommBase):
     ) -> Prequest:
         """A request for what `Reduce_scatter_block` does."""
         return prepared(
-            calls.reduce_scatter_block(
+            reductions.reduce_scatter_block(
                 self._enter("Reduce_scatter_block_init"), sendbuf, recvbuf, op
             )
         )
@@ -122,7 +125,7 @@ class PersistentCollectives(CommBase):
     ) -> Prequest:
         """A request for what `Reduce_scatter` does."""
         return prepared(
-            calls.reduce_scatter(
+            reductions.reduce_scatter(
                 self._enter("Reduce_scatter_init"), sendbuf, recvbuf, recvcounts, op
             )
         )

@@ -13,6 +13,7 @@ from typing import Any, Self
 from ompy.data.errors import ERR_COMM
 from ompy.mpi.buffers.spec import even_blocks
 from ompy.mpi.collectives import collective_calls as calls
+from ompy.mpi.collectives import reduction_calls as reductions
 from ompy.mpi.collectives.collective_requests import completed
 from ompy.mpi.collectives.operation import SUM, Op
 from ompy.mpi.communicators.comm import Comm
@@ -165,13 +166,13 @@ class Intercomm(InterObjectCollectives, Comm):
 
     def Reduce(self, sendbuf: Any, recvbuf: Any, op: Op = SUM, root: int = 0) -> None:
         """Combine the buffers of the other group at the root."""
-        completed(calls.reduce(self._enter("Reduce", root), sendbuf, recvbuf, op, root))
+        completed(reductions.reduce(self._enter("Reduce", root), sendbuf, recvbuf, op, root))
 
     def Allreduce(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> None:
         """Combine the buffers of the other group at every member."""
-        completed(calls.reduction(self._enter("Allreduce"), "allreduce", sendbuf, recvbuf, op))
+        completed(reductions.reduction(self._enter("Allreduce"), "allreduce", sendbuf, recvbuf, op))
 
     def Reduce_scatter_block(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> None:
         """Combine the buffers of the other group and hand out equal parts of the result here."""
         state = self._enter("Reduce_scatter_block")
-        completed(calls.reduce_scatter_block(state, sendbuf, recvbuf, op))
+        completed(reductions.reduce_scatter_block(state, sendbuf, recvbuf, op))

@@ -10,8 +10,8 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, AnyStr, Self
 
 from ompy.data.errors import SUCCESS
-from ompy.mpi.collectives import collective_calls as calls
 from ompy.mpi.collectives import object_collectives
+from ompy.mpi.collectives import reduction_calls as reductions
 from ompy.mpi.collectives.collective_requests import prepared
 from ompy.mpi.collectives.collectives import Prefixes
 from ompy.mpi.collectives.nonblocking_collectives import NonblockingPrefixes
@@ -111,13 +111,17 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
         self, sendbuf: Any, recvbuf: Any, op: Op = SUM, info: Info = INFO_NULL
     ) -> Prequest:
         """A request for what `Scan` does."""
-        return prepared(calls.reduction(self._enter("Scan_init"), "scan", sendbuf, recvbuf, op))
+        return prepared(
+            reductions.reduction(self._enter("Scan_init"), "scan", sendbuf, recvbuf, op)
+        )
 
     def Exscan_init(
         self, sendbuf: Any, recvbuf: Any, op: Op = SUM, info: Info = INFO_NULL
     ) -> Prequest:
         """A request for what `Exscan` does."""
-        return prepared(calls.reduction(self._enter("Exscan_init"), "exscan", sendbuf, recvbuf, op))
+        return prepared(
+            reductions.reduction(self._enter("Exscan_init"), "exscan", sendbuf, recvbuf, op)
+        )
 
     def scan(self, sendobj: Any, op: Op | Callable[[Any, Any], Any] = SUM) -> Any:
         """The objects of members 0 to this one, combined."""
