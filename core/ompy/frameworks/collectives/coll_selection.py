@@ -282,6 +282,11 @@ class SelectedColl(CollModule):
             return None
         return module.prepare_call(operation, arguments, tag, word, kept)
 
+    @ccall
+    def begins(self, operation: str) -> bool:
+        """Whether a module begins an operation in a way of its own, without a schedule."""
+        return operation in self._beginners
+
     def table(self) -> list[Row]:
         """Which component serves which operation, and why."""
         return [row(operation, self.asked) for operation in OPERATIONS]

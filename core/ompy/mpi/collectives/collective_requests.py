@@ -45,7 +45,7 @@ def begun(call: Call) -> Request:
     comm: CommState = call.comm
     arguments: tuple[Any, ...] = call.arguments
     started: Operation = _start(comm, call.operation, comm.communicator.order.tag(), arguments)
-    found: Request = plain_handle(Request, _collective_state(comm, started, arguments))
+    found: Request = plain_handle(Request, collective_state(comm, started, arguments))
     return found
 
 
@@ -91,8 +91,8 @@ class CollectiveState(RequestState):
         return RequestState.result(self, status)
 
 
-@cfunc
-def _collective_state(comm: CommState, operation: Operation, keep: object) -> CollectiveState:
+@ccall
+def collective_state(comm: CommState, operation: Operation, keep: object) -> CollectiveState:
     """A state of one call. Made without `__init__`, as `request_state`."""
     made: CollectiveState = CollectiveState.__new__(CollectiveState)
     made.number = 0

@@ -189,8 +189,7 @@ def agree_on_context(world: World, ask: Ask) -> int:
     """
     mine: int
     mine, mark = first_proposal(world)
-    rank, agreement = mark
-    said: bytes = raw.three_words(mine, rank, agreement)  # as `_PROPOSAL`
+    said = proposal_of(mine, mark)
     answers: list[bytes]
     answer: bytes
     try:
@@ -203,6 +202,14 @@ def agree_on_context(world: World, ask: Ask) -> int:
             return _go_on(ask, _proposals(world, mine, mark), answers)
     world.ids.following = mine + 1  # all hold it, and know that
     return mine
+
+
+@ccall
+def proposal_of(mine: int, mark: tuple[int, int]) -> bytes:
+    """What a rank says that proposes an id."""
+    rank, agreement = mark
+    said: bytes = raw.three_words(mine, rank, agreement)  # as `_PROPOSAL`
+    return said
 
 
 def _go_on(ask: Ask, proposals: Generator[bytes, list[bytes], int], answers: list[bytes]) -> int:
@@ -224,6 +231,32 @@ def agree_in_steps(world: World, ask: AskInSteps) -> Steps[int]:
     proposals = _proposals(world, *first_proposal(world))
     try:
         said = next(proposals)
+        while True:
+            answers = yield from ask(said)
+            said = proposals.send(answers)
+    except StopIteration as agreed:
+        number: int = agreed.value
+        return number
+    finally:
+        proposals.close()
+
+
+def go_on_in_steps(
+    world: World, ask: AskInSteps, mine: int, mark: tuple[int, int], answers: list[bytes]
+) -> Steps[int]:
+    """The steps that follow when the first proposals differ.
+
+    Args:
+        world: this rank.
+        ask: as of `agree_in_steps`.
+        mine: what this rank proposed; it is reserved.
+        mark: of the agreement.
+        answers: what all have said to that.
+    """
+    proposals = _proposals(world, mine, mark)
+    try:
+        next(proposals)
+        said = proposals.send(answers)
         while True:
             answers = yield from ask(said)
             said = proposals.send(answers)

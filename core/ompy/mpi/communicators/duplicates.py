@@ -10,26 +10,41 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from ompy import raw
+from ompy.compiled import U64, ccall, cclass, cfunc
+from ompy.data.errors import MPIError
+from ompy.data.layout import BYTES
+from ompy.data.message import equal_blocks, message_of
+from ompy.data.request import Deferred
+from ompy.data.request import Request as Operation
+from ompy.engine.lock import RankLock
 from ompy.frameworks.collectives.exchange import Exchange
-from ompy.frameworks.collectives.schedule import Schedule
+from ompy.frameworks.collectives.schedule import Progression, Schedule
+from ompy.mpi.collectives.collective_requests import collective_state
 from ompy.mpi.communicators.attributes import copied
 from ompy.mpi.communicators.context_agreement import (
+    NO_PROPOSAL,
     Steps,
     agree_in_steps,
     between_in_steps,
+    first_proposal,
+    go_on_in_steps,
+    proposal_of,
     release_context,
     values_in_steps,
 )
-from ompy.mpi.communicators.making import make_communicator
+from ompy.mpi.communicators.making import make_communicator, with_context
+from ompy.mpi.handles import plain_handle
+from ompy.mpi.point_to_point.request import Request
 from ompy.mpi.state import CommState
 
 if TYPE_CHECKING:
     from ompy.mpi.communicators.communicators import Communicators
     from ompy.mpi.info import Info
-    from ompy.mpi.point_to_point.request import Request
 
+_PROPOSAL_SIZE: Final[int] = len(NO_PROPOSAL)
 Handle = TypeVar("Handle", bound="Communicators")
 
 
@@ -87,9 +102,6 @@ def begin_duplicate(original: Handle, info: Info | None) -> tuple[Handle, Reques
     Raises:
         MPIException: as `duplicate`.
     """
-    from ompy.mpi.collectives.collective_requests import CollectiveState
-    from ompy.mpi.point_to_point.request import Request
-
     state = original._enter("Idup")
     inheritance = Inheritance(original, info)
     handle = type(original)._adopt(None)
@@ -98,10 +110,137 @@ def begin_duplicate(original: Handle, info: Info | None) -> tuple[Handle, Reques
         inheritance.give_to(made)
         handle._inner = made
 
-    exchange = Exchange(state.communicator, state.communicator.order.tag())
-    steps = _duplicate_in_steps(state, exchange, give)
-    started = state.call(state.coll.begin_schedule, exchange, steps)
-    return handle, Request._adopt(CollectiveState(state, started, None))
+    coll = state.collectives()
+    started: Operation
+    try:
+        if coll.begins("allgather"):  # the module serves no communicator between two groups
+            started = _begin_to_agree(state, give)
+        else:
+            exchange = Exchange(state.communicator, state.communicator.order.tag())
+            started = coll.begin_schedule(exchange, _duplicate_in_steps(state, exchange, give))
+    except MPIError as problem:
+        raise state.raised(problem) from problem.__cause__
+    return handle, plain_handle(Request, collective_state(state, started, None))
+
+
+@cclass
+class Duplication(Deferred):
+    """A duplicate under way: the members tell each other their proposals in one nonblocking call.
+
+    Attributes:
+        problem: what a user's function raised: none is called.
+    """
+
+    _give: Callable[[CommState], object]
+    _mark: tuple[int, int]
+    _mine: int
+    _state: CommState
+    _tag: int
+    _told: memoryview
+    _word: U64
+    problem: Exception | None
+    __slots__ = tuple(__annotations__)
+
+    def __init__(self, state: CommState, give: Callable[[CommState], object]) -> None:
+        """Not begun yet; `give` is called with the new communicator."""
+        Deferred.__init__(self)
+        order = state.communicator.order
+        self.problem = None
+        self._state = state
+        self._give = give
+        self._tag = order.tag()
+        self._word = order.word
+        self._mine, self._mark = first_proposal(state.world)
+        self._told = memoryview(bytearray(_PROPOSAL_SIZE * state.size))
+
+    @ccall
+    def begin(self) -> None:
+        """Tell the others.
+
+        Raises:
+            MPIError: that cannot be begun.
+        """
+        state = self._state
+        said = memoryview(proposal_of(self._mine, self._mark))
+        send = message_of(said, 0, _PROPOSAL_SIZE, BYTES)
+        receive = equal_blocks(self._told, 0, _PROPOSAL_SIZE, BYTES, state.size)
+        coll = state.collectives()
+        try:
+            asked: Operation = coll.begin_operation("allgather", self._tag, (send, receive))
+        except BaseException:
+            release_context(state.world, self._mine)
+            raise
+        self.waits_on = asked
+        coll.under_way.until(self)  # before it is told: the communicator may be freed meanwhile
+        lock: RankLock = state.world.engine.lock
+        lock.acquire(True)
+        try:
+            asked.notify(self._heard)
+        finally:
+            lock.release()
+
+    def _heard(self) -> None:
+        """All have told their proposals, or cannot."""
+        world = self._state.world
+        asked = self.waits_on
+        assert isinstance(asked, Operation), "it was begun"
+        self.waits_on = None
+        if asked.error:
+            release_context(world, self._mine)
+            self.fail(asked.error, asked.detail)
+            return
+        rank: int
+        for rank in range(self._state.size):
+            if raw.signed_word(self._told, _PROPOSAL_SIZE * rank) != self._mine:
+                self._go_on()
+                return
+        world.ids.following = self._mine + 1  # all hold it, and know that
+        self._make(self._mine)
+
+    @cfunc
+    def _make(self, number: int) -> None:
+        state = self._state
+        try:
+            made: CommState = with_context(
+                state.world, number, -1, state.api, state.communicator.procs, None
+            )
+        except MPIError as problem:
+            self.fail(problem.code, problem.detail)
+            return
+        self._give(made)
+        self.finish()
+
+    def _go_on(self) -> None:
+        """The first proposals differ: further ones go as messages."""
+        exchange = Exchange(self._state.communicator, self._tag)
+        exchange.word = self._word
+        steps = Progression(exchange, self._agree_in_steps(exchange)).begin()
+        self.waits_on = steps
+
+        def ended() -> None:
+            self.waits_on = None
+            if steps.error:
+                self.fail(steps.error, steps.detail)
+
+        steps.notify(ended)
+
+    def _agree_in_steps(self, exchange: Exchange) -> Schedule:
+        def ask(said: bytes) -> Steps[list[bytes]]:
+            return (yield from values_in_steps(exchange, range(exchange.size), said))
+
+        answers = [
+            bytes(self._told[at : at + _PROPOSAL_SIZE])
+            for at in range(0, len(self._told), _PROPOSAL_SIZE)
+        ]
+        world = self._state.world
+        self._make((yield from go_on_in_steps(world, ask, self._mine, self._mark, answers)))
+
+
+@cfunc
+def _begin_to_agree(state: CommState, give: Callable[[CommState], object]) -> Operation:
+    begun: Duplication = Duplication(state, give)
+    begun.begin()
+    return begun
 
 
 def _duplicate_in_steps(
