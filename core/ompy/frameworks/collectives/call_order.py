@@ -19,7 +19,7 @@ from operator import index
 from typing import Any, Final
 
 from ompy import raw
-from ompy.compiled import U64, U64View, ccall, cclass, cfunc
+from ompy.compiled import U64, ccall, cclass, cfunc
 from ompy.frameworks.collectives.call_kinds import KIND_BITS, NAMES, ROOTED
 from ompy.trace.tag_names import name_tags_by
 
@@ -45,6 +45,7 @@ WORD: Final = (1 << 64) - 1
 _TAG_CALLS: Final = TAG_CALLS
 _DETAIL_MASK: Final = DETAIL_MASK
 _REMEMBERED: Final = REMEMBERED
+_PAST: Final = bytes(8 * REMEMBERED)  # a word for each
 _DIGEST: Final = DIGEST
 _WORD: Final = WORD
 
@@ -60,7 +61,7 @@ class CallOrder:
     """
 
     _kept: dict[int, int] | None
-    _past: U64View
+    _past: memoryview[int]
     digest: U64
     number: U64
     word: U64
@@ -71,7 +72,7 @@ class CallOrder:
         self.word = 0
         self.digest = 0
         self._kept = None
-        self._past = memoryview(bytearray(8 * _REMEMBERED)).cast("Q")
+        self._past = memoryview(bytearray(_PAST))
 
     @ccall
     def begin(self, kind: U64, detail: U64) -> None:
@@ -86,7 +87,7 @@ class CallOrder:
         self.number = number
         self.word = word
         self.digest = (self.digest ^ word) * _DIGEST & _WORD
-        self._past[number % _REMEMBERED] = word
+        raw.put_word(self._past, 8 * (number % _REMEMBERED), word)
 
     @ccall
     def tag(self) -> int:
@@ -107,7 +108,7 @@ class CallOrder:
 
     def at(self, number: int) -> int:
         """The word of a call; 0 when it has not begun, or so long ago that it was forgotten."""
-        word = int(self._past[number % _REMEMBERED])
+        word = raw.word(self._past, 8 * (number % _REMEMBERED))
         if word >> NUMBER_SHIFT == number:
             return word
         return self._kept.get(number, 0) if self._kept is not None else 0

@@ -218,11 +218,24 @@ class Pickle:
         buffers = [view[offset : offset + length] for offset, length in places]
         return self.loads_oob(view[start : start + size], buffers)
 
+    @ccall
     def copy(self, obj: Any) -> Any:
         """What somebody who received the object would have."""
         if type(obj) in ATOMIC and self._dumps is None:
             return obj
-        return self.load(memoryview(joined(self.pieces(obj))))
+        return self.copy_of(obj, self.pieces(obj))
+
+    @ccall
+    def copy_of(self, obj: Any, pieces: Pieces) -> Any:
+        """The same, of an object that is a message already."""
+        if type(obj) in ATOMIC and self._dumps is None:
+            return obj
+        data = pieces[0]
+        if self._loads is None and len(pieces) == 1 and type(data) is bytes and data:
+            first: int = raw.first(data)
+            if first == PICKLED:  # all that a pickle alone makes has memory of its own
+                return self.loads(data)
+        return self.load(memoryview(joined(pieces)))
 
 
 def _frame(data: Any, views: list[memoryview]) -> Pieces:

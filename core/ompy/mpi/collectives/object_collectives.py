@@ -216,8 +216,9 @@ def _forward(state: CommState, pieces: Pieces | None, root: int) -> Pieces:
 
 def _bcast(state: CommState, obj: Any, root: int) -> Any:
     if state.communicator.rank == root:
-        _forward(state, pickle.pieces(obj), root)
-        return pickle.copy(obj)
+        pieces = pickle.pieces(obj)
+        _forward(state, pieces, root)
+        return pickle.copy_of(obj, pieces)
     return pickle.load(_forward(state, None, root)[0])
 
 
@@ -247,7 +248,7 @@ def _scatter(state: CommState, objects: Sequence[Any] | None, root: int) -> Any:
     messages = [pickle.pieces(item) for item in items]  # all of them, before any is sent
     others = [target for target in range(state.size) if target != rank]
     _wait(state, [_begin(state, messages[target], target) for target in others])
-    return pickle.copy(items[rank])
+    return pickle.copy_of(items[rank], messages[rank])
 
 
 @cfunc
@@ -266,13 +267,14 @@ def _swap(state: CommState, messages: Sequence[Pieces], own: Any) -> list[Any]:
 
 def _allgather(state: CommState, obj: Any) -> list[Any]:
     pieces = pickle.pieces(obj)
-    return _swap(state, [pieces] * state.size, pickle.copy(obj))
+    return _swap(state, [pieces] * state.size, pickle.copy_of(obj, pieces))
 
 
 def _alltoall(state: CommState, objects: Sequence[Any]) -> list[Any]:
     items = items_of(state, objects)
-    own = pickle.copy(items[state.communicator.rank])
-    return _swap(state, [pickle.pieces(item) for item in items], own)
+    messages = [pickle.pieces(item) for item in items]
+    rank = state.communicator.rank
+    return _swap(state, messages, pickle.copy_of(items[rank], messages[rank]))
 
 
 def along_edges(state: CommState, objects: Sequence[Any], neighbours: Neighbours) -> list[Any]:
