@@ -200,7 +200,7 @@ class StraightWindow:
         """Load one element, and store another one where it equals a third."""
         into: Numbers | None = numbers_of(result, True)
         new: Numbers | None = numbers_of(origin, False)
-        old: Numbers | None = numbers_of(compare, False)
+        old: Numbers | None = new if compare is origin else numbers_of(compare, False)
         if into is None or new is None or old is None:
             return False
         if into.kind is not new.kind or into.kind is not old.kind:
