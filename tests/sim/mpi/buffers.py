@@ -189,6 +189,56 @@ def user_operations(process: RankProcess) -> None:
     assert list(result) == [sum(range(comm.size)), -1, comm.size, -1]
 
 
+def user_operations_again(process: RankProcess) -> None:
+    """A function is told the datatype of each call, in whatever form and order that is given."""
+    comm = world_of(process)
+    size, last = comm.size, comm.size - 1
+    told: list[str] = []
+
+    def add(left: Any, right: Any, datatype: Any) -> None:
+        told.append(datatype.name)
+        kind = "d" if datatype == DATATYPES["DOUBLE"] else "l"
+        into, more = memoryview(right).cast(kind), memoryview(left).cast(kind)
+        for place in range(len(into)):
+            into[place] += more[place]
+
+    own = Op.Create(add, commute=True)
+    given = DATATYPES["INT64_T"]
+    ones, longs = array("d", [1.0] * 2 * size), array("l", [2] * 2 * size)
+    for _ in range(3):
+        for data, datatype, name in (
+            (ones, None, "MPI_DOUBLE"),
+            (longs, None, "MPI_LONG"),
+            (longs, given, given.name),
+        ):
+            kind = data.typecode
+            whole, part = array(kind, data), array(kind, [0] * (2 if comm.rank == 0 else 1))
+            mine: Any = data if datatype is None else [data, datatype]
+            into: Any = whole if datatype is None else [whole, datatype]
+            room_of_part: Any = part if datatype is None else [part, datatype]
+            told.clear()
+            comm.Allreduce(mine, into, own)
+            assert list(whole) == [data[0] * size] * len(data)
+            comm.Allreduce(IN_PLACE, into, own)
+            assert whole[0] == data[0] * size * size
+            comm.Iallreduce(mine, into, own).Wait()
+            assert whole[0] == data[0] * size
+            comm.Reduce(mine, into if comm.rank == last else None, own, last)
+            comm.Scan(mine, into, own)
+            assert whole[0] == data[0] * (comm.rank + 1)
+            counts = [2] + [1] * (size - 1)
+            cut = sum(counts)
+            short: Any = array(kind, data[:cut]) if datatype is None else [data[:cut], datatype]
+            comm.Reduce_scatter(short, room_of_part, counts, own)
+            assert list(part) == [data[0] * size] * len(part)
+            part[0] = 0
+            comm.Ireduce_scatter(short, room_of_part, counts, own).Wait()
+            assert list(part) == [data[0] * size] * len(part)
+            assert set(told) <= {name}, (told, name)
+            assert size == 1 or sum(comm.allgather(len(told)))
+    own.Free()
+
+
 def wrong_arguments(process: RankProcess) -> None:
     """What does not fit is an error before anything is sent."""
     comm = world_of(process)
@@ -217,5 +267,6 @@ PROGRAMS = (
     "reductions",
     "reduced_parts",
     "user_operations",
+    "user_operations_again",
     "wrong_arguments",
 )
