@@ -288,6 +288,17 @@ class GrowingConvertor(LentConvertor):
         self._view = None
 
 
+@ccall
+def growing() -> GrowingConvertor:
+    """Room for a message of any length. Made without `__init__`."""
+    made: GrowingConvertor = GrowingConvertor.__new__(GrowingConvertor)
+    made._view = None
+    made._owner = None
+    made._lent = borrowed.nothing()
+    made.size = 0
+    return made
+
+
 @cclass
 class GatherConvertor(Convertor):
     """Several pieces of memory sent as one message; send side only."""

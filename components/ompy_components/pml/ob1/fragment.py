@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ompy.compiled import U64, ccall, cclass
+from ompy.data.request import Request
 from ompy.frameworks.btl import BtlModule
 
 
@@ -87,3 +88,15 @@ def fragment_of(
     made.payload = payload
     made.remote = None
     return made
+
+
+@ccall
+def description_of(fragment: Fragment) -> Request:
+    """What a probe says of a message, as a completed receive."""
+    found: Request = Request.__new__(Request)
+    found.reset()
+    found.source = fragment.source
+    found.tag = fragment.tag
+    found.length = found.received = fragment.length
+    found.complete = True
+    return found

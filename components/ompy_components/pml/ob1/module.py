@@ -35,6 +35,7 @@ from ompy_components.pml.ob1.departures.leaving import Leaving
 from ompy_components.pml.ob1.departures.revoking import revoke_communicator
 from ompy_components.pml.ob1.diagnosis.steptrace import StepTrace
 from ompy_components.pml.ob1.flow import Flow
+from ompy_components.pml.ob1.fragment import Fragment, description_of
 from ompy_components.pml.ob1.headers import (
     ACK,
     CREDIT,
@@ -71,6 +72,8 @@ if DECLARING:
     from ompy.engine.base import Engine
     from ompy.engine.lock import RankLock
     from ompy.trace.sink import Trace
+
+    from ompy_components.pml.ob1.matching import PeerQueue
 
 # arbitrary: some 20 us, as long as a peer takes that is busy with its part of an exchange
 ROUNDS_AWAKE: Final = 200
@@ -408,27 +411,24 @@ class Ob1(Pml):
     @ccall
     def iprobe(self, communicator: Communicator, source: int, tag: int) -> Request | None:
         """Look; if nothing fits, poll once and look again (reference openmpi.md 3.2.7)."""
-        found = self._peek(communicator, source, tag)
-        if found is None:
-            self._engine.progress()
-            found = self._peek(communicator, source, tag)
-            if found is None:
-                self._engine.glance()  # whoever looks again and again hears of departures, too
-        return found
+        fragment = self._polled(communicator, source, tag, False)
+        return None if fragment is None else description_of(fragment)
 
     @ccall
     def probe(self, communicator: Communicator, source: int, tag: int) -> Request:
         """Look until something fits."""
-        found = self._peek(communicator, source, tag)
-        if found is None and self._comes_soon(communicator, source, tag):
-            found = self._peek(communicator, source, tag)
-        while found is None:
-            self._engine.wait_until(Look(self, communicator, source, tag))
-            # another thread of this rank may have received it meanwhile
-            found = self._peek(communicator, source, tag)
-            if found is None:
-                self.gone.refuse(communicator, source, tag)
-        return found
+        return description_of(self._awaited(communicator, source, tag, False))
+
+    @ccall
+    def improbe(self, communicator: Communicator, source: int, tag: int) -> MatchedMessage | None:
+        """Take a message that is here; if none fits, poll once and look again."""
+        fragment = self._polled(communicator, source, tag, True)
+        return None if fragment is None else taken_message(communicator, fragment)
+
+    @ccall
+    def mprobe(self, communicator: Communicator, source: int, tag: int) -> MatchedMessage:
+        """Take the first message that fits."""
+        return taken_message(communicator, self._awaited(communicator, source, tag, True))
 
     @ccall
     def has(self, communicator: Communicator, source: int, tag: int) -> bool:
@@ -438,72 +438,68 @@ class Ob1(Pml):
         return self.gone.in_vain(communicator, source)
 
     @cfunc
-    def _comes_soon(self, communicator: Communicator, source: int, tag: int) -> bool:
-        """Poll for as long as a message takes that is on its way, where nobody needs the core."""
+    def _find(
+        self, communicator: Communicator, source: int, tag: int, take: bool
+    ) -> Fragment | None:
+        """The message that a probe gets: it stays, or is taken out."""
+        matching = communicator.pml_state
+        assert isinstance(matching, Matching), f"{communicator.name} was never added"
+        lock = self._lock
+        lock.acquire()
+        try:
+            return matching.take(source, tag) if take else matching.peek(source, tag)
+        finally:
+            lock.release()
+
+    @cfunc
+    def _polled(
+        self, communicator: Communicator, source: int, tag: int, take: bool
+    ) -> Fragment | None:
+        """What a probe gets now, or after polling once."""
+        fragment: Fragment | None = self._find(communicator, source, tag, take)
+        if fragment is None:
+            self._engine.progress()
+            fragment = self._find(communicator, source, tag, take)
+            if fragment is None:
+                self._engine.glance()  # whoever looks again and again hears of departures, too
+        return fragment
+
+    @cfunc
+    def _awaited(self, communicator: Communicator, source: int, tag: int, take: bool) -> Fragment:
+        """What a probe gets that waits for it."""
+        fragment: Fragment | None = self._find(communicator, source, tag, take)
         engine = self._engine
         rounds: int = 0
-        while engine.has_core and rounds < ROUNDS_AWAKE:
+        # as long as a message takes that is on its way, where nobody needs the core
+        while fragment is None and engine.has_core and rounds < ROUNDS_AWAKE:
             rounds += 1
             if engine.progress():
-                with self._lock:
-                    if self.matching(communicator).peek(source, tag) is not None:
-                        return True
-        return False
-
-    @cfunc
-    def _peek(self, communicator: Communicator, source: int, tag: int) -> Request | None:
-        with self._lock:
-            fragment = self.matching(communicator).peek(source, tag)
-        if fragment is None:
-            return None
-        found: Request = Request.__new__(Request)
-        found.reset()
-        found.source = fragment.source
-        found.tag = fragment.tag
-        found.length = found.received = fragment.length
-        found.finish()
-        return found
-
-    @ccall
-    def improbe(self, communicator: Communicator, source: int, tag: int) -> MatchedMessage | None:
-        """Take a message that is here; if none fits, poll once and look again."""
-        message = self._take(communicator, source, tag)
-        if message is None:
-            self._engine.progress()
-            message = self._take(communicator, source, tag)
-            if message is None:
-                self._engine.glance()
-        return message
-
-    @ccall
-    def mprobe(self, communicator: Communicator, source: int, tag: int) -> MatchedMessage:
-        """Take the first message that fits."""
-        message = self._take(communicator, source, tag)
-        if message is None and self._comes_soon(communicator, source, tag):
-            message = self._take(communicator, source, tag)
-        while message is None:
-            self._engine.wait_until(Look(self, communicator, source, tag))
-            message = self._take(communicator, source, tag)
-            if message is None:
+                fragment = self._find(communicator, source, tag, take)
+        while fragment is None:
+            engine.wait_until(Look(self, communicator, source, tag))
+            # another thread of this rank may have received it meanwhile
+            fragment = self._find(communicator, source, tag, take)
+            if fragment is None:
                 self.gone.refuse(communicator, source, tag)
-        return message
-
-    @cfunc
-    def _take(self, communicator: Communicator, source: int, tag: int) -> MatchedMessage | None:
-        with self._lock:
-            fragment = self.matching(communicator).take(source, tag)
-        return taken_message(communicator, fragment) if fragment is not None else None
+        return fragment
 
     @ccall
     def imrecv(self, message: MatchedMessage, convertor: Convertor) -> Request:
         """Receive a message that was taken."""
         assert isinstance(message, Message), "the message came from another PML"
-        request = receive_request(message.communicator, convertor, message.source, message.tag)
-        fragment = message.fragment
-        with self._lock:
-            queue = self.matching(message.communicator).peer(fragment.source)
+        taken: Message = message
+        fragment: Fragment = taken.fragment
+        request: RecvRequest = receive_request(
+            taken.communicator, convertor, taken.source, taken.tag
+        )
+        lock = self._lock
+        lock.acquire()
+        try:
+            queue: PeerQueue = self.matching(taken.communicator).peer(fragment.source)
             self.flow.give_back(queue.flow, fragment)
             self.receiving.deliver(request, fragment)
+        finally:
+            lock.release()
         return request
 
     def abandon(self, communicator: Communicator, tag: int, code: int = ERR_PROC_FAILED) -> None:

@@ -6,14 +6,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
+from ompy.compiled import DECLARING, ccall, cfunc
 from ompy.data.constants import ANY_SOURCE, ANY_TAG
-from ompy.data.convertor import GrowingConvertor
-from ompy.data.errors import ERR_REQUEST
+from ompy.data.convertor import GrowingConvertor, growing
+from ompy.data.errors import ERR_REQUEST, MPIError
 from ompy.frameworks.pml import MatchedMessage
 from ompy.mpi.buffers.spec import recv_convertor
 from ompy.mpi.errors import MPIException
 from ompy.mpi.handles import Handle, made_plainly, plain_handle
-from ompy.mpi.point_to_point.objectrequest import ObjectState
+from ompy.mpi.point_to_point.objectrequest import object_state, received_object
 from ompy.mpi.point_to_point.request import Request, receive_message, request_of
 from ompy.mpi.point_to_point.requeststate import MessageState, RequestState, message_state
 from ompy.mpi.point_to_point.status import Status
@@ -21,6 +22,9 @@ from ompy.mpi.state import CommState
 
 if TYPE_CHECKING:
     from ompy.mpi.communicators.comm import Comm
+
+if DECLARING:
+    from ompy.data.request import Request as Operation
 
 
 @made_plainly
@@ -37,15 +41,6 @@ class Message(Handle):
     @classmethod
     def _takes(cls, state: Any) -> bool:
         return isinstance(state, MessageState)
-
-    def _consume(self) -> MessageState:
-        """What is to be received; the handle becomes null."""
-        state: MessageState | None = self._inner
-        if state is None:
-            raise MPIException(ERR_REQUEST, "the message is null, or has been received already")
-        if not self._name:
-            self._inner = None
-        return state
 
     @classmethod
     def Probe(
@@ -76,33 +71,83 @@ class Message(Handle):
     def Recv(self, buf: Any, status: Status | None = None) -> None:
         """Receive it."""
         if not receive_message(self, buf, status):
-            Message.Irecv(self, buf)._wait(status)
+            begin_matched_receive(self, buf)._wait(status)
 
     def Irecv(self, buf: Any) -> Request:
         """Begin to receive it."""
-        none = self._inner is not None and self._inner.comm is None
-        convertor = GrowingConvertor() if none or self._inner is None else recv_convertor(buf)
-        state = self._consume()
-        operation = state.receive(convertor)
-        if state.comm is not None:
-            return request_of(state.comm, operation, buf, True)
-        return Request._adopt(RequestState(state.comm, operation, buf, receives=True))
+        return begin_matched_receive(self, buf)
 
     def recv(self, status: Status | None = None) -> Any:
         """Receive it as an object."""
-        return Message.irecv(self)._wait(status)
+        return receive_matched_object(self, status)
 
     def irecv(self) -> Request:
         """Begin to receive it as an object."""
-        state = self._consume()
-        convertor = GrowingConvertor()
-        return Request._adopt(ObjectState(state.comm, state.receive(convertor), convertor))
+        state: MessageState = _consumed(self)
+        convertor: GrowingConvertor = growing()
+        done: Operation = state.receive(convertor)
+        found: Request = plain_handle(Request, object_state(state.comm, done, convertor))
+        return found
+
+
+@cfunc
+def _consumed(message: Handle) -> MessageState:
+    """What is to be received; the handle becomes null."""
+    state: MessageState | None = message._inner
+    if state is None:
+        raise MPIException(ERR_REQUEST, "the message is null, or has been received already")
+    if not message._name:
+        message._inner = None
+    return state
+
+
+@ccall
+def begin_matched_receive(message: Handle, buf: Any) -> Request:
+    """Begin to receive a message that was taken: `Message.Irecv`.
+
+    Raises:
+        MPIException: it is null, or cannot be received.
+    """
+    known: MessageState | None = message._inner
+    if known is None or known.comm is None:
+        state: MessageState = _consumed(message)
+        return Request._adopt(RequestState(None, state.receive(growing()), buf, receives=True))
+    convertor = recv_convertor(buf)
+    state = _consumed(message)
+    comm: CommState | None = state.comm
+    assert comm is not None, "it was looked at"
+    return request_of(comm, state.receive(convertor), buf, True)
+
+
+@ccall
+def receive_matched_object(message: Handle, status: Status | None) -> Any:
+    """Receive an object that was taken: `Message.recv`.
+
+    Raises:
+        MPIException: it is null, or cannot be received.
+    """
+    state: MessageState = _consumed(message)
+    convertor: GrowingConvertor = growing()
+    done: Operation = state.receive(convertor)
+    comm: CommState | None = state.comm
+    if comm is None:
+        if status is not None:
+            status._no_process()
+        return None
+    if not done.complete:
+        comm.world.engine.wait(done)
+    if status is not None:
+        status._fill(done)
+    if done.error:
+        raise comm.raised(MPIError(done.error, done.detail))
+    return received_object(convertor)
 
 
 MESSAGE_NULL: Final = Message()._constant("MESSAGE_NULL")
 MESSAGE_NO_PROC: Final = Message._adopt(MessageState(None, None))._constant("MESSAGE_NO_PROC")
 
 
+@ccall
 def taken_message(comm: CommState, matched: MatchedMessage, status: Status | None) -> Message:
     """What a matched probe has taken."""
     if status is not None:

@@ -10,15 +10,15 @@ from typing import Any, Literal
 from ompy import raw
 from ompy.compiled import DECLARING, ccall
 from ompy.data.constants import ANY_SOURCE, ANY_TAG, PROC_NULL, TAG_UB
-from ompy.data.convertor import ContiguousConvertor, Convertor, GrowingConvertor
+from ompy.data.convertor import ContiguousConvertor, Convertor, GrowingConvertor, growing
 from ompy.data.errors import MPIError
 from ompy.frameworks.pml import BUFFERED, STANDARD, SYNCHRONOUS
 from ompy.mpi.buffers.access import acquire
 from ompy.mpi.buffers.objects import convertor_of, pickle
-from ompy.mpi.handles import Handle
+from ompy.mpi.handles import Handle, plain_handle
 from ompy.mpi.integers import whole_number
 from ompy.mpi.point_to_point.matched import Message
-from ompy.mpi.point_to_point.objectrequest import ObjectState
+from ompy.mpi.point_to_point.objectrequest import object_state, received_object
 from ompy.mpi.point_to_point.peers import wrong_source, wrong_target
 from ompy.mpi.point_to_point.point_to_point import (
     PointToPoint,
@@ -27,9 +27,10 @@ from ompy.mpi.point_to_point.point_to_point import (
     both_ints,
     has_source,
     has_target,
+    wait_for_sent,
 )
-from ompy.mpi.point_to_point.request import Request
-from ompy.mpi.point_to_point.requeststate import RequestState, nothing
+from ompy.mpi.point_to_point.request import Request, request_of
+from ompy.mpi.point_to_point.requeststate import nothing
 from ompy.mpi.point_to_point.status import Status
 from ompy.mpi.state import CommBase, CommState, null_communicator
 
@@ -78,7 +79,7 @@ def receive_object(comm: Handle, source: Any, tag: Any, status: Status | None) -
     origin: int = raw.small(source)
     label: int = raw.small(tag)
     if ANY_SOURCE <= origin < state.size and ANY_TAG <= label <= TAG_UB:
-        convertor: GrowingConvertor = GrowingConvertor()
+        convertor: GrowingConvertor = growing()
         try:
             done: Operation = state.pml.recv(state.communicator, convertor, origin, label)
         except MPIError as problem:
@@ -95,6 +96,104 @@ def receive_object(comm: Handle, source: Any, tag: Any, status: Status | None) -
     if status is not None:
         status._no_process()
     return None
+
+
+@ccall
+def send_object_in_mode(comm: Handle, obj: Any, dest: Any, tag: Any, mode: int) -> None:
+    """Send an object and wait: `Comm.ssend` and `Comm.bsend`.
+
+    Raises:
+        MPIException: it failed, or there is no such rank or tag.
+    """
+    state: CommState | None = comm._inner
+    if state is None:
+        raise null_communicator()
+    if has_target(state, dest, tag):
+        codec: Pickle = pickle
+        done: Operation = begin_send(state, convertor_of(codec.pieces(obj)), dest, tag, mode)
+        if not done.complete or done.error:
+            wait_for_sent(state, done)
+
+
+@ccall
+def begin_send_object(comm: Handle, obj: Any, dest: Any, tag: Any, mode: int) -> Request:
+    """Begin to send an object: `Comm.isend` and its like.
+
+    Raises:
+        MPIException: it failed, or there is no such rank or tag.
+    """
+    state: CommState | None = comm._inner
+    if state is None:
+        raise null_communicator()
+    if not has_target(state, dest, tag):
+        return request_of(state, nothing(), None, False)
+    codec: Pickle = pickle
+    pieces = codec.pieces(obj)
+    return request_of(
+        state, begin_send(state, convertor_of(pieces), dest, tag, mode), pieces, False
+    )
+
+
+@ccall
+def begin_receive_object(comm: Handle, buf: Any, source: Any, tag: Any) -> Request:
+    """Begin to receive an object: `Comm.irecv`.
+
+    Raises:
+        MPIException: it failed, or there is no such rank or tag.
+    """
+    state: CommState | None = comm._inner
+    if state is None:
+        raise null_communicator()
+    convertor: Convertor
+    if has_source(state, source, tag):
+        convertor = growing() if buf is None else _room(buf)
+        done: Operation = begin_receive(state, convertor, source, tag)
+    else:
+        convertor, done = growing(), nothing()
+    found: Request = plain_handle(Request, object_state(state, done, convertor))
+    return found
+
+
+@ccall
+def exchange_objects(
+    comm: Handle,
+    sendobj: Any,
+    dest: Any,
+    sendtag: Any,
+    source: Any,
+    recvtag: Any,
+    status: Status | None,
+) -> Any:
+    """Send one object and receive another: `Comm.sendrecv`.
+
+    Raises:
+        MPIException: one of them failed, or there is no such rank or tag.
+    """
+    state: CommState | None = comm._inner
+    if state is None:
+        raise null_communicator()
+    receives = has_source(state, source, recvtag)
+    sent: Operation | None = None
+    if has_target(state, dest, sendtag):
+        codec: Pickle = pickle
+        outgoing = convertor_of(codec.pieces(sendobj))
+        sent = begin_send(state, outgoing, dest, sendtag, STANDARD)
+    found = None
+    if receives:
+        convertor: GrowingConvertor = growing()
+        received: Operation = begin_receive(state, convertor, source, recvtag)
+        if not received.complete:
+            state.world.engine.wait(received)
+        if status is not None:
+            status._fill(received)
+        if received.error:
+            raise state.raised(MPIError(received.error, received.detail))
+        found = received_object(convertor)
+    elif status is not None:
+        status._no_process()
+    if sent is not None and (not sent.complete or sent.error):
+        wait_for_sent(state, sent)
+    return found
 
 
 class ObjectMessages(CommBase):
@@ -125,32 +224,25 @@ class ObjectMessages(CommBase):
             _warn_about_buffer()
         return receive_object(self, source, tag, status)
 
-    def _send_object(self, obj: Any, dest: int, tag: int, mode: int) -> RequestState:
-        state = self._state()
-        if not has_target(state, dest, tag):
-            return RequestState(state, nothing(), None)
-        pieces = pickle.pieces(obj)
-        return RequestState(state, begin_send(state, convertor_of(pieces), dest, tag, mode), pieces)
-
     def bsend(self, obj: Any, dest: int, tag: int = 0) -> None:
         """Send a copy, for which there must be room in the attached buffer."""
-        Request._adopt(self._send_object(obj, dest, tag, BUFFERED))._wait(None)
+        send_object_in_mode(self, obj, dest, tag, BUFFERED)
 
     def ssend(self, obj: Any, dest: int, tag: int = 0) -> None:
         """Send, and return when the receive has begun."""
-        Request._adopt(self._send_object(obj, dest, tag, SYNCHRONOUS))._wait(None)
+        send_object_in_mode(self, obj, dest, tag, SYNCHRONOUS)
 
     def isend(self, obj: Any, dest: int, tag: int = 0) -> Request:
         """Begin to send; leave large buffers in the object alone until the request is complete."""
-        return Request._adopt(self._send_object(obj, dest, tag, STANDARD))
+        return begin_send_object(self, obj, dest, tag, STANDARD)
 
     def ibsend(self, obj: Any, dest: int, tag: int = 0) -> Request:
         """Begin to send a copy, for which there must be room in the attached buffer."""
-        return Request._adopt(self._send_object(obj, dest, tag, BUFFERED))
+        return begin_send_object(self, obj, dest, tag, BUFFERED)
 
     def issend(self, obj: Any, dest: int, tag: int = 0) -> Request:
         """Begin to send; complete when the receive has begun."""
-        return Request._adopt(self._send_object(obj, dest, tag, SYNCHRONOUS))
+        return begin_send_object(self, obj, dest, tag, SYNCHRONOUS)
 
     def irecv(self, buf: Any = None, source: int = ANY_SOURCE, tag: int = ANY_TAG) -> Request:
         """Begin to receive an object; the request's `wait` gives it.
@@ -160,12 +252,7 @@ class ObjectMessages(CommBase):
             source: the sender's rank, or ANY_SOURCE.
             tag: of the message, or ANY_TAG.
         """
-        state = self._state()
-        if not has_source(state, source, tag):
-            return Request._adopt(ObjectState(state, nothing(), GrowingConvertor()))
-        convertor = _room(buf)
-        done = begin_receive(state, convertor, source, tag)
-        return Request._adopt(ObjectState(state, done, convertor))
+        return begin_receive_object(self, buf, source, tag)
 
     def sendrecv(
         self,
@@ -180,12 +267,7 @@ class ObjectMessages(CommBase):
         """Send one object and receive another."""
         if recvbuf is not None:
             _warn_about_buffer()
-        state = self._state()
-        has_source(state, source, recvtag)
-        sending = self._send_object(sendobj, dest, sendtag, STANDARD)
-        received = ObjectMessages.irecv(self, None, source, recvtag)._wait(status)
-        Request._adopt(sending)._wait(None)
-        return received
+        return exchange_objects(self, sendobj, dest, sendtag, source, recvtag, status)
 
     def probe(
         self, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
@@ -215,7 +297,7 @@ class ObjectMessages(CommBase):
 def _room(buf: Any) -> Convertor:
     """Where an object is received: anywhere, or in the user's memory."""
     if buf is None:
-        return GrowingConvertor()
+        return growing()
     if isinstance(buf, int):
         return ContiguousConvertor(memoryview(bytearray(index(buf))))
     return ContiguousConvertor(acquire(buf, True).view)

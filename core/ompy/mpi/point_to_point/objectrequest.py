@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ompy.compiled import DECLARING, ccall, cclass
 from ompy.data.constants import PROC_NULL
 from ompy.data.convertor import Convertor, GrowingConvertor
 from ompy.data.request import Request
 from ompy.mpi.buffers.objects import pickle
 from ompy.mpi.point_to_point.requeststate import RequestState
-from ompy.mpi.state import CommState
+
+if TYPE_CHECKING:
+    from ompy.mpi.state import CommState
+
+if DECLARING:
+    from ompy.mpi.buffers.objects import Pickle
+    from ompy.mpi.state import CommState
 
 
+@cclass
 class ObjectState(RequestState):
     """A receive of an object.
 
@@ -19,21 +27,46 @@ class ObjectState(RequestState):
         convertor: the memory it is received into.
     """
 
-    __slots__ = ("convertor",)
+    convertor: Convertor
+    __slots__ = tuple(__annotations__)
 
-    def __init__(self, comm: CommState | None, operation: Request, convertor: Convertor) -> None:
-        super().__init__(comm, operation, None, receives=True)
-        self.convertor = convertor
-
+    @ccall
     def value(self) -> Any:
         """The object; None from PROC_NULL, and of an empty message."""
-        operation = self.operation
+        operation: Request = self.operation
         if operation.source == PROC_NULL or operation.cancelled:
             return None
-        view = self.convertor.view
+        convertor: Convertor = self.convertor
+        codec: Pickle = pickle
+        if isinstance(convertor, GrowingConvertor):
+            return received_object(convertor)
+        view = convertor.whole()
         if view is None:
             return None
-        if isinstance(self.convertor, GrowingConvertor):
-            return pickle.load(view)
         # the user's memory may be received into again: the object is not to lie in it
-        return pickle.load(memoryview(bytearray(view[: operation.received])))
+        return codec.load(memoryview(bytearray(view[: operation.received])))
+
+
+@ccall
+def received_object(convertor: GrowingConvertor) -> Any:
+    """The object in a message that has come; None where none has."""
+    owner = convertor.owner()
+    if owner is None:
+        return None
+    codec: Pickle = pickle  # under a name of this function it is typed where this is compiled
+    return codec.load(owner)
+
+
+@ccall
+def object_state(comm: CommState | None, operation: Request, convertor: Convertor) -> ObjectState:
+    """A state of a receive of an object. Made without `__init__`."""
+    made: ObjectState = ObjectState.__new__(ObjectState)
+    made.number = 0
+    made.comm = comm
+    made.world = None if comm is None else comm.world
+    made.operation = operation
+    made.keep = None
+    made.receives = True
+    made.watched = False
+    made.convertor = convertor
+    return made

@@ -136,11 +136,16 @@ def send_in_mode(comm: Handle, buf: Any, dest: Any, tag: Any, mode: int) -> None
     if has_target(state, dest, tag):
         done: Operation = begin_send(state, send_convertor(buf), dest, tag, mode)
         if not done.complete or done.error:
-            _wait_for(state, done)
+            wait_for_sent(state, done)
 
 
-@cfunc
-def _wait_for(state: CommState, done: Operation) -> None:
+@ccall
+def wait_for_sent(state: CommState, done: Operation) -> None:
+    """Wait for a message on its way out.
+
+    Raises:
+        MPIException: it failed.
+    """
     try:
         state.pml.wait(state.communicator, done)
     except MPIError as problem:
