@@ -64,6 +64,7 @@ class BfoReceiving(Receiving):
         super().__init__(bfo, values)
         self.bfo = bfo
         self.table = rows_of(RECEIVE_TABLE)
+        self.straight = False  # each message has a machine that can begin anew
         self.restarts = {}
         self.dancing = {}
         self.probed = {}

@@ -88,6 +88,7 @@ class BfoSending(Sending):
         self.table = rows_of(SEND_TABLE)
         self.restarts = {}
         self.dancing = {}
+        self.straight = False  # each message has a machine that can begin anew
         self._most = values.restarts_max
         self.rendezvous = BfoRendezvousSend(bfo, self)
         self.puts = BfoPutWrites(bfo, self)

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ompy.compiled import DECLARING, ccall, cclass, cfunc
+from ompy.data.convertor import ContiguousConvertor
 from ompy.frameworks.bml import BmlEndpoint, Rail
 from ompy.frameworks.btl import (
     BTL_OWNERSHIP,
@@ -36,6 +37,7 @@ class Control:
 
     _callback: CompletionCallback | None
     _names: Mapping[int, str]
+    _none: ContiguousConvertor
     _ob1: Ob1
     _trace: Trace
     __slots__ = tuple(__annotations__)
@@ -57,6 +59,7 @@ class Control:
         self._trace = ob1.trace
         self._callback = callback
         self._names = names
+        self._none = ContiguousConvertor(memoryview(b""))
 
     @ccall
     def send(self, endpoint: BmlEndpoint, message: bytes, tag: int) -> None:
@@ -77,7 +80,7 @@ class Control:
         rail: Rail | None = None
         for _ in endpoint.eager.rails:
             rail = endpoint.eager.next()
-            result: int = self._put_out(rail, message, tag)
+            result: int = self._put_out(rail, message, tag, rail.immediate)
             if result >= 0:
                 return True
             room_later = room_later or result == OUT_OF_RESOURCE
@@ -88,7 +91,8 @@ class Control:
     @ccall
     def attempt(self, rail: Rail, message: bytes, tag: int) -> bool:
         """Send over this rail; false when there is no room now."""
-        result: int = self._put_out(rail, message, tag)
+        # not immediately: what the same rail was given before may have to come before
+        result: int = self._put_out(rail, message, tag, False)
         if result < 0 and result != OUT_OF_RESOURCE:
             self.refused(rail, message, tag)
         return result != OUT_OF_RESOURCE
@@ -98,19 +102,24 @@ class Control:
         """No rail for a message takes it, this one being the last: nobody waits for it any more."""
 
     @cfunc
-    def _put_out(self, rail: Rail, message: bytes, tag: int) -> int:
+    def _put_out(self, rail: Rail, message: bytes, tag: int, immediate: bool) -> int:
         module: BtlModule = rail.module
-        descriptor: Descriptor | None = module.alloc(
-            rail.endpoint, NO_ORDER, len(message), PRIORITY | BTL_OWNERSHIP | SIGNAL
-        )
-        if descriptor is None:
-            return _unsent(rail, OUT_OF_RESOURCE)
-        place(descriptor, message)
-        descriptor.callback = self._callback
-        result = module.send(rail.endpoint, descriptor, tag)
+        flags: int = PRIORITY | BTL_OWNERSHIP | SIGNAL
+        result: int = OUT_OF_RESOURCE
+        if immediate and self._callback is None:
+            result = module.sendi(rail.endpoint, self._none, message, 0, NO_ORDER, flags, tag)
         if result < 0:
-            module.free(descriptor)
-            return _unsent(rail, result)
+            descriptor: Descriptor | None = module.alloc(
+                rail.endpoint, NO_ORDER, len(message), flags
+            )
+            if descriptor is None:
+                return _unsent(rail, OUT_OF_RESOURCE)
+            place(descriptor, message)
+            descriptor.callback = self._callback
+            result = module.send(rail.endpoint, descriptor, tag)
+            if result < 0:
+                module.free(descriptor)
+                return _unsent(rail, result)
         if self._trace.noting:
             self._trace.note(self._names[tag], -1, rail.endpoint.proc.rank, 0, 0, len(message))
         return result

@@ -206,6 +206,13 @@ class Flow:
             self.tell(peer)
 
     @ccall
+    def give_back_bytes(self, peer: PeerFlow, length: int) -> None:
+        """A message of so many bytes was delivered as it came."""
+        peer.back += _COST + (length if length < _MOST else _MOST)
+        if peer.back >= peer.back_next:
+            self.tell(peer)
+
+    @ccall
     def orphan_came(self, proc: Proc) -> None:
         """A message had no communicator yet: it counts as taken, or others would wait for it."""
         peer: PeerFlow = self.peer(proc)

@@ -62,7 +62,8 @@ class Fragment:
     @ccall
     def keep(self) -> None:
         """Have the payload outlive the BTL's memory that it arrived in."""
-        self.payload = bytes(self.payload)
+        if type(self.payload) is not bytes:
+            self.payload = bytes(self.payload)
 
 
 @ccall

@@ -60,6 +60,11 @@ class SenderHalf:
         raise NotImplementedError
 
     @ccall
+    def answered_whole(self, request: SendRequest) -> bool:
+        """Complete a message that lacks nothing but the answer which has just come, if it does."""
+        raise NotImplementedError
+
+    @ccall
     def given_up(self, request: SendRequest) -> bool:
         """Fail a message that found no room if its peer has ended."""
         raise NotImplementedError

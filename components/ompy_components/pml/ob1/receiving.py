@@ -16,11 +16,11 @@ from ompy.mca.parameter import Values
 from ompy.trace.tag_names import tag_text
 
 from ompy_components.pml.ob1.diagnosis.steps import COMPLETE
-from ompy_components.pml.ob1.flow import MESSAGE_COST, PAYLOAD_MOST
 from ompy_components.pml.ob1.fragment import Fragment, RemoteMemory, fragment_of
 from ompy_components.pml.ob1.halves import ReceiverHalf
 from ompy_components.pml.ob1.headers import (
     FLAG_ACK,
+    FLAG_BARE,
     FRAG,
     FRAG_SIZE,
     MATCH,
@@ -67,6 +67,7 @@ class Receiving(ReceiverHalf):
         orphaned: such a one has just come.
         passed: by the matching of communicators that are gone.
         rendezvous: decides what becomes of a RNDV or RGET.
+        straight: what comes whole in a RNDV is answered and received like a MATCH.
     """
 
     _flow: Flow
@@ -81,6 +82,7 @@ class Receiving(ReceiverHalf):
     orphans: dict[int, list[Fragment]]
     passed: U64
     rendezvous: RendezvousReceive
+    straight: bool
     __slots__ = tuple(__annotations__)
 
     def __init__(self, ob1: Ob1, values: Values) -> None:
@@ -91,6 +93,7 @@ class Receiving(ReceiverHalf):
         self.rendezvous = RendezvousReceive(ob1, self, values)
         self._next_id = 0
         self.leavers = False
+        self.straight = True
         self.requests = {}
         self.table = rows_of(RECEIVE_TABLE)
         self.matchings = {}
@@ -162,19 +165,54 @@ class Receiving(ReceiverHalf):
                 request: RecvRequest | None = matching.claim(queue, tag)
                 if request is not None:
                     request.sequence = sequence
-                    flow.back += (length if length < PAYLOAD_MOST else PAYLOAD_MOST) + MESSAGE_COST
-                    if flow.back >= flow.back_next:
-                        self._flow.tell(flow)
+                    self._flow.give_back_bytes(flow, length)
                     self._eager(request, source, tag, data, MATCH_SIZE)
                     return
-                self._wait(queue, _whole(first >> 8 & 0xFF, source, tag, sequence, data))
+                self._wait(queue, _copied(first >> 8 & 0xFF, source, tag, sequence, data))
                 return
         self._arrived(matching, context_id, _whole(first >> 8 & 0xFF, source, tag, sequence, data))
 
     @ccall
     def rndv_arrived(self, data: memoryview) -> None:
-        """A RNDV fragment: the beginning of a message."""
+        """A RNDV fragment: the beginning of a message, or all of a synchronous one."""
+        if self.straight and not self._trace.active and self._whole_arrived(data):
+            return
         self.arrived(raw.word(data, 0) >> 16 & 0xFFFF, self.rndv_fragment(data))
+
+    @cfunc
+    def _whole_arrived(self, data: memoryview) -> bool:
+        """A RNDV with a whole message whose turn it is; false for any other."""
+        check(RNDV, RNDV_SIZE, data)
+        length: int = raw.word(data, 16)
+        first: U64 = raw.word(data, 0)
+        flags: int = first >> 8 & 0xFF
+        if length != raw.size(data) - RNDV_SIZE or flags & FLAG_BARE or not flags & FLAG_ACK:
+            return False
+        second: U64 = raw.word(data, 8)
+        context_id: int = first >> 16 & 0xFFFF
+        sequence: int = second >> 32 & SEQUENCE_MASK
+        source: int = as_signed(first >> 32)
+        matching: Matching | None = self._matching(context_id)
+        if matching is None:
+            return False
+        queue: PeerQueue = matching.peer(source)
+        if sequence != queue.expected or queue.early:
+            return False
+        queue.expected = (sequence + 1) & SEQUENCE_MASK
+        queue.flow.taken += 1
+        tag: int = as_signed(second)
+        request: RecvRequest | None = matching.claim(queue, tag)
+        if request is None:
+            payload = raw.part(data, RNDV_SIZE, length)
+            self._wait(queue, self._announced(RNDV, "< RNDV", data, payload))
+            return True
+        if self._trace.noting:
+            self._trace.note("< RNDV", context_id, source, tag, sequence, length)
+        request.sequence = sequence
+        self._flow.give_back_bytes(queue.flow, length)
+        self.rendezvous.say_received(matching.communicator, source, raw.word(data, 24), length)
+        self._eager(request, source, tag, data, RNDV_SIZE)
+        return True
 
     @ccall
     def rndv_fragment(self, data: memoryview) -> Fragment:
@@ -294,8 +332,19 @@ class Receiving(ReceiverHalf):
         request.sequence = fragment.sequence
         if fragment.kind == MATCH:
             self._eager(request, fragment.source, fragment.tag, payload, 0)
+        elif self._is_whole(fragment, raw.size(payload)):
+            self.rendezvous.say_received(
+                request.communicator, fragment.source, fragment.sender_request, fragment.length
+            )
+            self._eager(request, fragment.source, fragment.tag, payload, 0)
         else:
             self._rendezvous(request, fragment, payload)
+
+    @cfunc
+    def _is_whole(self, fragment: Fragment, size: int) -> bool:
+        """Whether nothing but an answer is to follow on a RNDV."""
+        asks: bool = fragment.kind == RNDV and bool(fragment.flags & FLAG_ACK)
+        return asks and size == fragment.length and self.straight and not self._trace.active
 
     @cfunc
     def _eager(
@@ -492,3 +541,11 @@ def _whole(flags: int, source: int, tag: int, sequence: int, data: memoryview) -
     """A MATCH fragment that its receive was not asked for at once."""
     payload = data[MATCH_SIZE:]
     return fragment_of(MATCH, flags, source, tag, sequence, len(payload), 0, payload)
+
+
+@cfunc
+def _copied(flags: int, source: int, tag: int, sequence: int, data: memoryview) -> Fragment:
+    """The same, of which the payload outlives the BTL's memory already."""
+    length: int = raw.size(data) - MATCH_SIZE
+    payload = raw.part(data, MATCH_SIZE, length)
+    return fragment_of(MATCH, flags, source, tag, sequence, length, 0, payload)

@@ -22,6 +22,7 @@ from ompy.frameworks.btl import (
     RETURNABLE,
     SEND_ALWAYS_CALLBACK,
     SEND_INPLACE,
+    SIGNAL,
     UNREACHABLE,
     BtlModule,
     CompletionCallback,
@@ -29,7 +30,7 @@ from ompy.frameworks.btl import (
     Endpoint,
 )
 from ompy.frameworks.communicator import Communicator
-from ompy.frameworks.pml import BUFFERED
+from ompy.frameworks.pml import BUFFERED, SYNCHRONOUS
 from ompy.frameworks.proc import Proc
 from ompy.mca.parameter import Values
 
@@ -37,6 +38,8 @@ from ompy_components.pml.ob1.diagnosis.steps import COMPLETE
 from ompy_components.pml.ob1.flow import MESSAGE_COST
 from ompy_components.pml.ob1.halves import SenderHalf
 from ompy_components.pml.ob1.headers import (
+    FLAG_ACK,
+    FLAG_SIGNAL,
     FRAG,
     MATCH,
     MATCH_SIZE,
@@ -48,6 +51,7 @@ from ompy_components.pml.ob1.headers import (
     frag_words,
     match_words,
     place,
+    rndv_words,
 )
 from ompy_components.pml.ob1.matching import Matching
 from ompy_components.pml.ob1.rendezvous.rdma_put import PutWrites
@@ -57,6 +61,7 @@ from ompy_components.pml.ob1.selection import (
     EAGER_ALLOCATED,
     EAGER_IMMEDIATE,
     EAGER_PREPARED,
+    SEND_RECEIVE_PIPELINE,
     choose,
     choose_bare,
 )
@@ -78,6 +83,8 @@ if DECLARING:
 _RNDV_SENT: Final = SendEvent.RNDV_SENT
 _RGET_SENT: Final = SendEvent.RGET_SENT
 _DELIVERED: Final = SendEvent.DELIVERED
+_AWAIT_ACK: Final = SendState.AWAIT_ACK
+_DONE: Final = SendState.DONE
 
 
 @cclass
@@ -107,6 +114,7 @@ class Sending(SenderHalf):
     Attributes:
         leavers: some rank has left the job: what begins now is looked at by `departures/gone.py`.
         rendezvous: begins messages that do not fit one fragment.
+        straight: small synchronous messages go and are answered without a step of their machine.
     """
 
     _done: FragmentDone
@@ -118,6 +126,7 @@ class Sending(SenderHalf):
     _trace: Trace
     leavers: bool
     rendezvous: RendezvousSend
+    straight: bool
     __slots__ = tuple(__annotations__)
 
     def __init__(self, ob1: Ob1, values: Values) -> None:
@@ -131,6 +140,7 @@ class Sending(SenderHalf):
         self._immediate_flags = PRIORITY | BTL_OWNERSHIP
         self._next_id = 0
         self.leavers = False
+        self.straight = True
         self.requests = {}
         self.table = rows_of(SEND_TABLE)
         self.streaming = Streaming(ob1, self, values.send_pipeline_depth, values.max_send_per_range)
@@ -175,14 +185,13 @@ class Sending(SenderHalf):
             self._trace.note("> send", context_id, target, tag, sequence, convertor.size)
         room: bool = flow.sent <= flow.sent_max
         credit: bool = flow.spent + cost <= flow.spent_max
-        if (
-            room
-            and credit
-            and not self._trace.active
-            and self._at_once(endpoint, communicator, convertor, tag, mode, sequence)
-        ):
-            flow.spent += cost
-            return self._gone
+        if room and credit and not self._trace.active:
+            gone: Request | None = self._at_once(
+                endpoint, communicator, convertor, target, tag, mode, sequence
+            )
+            if gone is not None:
+                flow.spent += cost
+                return gone
         request: SendRequest = send_request(
             communicator, convertor, endpoint, target, tag, mode, sequence
         )
@@ -203,18 +212,21 @@ class Sending(SenderHalf):
         endpoint: BmlEndpoint,
         communicator: Communicator,
         convertor: Convertor,
+        target: int,
         tag: int,
         mode: int,
         sequence: int,
-    ) -> bool:
-        """Eager Send (Immediate) without a request, over the next rail; false if it cannot be.
+    ) -> Request | None:
+        """Eager Send (Immediate) without a request, over the next rail; None if it cannot be.
 
         Then it is still that rail's turn: otherwise every second one of two would carry nothing.
 
         Source: Open MPI 4.1, `send_inline` of pml_ob1_isend.c.
         """
         if not endpoint.eager.rails:
-            return False
+            return None
+        if mode == SYNCHRONOUS:
+            return self._announced(endpoint, communicator, convertor, target, tag, sequence)
         rail: Rail = endpoint.eager.next()
         module: BtlModule = rail.module
         size: int = convertor.size
@@ -222,14 +234,60 @@ class Sending(SenderHalf):
         eager_payload: int = module.eager_limit - UNION_SIZE
         if choose(mode, size, eager_payload, rail.immediate, inplace) is not EAGER_IMMEDIATE:
             endpoint.eager.give_back()
-            return False
+            return None
         header: bytes = self.match_header(communicator.context_id, communicator.rank, tag, sequence)
         flags: int = self._immediate_flags
         there = rail.endpoint
         if module.sendi(there, convertor, header, size, NO_ORDER, flags, MATCH) >= 0:
-            return True
+            return self._gone
         endpoint.eager.give_back()
-        return False
+        return None
+
+    @cfunc
+    def _announced(
+        self,
+        endpoint: BmlEndpoint,
+        communicator: Communicator,
+        convertor: Convertor,
+        target: int,
+        tag: int,
+        sequence: int,
+    ) -> Request | None:
+        """A synchronous message, all of it in a RNDV over the next rail; None if it cannot be.
+
+        As `rendezvous` sends it, but for the descriptor: what is left to come is the answer.
+        """
+        rail: Rail = endpoint.eager.next()
+        module: BtlModule = rail.module
+        size: int = convertor.size
+        if not (self.straight and rail.immediate) or size > module.eager_limit - UNION_SIZE:
+            endpoint.eager.give_back()
+            return None
+        request: SendRequest = send_request(
+            communicator, convertor, endpoint, target, tag, SYNCHRONOUS, sequence
+        )
+        request.open_rendezvous(self.fresh_id())
+        request.protocol = SEND_RECEIVE_PIPELINE
+        request.state = _AWAIT_ACK
+        request.delivered = size
+        self.enter(request)
+        header: bytes = rndv_words(
+            FLAG_ACK | FLAG_SIGNAL,
+            request.context_id,
+            request.own_rank,
+            tag,
+            sequence,
+            size,
+            request.id,
+        )
+        flags: int = self._immediate_flags | SIGNAL
+        if module.sendi(rail.endpoint, convertor, header, size, NO_ORDER, flags, RNDV) >= 0:
+            if self._trace.noting:
+                self._trace.note("> RNDV", -1, endpoint.proc.rank, 0, 0, size)
+            return request
+        del self.requests[request.id]
+        endpoint.eager.give_back()
+        return None
 
     @ccall
     def start(self, request: SendRequest) -> bool:
@@ -433,6 +491,23 @@ class Sending(SenderHalf):
             if request.ranges:  # also of a RNDV, whose ACK may have overtaken its completion
                 self.streaming.schedule(request)
             self.finish_if_delivered(request)
+
+    @ccall
+    def answered_whole(self, request: SendRequest) -> bool:
+        """Complete a message that lacks nothing but the answer which has just come, if it does."""
+        whole: bool = (
+            self.straight
+            and request.state is _AWAIT_ACK
+            and request.delivered == request.convertor.size
+            and not request.in_flight
+            and not request.registered
+            and not self._trace.active
+        )
+        if whole:
+            request.state = _DONE
+            del self.requests[request.id]
+            request.finish()
+        return whole
 
     def finish_if_delivered(self, request: SendRequest) -> None:
         """The request is complete when it was answered and every byte is there (3.2.4)."""

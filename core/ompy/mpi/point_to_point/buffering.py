@@ -12,9 +12,10 @@ import _thread
 from functools import partial
 from typing import Any, Final
 
-from ompy.data.buffered import BufferedConvertor
+from ompy.compiled import Shown, ccall, cclass, cfunc
+from ompy.data.buffered import BufferedConvertor, buffered
 from ompy.data.constants import PROC_NULL
-from ompy.data.convertor import Convertor, allocate_memory, copied
+from ompy.data.convertor import Convertor, allocate_memory
 from ompy.data.errors import ERR_BUFFER
 from ompy.data.request import Request
 from ompy.frameworks.pml import BUFFERED
@@ -44,6 +45,7 @@ class Region:
         self.sent = sent
 
 
+@cclass
 class SendBuffer:
     """Memory lent for buffered sends.
 
@@ -52,14 +54,19 @@ class SendBuffer:
         capacity: its bytes, or UNLIMITED.
     """
 
-    __slots__ = ("_lock", "_regions", "_view", "capacity", "lent")
+    _lock: Any
+    _regions: list[Region]
+    _view: memoryview[int]
+    capacity: Shown[int]
+    lent: Shown[Any]
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, lent: Any) -> None:
         self._lock = _thread.allocate_lock()
-        self._regions: list[Region] = []  # in use, by their place in memory
+        self._regions = []  # in use, by their place in memory
         self._view = memoryview(b"")
         if lent is BUFFER_AUTOMATIC or lent is None:
-            self.lent: Any = BUFFER_AUTOMATIC
+            self.lent = BUFFER_AUTOMATIC
             self.capacity = UNLIMITED
             return
         from ompy.mpi.buffers.access import acquire
@@ -71,19 +78,28 @@ class SendBuffer:
         self._view = acquire(self.lent, True).view
         self.capacity = self.lent.nbytes
 
+    @ccall
     def send(self, state: CommState, convertor: Convertor, target: int, tag: int) -> None:
         """Send a message; its memory is the user's again when this returns.
 
         Raises:
             MPIError: ERR_BUFFER, there is no room for it; or the peer cannot be reached.
         """
-        size = convertor.size
+        size: int = convertor.size
         if size <= COPIED_MOST and not self._regions and self._has_room(size):
-            sent = state.pml.isend(state.communicator, copied(convertor), target, tag, BUFFERED)
+            kept: BufferedConvertor = buffered(convertor, allocate_memory)
+            sent: Request = state.pml.isend(state.communicator, kept, target, tag, BUFFERED)
             if not sent.complete:
+                kept.keep(0)  # for a PML that does not do so itself
                 with self._lock:
                     self._regions.insert(0, Region(0, size + BSEND_OVERHEAD, sent))
             return
+        self._send_lent(state, convertor, target, tag)
+
+    @cfunc
+    def _send_lent(self, state: CommState, convertor: Convertor, target: int, tag: int) -> None:
+        """Send a message of which the attached memory has the copy, if one is needed."""
+        size: int = convertor.size
         region = self._reserve(size)
         # no way back from the request, through the convertor, to the region: that were a cycle
         lend = (
@@ -91,11 +107,11 @@ class SendBuffer:
             if self.capacity == UNLIMITED
             else partial(_part, self._view, region.start)
         )
-        buffered = BufferedConvertor(convertor, lend)
+        kept: BufferedConvertor = buffered(convertor, lend)
         try:
-            sent = state.pml.isend(state.communicator, buffered, target, tag, BUFFERED)
+            sent: Request = state.pml.isend(state.communicator, kept, target, tag, BUFFERED)
             if not sent.complete:
-                buffered.keep(0)  # for a PML that does not do so itself
+                kept.keep(0)  # for a PML that does not do so itself
         except BaseException:
             self._free(region)
             raise
@@ -104,6 +120,7 @@ class SendBuffer:
         else:
             region.sent = sent
 
+    @cfunc
     def _has_room(self, size: int) -> bool:
         """Whether a message fits where nothing is in use."""
         return self.capacity == UNLIMITED or size + BSEND_OVERHEAD <= self.capacity
@@ -157,6 +174,7 @@ def _part(view: memoryview, start: int, size: int) -> memoryview:
     return view[start : start + size]
 
 
+@ccall
 def attached(state: CommState) -> SendBuffer:
     """The memory for buffered sends in a communicator: its own, its session's, or the rank's.
 

@@ -6,17 +6,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ompy.compiled import ccall, cfunc
 from ompy.data.request import AnyOf
 from ompy.engine.base import Engine
 from ompy.mpi.handles import Handle
-from ompy.mpi.point_to_point.requeststate import RequestState
+from ompy.mpi.point_to_point.requeststate import PersistentState, RequestState
 from ompy.mpi.state import World
 
 if TYPE_CHECKING:
     from ompy.mpi.point_to_point.request import Request
+
+NONE_YET: Final = -1
+NOTHING: Final = -2
+# arbitrary: some 20 us, as long as a peer takes that is busy with its part of an exchange
+ROUNDS_AWAKE: Final = 200
 
 
 @cfunc
@@ -47,7 +52,7 @@ def poll_operation(state: RequestState) -> bool:
 @ccall
 def is_active(state: RequestState) -> bool:
     """Whether there is something to wait for."""
-    return type(state) is RequestState or state.active
+    return not isinstance(state, PersistentState) or state.running
 
 
 @cfunc
@@ -116,11 +121,42 @@ def all_complete(requests: Sequence[Request]) -> bool:
 
 
 @ccall
+def first_complete(requests: Sequence[Request]) -> int:
+    """The place of the first complete one, after letting communication advance if there is none.
+
+    Returns:
+        Its place; `NONE_YET`, or `NOTHING` when there is nothing to wait for.
+    """
+    place: int = _first_complete(requests)
+    if place >= 0:
+        return place
+    one: RequestState | None = _any_active(requests)
+    if one is None:
+        return NOTHING
+    engine: Engine = _engine_of(one)
+    engine.progress()
+    place = _first_complete(requests)
+    if place < 0:
+        engine.glance()
+    return place
+
+
+@ccall
 def wait_any(requests: Sequence[Request]) -> int:
     """Progress until one is complete: its place; -1 when there is nothing to wait for."""
     place: int = _first_complete(requests)
-    if place < 0 and _any_active(requests) is None:
+    if place >= 0:
+        return place
+    one: RequestState | None = _any_active(requests)
+    if one is None:
         return -1
+    engine: Engine = _engine_of(one)
+    rounds: int = 0
+    # what comes soon is seen sooner than each of them can be asked to tell of it
+    while place < 0 and rounds < ROUNDS_AWAKE:
+        rounds = rounds + 1 if engine.has_core else ROUNDS_AWAKE
+        if engine.progress():
+            place = _first_complete(requests)
     while place < 0:
         _sleep(requests)
         place = _first_complete(requests)

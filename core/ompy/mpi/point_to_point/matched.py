@@ -17,7 +17,7 @@ from ompy.mpi.handles import Handle, made_plainly, plain_handle
 from ompy.mpi.point_to_point.objectrequest import object_state, received_object
 from ompy.mpi.point_to_point.request import Request, receive_message, request_of
 from ompy.mpi.point_to_point.requeststate import MessageState, RequestState, message_state
-from ompy.mpi.point_to_point.status import Status
+from ompy.mpi.point_to_point.status import Described, Status
 from ompy.mpi.state import CommState
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def begin_matched_receive(message: Handle, buf: Any) -> Request:
 
 
 @ccall
-def receive_matched_object(message: Handle, status: Status | None) -> Any:
+def receive_matched_object(message: Handle, status: Described | None) -> Any:
     """Receive an object that was taken: `Message.recv`.
 
     Raises:
@@ -148,7 +148,7 @@ MESSAGE_NO_PROC: Final = Message._adopt(MessageState(None, None))._constant("MES
 
 
 @ccall
-def taken_message(comm: CommState, matched: MatchedMessage, status: Status | None) -> Message:
+def taken_message(comm: CommState, matched: MatchedMessage, status: Described | None) -> Message:
     """What a matched probe has taken."""
     if status is not None:
         status._set(matched.source, matched.tag, 0, matched.length, False)
@@ -156,7 +156,7 @@ def taken_message(comm: CommState, matched: MatchedMessage, status: Status | Non
     return made
 
 
-def no_process_message(status: Status | None) -> Message:
+def no_process_message(status: Described | None) -> Message:
     """What a matched probe of PROC_NULL takes."""
     if status is not None:
         status._no_process()

@@ -21,17 +21,18 @@ from ompy.mpi.point_to_point.matched import Message
 from ompy.mpi.point_to_point.objectrequest import object_state, received_object
 from ompy.mpi.point_to_point.peers import wrong_source, wrong_target
 from ompy.mpi.point_to_point.point_to_point import (
-    PointToPoint,
     begin_receive,
     begin_send,
     both_ints,
     has_source,
     has_target,
+    look_for,
+    take_message,
     wait_for_sent,
 )
 from ompy.mpi.point_to_point.request import Request, request_of
 from ompy.mpi.point_to_point.requeststate import nothing
-from ompy.mpi.point_to_point.status import Status
+from ompy.mpi.point_to_point.status import Described, Status
 from ompy.mpi.state import CommBase, CommState, null_communicator
 
 if DECLARING:
@@ -67,7 +68,7 @@ def send_object(comm: Handle, obj: Any, dest: Any, tag: Any) -> None:
 
 
 @ccall
-def receive_object(comm: Handle, source: Any, tag: Any, status: Status | None) -> Any:
+def receive_object(comm: Handle, source: Any, tag: Any, status: Described | None) -> Any:
     """Receive an object: `Comm.recv`.
 
     Raises:
@@ -162,7 +163,7 @@ def exchange_objects(
     sendtag: Any,
     source: Any,
     recvtag: Any,
-    status: Status | None,
+    status: Described | None,
 ) -> Any:
     """Send one object and receive another: `Comm.sendrecv`.
 
@@ -273,25 +274,28 @@ class ObjectMessages(CommBase):
         self, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
     ) -> Literal[True]:
         """Wait for a message; it stays to be received."""
-        return PointToPoint.Probe(self, source, tag, status)  # type: ignore[arg-type]
+        look_for(self, source, tag, status, True)
+        return True
 
     def iprobe(
         self, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
     ) -> bool:
         """Whether there is a message; it stays to be received."""
-        return PointToPoint.Iprobe(self, source, tag, status)  # type: ignore[arg-type]
+        return look_for(self, source, tag, status, False)
 
     def mprobe(
         self, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
     ) -> Message:
         """Wait for a message and take it; only its `recv` receives it."""
-        return PointToPoint.Mprobe(self, source, tag, status)  # type: ignore[arg-type]
+        taken: Message = take_message(self, source, tag, status, True)
+        return taken
 
     def improbe(
         self, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
     ) -> Message | None:
         """A message, taken so that only its `recv` receives it; or None."""
-        return PointToPoint.Improbe(self, source, tag, status)  # type: ignore[arg-type]
+        taken: Message | None = take_message(self, source, tag, status, False)
+        return taken
 
 
 def _room(buf: Any) -> Convertor:

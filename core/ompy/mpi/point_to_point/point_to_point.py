@@ -16,13 +16,13 @@ from ompy.frameworks.pml import BUFFERED, READY, STANDARD, SYNCHRONOUS, MatchedM
 from ompy.mpi.buffers.spec import recv_convertor, send_convertor
 from ompy.mpi.handles import Handle
 from ompy.mpi.integers import whole_number
-from ompy.mpi.point_to_point import buffering
+from ompy.mpi.point_to_point.buffering import SendBuffer, attached
 from ompy.mpi.point_to_point.matched import Message, no_process_message, taken_message
 from ompy.mpi.point_to_point.peers import wrong_source, wrong_target
 from ompy.mpi.point_to_point.prepared_calls import PreparedCalls
 from ompy.mpi.point_to_point.request import Prequest, Request, request_of
-from ompy.mpi.point_to_point.requeststate import PersistentMessageState, nothing
-from ompy.mpi.point_to_point.status import Status
+from ompy.mpi.point_to_point.requeststate import PersistentMessageState, complete_operation, nothing
+from ompy.mpi.point_to_point.status import Described, Status
 from ompy.mpi.state import CommState, null_communicator
 
 if DECLARING:
@@ -40,8 +40,9 @@ def begin_send(
     """
     try:
         if mode == BUFFERED:
-            buffering.attached(state).send(state, convertor, target, tag)
-            return nothing()
+            lent: SendBuffer = attached(state)
+            lent.send(state, convertor, target, tag)
+            return complete_operation()
         if type(target) is not int or type(tag) is not int:
             target, tag = whole_number(target), whole_number(tag)
         return state.pml.isend(state.communicator, convertor, target, tag, mode)
@@ -159,7 +160,7 @@ def both_ints(one: Any, other: Any) -> bool:
 
 
 @ccall
-def receive_buffer(comm: Handle, buf: Any, source: Any, tag: Any, status: Status | None) -> None:
+def receive_buffer(comm: Handle, buf: Any, source: Any, tag: Any, status: Described | None) -> None:
     """Receive into a buffer: `Comm.Recv`.
 
     Raises:
@@ -219,7 +220,7 @@ def begin_receive_buffer(comm: Handle, buf: Any, source: Any, tag: Any) -> Reque
 
 
 @ccall
-def look_for(comm: Handle, source: Any, tag: Any, status: Status | None, waits: bool) -> bool:
+def look_for(comm: Handle, source: Any, tag: Any, status: Described | None, waits: bool) -> bool:
     """Look for a message that stays to be received: `Comm.Probe` and `Comm.Iprobe`.
 
     Raises:
@@ -252,7 +253,7 @@ def look_for(comm: Handle, source: Any, tag: Any, status: Status | None, waits: 
 
 
 @ccall
-def take_message(comm: Handle, source: Any, tag: Any, status: Status | None, waits: bool) -> Any:
+def take_message(comm: Handle, source: Any, tag: Any, status: Described | None, waits: bool) -> Any:
     """Take a message: `Comm.Mprobe`, or `Comm.Improbe`, which is None if there is none.
 
     Raises:
@@ -481,8 +482,11 @@ class BufferedState(PersistentMessageState):
 
     __slots__ = ()
 
-    def _send(self) -> Operation:
+    def begin_operation(self) -> Operation:
+        """Begin to send a copy, for which there must be room in the attached buffer."""
         state = self.communicator_state
+        if self.target == PROC_NULL:
+            return nothing()
         return begin_send(state, self.convertor, self.target, self.tag, BUFFERED)
 
 
@@ -507,7 +511,7 @@ def exchange_waited(
     incoming: Convertor | None,
     source: Any,
     recvtag: Any,
-    status: Status | None,
+    status: Described | None,
 ) -> None:
     """Receive and send, and wait for both; either may be None for PROC_NULL.
 

@@ -19,7 +19,10 @@ from ompy.mpi.buffers.spec import recv_convertor
 from ompy.mpi.errors import MPIException
 from ompy.mpi.handles import Handle, made_plainly, plain_handle
 from ompy.mpi.point_to_point.completion import (
+    NONE_YET,
+    NOTHING,
     all_complete,
+    first_complete,
     poll_operation,
     some_complete,
     wait_any,
@@ -32,7 +35,7 @@ from ompy.mpi.point_to_point.requeststate import (
     complete_state,
     request_state,
 )
-from ompy.mpi.point_to_point.status import Status
+from ompy.mpi.point_to_point.status import Described, Status
 from ompy.mpi.state import CommState
 
 if DECLARING:
@@ -87,15 +90,6 @@ class Request(Handle):
     def _wait(self, status: Status | None) -> Any:
         return wait_request(self, status)
 
-    def _test(self, status: Status | None) -> tuple[bool, Any]:
-        state: RequestState | None = self._inner
-        if state is None:
-            _empty(status)
-            return True, None
-        if not state.operation.complete and not poll_operation(state):
-            return False, None
-        return True, self._end(status)
-
     def _look(self, status: Status | None) -> bool:
         state: RequestState | None = self._inner
         if state is None:
@@ -116,7 +110,7 @@ class Request(Handle):
 
     def Test(self, status: Status | None = None) -> bool:
         """Whether it is complete; it is over then."""
-        return self._test(status)[0]
+        return is_over(self, status)
 
     def wait(self, status: Status | None = None) -> Any:
         """Wait until it is complete; the object it received, or None."""
@@ -124,7 +118,7 @@ class Request(Handle):
 
     def test(self, status: Status | None = None) -> tuple[bool, Any]:
         """Whether it is complete, and the object it received then."""
-        return self._test(status)
+        return test_request(self, status)
 
     def Get_status(self, status: Status | None = None) -> bool:
         """Whether it is complete; it stays to be waited for."""
@@ -159,31 +153,41 @@ class Request(Handle):
         if place < 0:
             _empty(status)
             return UNDEFINED, None
-        return place, requests[place]._end(status)
+        return place, end_request(requests[place], status)
 
     @classmethod
     def testany(
         cls, requests: Sequence[Request], status: Status | None = None
     ) -> tuple[int, bool, Any]:
         """Whether one is complete: its place, and the object it received."""
-        places = some_complete(requests)
-        if places is None:
-            _empty(status)
-            return UNDEFINED, True, None
-        if not places:
+        place: int = first_complete(requests)
+        if place >= 0:
+            return place, True, end_request(requests[place], status)
+        if place == NONE_YET:
             return UNDEFINED, False, None
-        return places[0], True, requests[places[0]]._end(status)
+        _empty(status)
+        return UNDEFINED, True, None
 
     @classmethod
     def Waitany(cls, requests: Sequence[Request], status: Status | None = None) -> int:
         """Wait until one is complete: its place, or UNDEFINED if there is none."""
-        return cls.waitany(requests, status)[0]
+        place: int = wait_any(requests)
+        if place < 0:
+            _empty(status)
+            return UNDEFINED
+        end_request(requests[place], status)
+        return place
 
     @classmethod
     def Testany(cls, requests: Sequence[Request], status: Status | None = None) -> tuple[int, bool]:
         """The place of one that is complete, and whether there was one."""
-        place, flag, _ = cls.testany(requests, status)
-        return place, flag
+        place: int = first_complete(requests)
+        if place >= 0:
+            end_request(requests[place], status)
+            return place, True
+        if place == NOTHING:
+            _empty(status)
+        return UNDEFINED, place == NOTHING
 
     @classmethod
     def Get_status_any(
@@ -233,7 +237,11 @@ class Request(Handle):
     @classmethod
     def Testall(cls, requests: Sequence[Request], statuses: list[Status] | None = None) -> bool:
         """Whether all are complete; if not, none is over."""
-        return cls.testall(requests, statuses)[0]
+        if not all_complete(requests):
+            return False
+        if statuses is not None or not wait_plain_requests(requests):
+            _end_all(requests, statuses)
+        return True
 
     @classmethod
     def Get_status_all(
@@ -274,14 +282,22 @@ class Request(Handle):
         cls, requests: Sequence[Request], statuses: list[Status] | None = None
     ) -> list[int] | None:
         """Wait until some are complete: their places, or None if there is nothing to wait for."""
-        return cls.waitsome(requests, statuses)[0]
+        if wait_any(requests) < 0:
+            return None
+        places = some_complete(requests) or []
+        if statuses is not None or not end_plain_requests(requests, places):
+            _end_some(requests, places, statuses)
+        return places
 
     @classmethod
     def Testsome(
         cls, requests: Sequence[Request], statuses: list[Status] | None = None
     ) -> list[int] | None:
         """The places of those that are complete, or None if there is nothing to wait for."""
-        return cls.testsome(requests, statuses)[0]
+        places = some_complete(requests)
+        if places and (statuses is not None or not end_plain_requests(requests, places)):
+            _end_some(requests, places, statuses)
+        return places
 
     @classmethod
     def Get_status_some(
@@ -319,7 +335,7 @@ def complete_request() -> Request:
 
 
 @ccall
-def wait_request(request: Handle, status: Status | None) -> Any:
+def wait_request(request: Handle, status: Described | None) -> Any:
     """Wait until an operation is complete, and end it: what it received.
 
     Raises:
@@ -335,13 +351,45 @@ def wait_request(request: Handle, status: Status | None) -> Any:
 
 
 @ccall
-def end_request(request: Handle, status: Status | None) -> Any:
+def is_over(request: Handle, status: Described | None) -> bool:
+    """Whether an operation is complete, after letting communication advance; it ends then.
+
+    Raises:
+        MPIException: it failed.
+    """
+    state: RequestState | None = request._inner
+    if state is None:
+        _empty(status)
+        return True
+    if not state.operation.complete and not poll_operation(state):
+        return False
+    end_request(request, status)
+    return True
+
+
+@ccall
+def test_request(request: Handle, status: Described | None) -> tuple[bool, Any]:
+    """As `is_over`, and what it received."""
+    state: RequestState | None = request._inner
+    if state is None:
+        _empty(status)
+        return True, None
+    if not state.operation.complete and not poll_operation(state):
+        return False, None
+    return True, end_request(request, status)
+
+
+@ccall
+def end_request(request: Handle, status: Described | None) -> Any:
     """The operation is complete: what it received; the handle becomes null, if it does not last.
 
     Raises:
         MPIException: it failed.
     """
     state: RequestState = request._inner
+    if status is None and type(state) is RequestState and not state.operation.error:
+        request._inner = None
+        return None
     try:
         found = state.result(status)
     except BaseException as problem:
@@ -365,7 +413,7 @@ def start_request(request: Handle) -> None:
 
 
 @ccall
-def receive_message(message: Handle, buf: Any, status: Status | None) -> bool:
+def receive_message(message: Handle, buf: Any, status: Described | None) -> bool:
     """Receive a message that was taken; false for one of no process, or a null handle.
 
     Raises:
@@ -403,6 +451,28 @@ def wait_plain_requests(requests: Iterable[Request]) -> bool:
         if not state.operation.complete:
             wait_for(state)
         if state.operation.error:
+            return False
+        handle._inner = None
+    return True
+
+
+@ccall
+def end_plain_requests(requests: Sequence[Request], places: list[int]) -> bool:
+    """End complete requests in turn, as long as they are plain ones and have succeeded.
+
+    Args:
+        requests: among which they are.
+        places: theirs.
+
+    Returns:
+        Whether they all were; if not, the others are as they were.
+    """
+    for place in places:
+        handle: Handle = requests[place]
+        state: RequestState | None = handle._inner
+        if state is None:
+            continue
+        if type(state) is not RequestState or state.operation.error:
             return False
         handle._inner = None
     return True
@@ -469,7 +539,7 @@ def _after_failure(state: RequestState, problem: BaseException) -> RequestState 
     return state.successor()
 
 
-def _empty(status: Status | None) -> None:
+def _empty(status: Described | None) -> None:
     if status is not None:
         status._clear()
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from ompy.compiled import ccall, cclass
-from ompy.data.constants import ANY_TAG, PROC_NULL
+from ompy.data.constants import ANY_SOURCE, ANY_TAG, PROC_NULL
 from ompy.data.convertor import Convertor
 from ompy.data.errors import ERR_REQUEST, MPIError
 from ompy.data.request import Request
@@ -14,7 +14,7 @@ from ompy.engine.base import Engine
 from ompy.frameworks.pml import MatchedMessage
 from ompy.mpi.errors import MPIException
 from ompy.mpi.handles import State
-from ompy.mpi.point_to_point.status import Status
+from ompy.mpi.point_to_point.status import Described, Status
 from ompy.mpi.state import CommState, World
 
 
@@ -94,15 +94,16 @@ class RequestState(State):
     @ccall
     def fill(self, status: Status) -> None:
         """Describe the completed operation."""
-        operation = self.operation
+        operation: Request = self.operation
+        described: Described = status
         if self.receives and operation.source != PROC_NULL:
-            status._fill(operation)  # noqa: SLF001 - ours
+            described._fill(operation)  # noqa: SLF001 - ours
         elif self.receives:
-            status._no_process()  # noqa: SLF001 - ours
+            described._no_process()  # noqa: SLF001 - ours
         else:
-            status._clear()  # noqa: SLF001 - ours
-            status.Set_cancelled(operation.cancelled)
-            status.Set_error(operation.error)
+            described._set(  # noqa: SLF001 - ours
+                ANY_SOURCE, ANY_TAG, operation.error, 0, operation.cancelled
+            )
 
     def cancel(self) -> None:
         """Cancel it, if it is a receive that no message has matched."""
@@ -148,6 +149,12 @@ def complete_state() -> RequestState:
     made.receives = False
     made.watched = False
     return made
+
+
+@ccall
+def complete_operation() -> Request:
+    """The operation with PROC_NULL that is shared: nobody changes what is complete."""
+    return _COMPLETE
 
 
 @cclass

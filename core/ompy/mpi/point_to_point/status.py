@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Final, Self
 
+from ompy.compiled import Shown, ccall, cclass
 from ompy.data.constants import ANY_SOURCE, ANY_TAG, PROC_NULL, UNDEFINED
 from ompy.data.errors import ERR_TYPE, SUCCESS
 from ompy.data.request import Request
@@ -20,16 +21,52 @@ _COUNT_LOW: Final = 4  # source: Open MPI mpi.h
 _COUNT_HIGH: Final = 5  # source: Open MPI mpi.h
 
 
-class Status:
+@cclass
+class Described:
+    """What a status says, as calls fill it in."""
+
+    _bytes: Shown[int]
+    _cancelled: Shown[bool]
+    _error: Shown[int]
+    _memory: Shown[Any]
+    _source: Shown[int]
+    _tag: Shown[int]
+    __slots__ = (*__annotations__, "__weakref__")
+
+    @ccall
+    def _set(self, source: int, tag: int, error: int, size: int, cancelled: bool) -> None:
+        self._source = source
+        self._tag = tag
+        self._error = error
+        self._bytes = size
+        self._cancelled = cancelled
+        if self._memory is not None:
+            self._memory[:3] = memoryview(_integers((source, tag, error)))
+
+    @ccall
+    def _clear(self) -> None:
+        """Describe no message at all."""
+        self._set(ANY_SOURCE, ANY_TAG, SUCCESS, 0, False)
+
+    @ccall
+    def _no_process(self) -> None:
+        """Describe what comes from PROC_NULL."""
+        self._set(PROC_NULL, ANY_TAG, SUCCESS, 0, False)
+
+    @ccall
+    def _fill(self, request: Request) -> None:
+        """Describe the message of a completed receive."""
+        self._set(request.source, request.tag, request.error, request.received, request.cancelled)
+
+
+class Status(Described):
     """Source, tag, error and length of a message."""
 
-    __slots__ = ("__weakref__", "_bytes", "_cancelled", "_error", "_memory", "_source", "_tag")
-
-    _memory: memoryview | None
+    __slots__ = ()
 
     def __new__(cls, status: Status | None = None) -> Self:
         """An empty status, or a copy of one."""
-        self = object.__new__(cls)
+        self = Described.__new__(cls)
         self._memory = None
         if status is None:
             self._clear()
@@ -42,27 +79,6 @@ class Status:
         else:
             raise TypeError(f"expecting a Status, not {type(status).__name__}")
         return self
-
-    def _set(self, source: int, tag: int, error: int, size: int, cancelled: bool) -> None:
-        self._source = source
-        self._tag = tag
-        self._error = error
-        self._bytes = size
-        self._cancelled = cancelled
-        if self._memory is not None:
-            self._memory[:3] = memoryview(_integers((source, tag, error)))
-
-    def _clear(self) -> None:
-        """Describe no message at all."""
-        self._set(ANY_SOURCE, ANY_TAG, SUCCESS, 0, False)
-
-    def _no_process(self) -> None:
-        """Describe what comes from PROC_NULL."""
-        self._set(PROC_NULL, ANY_TAG, SUCCESS, 0, False)
-
-    def _fill(self, request: Request) -> None:
-        """Describe the message of a completed receive."""
-        self._set(request.source, request.tag, request.error, request.received, request.cancelled)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Status):
@@ -89,7 +105,7 @@ class Status:
 
     def Get_source(self) -> int:
         """The sender's rank."""
-        return self._source if self._memory is None else self._memory[F_SOURCE]
+        return self._source if self._memory is None else int(self._memory[F_SOURCE])
 
     def Set_source(self, source: int) -> None:
         """Set the sender's rank."""
@@ -97,7 +113,7 @@ class Status:
 
     def Get_tag(self) -> int:
         """The message's tag."""
-        return self._tag if self._memory is None else self._memory[F_TAG]
+        return self._tag if self._memory is None else int(self._memory[F_TAG])
 
     def Set_tag(self, tag: int) -> None:
         """Set the message's tag."""
@@ -105,7 +121,7 @@ class Status:
 
     def Get_error(self) -> int:
         """The error code of the operation."""
-        return self._error if self._memory is None else self._memory[F_ERROR]
+        return self._error if self._memory is None else int(self._memory[F_ERROR])
 
     def Set_error(self, error: int) -> None:
         """Set the error code of the operation."""
@@ -157,7 +173,8 @@ class Status:
         """The status as integers; what is written there changes source, tag and error."""
         if self._memory is None:
             self._memory = memoryview(_integers(self.py2f()))
-        return self._memory
+        found: memoryview = self._memory
+        return found
 
     def py2f(self) -> list[int]:
         """The status as Fortran integers."""

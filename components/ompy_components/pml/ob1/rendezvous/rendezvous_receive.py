@@ -21,6 +21,7 @@ from ompy.compiled import DECLARING, U64, ccall, cclass, cfunc
 from ompy.frameworks.bml import BmlEndpoint, Rail
 from ompy.frameworks.btl import GET, LOCAL_WRITE, REMOTE_WRITE
 from ompy.frameworks.btl import PUT as CAN_PUT
+from ompy.frameworks.communicator import Communicator
 from ompy.mca.parameter import Values
 
 from ompy_components.pml.ob1.fragment import Fragment, RemoteMemory
@@ -130,6 +131,16 @@ class RendezvousReceive:
         """ACK for a RNDV that had everything in it."""
         self._decided(request, SEND_RECEIVE_PIPELINE, fragment)
         self._acknowledge(request, fragment.sender_request, request.arrived, 0, FLAG_NORDMA)
+
+    @ccall
+    def say_received(
+        self, communicator: Communicator, source: int, send_id: U64, length: int
+    ) -> None:
+        """ACK for a message that came whole and is being received: nothing else will come of it."""
+        proc: Proc = communicator.procs[source]
+        made = proc.bml_endpoint
+        endpoint: BmlEndpoint = made if isinstance(made, BmlEndpoint) else self._ob1.endpoint(proc)
+        self._control.send(endpoint, ack_words(FLAG_NORDMA, send_id, 0, length, 0), ACK)
 
     @cfunc
     def _send_receive(self, request: RecvRequest, fragment: Fragment) -> None:

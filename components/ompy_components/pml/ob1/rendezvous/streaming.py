@@ -105,6 +105,8 @@ class Streaming:
         if request is None:
             self._sending.unknown(ACK, send_id)
             return
+        if self._sending.answered_whole(request):
+            return
         request.advance(self._sending.table, _ACK)
         request.peer_request = receive_id
         if flags & FLAG_NORDMA and request.protocol is not BUFFERED_PIPELINE:
