@@ -178,6 +178,8 @@ class LentConvertor(ContiguousConvertor):
         view = self._view
         if view is None and borrowed.is_lent(self._lent):
             view = borrowed.view_of(self._lent, self._owner)
+            if raw.size(view) > self.size:  # the message is the beginning of the buffer
+                view = view[: self.size]
             self._view = view
         return view
 

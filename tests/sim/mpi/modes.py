@@ -145,6 +145,10 @@ def buffers_of_communicators(process: RankProcess) -> None:
     comm.Flush_buffer()
     with pytest.raises(MPIException, match="no buffer is attached"):
         comm.Bsend(b"", right)
+    prepared = comm.Bsend_init(b"", right)
+    with pytest.raises(MPIException, match="no buffer is attached"):
+        prepared.Start()
+    prepared.Free()
     assert own.Detach_buffer() is None
 
 

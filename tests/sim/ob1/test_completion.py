@@ -14,12 +14,12 @@ from ompy.data.buffered import BufferedConvertor
 from ompy.data.convertor import ContiguousConvertor
 from ompy.data.errors import ERR_INTERN, MPIError
 from ompy.frameworks.btl import GET, PUT
-from ompy.frameworks.pml import BUFFERED, STANDARD
+from ompy.frameworks.pml import BUFFERED, STANDARD, SYNCHRONOUS
 from ompy_components.pml.ob1.states import SendState
 
 from tests.sim.ob1.programs import one_message, pieces
 from tests.sim.p2p.programs import buffer, pattern, send, world
-from tests.support.btl_journal import ImmediateJournalModule, btl_words, header
+from tests.support.btl_journal import HEADERS, ImmediateJournalModule, btl_words, header
 from tests.support.rdma_btl import RdmaModule, RdmaRail, rdma_world
 from tests.support.worlds import virtual
 
@@ -182,6 +182,49 @@ def test_an_immediate_send_is_complete_when_it_returns() -> None:
         == asked[True]
         == [("PRIORITY | BTL_OWNERSHIP", "tag = MATCH, pml_flags = 0", 100)]
     )
+
+
+@pytest.mark.parametrize("posted", [True, False])
+def test_a_small_synchronous_send_is_complete_when_its_receive_has_begun(posted: bool) -> None:
+    """It goes in one call and is answered in one, whether its receive was posted or not."""
+    asked: list[str] = []
+
+    class Noting(ImmediateJournalModule):
+        """Writes down what it is asked to send at once but what ranks say as they leave."""
+
+        __slots__ = ()
+
+        def sendi(self, *arguments: Any) -> Any:
+            _, _, head, size, _, _, tag = arguments
+            if tag in HEADERS:
+                asked.append(f"{header(tag, bytes(head))}, {size} bytes")
+            return super().sendi(*arguments)
+
+    def program(process: Any) -> None:
+        comm, pml, engine = world(process), process.pml, process.context.engine
+        if comm.rank == 0:
+            if posted:
+                engine.wait_until(lambda: False, MS)
+            request = pml.isend(comm, send(pattern(100, 1)), 1, 5, SYNCHRONOUS)
+            assert not request.complete
+            if not posted:
+                engine.wait_until(lambda: False, MS)
+                assert not request.complete, "nobody has asked for it"
+                pml.wait(comm, pml.isend(comm, send(b""), 1, 6, STANDARD))
+            pml.wait(comm, request)
+            assert not pml.sending.requests
+            return
+        if not posted:
+            pml.recv(comm, buffer(0)[1], 0, 6)
+        memory, room = buffer(100)
+        done = pml.recv(comm, room, 0, 5)
+        assert (bytes(memory), done.source, done.tag, done.length) == (pattern(100, 1), 0, 5, 100)
+
+    rdma_world(2, program, module=Noting, trace=False)
+    assert [line for line in asked if "MATCH" not in line] == [
+        "tag = RNDV, pml_flags = ACK | SIGNAL, length = 100, 100 bytes",
+        "tag = ACK, pml_flags = NORDMA, offset = 100, size = 0, 0 bytes",
+    ]
 
 
 def test_a_buffered_message_is_kept_but_for_its_first_fragment() -> None:

@@ -19,7 +19,7 @@ from ompy.frameworks.btl import (
     CompletionCallback,
 )
 
-from ompy_components.pml.ob1.headers import SENT, place
+from ompy_components.pml.ob1.headers import ACK, SENT, place
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -63,7 +63,7 @@ class Control:
 
     @ccall
     def send(self, endpoint: BmlEndpoint, message: bytes, tag: int) -> None:
-        """Send over whichever eager rail has room."""
+        """Send over whichever eager rail has room; an ACK, which a sender may wait for, at once."""
         if not self._try_any(endpoint, message, tag):
             self._ob1.pending.packet(partial(self._try_any, endpoint, message, tag), endpoint)
 
@@ -80,7 +80,7 @@ class Control:
         rail: Rail | None = None
         for _ in endpoint.eager.rails:
             rail = endpoint.eager.next()
-            result: int = self._put_out(rail, message, tag, rail.immediate)
+            result: int = self._put_out(rail, message, tag, tag == ACK and rail.immediate)
             if result >= 0:
                 return True
             room_later = room_later or result == OUT_OF_RESOURCE

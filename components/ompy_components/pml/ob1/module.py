@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ompy import raw
 from ompy.compiled import DECLARING, U64, ccall, cclass, cfunc
 from ompy.data.convertor import Convertor
 from ompy.data.errors import ERR_ARG, ERR_INTERN, ERR_PROC_FAILED, MPIError
@@ -77,9 +78,10 @@ if DECLARING:
 
 # arbitrary: some 20 us, as long as a peer takes that is busy with its part of an exchange
 ROUNDS_AWAKE: Final = 200
+LAST_TAG: Final = 256  # tags of BTLs are a byte
 HANDLERS = (MATCH, RNDV, RGET, ACK, FRAG, PUT, FIN, CREDIT)
 # for the flight recorder; what begins a message is noted where its header is read
-ARRIVED = {tag: f"< {NAMES[tag]}" for tag in (ACK, FRAG, PUT, FIN, CREDIT)}
+ARRIVED: Final[list[str]] = [f"< {NAMES.get(tag, tag)}" for tag in range(LAST_TAG)]
 
 
 @cclass
@@ -112,16 +114,18 @@ class Arrivals(ReceiveCallback):
 
     @cfunc
     def _other(self, module: BtlModule, endpoint: Endpoint, tag: int, data: memoryview) -> None:
-        if tag in ARRIVED and self._trace.noting:
-            self._trace.note(ARRIVED[tag], -1, endpoint.proc.rank, 0, 0, len(data))
+        if tag == RNDV:
+            self._receiving.rndv_arrived(data)
+            return
+        if tag == RGET:
+            self._receiving.rget_arrived(module, data)
+            return
+        if self._trace.noting:
+            self._trace.note(ARRIVED[tag], -1, endpoint.proc.rank, 0, 0, raw.size(data))
         if tag == FRAG:
             self._receiving.fragment_arrived(data)
-        elif tag == RNDV:
-            self._receiving.rndv_arrived(data)
         elif tag == ACK:
             self._sending.streaming.acknowledged(data)
-        elif tag == RGET:
-            self._receiving.rget_arrived(module, data)
         elif tag == PUT:
             self._sending.puts.arrived(module, endpoint, data)
         elif tag == FIN:

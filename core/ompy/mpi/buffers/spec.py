@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from ompy import raw
 from ompy.compiled import ccall, cfunc
-from ompy.data.convertor import Convertor, contiguous, lent
+from ompy.data.convertor import Convertor, LentConvertor, lent
 from ompy.data.errors import ERR_TYPE
 from ompy.data.layout import Layout
 from ompy.data.loops import Elements, Runs, convertor_of_runs
@@ -57,8 +57,8 @@ class TypedBlocks(NamedTuple):
 def send_convertor(spec: Any) -> Convertor:
     """The bytes of a message to send."""
     if isinstance(spec, (list, tuple)):
-        view = _plain_message(spec)
-        return contiguous(view) if view is not None else _with_gaps(spec, False)
+        plain: LentConvertor | None = _plain_message(spec, False)
+        return plain if plain is not None else _with_gaps(spec, False)
     taken = lent(spec, False)
     return taken if taken is not None else _convertor(spec, False)
 
@@ -67,37 +67,34 @@ def send_convertor(spec: Any) -> Convertor:
 def recv_convertor(spec: Any) -> Convertor:
     """The room for a message to receive."""
     if isinstance(spec, (list, tuple)):
-        view = _plain_message(spec)
-        if view is not None and raw.is_writable(view):
-            return contiguous(view)
-        return _with_gaps(spec, True)
+        plain: LentConvertor | None = _plain_message(spec, True)
+        return plain if plain is not None else _with_gaps(spec, True)
     taken = lent(spec, True)
     return taken if taken is not None else _convertor(spec, True)
 
 
 @cfunc
-def _plain_message(spec: Sequence[Any]) -> memoryview | None:
+def _plain_message(spec: Sequence[Any], writable: bool) -> LentConvertor | None:
     """The bytes of [buffer, datatype] or [buffer, count, datatype] without gaps, or None."""
     size: int = len(spec)
     if size != 2 and (size != 3 or type(spec[1]) is not int):
         return None
-    kind = spec[-1]
-    if isinstance(kind, str):
-        kind = typedict.get(kind)
-    if not isinstance(kind, Datatype):
-        return None
-    state: TypeState | None = kind._inner
-    if state is None or not state.committed:
+    state: TypeState | None = committed_state(spec[size - 1])
+    if state is None:
         return None
     layout = state.described()
     item: int = layout.size
-    view = raw.numbers(spec[0]) if layout.contiguous and item else None
-    if view is None:
+    made: LentConvertor | None = lent(spec[0], writable) if layout.contiguous and item else None
+    if made is None:
         return None
+    room: int = made.size // item
     if size == 2:
-        return view if len(view) % item == 0 else None
-    end = spec[1] * item
-    return view[:end] if 0 <= end <= len(view) else None
+        return made if room * item == made.size else None
+    count: int = raw.small(spec[1])
+    if not 0 <= count <= room:
+        return None
+    made.size = count * item
+    return made
 
 
 @cfunc

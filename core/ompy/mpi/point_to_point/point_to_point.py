@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from ompy import raw
-from ompy.compiled import DECLARING, ccall, cfunc
+from ompy.compiled import DECLARING, ccall, cclass, cfunc
 from ompy.data.constants import ANY_SOURCE, ANY_TAG, PROC_NULL, TAG_UB
 from ompy.data.convertor import ContiguousConvertor, Convertor, copied
 from ompy.data.errors import MPIError
@@ -477,16 +477,19 @@ class PointToPoint(PreparedCalls):
 NONE = memoryview(bytearray())
 
 
+@cclass
 class BufferedState(PersistentMessageState):
     """A buffered send that can be started again and again."""
 
     __slots__ = ()
 
+    @ccall
     def begin_operation(self) -> Operation:
         """Begin to send a copy, for which there must be room in the attached buffer."""
-        state = self.communicator_state
         if self.target == PROC_NULL:
             return nothing()
+        state: CommState | None = self.comm
+        assert state is not None, "a persistent request is made by a communicator"
         return begin_send(state, self.convertor, self.target, self.tag, BUFFERED)
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Final, Self
 
+from ompy import raw
 from ompy.compiled import Shown, ccall, cclass
 from ompy.data.constants import ANY_SOURCE, ANY_TAG, PROC_NULL, UNDEFINED
 from ompy.data.errors import ERR_TYPE, SUCCESS
@@ -66,10 +67,11 @@ class Status(Described):
 
     def __new__(cls, status: Status | None = None) -> Self:
         """An empty status, or a copy of one."""
-        self = Described.__new__(cls)
-        self._memory = None
+        self: Self = raw.instance(Described, cls)
+        made: Described = self
+        made._memory = None
         if status is None:
-            self._clear()
+            made._clear()
         elif isinstance(status, Status):
             self._source = status.source
             self._tag = status.tag
@@ -105,7 +107,8 @@ class Status(Described):
 
     def Get_source(self) -> int:
         """The sender's rank."""
-        return self._source if self._memory is None else int(self._memory[F_SOURCE])
+        said: Described = self
+        return said._source if said._memory is None else int(said._memory[F_SOURCE])
 
     def Set_source(self, source: int) -> None:
         """Set the sender's rank."""
@@ -113,7 +116,8 @@ class Status(Described):
 
     def Get_tag(self) -> int:
         """The message's tag."""
-        return self._tag if self._memory is None else int(self._memory[F_TAG])
+        said: Described = self
+        return said._tag if said._memory is None else int(said._memory[F_TAG])
 
     def Set_tag(self, tag: int) -> None:
         """Set the message's tag."""
@@ -121,7 +125,8 @@ class Status(Described):
 
     def Get_error(self) -> int:
         """The error code of the operation."""
-        return self._error if self._memory is None else int(self._memory[F_ERROR])
+        said: Described = self
+        return said._error if said._memory is None else int(said._memory[F_ERROR])
 
     def Set_error(self, error: int) -> None:
         """Set the error code of the operation."""
