@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from ompy.frameworks.btl import GET, PUT
+from ompy_components.pml.ob1.headers import MATCH
 
 from tests.sim.ob1.programs import exchange, one_message
 from tests.support.copy_counting import copies_of
@@ -60,7 +61,10 @@ def _calls(
             method = getattr(FailingModule, name)
 
             def counting(self: Any, *args: Any, name: str = name, method: Any = method) -> Any:
-                counted[name] += 1
+                # ob1 tries small synchronous messages and their answers by one call first, of
+                # which nobody is told what became: bfo has to be
+                if name != "sendi" or args[-1] == MATCH:
+                    counted[name] += 1
                 return method(self, *args)
 
             patch.setattr(FailingModule, name, counting)

@@ -335,7 +335,7 @@ def complete_request() -> Request:
 
 
 @ccall
-def wait_request(request: Handle, status: Described | None) -> Any:
+def wait_request(request: Handle, status: Status | None) -> Any:
     """Wait until an operation is complete, and end it: what it received.
 
     Raises:
@@ -351,7 +351,7 @@ def wait_request(request: Handle, status: Described | None) -> Any:
 
 
 @ccall
-def is_over(request: Handle, status: Described | None) -> bool:
+def is_over(request: Handle, status: Status | None) -> bool:
     """Whether an operation is complete, after letting communication advance; it ends then.
 
     Raises:
@@ -368,7 +368,7 @@ def is_over(request: Handle, status: Described | None) -> bool:
 
 
 @ccall
-def test_request(request: Handle, status: Described | None) -> tuple[bool, Any]:
+def test_request(request: Handle, status: Status | None) -> tuple[bool, Any]:
     """As `is_over`, and what it received."""
     state: RequestState | None = request._inner
     if state is None:
@@ -380,7 +380,7 @@ def test_request(request: Handle, status: Described | None) -> tuple[bool, Any]:
 
 
 @ccall
-def end_request(request: Handle, status: Described | None) -> Any:
+def end_request(request: Handle, status: Status | None) -> Any:
     """The operation is complete: what it received; the handle becomes null, if it does not last.
 
     Raises:
