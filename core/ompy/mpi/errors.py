@@ -157,6 +157,7 @@ def Add_error_class() -> int:
     return _added.add_code(None)
 
 
+@takes_integers("errorclass")
 def Remove_error_class(errorclass: int) -> None:
     """Remove a class that has neither codes nor a text any more."""
     with _added.lock:
@@ -168,6 +169,7 @@ def Remove_error_class(errorclass: int) -> None:
         del _added.classes[errorclass]
 
 
+@takes_integers("errorclass")
 def Add_error_code(errorclass: int) -> int:
     """A new error code of a class."""
     if Get_error_class(errorclass) != errorclass:
@@ -175,6 +177,7 @@ def Add_error_code(errorclass: int) -> int:
     return _added.add_code(errorclass)
 
 
+@takes_integers("errorcode")
 def Remove_error_code(errorcode: int) -> None:
     """Remove a code that has no text any more."""
     with _added.lock:
@@ -185,6 +188,7 @@ def Remove_error_code(errorcode: int) -> None:
         del _added.classes[errorcode]
 
 
+@takes_integers("errorcode")
 def Add_error_string(errorcode: int, string: str) -> None:
     """Give a text to an added class or code."""
     with _added.lock:
@@ -193,6 +197,7 @@ def Add_error_string(errorcode: int, string: str) -> None:
         _added.texts[errorcode] = string
 
 
+@takes_integers("errorcode")
 def Remove_error_string(errorcode: int) -> None:
     """Remove the text of an added class or code."""
     with _added.lock:

@@ -14,6 +14,7 @@ from ompy import raw
 from ompy.compiled import Shown, ccall, cclass
 from ompy.data.errors import ERR_ARG
 from ompy.mpi.errors import MPIException
+from ompy.mpi.integers import whole_number
 
 
 @cclass
@@ -153,6 +154,8 @@ class Handle:
     @classmethod
     def fromhandle(cls, handle: int) -> Self:
         """The handle an integer from `handle` stands for."""
+        if type(handle) is not int:
+            handle = whole_number(handle)
         if handle == 0:
             return cls.__new__(cls)
         state = _numbers.find(handle)

@@ -13,6 +13,7 @@ from ompy.data.errors import ERR_ARG, ERR_INFO, ERR_INFO_KEY, ERR_INFO_NOKEY, ER
 from ompy.mpi.constants import MAX_INFO_KEY, MAX_INFO_VAL
 from ompy.mpi.errors import MPIException
 from ompy.mpi.handles import Handle, State, made_plainly
+from ompy.mpi.integers import whole_number
 
 Pairs = Mapping[str, str] | Iterable[tuple[str, str]]
 
@@ -107,7 +108,7 @@ class Info(Handle):
 
     def Get_nthkey(self, n: int) -> str:
         """The n-th key, in the order they were set."""
-        keys = list(self._pairs())
+        n, keys = whole_number(n), list(self._pairs())
         if not 0 <= n < len(keys):
             raise MPIException(ERR_ARG, f"there is no key number {n}, there are {len(keys)}")
         return keys[n]

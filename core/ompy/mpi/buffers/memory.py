@@ -54,7 +54,7 @@ class buffer(Exporter):  # type: ignore[misc, unused-ignore]
     @classmethod
     def allocate(cls, nbytes: int, clear: bool = False) -> Self:  # noqa: ARG003 - always clear
         """New memory of `nbytes` bytes, all zero."""
-        size = index(nbytes)
+        size = whole_number(nbytes)
         if size < 0:
             raise ValueError(f"cannot allocate {size} bytes")
         view = allocate_memory(size)
@@ -77,6 +77,7 @@ class buffer(Exporter):  # type: ignore[misc, unused-ignore]
     @classmethod
     def fromaddress(cls, address: int, nbytes: int, readonly: bool = False) -> Self:
         """The memory at an address, which the caller keeps alive."""
+        address, nbytes = whole_number(address), whole_number(nbytes)
         if nbytes < 0 or (nbytes and not address):
             raise ValueError(f"there are no {nbytes} bytes at address {address:#x}")
         return cls._of(view_at(address, nbytes, readonly), None, address=address)

@@ -23,6 +23,7 @@ from ompy.frameworks.pml import STANDARD
 from ompy.mpi.buffers.objects import Pieces, convertor_of, pickle
 from ompy.mpi.collectives.collective_calls import barrier
 from ompy.mpi.collectives.operation import SUM, Op
+from ompy.mpi.integers import whole_number
 from ompy.mpi.point_to_point.peers import check_root
 from ompy.mpi.state import CommBase, CommState, state_of_comm
 
@@ -89,12 +90,16 @@ class ObjectCollectives(CommBase):
     def bcast(self, obj: Any, root: int = 0) -> Any:
         """The root's object, at every member."""
         state = state_of_comm(self)
+        if type(root) is not int:
+            root = whole_number(root)
         check_root(state, root)
         return together(state, "bcast", root, _bcast, obj, root)
 
     def gather(self, sendobj: Any, root: int = 0) -> list[Any] | None:
         """Every member's object in a list at the root, None elsewhere."""
         state = state_of_comm(self)
+        if type(root) is not int:
+            root = whole_number(root)
         check_root(state, root)
         found: list[Any] | None = together(state, "gather", root, _gather, sendobj, root)
         return found
@@ -102,6 +107,8 @@ class ObjectCollectives(CommBase):
     def scatter(self, sendobj: Sequence[Any] | None, root: int = 0) -> Any:
         """This member's item of the root's sequence."""
         state = state_of_comm(self)
+        if type(root) is not int:
+            root = whole_number(root)
         check_root(state, root)
         return together(state, "scatter", root, _scatter, sendobj, root)
 
@@ -118,6 +125,8 @@ class ObjectCollectives(CommBase):
     def reduce(self, sendobj: Any, op: Op | Callable[[Any, Any], Any] = SUM, root: int = 0) -> Any:
         """Every member's object combined in rank order at the root, None elsewhere."""
         state = state_of_comm(self)
+        if type(root) is not int:
+            root = whole_number(root)
         check_root(state, root)
         return together(state, "reduce", root, _reduce, sendobj, op, root)
 

@@ -16,6 +16,7 @@ from ompy.mpi.callbacks import guarded
 from ompy.mpi.constants import KEYVAL_INVALID
 from ompy.mpi.errors import MPIException
 from ompy.mpi.handles import Handle
+from ompy.mpi.integers import whole_number
 
 FIRST_KEYVAL: Final = 100  # arbitrary: above the predefined ones
 
@@ -74,6 +75,8 @@ class Attributed(Handle):
 
     def Get_attr(self, keyval: int) -> Any:
         """The value of an attribute, or None."""
+        if type(keyval) is not int:
+            keyval = whole_number(keyval)
         state = self._attributes()
         if state.attributes is not None and keyval in state.attributes:
             return state.attributes[keyval][1]
@@ -81,6 +84,8 @@ class Attributed(Handle):
 
     def Set_attr(self, keyval: int, attrval: Any) -> None:
         """Set an attribute; one that is there is deleted first."""
+        if type(keyval) is not int:
+            keyval = whole_number(keyval)
         state = self._attributes()
         known = _find(self._kind, keyval)
         if state.attributes is None:
@@ -91,6 +96,8 @@ class Attributed(Handle):
 
     def Delete_attr(self, keyval: int) -> None:
         """Delete an attribute."""
+        if type(keyval) is not int:
+            keyval = whole_number(keyval)
         state = self._attributes()
         if state.attributes is None or keyval not in state.attributes:
             _find(self._kind, keyval)
@@ -119,6 +126,8 @@ class Attributed(Handle):
     @classmethod
     def Free_keyval(cls, keyval: int) -> int:
         """Free a key; attributes under it stay. Returns KEYVAL_INVALID."""
+        if type(keyval) is not int:
+            keyval = whole_number(keyval)
         _find(cls._kind, keyval)
         with _lock:
             _keyvals.pop(keyval, None)

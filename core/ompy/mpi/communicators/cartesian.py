@@ -185,7 +185,9 @@ def Compute_dims(nnodes: int, dims: int | Sequence[int]) -> list[int]:
         nnodes: processes.
         dims: how many dimensions; or a number for each, 0 where it is to be found.
     """
-    found = [0] * dims if isinstance(dims, int) else [index(width) for width in dims]
+    nnodes = whole_number(nnodes)
+    single = isinstance(dims, int) or not hasattr(dims, "__iter__")
+    found = [0] * whole_number(dims) if single else [index(width) for width in dims]
     fixed = prod(width for width in found if width)
     if nnodes < 1 or any(width < 0 for width in found) or nnodes % fixed:
         raise MPIException(ERR_DIMS, f"{nnodes} processes cannot fill a grid of {found}")

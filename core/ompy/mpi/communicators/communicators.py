@@ -27,7 +27,7 @@ from ompy.mpi.errhandler import ERRHANDLER_NULL, Errhandler
 from ompy.mpi.errors import MPIException
 from ompy.mpi.handles import plain_handle
 from ompy.mpi.info import Info, InfoState
-from ompy.mpi.integers import takes_integers
+from ompy.mpi.integers import takes_integers, whole_number
 from ompy.mpi.state import CommBase, CommState, group_of, null_communicator, state_of_comm
 from ompy.trace.tag_names import name_tags_by
 
@@ -346,7 +346,8 @@ class Communicators(CommBase):
         """
         from ompy.mpi.communicators.survival import acknowledge_failed
 
-        return acknowledge_failed(self._state(), num_to_ack)
+        count = None if num_to_ack is None else whole_number(num_to_ack)
+        return acknowledge_failed(self._state(), count)
 
     def Agree(self, flag: int) -> int:
         """The AND of the flags of all members that live, whoever dies meanwhile.

@@ -23,6 +23,7 @@ from ompy.mpi.communicators.intracomm import Intracomm
 from ompy.mpi.errhandler import Errhandler
 from ompy.mpi.handles import made_plainly
 from ompy.mpi.info import INFO_NULL, Info
+from ompy.mpi.integers import whole_number
 from ompy.mpi.point_to_point.peers import own_size
 from ompy.mpi.state import GroupState
 
@@ -123,6 +124,7 @@ class Intercomm(InterObjectCollectives, Comm):
         """
         from zlib import crc32
 
+        local_leader, remote_leader = whole_number(local_leader), whole_number(remote_leader)
         from ompy.mpi.communicators.communicators import ranks_of, world_of_group
 
         everybody = world_of_group(local_group)

@@ -27,6 +27,7 @@ from ompy.frameworks.collectives.values import pack_values, unpack_values
 from ompy.frameworks.proc import Proc
 from ompy.mpi.communicators.context_agreement import agree_in_steps, release_context
 from ompy.mpi.communicators.group import Group
+from ompy.mpi.integers import whole_number
 from ompy.mpi.point_to_point.request import Request
 from ompy.mpi.point_to_point.requeststate import RequestState
 from ompy.mpi.state import EMPTY_GROUP, CommState, GroupState
@@ -129,7 +130,7 @@ def agree_on_flag(state: CommState, flag: int) -> int:
         MPIException: ERR_PROC_FAILED, at all of them: one has died that not all of them had
             acknowledged.
     """
-    made = FlagAgreement(state, index(flag))
+    made = FlagAgreement(state, whole_number(flag))
     state.world.engine.wait(made.agreement)
     found, problem = made.outcome()
     if problem is not None:

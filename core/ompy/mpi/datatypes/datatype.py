@@ -184,6 +184,7 @@ class Datatype(Attributed):
         order: int = constants.ORDER_C,
     ) -> Self:
         """A box in an array, with the whole array's extent."""
+        order = whole_number(order)
         whole, part, first = _counts(sizes), _counts(subsizes), _counts(starts)
         if not len(whole) == len(part) == len(first):
             raise ValueError("sizes, subsizes and starts differ in length")
@@ -203,13 +204,13 @@ class Datatype(Attributed):
     ) -> Self:
         """The part of a distributed array that belongs to a process of a grid."""
         arguments = (
-            index(size),
-            index(rank),
+            whole_number(size),
+            whole_number(rank),
             _counts(gsizes),
             _integers(distribs),
             _integers(dargs),
             _counts(psizes),
-            order,
+            whole_number(order),
         )
         made: Self = derived(self, "DARRAY", arguments, True)
         state_of(made).described()  # says what is wrong with the arguments
@@ -235,25 +236,26 @@ class Datatype(Attributed):
         """The integer type of at least `r` decimal digits."""
         from ompy.mpi.datatypes.distributed import f90_integer
 
-        return cls._adopt(f90_integer(r))
+        return cls._adopt(f90_integer(whole_number(r)))
 
     @classmethod
     def Create_f90_real(cls, p: int, r: int) -> Self:
         """The real type of at least `p` digits and a decimal exponent up to `r`."""
         from ompy.mpi.datatypes.distributed import f90_float
 
-        return cls._adopt(f90_float("F90_REAL", p, r))
+        return cls._adopt(f90_float("F90_REAL", whole_number(p), whole_number(r)))
 
     @classmethod
     def Create_f90_complex(cls, p: int, r: int) -> Self:
         """The complex type of at least `p` digits and a decimal exponent up to `r`."""
         from ompy.mpi.datatypes.distributed import f90_float
 
-        return cls._adopt(f90_float("F90_COMPLEX", p, r))
+        return cls._adopt(f90_float("F90_COMPLEX", whole_number(p), whole_number(r)))
 
     @classmethod
     def Match_size(cls, typeclass: int, size: int) -> Self:
         """The predefined Fortran type of a class and a size in bytes."""
+        typeclass, size = whole_number(typeclass), whole_number(size)
         names = {
             constants.TYPECLASS_LOGICAL: "LOGICAL",
             constants.TYPECLASS_INTEGER: "INTEGER",
@@ -332,6 +334,8 @@ class Datatype(Attributed):
 
     def Pack(self, inbuf: Any, outbuf: Any, position: int, comm: Any) -> int:
         """Pack elements of this type into `outbuf` from byte `position`; the next position."""
+        if type(position) is not int:
+            position = whole_number(position)
         check_communicator(comm)
         end = packed_end(self, inbuf, outbuf, position, False)
         if end == NOT_COMMON:
@@ -342,6 +346,8 @@ class Datatype(Attributed):
 
     def Unpack(self, inbuf: Any, position: int, outbuf: Any, comm: Any) -> int:
         """Unpack elements of this type from byte `position` of `inbuf`; the next position."""
+        if type(position) is not int:
+            position = whole_number(position)
         check_communicator(comm)
         end = unpacked_end(self, inbuf, position, outbuf, False)
         if end == NOT_COMMON:
@@ -358,6 +364,8 @@ class Datatype(Attributed):
 
     def Pack_external(self, datarep: str, inbuf: Any, outbuf: Any, position: int) -> int:
         """Pack in the portable representation `external32`."""
+        if type(position) is not int:
+            position = whole_number(position)
         end = NOT_COMMON
         if datarep == EXTERNAL32:
             end = packed_end(self, inbuf, outbuf, position, True)
@@ -369,6 +377,8 @@ class Datatype(Attributed):
 
     def Unpack_external(self, datarep: str, inbuf: Any, position: int, outbuf: Any) -> int:
         """Unpack from the portable representation `external32`."""
+        if type(position) is not int:
+            position = whole_number(position)
         end = NOT_COMMON
         if datarep == EXTERNAL32:
             end = unpacked_end(self, inbuf, position, outbuf, True)

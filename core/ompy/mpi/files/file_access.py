@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from operator import index
 from typing import TYPE_CHECKING, Any, Final
 
 from ompy import raw
@@ -12,6 +11,7 @@ from ompy.compiled import ccall, cfunc
 from ompy.data.errors import ERR_ARG, ERR_FILE, MPIError
 from ompy.mpi.errors import MPIException
 from ompy.mpi.handles import Handle
+from ompy.mpi.integers import whole_number
 
 if TYPE_CHECKING:
     from ompy.mpi.point_to_point.request import Request
@@ -53,7 +53,7 @@ def offset_of(state: Any, offset: Any) -> Any:
 @cfunc
 def _unusual_offset(state: Any, offset: Any) -> Any:
     """One that is no plain integer, or large, or wrong."""
-    number = index(offset)
+    number = whole_number(offset)
     if number < 0:
         raise state.raised(MPIError(ERR_ARG, f"an offset of {number}"))
     return number

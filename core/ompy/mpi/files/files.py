@@ -8,7 +8,6 @@ What is below is imported when the first file is opened.
 from __future__ import annotations
 
 from collections.abc import Callable
-from operator import index
 from os import PathLike
 from typing import TYPE_CHECKING, Any, AnyStr, ClassVar, Final, Self
 
@@ -22,6 +21,7 @@ from ompy.mpi.errors import MPIException
 from ompy.mpi.files.file_access import FileAccess, offset_of, state_of_file
 from ompy.mpi.handles import Handle
 from ompy.mpi.info import INFO_NULL, Info, InfoState
+from ompy.mpi.integers import whole_number
 from ompy.mpi.processes.life import current
 from ompy.mpi.state import GroupState
 
@@ -80,7 +80,7 @@ class File(FileAccess, Handle):  # type: ignore[misc, unused-ignore]
 
         parent = comm._enter("File.Open")
         try:
-            state = open_file(parent, filename, index(amode), dict(info.items()))
+            state = open_file(parent, filename, whole_number(amode), dict(info.items()))
         except MPIError as problem:
             raise _raised_without_file(problem, parent.world) from problem.__cause__
         state.api = cls
@@ -116,11 +116,11 @@ class File(FileAccess, Handle):  # type: ignore[misc, unused-ignore]
     def Set_size(self, size: int) -> None:
         """Cut the file off, or make it longer; all members call this."""
         state = self._state()
-        state.call(state.resize, index(size))
+        state.call(state.resize, whole_number(size))
 
     def Preallocate(self, size: int) -> None:
         """Have room for its first `size` bytes; all members call this."""
-        state_of_file(self).allocate(index(size))
+        state_of_file(self).allocate(whole_number(size))
 
     def Get_size(self) -> int:
         """How many bytes it has."""
@@ -167,7 +167,7 @@ class File(FileAccess, Handle):  # type: ignore[misc, unused-ignore]
             info: more hints.
         """
         state = state_of_file(self)
-        state.set_view(index(disp), etype, filetype, datarep)
+        state.set_view(whole_number(disp), etype, filetype, datarep)
         if info:
             state.info.update(info.items())
 
@@ -200,7 +200,7 @@ class File(FileAccess, Handle):  # type: ignore[misc, unused-ignore]
             offset: etypes.
             whence: from the beginning (SEEK_SET), from where it is, or from the file's end.
         """
-        state_of_file(self).seek(index(offset), index(whence))
+        state_of_file(self).seek(whole_number(offset), whole_number(whence))
 
     def Get_position(self) -> int:
         """Where this process's pointer is, in etypes."""
@@ -209,7 +209,7 @@ class File(FileAccess, Handle):  # type: ignore[misc, unused-ignore]
 
     def Seek_shared(self, offset: int, whence: int = SEEK_SET) -> None:
         """Move the pointer all processes share; all of them say the same."""
-        state_of_file(self).seek_shared(index(offset), index(whence))
+        state_of_file(self).seek_shared(whole_number(offset), whole_number(whence))
 
     def Get_position_shared(self) -> int:
         """Where the pointer all processes share is, in etypes."""
@@ -255,6 +255,7 @@ class File(FileAccess, Handle):  # type: ignore[misc, unused-ignore]
 
     def Call_errhandler(self, errorcode: int) -> None:
         """Call its error handler."""
+        errorcode = whole_number(errorcode)
         if errorcode != 0:
             self._raised(MPIException(errorcode))
 

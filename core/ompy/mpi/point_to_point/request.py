@@ -18,6 +18,7 @@ from ompy.data.request import Request as Operation
 from ompy.mpi.buffers.spec import recv_convertor
 from ompy.mpi.errors import MPIException
 from ompy.mpi.handles import Handle, made_plainly, plain_handle
+from ompy.mpi.integers import whole_number
 from ompy.mpi.point_to_point.completion import (
     NONE_YET,
     NOTHING,
@@ -508,7 +509,8 @@ class Prequest(Request):
 
     def Pready_range(self, partition_low: int, partition_high: int) -> None:
         """Say that the partitions from one to another, this included, may be sent."""
-        self._partitioned("Pready_range").make_ready(range(partition_low, partition_high + 1))
+        low, high = whole_number(partition_low), whole_number(partition_high)
+        self._partitioned("Pready_range").make_ready(range(low, high + 1))
 
     def Pready_list(self, partitions: Sequence[int]) -> None:
         """Say that several partitions may be sent."""
@@ -516,7 +518,7 @@ class Prequest(Request):
 
     def Parrived(self, partition: int) -> bool:
         """Whether a partition has come; true for a request that is not started."""
-        arrived: bool = self._partitioned("Parrived").has_arrived(partition)
+        arrived: bool = self._partitioned("Parrived").has_arrived(whole_number(partition))
         return arrived
 
     def _partitioned(self, call: str) -> PersistentState:

@@ -15,6 +15,7 @@ from ompy.mpi.constants import F_ERROR, F_SOURCE, F_STATUS_SIZE, F_TAG
 from ompy.mpi.datatypes.datatype import Datatype, state_of
 from ompy.mpi.datatypes.predefined import BYTE
 from ompy.mpi.errors import MPIException
+from ompy.mpi.integers import whole_number
 
 # places after source, tag and error in a status as integers
 _CANCELLED: Final = 3  # source: Open MPI mpi.h
@@ -112,7 +113,7 @@ class Status(Described):
 
     def Set_source(self, source: int) -> None:
         """Set the sender's rank."""
-        self._set(source, self.tag, self.error, self._bytes, self._cancelled)
+        self._set(whole_number(source), self.tag, self.error, self._bytes, self._cancelled)
 
     def Get_tag(self) -> int:
         """The message's tag."""
@@ -121,7 +122,7 @@ class Status(Described):
 
     def Set_tag(self, tag: int) -> None:
         """Set the message's tag."""
-        self._set(self.source, tag, self.error, self._bytes, self._cancelled)
+        self._set(self.source, whole_number(tag), self.error, self._bytes, self._cancelled)
 
     def Get_error(self) -> int:
         """The error code of the operation."""
@@ -130,7 +131,7 @@ class Status(Described):
 
     def Set_error(self, error: int) -> None:
         """Set the error code of the operation."""
-        self._set(self.source, self.tag, error, self._bytes, self._cancelled)
+        self._set(self.source, self.tag, whole_number(error), self._bytes, self._cancelled)
 
     def Get_count(self, datatype: Datatype = BYTE) -> int:
         """Elements of a datatype in the message; UNDEFINED if they are not whole."""
@@ -150,7 +151,7 @@ class Status(Described):
         """Set the message's length to that of `count` elements."""
         if datatype._inner is None:
             raise MPIException(ERR_TYPE, "the datatype is null")
-        self._bytes = count * datatype._state().layout.size
+        self._bytes = whole_number(count) * datatype._state().layout.size
 
     def Is_cancelled(self) -> bool:
         """Whether the operation was cancelled."""

@@ -17,6 +17,7 @@ from ompy.mpi.communicators.intracomm import Intracomm
 from ompy.mpi.datatypes.datatype import Datatype
 from ompy.mpi.handles import Handle
 from ompy.mpi.info import Info
+from ompy.mpi.integers import whole_number
 from ompy.mpi.point_to_point import buffering
 from ompy.mpi.point_to_point.request import Request
 from ompy.mpi.point_to_point.requeststate import RequestState
@@ -34,6 +35,7 @@ def Wtick() -> float:
 
 def Pcontrol(level: int) -> None:
     """Tell a profiler what to do; there is none."""
+    whole_number(level)
 
 
 def Get_version() -> tuple[int, int]:
@@ -86,12 +88,12 @@ def Iflush_buffer() -> Request:
 
 def Aint_add(base: int, disp: int) -> int:
     """The address `disp` bytes behind another."""
-    return base + disp
+    return whole_number(base) + whole_number(disp)
 
 
 def Aint_diff(addr1: int, addr2: int) -> int:
     """The distance between two addresses."""
-    return addr1 - addr2
+    return whole_number(addr1) - whole_number(addr2)
 
 
 def Get_hw_resource_info() -> Info:

@@ -219,6 +219,7 @@ class Session(Handle):
             raise state.fail(ERR_ARG, "the error handler is null")
         state.errhandler = errhandler._state()
 
+    @takes_integers("errorcode")
     def Call_errhandler(self, errorcode: int) -> None:
         """Call its error handler."""
         state = self._state()

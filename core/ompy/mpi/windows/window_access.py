@@ -16,6 +16,7 @@ from ompy.mpi.communicators.group import Group
 from ompy.mpi.constants import LOCK_EXCLUSIVE
 from ompy.mpi.errors import MPIException
 from ompy.mpi.handles import Handle
+from ompy.mpi.integers import whole_number
 from ompy.mpi.point_to_point.request import Request, complete_request
 from ompy.mpi.windows.window_straight import StraightWindow, straight_of
 
@@ -76,6 +77,10 @@ class WindowAccess:
         self, origin: Any, result: Any, target_rank: int, target_disp: int = 0, op: Op = SUM
     ) -> None:
         """The same for one element."""
+        if type(target_rank) is not int:
+            target_rank = whole_number(target_rank)
+        if type(target_disp) is not int:
+            target_disp = whole_number(target_disp)
         way: StraightWindow | None = straight_of(self)
         if way is not None and way.fetch_numbers(
             origin, result, target_rank, target_disp, op, True
@@ -88,6 +93,10 @@ class WindowAccess:
         self, origin: Any, compare: Any, result: Any, target_rank: int, target_disp: int = 0
     ) -> None:
         """Store an element if what is there equals another, and get what was there."""
+        if type(target_rank) is not int:
+            target_rank = whole_number(target_rank)
+        if type(target_disp) is not int:
+            target_disp = whole_number(target_disp)
         way: StraightWindow | None = straight_of(self)
         if way is not None and way.swap_number(origin, compare, result, target_rank, target_disp):
             return
@@ -138,6 +147,8 @@ class WindowAccess:
 
     def Fence(self, assertion: int = 0) -> None:
         """Collective: all operations since the last one are complete; a new epoch begins."""
+        if type(assertion) is not int:
+            assertion = whole_number(assertion)
         state = state_of_window(self)
         state.comm.communicator.order.begin(_FENCE, 0)
         way: StraightWindow | None = state.straight
@@ -151,6 +162,8 @@ class WindowAccess:
 
     def Start(self, group: Group, assertion: int = 0) -> None:
         """Begin to access the members of a group, who call `Post`."""
+        if type(assertion) is not int:
+            assertion = whole_number(assertion)
         way: StraightWindow | None = straight_of(self)
         if way is not None and way.start_members(group, assertion):
             return
@@ -170,6 +183,8 @@ class WindowAccess:
 
     def Post(self, group: Group, assertion: int = 0) -> None:
         """Expose the window to the members of a group, who call `Start`."""
+        if type(assertion) is not int:
+            assertion = whole_number(assertion)
         way: StraightWindow | None = straight_of(self)
         if way is not None and way.post_members(group, assertion):
             return
@@ -200,6 +215,12 @@ class WindowAccess:
 
     def Lock(self, rank: int, lock_type: int = LOCK_EXCLUSIVE, assertion: int = 0) -> None:
         """Have the lock of a member's memory; begins an epoch."""
+        if type(rank) is not int:
+            rank = whole_number(rank)
+        if type(lock_type) is not int:
+            lock_type = whole_number(lock_type)
+        if type(assertion) is not int:
+            assertion = whole_number(assertion)
         way: StraightWindow | None = straight_of(self)
         if way is not None and way.lock_member(rank, lock_type, assertion):
             return
@@ -216,6 +237,8 @@ class WindowAccess:
 
     def Unlock(self, rank: int) -> None:
         """Complete the operations there and give the lock back."""
+        if type(rank) is not int:
+            rank = whole_number(rank)
         way: StraightWindow | None = straight_of(self)
         if way is not None and way.unlock_member(rank):
             return
@@ -228,6 +251,8 @@ class WindowAccess:
 
     def Lock_all(self, assertion: int = 0) -> None:
         """Have the shared lock of every member's memory, when it is accessed."""
+        if type(assertion) is not int:
+            assertion = whole_number(assertion)
         way: StraightWindow | None = straight_of(self)
         if way is not None and way.lock_members(assertion):
             return
@@ -246,6 +271,8 @@ class WindowAccess:
 
     def Flush(self, rank: int) -> None:
         """Complete all operations on a member, here and there."""
+        if type(rank) is not int:
+            rank = whole_number(rank)
         way: StraightWindow | None = straight_of(self)
         if way is not None and way.flush_member(rank):
             return
@@ -260,6 +287,8 @@ class WindowAccess:
 
     def Flush_local(self, rank: int) -> None:
         """Complete all operations on a member here: buffers may be used again."""
+        if type(rank) is not int:
+            rank = whole_number(rank)
         way: StraightWindow | None = straight_of(self)
         if way is not None and way.flush_member(rank):
             return

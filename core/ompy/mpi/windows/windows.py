@@ -124,6 +124,7 @@ class Win(WindowAccess, Attributed, Exporter):  # type: ignore[misc, unused-igno
         return cls._made(constants.WIN_FLAVOR_ALLOCATE, size, disp_unit, info, comm)
 
     @classmethod
+    @takes_integers("size", "disp_unit")
     def Allocate_shared(
         cls, size: int, disp_unit: int = 1, info: Info = INFO_NULL, comm: Intracomm = COMM_SELF
     ) -> Self:
@@ -178,6 +179,7 @@ class Win(WindowAccess, Attributed, Exporter):  # type: ignore[misc, unused-igno
             raise state.raised(MPIError(ERR_RMA_FLAVOR, "the window is not dynamic"))
         return state
 
+    @takes_integers("rank")
     def Shared_query(self, rank: int) -> tuple[buffer, int]:
         """A member's part of memory that all share, and its displacement unit.
 
@@ -317,6 +319,7 @@ class Win(WindowAccess, Attributed, Exporter):  # type: ignore[misc, unused-igno
             raise state.raised(MPIError(ERR_ARG, "the error handler is null"))
         state.errhandler = errhandler._state()
 
+    @takes_integers("errorcode")
     def Call_errhandler(self, errorcode: int) -> None:
         """Call its error handler."""
         state = self._state()
