@@ -211,7 +211,7 @@ def test_counting_basic_elements() -> None:
     assert elements_in(INT.Create_contiguous(3)._inner, 8) == 2
 
 
-class Room:
+class Comm:
     """What Pack wants of a communicator."""
 
     def Get_size(self) -> int:
@@ -222,17 +222,17 @@ def test_packing_one_after_the_other() -> None:
     packed = bytearray(50)
     column = SHORT.Create_vector(2, 1, 2).Commit()
     numbers, words = array("d", [1.5, 2.5]), array("h", [1, 2, 3])
-    place = DOUBLE.Pack(numbers, packed, 0, Room())
-    place = column.Pack(words, packed, place, Room())
-    assert place == DOUBLE.Pack_size(2, Room()) + column.Pack_size(1, Room()) == 20
+    place = DOUBLE.Pack(numbers, packed, 0, Comm())
+    place = column.Pack(words, packed, place, Comm())
+    assert place == DOUBLE.Pack_size(2, Comm()) + column.Pack_size(1, Comm()) == 20
     back, spread = array("d", bytes(16)), array("h", [0, 7, 0])
-    place = DOUBLE.Unpack(packed, 0, back, Room())
-    assert column.Unpack(packed, place, spread, Room()) == 20
+    place = DOUBLE.Unpack(packed, 0, back, Comm())
+    assert column.Unpack(packed, place, spread, Comm()) == 20
     assert (back, list(spread)) == (numbers, [1, 7, 3])
     with pytest.raises(MPIException, match="beyond"):
-        DOUBLE.Pack(numbers, packed, 40, Room())
+        DOUBLE.Pack(numbers, packed, 40, Comm())
     with pytest.raises(MPIException, match="negative"):
-        DOUBLE.Unpack(packed, -1, back, Room())
+        DOUBLE.Unpack(packed, -1, back, Comm())
 
 
 def test_the_portable_representation() -> None:
@@ -331,9 +331,9 @@ def test_long_doubles_are_quadruples_there(value: float) -> None:
 def test_packing_takes_whole_elements_and_leaves_the_rest_of_the_buffer() -> None:
     column = INT.Create_vector(2, 1, 2).Commit()  # 12 bytes from first to last
     words, packed = array("i", [1, 2, 3, 4]), bytearray(16)
-    assert column.Pack(words, packed, 0, Room()) == 8, "one element is whole in 16 bytes"
+    assert column.Pack(words, packed, 0, Comm()) == 8, "one element is whole in 16 bytes"
     assert array("i", packed[:8]).tolist() == [1, 3]
     back = array("i", [0] * 4)
-    assert column.Unpack(packed, 0, back, Room()) == 8
+    assert column.Unpack(packed, 0, back, Comm()) == 8
     assert back.tolist() == [1, 0, 3, 0]
-    assert column.Pack(words[:2], packed, 0, Room()) == 0, "none is whole"
+    assert column.Pack(words[:2], packed, 0, Comm()) == 0, "none is whole"

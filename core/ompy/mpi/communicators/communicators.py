@@ -28,6 +28,7 @@ from ompy.mpi.errors import MPIException
 from ompy.mpi.handles import plain_handle
 from ompy.mpi.info import Info, InfoState
 from ompy.mpi.integers import takes_integers, whole_number
+from ompy.mpi.kinds import check_kind
 from ompy.mpi.state import CommBase, CommState, group_of, null_communicator, state_of_comm
 from ompy.trace.tag_names import name_tags_by
 
@@ -94,6 +95,8 @@ class Communicators(CommBase):
 
     def Dup(self, info: Info | None = None) -> Self:
         """A communicator of the same members, with attributes as their keys want it."""
+        if info is not None:
+            check_kind(info, "Info", "info")
         return duplicate(self, info)
 
     def Clone(self) -> Self:
@@ -102,6 +105,7 @@ class Communicators(CommBase):
 
     def Dup_with_info(self, info: Info) -> Self:
         """A communicator of the same members, with other hints."""
+        check_kind(info, "Info", "info")
         return Communicators.Dup(self, info)
 
     def Create(self, group: Group) -> Any:
@@ -110,6 +114,7 @@ class Communicators(CommBase):
         Returns:
             COMM_NULL in those that are not in the group.
         """
+        check_kind(group, "Group", "group")
         state = self._enter("Create")
         members = ranks_of(state, group)
         if state.communicator.rank not in members:
@@ -130,6 +135,8 @@ class Communicators(CommBase):
     @takes_integers("split_type", "key")
     def Split_type(self, split_type: int, key: int = 0, info: Info | None = None) -> Any:
         """A communicator of the members that share something: memory for COMM_TYPE_SHARED."""
+        if info is not None:
+            check_kind(info, "Info", "info")
         state = self._enter("Split_type")
         guided = {constants.COMM_TYPE_HW_GUIDED, constants.COMM_TYPE_RESOURCE_GUIDED}
         wants = (info.get("mpi_hw_resource_type") if info else None) or ""
@@ -228,6 +235,7 @@ class Communicators(CommBase):
 
     def Set_info(self, info: Info) -> None:
         """Set its hints."""
+        check_kind(info, "Info", "info")
         self._state().info = dict(info.items())
 
     @property
@@ -237,6 +245,7 @@ class Communicators(CommBase):
 
     @info.setter
     def info(self, value: Info) -> None:
+        check_kind(value, "Info", "value")
         Communicators.Set_info(self, value)
 
     def _predefined_attribute(self, keyval: int) -> Any:
@@ -261,6 +270,7 @@ class Communicators(CommBase):
 
     def Set_errhandler(self, errhandler: Errhandler) -> None:
         """Set its error handler."""
+        check_kind(errhandler, "Errhandler", "errhandler")
         state = self._state()
         if errhandler == ERRHANDLER_NULL:
             raise state.fail(ERR_ARG, "the error handler is null")
@@ -300,10 +310,13 @@ class Communicators(CommBase):
         Returns:
             A handle that is null until the request is complete, and the request.
         """
+        if info is not None:
+            check_kind(info, "Info", "info")
         return begin_duplicate(self, info)
 
     def Idup_with_info(self, info: Info) -> tuple[Self, Request]:
         """Begin what `Dup_with_info` does; returns as `Idup`."""
+        check_kind(info, "Info", "info")
         return begin_duplicate(self, info)
 
     @classmethod

@@ -13,6 +13,7 @@ from ompy.frameworks.proc import Proc
 from ompy.mpi.constants import IDENT, SIMILAR, UNEQUAL
 from ompy.mpi.errors import MPIException
 from ompy.mpi.handles import Handle, made_plainly
+from ompy.mpi.kinds import check_kind
 from ompy.mpi.state import (
     EMPTY_GROUP,
     GroupState,
@@ -79,10 +80,13 @@ class Group(Handle):
             ranks: all of them if None.
             group: the other group; the world's if None.
         """
+        if group is not None:
+            check_kind(group, "Group", "group")
         return translated_ranks(self, ranks, group)
 
     def Compare(self, group: Group) -> int:
         """IDENT for the same processes in the same order, SIMILAR in another, else UNEQUAL."""
+        check_kind(group, "Group", "group")
         mine, theirs = self._state().procs, group._state().procs
         if mine == theirs:
             return IDENT
@@ -95,11 +99,15 @@ class Group(Handle):
     @classmethod
     def Union(cls, group1: Group, group2: Group) -> Self:
         """The first group's processes, then those only the second has."""
+        check_kind(group1, "Group", "group1")
+        check_kind(group2, "Group", "group2")
         return cls._adopt(union_of_groups(group1, group2))
 
     @classmethod
     def Intersection(cls, group1: Group, group2: Group) -> Self:
         """The first group's processes that are in the second."""
+        check_kind(group1, "Group", "group1")
+        check_kind(group2, "Group", "group2")
         others = group2._state().places()
         made = group1._with([proc for proc in group1._state().procs if proc in others])
         return cls._adopt(made._inner)
@@ -109,6 +117,8 @@ class Group(Handle):
     @classmethod
     def Difference(cls, group1: Group, group2: Group) -> Self:
         """The first group's processes that are not in the second."""
+        check_kind(group1, "Group", "group1")
+        check_kind(group2, "Group", "group2")
         others = group2._state().places()
         made = group1._with([proc for proc in group1._state().procs if proc not in others])
         return cls._adopt(made._inner)
@@ -134,6 +144,7 @@ class Group(Handle):
     @classmethod
     def Create_from_session_pset(cls, session: Session, pset_name: str) -> Self:
         """The processes of a session's set."""
+        check_kind(session, "Session", "session")
         return cls._make(session.Create_group(pset_name))
 
     def Free(self) -> None:

@@ -24,6 +24,7 @@ from ompy.mpi.errhandler import Errhandler
 from ompy.mpi.handles import made_plainly
 from ompy.mpi.info import INFO_NULL, Info
 from ompy.mpi.integers import whole_number
+from ompy.mpi.kinds import check_kind
 from ompy.mpi.point_to_point.peers import own_size
 from ompy.mpi.state import GroupState
 
@@ -85,6 +86,7 @@ class Intercomm(InterObjectCollectives, Comm):
         Returns:
             COMM_NULL in those that are not in it, and everywhere if one group gives an empty one.
         """
+        check_kind(group, "Group", "group")
         from ompy.mpi.communicators.between import subset
 
         made = subset(self._enter("Create"), group)
@@ -122,6 +124,11 @@ class Intercomm(InterObjectCollectives, Comm):
             info: hints.
             errhandler: of the new communicator.
         """
+        check_kind(local_group, "Group", "local_group")
+        check_kind(remote_group, "Group", "remote_group")
+        check_kind(info, "Info", "info")
+        if errhandler is not None:
+            check_kind(errhandler, "Errhandler", "errhandler")
         from zlib import crc32
 
         local_leader, remote_leader = whole_number(local_leader), whole_number(remote_leader)

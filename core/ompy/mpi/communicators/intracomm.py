@@ -24,6 +24,7 @@ from ompy.mpi.errhandler import Errhandler
 from ompy.mpi.handles import made_plainly
 from ompy.mpi.info import INFO_NULL, Info
 from ompy.mpi.integers import takes_integers
+from ompy.mpi.kinds import check_kind
 from ompy.mpi.point_to_point.request import Prequest
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
     @takes_integers("tag")
     def Create_group(self, group: Group, tag: int = 0) -> Intracomm:
         """A communicator of some members; only they call this."""
+        check_kind(group, "Group", "group")
         made: Intracomm = create_group(self._state(), group, tag)
         return made
 
@@ -68,6 +70,11 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
             info: hints.
             errhandler: of the new communicator.
         """
+        check_kind(group, "Group", "group")
+        if info is not None:
+            check_kind(info, "Info", "info")
+        if errhandler is not None:
+            check_kind(errhandler, "Errhandler", "errhandler")
         from zlib import crc32
 
         everybody = world_of_group(group)
@@ -167,6 +174,7 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
             info: of no effect.
             reorder: of no effect.
         """
+        check_kind(info, "Info", "info")
         from ompy.mpi.communicators.graphs import create_adjacent
 
         return create_adjacent(
@@ -196,6 +204,7 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
             info: of no effect.
             reorder: of no effect.
         """
+        check_kind(info, "Info", "info")
         from ompy.mpi.communicators.graphs import create_dist_graph
 
         return create_dist_graph(
@@ -220,6 +229,7 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
             remote_leader: rank in that of the other group's leader.
             tag: keeps calls of several threads apart.
         """
+        check_kind(peer_comm, "Comm", "peer_comm")
         from ompy.mpi.communicators.between import create
         from ompy.mpi.communicators.intercomm import Intercomm
 
@@ -251,6 +261,7 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
         Returns:
             A communicator with the new processes, who have it by `Get_parent`.
         """
+        check_kind(info, "Info", "info")
         from ompy.mpi.processes.spawning import programs_of, spawn
 
         state = self._enter("Spawn", root)
@@ -295,6 +306,7 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
             info: of no effect.
             root: who leads this group.
         """
+        check_kind(info, "Info", "info")
         from ompy.mpi.processes.ports import meet_at_port
 
         return self._between(meet_at_port(self._enter("Accept", root), "accept", port_name, root))
@@ -307,6 +319,7 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
             info: of no effect.
             root: who leads this group.
         """
+        check_kind(info, "Info", "info")
         from ompy.mpi.processes.ports import meet_at_port
 
         return self._between(meet_at_port(self._enter("Connect", root), "connect", port_name, root))

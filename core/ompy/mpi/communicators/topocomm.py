@@ -13,6 +13,7 @@ from ompy.mpi.communicators.comm import Comm
 from ompy.mpi.communicators.intracomm import Intracomm
 from ompy.mpi.handles import made_plainly
 from ompy.mpi.info import INFO_NULL, Info
+from ompy.mpi.kinds import check_kind
 from ompy.mpi.point_to_point.request import Prequest, Request
 from ompy.mpi.state import CommState, begin_call
 
@@ -122,6 +123,7 @@ class Topocomm(Intracomm):
         self, sendbuf: Any, recvbuf: Any, info: Info = INFO_NULL
     ) -> Prequest:
         """A request for what `Neighbor_allgather` does; `info` has no effect."""
+        check_kind(info, "Info", "info")
         state = begin_call(self, "Neighbor_allgather_init")
         return prepared(calls.allgather(state, sendbuf, recvbuf, even_blocks))
 
@@ -129,6 +131,7 @@ class Topocomm(Intracomm):
         self, sendbuf: Any, recvbuf: Any, info: Info = INFO_NULL
     ) -> Prequest:
         """A request for what `Neighbor_allgatherv` does; `info` has no effect."""
+        check_kind(info, "Info", "info")
         state = begin_call(self, "Neighbor_allgatherv_init")
         return prepared(calls.allgather(state, sendbuf, recvbuf, vector_blocks))
 
@@ -136,6 +139,7 @@ class Topocomm(Intracomm):
         self, sendbuf: Any, recvbuf: Any, info: Info = INFO_NULL
     ) -> Prequest:
         """A request for what `Neighbor_alltoall` does; `info` has no effect."""
+        check_kind(info, "Info", "info")
         state = begin_call(self, "Neighbor_alltoall_init")
         return prepared(calls.alltoall(state, sendbuf, recvbuf, even_blocks))
 
@@ -143,6 +147,7 @@ class Topocomm(Intracomm):
         self, sendbuf: Any, recvbuf: Any, info: Info = INFO_NULL
     ) -> Prequest:
         """A request for what `Neighbor_alltoallv` does; `info` has no effect."""
+        check_kind(info, "Info", "info")
         state = begin_call(self, "Neighbor_alltoallv_init")
         return prepared(calls.alltoall(state, sendbuf, recvbuf, vector_blocks))
 
@@ -150,6 +155,7 @@ class Topocomm(Intracomm):
         self, sendbuf: Any, recvbuf: Any, info: Info = INFO_NULL
     ) -> Prequest:
         """A request for what `Neighbor_alltoallw` does; `info` has no effect."""
+        check_kind(info, "Info", "info")
         state = begin_call(self, "Neighbor_alltoallw_init")
         return prepared(calls.alltoallw(state, sendbuf, recvbuf))
 

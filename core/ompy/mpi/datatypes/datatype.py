@@ -19,6 +19,7 @@ from ompy.mpi.datatypes.typestate import TypeState, derived_state, structured_st
 from ompy.mpi.errors import MPIException
 from ompy.mpi.handles import CONSTANTS, Handle, constant, made_plainly, plain_handle
 from ompy.mpi.integers import whole_number
+from ompy.mpi.kinds import check_kind
 
 # NumPy's kind of each character
 _KINDS: Final = {
@@ -225,6 +226,8 @@ class Datatype(Attributed):
     @classmethod
     def Get_value_index(cls, value: Datatype, index: Datatype) -> Self:
         """The predefined type of a value and its index; DATATYPE_NULL if there is none."""
+        check_kind(value, "Datatype", "value")
+        check_kind(index, "Datatype", "index")
         pair = CONSTANTS.get(f"{value._state().symbol}_INT")
         # UNSIGNED_INT is no pair
         if index._state().symbol != "INT" or pair is None or pair._inner.code:
@@ -334,8 +337,7 @@ class Datatype(Attributed):
 
     def Pack(self, inbuf: Any, outbuf: Any, position: int, comm: Any) -> int:
         """Pack elements of this type into `outbuf` from byte `position`; the next position."""
-        if type(position) is not int:
-            position = whole_number(position)
+        position = position if type(position) is int else whole_number(position)
         check_communicator(comm)
         end = packed_end(self, inbuf, outbuf, position, False)
         if end == NOT_COMMON:
@@ -346,8 +348,7 @@ class Datatype(Attributed):
 
     def Unpack(self, inbuf: Any, position: int, outbuf: Any, comm: Any) -> int:
         """Unpack elements of this type from byte `position` of `inbuf`; the next position."""
-        if type(position) is not int:
-            position = whole_number(position)
+        position = position if type(position) is int else whole_number(position)
         check_communicator(comm)
         end = unpacked_end(self, inbuf, position, outbuf, False)
         if end == NOT_COMMON:
@@ -364,8 +365,7 @@ class Datatype(Attributed):
 
     def Pack_external(self, datarep: str, inbuf: Any, outbuf: Any, position: int) -> int:
         """Pack in the portable representation `external32`."""
-        if type(position) is not int:
-            position = whole_number(position)
+        position = position if type(position) is int else whole_number(position)
         end = NOT_COMMON
         if datarep == EXTERNAL32:
             end = packed_end(self, inbuf, outbuf, position, True)
@@ -377,8 +377,7 @@ class Datatype(Attributed):
 
     def Unpack_external(self, datarep: str, inbuf: Any, position: int, outbuf: Any) -> int:
         """Unpack from the portable representation `external32`."""
-        if type(position) is not int:
-            position = whole_number(position)
+        position = position if type(position) is int else whole_number(position)
         end = NOT_COMMON
         if datarep == EXTERNAL32:
             end = unpacked_end(self, inbuf, position, outbuf, True)
@@ -539,6 +538,7 @@ def check_communicator(comm: Any) -> None:
         handle: Handle = comm
         if handle._inner is not None:
             return
+    check_kind(comm, "Comm", "comm")
     comm.Get_size()
 
 

@@ -3,7 +3,7 @@
 What is below is imported when the first file is opened.
 """
 
-# ruff: noqa: SLF001, ARG003 - states are private to users only; no hint is of use to `Delete`
+# ruff: noqa: SLF001 - states are private to users only; no hint is of use to `Delete`
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from ompy.mpi.files.file_access import FileAccess, offset_of, state_of_file
 from ompy.mpi.handles import Handle
 from ompy.mpi.info import INFO_NULL, Info, InfoState
 from ompy.mpi.integers import whole_number
+from ompy.mpi.kinds import check_kind
 from ompy.mpi.processes.life import current
 from ompy.mpi.state import GroupState
 
@@ -76,6 +77,8 @@ class File(FileAccess, Handle):  # type: ignore[misc, unused-ignore]
         Raises:
             MPIException: it cannot be opened at some member; then it is open at none.
         """
+        check_kind(comm, "Comm", "comm")
+        check_kind(info, "Info", "info")
         from ompy.mpi.files.file_opening import open_file
 
         parent = comm._enter("File.Open")
@@ -103,6 +106,7 @@ class File(FileAccess, Handle):  # type: ignore[misc, unused-ignore]
         Raises:
             MPIException: ERR_NO_SUCH_FILE and others, it cannot be removed.
         """
+        check_kind(info, "Info", "info")
         from ompy.mpi.files.file_opening import path_text
         from ompy.net.storage import remove_file
 
@@ -138,6 +142,7 @@ class File(FileAccess, Handle):  # type: ignore[misc, unused-ignore]
 
     def Set_info(self, info: Info) -> None:
         """Set hints; all members call this. What is said at `Open` has an effect."""
+        check_kind(info, "Info", "info")
         state = self._state()
         state.call(state.set_info, dict(info.items()))
 
@@ -166,6 +171,10 @@ class File(FileAccess, Handle):  # type: ignore[misc, unused-ignore]
             datarep: `native`, `internal`, `external32`, or one of `Register_datarep`.
             info: more hints.
         """
+        check_kind(etype, "Datatype", "etype")
+        if filetype is not None:
+            check_kind(filetype, "Datatype", "filetype")
+        check_kind(info, "Info", "info")
         state = state_of_file(self)
         state.set_view(whole_number(disp), etype, filetype, datarep)
         if info:
@@ -183,6 +192,7 @@ class File(FileAccess, Handle):  # type: ignore[misc, unused-ignore]
 
     def Get_type_extent(self, datatype: Datatype) -> int:
         """How far apart elements of a type are in the file."""
+        check_kind(datatype, "Datatype", "datatype")
         state = self._state()
         form = state.view.representation
         inner = datatype._state()
@@ -245,6 +255,7 @@ class File(FileAccess, Handle):  # type: ignore[misc, unused-ignore]
 
     def Set_errhandler(self, errhandler: Errhandler) -> None:
         """Set its error handler; FILE_NULL's is that of files opened from now on."""
+        check_kind(errhandler, "Errhandler", "errhandler")
         if errhandler == ERRHANDLER_NULL:
             problem = MPIError(ERR_ARG, "the error handler is null")
             raise self._raised(problem)
@@ -298,6 +309,7 @@ class File(FileAccess, Handle):  # type: ignore[misc, unused-ignore]
 
     @info.setter
     def info(self, value: Info) -> None:
+        check_kind(value, "Info", "value")
         self.Set_info(value)
 
     @property

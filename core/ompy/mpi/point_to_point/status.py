@@ -16,6 +16,7 @@ from ompy.mpi.datatypes.datatype import Datatype, state_of
 from ompy.mpi.datatypes.predefined import BYTE
 from ompy.mpi.errors import MPIException
 from ompy.mpi.integers import whole_number
+from ompy.mpi.kinds import check_kind
 
 # places after source, tag and error in a status as integers
 _CANCELLED: Final = 3  # source: Open MPI mpi.h
@@ -135,6 +136,8 @@ class Status(Described):
 
     def Get_count(self, datatype: Datatype = BYTE) -> int:
         """Elements of a datatype in the message; UNDEFINED if they are not whole."""
+        if datatype is not BYTE:
+            check_kind(datatype, "Datatype", "datatype")
         size = state_of(datatype).described().size
         length = self._bytes
         if not size:
@@ -145,10 +148,13 @@ class Status(Described):
         """Basic elements of a datatype in the message; UNDEFINED if they are not whole."""
         from ompy.mpi.datatypes.signatures import elements_in
 
+        check_kind(datatype, "Datatype", "datatype")
+
         return elements_in(datatype._state(), self._bytes)
 
     def Set_elements(self, datatype: Datatype, count: int) -> None:
         """Set the message's length to that of `count` elements."""
+        check_kind(datatype, "Datatype", "datatype")
         if datatype._inner is None:
             raise MPIException(ERR_TYPE, "the datatype is null")
         self._bytes = whole_number(count) * datatype._state().layout.size

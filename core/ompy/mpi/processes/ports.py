@@ -18,6 +18,7 @@ from ompy.data.errors import ERR_ARG, ERR_OTHER, MPIError
 from ompy.frameworks.needs import PORT, Need
 from ompy.mpi.communicators.between import Leaders, create_by
 from ompy.mpi.info import INFO_NULL, Info
+from ompy.mpi.kinds import check_kind
 from ompy.mpi.point_to_point.peers import check_root
 from ompy.mpi.processes.life import COMM_SELF, COMM_WORLD, current
 from ompy.mpi.processes.spawning import answered, decided, joined
@@ -34,8 +35,9 @@ _OTHER_SIDE: Final = {"accept": "a Connect to", "connect": "an Accept at"}
 _JOINING: Final = b"ompy"  # arbitrary: what each side says first over a socket, before its job
 
 
-def Open_port(info: Info = INFO_NULL) -> str:  # noqa: ARG001 - hints are for nobody here
+def Open_port(info: Info = INFO_NULL) -> str:
     """A name under which other groups of this job find this process, by `Connect`."""
+    check_kind(info, "Info", "info")
     return _asked("open")
 
 
@@ -44,18 +46,21 @@ def Close_port(port_name: str) -> None:
     _asked("close", port=port_name)
 
 
-def Publish_name(service_name: str, port_name: str, info: Info = INFO_NULL) -> None:  # noqa: ARG001
+def Publish_name(service_name: str, port_name: str, info: Info = INFO_NULL) -> None:
     """Have all processes of this job find a port by the name of a service."""
+    check_kind(info, "Info", "info")
     _asked("publish", service=service_name, port=port_name)
 
 
-def Unpublish_name(service_name: str, port_name: str, info: Info = INFO_NULL) -> None:  # noqa: ARG001
+def Unpublish_name(service_name: str, port_name: str, info: Info = INFO_NULL) -> None:
     """Have them find it no longer."""
+    check_kind(info, "Info", "info")
     _asked("unpublish", service=service_name, port=port_name)
 
 
-def Lookup_name(service_name: str, info: Info = INFO_NULL) -> str:  # noqa: ARG001
+def Lookup_name(service_name: str, info: Info = INFO_NULL) -> str:
     """The port of a service."""
+    check_kind(info, "Info", "info")
     return _asked("lookup", service=service_name)
 
 

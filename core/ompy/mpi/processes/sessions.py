@@ -4,7 +4,7 @@ A session has a branch of what MPI keeps for the rank (`World.branch`), and so h
 of its groups. Process sets are found by name: those of Open MPI.
 """
 
-# ruff: noqa: SLF001, ARG003 - states are private to users only; hints are of no effect
+# ruff: noqa: SLF001 - states are private to users only; hints are of no effect
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from ompy.mpi.errors import MPIException
 from ompy.mpi.handles import Handle, State
 from ompy.mpi.info import INFO_NULL, Info, InfoState
 from ompy.mpi.integers import takes_integers
+from ompy.mpi.kinds import check_kind
 from ompy.mpi.point_to_point import buffering
 from ompy.mpi.point_to_point.request import Request
 from ompy.mpi.point_to_point.requeststate import RequestState
@@ -123,6 +124,9 @@ class Session(Handle):
         Raises:
             MPIException: ERR_OTHER, this process has left its job with `MPI.Finalize`.
         """
+        check_kind(info, "Info", "info")
+        if errhandler is not None:
+            check_kind(errhandler, "Errhandler", "errhandler")
         from ompy.mpi.processes.life import open_session
 
         state = SessionState(open_session().branch())
@@ -146,6 +150,7 @@ class Session(Handle):
 
     def Get_num_psets(self, info: Info = INFO_NULL) -> int:
         """How many process sets there are."""
+        check_kind(info, "Info", "info")
         self._state()
         return len(PSETS)
 
@@ -156,6 +161,7 @@ class Session(Handle):
         Raises:
             MPIException: ERR_ARG, there is no such number.
         """
+        check_kind(info, "Info", "info")
         state = self._state()
         if not 0 <= n < len(PSETS):
             raise state.fail(ERR_ARG, f"process set {n}: there are {len(PSETS)}, from 0 on")
@@ -214,6 +220,7 @@ class Session(Handle):
 
     def Set_errhandler(self, errhandler: Errhandler) -> None:
         """Set its error handler."""
+        check_kind(errhandler, "Errhandler", "errhandler")
         state = self._state()
         if errhandler == ERRHANDLER_NULL:
             raise state.fail(ERR_ARG, "the error handler is null")

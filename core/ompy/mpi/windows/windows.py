@@ -25,6 +25,7 @@ from ompy.mpi.errhandler import ERRHANDLER_NULL, Errhandler
 from ompy.mpi.errors import MPIException
 from ompy.mpi.info import INFO_NULL, Info, InfoState
 from ompy.mpi.integers import takes_integers
+from ompy.mpi.kinds import check_kind
 from ompy.mpi.processes.life import COMM_SELF
 from ompy.mpi.state import GroupState
 from ompy.mpi.windows.window_access import WindowAccess, call_below, state_of_window
@@ -107,6 +108,8 @@ class Win(WindowAccess, Attributed, Exporter):  # type: ignore[misc, unused-igno
             info: hints.
             comm: its members.
         """
+        check_kind(info, "Info", "info")
+        check_kind(comm, "Comm", "comm")
         from ompy.mpi.buffers.access import acquire
 
         view = None
@@ -121,6 +124,8 @@ class Win(WindowAccess, Attributed, Exporter):  # type: ignore[misc, unused-igno
         cls, size: int, disp_unit: int = 1, info: Info = INFO_NULL, comm: Intracomm = COMM_SELF
     ) -> Self:
         """A window of new memory, `size` bytes of it at this rank; collective."""
+        check_kind(info, "Info", "info")
+        check_kind(comm, "Comm", "comm")
         return cls._made(constants.WIN_FLAVOR_ALLOCATE, size, disp_unit, info, comm)
 
     @classmethod
@@ -135,11 +140,15 @@ class Win(WindowAccess, Attributed, Exporter):  # type: ignore[misc, unused-igno
         Raises:
             MPIException: ERR_RMA_SHARED, they are not all on one host.
         """
+        check_kind(info, "Info", "info")
+        check_kind(comm, "Comm", "comm")
         return cls._made(constants.WIN_FLAVOR_SHARED, size, disp_unit, info, comm)
 
     @classmethod
     def Create_dynamic(cls, info: Info = INFO_NULL, comm: Intracomm = COMM_SELF) -> Self:
         """A window that memory can be attached to; displacements are addresses. Collective."""
+        check_kind(info, "Info", "info")
+        check_kind(comm, "Comm", "comm")
         return cls._made(constants.WIN_FLAVOR_DYNAMIC, 0, 1, info, comm)
 
     def Free(self) -> None:
@@ -273,6 +282,7 @@ class Win(WindowAccess, Attributed, Exporter):  # type: ignore[misc, unused-igno
 
     def Set_info(self, info: Info) -> None:
         """Set its hints; none has an effect."""
+        check_kind(info, "Info", "info")
         self._state().info = dict(info.items())
 
     @property
@@ -282,6 +292,7 @@ class Win(WindowAccess, Attributed, Exporter):  # type: ignore[misc, unused-igno
 
     @info.setter
     def info(self, value: Info) -> None:
+        check_kind(value, "Info", "value")
         self.Set_info(value)
 
     def Get_name(self) -> str:
@@ -314,6 +325,7 @@ class Win(WindowAccess, Attributed, Exporter):  # type: ignore[misc, unused-igno
 
     def Set_errhandler(self, errhandler: Errhandler) -> None:
         """Set its error handler."""
+        check_kind(errhandler, "Errhandler", "errhandler")
         state = self._state()
         if errhandler == ERRHANDLER_NULL:
             raise state.raised(MPIError(ERR_ARG, "the error handler is null"))
