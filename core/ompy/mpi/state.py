@@ -352,8 +352,12 @@ class CommBase(Attributed):
         return state_of_comm(self).communicator.rank
 
     def Get_name(self) -> str:
-        """Its name."""
-        return "MPI_COMM_NULL" if self._inner is None else state_of_comm(self).communicator.name
+        """Its name; empty for one that was given none."""
+        if self._inner is None:
+            return "MPI_COMM_NULL"
+        made = state_of_comm(self).communicator
+        unnamed = made.name == f"communicator {made.context_id}"  # what messages to people call it
+        return "" if unnamed else made.name
 
     def Compare(self, comm: CommBase) -> int:
         """IDENT, CONGRUENT (other context), SIMILAR (other order) or UNEQUAL."""

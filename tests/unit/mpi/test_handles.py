@@ -24,6 +24,7 @@ from ompy.mpi.collectives.operation import OP_NULL, OPERATIONS, Op
 from ompy.mpi.communicators.comm import COMM_NULL, Comm
 from ompy.mpi.communicators.group import GROUP_EMPTY, GROUP_NULL, Group
 from ompy.mpi.communicators.intercomm import Intercomm
+from ompy.mpi.communicators.predefined_comms import world_of
 from ompy.mpi.datatypes.predefined import BYTE, DATATYPE_NULL, DATATYPES
 from ompy.mpi.errhandler import ERRHANDLER_NULL, ERRORS_RETURN, Errhandler
 from ompy.mpi.errors import MPIException
@@ -36,6 +37,9 @@ from ompy.mpi.point_to_point.status import Status
 from ompy.mpi.processes.options import Options, rc, settle_options
 from ompy.mpi.processes.sessions import SESSION_NULL
 from ompy.mpi.windows.windows import WIN_NULL
+from ompy.runtime.ranks.process import RankProcess
+
+from tests.support.worlds import virtual
 
 NULLS = [
     COMM_NULL,
@@ -352,3 +356,15 @@ def test_options_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         warnings.simplefilter("error")
         monkeypatch.delenv("MPI4PY_RC_THREADS")
         settle_options()
+
+
+def test_a_communicator_has_the_name_that_it_was_given() -> None:
+    """MPI 4.1, 7.8: an empty one where it was given none. What messages call it is no name."""
+
+    def program(process: RankProcess) -> list[str]:
+        made = world_of(process).Dup()
+        found = [made.Get_name()]
+        made.Set_name("halo")
+        return [*found, made.name, made.Dup().name]
+
+    assert virtual(1, program).results == [["", "halo", ""]]  # type: ignore[attr-defined]

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ompy import MPI
 from ompy.mpi.buffers.access import acquire, contiguous_size
 from ompy.mpi.buffers.addresses import address_of, check_readable
 from ompy.mpi.buffers.markers import BOTTOM, BUFFER_AUTOMATIC, IN_PLACE
@@ -273,3 +274,12 @@ def test_bytes_of_parts_of_arrays() -> None:
     assert acquire(square[1:3], False).view.readonly
     with pytest.raises(BufferError):
         acquire(square[:, 1:3], False)
+
+
+def test_a_window_that_is_null_has_no_memory() -> None:
+    """Asked for it by Python itself, which took an error for memory once and crashed."""
+    with pytest.raises(TypeError, match="Win"):
+        int(MPI.WIN_NULL)  # type: ignore[call-overload]
+    for _ in range(3):
+        with pytest.raises((MPI.Exception, SystemError)):
+            memoryview(MPI.WIN_NULL)

@@ -50,12 +50,12 @@ else:
         # The exporter owns what it exports, and its memoryview lives as long as it does. A buffer
         # of that memoryview's own would do, but the collector of Python 3.11 clears a memoryview
         # in a cycle while others still hold its buffers, and crashes when they let go.
-        memory = exporter.__buffer__(flags)
         try:
+            memory = exporter.__buffer__(flags)
             return int(
                 _fill_info(view, exporter, address_of(memory), len(memory), memory.readonly, flags)
             )
-        except BufferError:
+        except Exception:  # noqa: BLE001 - what ctypes got as one it would take for a success
             ctypes.cast(view + ctypes.sizeof(ctypes.c_void_p), ctypes.POINTER(ctypes.c_void_p))[
                 0
             ] = None
