@@ -55,7 +55,7 @@ else:
             return int(
                 _fill_info(view, exporter, address_of(memory), len(memory), memory.readonly, flags)
             )
-        except Exception:  # noqa: BLE001 - what ctypes got as one it would take for a success
+        except Exception:
             ctypes.cast(view + ctypes.sizeof(ctypes.c_void_p), ctypes.POINTER(ctypes.c_void_p))[
                 0
             ] = None

@@ -14,10 +14,11 @@ from ompy.frameworks.pml import MatchedMessage
 from ompy.mpi.buffers.spec import recv_convertor
 from ompy.mpi.errors import MPIException
 from ompy.mpi.handles import Handle, made_plainly, plain_handle
+from ompy.mpi.kinds import check_kind
 from ompy.mpi.point_to_point.objectrequest import object_state, received_object
 from ompy.mpi.point_to_point.request import Request, receive_message, request_of
 from ompy.mpi.point_to_point.requeststate import MessageState, RequestState, message_state
-from ompy.mpi.point_to_point.status import Described, Status
+from ompy.mpi.point_to_point.status import Described, Status, check_status
 from ompy.mpi.state import CommState
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ class Message(Handle):
         status: Status | None = None,
     ) -> Self:
         """Wait for a message and take it."""
+        check_kind(comm, "Comm", "comm")
+        check_status(status)
         return cls._make(comm.Mprobe(source, tag, status))
 
     @classmethod
@@ -62,6 +65,8 @@ class Message(Handle):
         status: Status | None = None,
     ) -> Self | None:
         """A message that is taken, or None."""
+        check_kind(comm, "Comm", "comm")
+        check_status(status)
         found = comm.Improbe(source, tag, status)
         return None if found is None else cls._make(found)
 
@@ -70,6 +75,7 @@ class Message(Handle):
 
     def Recv(self, buf: Any, status: Status | None = None) -> None:
         """Receive it."""
+        check_status(status)
         if not receive_message(self, buf, status):
             begin_matched_receive(self, buf)._wait(status)
 
@@ -79,6 +85,7 @@ class Message(Handle):
 
     def recv(self, status: Status | None = None) -> Any:
         """Receive it as an object."""
+        check_status(status)
         return receive_matched_object(self, status)
 
     def irecv(self) -> Request:

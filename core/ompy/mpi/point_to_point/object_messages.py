@@ -32,7 +32,7 @@ from ompy.mpi.point_to_point.point_to_point import (
 )
 from ompy.mpi.point_to_point.request import Request, request_of
 from ompy.mpi.point_to_point.requeststate import nothing
-from ompy.mpi.point_to_point.status import Described, Status
+from ompy.mpi.point_to_point.status import Described, Status, check_status
 from ompy.mpi.state import CommBase, CommState, null_communicator
 
 if DECLARING:
@@ -221,6 +221,7 @@ class ObjectMessages(CommBase):
             tag: of the message, or ANY_TAG.
             status: filled with what is known about the message.
         """
+        check_status(status)
         if buf is not None:
             _warn_about_buffer()
         return receive_object(self, source, tag, status)
@@ -266,6 +267,7 @@ class ObjectMessages(CommBase):
         status: Status | None = None,
     ) -> Any:
         """Send one object and receive another."""
+        check_status(status)
         if recvbuf is not None:
             _warn_about_buffer()
         return exchange_objects(self, sendobj, dest, sendtag, source, recvtag, status)
@@ -274,6 +276,7 @@ class ObjectMessages(CommBase):
         self, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
     ) -> Literal[True]:
         """Wait for a message; it stays to be received."""
+        check_status(status)
         look_for(self, source, tag, status, True)
         return True
 
@@ -281,12 +284,14 @@ class ObjectMessages(CommBase):
         self, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
     ) -> bool:
         """Whether there is a message; it stays to be received."""
+        check_status(status)
         return look_for(self, source, tag, status, False)
 
     def mprobe(
         self, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
     ) -> Message:
         """Wait for a message and take it; only its `recv` receives it."""
+        check_status(status)
         taken: Message = take_message(self, source, tag, status, True)
         return taken
 
@@ -294,6 +299,7 @@ class ObjectMessages(CommBase):
         self, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
     ) -> Message | None:
         """A message, taken so that only its `recv` receives it; or None."""
+        check_status(status)
         taken: Message | None = take_message(self, source, tag, status, False)
         return taken
 

@@ -22,7 +22,7 @@ from ompy.mpi.point_to_point.peers import wrong_source, wrong_target
 from ompy.mpi.point_to_point.prepared_calls import PreparedCalls
 from ompy.mpi.point_to_point.request import Prequest, Request, request_of
 from ompy.mpi.point_to_point.requeststate import PersistentMessageState, complete_operation, nothing
-from ompy.mpi.point_to_point.status import Described, Status
+from ompy.mpi.point_to_point.status import Described, Status, check_status
 from ompy.mpi.state import CommState, null_communicator
 
 if DECLARING:
@@ -304,6 +304,7 @@ class PointToPoint(PreparedCalls):
         Raises:
             MPIException: ERR_TRUNCATE, the message is longer than the buffer.
         """
+        check_status(status)
         receive_buffer(self, buf, source, tag, status)
 
     def Bsend(self, buf: Any, dest: int, tag: int = 0) -> None:
@@ -353,6 +354,7 @@ class PointToPoint(PreparedCalls):
         status: Status | None = None,
     ) -> None:
         """Send one message and receive another."""
+        check_status(status)
         state = self._state()
         sends, receives = has_target(state, dest, sendtag), has_source(state, source, recvtag)
         outgoing = send_convertor(sendbuf) if sends else None
@@ -369,6 +371,7 @@ class PointToPoint(PreparedCalls):
         status: Status | None = None,
     ) -> None:
         """Send what is in a buffer and receive into it."""
+        check_status(status)
         state = self._state()
         sends, receives = has_target(state, dest, sendtag), has_source(state, source, recvtag)
         incoming = recv_convertor(buf) if receives else None
@@ -450,6 +453,7 @@ class PointToPoint(PreparedCalls):
         self, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
     ) -> Literal[True]:
         """Wait for a message; it stays to be received."""
+        check_status(status)
         look_for(self, source, tag, status, True)
         return True
 
@@ -457,12 +461,14 @@ class PointToPoint(PreparedCalls):
         self, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
     ) -> bool:
         """Whether there is a message; it stays to be received."""
+        check_status(status)
         return look_for(self, source, tag, status, False)
 
     def Mprobe(
         self, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
     ) -> Message:
         """Wait for a message and take it; only `Message.Recv` receives it."""
+        check_status(status)
         taken: Message = take_message(self, source, tag, status, True)
         return taken
 
@@ -470,6 +476,7 @@ class PointToPoint(PreparedCalls):
         self, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
     ) -> Message | None:
         """A message, taken so that only `Message.Recv` receives it; or None."""
+        check_status(status)
         taken: Message | None = take_message(self, source, tag, status, False)
         return taken
 

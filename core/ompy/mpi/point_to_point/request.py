@@ -36,7 +36,13 @@ from ompy.mpi.point_to_point.requeststate import (
     complete_state,
     request_state,
 )
-from ompy.mpi.point_to_point.status import Described, Status
+from ompy.mpi.point_to_point.status import (
+    Described,
+    Status,
+    check_status,
+    clear_status,
+    room_for,
+)
 from ompy.mpi.state import CommState
 
 if DECLARING:
@@ -94,7 +100,7 @@ class Request(Handle):
     def _look(self, status: Status | None) -> bool:
         state: RequestState | None = self._inner
         if state is None:
-            _empty(status)
+            clear_status(status)
             return True
         if not state.operation.complete and not poll_operation(state):
             return False
@@ -106,23 +112,28 @@ class Request(Handle):
 
     def Wait(self, status: Status | None = None) -> Literal[True]:
         """Wait until it is complete."""
+        check_status(status)
         wait_request(self, status)
         return True
 
     def Test(self, status: Status | None = None) -> bool:
         """Whether it is complete; it is over then."""
+        check_status(status)
         return is_over(self, status)
 
     def wait(self, status: Status | None = None) -> Any:
         """Wait until it is complete; the object it received, or None."""
+        check_status(status)
         return wait_request(self, status)
 
     def test(self, status: Status | None = None) -> tuple[bool, Any]:
         """Whether it is complete, and the object it received then."""
+        check_status(status)
         return test_request(self, status)
 
     def Get_status(self, status: Status | None = None) -> bool:
         """Whether it is complete; it stays to be waited for."""
+        check_status(status)
         return self._look(status)
 
     get_status = Get_status
@@ -150,9 +161,10 @@ class Request(Handle):
     @classmethod
     def waitany(cls, requests: Sequence[Request], status: Status | None = None) -> tuple[int, Any]:
         """Wait until one is complete: its place and the object it received."""
+        check_status(status)
         place = wait_any(requests)
         if place < 0:
-            _empty(status)
+            clear_status(status)
             return UNDEFINED, None
         return place, end_request(requests[place], status)
 
@@ -161,20 +173,22 @@ class Request(Handle):
         cls, requests: Sequence[Request], status: Status | None = None
     ) -> tuple[int, bool, Any]:
         """Whether one is complete: its place, and the object it received."""
+        check_status(status)
         place: int = first_complete(requests)
         if place >= 0:
             return place, True, end_request(requests[place], status)
         if place == NONE_YET:
             return UNDEFINED, False, None
-        _empty(status)
+        clear_status(status)
         return UNDEFINED, True, None
 
     @classmethod
     def Waitany(cls, requests: Sequence[Request], status: Status | None = None) -> int:
         """Wait until one is complete: its place, or UNDEFINED if there is none."""
+        check_status(status)
         place: int = wait_any(requests)
         if place < 0:
-            _empty(status)
+            clear_status(status)
             return UNDEFINED
         end_request(requests[place], status)
         return place
@@ -182,12 +196,13 @@ class Request(Handle):
     @classmethod
     def Testany(cls, requests: Sequence[Request], status: Status | None = None) -> tuple[int, bool]:
         """The place of one that is complete, and whether there was one."""
+        check_status(status)
         place: int = first_complete(requests)
         if place >= 0:
             end_request(requests[place], status)
             return place, True
         if place == NOTHING:
-            _empty(status)
+            clear_status(status)
         return UNDEFINED, place == NOTHING
 
     @classmethod
@@ -195,10 +210,11 @@ class Request(Handle):
         cls, requests: Sequence[Request], status: Status | None = None
     ) -> tuple[int, bool]:
         """As `Testany`; the request stays to be waited for."""
+        check_status(status)
         places = some_complete(requests)
         if not places:
             if places is None:
-                _empty(status)
+                clear_status(status)
             return UNDEFINED, places is None
         requests[places[0]]._look(status)
         return places[0], True
@@ -251,7 +267,7 @@ class Request(Handle):
         """As `Testall`; the requests stay to be waited for."""
         if not all_complete(requests):
             return False
-        for request, status in zip(requests, _room(statuses, len(requests)), strict=False):
+        for request, status in zip(requests, room_for(statuses, len(requests)), strict=False):
             request._look(status)
         return True
 
@@ -307,7 +323,7 @@ class Request(Handle):
         """As `Testsome`; the requests stay to be waited for."""
         places = some_complete(requests)
         if places is not None:
-            for place, status in zip(places, _room(statuses, len(places)), strict=False):
+            for place, status in zip(places, room_for(statuses, len(places)), strict=False):
                 requests[place]._look(status)
         return places
 
@@ -344,7 +360,7 @@ def wait_request(request: Handle, status: Status | None) -> Any:
     """
     state: RequestState | None = request._inner
     if state is None:
-        _empty(status)
+        clear_status(status)
         return None
     if not state.operation.complete:
         wait_for(state)
@@ -360,7 +376,7 @@ def is_over(request: Handle, status: Status | None) -> bool:
     """
     state: RequestState | None = request._inner
     if state is None:
-        _empty(status)
+        clear_status(status)
         return True
     if not state.operation.complete and not poll_operation(state):
         return False
@@ -373,7 +389,7 @@ def test_request(request: Handle, status: Status | None) -> tuple[bool, Any]:
     """As `is_over`, and what it received."""
     state: RequestState | None = request._inner
     if state is None:
-        _empty(status)
+        clear_status(status)
         return True, None
     if not state.operation.complete and not poll_operation(state):
         return False, None
@@ -541,21 +557,6 @@ def _after_failure(state: RequestState, problem: BaseException) -> RequestState 
     return state.successor()
 
 
-def _empty(status: Described | None) -> None:
-    if status is not None:
-        status._clear()
-
-
-def _room(statuses: list[Status] | None, size: int) -> list[Status | None]:
-    """The first `size` statuses; a list is filled up, another sequence gives what it has."""
-    if statuses is None:
-        return [None] * size
-    if isinstance(statuses, list):
-        statuses += [Status() for _ in range(size - len(statuses))]
-    given = statuses[:size]
-    return [*given, *[None] * (size - len(given))]
-
-
 def _end_all(requests: Sequence[Request], statuses: list[Status] | None) -> list[Any]:
     """All are complete: what they received.
 
@@ -564,11 +565,11 @@ def _end_all(requests: Sequence[Request], statuses: list[Status] | None) -> list
     """
     results: list[Any] = []
     failures = []
-    room = None if statuses is None else _room(statuses, len(requests))
+    room = None if statuses is None else room_for(statuses, len(requests))
     for place, request in enumerate(requests):
         status = None if room is None else room[place]
         if request._inner is None:
-            _empty(status)
+            clear_status(status)
             results.append(None)
             continue
         try:

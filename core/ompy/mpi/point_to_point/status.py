@@ -62,6 +62,24 @@ class Described:
         self._set(request.source, request.tag, request.error, request.received, request.cancelled)
 
 
+@ccall
+def check_status(status: Any) -> None:
+    """See that a call was given a status to fill in, or none.
+
+    Raises:
+        TypeError: it is something else.
+    """
+    if status is not None and not isinstance(status, Described):
+        check_kind(status, "Status", "status")
+
+
+@ccall
+def clear_status(status: Described | None) -> None:
+    """Have a status, where one was given, describe no message."""
+    if status is not None:
+        status._clear()
+
+
 class Status(Described):
     """Source, tag, error and length of a message."""
 
@@ -214,3 +232,13 @@ def _signed(value: int) -> int:
     """The lower 32 bits as a signed integer."""
     low = value & 0xFFFFFFFF
     return low - (1 << 32) if low >= 1 << 31 else low
+
+
+def room_for(statuses: list[Status] | None, size: int) -> list[Status | None]:
+    """The first `size` statuses; a list is filled up, another sequence gives what it has."""
+    if statuses is None:
+        return [None] * size
+    if isinstance(statuses, list):
+        statuses += [Status() for _ in range(size - len(statuses))]
+    given = statuses[:size]
+    return [*given, *[None] * (size - len(given))]
