@@ -15,6 +15,7 @@ from ompy.mpi.buffers.addresses import address_of, view_at
 from ompy.mpi.buffers.exporter import Exporter
 from ompy.mpi.buffers.markers import Marker
 from ompy.mpi.integers import whole_number
+from ompy.mpi.kinds import check_kind
 from ompy.net.base import LinkError, Network
 
 SHARED_LEAST: Final = 1 << 14  # bytes; arbitrary: what is sent eagerly is copied in and out anyway
@@ -199,12 +200,14 @@ def Get_address(location: Any) -> int:
     return address_of(acquire(location, False).view)
 
 
-def Alloc_mem(size: int, info: Any = None) -> buffer:  # noqa: ARG001 - hints are ignored
+def Alloc_mem(size: int, info: Any = None) -> buffer:
     """New memory of `size` bytes, all zero, until `Free_mem`.
 
     With other ranks on this host it is memory that they can map: large messages from and to it
     are copied without the kernel.
     """
+    if info is not None:
+        check_kind(info, "Info", "info")  # hints are ignored
     if type(size) is int and 0 <= size < SHARED_LEAST:
         view = allocate_memory(size)
         small: buffer = object.__new__(buffer)

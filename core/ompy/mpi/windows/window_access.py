@@ -17,6 +17,7 @@ from ompy.mpi.constants import LOCK_EXCLUSIVE
 from ompy.mpi.errors import MPIException
 from ompy.mpi.handles import Handle
 from ompy.mpi.integers import whole_number
+from ompy.mpi.kinds import check_kind
 from ompy.mpi.point_to_point.request import Request, complete_request
 from ompy.mpi.windows.window_straight import StraightWindow, straight_of
 
@@ -57,6 +58,8 @@ class WindowAccess:
 
     def Accumulate(self, origin: Any, target_rank: int, target: Any = None, op: Op = SUM) -> None:
         """Combine a buffer into a member's memory, each element at once."""
+        if type(op) is not Op:
+            check_kind(op, "Op", "op")
         way: StraightWindow | None = straight_of(self)
         if way is not None and way.accumulate_numbers(origin, target_rank, target, op):
             return
@@ -67,6 +70,8 @@ class WindowAccess:
         self, origin: Any, result: Any, target_rank: int, target: Any = None, op: Op = SUM
     ) -> None:
         """Combine a buffer into a member's memory, and get what was there before."""
+        if type(op) is not Op:
+            check_kind(op, "Op", "op")
         way: StraightWindow | None = straight_of(self)
         if way is not None and way.fetch_numbers(origin, result, target_rank, target, op, False):
             return
@@ -77,6 +82,8 @@ class WindowAccess:
         self, origin: Any, result: Any, target_rank: int, target_disp: int = 0, op: Op = SUM
     ) -> None:
         """The same for one element."""
+        if type(op) is not Op:
+            check_kind(op, "Op", "op")
         if type(target_rank) is not int:
             target_rank = whole_number(target_rank)
         if type(target_disp) is not int:
@@ -125,6 +132,8 @@ class WindowAccess:
         self, origin: Any, target_rank: int, target: Any = None, op: Op = SUM
     ) -> Request:
         """Begin what `Accumulate` does; complete when the buffer may be used again."""
+        if type(op) is not Op:
+            check_kind(op, "Op", "op")
         way: StraightWindow | None = straight_of(self)
         if way is not None and way.accumulate_numbers(origin, target_rank, target, op):
             return complete_request()
@@ -136,6 +145,8 @@ class WindowAccess:
         self, origin: Any, result: Any, target_rank: int, target: Any = None, op: Op = SUM
     ) -> Request:
         """Begin what `Get_accumulate` does."""
+        if type(op) is not Op:
+            check_kind(op, "Op", "op")
         way: StraightWindow | None = straight_of(self)
         if way is not None and way.fetch_numbers(origin, result, target_rank, target, op, False):
             return complete_request()
@@ -162,6 +173,8 @@ class WindowAccess:
 
     def Start(self, group: Group, assertion: int = 0) -> None:
         """Begin to access the members of a group, who call `Post`."""
+        if type(group) is not Group:
+            check_kind(group, "Group", "group")
         if type(assertion) is not int:
             assertion = whole_number(assertion)
         way: StraightWindow | None = straight_of(self)
@@ -183,6 +196,8 @@ class WindowAccess:
 
     def Post(self, group: Group, assertion: int = 0) -> None:
         """Expose the window to the members of a group, who call `Start`."""
+        if type(group) is not Group:
+            check_kind(group, "Group", "group")
         if type(assertion) is not int:
             assertion = whole_number(assertion)
         way: StraightWindow | None = straight_of(self)
