@@ -41,6 +41,7 @@ from ompy.mpi.communicators.attributes import Attributed
 from ompy.mpi.errhandler import ARE_FATAL, RETURN, ErrhandlerState
 from ompy.mpi.errors import MPIException
 from ompy.mpi.handles import Handle, State, handle_like
+from ompy.mpi.kinds import check_kind
 from ompy.runtime.ranks.process import RankProcess
 
 
@@ -361,6 +362,7 @@ class CommBase(Attributed):
 
     def Compare(self, comm: CommBase) -> int:
         """IDENT, CONGRUENT (other context), SIMILAR (other order) or UNEQUAL."""
+        check_kind(comm, "Comm", "comm")
         mine, theirs = state_of_comm(self), state_of_comm(comm)
         return constants.IDENT if mine is theirs else _likeness(mine, theirs)
 

@@ -19,6 +19,8 @@ from ompy.mpi.collectives.collective_calls import (
 from ompy.mpi.collectives.collective_requests import completed
 from ompy.mpi.collectives.operation import SUM, Op
 from ompy.mpi.collectives.reduction_calls import reduced, reduced_in_parts, scanned
+from ompy.mpi.integers import whole_number
+from ompy.mpi.kinds import check_kind
 from ompy.mpi.state import CommBase, begin_call, state_of_comm
 
 
@@ -33,6 +35,8 @@ class Collectives(CommBase):
 
     def Bcast(self, buf: Any, root: int = 0) -> None:
         """Copy the root's buffer to every member's."""
+        if type(root) is not int:
+            root = whole_number(root)
         state = state_of_comm(self)
         if not broadcast(state, buf, root):
             completed(calls.bcast(state, buf, root))
@@ -41,24 +45,32 @@ class Collectives(CommBase):
 
     def Gather(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> None:
         """Gather equal parts from every member at the root."""
+        if type(root) is not int:
+            root = whole_number(root)
         state = state_of_comm(self)
         if not gathered(state, sendbuf, recvbuf, root):
             completed(calls.gather(state, sendbuf, recvbuf, root, even_blocks))
 
     def Gatherv(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> None:
         """Gather parts of any size from every member at the root."""
+        if type(root) is not int:
+            root = whole_number(root)
         completed(
             calls.gather(begin_call(self, "Gatherv", root), sendbuf, recvbuf, root, vector_blocks)
         )
 
     def Scatter(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> None:
         """Hand out equal parts of the root's buffer."""
+        if type(root) is not int:
+            root = whole_number(root)
         state = state_of_comm(self)
         if not scattered(state, sendbuf, recvbuf, root):
             completed(calls.scatter(state, sendbuf, recvbuf, root, even_blocks))
 
     def Scatterv(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> None:
         """Hand out parts of any size of the root's buffer."""
+        if type(root) is not int:
+            root = whole_number(root)
         completed(
             calls.scatter(begin_call(self, "Scatterv", root), sendbuf, recvbuf, root, vector_blocks)
         )
@@ -91,18 +103,26 @@ class Collectives(CommBase):
 
     def Reduce(self, sendbuf: Any, recvbuf: Any, op: Op = SUM, root: int = 0) -> None:
         """Combine every member's buffer at the root."""
+        if type(op) is not Op:
+            check_kind(op, "Op", "op")
+        if type(root) is not int:
+            root = whole_number(root)
         state = state_of_comm(self)
         if not reduced(state, sendbuf, recvbuf, op, root):
             completed(reductions.reduce(state, sendbuf, recvbuf, op, root))
 
     def Allreduce(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> None:
         """Combine every member's buffer at every member."""
+        if type(op) is not Op:
+            check_kind(op, "Op", "op")
         state = state_of_comm(self)
         if not reduced(state, sendbuf, recvbuf, op, None):
             completed(reductions.reduction(state, "allreduce", sendbuf, recvbuf, op))
 
     def Reduce_scatter_block(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> None:
         """Combine every member's buffer and hand out equal parts of the result."""
+        if type(op) is not Op:
+            check_kind(op, "Op", "op")
         state = state_of_comm(self)
         if not reduced_in_parts(state, sendbuf, recvbuf, None, op, True):
             completed(reductions.reduce_scatter_block(state, sendbuf, recvbuf, op))
@@ -123,6 +143,8 @@ class Collectives(CommBase):
                 in place shared out evenly.
             op: the operation.
         """
+        if type(op) is not Op:
+            check_kind(op, "Op", "op")
         state = state_of_comm(self)
         if not reduced_in_parts(state, sendbuf, recvbuf, recvcounts, op, False):
             completed(reductions.reduce_scatter(state, sendbuf, recvbuf, recvcounts, op))
@@ -135,12 +157,16 @@ class Prefixes(CommBase):
 
     def Scan(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> None:
         """Combine the buffers of members 0 to this one."""
+        if type(op) is not Op:
+            check_kind(op, "Op", "op")
         state = state_of_comm(self)
         if not scanned(state, sendbuf, recvbuf, op, True):
             completed(reductions.reduction(state, "scan", sendbuf, recvbuf, op))
 
     def Exscan(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> None:
         """Combine the buffers of the members before this one; the first's is left alone."""
+        if type(op) is not Op:
+            check_kind(op, "Op", "op")
         state = state_of_comm(self)
         if not scanned(state, sendbuf, recvbuf, op, False):
             completed(reductions.reduction(state, "exscan", sendbuf, recvbuf, op))

@@ -10,6 +10,8 @@ from ompy.mpi.collectives import collective_calls as calls
 from ompy.mpi.collectives import reduction_calls as reductions
 from ompy.mpi.collectives.collective_requests import begun
 from ompy.mpi.collectives.operation import SUM, Op
+from ompy.mpi.integers import whole_number
+from ompy.mpi.kinds import check_kind
 from ompy.mpi.point_to_point.request import Request
 from ompy.mpi.state import CommBase, begin_call
 
@@ -29,28 +31,38 @@ class NonblockingCollectives(CommBase):
 
     def Ibcast(self, buf: Any, root: int = 0) -> Request:
         """Begin what `Bcast` does."""
+        if type(root) is not int:
+            root = whole_number(root)
         return begun(calls.bcast(begin_call(self, "Ibcast", root), buf, root))
 
     def Igather(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> Request:
         """Begin what `Gather` does."""
+        if type(root) is not int:
+            root = whole_number(root)
         return begun(
             calls.gather(begin_call(self, "Igather", root), sendbuf, recvbuf, root, even_blocks)
         )
 
     def Igatherv(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> Request:
         """Begin what `Gatherv` does."""
+        if type(root) is not int:
+            root = whole_number(root)
         return begun(
             calls.gather(begin_call(self, "Igatherv", root), sendbuf, recvbuf, root, vector_blocks)
         )
 
     def Iscatter(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> Request:
         """Begin what `Scatter` does."""
+        if type(root) is not int:
+            root = whole_number(root)
         return begun(
             calls.scatter(begin_call(self, "Iscatter", root), sendbuf, recvbuf, root, even_blocks)
         )
 
     def Iscatterv(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> Request:
         """Begin what `Scatterv` does."""
+        if type(root) is not int:
+            root = whole_number(root)
         return begun(
             calls.scatter(
                 begin_call(self, "Iscatterv", root), sendbuf, recvbuf, root, vector_blocks
@@ -83,18 +95,26 @@ class NonblockingCollectives(CommBase):
 
     def Ireduce(self, sendbuf: Any, recvbuf: Any, op: Op = SUM, root: int = 0) -> Request:
         """Begin what `Reduce` does."""
+        if type(op) is not Op:
+            check_kind(op, "Op", "op")
+        if type(root) is not int:
+            root = whole_number(root)
         return begun(
             reductions.reduce(begin_call(self, "Ireduce", root), sendbuf, recvbuf, op, root)
         )
 
     def Iallreduce(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> Request:
         """Begin what `Allreduce` does."""
+        if type(op) is not Op:
+            check_kind(op, "Op", "op")
         return begun(
             reductions.reduction(begin_call(self, "Iallreduce"), "allreduce", sendbuf, recvbuf, op)
         )
 
     def Ireduce_scatter_block(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> Request:
         """Begin what `Reduce_scatter_block` does."""
+        if type(op) is not Op:
+            check_kind(op, "Op", "op")
         return begun(
             reductions.reduce_scatter_block(
                 begin_call(self, "Ireduce_scatter_block"), sendbuf, recvbuf, op
@@ -105,6 +125,8 @@ class NonblockingCollectives(CommBase):
         self, sendbuf: Any, recvbuf: Any, recvcounts: Sequence[int] | None = None, op: Op = SUM
     ) -> Request:
         """Begin what `Reduce_scatter` does."""
+        if type(op) is not Op:
+            check_kind(op, "Op", "op")
         return begun(
             reductions.reduce_scatter(
                 begin_call(self, "Ireduce_scatter"), sendbuf, recvbuf, recvcounts, op
@@ -119,10 +141,14 @@ class NonblockingPrefixes(CommBase):
 
     def Iscan(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> Request:
         """Begin what `Scan` does."""
+        if type(op) is not Op:
+            check_kind(op, "Op", "op")
         return begun(reductions.reduction(begin_call(self, "Iscan"), "scan", sendbuf, recvbuf, op))
 
     def Iexscan(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> Request:
         """Begin what `Exscan` does."""
+        if type(op) is not Op:
+            check_kind(op, "Op", "op")
         return begun(
             reductions.reduction(begin_call(self, "Iexscan"), "exscan", sendbuf, recvbuf, op)
         )

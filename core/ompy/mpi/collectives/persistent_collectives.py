@@ -11,6 +11,8 @@ from ompy.mpi.collectives import reduction_calls as reductions
 from ompy.mpi.collectives.collective_requests import prepared
 from ompy.mpi.collectives.operation import SUM, Op
 from ompy.mpi.info import INFO_NULL, Info
+from ompy.mpi.integers import whole_number
+from ompy.mpi.kinds import check_kind
 from ompy.mpi.point_to_point.request import Prequest
 from ompy.mpi.state import CommBase
 
@@ -25,16 +27,23 @@ class PersistentCollectives(CommBase):
 
     def Barrier_init(self, info: Info = INFO_NULL) -> Prequest:
         """A request for what `Barrier` does."""
+        check_kind(info, "Info", "info")
         return prepared(calls.call_of(self._enter("Barrier_init"), "barrier"))
 
     def Bcast_init(self, buf: Any, root: int = 0, info: Info = INFO_NULL) -> Prequest:
         """A request for what `Bcast` does."""
+        if type(root) is not int:
+            root = whole_number(root)
+        check_kind(info, "Info", "info")
         return prepared(calls.bcast(self._enter("Bcast_init", root), buf, root))
 
     def Gather_init(
         self, sendbuf: Any, recvbuf: Any, root: int = 0, info: Info = INFO_NULL
     ) -> Prequest:
         """A request for what `Gather` does."""
+        if type(root) is not int:
+            root = whole_number(root)
+        check_kind(info, "Info", "info")
         return prepared(
             calls.gather(self._enter("Gather_init", root), sendbuf, recvbuf, root, even_blocks)
         )
@@ -43,6 +52,9 @@ class PersistentCollectives(CommBase):
         self, sendbuf: Any, recvbuf: Any, root: int = 0, info: Info = INFO_NULL
     ) -> Prequest:
         """A request for what `Gatherv` does."""
+        if type(root) is not int:
+            root = whole_number(root)
+        check_kind(info, "Info", "info")
         return prepared(
             calls.gather(self._enter("Gatherv_init", root), sendbuf, recvbuf, root, vector_blocks)
         )
@@ -51,6 +63,9 @@ class PersistentCollectives(CommBase):
         self, sendbuf: Any, recvbuf: Any, root: int = 0, info: Info = INFO_NULL
     ) -> Prequest:
         """A request for what `Scatter` does."""
+        if type(root) is not int:
+            root = whole_number(root)
+        check_kind(info, "Info", "info")
         return prepared(
             calls.scatter(self._enter("Scatter_init", root), sendbuf, recvbuf, root, even_blocks)
         )
@@ -59,40 +74,53 @@ class PersistentCollectives(CommBase):
         self, sendbuf: Any, recvbuf: Any, root: int = 0, info: Info = INFO_NULL
     ) -> Prequest:
         """A request for what `Scatterv` does."""
+        if type(root) is not int:
+            root = whole_number(root)
+        check_kind(info, "Info", "info")
         return prepared(
             calls.scatter(self._enter("Scatterv_init", root), sendbuf, recvbuf, root, vector_blocks)
         )
 
     def Allgather_init(self, sendbuf: Any, recvbuf: Any, info: Info = INFO_NULL) -> Prequest:
         """A request for what `Allgather` does."""
+        check_kind(info, "Info", "info")
         return prepared(
             calls.allgather(self._enter("Allgather_init"), sendbuf, recvbuf, even_blocks)
         )
 
     def Allgatherv_init(self, sendbuf: Any, recvbuf: Any, info: Info = INFO_NULL) -> Prequest:
         """A request for what `Allgatherv` does."""
+        check_kind(info, "Info", "info")
         return prepared(
             calls.allgather(self._enter("Allgatherv_init"), sendbuf, recvbuf, vector_blocks)
         )
 
     def Alltoall_init(self, sendbuf: Any, recvbuf: Any, info: Info = INFO_NULL) -> Prequest:
         """A request for what `Alltoall` does."""
+        check_kind(info, "Info", "info")
         return prepared(calls.alltoall(self._enter("Alltoall_init"), sendbuf, recvbuf, even_blocks))
 
     def Alltoallv_init(self, sendbuf: Any, recvbuf: Any, info: Info = INFO_NULL) -> Prequest:
         """A request for what `Alltoallv` does."""
+        check_kind(info, "Info", "info")
         return prepared(
             calls.alltoall(self._enter("Alltoallv_init"), sendbuf, recvbuf, vector_blocks)
         )
 
     def Alltoallw_init(self, sendbuf: Any, recvbuf: Any, info: Info = INFO_NULL) -> Prequest:
         """A request for what `Alltoallw` does."""
+        check_kind(info, "Info", "info")
         return prepared(calls.alltoallw(self._enter("Alltoallw_init"), sendbuf, recvbuf))
 
     def Reduce_init(
         self, sendbuf: Any, recvbuf: Any, op: Op = SUM, root: int = 0, info: Info = INFO_NULL
     ) -> Prequest:
         """A request for what `Reduce` does."""
+        if type(op) is not Op:
+            check_kind(op, "Op", "op")
+        if type(root) is not int:
+            root = whole_number(root)
+        check_kind(info, "Info", "info")
         return prepared(
             reductions.reduce(self._enter("Reduce_init", root), sendbuf, recvbuf, op, root)
         )
@@ -101,6 +129,9 @@ class PersistentCollectives(CommBase):
         self, sendbuf: Any, recvbuf: Any, op: Op = SUM, info: Info = INFO_NULL
     ) -> Prequest:
         """A request for what `Allreduce` does."""
+        if type(op) is not Op:
+            check_kind(op, "Op", "op")
+        check_kind(info, "Info", "info")
         return prepared(
             reductions.reduction(self._enter("Allreduce_init"), "allreduce", sendbuf, recvbuf, op)
         )
@@ -109,6 +140,9 @@ class PersistentCollectives(CommBase):
         self, sendbuf: Any, recvbuf: Any, op: Op = SUM, info: Info = INFO_NULL
     ) -> Prequest:
         """A request for what `Reduce_scatter_block` does."""
+        if type(op) is not Op:
+            check_kind(op, "Op", "op")
+        check_kind(info, "Info", "info")
         return prepared(
             reductions.reduce_scatter_block(
                 self._enter("Reduce_scatter_block_init"), sendbuf, recvbuf, op
@@ -124,6 +158,9 @@ class PersistentCollectives(CommBase):
         info: Info = INFO_NULL,
     ) -> Prequest:
         """A request for what `Reduce_scatter` does."""
+        if type(op) is not Op:
+            check_kind(op, "Op", "op")
+        check_kind(info, "Info", "info")
         return prepared(
             reductions.reduce_scatter(
                 self._enter("Reduce_scatter_init"), sendbuf, recvbuf, recvcounts, op

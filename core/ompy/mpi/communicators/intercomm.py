@@ -155,14 +155,20 @@ class Intercomm(InterObjectCollectives, Comm):
 
     def Bcast(self, buf: Any, root: int = 0) -> None:
         """Copy the root's buffer to those of the other group."""
+        if type(root) is not int:
+            root = whole_number(root)
         completed(calls.bcast(self._enter("Bcast", root), buf, root))
 
     def Gather(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> None:
         """Gather equal parts of the other group at the root."""
+        if type(root) is not int:
+            root = whole_number(root)
         completed(calls.gather(self._enter("Gather", root), sendbuf, recvbuf, root, even_blocks))
 
     def Scatter(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> None:
         """Hand out equal parts of the root's buffer to the other group."""
+        if type(root) is not int:
+            root = whole_number(root)
         completed(calls.scatter(self._enter("Scatter", root), sendbuf, recvbuf, root, even_blocks))
 
     def Allgather(self, sendbuf: Any, recvbuf: Any) -> None:
@@ -175,13 +181,21 @@ class Intercomm(InterObjectCollectives, Comm):
 
     def Reduce(self, sendbuf: Any, recvbuf: Any, op: Op = SUM, root: int = 0) -> None:
         """Combine the buffers of the other group at the root."""
+        if type(op) is not Op:
+            check_kind(op, "Op", "op")
+        if type(root) is not int:
+            root = whole_number(root)
         completed(reductions.reduce(self._enter("Reduce", root), sendbuf, recvbuf, op, root))
 
     def Allreduce(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> None:
         """Combine the buffers of the other group at every member."""
+        if type(op) is not Op:
+            check_kind(op, "Op", "op")
         completed(reductions.reduction(self._enter("Allreduce"), "allreduce", sendbuf, recvbuf, op))
 
     def Reduce_scatter_block(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> None:
         """Combine the buffers of the other group and hand out equal parts of the result here."""
+        if type(op) is not Op:
+            check_kind(op, "Op", "op")
         state = self._enter("Reduce_scatter_block")
         completed(reductions.reduce_scatter_block(state, sendbuf, recvbuf, op))

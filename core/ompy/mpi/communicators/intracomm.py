@@ -23,7 +23,7 @@ from ompy.mpi.communicators.group import Group
 from ompy.mpi.errhandler import Errhandler
 from ompy.mpi.handles import made_plainly
 from ompy.mpi.info import INFO_NULL, Info
-from ompy.mpi.integers import takes_integers
+from ompy.mpi.integers import takes_integers, whole_number
 from ompy.mpi.kinds import check_kind
 from ompy.mpi.point_to_point.request import Prequest
 
@@ -118,6 +118,9 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
         self, sendbuf: Any, recvbuf: Any, op: Op = SUM, info: Info = INFO_NULL
     ) -> Prequest:
         """A request for what `Scan` does."""
+        if type(op) is not Op:
+            check_kind(op, "Op", "op")
+        check_kind(info, "Info", "info")
         return prepared(
             reductions.reduction(self._enter("Scan_init"), "scan", sendbuf, recvbuf, op)
         )
@@ -126,6 +129,9 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
         self, sendbuf: Any, recvbuf: Any, op: Op = SUM, info: Info = INFO_NULL
     ) -> Prequest:
         """A request for what `Exscan` does."""
+        if type(op) is not Op:
+            check_kind(op, "Op", "op")
+        check_kind(info, "Info", "info")
         return prepared(
             reductions.reduction(self._enter("Exscan_init"), "exscan", sendbuf, recvbuf, op)
         )
@@ -261,6 +267,8 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
         Returns:
             A communicator with the new processes, who have it by `Get_parent`.
         """
+        if type(root) is not int:
+            root = whole_number(root)
         check_kind(info, "Info", "info")
         from ompy.mpi.processes.spawning import programs_of, spawn
 
@@ -290,6 +298,8 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
             root: whose arguments count.
             errcodes: gets a list for each program, with an error code for each process.
         """
+        if type(root) is not int:
+            root = whole_number(root)
         from ompy.mpi.processes.spawning import counts_of, programs_of, spawn
 
         state = self._enter("Spawn", root)
@@ -306,6 +316,8 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
             info: of no effect.
             root: who leads this group.
         """
+        if type(root) is not int:
+            root = whole_number(root)
         check_kind(info, "Info", "info")
         from ompy.mpi.processes.ports import meet_at_port
 
@@ -319,6 +331,8 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
             info: of no effect.
             root: who leads this group.
         """
+        if type(root) is not int:
+            root = whole_number(root)
         check_kind(info, "Info", "info")
         from ompy.mpi.processes.ports import meet_at_port
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from ompy.data.constants import ANY_SOURCE, ANY_TAG
 from ompy.mpi.info import INFO_NULL, Info
+from ompy.mpi.kinds import check_kind
 from ompy.mpi.point_to_point import buffering
 from ompy.mpi.point_to_point.request import Prequest, Request
 from ompy.mpi.point_to_point.requeststate import RequestState
@@ -52,6 +53,7 @@ class PreparedCalls(CommBase):
             tag: of the message; partitioned ones match each other, in the order they are made.
             info: of no effect.
         """
+        check_kind(info, "Info", "info")
         from ompy.mpi.point_to_point.partitioned import prepare_send
 
         return prepare_send(self._state(), buf, partitions, dest, tag)
@@ -73,6 +75,7 @@ class PreparedCalls(CommBase):
             tag: of the message; not ANY_TAG.
             info: of no effect.
         """
+        check_kind(info, "Info", "info")
         from ompy.mpi.point_to_point.partitioned import prepare_receive
 
         return prepare_receive(self._state(), buf, partitions, source, tag)
