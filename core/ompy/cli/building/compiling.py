@@ -157,7 +157,7 @@ def compile_modules(
         return made[-1]
 
     text = (
-        f"ompy: compiling {len(modules)} modules on {cores} cores, a minute or two on two "
+        f"ompy: compiling {len(modules)} modules on {cores} cores, two to four minutes on two "
         f"(OMPY_PURE=1 leaves them interpreted)"
     )
     here = os.getcwd()
