@@ -33,7 +33,7 @@ _OTHERS: Final = frozenset(
     | {ModuleType, FunctionType, BuiltinFunctionType}
 )
 _ENDS: Final = frozenset(
-    {"RETURN_VALUE", "YIELD_VALUE", "SEND", "RAISE_VARARGS", "RETURN_GENERATOR"}
+    {"RETURN_VALUE", "RETURN_CONST", "YIELD_VALUE", "SEND", "RAISE_VARARGS", "RETURN_GENERATOR"}
 )
 _ALWAYS: Final = frozenset({"JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT"})
 _OUT: Final = "RERAISE"  # goes to a handler, or leaves with an error
