@@ -132,7 +132,7 @@ Prose.
     [
         (SHOWN, ""),
         (SHOWN + "\n    $ false\n", "it ended with 1"),
-        ("```python\n# a.py\n```\n\n    $ wc -l a.py\n    1 a.py\n", ""),
+        ("```python\n# a.py\n```\n\n    $ wc -l a.py\n    0 a.py\n", ""),
         ("```python\n# b.py\n```\n\n    $ wc -l a.py\n    1 a.py\n", "no line like"),
         (SHOWN.replace("    last\n    first\n    took", "    last\n    took"), "also"),
         (SHOWN.replace("    last\n    first\n    took", "    ...\n    took"), ""),

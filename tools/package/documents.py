@@ -7,8 +7,8 @@
 
 The blocks are the test. A line `$ command` in an indented block is run; the lines that follow in
 the block are what it prints. `$ cat FILE` shows a file instead, which is written; so is a fenced
-block after a line "`FILE`:" or with a first line "# FILE". Each document has an empty folder, in
-which its commands run in order.
+block after a line "`FILE`:" or, without that line, with a first line "# FILE". Each document has
+an empty folder, in which its commands run in order.
 Lines may come in any order, as ranks write in none. `...` stands for any lines, and what differs
 from run to run is compared by its form (`FIGURES`).
 
@@ -107,9 +107,10 @@ def steps(text: str) -> list[Command | File]:
     for line in lines:
         if line.startswith("```"):
             fenced = "".join(_fenced(lines))
-            named = named or re.match(r"# ([\w./-]+\.py)\n", fenced)
-            if named:
-                found.append(File(named[1], fenced))
+            first = re.match(r"# ([\w./-]+\.py)\n", fenced)
+            if named or first:
+                name = (named or first)[1]  # type: ignore[index]
+                found.append(File(name, fenced[first.end() :] if first else fenced))
             elif fenced.startswith(FENCED_PROMPT):
                 found += [*_optional(fenced, len(found)), File("", "")]
         elif line.startswith(PROMPT):

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from ompy.check.record import AGAIN, EVENTS, HEADER, WORD, with_numbers
 
 SUFFIX: Final = ".calls"
-NUMBER: Final = 4  # bytes of a number in an entry that comes again
+NUMBER: Final = 4  # arbitrary: bytes of a number in an entry that comes again
 
 
 class Place(NamedTuple):

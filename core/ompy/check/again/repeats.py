@@ -38,15 +38,15 @@ _frame = sys._getframe
 ANYTHING: Final[int] = 0
 SAME: Final[int] = 1  # it tells who it is
 NUMBER: Final[int] = 2  # it has its value
-LENGTH: Final[int] = 3  # it has its length
-ARRAY: Final[int] = 4  # likewise, and its dtype
-CODE: Final[int] = 5  # likewise, and the code of its type
+LENGTH: Final[int] = 3  # arbitrary: another one; it has its length
+ARRAY: Final[int] = 4  # arbitrary: another one; likewise, and its dtype
+CODE: Final[int] = 5  # arbitrary: another one; likewise, and the code of its type
 # who they are is told; named arguments come with their names
 _TOLD: Final = (Handle, InPlaceType, BuiltinFunctionType, str)
 # of an entry of each kind: where the number of its request is
 _REQUEST: Final = {"send": 8, "recv": 7, "coll": 9}
-_SOURCE: Final = 4  # place in an entry
-_GOT: Final = 8  # likewise
+_SOURCE: Final = 4  # place in an entry; source: check/record.py
+_GOT: Final = 8  # likewise; source: check/record.py
 
 
 @ccall

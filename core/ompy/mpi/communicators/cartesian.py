@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import prod
 from operator import index
 from typing import Any, Self
@@ -186,8 +186,10 @@ def Compute_dims(nnodes: int, dims: int | Sequence[int]) -> list[int]:
         dims: how many dimensions; or a number for each, 0 where it is to be found.
     """
     nnodes = whole_number(nnodes)
-    single = isinstance(dims, int) or not hasattr(dims, "__iter__")
-    found = [0] * whole_number(dims) if single else [index(width) for width in dims]
+    if isinstance(dims, Iterable):
+        found = [index(width) for width in dims]
+    else:
+        found = [0] * whole_number(dims)
     fixed = prod(width for width in found if width)
     if nnodes < 1 or any(width < 0 for width in found) or nnodes % fixed:
         raise MPIException(ERR_DIMS, f"{nnodes} processes cannot fill a grid of {found}")

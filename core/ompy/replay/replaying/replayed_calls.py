@@ -11,6 +11,7 @@ from ompy.check.interposing import Within, interpose_class, interpose_functions
 from ompy.data.constants import UNDEFINED
 from ompy.mpi.point_to_point import request as requests_of_mpi
 from ompy.mpi.point_to_point.completion import wait_for
+from ompy.mpi.point_to_point.status import room_for
 from ompy.replay.events import Completed, NotYet, Time
 from ompy.replay.polled_answers import begin_replaying_polls
 from ompy.replay.program_end import tell_of_end
@@ -186,7 +187,7 @@ def _some(
     places = list(event.places) if event is not None else []
     replay.wait_for_these(requests[place] for place in places)
     if "et_status" in call:
-        room = requests_of_mpi._room(statuses, len(places))
+        room = room_for(statuses, len(places))
         for place, status in zip(places, room, strict=False):
             requests[place]._look(status)
         return places
