@@ -229,16 +229,7 @@ def _go_on(ask: Ask, proposals: Generator[bytes, list[bytes], int], answers: lis
 def agree_in_steps(world: World, ask: AskInSteps) -> Steps[int]:
     """The steps of `agree_on_context`."""
     proposals = _proposals(world, *first_proposal(world))
-    try:
-        said = next(proposals)
-        while True:
-            answers = yield from ask(said)
-            said = proposals.send(answers)
-    except StopIteration as agreed:
-        number: int = agreed.value
-        return number
-    finally:
-        proposals.close()
+    return (yield from _to_the_end(proposals, ask))
 
 
 def go_on_in_steps(
@@ -253,13 +244,21 @@ def go_on_in_steps(
         mark: of the agreement.
         answers: what all have said to that.
     """
-    proposals = _proposals(world, mine, mark)
+    return (yield from _to_the_end(_proposals(world, mine, mark), ask, answers))
+
+
+def _to_the_end(
+    proposals: Generator[bytes, list[bytes], int],
+    ask: AskInSteps,
+    answers: list[bytes] | None = None,
+) -> Steps[int]:
+    """The steps until all agree; `answers` are those to the first proposal, if it was told."""
     try:
-        next(proposals)
-        said = proposals.send(answers)
+        said = next(proposals)
         while True:
-            answers = yield from ask(said)
-            said = proposals.send(answers)
+            if answers is None:
+                answers = yield from ask(said)
+            said, answers = proposals.send(answers), None
     except StopIteration as agreed:
         number: int = agreed.value
         return number

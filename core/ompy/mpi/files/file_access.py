@@ -12,7 +12,7 @@ from ompy.data.errors import ERR_ARG, ERR_FILE, MPIError
 from ompy.mpi.errors import MPIException
 from ompy.mpi.handles import Handle
 from ompy.mpi.integers import whole_number
-from ompy.mpi.kinds import check_kind
+from ompy.mpi.point_to_point.status import check_status
 
 if TYPE_CHECKING:
     from ompy.mpi.point_to_point.request import Request
@@ -73,8 +73,7 @@ class FileAccess:
 
     def Read(self, buf: Any, status: Status | None = None) -> None:
         """Read at this process's pointer."""
-        if status is not None:
-            check_kind(status, "Status", "status")
+        check_status(status)
         state = state_of_file(self)
         state.transfers.transfer_now(state, buf, INDIVIDUAL, status, READ)
 
@@ -86,8 +85,7 @@ class FileAccess:
 
     def Read_at(self, offset: int, buf: Any, status: Status | None = None) -> None:
         """Read at an offset."""
-        if status is not None:
-            check_kind(status, "Status", "status")
+        check_status(status)
         state = state_of_file(self)
         state.transfers.transfer_now(state, buf, offset_of(state, offset), status, READ)
 
@@ -100,8 +98,7 @@ class FileAccess:
 
     def Read_at_all(self, offset: int, buf: Any, status: Status | None = None) -> None:
         """Read at an offset, all processes together."""
-        if status is not None:
-            check_kind(status, "Status", "status")
+        check_status(status)
         state = state_of_file(self)
         place = offset_of(state, offset)
         state.transfers.transfer_together(state, buf, place, status, READ)
@@ -115,8 +112,7 @@ class FileAccess:
 
     def Read_all(self, buf: Any, status: Status | None = None) -> None:
         """Read at each process's pointer, all together."""
-        if status is not None:
-            check_kind(status, "Status", "status")
+        check_status(status)
         state = state_of_file(self)
         state.transfers.transfer_together(state, buf, INDIVIDUAL, status, READ)
 
@@ -128,8 +124,7 @@ class FileAccess:
 
     def Read_shared(self, buf: Any, status: Status | None = None) -> None:
         """Read at the pointer all processes share."""
-        if status is not None:
-            check_kind(status, "Status", "status")
+        check_status(status)
         state = state_of_file(self)
         state.transfers.transfer_now(state, buf, SHARED, status, READ)
 
@@ -141,8 +136,7 @@ class FileAccess:
 
     def Read_ordered(self, buf: Any, status: Status | None = None) -> None:
         """Read at the shared pointer, in the order of the ranks."""
-        if status is not None:
-            check_kind(status, "Status", "status")
+        check_status(status)
         state = state_of_file(self)
         state.transfers.transfer_in_order(state, buf, status, READ)
 
@@ -154,8 +148,7 @@ class FileAccess:
 
     def Read_at_all_end(self, buf: Any, status: Status | None = None) -> None:
         """End what `Read_at_all_begin` has begun."""
-        if status is not None:
-            check_kind(status, "Status", "status")
+        check_status(status)
         state = state_of_file(self)
         state.transfers.end_split(state, "Read_at_all", status)
 
@@ -166,8 +159,7 @@ class FileAccess:
 
     def Read_all_end(self, buf: Any, status: Status | None = None) -> None:
         """End what `Read_all_begin` has begun."""
-        if status is not None:
-            check_kind(status, "Status", "status")
+        check_status(status)
         state = state_of_file(self)
         state.transfers.end_split(state, "Read_all", status)
 
@@ -178,8 +170,7 @@ class FileAccess:
 
     def Read_ordered_end(self, buf: Any, status: Status | None = None) -> None:
         """End what `Read_ordered_begin` has begun."""
-        if status is not None:
-            check_kind(status, "Status", "status")
+        check_status(status)
         state = state_of_file(self)
         state.transfers.end_split(state, "Read_ordered", status)
 
@@ -187,8 +178,7 @@ class FileAccess:
 
     def Write(self, buf: Any, status: Status | None = None) -> None:
         """Write at this process's pointer."""
-        if status is not None:
-            check_kind(status, "Status", "status")
+        check_status(status)
         state = state_of_file(self)
         state.transfers.transfer_now(state, buf, INDIVIDUAL, status, WRITE)
 
@@ -200,8 +190,7 @@ class FileAccess:
 
     def Write_at(self, offset: int, buf: Any, status: Status | None = None) -> None:
         """Write at an offset."""
-        if status is not None:
-            check_kind(status, "Status", "status")
+        check_status(status)
         state = state_of_file(self)
         state.transfers.transfer_now(state, buf, offset_of(state, offset), status, WRITE)
 
@@ -214,8 +203,7 @@ class FileAccess:
 
     def Write_at_all(self, offset: int, buf: Any, status: Status | None = None) -> None:
         """Write at an offset, all processes together."""
-        if status is not None:
-            check_kind(status, "Status", "status")
+        check_status(status)
         state = state_of_file(self)
         place = offset_of(state, offset)
         state.transfers.transfer_together(state, buf, place, status, WRITE)
@@ -229,8 +217,7 @@ class FileAccess:
 
     def Write_all(self, buf: Any, status: Status | None = None) -> None:
         """Write at each process's pointer, all together."""
-        if status is not None:
-            check_kind(status, "Status", "status")
+        check_status(status)
         state = state_of_file(self)
         state.transfers.transfer_together(state, buf, INDIVIDUAL, status, WRITE)
 
@@ -242,8 +229,7 @@ class FileAccess:
 
     def Write_shared(self, buf: Any, status: Status | None = None) -> None:
         """Write at the pointer all processes share."""
-        if status is not None:
-            check_kind(status, "Status", "status")
+        check_status(status)
         state = state_of_file(self)
         state.transfers.transfer_now(state, buf, SHARED, status, WRITE)
 
@@ -255,8 +241,7 @@ class FileAccess:
 
     def Write_ordered(self, buf: Any, status: Status | None = None) -> None:
         """Write at the shared pointer, in the order of the ranks."""
-        if status is not None:
-            check_kind(status, "Status", "status")
+        check_status(status)
         state = state_of_file(self)
         state.transfers.transfer_in_order(state, buf, status, WRITE)
 
@@ -268,8 +253,7 @@ class FileAccess:
 
     def Write_at_all_end(self, buf: Any, status: Status | None = None) -> None:
         """End what `Write_at_all_begin` has begun."""
-        if status is not None:
-            check_kind(status, "Status", "status")
+        check_status(status)
         state = state_of_file(self)
         state.transfers.end_split(state, "Write_at_all", status)
 
@@ -280,8 +264,7 @@ class FileAccess:
 
     def Write_all_end(self, buf: Any, status: Status | None = None) -> None:
         """End what `Write_all_begin` has begun."""
-        if status is not None:
-            check_kind(status, "Status", "status")
+        check_status(status)
         state = state_of_file(self)
         state.transfers.end_split(state, "Write_all", status)
 
@@ -292,7 +275,6 @@ class FileAccess:
 
     def Write_ordered_end(self, buf: Any, status: Status | None = None) -> None:
         """End what `Write_ordered_begin` has begun."""
-        if status is not None:
-            check_kind(status, "Status", "status")
+        check_status(status)
         state = state_of_file(self)
         state.transfers.end_split(state, "Write_ordered", status)
