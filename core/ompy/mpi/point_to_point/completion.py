@@ -151,10 +151,10 @@ def wait_any(requests: Sequence[Request]) -> int:
     if one is None:
         return -1
     engine: Engine = _engine_of(one)
-    rounds: int = 0
+    rounds: int = 0 if engine.has_core else ROUNDS_AWAKE
     # what comes soon is seen sooner than each of them can be asked to tell of it
     while place < 0 and rounds < ROUNDS_AWAKE:
-        rounds = rounds + 1 if engine.has_core else ROUNDS_AWAKE
+        rounds += 1
         if engine.progress():
             place = _first_complete(requests)
     while place < 0:
