@@ -43,6 +43,7 @@ from ompy.frameworks.collectives.exchange import Exchange
 from ompy.frameworks.collectives.neighbours import Neighbours
 from ompy.frameworks.collectives.patience import TAG_INQUIRY
 from ompy.frameworks.collectives.schedule import Schedule, complete_schedule
+from ompy.frameworks.collectives.unsized import UnsizedMessages
 from ompy.frameworks.explanation import Branch, Choice
 from ompy.mca.component import ApiVersion, Component
 from ompy.trace.tag_names import name_tags, name_tags_by
@@ -56,8 +57,8 @@ if DECLARING:
 # two groups, which a component is asked for that says so; 2.5 nonblocking calls without a schedule;
 # 2.6 words that are exchanged without messages; 2.7 names and reasons of algorithms; 2.8 persistent
 # requests that a module prepares; 2.9 one word that all compare, or hear of each other, and words
-# that all share; 2.10 reasons of nonblocking calls without a schedule
-API: Final[ApiVersion] = (2, 10)
+# that all share; 2.10 reasons of nonblocking calls without a schedule; 2.11 messages of any size
+API: Final[ApiVersion] = (2, 11)
 
 # answers of `compare_words`
 UNKNOWN: Final = -1
@@ -388,6 +389,15 @@ class CollModule:
             ALIKE or DIFFERENT; UNKNOWN where that would take messages.
         """
         return _UNKNOWN
+
+    @ccall
+    def unsized_messages(self) -> UnsizedMessages | None:
+        """What carries objects without messages of the PML, or None. Since API 2.11.
+
+        All members call this together before each collective call on objects, and get None
+        together.
+        """
+        return None
 
     def hear_words(self, word: int) -> list[int] | None:
         """The word that each member says, by rank, if that takes no messages. Since API 2.9.

@@ -37,6 +37,7 @@ from ompy.frameworks.collectives.call_order import CallOrder
 from ompy.frameworks.collectives.exchange import Exchange
 from ompy.frameworks.collectives.neighbours import Neighbours
 from ompy.frameworks.collectives.shared_memory import PROOF_SIZE, SharedMemory, share
+from ompy.frameworks.collectives.unsized import UnsizedMessages
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.explanation import Choice
 from ompy.mca.parameter import Values
@@ -49,6 +50,7 @@ from ompy_components.coll.sm.nonblocking import NonblockingCalls
 from ompy_components.coll.sm.nonblocking_reasons import begin_reasons
 from ompy_components.coll.sm.operations import Operations
 from ompy_components.coll.sm.parts import PartOperations
+from ompy_components.coll.sm.unsized import UnsizedOperations
 
 # arbitrary: so many exchanges of words take as long as to make memory
 WITHOUT_MEMORY: Final = 8
@@ -71,6 +73,7 @@ class SmColl(CollModule):
     _shared: SharedMemory | None
     _single_copy: bool
     _tables: bool
+    _unsized: UnsizedOperations | None
     _window: int
     __slots__ = tuple(__annotations__)
 
@@ -87,6 +90,7 @@ class SmColl(CollModule):
         self._operations = None
         self._blocks = None
         self._parts = None
+        self._unsized = None
         self._room = values.nonblocking_size
         self._nonblocking = NonblockingCalls(communicator, self._depth, self._room)
 
@@ -146,6 +150,8 @@ class SmColl(CollModule):
         self._lending = lending
         self._blocks = BlockOperations(self.communicator, board, lending, self._fragment)
         self._parts = PartOperations(board, self._fragment, self._window)
+        if self._tables:
+            self._unsized = UnsizedOperations(self.communicator, board, self._fragment)
         self._operations = Operations(board, self._fragment, self._window)
 
     def name_way(self, operation: str, arguments: tuple[Any, ...]) -> str:
@@ -175,7 +181,7 @@ class SmColl(CollModule):
 
     def close(self) -> None:
         """Give the memory back."""
-        self._operations = self._blocks = self._parts = None
+        self._operations = self._blocks = self._parts = self._unsized = None
         self._nonblocking.close()
         if self._lending is not None:
             self._lending.close()
@@ -269,6 +275,14 @@ class SmColl(CollModule):
         if blocks is None or size > self._fragment:
             return None
         return blocks.exchange(said)
+
+    @ccall
+    def unsized_messages(self) -> UnsizedMessages | None:
+        """What carries objects; the memory is made for it as for words."""
+        self._exchanged += 1
+        if self._unsized is None and self._exchanged > WITHOUT_MEMORY:
+            self._ready()
+        return self._unsized
 
     @ccall
     def compare_words(self, word: U64) -> int:

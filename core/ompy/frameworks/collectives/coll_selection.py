@@ -31,6 +31,7 @@ from ompy.frameworks.coll import (
 )
 from ompy.frameworks.collectives.exchange import Exchange
 from ompy.frameworks.collectives.schedule import Progression, Schedule
+from ompy.frameworks.collectives.unsized import UnsizedMessages
 
 if TYPE_CHECKING:
     from ompy.frameworks.communicator import Communicator
@@ -357,6 +358,12 @@ class SelectedColl(CollModule):
         """That of the same module."""
         module: CollModule | None = self._exchanging()
         return _UNKNOWN if module is None else module.compare_words(word)
+
+    @ccall
+    def unsized_messages(self) -> UnsizedMessages | None:
+        """That of the same module."""
+        module: CollModule | None = self._exchanging()
+        return None if module is None else module.unsized_messages()
 
     def hear_words(self, word: int) -> list[int] | None:
         """That of the same module."""

@@ -1,37 +1,47 @@
 """Communicators: collective operations on Python objects.
 
-They stand above coll, on messages under the call's own tag: receivers learn sizes from the
-messages. An object is pickled once where it begins and forwarded as it came.
+They stand above coll. Where a module of it carries messages of any size (`unsized.py`), short
+objects go that way. All others go as messages under the call's own tag: receivers learn sizes from
+the messages. An object is pickled once where it begins and forwarded as it came.
 """
 
 from __future__ import annotations
 
 import _thread
 from collections.abc import Callable, Hashable, Sequence
-from functools import partial, reduce
-from typing import Any
+from functools import reduce
+from typing import Any, Final
 
 from ompy.compiled import DECLARING, cfunc
-from ompy.data.convertor import GrowingConvertor
-from ompy.data.errors import MPIError
-from ompy.data.request import Request as Operation
+from ompy.data.errors import ERR_OTHER, MPIError
 from ompy.frameworks.collectives.call_kinds import KINDS
 from ompy.frameworks.collectives.call_order import detail_of
 from ompy.frameworks.collectives.neighbours import Neighbours
-from ompy.frameworks.collectives.patience import PATIENCE, abandon, explained, inquire, only
-from ompy.frameworks.pml import STANDARD
-from ompy.mpi.buffers.objects import Pieces, convertor_of, pickle
+from ompy.frameworks.collectives.patience import abandon, explained
+from ompy.mpi.buffers.objects import Pieces, pickle
 from ompy.mpi.collectives.collective_calls import barrier
+from ompy.mpi.collectives.object_transfers import (
+    Posted,
+    begin_message,
+    finish_receive,
+    post_receive,
+    receive_message,
+    send_message,
+    wait_all,
+)
 from ompy.mpi.collectives.operation import SUM, Op
 from ompy.mpi.integers import whole_number
 from ompy.mpi.point_to_point.peers import check_root
 from ompy.mpi.state import CommBase, CommState, state_of_comm
 
 if DECLARING:
-    from ompy.data.convertor import Convertor
-    from ompy.data.request import Request as Operation
-    from ompy.engine.base import Engine
+    from ompy.frameworks.collectives.coll_selection import SelectedColl
+    from ompy.frameworks.collectives.unsized import UnsizedMessages
     from ompy.frameworks.communicator import Communicator
+
+# members up to which a root combines what all have given; arbitrary: each step of a tree is a
+# message and a turn of another rank, which takes longer than to combine short objects
+LINEAR: Final = 8
 
 
 def lock_table(state: CommState) -> dict[Any, Any]:
@@ -70,12 +80,63 @@ def together(
         try:
             return function(state, *arguments)
         except Exception as problem:
-            communicator, order = state.communicator, state.communicator.order
-            abandon(communicator, order.tag(), problem)
-            if not isinstance(problem, MPIError):
-                raise
-            found = explained(communicator, order.word, problem)
-            raise state.raised(found) from found.__cause__
+            _tell(state, problem)
+            raise
+
+
+def through_memory(
+    state: CommState,
+    name: str,
+    root: Any,
+    parts: int,
+    function: Callable[..., Any],
+    *arguments: Any,
+) -> Any:
+    """As `together`, for calls on objects that may go through memory.
+
+    Args:
+        state: as of `together`, and likewise `name`, `root` and `arguments`.
+        name: see there.
+        root: see there.
+        parts: calls of `UnsizedMessages` that it makes, if there are any.
+        function: its second argument is what carries the objects, or None.
+        arguments: see there.
+
+    Raises:
+        MPIException: it failed.
+    """
+    lock = comm_lock(state, name)
+    lock.acquire()
+    try:
+        communicator: Communicator = state.communicator
+        communicator.order.begin(KINDS[name], detail_of(root))
+        coll: SelectedColl | None = communicator.coll
+        carrier: UnsizedMessages | None = None if coll is None else coll.unsized_messages()
+        end: int = 0 if carrier is None else carrier.begun() + parts
+        try:
+            return function(state, carrier, *arguments)
+        except Exception as problem:
+            if carrier is not None:
+                code = problem.code if isinstance(problem, MPIError) else ERR_OTHER
+                while carrier.begun() < end:
+                    carrier.give_up(code)
+            _tell(state, problem)
+            raise
+    finally:
+        lock.release()
+
+
+def _tell(state: CommState, problem: Exception) -> None:
+    """This member's part in a call has failed: tell the others.
+
+    Raises:
+        MPIException: what the problem is to the user, where it is one of MPI.
+    """
+    communicator, order = state.communicator, state.communicator.order
+    abandon(communicator, order.tag(), problem)
+    if isinstance(problem, MPIError):
+        found = explained(communicator, order.word, problem)
+        raise state.raised(found) from found.__cause__
 
 
 class ObjectCollectives(CommBase):
@@ -93,7 +154,7 @@ class ObjectCollectives(CommBase):
         if type(root) is not int:
             root = whole_number(root)
         check_root(state, root)
-        return together(state, "bcast", root, _bcast, obj, root)
+        return through_memory(state, "bcast", root, 1, _bcast, obj, root)
 
     def gather(self, sendobj: Any, root: int = 0) -> list[Any] | None:
         """Every member's object in a list at the root, None elsewhere."""
@@ -101,7 +162,8 @@ class ObjectCollectives(CommBase):
         if type(root) is not int:
             root = whole_number(root)
         check_root(state, root)
-        found: list[Any] | None = together(state, "gather", root, _gather, sendobj, root)
+        found: list[Any] | None
+        found = through_memory(state, "gather", root, 1, _gather, sendobj, root)
         return found
 
     def scatter(self, sendobj: Sequence[Any] | None, root: int = 0) -> Any:
@@ -110,16 +172,18 @@ class ObjectCollectives(CommBase):
         if type(root) is not int:
             root = whole_number(root)
         check_root(state, root)
-        return together(state, "scatter", root, _scatter, sendobj, root)
+        return through_memory(state, "scatter", root, 1, _scatter, sendobj, root)
 
     def allgather(self, sendobj: Any) -> list[Any]:
         """Every member's object in a list."""
-        found: list[Any] = together(state_of_comm(self), "allgather", 0, _allgather, sendobj)
+        state = state_of_comm(self)
+        found: list[Any] = through_memory(state, "allgather", 0, 1, _allgather, sendobj)
         return found
 
     def alltoall(self, sendobj: Sequence[Any]) -> list[Any]:
         """This member's item of every member's sequence."""
-        found: list[Any] = together(state_of_comm(self), "alltoall", 0, _alltoall, sendobj)
+        state = state_of_comm(self)
+        found: list[Any] = through_memory(state, "alltoall", 0, 1, _alltoall, sendobj)
         return found
 
     def reduce(self, sendobj: Any, op: Op | Callable[[Any, Any], Any] = SUM, root: int = 0) -> Any:
@@ -128,76 +192,14 @@ class ObjectCollectives(CommBase):
         if type(root) is not int:
             root = whole_number(root)
         check_root(state, root)
-        return together(state, "reduce", root, _reduce, sendobj, op, root)
+        parts = 1 if _is_linear(state) else 0
+        return through_memory(state, "reduce", root, parts, _reduce, sendobj, op, root)
 
     def allreduce(self, sendobj: Any, op: Op | Callable[[Any, Any], Any] = SUM) -> Any:
         """Every member's object combined in rank order."""
-        return together(state_of_comm(self), "allreduce", 0, _allreduce, sendobj, op)
-
-
-# --- messages
-
-
-Posted = tuple[Operation, GrowingConvertor, int]
-Sent = tuple[Operation, int]
-
-
-@cfunc
-def _wait_for(state: CommState, operation: Operation, rank: int) -> None:
-    """Wait for a message from or to a member; ask which call it is in when that takes long."""
-    if not operation.complete:
-        communicator: Communicator = state.communicator
-        engine: Engine = communicator.context.engine
-        if not engine.wait(operation, PATIENCE):
-            inquire(communicator, operation, partial(only, rank))
-    if operation.error:
-        raise MPIError(operation.error, operation.detail)
-
-
-@cfunc
-def _begin(state: CommState, pieces: Pieces, target: int) -> Sent:
-    comm: Communicator = state.communicator
-    convertor: Convertor = convertor_of(pieces)
-    return state.pml.isend(comm, convertor, target, comm.order.tag(), STANDARD), target
-
-
-@cfunc
-def _send(state: CommState, pieces: Pieces, target: int) -> None:
-    comm: Communicator = state.communicator
-    convertor: Convertor = convertor_of(pieces)
-    _wait_for(state, state.pml.isend_waited(comm, convertor, target, comm.order.tag()), target)
-
-
-@cfunc
-def _post(state: CommState, source: int) -> Posted:
-    comm: Communicator = state.communicator
-    convertor: GrowingConvertor = GrowingConvertor()
-    return state.pml.irecv(comm, convertor, source, comm.order.tag()), convertor, source
-
-
-@cfunc
-def _finish(state: CommState, posted: Posted) -> Any:
-    """The memory a message is in."""
-    operation: Operation
-    convertor: GrowingConvertor
-    operation, convertor, source = posted
-    _wait_for(state, operation, source)
-    return convertor.owner()
-
-
-@cfunc
-def _receive(state: CommState, source: int) -> Any:
-    comm: Communicator = state.communicator
-    convertor: GrowingConvertor = GrowingConvertor()
-    _wait_for(state, state.pml.irecv(comm, convertor, source, comm.order.tag()), source)
-    return convertor.owner()
-
-
-@cfunc
-def _wait(state: CommState, sent: Sequence[Sent]) -> None:
-    operation: Operation
-    for operation, target in sent:
-        _wait_for(state, operation, target)
+        state = state_of_comm(self)
+        parts = 2 if _is_linear(state) else 1
+        return through_memory(state, "allreduce", 0, parts, _allreduce, sendobj, op)
 
 
 # --- collectives
@@ -212,33 +214,93 @@ def _forward(state: CommState, pieces: Pieces | None, root: int) -> Pieces:
     while step < size and not place & step:
         step <<= 1
     if place:
-        pieces = (_receive(state, (place - step + root) % size),)
+        pieces = (receive_message(state, (place - step + root) % size),)
     assert pieces is not None, "the root has a message"
     under_way = []
     while step > 1:
         step >>= 1
         if place + step < size:
-            under_way.append(_begin(state, pieces, (place + step + root) % size))
-    _wait(state, under_way)
+            under_way.append(begin_message(state, pieces, (place + step + root) % size))
+    wait_all(state, under_way)
     return pieces
 
 
-def _bcast(state: CommState, obj: Any, root: int) -> Any:
+@cfunc
+def _short(pieces: Pieces, room: int) -> Any:
+    """A message as a carrier takes it: None if it is too long."""
+    if len(pieces) == 1:
+        only_one = pieces[0]
+        if type(only_one) is bytes and len(only_one) <= room:
+            return only_one
+    return None
+
+
+@cfunc
+def _spread(
+    state: CommState, carrier: UnsizedMessages | None, pieces: Pieces | None, root: int
+) -> Any:
+    """Bring the root's message to everybody: None at the root, elsewhere the memory it is in."""
+    if pieces is not None:
+        said: Any = None
+        if carrier is not None:
+            said = _short(pieces, carrier.room)
+            carrier.bcast(said, root)
+        if said is None:
+            _forward(state, pieces, root)
+        return None
+    found: Any = None
+    if carrier is not None:
+        found = carrier.bcast(None, root)
+    return found if found is not None else _forward(state, None, root)[0]
+
+
+def _bcast(state: CommState, carrier: UnsizedMessages | None, obj: Any, root: int) -> Any:
     if state.communicator.rank == root:
         pieces = pickle.pieces(obj)
-        _forward(state, pieces, root)
+        _spread(state, carrier, pieces, root)
         return pickle.copy_of(obj, pieces)
-    return pickle.load(_forward(state, None, root)[0])
+    return pickle.load(_spread(state, carrier, None, root))
 
 
-def _gather(state: CommState, obj: Any, root: int) -> list[Any] | None:
+def _gather(
+    state: CommState, carrier: UnsizedMessages | None, obj: Any, root: int
+) -> list[Any] | None:
     rank = state.communicator.rank
     if rank != root:
-        _send(state, pickle.pieces(obj), root)
+        _give(state, carrier, pickle.pieces(obj), root)
         return None
-    posted = [None if source == rank else _post(state, source) for source in range(state.size)]
-    own = pickle.copy(obj)
-    return [own if each is None else pickle.load(_finish(state, each)) for each in posted]
+    return _gathered(state, carrier, pickle.copy(obj), root)
+
+
+@cfunc
+def _give(state: CommState, carrier: UnsizedMessages | None, pieces: Pieces, root: int) -> None:
+    """A member's message to the root of a gather."""
+    said: Any = None
+    if carrier is not None:
+        said = _short(pieces, carrier.room)
+        carrier.gather(said, root)
+    if said is None:
+        send_message(state, pieces, root)
+
+
+@cfunc
+def _gathered(state: CommState, carrier: UnsizedMessages | None, own: Any, root: int) -> list[Any]:
+    """All members' objects, at the root of a gather."""
+    source: int
+    if carrier is not None:
+        found: list[Any] = carrier.gather(None, root)
+        for source in range(state.size):
+            if source != root:
+                data = found[source]
+                found[source] = pickle.load(
+                    receive_message(state, source) if data is None else data
+                )
+        found[root] = own
+        return found
+    posted = [
+        None if source == root else post_receive(state, source) for source in range(state.size)
+    ]
+    return [own if each is None else pickle.load(finish_receive(state, each)) for each in posted]
 
 
 def items_of(state: CommState, objects: Sequence[Any] | None) -> list[Any]:
@@ -249,15 +311,72 @@ def items_of(state: CommState, objects: Sequence[Any] | None) -> list[Any]:
     return found
 
 
-def _scatter(state: CommState, objects: Sequence[Any] | None, root: int) -> Any:
+def _scatter(
+    state: CommState, carrier: UnsizedMessages | None, objects: Sequence[Any] | None, root: int
+) -> Any:
     rank = state.communicator.rank
     if rank != root:
-        return pickle.load(_receive(state, root))
+        found: Any = None
+        if carrier is not None:
+            found = carrier.scatter(None, root)
+        return pickle.load(receive_message(state, root) if found is None else found)
     items = items_of(state, objects)
     messages = [pickle.pieces(item) for item in items]  # all of them, before any is sent
-    others = [target for target in range(state.size) if target != rank]
-    _wait(state, [_begin(state, messages[target], target) for target in others])
+    targets = [target for target in range(state.size) if target != rank]
+    if carrier is not None:
+        said = _all_short(messages, carrier.block_room)
+        carrier.scatter(said, root)
+        targets = [target for target in targets if said[target] is None]
+    wait_all(state, [begin_message(state, messages[target], target) for target in targets])
     return pickle.copy_of(items[rank], messages[rank])
+
+
+@cfunc
+def _all_short(messages: list[Pieces], room: int) -> list[Any]:
+    """Messages as a carrier takes them."""
+    found: list[Any] = []
+    for each in messages:
+        found.append(_short(each, room))
+    return found
+
+
+@cfunc
+def _take_over(
+    state: CommState,
+    messages: Sequence[Pieces],
+    own: Any,
+    said: list[Any],
+    found: list[Any],
+) -> list[Any]:
+    """As `_swap`, where a carrier has brought the messages that are in `found`.
+
+    Args:
+        state: the communicator.
+        messages: to each member.
+        own: this member's object.
+        said: what the carrier has taken of `messages`.
+        found: what it has brought; the result is in it.
+    """
+    rank: int = state.communicator.rank
+    size: int = state.size
+    source: int
+    posted: dict[int, Posted] = {}
+    for source in range(size):
+        if found[source] is None and source != rank:
+            posted[source] = post_receive(state, source)
+    sent = [
+        begin_message(state, messages[target], target)
+        for target in range(size)
+        if said[target] is None and target != rank
+    ]
+    for source in range(size):
+        if source in posted:
+            found[source] = pickle.load(finish_receive(state, posted[source]))
+        elif source != rank:
+            found[source] = pickle.load(found[source])
+    wait_all(state, sent)
+    found[rank] = own
+    return found
 
 
 @cfunc
@@ -265,25 +384,37 @@ def _swap(state: CommState, messages: Sequence[Pieces], own: Any) -> list[Any]:
     """Message i to member i; what everybody sent here, this member's own object in its place."""
     rank: int = state.communicator.rank
     size: int = state.size
-    posted = [None if source == rank else _post(state, source) for source in range(size)]
+    posted = [None if source == rank else post_receive(state, source) for source in range(size)]
     # everybody begins with its right neighbour, so that no member is flooded by all at once
     targets = [(rank + step) % size for step in range(1, size)]
-    sent = [_begin(state, messages[target], target) for target in targets]
-    found = [own if each is None else pickle.load(_finish(state, each)) for each in posted]
-    _wait(state, sent)
+    sent = [begin_message(state, messages[target], target) for target in targets]
+    found = [own if each is None else pickle.load(finish_receive(state, each)) for each in posted]
+    wait_all(state, sent)
     return found
 
 
-def _allgather(state: CommState, obj: Any) -> list[Any]:
+def _allgather(state: CommState, carrier: UnsizedMessages | None, obj: Any) -> list[Any]:
     pieces = pickle.pieces(obj)
-    return _swap(state, [pieces] * state.size, pickle.copy_of(obj, pieces))
+    own = pickle.copy_of(obj, pieces)
+    if carrier is None:
+        return _swap(state, [pieces] * state.size, own)
+    said: Any = _short(pieces, carrier.room)
+    found: list[Any] = carrier.allgather(said)
+    return _take_over(state, [pieces] * state.size, own, [said] * state.size, found)
 
 
-def _alltoall(state: CommState, objects: Sequence[Any]) -> list[Any]:
+def _alltoall(
+    state: CommState, carrier: UnsizedMessages | None, objects: Sequence[Any]
+) -> list[Any]:
     items = items_of(state, objects)
     messages = [pickle.pieces(item) for item in items]
     rank = state.communicator.rank
-    return _swap(state, messages, pickle.copy_of(items[rank], messages[rank]))
+    own = pickle.copy_of(items[rank], messages[rank])
+    if carrier is None:
+        return _swap(state, messages, own)
+    said: list[Any] = _all_short(messages, carrier.block_room)
+    found: list[Any] = carrier.alltoall(said)
+    return _take_over(state, messages, own, said, found)
 
 
 def along_edges(state: CommState, objects: Sequence[Any], neighbours: Neighbours) -> list[Any]:
@@ -291,12 +422,13 @@ def along_edges(state: CommState, objects: Sequence[Any], neighbours: Neighbours
     posted: list[Any] = [None] * len(neighbours.sources)
     messages = [pickle.pieces(each) for each in objects]  # all of them, before any is sent
     for place in neighbours.receiving:
-        posted[place] = _post(state, neighbours.sources[place])
+        posted[place] = post_receive(state, neighbours.sources[place])
     sent = [
-        _begin(state, messages[place], neighbours.targets[place]) for place in neighbours.sending
+        begin_message(state, messages[place], neighbours.targets[place])
+        for place in neighbours.sending
     ]
-    found = [None if each is None else pickle.load(_finish(state, each)) for each in posted]
-    _wait(state, sent)
+    found = [None if each is None else pickle.load(finish_receive(state, each)) for each in posted]
+    wait_all(state, sent)
     return found
 
 
@@ -305,22 +437,22 @@ def along_edges(state: CommState, objects: Sequence[Any], neighbours: Neighbours
 
 def send_object(state: CommState, pieces: Pieces, target: int) -> None:
     """Send an object to a member of the other group."""
-    _send(state, pieces, target)
+    send_message(state, pieces, target)
 
 
 def received_object(state: CommState, source: int) -> Any:
     """The object that a member of the other group has sent."""
-    return pickle.load(_receive(state, source))
+    return pickle.load(receive_message(state, source))
 
 
 def swapped_objects(
     state: CommState, messages: Sequence[Pieces], sources: Sequence[int]
 ) -> list[Any]:
     """Message i to member i of the other group; what these members of it have sent here."""
-    posted = [_post(state, source) for source in sources]
-    sent = [_begin(state, pieces, target) for target, pieces in enumerate(messages)]
-    found = [pickle.load(_finish(state, each)) for each in posted]
-    _wait(state, sent)
+    posted = [post_receive(state, source) for source in sources]
+    sent = [begin_message(state, pieces, target) for target, pieces in enumerate(messages)]
+    found = [pickle.load(finish_receive(state, each)) for each in posted]
+    wait_all(state, sent)
     return found
 
 
@@ -346,35 +478,57 @@ def _combine(state: CommState, obj: Any, op: Op | Callable[[Any, Any], Any]) -> 
     step: int = 1
     while step < size:
         if rank & step:
-            _send(state, pickle.pieces(value), rank - step)
+            send_message(state, pickle.pieces(value), rank - step)
             return None
         if rank + step < size:
-            value = op(value, pickle.load(_receive(state, rank + step)))
+            value = op(value, pickle.load(receive_message(state, rank + step)))
         step <<= 1
     return value
 
 
-def _reduce(state: CommState, obj: Any, op: Op | Callable[[Any, Any], Any], root: int) -> Any:
+@cfunc
+def _is_linear(state: CommState) -> bool:
+    """Whether a root combines what all have given, where that goes through memory."""
+    return state.size <= LINEAR or not state.world.fast_reduce
+
+
+def _reduce(
+    state: CommState,
+    carrier: UnsizedMessages | None,
+    obj: Any,
+    op: Op | Callable[[Any, Any], Any],
+    root: int,
+) -> Any:
     rank = state.communicator.rank
     if not state.world.fast_reduce:
-        objects = _gather(state, obj, root)
+        objects = _gather(state, carrier, obj, root)
         return None if objects is None else reduce(op, objects)
+    if carrier is not None and _is_linear(state):
+        if rank != root:
+            _give(state, carrier, pickle.pieces(obj), root)
+            return None
+        return _result(reduce(op, _gathered(state, carrier, _operand(obj, op), root)), obj)
     value = _combine(state, obj, op)
     if root != 0:
         if rank == 0:
-            _send(state, pickle.pieces(value), root)
+            send_message(state, pickle.pieces(value), root)
             return None
         if rank == root:
-            return pickle.load(_receive(state, 0))
+            return pickle.load(receive_message(state, 0))
     return _result(value, obj) if rank == root else None
 
 
-def _allreduce(state: CommState, obj: Any, op: Op | Callable[[Any, Any], Any]) -> Any:
-    value = _reduce(state, obj, op, 0)
+def _allreduce(
+    state: CommState,
+    carrier: UnsizedMessages | None,
+    obj: Any,
+    op: Op | Callable[[Any, Any], Any],
+) -> Any:
+    value = _reduce(state, carrier, obj, op, 0)
     if state.communicator.rank == 0:
-        _forward(state, pickle.pieces(value), 0)
+        _spread(state, carrier, pickle.pieces(value), 0)
         return value
-    return pickle.load(_forward(state, None, 0)[0])
+    return pickle.load(_spread(state, carrier, None, 0))
 
 
 def scan(state: CommState, obj: Any, op: Op | Callable[[Any, Any], Any]) -> Any:
@@ -382,18 +536,18 @@ def scan(state: CommState, obj: Any, op: Op | Callable[[Any, Any], Any]) -> Any:
     rank = state.communicator.rank
     value = _operand(obj, op)
     if rank:
-        value = op(pickle.load(_receive(state, rank - 1)), value)
+        value = op(pickle.load(receive_message(state, rank - 1)), value)
     if rank + 1 < state.size:
-        _send(state, pickle.pieces(value), rank + 1)
+        send_message(state, pickle.pieces(value), rank + 1)
     return _result(value, obj)
 
 
 def exscan(state: CommState, obj: Any, op: Op | Callable[[Any, Any], Any]) -> Any:
     """The objects of the members before this one combined; None at the first."""
     rank = state.communicator.rank
-    value = pickle.load(_receive(state, rank - 1)) if rank else None
+    value = pickle.load(receive_message(state, rank - 1)) if rank else None
     if rank + 1 < state.size:
         own = _operand(obj, op)
         following = op(_operand(value, op), own) if rank else own
-        _send(state, pickle.pieces(following), rank + 1)
+        send_message(state, pickle.pieces(following), rank + 1)
     return value

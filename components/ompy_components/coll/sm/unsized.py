@@ -1,0 +1,240 @@
+"""Messages of any size on a board (`ompy/frameworks/collectives/unsized.py`).
+
+Each call is one fragment of its own number, as those of `blocks.py`. In place of the size of a
+message a member shows one more than its bytes, or what became of it:
+
+    bcast, gather, allgather     the message
+    scatter, alltoall            for each member the end of its message among all, and the size as
+                                 above; then the messages, if they have room behind the table
+
+A member that gives up shows that in place of the size, with the error's code.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ompy import raw
+from ompy.compiled import U64, ccall, cclass, cfunc
+from ompy.data.errors import MPIError
+from ompy.frameworks.collectives.unsized import UnsizedMessages
+from ompy.frameworks.communicator import Communicator
+
+from ompy_components.coll.sm.blocks import ENTRY
+from ompy_components.coll.sm.board import Board
+from ompy_components.coll.sm.slots import WORD
+
+AS_MESSAGE: Final = 0  # it comes as a message of the PML
+BESIDE: Final = 1  # what a size is larger by
+GIVEN_UP: Final = 1 << 62  # and the code; arbitrary: no size is as large
+
+
+@cclass
+class UnsizedOperations(UnsizedMessages):
+    """What one member does."""
+
+    _board: Board
+    _communicator: Communicator
+    _table: int
+    __slots__ = tuple(__annotations__)
+
+    def __init__(self, communicator: Communicator, board: Board, most: int) -> None:
+        """Begin with a board that blocking calls use, too.
+
+        Args:
+            communicator: of the members.
+            board: what they share.
+            most: bytes that a slot has room for.
+        """
+        self._communicator = communicator
+        self._board = board
+        self._table = board.ranks * ENTRY
+        self.room = most
+        self.block_room = max(0, (most - self._table) // board.ranks)
+
+    @ccall
+    def begun(self) -> int:
+        """The number of the last fragment."""
+        return self._board.last
+
+    @ccall
+    def give_up(self, code: int) -> None:
+        """Show that nothing comes."""
+        board: Board = self._board
+        number: int = self._begin()
+        board.show(number, GIVEN_UP + code)
+        board.wake()
+        board.finish(number)
+
+    @cfunc
+    def _begin(self) -> int:
+        """The number of the next fragment, when there is room for it."""
+        board: Board = self._board
+        board.last += 1
+        number: int = board.last
+        board.wait_for_room(number)
+        return number
+
+    # --- messages for all
+
+    @ccall
+    def bcast(self, said: Any, root: int) -> Any:
+        """The root shows its message and goes on."""
+        board: Board = self._board
+        number: int = self._begin()
+        if board.rank == root:
+            board.lead(number)
+            self._show(number, said)
+            board.wake()
+            board.finish(number)
+            return None
+        board.wait_for_members(root, root + 1, number)
+        board.show(number, 0)
+        try:
+            return self._take(root, number)
+        finally:
+            board.finish(number)
+
+    @ccall
+    def gather(self, said: Any, root: int) -> list[Any] | None:
+        """All show theirs; the root alone waits."""
+        board: Board = self._board
+        number: int = self._begin()
+        if board.rank != root:
+            self._show(number, said)
+            if board.join(number):
+                board.wake()
+            board.finish(number)
+            return None
+        board.show(number, 0)
+        board.join(number)
+        board.wait_for_members(0, board.ranks, number)
+        return self._take_all(number)
+
+    @ccall
+    def allgather(self, said: Any) -> list[Any]:
+        """All show theirs, and wait for each other."""
+        number: int = self._begin()
+        self._show(number, said)
+        self._board.meet(number)
+        return self._take_all(number)
+
+    @cfunc
+    def _show(self, number: int, said: Any) -> None:
+        """Show a message, or that it comes in another way."""
+        board: Board = self._board
+        total: int = AS_MESSAGE
+        if said is not None:
+            size: int = len(said)
+            raw.copy(board.memory, board.slot(board.rank, number), said, 0, size)
+            total = size + BESIDE
+        board.show(number, total)
+
+    @cfunc
+    def _take_all(self, number: int) -> list[Any]:
+        """The others' messages; then this member is done with the fragment."""
+        board: Board = self._board
+        found: list[Any] = []
+        rank: int
+        try:
+            for rank in range(board.ranks):
+                found.append(None if rank == board.rank else self._take(rank, number))
+        finally:
+            board.finish(number)
+        return found
+
+    @cfunc
+    def _take(self, rank: int, number: int) -> Any:
+        """A copy of a member's message."""
+        board: Board = self._board
+        total: int = board.total_of(rank, number)
+        if total == AS_MESSAGE:
+            return None
+        self._check(rank, total)
+        return self._read(board.slot(rank, number), rank, total - BESIDE)
+
+    @cfunc
+    def _read(self, at: int, rank: int, size: int) -> Any:
+        """A copy of so many bytes of a member's slot."""
+        found = raw.room(size)
+        self._board.copy_out(at, memoryview(found), 0, size)
+        return found
+
+    @cfunc
+    def _check(self, rank: int, total: int) -> None:
+        """See that a member has not given up."""
+        if total >= GIVEN_UP:
+            name, proc = self._communicator.name, self._communicator.procs[rank]
+            said = f"{proc} takes no part in a collective of {name}: its part has failed there"
+            raise MPIError(total - GIVEN_UP, said)
+
+    # --- messages for one each
+
+    @ccall
+    def scatter(self, said: list[Any] | None, root: int) -> Any:
+        """The root shows a table of its messages and goes on."""
+        board: Board = self._board
+        number: int = self._begin()
+        if board.rank == root:
+            assert said is not None, "the root has the messages"
+            board.lead(number)
+            self._tabulate(number, said)
+            board.wake()
+            board.finish(number)
+            return None
+        board.wait_for_members(root, root + 1, number)
+        board.show(number, 0)
+        try:
+            return self._take_own(root, number)
+        finally:
+            board.finish(number)
+
+    @ccall
+    def alltoall(self, said: list[Any]) -> list[Any]:
+        """All show a table of theirs, and wait for each other."""
+        board: Board = self._board
+        number: int = self._begin()
+        self._tabulate(number, said)
+        board.meet(number)
+        found: list[Any] = []
+        rank: int
+        try:
+            for rank in range(board.ranks):
+                found.append(None if rank == board.rank else self._take_own(rank, number))
+        finally:
+            board.finish(number)
+        return found
+
+    @cfunc
+    def _tabulate(self, number: int, said: list[Any]) -> None:
+        """Show messages for the others, those that have room."""
+        board: Board = self._board
+        slot: int = board.slot(board.rank, number)
+        place: int = self._table
+        rank: int
+        for rank in range(board.ranks):
+            one: Any = None if rank == board.rank else said[rank]
+            total: int = AS_MESSAGE
+            if one is not None:
+                size: int = len(one)
+                raw.copy(board.memory, slot + place, one, 0, size)
+                total = size + BESIDE
+                place += size
+            row: int = slot + rank * ENTRY
+            board.set_word(row, place)
+            board.set_word(row + WORD, total)
+        board.show(number, place)
+
+    @cfunc
+    def _take_own(self, rank: int, number: int) -> Any:
+        """A copy of what a member has for this one."""
+        board: Board = self._board
+        self._check(rank, board.total_of(rank, number))
+        slot: int = board.slot(rank, number)
+        row: int = slot + board.rank * ENTRY
+        end: U64 = board.word(row)
+        total: int = board.word(row + WORD)
+        if total == AS_MESSAGE:
+            return None
+        size: int = total - BESIDE
+        return self._read(slot + end - size, rank, size)
