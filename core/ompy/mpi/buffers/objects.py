@@ -277,3 +277,33 @@ def _from_environment(name: str, default: int) -> int:
 
 
 pickle: Final = Pickle()
+
+# --- what `pickle` does, for calls of the API
+
+
+@ccall
+def message_of(obj: Any) -> Pieces:
+    """An object as a message."""
+    ours: Pickle = pickle
+    return ours.pieces(obj)
+
+
+@ccall
+def object_of(data: Any) -> Any:
+    """The object of a received message, a `bytearray` or a byte view."""
+    ours: Pickle = pickle
+    return ours.load(data)
+
+
+@ccall
+def copy_of_object(obj: Any) -> Any:
+    """What somebody who received the object would have."""
+    ours: Pickle = pickle
+    return ours.copy(obj)
+
+
+@ccall
+def copy_of_message(obj: Any, pieces: Pieces) -> Any:
+    """The same, of an object that is a message already."""
+    ours: Pickle = pickle
+    return ours.copy_of(obj, pieces)

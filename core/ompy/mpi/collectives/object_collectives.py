@@ -7,8 +7,7 @@ the messages. An object is pickled once where it begins and forwarded as it came
 
 from __future__ import annotations
 
-import _thread
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any, Final
 
@@ -17,9 +16,15 @@ from ompy.data.errors import ERR_OTHER, MPIError
 from ompy.frameworks.collectives.call_kinds import KINDS
 from ompy.frameworks.collectives.call_order import detail_of
 from ompy.frameworks.collectives.neighbours import Neighbours
-from ompy.frameworks.collectives.patience import abandon, explained
-from ompy.mpi.buffers.objects import Pieces, pickle
+from ompy.mpi.buffers.objects import (
+    Pieces,
+    copy_of_message,
+    copy_of_object,
+    message_of,
+    object_of,
+)
 from ompy.mpi.collectives.collective_calls import barrier
+from ompy.mpi.collectives.in_turn import comm_lock, tell_failure
 from ompy.mpi.collectives.object_transfers import (
     Posted,
     begin_message,
@@ -35,6 +40,7 @@ from ompy.mpi.point_to_point.peers import check_root
 from ompy.mpi.state import CommBase, CommState, state_of_comm
 
 if DECLARING:
+    from ompy.frameworks.collectives.call_order import CallOrder
     from ompy.frameworks.collectives.coll_selection import SelectedColl
     from ompy.frameworks.collectives.unsized import UnsizedMessages
     from ompy.frameworks.communicator import Communicator
@@ -42,101 +48,81 @@ if DECLARING:
 # members up to which a root combines what all have given; arbitrary: each step of a tree is a
 # message and a turn of another rank, which takes longer than to combine short objects
 LINEAR: Final = 8
+# calls that may go through memory, in the order of their names; arbitrary numbers
+BCAST: Final = 0
+GATHER: Final = 1
+SCATTER: Final = 2
+ALLGATHER: Final = 3
+ALLTOALL: Final = 4
+REDUCE: Final = 5
+ALLREDUCE: Final = 6
+NAMES: Final = ("bcast", "gather", "scatter", "allgather", "alltoall", "reduce", "allreduce")
 
 
-def lock_table(state: CommState) -> dict[Any, Any]:
-    """The locks of a communicator, by name."""
-    if state.locks is None:
-        state.locks = {}
-    return state.locks
-
-
-def comm_lock(state: CommState, key: Hashable = None) -> Any:
-    """A lock of a communicator: calls of several messages each do not mix between threads."""
-    table = lock_table(state)
-    found = table.get(key)
-    if found is None:
-        found = table.setdefault(key, _thread.allocate_lock())
-    return found
-
-
-def together(
-    state: CommState, name: str, root: Any, function: Callable[..., Any], *arguments: Any
-) -> Any:
-    """Run a collective, one at a time of its name.
+@cfunc
+def _through_memory(state: CommState, which: int, obj: Any, op: Any, root: int) -> Any:
+    """As `together`, for calls that may go through memory.
 
     Args:
         state: the communicator.
-        name: of the call, as `call_kinds.py` has it.
+        which: of the calls.
+        obj: what this member gives.
+        op: of a reduction; else None.
         root: of the call; 0 where there is none.
-        function: what is called with the communicator and the arguments.
-        arguments: what else it gets.
-
-    Raises:
-        MPIException: it failed.
     """
-    with comm_lock(state, name):
-        state.communicator.order.begin(KINDS[name], detail_of(root))
-        try:
-            return function(state, *arguments)
-        except Exception as problem:
-            _tell(state, problem)
-            raise
-
-
-def through_memory(
-    state: CommState,
-    name: str,
-    root: Any,
-    parts: int,
-    function: Callable[..., Any],
-    *arguments: Any,
-) -> Any:
-    """As `together`, for calls on objects that may go through memory.
-
-    Args:
-        state: as of `together`, and likewise `name`, `root` and `arguments`.
-        name: see there.
-        root: see there.
-        parts: calls of `UnsizedMessages` that it makes, if there are any.
-        function: its second argument is what carries the objects, or None.
-        arguments: see there.
-
-    Raises:
-        MPIException: it failed.
-    """
+    name = NAMES[which]
     lock = comm_lock(state, name)
     lock.acquire()
     try:
         communicator: Communicator = state.communicator
-        communicator.order.begin(KINDS[name], detail_of(root))
+        order: CallOrder = communicator.order
+        order.begin(KINDS[name], detail_of(root))
         coll: SelectedColl | None = communicator.coll
         carrier: UnsizedMessages | None = None if coll is None else coll.unsized_messages()
-        end: int = 0 if carrier is None else carrier.begun() + parts
+        begun: int = 0 if carrier is None else carrier.begun()
         try:
-            return function(state, carrier, *arguments)
+            return _take_part(state, carrier, which, obj, op, root)
         except Exception as problem:
             if carrier is not None:
+                end = begun + _parts(state, which)
                 code = problem.code if isinstance(problem, MPIError) else ERR_OTHER
                 while carrier.begun() < end:
                     carrier.give_up(code)
-            _tell(state, problem)
+            tell_failure(state, problem)
             raise
     finally:
         lock.release()
 
 
-def _tell(state: CommState, problem: Exception) -> None:
-    """This member's part in a call has failed: tell the others.
+@cfunc
+def _parts(state: CommState, which: int) -> int:
+    """How many calls of what carries objects a call makes."""
+    if which == ALLREDUCE:
+        return 2 if _is_linear(state) else 1
+    return 0 if which == REDUCE and not _is_linear(state) else 1
 
-    Raises:
-        MPIException: what the problem is to the user, where it is one of MPI.
-    """
-    communicator, order = state.communicator, state.communicator.order
-    abandon(communicator, order.tag(), problem)
-    if isinstance(problem, MPIError):
-        found = explained(communicator, order.word, problem)
-        raise state.raised(found) from found.__cause__
+
+@cfunc
+def _take_part(
+    state: CommState, carrier: UnsizedMessages | None, which: int, obj: Any, op: Any, root: int
+) -> Any:
+    """This member's part in a call."""
+    found: Any
+    if which == BCAST:
+        found = _bcast(state, carrier, obj, root)
+    elif which == GATHER:
+        found = _gather(state, carrier, obj, root)
+    elif which == SCATTER:
+        found = _scatter(state, carrier, obj, root)
+    elif which == ALLGATHER:
+        found = _allgather(state, carrier, obj)
+    elif which == ALLTOALL:
+        found = _alltoall(state, carrier, obj)
+    elif which == REDUCE:
+        found = _reduce(state, carrier, obj, op, root)
+    else:
+        found = _allreduce(state, carrier, obj, op)
+    return found
 
 
 class ObjectCollectives(CommBase):
@@ -154,7 +140,7 @@ class ObjectCollectives(CommBase):
         if type(root) is not int:
             root = whole_number(root)
         check_root(state, root)
-        return through_memory(state, "bcast", root, 1, _bcast, obj, root)
+        return _through_memory(state, BCAST, obj, None, root)
 
     def gather(self, sendobj: Any, root: int = 0) -> list[Any] | None:
         """Every member's object in a list at the root, None elsewhere."""
@@ -163,7 +149,7 @@ class ObjectCollectives(CommBase):
             root = whole_number(root)
         check_root(state, root)
         found: list[Any] | None
-        found = through_memory(state, "gather", root, 1, _gather, sendobj, root)
+        found = _through_memory(state, GATHER, sendobj, None, root)
         return found
 
     def scatter(self, sendobj: Sequence[Any] | None, root: int = 0) -> Any:
@@ -172,18 +158,18 @@ class ObjectCollectives(CommBase):
         if type(root) is not int:
             root = whole_number(root)
         check_root(state, root)
-        return through_memory(state, "scatter", root, 1, _scatter, sendobj, root)
+        return _through_memory(state, SCATTER, sendobj, None, root)
 
     def allgather(self, sendobj: Any) -> list[Any]:
         """Every member's object in a list."""
         state = state_of_comm(self)
-        found: list[Any] = through_memory(state, "allgather", 0, 1, _allgather, sendobj)
+        found: list[Any] = _through_memory(state, ALLGATHER, sendobj, None, 0)
         return found
 
     def alltoall(self, sendobj: Sequence[Any]) -> list[Any]:
         """This member's item of every member's sequence."""
         state = state_of_comm(self)
-        found: list[Any] = through_memory(state, "alltoall", 0, 1, _alltoall, sendobj)
+        found: list[Any] = _through_memory(state, ALLTOALL, sendobj, None, 0)
         return found
 
     def reduce(self, sendobj: Any, op: Op | Callable[[Any, Any], Any] = SUM, root: int = 0) -> Any:
@@ -192,14 +178,11 @@ class ObjectCollectives(CommBase):
         if type(root) is not int:
             root = whole_number(root)
         check_root(state, root)
-        parts = 1 if _is_linear(state) else 0
-        return through_memory(state, "reduce", root, parts, _reduce, sendobj, op, root)
+        return _through_memory(state, REDUCE, sendobj, op, root)
 
     def allreduce(self, sendobj: Any, op: Op | Callable[[Any, Any], Any] = SUM) -> Any:
         """Every member's object combined in rank order."""
-        state = state_of_comm(self)
-        parts = 2 if _is_linear(state) else 1
-        return through_memory(state, "allreduce", 0, parts, _allreduce, sendobj, op)
+        return _through_memory(state_of_comm(self), ALLREDUCE, sendobj, op, 0)
 
 
 # --- collectives
@@ -254,22 +237,24 @@ def _spread(
     return found if found is not None else _forward(state, None, root)[0]
 
 
+@cfunc
 def _bcast(state: CommState, carrier: UnsizedMessages | None, obj: Any, root: int) -> Any:
     if state.communicator.rank == root:
-        pieces = pickle.pieces(obj)
+        pieces = message_of(obj)
         _spread(state, carrier, pieces, root)
-        return pickle.copy_of(obj, pieces)
-    return pickle.load(_spread(state, carrier, None, root))
+        return copy_of_message(obj, pieces)
+    return object_of(_spread(state, carrier, None, root))
 
 
+@cfunc
 def _gather(
     state: CommState, carrier: UnsizedMessages | None, obj: Any, root: int
 ) -> list[Any] | None:
     rank = state.communicator.rank
     if rank != root:
-        _give(state, carrier, pickle.pieces(obj), root)
+        _give(state, carrier, message_of(obj), root)
         return None
-    return _gathered(state, carrier, pickle.copy(obj), root)
+    return _gathered(state, carrier, copy_of_object(obj), root)
 
 
 @cfunc
@@ -292,15 +277,13 @@ def _gathered(state: CommState, carrier: UnsizedMessages | None, own: Any, root:
         for source in range(state.size):
             if source != root:
                 data = found[source]
-                found[source] = pickle.load(
-                    receive_message(state, source) if data is None else data
-                )
+                found[source] = object_of(receive_message(state, source) if data is None else data)
         found[root] = own
         return found
     posted = [
         None if source == root else post_receive(state, source) for source in range(state.size)
     ]
-    return [own if each is None else pickle.load(finish_receive(state, each)) for each in posted]
+    return [own if each is None else object_of(finish_receive(state, each)) for each in posted]
 
 
 def items_of(state: CommState, objects: Sequence[Any] | None) -> list[Any]:
@@ -311,6 +294,7 @@ def items_of(state: CommState, objects: Sequence[Any] | None) -> list[Any]:
     return found
 
 
+@cfunc
 def _scatter(
     state: CommState, carrier: UnsizedMessages | None, objects: Sequence[Any] | None, root: int
 ) -> Any:
@@ -319,16 +303,16 @@ def _scatter(
         found: Any = None
         if carrier is not None:
             found = carrier.scatter(None, root)
-        return pickle.load(receive_message(state, root) if found is None else found)
+        return object_of(receive_message(state, root) if found is None else found)
     items = items_of(state, objects)
-    messages = [pickle.pieces(item) for item in items]  # all of them, before any is sent
+    messages = [message_of(item) for item in items]  # all of them, before any is sent
     targets = [target for target in range(state.size) if target != rank]
     if carrier is not None:
         said = _all_short(messages, carrier.block_room)
         carrier.scatter(said, root)
         targets = [target for target in targets if said[target] is None]
     wait_all(state, [begin_message(state, messages[target], target) for target in targets])
-    return pickle.copy_of(items[rank], messages[rank])
+    return copy_of_message(items[rank], messages[rank])
 
 
 @cfunc
@@ -371,9 +355,9 @@ def _take_over(
     ]
     for source in range(size):
         if source in posted:
-            found[source] = pickle.load(finish_receive(state, posted[source]))
+            found[source] = object_of(finish_receive(state, posted[source]))
         elif source != rank:
-            found[source] = pickle.load(found[source])
+            found[source] = object_of(found[source])
     wait_all(state, sent)
     found[rank] = own
     return found
@@ -388,14 +372,15 @@ def _swap(state: CommState, messages: Sequence[Pieces], own: Any) -> list[Any]:
     # everybody begins with its right neighbour, so that no member is flooded by all at once
     targets = [(rank + step) % size for step in range(1, size)]
     sent = [begin_message(state, messages[target], target) for target in targets]
-    found = [own if each is None else pickle.load(finish_receive(state, each)) for each in posted]
+    found = [own if each is None else object_of(finish_receive(state, each)) for each in posted]
     wait_all(state, sent)
     return found
 
 
+@cfunc
 def _allgather(state: CommState, carrier: UnsizedMessages | None, obj: Any) -> list[Any]:
-    pieces = pickle.pieces(obj)
-    own = pickle.copy_of(obj, pieces)
+    pieces = message_of(obj)
+    own = copy_of_message(obj, pieces)
     if carrier is None:
         return _swap(state, [pieces] * state.size, own)
     said: Any = _short(pieces, carrier.room)
@@ -403,13 +388,14 @@ def _allgather(state: CommState, carrier: UnsizedMessages | None, obj: Any) -> l
     return _take_over(state, [pieces] * state.size, own, [said] * state.size, found)
 
 
+@cfunc
 def _alltoall(
     state: CommState, carrier: UnsizedMessages | None, objects: Sequence[Any]
 ) -> list[Any]:
     items = items_of(state, objects)
-    messages = [pickle.pieces(item) for item in items]
+    messages = [message_of(item) for item in items]
     rank = state.communicator.rank
-    own = pickle.copy_of(items[rank], messages[rank])
+    own = copy_of_message(items[rank], messages[rank])
     if carrier is None:
         return _swap(state, messages, own)
     said: list[Any] = _all_short(messages, carrier.block_room)
@@ -420,14 +406,14 @@ def _alltoall(
 def along_edges(state: CommState, objects: Sequence[Any], neighbours: Neighbours) -> list[Any]:
     """Object i to target i; the objects of the sources, None in place of nobody's."""
     posted: list[Any] = [None] * len(neighbours.sources)
-    messages = [pickle.pieces(each) for each in objects]  # all of them, before any is sent
+    messages = [message_of(each) for each in objects]  # all of them, before any is sent
     for place in neighbours.receiving:
         posted[place] = post_receive(state, neighbours.sources[place])
     sent = [
         begin_message(state, messages[place], neighbours.targets[place])
         for place in neighbours.sending
     ]
-    found = [None if each is None else pickle.load(finish_receive(state, each)) for each in posted]
+    found = [None if each is None else object_of(finish_receive(state, each)) for each in posted]
     wait_all(state, sent)
     return found
 
@@ -442,7 +428,7 @@ def send_object(state: CommState, pieces: Pieces, target: int) -> None:
 
 def received_object(state: CommState, source: int) -> Any:
     """The object that a member of the other group has sent."""
-    return pickle.load(receive_message(state, source))
+    return object_of(receive_message(state, source))
 
 
 def swapped_objects(
@@ -451,7 +437,7 @@ def swapped_objects(
     """Message i to member i of the other group; what these members of it have sent here."""
     posted = [post_receive(state, source) for source in sources]
     sent = [begin_message(state, pieces, target) for target, pieces in enumerate(messages)]
-    found = [pickle.load(finish_receive(state, each)) for each in posted]
+    found = [object_of(finish_receive(state, each)) for each in posted]
     wait_all(state, sent)
     return found
 
@@ -459,14 +445,16 @@ def swapped_objects(
 # --- reductions
 
 
+@cfunc
 def _operand(obj: Any, op: Op | Callable[[Any, Any], Any]) -> Any:
     """An object to combine: a copy, if the function may change its arguments."""
-    return obj if isinstance(op, Op) and op.is_predefined else pickle.copy(obj)
+    return obj if isinstance(op, Op) and op.is_predefined else copy_of_object(obj)
 
 
+@cfunc
 def _result(value: Any, obj: Any) -> Any:
     """What is handed out is never the object handed in."""
-    return pickle.copy(value) if value is obj else value
+    return copy_of_object(value) if value is obj else value
 
 
 @cfunc
@@ -478,10 +466,10 @@ def _combine(state: CommState, obj: Any, op: Op | Callable[[Any, Any], Any]) -> 
     step: int = 1
     while step < size:
         if rank & step:
-            send_message(state, pickle.pieces(value), rank - step)
+            send_message(state, message_of(value), rank - step)
             return None
         if rank + step < size:
-            value = op(value, pickle.load(receive_message(state, rank + step)))
+            value = op(value, object_of(receive_message(state, rank + step)))
         step <<= 1
     return value
 
@@ -492,6 +480,7 @@ def _is_linear(state: CommState) -> bool:
     return state.size <= LINEAR or not state.world.fast_reduce
 
 
+@cfunc
 def _reduce(
     state: CommState,
     carrier: UnsizedMessages | None,
@@ -505,19 +494,20 @@ def _reduce(
         return None if objects is None else reduce(op, objects)
     if carrier is not None and _is_linear(state):
         if rank != root:
-            _give(state, carrier, pickle.pieces(obj), root)
+            _give(state, carrier, message_of(obj), root)
             return None
         return _result(reduce(op, _gathered(state, carrier, _operand(obj, op), root)), obj)
     value = _combine(state, obj, op)
     if root != 0:
         if rank == 0:
-            send_message(state, pickle.pieces(value), root)
+            send_message(state, message_of(value), root)
             return None
         if rank == root:
-            return pickle.load(receive_message(state, 0))
+            return object_of(receive_message(state, 0))
     return _result(value, obj) if rank == root else None
 
 
+@cfunc
 def _allreduce(
     state: CommState,
     carrier: UnsizedMessages | None,
@@ -526,9 +516,9 @@ def _allreduce(
 ) -> Any:
     value = _reduce(state, carrier, obj, op, 0)
     if state.communicator.rank == 0:
-        _spread(state, carrier, pickle.pieces(value), 0)
+        _spread(state, carrier, message_of(value), 0)
         return value
-    return pickle.load(_spread(state, carrier, None, 0))
+    return object_of(_spread(state, carrier, None, 0))
 
 
 def scan(state: CommState, obj: Any, op: Op | Callable[[Any, Any], Any]) -> Any:
@@ -536,18 +526,18 @@ def scan(state: CommState, obj: Any, op: Op | Callable[[Any, Any], Any]) -> Any:
     rank = state.communicator.rank
     value = _operand(obj, op)
     if rank:
-        value = op(pickle.load(receive_message(state, rank - 1)), value)
+        value = op(object_of(receive_message(state, rank - 1)), value)
     if rank + 1 < state.size:
-        send_message(state, pickle.pieces(value), rank + 1)
+        send_message(state, message_of(value), rank + 1)
     return _result(value, obj)
 
 
 def exscan(state: CommState, obj: Any, op: Op | Callable[[Any, Any], Any]) -> Any:
     """The objects of the members before this one combined; None at the first."""
     rank = state.communicator.rank
-    value = pickle.load(receive_message(state, rank - 1)) if rank else None
+    value = object_of(receive_message(state, rank - 1)) if rank else None
     if rank + 1 < state.size:
         own = _operand(obj, op)
         following = op(_operand(value, op), own) if rank else own
-        send_message(state, pickle.pieces(following), rank + 1)
+        send_message(state, message_of(following), rank + 1)
     return value

@@ -12,12 +12,12 @@ from typing import Any
 
 from ompy.data.constants import PROC_NULL, ROOT
 from ompy.mpi.buffers.objects import pickle
+from ompy.mpi.collectives.in_turn import together
 from ompy.mpi.collectives.object_collectives import (
     items_of,
     received_object,
     send_object,
     swapped_objects,
-    together,
 )
 from ompy.mpi.collectives.operation import SUM, Op
 from ompy.mpi.point_to_point.peers import check_root

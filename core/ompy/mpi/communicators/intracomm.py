@@ -14,8 +14,8 @@ from ompy.mpi.collectives import object_collectives
 from ompy.mpi.collectives import reduction_calls as reductions
 from ompy.mpi.collectives.collective_requests import prepared
 from ompy.mpi.collectives.collectives import Prefixes
+from ompy.mpi.collectives.in_turn import together
 from ompy.mpi.collectives.nonblocking_collectives import NonblockingPrefixes
-from ompy.mpi.collectives.object_collectives import together
 from ompy.mpi.collectives.operation import SUM, Op
 from ompy.mpi.communicators.comm import Comm
 from ompy.mpi.communicators.communicators import create_group, world_of_group

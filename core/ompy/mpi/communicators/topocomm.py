@@ -8,7 +8,8 @@ from ompy.mpi.buffers.spec import even_blocks, vector_blocks
 from ompy.mpi.collectives import neighbour_calls as calls
 from ompy.mpi.collectives.collective_calls import passed_along
 from ompy.mpi.collectives.collective_requests import begun, completed, prepared
-from ompy.mpi.collectives.object_collectives import along_edges, together
+from ompy.mpi.collectives.in_turn import together
+from ompy.mpi.collectives.object_collectives import along_edges
 from ompy.mpi.communicators.comm import Comm
 from ompy.mpi.communicators.intracomm import Intracomm
 from ompy.mpi.handles import made_plainly

@@ -10,7 +10,7 @@ from typing import Any
 
 import ompy
 from ompy.mpi import constants
-from ompy.mpi.collectives.object_collectives import comm_lock, lock_table
+from ompy.mpi.collectives.in_turn import comm_lock, lock_table
 from ompy.mpi.communicators.comm import Comm
 from ompy.mpi.communicators.intercomm import Intercomm
 from ompy.mpi.communicators.intracomm import Intracomm
