@@ -168,6 +168,21 @@ def test_the_end_is_the_same(launch, tmp_path, name):
         assert "ompy" not in forked.err.partition("-----")[0]
 
 
+@pytest.mark.parametrize(("code", "end"), [("1 +", 1), ("1 / 0", 1), ("exit(3)", 3), ("", 0)])
+def test_the_interpreter_ends_in_memory_that_is_there(code, end):
+    """What CPython keeps of the script that it has begun is still there when a rank is at its end.
+
+    Freed memory is overwritten here: a syntax error once ended ranks of an installed copy by
+    SIGSEGV, as nothing but the frames of its traceback held the launcher's own `__main__`.
+    """
+    script = Path(sys.executable).with_name("ompy-run")  # what is run as a module is held by runpy
+    command = [script, "-n", "1", "python", "-c", code]
+    environment = {**os.environ, "PYTHONMALLOC": "debug"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == end, done.stderr
+    assert "signal" not in done.stderr
+
+
 def test_one_crash_leaves_the_others_alone(launch):
     code = (
         "import os, pathlib, sys, time\nrank = int(os.environ['OMPY_RANK'])\n"

@@ -273,7 +273,7 @@ def _gathered(state: CommState, carrier: UnsizedMessages | None, own: Any, root:
     """All members' objects, at the root of a gather."""
     source: int
     if carrier is not None:
-        found: list[Any] = carrier.gather(None, root)
+        found: list[Any] = carrier.gather(None, root) or []
         for source in range(state.size):
             if source != root:
                 data = found[source]

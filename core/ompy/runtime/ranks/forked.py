@@ -207,6 +207,9 @@ def _new_main(program: Program) -> ModuleType:
         file = _absolute(program.what)
         main.__loader__ = SourceFileLoader("__main__", file)
         main.__dict__.update(__file__=file, __cached__=None)
+    # CPython goes on with the names of the script that it has begun, at its end, too, and does not
+    # hold them itself
+    _kept.append(sys.modules["__main__"])
     sys.modules["__main__"] = main
     return main
 
