@@ -211,7 +211,7 @@ def test_exports(monkeypatch, capsys):
         ("notes.txt", 127, "write ./notes.txt"),
         ("app.py", 127, "write python app.py"),
         ("./app.py", 126, "is not executable"),
-        ("./", 126, "is not executable"),
+        ("./", 126, "is a directory, not a program"),
         ("tag-output", 127, "did you mean the option --tag-output?"),
         ("np", 127, "did you mean the option -np?"),
         ("", 2, "empty"),

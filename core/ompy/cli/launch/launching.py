@@ -192,11 +192,18 @@ def find_program(name: str, environment: tuple[tuple[str, str], ...], directory:
     files = [candidate for candidate in candidates if os.path.isfile(candidate)]
     if any(os.access(file, os.X_OK) for file in files):
         return
-    if files or os.path.isdir(candidates[0]):
+    if files:
         hint = f"; a Python program is run by: {PROGRAM} ... python {name}"
-        shown = files[0] if files else candidates[0]
-        raise CommandError(f"{shown} is not executable{hint}", NOT_EXECUTABLE)
+        raise CommandError(f"{files[0]} is not executable{hint}", NOT_EXECUTABLE)
+    if os.path.isdir(os.path.join(here, name)):
+        found = f"{name} is a directory, not a program"
+        if os.path.isfile(os.path.join(here, name, "__main__.py")):
+            found += f"; the program in it is run by: {PROGRAM} ... python {name}"
+        raise CommandError(found, NOT_EXECUTABLE)
     raise CommandError(_not_found(name, here), NOT_FOUND)
+
+
+INTERPRETERS: Final = ("python", "python3")  # what most programs are run by
 
 
 def _not_found(name: str, here: str) -> str:
@@ -213,7 +220,7 @@ def _not_found(name: str, here: str) -> str:
     for word, option in options.items():
         if near.endswith(f" {word}?"):
             return f"{message}; did you mean the option {option}?"
-    return message
+    return message + did_you_mean(name, INTERPRETERS)
 
 
 def resolve(pairs: Sequence[tuple[str, str]]) -> tuple[Registry, list[PlmComponent]]:

@@ -150,7 +150,8 @@ def _check_sizes(kind: Kind, header: int, body: int, descriptors: int) -> None:
     if header > HEADER_LIMIT:
         raise ControlError(f"{kind.name}: header of {header} bytes, {HEADER_LIMIT} are allowed")
     if body > BODY_LIMIT:
-        raise ControlError(f"{kind.name}: body of {body} bytes, {BODY_LIMIT} are allowed")
+        advice = "; fewer ranks, or a smaller environment, are less" if kind is Kind.START else ""
+        raise ControlError(f"{kind.name}: body of {body} bytes, {BODY_LIMIT} are allowed{advice}")
     if descriptors > DESCRIPTOR_LIMIT:
         raise ControlError(f"{kind.name}: {descriptors} descriptors")
 
