@@ -9,4 +9,4 @@ from __future__ import annotations
 import os
 
 if __name__ == "__main__":
-    print(os.path.splitext(os.path.abspath(__file__))[0])  # noqa: T201 - what it is for
+    print(os.path.splitext(os.path.abspath(__file__))[0])
