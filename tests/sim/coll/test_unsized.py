@@ -88,6 +88,41 @@ def test_each_sender_decides_for_itself(ranks: int, fragment: int, seed: int) ->
     virtual(ranks, run, seed=seed, **settings(fragment))
 
 
+@pytest.mark.parametrize("ranks", SIZES if THOROUGH else SIZES[:3])
+@pytest.mark.parametrize("fragment", FRAGMENTS)
+@pytest.mark.parametrize("seed", range(effort(2)))
+def test_neighbours_decide_for_themselves(ranks: int, fragment: int, seed: int) -> None:
+    """Two edges to the right and one to the left; the last member of a line has nobody there."""
+
+    def run(process: RankProcess) -> None:
+        comm = carried(process)
+        rank = comm.rank
+        right, left = (rank + 1) % ranks, (rank - 1) % ranks
+        ring = comm.Create_dist_graph_adjacent([left, left, right], [right, left, right])
+        ring.Barrier()
+        line = comm.Create_cart([ranks])
+        line.Barrier()
+        for turn in range(ROUNDS):
+            ring_of = [some(each, turn) for each in range(ranks)]
+            assert ring.neighbor_allgather(some(rank, turn)) == [
+                ring_of[left],
+                ring_of[left],
+                ring_of[right],
+            ]
+            given = [some(rank, turn + each) for each in range(3)]
+            second, third = (1, 2) if ranks == 2 else (2, 1)  # in the order of sending to a member
+            assert ring.neighbor_alltoall(given) == [
+                some(left, turn),
+                some(left, turn + second),
+                some(right, turn + third),
+            ]
+            before = some(rank - 1, turn) if rank else None
+            after = some(rank + 1, turn) if rank + 1 < ranks else None
+            assert line.neighbor_allgather(some(rank, turn)) == [before, after]
+
+    virtual(ranks, run, seed=seed, **settings(fragment))
+
+
 @pytest.mark.parametrize("fragment", FRAGMENTS[:2])
 @pytest.mark.parametrize("ranks", [2, 5])
 @pytest.mark.parametrize(("name", "failing"), MATRIX)

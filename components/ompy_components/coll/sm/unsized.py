@@ -6,6 +6,9 @@ message a member shows one more than its bytes, or what became of it:
     bcast, gather, allgather     the message
     scatter, alltoall            for each member the end of its message among all, and the size as
                                  above; then the messages, if they have room behind the table
+    along edges                  how many there are; for each the target, the end and the size, as
+                                 above; then the messages. Where the table itself has no room, that
+                                 is told in place of its size, and all come as messages
 
 A member that gives up shows that in place of the size, with the error's code.
 """
@@ -16,13 +19,14 @@ from typing import Any, Final
 
 from ompy import raw
 from ompy.compiled import U64, ccall, cclass, cfunc
-from ompy.data.errors import MPIError
+from ompy.data.errors import ERR_TOPOLOGY, MPIError
+from ompy.frameworks.collectives.neighbours import Neighbours
 from ompy.frameworks.collectives.unsized import UnsizedMessages
 from ompy.frameworks.communicator import Communicator
 
 from ompy_components.coll.sm.blocks import ENTRY
 from ompy_components.coll.sm.board import Board
-from ompy_components.coll.sm.slots import WORD
+from ompy_components.coll.sm.slots import EDGE, WORD
 
 AS_MESSAGE: Final = 0  # it comes as a message of the PML
 BESIDE: Final = 1  # what a size is larger by
@@ -35,6 +39,7 @@ class UnsizedOperations(UnsizedMessages):
 
     _board: Board
     _communicator: Communicator
+    _most: int
     _table: int
     __slots__ = tuple(__annotations__)
 
@@ -49,6 +54,7 @@ class UnsizedOperations(UnsizedMessages):
         self._communicator = communicator
         self._board = board
         self._table = board.ranks * ENTRY
+        self._most = most
         self.room = most
         self.block_room = max(0, (most - self._table) // board.ranks)
 
@@ -238,3 +244,84 @@ class UnsizedOperations(UnsizedMessages):
             return None
         size: int = total - BESIDE
         return self._read(slot + end - size, rank, size)
+
+    # --- messages along edges
+
+    @ccall
+    def edge_room(self, edges: Neighbours) -> int:
+        """What is left behind the table, in equal parts; negative where the table has no room."""
+        number: int = len(edges.sending)
+        left: int = self._most - WORD - number * EDGE
+        return left // number if number and left > 0 else left
+
+    @ccall
+    def along(self, said: list[Any], edges: Neighbours) -> list[Any]:
+        """A member waits for its sources alone."""
+        board: Board = self._board
+        number: int = self._begin()
+        self._lay_edges(number, said, edges)
+        if board.join(number):
+            board.wake()
+        found: list[Any] = [None] * len(edges.sources)
+        try:
+            for turn, each in zip(edges.turns, edges.receiving):  # noqa: B905 - alike as they are made
+                rank: int = edges.sources[each]
+                board.wait_for_members(rank, rank + 1, number)
+                found[each] = self._take_edge(rank, number, turn)
+        finally:
+            board.finish(number)
+        return found
+
+    @cfunc
+    def _lay_edges(self, number: int, said: list[Any], edges: Neighbours) -> None:
+        """Show a table of messages with their targets, and those that have room."""
+        board: Board = self._board
+        slot: int = board.slot(board.rank, number)
+        place: int = WORD + len(edges.sending) * EDGE
+        if place > self._most:
+            board.show(number, AS_MESSAGE)
+            return
+        row: int = slot + WORD
+        each: int
+        for each in edges.sending:
+            one: Any = said[each]
+            total: int = AS_MESSAGE
+            if one is not None:
+                size: int = len(one)
+                raw.copy(board.memory, slot + place, one, 0, size)
+                total = size + BESIDE
+                place += size
+            board.set_word(row, edges.targets[each])
+            board.set_word(row + WORD, place)
+            board.set_word(row + 2 * WORD, total)
+            row += EDGE
+        board.set_word(slot, len(edges.sending))
+        board.show(number, place + BESIDE)
+
+    @cfunc
+    def _take_edge(self, rank: int, number: int, turn: int) -> Any:
+        """A copy of what a member has for this one, along its edge of that turn."""
+        board: Board = self._board
+        shown: int = board.total_of(rank, number)
+        if shown == AS_MESSAGE:
+            return None
+        self._check(rank, shown)
+        slot: int = board.slot(rank, number)
+        row: int = slot + WORD
+        end: int = row + board.word(slot) * EDGE
+        own: U64 = board.rank
+        passed: int = 0
+        while row < end:
+            if board.word(row) == own:
+                if passed == turn:
+                    total: int = board.word(row + 2 * WORD)
+                    if total == AS_MESSAGE:
+                        return None
+                    size: int = total - BESIDE
+                    return self._read(slot + board.word(row + WORD) - size, rank, size)
+                passed += 1
+            row += EDGE
+        raise MPIError(
+            ERR_TOPOLOGY,
+            f"rank {rank} has {passed} edges to rank {board.rank}, where one more is received from",
+        )

@@ -13,6 +13,7 @@ itself, and its readers do as they are told.
 | allgather | its message | all of them |
 | scatter | the root: one for each member | its own |
 | alltoall | one for each member | what each has for it |
+| along | one for each edge that leads away | what comes along each edge that leads here |
 
 A member that fails before its part is done says so in place of it (`give_up`): those who need the
 part get an error, and the next call goes on as if nothing had been.
@@ -23,6 +24,7 @@ from __future__ import annotations
 from typing import Any
 
 from ompy.compiled import ccall, cclass
+from ompy.frameworks.collectives.neighbours import Neighbours
 
 
 @cclass
@@ -78,6 +80,21 @@ class UnsizedMessages:
     @ccall
     def scatter(self, said: list[Any] | None, root: int) -> Any:
         """This member's message of the root's, which are by rank. None at the root."""
+        raise NotImplementedError
+
+    @ccall
+    def edge_room(self, edges: Neighbours) -> int:
+        """Bytes up to which a message along these edges may go this way."""
+        raise NotImplementedError
+
+    @ccall
+    def along(self, said: list[Any], edges: Neighbours) -> list[Any]:
+        """What comes along each edge that leads here; None also where nobody is.
+
+        Args:
+            said: a message for each target.
+            edges: of this member.
+        """
         raise NotImplementedError
 
     @ccall

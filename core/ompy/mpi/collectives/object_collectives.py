@@ -56,7 +56,19 @@ ALLGATHER: Final = 3
 ALLTOALL: Final = 4
 REDUCE: Final = 5
 ALLREDUCE: Final = 6
-NAMES: Final = ("bcast", "gather", "scatter", "allgather", "alltoall", "reduce", "allreduce")
+NEIGHBOR_ALLGATHER: Final = 7
+NEIGHBOR_ALLTOALL: Final = 8
+NAMES: Final = (
+    "bcast",
+    "gather",
+    "scatter",
+    "allgather",
+    "alltoall",
+    "reduce",
+    "allreduce",
+    "neighbor_allgather",
+    "neighbor_alltoall",
+)
 
 
 @cfunc
@@ -67,7 +79,7 @@ def _through_memory(state: CommState, which: int, obj: Any, op: Any, root: int) 
         state: the communicator.
         which: of the calls.
         obj: what this member gives.
-        op: of a reduction; else None.
+        op: of a reduction; the edges of a call of neighbours; else None.
         root: of the call; 0 where there is none.
     """
     name = NAMES[which]
@@ -120,8 +132,10 @@ def _take_part(
         found = _alltoall(state, carrier, obj)
     elif which == REDUCE:
         found = _reduce(state, carrier, obj, op, root)
-    else:
+    elif which == ALLREDUCE:
         found = _allreduce(state, carrier, obj, op)
+    else:
+        found = _along_edges(state, carrier, obj, op)
     return found
 
 
@@ -403,17 +417,51 @@ def _alltoall(
     return _take_over(state, messages, own, said, found)
 
 
-def along_edges(state: CommState, objects: Sequence[Any], neighbours: Neighbours) -> list[Any]:
+def gathered_along_edges(
+    state: CommState, objects: Sequence[Any], neighbours: Neighbours
+) -> list[Any]:
     """Object i to target i; the objects of the sources, None in place of nobody's."""
-    posted: list[Any] = [None] * len(neighbours.sources)
+    found: list[Any] = _through_memory(state, NEIGHBOR_ALLGATHER, objects, neighbours, 0)
+    return found
+
+
+def swapped_along_edges(
+    state: CommState, objects: Sequence[Any], neighbours: Neighbours
+) -> list[Any]:
+    """The same, as another call."""
+    found: list[Any] = _through_memory(state, NEIGHBOR_ALLTOALL, objects, neighbours, 0)
+    return found
+
+
+@cfunc
+def _along_edges(
+    state: CommState,
+    carrier: UnsizedMessages | None,
+    objects: Sequence[Any],
+    neighbours: Neighbours,
+) -> list[Any]:
+    targets = neighbours.targets
+    size: int = len(neighbours.sources)
     messages = [message_of(each) for each in objects]  # all of them, before any is sent
+    said: list[Any] = [None] * len(targets)
+    found: list[Any] = [None] * size
+    if carrier is not None:
+        said = _all_short(messages, carrier.edge_room(neighbours))
+        found = carrier.along(said, neighbours)
+    posted: list[Any] = [None] * size
     for place in neighbours.receiving:
-        posted[place] = post_receive(state, neighbours.sources[place])
+        if found[place] is None:
+            posted[place] = post_receive(state, neighbours.sources[place])
     sent = [
-        begin_message(state, messages[place], neighbours.targets[place])
+        begin_message(state, messages[place], targets[place])
         for place in neighbours.sending
+        if said[place] is None
     ]
-    found = [None if each is None else object_of(finish_receive(state, each)) for each in posted]
+    for place in neighbours.receiving:
+        data: Any = found[place]
+        if data is None:
+            data = finish_receive(state, posted[place])
+        found[place] = object_of(data)
     wait_all(state, sent)
     return found
 

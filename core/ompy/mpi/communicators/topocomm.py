@@ -8,8 +8,7 @@ from ompy.mpi.buffers.spec import even_blocks, vector_blocks
 from ompy.mpi.collectives import neighbour_calls as calls
 from ompy.mpi.collectives.collective_calls import passed_along
 from ompy.mpi.collectives.collective_requests import begun, completed, prepared
-from ompy.mpi.collectives.in_turn import together
-from ompy.mpi.collectives.object_collectives import along_edges
+from ompy.mpi.collectives.object_collectives import gathered_along_edges, swapped_along_edges
 from ompy.mpi.communicators.comm import Comm
 from ompy.mpi.communicators.intracomm import Intracomm
 from ompy.mpi.handles import made_plainly
@@ -169,10 +168,7 @@ class Topocomm(Intracomm):
         state = self._state()
         neighbours = calls.neighbours(state)
         objects = [sendobj] * len(neighbours.targets)
-        found: list[Any] = together(
-            state, "neighbor_allgather", 0, along_edges, objects, neighbours
-        )
-        return found
+        return gathered_along_edges(state, objects, neighbours)
 
     def neighbor_alltoall(self, sendobj: list[Any]) -> list[Any]:
         """An object of every source; item i of this member's goes to target i.
@@ -186,5 +182,4 @@ class Topocomm(Intracomm):
         objects = [None] * expected if sendobj is None else list(sendobj)
         if len(objects) != expected:
             raise ValueError(f"expecting {expected} items, got {len(objects)}")
-        found: list[Any] = together(state, "neighbor_alltoall", 0, along_edges, objects, neighbours)
-        return found
+        return swapped_along_edges(state, objects, neighbours)
