@@ -180,6 +180,8 @@ class Checker:
             kind = "request-lifecycle"
         if code == errors.ERR_ACCESS and "open for writing only" in problem.detail:
             kind = "invalid-argument"  # else the system refuses it
+        if code == errors.ERR_COUNT and "at the origin" in problem.detail:
+            kind = "count-mismatch"
         if code == errors.ERR_PROC_FAILED and "finalized" in problem.detail:
             kind = "deadlock"  # elsewhere this waits for ever
         if kind is not None:

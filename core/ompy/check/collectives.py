@@ -12,10 +12,11 @@ from typing import Any, Final
 
 from ompy.check.checker import Checker
 from ompy.check.messages import whole
-from ompy.check.operations import REDUCTIONS, stem_of
+from ompy.check.operations import ALONG_EDGES, REDUCTIONS, stem_of
 from ompy.check.signatures import OBJECT, Signature, of_elements, of_message, of_type, repeated
 from ompy.mpi.buffers.markers import InPlaceType
 from ompy.mpi.buffers.spec import even_blocks, typed_blocks, vector_blocks
+from ompy.mpi.collectives.neighbour_calls import edges
 
 Handler = Callable[..., Any]
 Side = Signature | list[Signature | None] | None
@@ -81,7 +82,8 @@ def _one(spec: Any, _ranks: int) -> Signature | None:
     return of_message(spec)
 
 
-# how each call's buffers are read, by its stem; the root alone has parts in the rooted ones
+# how each call's buffers are read, by its stem; the root alone has parts in the rooted ones, and in
+# those of neighbours each part belongs to an edge
 _SENT: Final[dict[str, Callable[[Any, int], Side]]] = {
     **dict.fromkeys(("gather", "gatherv", "allgather", "allgatherv"), _one),
     "scatter": _even,
@@ -89,12 +91,19 @@ _SENT: Final[dict[str, Callable[[Any, int], Side]]] = {
     "alltoall": _even,
     "alltoallv": _parts,
     "alltoallw": _typed_parts,
+    **dict.fromkeys(("neighbor_allgather", "neighbor_allgatherv"), _one),
+    "neighbor_alltoall": _even,
+    "neighbor_alltoallv": _parts,
+    "neighbor_alltoallw": _typed_parts,
 }
 _RECEIVED: Final[dict[str, Callable[[Any, int], Side]]] = {
     **dict.fromkeys(("scatter", "scatterv"), _one),
     **dict.fromkeys(("gather", "allgather", "alltoall"), _even),
     **dict.fromkeys(("gatherv", "allgatherv", "alltoallv"), _parts),
     "alltoallw": _typed_parts,
+    **dict.fromkeys(("neighbor_allgather", "neighbor_alltoall"), _even),
+    **dict.fromkeys(("neighbor_allgatherv", "neighbor_alltoallv"), _parts),
+    "neighbor_alltoallw": _typed_parts,
 }
 
 
@@ -120,6 +129,23 @@ def _sides(stem: str, size: int, given: dict[str, Any], rank: int) -> tuple[Side
     sends = None if elsewhere and stem.startswith("scatter") else _SENT[stem](send, size)
     receives = None if elsewhere and stem.startswith("gather") else _RECEIVED[stem](receive, size)
     return sends, receives
+
+
+def _along_edges(stem: str, state: Any, given: dict[str, Any], *, objects: bool) -> tuple[Any, Any]:
+    """The same of neighbours: a signature and who it is for, or from, edge by edge."""
+    try:
+        found = edges(state)
+    except Exception:
+        return None, None  # the call itself says what is wrong
+    sides = []
+    for of, buffer, ranks in (
+        (_SENT, "sendbuf", found.targets),
+        (_RECEIVED, "recvbuf", found.sources),
+    ):
+        side = OBJECT if objects else of[stem](given.get(buffer), len(ranks))
+        parts = side if isinstance(side, list) else [side] * len(ranks)
+        sides.append(list(zip(ranks, parts, strict=False)))
+    return sides[0], sides[1]
 
 
 def _op_text(op: Any) -> str:
@@ -183,8 +209,10 @@ def _write(
     name, stem = names
     sends: Side = OBJECT if objects and stem != "barrier" else None
     receives: Side = None
-    if not objects and number:
-        state = comm._inner  # noqa: SLF001 - private to users, not to us
+    state = comm._inner  # noqa: SLF001 - private to users, not to us
+    if stem in ALONG_EDGES:
+        sends, receives = _along_edges(stem, state, given, objects=objects)
+    elif not objects and number:
         sends, receives = _sides(stem, state.communicator.size, given, state.communicator.rank)
     op = ""
     if stem in REDUCTIONS:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ompy.check.findings import Found
 from ompy.check.logs import Comm, Record
-from ompy.check.operations import EXCHANGES, FROM_ROOT, REDUCTIONS, ROOTED, stem_of
+from ompy.check.operations import ALONG_EDGES, EXCHANGES, FROM_ROOT, REDUCTIONS, ROOTED, stem_of
 from ompy.check.signatures import Signature, elements, first_difference, text
 
 
@@ -173,7 +173,8 @@ def odd_places(values: list[Any]) -> list[int]:
 
 
 def _different_data(stem: str, row: list[Call]) -> Iterator[Found]:
-    for sender, sent, receiver, received in _meeting(stem, row):
+    # what one member gives itself is told of last: others' lines say more
+    for sender, sent, receiver, received in sorted(_meeting(stem, row), key=_is_own):
         if sent is None or received is None:
             continue
         difference = first_difference(sent, received)
@@ -222,11 +223,36 @@ def _meeting(stem: str, row: list[Call]) -> Iterator[Meeting]:
                 yield call, _listed(call.receives, rank), row[0], _listed(row[0].receives, rank)
     elif stem in ROOTED and root is not None:
         yield from _with_root(stem, root, row)
+    elif stem in ALONG_EDGES:
+        yield from _along_edges(row)
     elif stem in EXCHANGES:
         for one in row:
             for other in row:
                 sent = _part(one.sends, other.comm.rank)
                 yield one, sent, other, _part(other.receives, one.comm.rank)
+
+
+def _is_own(meeting: Meeting) -> bool:
+    """Whether a member gives it itself."""
+    return meeting[0] is meeting[2]
+
+
+def _along_edges(row: list[Call]) -> Iterator[Meeting]:
+    """What goes along each edge.
+
+    Which of several edges between two members is which differs between topologies. So these are
+    compared only where all of them are alike.
+    """
+    by_rank = {call.comm.rank: call for call in row}
+    for call in row:
+        for target in dict(call.sends or ()):
+            other = by_rank.get(target)
+            if other is None:
+                continue
+            sent = [part for rank, part in call.sends if rank == target]
+            received = [part for rank, part in other.receives or () if rank == call.comm.rank]
+            if received and sent == [sent[0]] * len(received) and len(set(received)) == 1:
+                yield call, sent[0], other, received[0]
 
 
 def _with_root(stem: str, root: Call, row: list[Call]) -> Iterator[Meeting]:
