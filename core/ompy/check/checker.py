@@ -182,7 +182,7 @@ class Checker:
             kind = "invalid-argument"  # else the system refuses it
         if code == errors.ERR_COUNT and "at the origin" in problem.detail:
             kind = "count-mismatch"
-        if code == errors.ERR_PROC_FAILED and "finalized" in problem.detail:
+        if errors.waits_for_ended(problem):
             kind = "deadlock"  # elsewhere this waits for ever
         if kind is not None:
             why = CHAPTERS.get(kind, "")
