@@ -83,6 +83,7 @@ class Checker:
         self.handles: dict[int, tuple[str, int, str, Any]] = {}
         self._keys: dict[tuple[Any, ...], int] = {}
         self._called: set[int] = set()
+        self._partitioned: dict[int, int] = {}  # by state's id
 
     def number(self) -> int:
         """A number that nothing else has here."""
@@ -129,20 +130,31 @@ class Checker:
             self._tell_comm(known[0], state.communicator)
         return known[0]
 
-    def _tell_comm(self, number: int, communicator: Any) -> None:
+    def comm_of_partitions(self, handle: Any) -> int:
+        """The number that its partitioned messages have: they match among themselves alone."""
+        if not self.comm(handle):
+            return 0
+        known = self._partitioned.get(id(handle._inner))
+        if known is None:
+            known = self._partitioned[id(handle._inner)] = self.number()
+            self._tell_comm(known, handle._inner.communicator, "partitions")
+        return known
+
+    def _tell_comm(self, number: int, communicator: Any, part: str = "") -> None:
         members = [proc.rank for proc in communicator.procs]
         own = [proc.rank for proc in communicator.own]
         every = sorted({*members, *own})
         worlds = {proc.world for proc in (*communicator.procs, *communicator.own)}
-        base = (communicator.context_id, tuple(every), len(worlds))
+        base = (communicator.context_id, tuple(every), len(worlds), part)
         count = self._keys[base] = self._keys.get(base, 0) + 1
         digest = crc32(",".join(map(str, every)).encode())
-        key = f"{communicator.context_id}:{digest}:{count}" if len(worlds) == 1 else ""
+        key = f"{communicator.context_id}{part}:{digest}:{count}" if len(worlds) == 1 else ""
         self.write_event("comm", number, key, communicator.name, communicator.rank, members, own)
 
     def forget_comm(self, state: Any) -> None:
         """It is freed."""
         self.comms.pop(id(state), None)
+        self._partitioned.pop(id(state), None)
 
     def hold(self, what: str, at: int, call: str, state: Any) -> None:
         """Something that has to be freed was made."""
@@ -160,6 +172,7 @@ class Checker:
         self.requests.forget_all()
         self.buffers.forget_all()
         self.comms.clear()
+        self._partitioned.clear()
         self.handles.clear()
         self._keys.clear()
         self._called.clear()
