@@ -18,8 +18,8 @@ from ompy.check.checker import Checker
 from ompy.check.interposing import interpose_class
 from ompy.check.signatures import first_difference, of_message, of_type, text
 from ompy.check.under_way import Entry
-from ompy.mpi.buffers.spec import message
 from ompy.mpi import constants
+from ompy.mpi.buffers.spec import message
 from ompy.mpi.constants import MODE_RDONLY
 
 Handler = Callable[..., Any]

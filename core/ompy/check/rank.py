@@ -66,7 +66,12 @@ def _interpose(checker: Checker) -> None:
     import ompy.MPI as MPI  # noqa: PLR0402 - as programs name it
 
     checker.comm(MPI.COMM_WORLD)  # also of a rank that never uses it something can be said
-    of_comms = {**messages.HANDLERS, **partitions.COMM_HANDLERS, **collectives.HANDLERS, **handles.COMM_HANDLERS}
+    of_comms = {
+        **messages.HANDLERS,
+        **partitions.COMM_HANDLERS,
+        **collectives.HANDLERS,
+        **handles.COMM_HANDLERS,
+    }
     kinds = (MPI.Intracomm, MPI.Cartcomm, MPI.Graphcomm, MPI.Distgraphcomm, MPI.Intercomm)
     for kind in kinds:
         interpose_class(checker, kind, "comm.", of_comms)

@@ -38,7 +38,7 @@ TAG_ANSWER: Final = -61
 # those of partitions, from the first on downwards; arbitrary: clear of all above, before the calls'
 TAG_PARTITIONS: Final = -(1 << 21)
 PARTITIONS_MAX: Final = TAG_CALLS + TAG_PARTITIONS - 1
-assert TAG_PARTITIONS < TAG_NONBLOCKING - TAGS_IN_TURN, "those of nonblocking collectives are others"
+assert TAG_PARTITIONS < TAG_NONBLOCKING - TAGS_IN_TURN, "others have tags above"
 _OFFER: Final = Struct("<QqQQ")
 _ANSWER: Final = Struct("<Qqq")
 

@@ -12,8 +12,6 @@ have one tag, and the receiver has one receive posted at a time.
                 started: receives posted; before the offer, when it comes
 """
 
-# ruff: noqa: SLF001 - states are private to users, not to this package
-
 from __future__ import annotations
 
 from collections import Counter

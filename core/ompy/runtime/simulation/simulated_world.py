@@ -407,19 +407,23 @@ class World:
         except KeyboardInterrupt:
             return "interrupted", INTERRUPTED, f"interrupted\n{self._autopsy()}"
         except Deadlock as problem:
-            if not problem.waits:  # turns without end
-                return "limit", BEYOND, str(problem) + "\n" + self._autopsy()
-            waits = "wait" if len(problem.waits) > 1 else "waits"
-            who = ranks_in_words(problem.waits)
-            story = self._autopsy(proven=True)
-            crowded = next((stub.rank for stub in self._stubs if stub.threads), None)
-            if crowded is not None:  # the thread that does not wait might have gone on
-                return UNFIT, 1, f"rank {crowded}: {THREADS}"
-            text = f"deadlock: nothing can happen any more, and {who} {waits}"
-            return "deadlock", DEADLOCK, f"{text}\n{story}"
+            return self._stands(problem)
         except TimeoutError as problem:
             return "limit", BEYOND, f"{problem}\n{self._autopsy()}"
         return self._compared()
+
+    def _stands(self, problem: Deadlock) -> tuple[str, int, str]:
+        """How a world ended in which nothing happens any more, or only the same again."""
+        story = self._autopsy(proven=bool(problem.waits))
+        if not problem.waits:  # turns without end
+            return "limit", BEYOND, f"{problem}\n{story}"
+        crowded = next((stub.rank for stub in self._stubs if stub.threads), None)
+        if crowded is not None:  # the thread that does not wait might have gone on
+            return UNFIT, 1, f"rank {crowded}: {THREADS}"
+        waits = "wait" if len(problem.waits) > 1 else "waits"
+        who = ranks_in_words(problem.waits)
+        text = f"deadlock: nothing can happen any more, and {who} {waits}"
+        return "deadlock", DEADLOCK, f"{text}\n{story}"
 
     def _compared(self) -> tuple[str, int, str]:
         """How a world ended in which all ranks came to their end: were their calls the same."""
