@@ -124,10 +124,34 @@ class Flow:
             return self._use_of_container(parent.func.value)
         if name in _FREEING:
             return Use.ORDER_FREE
-        return self.use_of_item(parent, True) if name in _MAKING else Use.ANYTHING
+        if name in _MAKING:
+            return self.use_of_item(parent, True)
+        return self._use_of_parameter(parent, node, derived)
+
+    def _use_of_parameter(self, call: ast.Call, node: ast.AST, derived: bool) -> Use:
+        """What a function of the program does with an argument, and with what it returns."""
+        name = called_name(call)
+        found = [
+            each
+            for each in ast.walk(self._tree)
+            if isinstance(each, ast.FunctionDef) and each.name == name
+        ]
+        if len(found) != 1 or node not in call.args:
+            return Use.ANYTHING
+        parameters = [*found[0].args.posonlyargs, *found[0].args.args]
+        first = bool(parameters) and parameters[0].arg == "self"
+        place = call.args.index(node) + first
+        if place >= len(parameters):
+            return Use.ANYTHING
+        inside = self.use_of_item_names(parameters[place], [parameters[place].arg], derived)
+        return worst((inside, self.use_of_item(call, True)))
 
     def _use_of_container(self, node: ast.AST) -> Use:
-        return self.use_of_bag_name(node, node.id) if isinstance(node, ast.Name) else Use.ANYTHING
+        if isinstance(node, ast.Name):
+            return self.use_of_bag_name(node, node.id)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            return self.use_of_bag_name(node, ast.unparse(node))
+        return Use.ANYTHING
 
     def _item_in_binop(self, parent: ast.BinOp, node: ast.AST, derived: bool) -> Use:
         outer = self._parents.get(parent)
@@ -140,7 +164,8 @@ class Flow:
         )
         if again and (node is parent.right or isinstance(parent.op, (ast.Add, ast.Mult))):
             return self._sum(parent.op, derived)
-        return self.use_of_item(parent, True)
+        folded = isinstance(outer, ast.Assign) and _names(outer.targets) & _names([other])
+        return Use.ANYTHING if folded else self.use_of_item(parent, True)
 
     def _item_in_boolop(self, parent: ast.BoolOp, _node: ast.AST, _derived: bool) -> Use:
         outer = self._parents.get(parent)
@@ -264,7 +289,7 @@ class Flow:
         if isinstance(parent, ast.Attribute) and parent.attr in {"wait", "append"}:
             call = self._parents[parent]
             return self.use_of_item(call) if parent.attr == "wait" else Use.ORDER_FREE
-        if isinstance(parent, ast.ListComp):
+        if isinstance(parent, (ast.ListComp, ast.List)):
             return self.use_of_request(parent)
         targets: list[ast.expr] = []
         if isinstance(parent, ast.Assign):
@@ -343,13 +368,18 @@ class Flow:
 
     def _loads(self, kind: str, node: ast.AST, name: str) -> Iterator[ast.AST]:
         """Where a variable is read; nowhere if that was asked before."""
-        scope = self._scope_of(node)
+        of_object = isinstance(node, ast.Attribute)  # which all methods may read
+        scope = self._tree if of_object else self._scope_of(node)
         if (kind, name, scope) in self._seen:
             return
         self._seen.add((kind, name, scope))
         for each in ast.walk(scope):
-            named = isinstance(each, ast.Name) and each.id == name
-            if named and isinstance(each.ctx, ast.Load) and not self._is_received_into(each):
+            if of_object:
+                named = isinstance(each, ast.Attribute) and ast.unparse(each) == name
+            else:
+                named = isinstance(each, ast.Name) and each.id == name
+            read = named and isinstance(each.ctx, ast.Load)  # type: ignore[attr-defined]
+            if read and not self._is_received_into(each):
                 yield each
 
     def _is_received_into(self, node: ast.AST) -> bool:
