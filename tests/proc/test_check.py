@@ -73,6 +73,31 @@ WRONG: Final = {
     "another type of a bcast": Wrong(
         "type-mismatch", {2}, "kind = 'q' if me else 'd'\ncomm.Bcast(array(kind, bytes(16)))"
     ),
+    "another type along an edge": Wrong(
+        "type-mismatch",
+        {3},
+        "ring = comm.Create_cart([size], periods=[True])\nkind = 'q' if me else 'd'\n"
+        "ring.Neighbor_allgather(array(kind, bytes(8)), array(kind, bytes(16)))\nring.Free()",
+        3,
+    ),
+    "another type at a window": Wrong(
+        "type-mismatch",
+        {3},
+        "w = MPI.Win.Allocate(8, comm=comm)\nw.Fence()\n"
+        "w.Put(array('d', [1]), right, (0, 1, MPI.INT64_T))\nw.Fence()\nw.Free()",
+    ),
+    "another type of partitions": Wrong(
+        "type-mismatch",
+        {2, 6},
+        "if me:\n  r = comm.Psend_init(array('d', bytes(16)), 2, 0)\n  r.Start()\n"
+        "  r.Pready_range(0, 1)\nelse:\n  r = comm.Precv_init(array('q', bytes(16)), 1, 1, 0)\n"
+        "  r.Start()\nr.Wait()\nr.Free()",
+    ),
+    "less than a place in a window": Wrong(
+        "count-mismatch",
+        {2},
+        "w = MPI.Win.Allocate(8, comm=comm); w.Fence()\nw.Get(bytearray(4), right, (0, 8))",
+    ),
     "too much": Wrong(
         "count-mismatch",
         {2, 4},
@@ -86,6 +111,12 @@ WRONG: Final = {
         "invalid-argument",
         {2},
         "kind = MPI.INT.Create_contiguous(2)\ncomm.Send([bytearray(8), 1, kind], right)",
+    ),
+    "one that has ended, among several requests": Wrong(
+        "deadlock",
+        {2},
+        "if me:\n  MPI.Request.waitall([comm.irecv(source=0, tag=k) for k in (1, 2)])\n"
+        "else:\n  comm.send(1, 1, 2)",
     ),
     "who is first": Wrong(
         "message-race",
@@ -111,6 +142,13 @@ WRONG: Final = {
         {3, 4},
         "data, room = bytearray(8), bytearray(8)\nr = comm.Allreduce_init(data, room)\n"
         "r.Start()\ndata[0] = 1\nr.Wait()\nr.Free()",
+    ),
+    "a partition that is written": Wrong(
+        "buffer-in-use",
+        {5},
+        "data = bytearray(8)\nif me:\n  r = comm.Psend_init(data, 2, 0)\n  r.Start()\n"
+        "  r.Pready(0)\n  data[1] = 1\n  data[5] = 1; r.Pready(1)\nelse:\n"
+        "  r = comm.Precv_init(data, 2, 1, 0)\n  r.Start()\nr.Wait()\nr.Free()",
     ),
     "two receives into one place": Wrong(
         "buffer-in-use",
@@ -171,6 +209,13 @@ RIGHT: Final = {
     "a sum of what comes": (
         "total = 0\nif me == 0:\n  for _ in range(size - 1):\n"
         "    total += comm.recv(source=MPI.ANY_SOURCE)\nelse:\n  comm.send(me, 0)"
+    ),
+    "partitions, one after the other": (
+        "data = bytearray(8)\nif me == 0:\n  r = comm.Psend_init(data, 2, 1)\n  for k in (0, 1):\n"
+        "    r.Start()\n    data[:4] = bytes([k] * 4)\n    r.Pready(0)\n    data[5] = k\n"
+        "    r.Pready(1)\n    r.Wait()\n  r.Free()\nelif me == 1:\n"
+        "  r = comm.Precv_init(data, 4, 0, 0)\n  for k in (0, 1):\n    r.Start()\n"
+        "    while not r.Parrived(0): pass\n    assert data[0] == k\n    r.Wait()\n  r.Free()"
     ),
     "another part of the memory": (
         "data = bytearray(16)\nview = memoryview(data)\nr = comm.Isend(view[:8], right)\n"

@@ -15,7 +15,8 @@ FREE = {
     "of a list, summed up": "got = []\nfor _ in r:\n    got.append(GET)\nprint(sum(got))",
     "of a list, sorted in place": "got = []\ngot.append(GET)\ngot.sort()\nprint(got[0])",
     "of a function that returns a list": (
-        "def collect():\n    out = []\n    out.append(GET)\n    return out\nprint(sorted(collect()))"
+        "def collect():\n    out = []\n    out.append(GET)\n    return out\n"
+        "print(sorted(collect()))"
     ),
     "of an object's list": (
         "class A:\n    def pull(self):\n        self.got.append(GET)\n"
@@ -54,7 +55,7 @@ ANYTHING = {
     "two compared": "a = GET\nb = comm.recv()\nassert a < b",
     "in an unknown function": "other.work(GET)",
     "a buffer that is kept by the loop": "comm.Recv(row, ANY)  # GET\nfor i in r:\n    c[i] = row",
-    "the two halves": "r1 = comm.Irecv(lower, ANY)  # GET\nMPI.Request.Waitall([r1])\nprint(lower[0])",
+    "the two halves": "r = comm.Irecv(lower, ANY)  # GET\nr.Wait()\nprint(lower[0])",
     "what is done hangs on it": "x = GET\nif x == 1:\n    print('first')",
 }
 
