@@ -25,6 +25,10 @@ me, size = comm.rank, comm.size
 left, right = (me - 1) % size, (me + 1) % size
 """
 FIRST: Final = HEAD.count("\n") + 1  # line of what follows
+GROUPS: Final = (
+    "half = comm.Split(me % 2)\nx = half.Create_intercomm(0, comm, 1 - me % 2)\n"
+    "root = 0 if me % 2 else MPI.PROC_NULL if half.rank else MPI.ROOT\n"
+)
 OPEN: Final = "f = MPI.File.Open(comm, 'a.dat', MPI.MODE_CREATE | MPI.MODE_RDWR)\n"
 
 
@@ -92,6 +96,21 @@ WRONG: Final = {
         "if me:\n  r = comm.Psend_init(array('d', bytes(16)), 2, 0)\n  r.Start()\n"
         "  r.Pready_range(0, 1)\nelse:\n  r = comm.Precv_init(array('q', bytes(16)), 1, 1, 0)\n"
         "  r.Start()\nr.Wait()\nr.Free()",
+    ),
+    "another operation between two groups": Wrong(
+        "op-mismatch", {4}, GROUPS + "x.allreduce(1, MPI.MAX if me == 2 else MPI.SUM)", 4
+    ),
+    "another root between two groups": Wrong(
+        "root-mismatch", {4}, GROUPS + "x.bcast(1, max(root, 0) + (me == 3) if me % 2 else root)", 4
+    ),
+    "another type between two groups": Wrong(
+        "type-mismatch", {4}, GROUPS + "x.Bcast(array('q' if me % 2 else 'd', bytes(8)), root)", 4
+    ),
+    "another amount between two groups": Wrong(
+        "count-mismatch",
+        {4},
+        GROUPS + "x.Allgather(bytes(2 if me == 1 else 1), bytearray(2 * (2 - me % 2)))",
+        4,
     ),
     "less than a place in a window": Wrong(
         "count-mismatch",
@@ -166,6 +185,9 @@ WRONG: Final = {
         "r = comm.Recv_init(bytearray(1), left)\nr.Start()\nr.Start()",
     ),
     "a communicator": Wrong("leak", {1}, "copy = comm.Dup()"),
+    "a nonblocking duplicate": Wrong(
+        "leak", {1}, "copy, r = comm.Idup()\nr.Wait()\ncopy.barrier()"
+    ),
     "a datatype": Wrong("leak", {1}, "kind = MPI.INT.Create_vector(2, 1, 2).Commit()"),
     "a file that is never closed": Wrong(
         "leak", {1}, "MPI.File.Open(comm, 'a.dat', MPI.MODE_CREATE | MPI.MODE_RDWR)"
@@ -221,11 +243,22 @@ RIGHT: Final = {
         "data = bytearray(16)\nview = memoryview(data)\nr = comm.Isend(view[:8], right)\n"
         "data[9] = 1\ncomm.Recv(bytearray(8), left)\nr.Wait()"
     ),
+    "a nonblocking duplicate that is freed": "c, r = comm.Idup()\nr.Wait()\nc.barrier()\nc.Free()",
     "a cancelled receive": "r = comm.Irecv(bytearray(8), left, 9)\nr.Cancel()\nr.Wait()",
     "an error that is caught": "try:\n  comm.send(1, 99)\nexcept MPI.Exception:\n  pass",
     "parts of a communicator": (
         "half = comm.Split(me % 2)\nhalf.allreduce(1)\nhalf.Free()\n"
         "none = comm.Split(MPI.UNDEFINED)\nassert none == MPI.COMM_NULL"
+    ),
+    "calls between two groups": (
+        GROUPS
+        + "x.Bcast(array('d', bytes(8)), root)\nassert x.allreduce(me % 2) == 2 * (1 - me % 2) "
+        "if size == 4 else x.allreduce(1)\nx.gather(me, root)\n"
+        "x.scatter([1] * x.remote_size if root == MPI.ROOT else None, root)\n"
+        "x.Allgather(bytes(1), bytearray(x.remote_size))\n"
+        "x.Gather(bytes(2), bytearray(2 * x.remote_size), root)\n"
+        "x.Scatter(bytes(2 * x.remote_size) if root == MPI.ROOT else None, bytearray(2), root)\n"
+        "x.Free()\nhalf.Free()"
     ),
     "persistent requests": (
         "out = comm.Send_init(bytearray(8), right)\ninto = comm.Recv_init(bytearray(8), left)\n"

@@ -66,6 +66,7 @@ class Checker:
         comms: by state's id, a communicator's number and its state, kept as long as it lives.
         synchronous: standard sends wait for their receives.
         handles: what has to be freed: by state's id, (what it is, site, call, state).
+        duplicates: communicators that `Idup` has begun to make: (handle, site, call).
     """
 
     requests: Requests
@@ -81,6 +82,7 @@ class Checker:
         self.synchronous = False
         self.comms: dict[int, tuple[int, Any]] = {}
         self.handles: dict[int, tuple[str, int, str, Any]] = {}
+        self.duplicates: list[tuple[Any, int, str]] = []
         self._keys: dict[tuple[Any, ...], int] = {}
         self._called: set[int] = set()
         self._partitioned: dict[int, int] = {}  # by state's id
@@ -174,6 +176,7 @@ class Checker:
         self.comms.clear()
         self._partitioned.clear()
         self.handles.clear()
+        self.duplicates.clear()
         self._keys.clear()
         self._called.clear()
         self.recorder.begin_anew()

@@ -14,6 +14,7 @@ from ompy.check.checker import Checker
 from ompy.check.messages import whole
 from ompy.check.operations import ALONG_EDGES, REDUCTIONS, stem_of
 from ompy.check.signatures import OBJECT, Signature, of_elements, of_message, of_type, repeated
+from ompy.data.constants import ROOT
 from ompy.mpi.buffers.markers import InPlaceType
 from ompy.mpi.buffers.spec import even_blocks, typed_blocks, vector_blocks
 from ompy.mpi.collectives.neighbour_calls import edges
@@ -115,8 +116,15 @@ def _counted(sent: Signature | None, counts: Any) -> Side:
     return [(((letter, whole(count)),), 1) for count in counts]
 
 
-def _sides(stem: str, size: int, given: dict[str, Any], rank: int) -> tuple[Side, Side]:
-    """What is sent and received, by a call's stem in small letters, as `allgatherv`."""
+def _sides(stem: str, size: int, given: dict[str, Any], here: bool) -> tuple[Side, Side]:
+    """What is sent and received.
+
+    Args:
+        stem: of the call in small letters, as `allgatherv`.
+        size: how many members there are to send to.
+        given: its arguments.
+        here: this rank is the root, if there is one.
+    """
     send, receive = given.get("sendbuf"), given.get("recvbuf")
     if stem == "bcast":
         return of_message(given.get("buf")), None
@@ -125,7 +133,7 @@ def _sides(stem: str, size: int, given: dict[str, Any], rank: int) -> tuple[Side
         return sent, _counted(sent, given.get("recvcounts"))
     if stem not in _SENT:
         return None, None
-    elsewhere = "root" in given and whole(given["root"]) != rank
+    elsewhere = "root" in given and not here
     sends = None if elsewhere and stem.startswith("scatter") else _SENT[stem](send, size)
     receives = None if elsewhere and stem.startswith("gather") else _RECEIVED[stem](receive, size)
     return sends, receives
@@ -171,7 +179,11 @@ def _touch(check: Checker, at: int, call: str, comm: Any, given: dict[str, Any])
 def _is_root(comm: Any, given: dict[str, Any]) -> bool:
     """Whether this rank is the root: of a bcast it only gives."""
     state = comm._inner  # noqa: SLF001 - private to users, not to us
-    return state is not None and whole(given.get("root", -1)) == state.communicator.rank
+    if state is None or "root" not in given:
+        return False
+    communicator, root = state.communicator, whole(given["root"])
+    between = communicator.own is not communicator.procs
+    return bool(root == (ROOT if between else communicator.rank))
 
 
 def _call(name: str) -> Handler:
@@ -213,7 +225,8 @@ def _write(
     if stem in ALONG_EDGES:
         sends, receives = _along_edges(stem, state, given, objects=objects)
     elif not objects and number:
-        sends, receives = _sides(stem, state.communicator.size, given, state.communicator.rank)
+        others = len(state.communicator.procs)
+        sends, receives = _sides(stem, others, given, _is_root(comm, given))
     op = ""
     if stem in REDUCTIONS:
         op = _op_text(given.get("op")) or "SUM"
