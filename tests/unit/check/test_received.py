@@ -28,7 +28,7 @@ FREE = {
     "by a function that has the key": "def take(x):\n    table[x.key] = x.value\ntake(GET)",
     "the best": "x = GET\nif best is None or x < best:\n    best = x\nprint(best)",
     "a dropped one": "GET",
-    "one that nobody reads": "ignored = GET",
+    "one whose name says that nobody reads it": "_ = GET",
     "in a set": "seen.add(GET)",
     "in a heap": "heapq.heappush(heap, GET)",
     "counted": "words.update(GET)",
@@ -47,6 +47,8 @@ ADDED = {
 }
 ANYTHING = {
     "printed": "print(GET)",
+    "one that has a name": "first = GET",
+    "a buffer that nobody reads": "comm.Recv(body, ANY)  # GET",
     "the first one": "got = []\ngot.append(GET)\nprint(got[0])",
     "stacked": "parts = []\nparts.append(GET)\nwhole = np.vstack(parts)",
     "the last one": "for _ in r:\n    state = GET\nprint(state)",

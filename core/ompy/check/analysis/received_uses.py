@@ -319,12 +319,13 @@ class Flow:
             derived: as of `use_of_item`.
         """
         self._items.update(names)
-        uses = []
-        for name in names:
-            for load in self._loads("item", node, name):
-                if not self._is_among_kept(load):
-                    uses.append(self.use_of_item(load, derived))
-        return worst(uses)
+        if all(("item", name, self._scope_of(node)) in self._seen for name in names):
+            return Use.ORDER_FREE
+        loads = [load for name in names for load in self._loads("item", node, name)]
+        if not loads and not all(name.startswith("_") for name in names):
+            return Use.ANYTHING  # it has a name for something
+        kept = (load for load in loads if not self._is_among_kept(load))
+        return worst(self.use_of_item(load, derived) for load in kept)
 
     def _is_among_kept(self, load: ast.AST) -> bool:
         """Whether it is in a statement that puts it where it says, or keeps the best."""
