@@ -39,7 +39,7 @@ class ReadyParts:
         self._ready: set[int] = set()
         self._used: list[Entry] = []
 
-    def begin(self) -> None:
+    def forget_ready(self) -> None:
         """It was started."""
         self._ready.clear()
 

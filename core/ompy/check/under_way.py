@@ -183,7 +183,7 @@ class Requests:
                 checker.buffers.begin_use(entry, spec, writes=writes)
             return
         if entry.parts is not None:
-            entry.parts.begin()
+            entry.parts.forget_ready()
         if not template[1]:
             return
         site: int = checker.recorder.start_site(at, *entry.made)
