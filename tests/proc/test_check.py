@@ -25,6 +25,10 @@ me, size = comm.rank, comm.size
 left, right = (me - 1) % size, (me + 1) % size
 """
 FIRST: Final = HEAD.count("\n") + 1  # line of what follows
+GROUPS: Final = (
+    "half = comm.Split(me % 2)\nx = half.Create_intercomm(0, comm, 1 - me % 2)\n"
+    "root = 0 if me % 2 else MPI.PROC_NULL if half.rank else MPI.ROOT\n"
+)
 OPEN: Final = "f = MPI.File.Open(comm, 'a.dat', MPI.MODE_CREATE | MPI.MODE_RDWR)\n"
 
 
@@ -73,6 +77,46 @@ WRONG: Final = {
     "another type of a bcast": Wrong(
         "type-mismatch", {2}, "kind = 'q' if me else 'd'\ncomm.Bcast(array(kind, bytes(16)))"
     ),
+    "another type along an edge": Wrong(
+        "type-mismatch",
+        {3},
+        "ring = comm.Create_cart([size], periods=[True])\nkind = 'q' if me else 'd'\n"
+        "ring.Neighbor_allgather(array(kind, bytes(8)), array(kind, bytes(16)))\nring.Free()",
+        3,
+    ),
+    "another type at a window": Wrong(
+        "type-mismatch",
+        {3},
+        "w = MPI.Win.Allocate(8, comm=comm)\nw.Fence()\n"
+        "w.Put(array('d', [1]), right, (0, 1, MPI.INT64_T))\nw.Fence()\nw.Free()",
+    ),
+    "another type of partitions": Wrong(
+        "type-mismatch",
+        {2, 6},
+        "if me:\n  r = comm.Psend_init(array('d', bytes(16)), 2, 0)\n  r.Start()\n"
+        "  r.Pready_range(0, 1)\nelse:\n  r = comm.Precv_init(array('q', bytes(16)), 1, 1, 0)\n"
+        "  r.Start()\nr.Wait()\nr.Free()",
+    ),
+    "another operation between two groups": Wrong(
+        "op-mismatch", {4}, GROUPS + "x.allreduce(1, MPI.MAX if me == 2 else MPI.SUM)", 4
+    ),
+    "another root between two groups": Wrong(
+        "root-mismatch", {4}, GROUPS + "x.bcast(1, max(root, 0) + (me == 3) if me % 2 else root)", 4
+    ),
+    "another type between two groups": Wrong(
+        "type-mismatch", {4}, GROUPS + "x.Bcast(array('q' if me % 2 else 'd', bytes(8)), root)", 4
+    ),
+    "another amount between two groups": Wrong(
+        "count-mismatch",
+        {4},
+        GROUPS + "x.Allgather(bytes(2 if me == 1 else 1), bytearray(2 * (2 - me % 2)))",
+        4,
+    ),
+    "less than a place in a window": Wrong(
+        "count-mismatch",
+        {2},
+        "w = MPI.Win.Allocate(8, comm=comm); w.Fence()\nw.Get(bytearray(4), right, (0, 8))",
+    ),
     "too much": Wrong(
         "count-mismatch",
         {2, 4},
@@ -86,6 +130,12 @@ WRONG: Final = {
         "invalid-argument",
         {2},
         "kind = MPI.INT.Create_contiguous(2)\ncomm.Send([bytearray(8), 1, kind], right)",
+    ),
+    "one that has ended, among several requests": Wrong(
+        "deadlock",
+        {2},
+        "if me:\n  MPI.Request.waitall([comm.irecv(source=0, tag=k) for k in (1, 2)])\n"
+        "else:\n  comm.send(1, 1, 2)",
     ),
     "who is first": Wrong(
         "message-race",
@@ -112,6 +162,13 @@ WRONG: Final = {
         "data, room = bytearray(8), bytearray(8)\nr = comm.Allreduce_init(data, room)\n"
         "r.Start()\ndata[0] = 1\nr.Wait()\nr.Free()",
     ),
+    "a partition that is written": Wrong(
+        "buffer-in-use",
+        {5},
+        "data = bytearray(8)\nif me:\n  r = comm.Psend_init(data, 2, 0)\n  r.Start()\n"
+        "  r.Pready(0)\n  data[1] = 1\n  data[5] = 1; r.Pready(1)\nelse:\n"
+        "  r = comm.Precv_init(data, 2, 1, 0)\n  r.Start()\nr.Wait()\nr.Free()",
+    ),
     "two receives into one place": Wrong(
         "buffer-in-use",
         {2, 3},
@@ -128,6 +185,9 @@ WRONG: Final = {
         "r = comm.Recv_init(bytearray(1), left)\nr.Start()\nr.Start()",
     ),
     "a communicator": Wrong("leak", {1}, "copy = comm.Dup()"),
+    "a nonblocking duplicate": Wrong(
+        "leak", {1}, "copy, r = comm.Idup()\nr.Wait()\ncopy.barrier()"
+    ),
     "a datatype": Wrong("leak", {1}, "kind = MPI.INT.Create_vector(2, 1, 2).Commit()"),
     "a file that is never closed": Wrong(
         "leak", {1}, "MPI.File.Open(comm, 'a.dat', MPI.MODE_CREATE | MPI.MODE_RDWR)"
@@ -172,15 +232,33 @@ RIGHT: Final = {
         "total = 0\nif me == 0:\n  for _ in range(size - 1):\n"
         "    total += comm.recv(source=MPI.ANY_SOURCE)\nelse:\n  comm.send(me, 0)"
     ),
+    "partitions, one after the other": (
+        "data = bytearray(8)\nif me == 0:\n  r = comm.Psend_init(data, 2, 1)\n  for k in (0, 1):\n"
+        "    r.Start()\n    data[:4] = bytes([k] * 4)\n    r.Pready(0)\n    data[5] = k\n"
+        "    r.Pready(1)\n    r.Wait()\n  r.Free()\nelif me == 1:\n"
+        "  r = comm.Precv_init(data, 4, 0, 0)\n  for k in (0, 1):\n    r.Start()\n"
+        "    while not r.Parrived(0): pass\n    assert data[0] == k\n    r.Wait()\n  r.Free()"
+    ),
     "another part of the memory": (
         "data = bytearray(16)\nview = memoryview(data)\nr = comm.Isend(view[:8], right)\n"
         "data[9] = 1\ncomm.Recv(bytearray(8), left)\nr.Wait()"
     ),
+    "a nonblocking duplicate that is freed": "c, r = comm.Idup()\nr.Wait()\nc.barrier()\nc.Free()",
     "a cancelled receive": "r = comm.Irecv(bytearray(8), left, 9)\nr.Cancel()\nr.Wait()",
     "an error that is caught": "try:\n  comm.send(1, 99)\nexcept MPI.Exception:\n  pass",
     "parts of a communicator": (
         "half = comm.Split(me % 2)\nhalf.allreduce(1)\nhalf.Free()\n"
         "none = comm.Split(MPI.UNDEFINED)\nassert none == MPI.COMM_NULL"
+    ),
+    "calls between two groups": (
+        GROUPS
+        + "x.Bcast(array('d', bytes(8)), root)\nassert x.allreduce(me % 2) == 2 * (1 - me % 2) "
+        "if size == 4 else x.allreduce(1)\nx.gather(me, root)\n"
+        "x.scatter([1] * x.remote_size if root == MPI.ROOT else None, root)\n"
+        "x.Allgather(bytes(1), bytearray(x.remote_size))\n"
+        "x.Gather(bytes(2), bytearray(2 * x.remote_size), root)\n"
+        "x.Scatter(bytes(2 * x.remote_size) if root == MPI.ROOT else None, bytearray(2), root)\n"
+        "x.Free()\nhalf.Free()"
     ),
     "persistent requests": (
         "out = comm.Send_init(bytearray(8), right)\ninto = comm.Recv_init(bytearray(8), left)\n"

@@ -35,6 +35,41 @@ class Program(NamedTuple):
 
 
 PROGRAMS: Final = {
+    "a partition that is never ready": Program(
+        2,
+        """
+if me == 0:
+    request = comm.Psend_init(bytearray(8), 4, 1, tag=3)
+    request.Start()
+    request.Pready_range(0, 2)
+else:
+    request = comm.Precv_init(bytearray(8), 2, 0, tag=3)
+    request.Start()
+request.Wait()
+""",
+        (
+            "waiting for Pready of partition 3 of its own message to rank 1",
+            "waiting for partitions of the message with tag 3 from rank 0",
+        ),
+    ),
+    "nobody prepares the other side": Program(
+        2,
+        """
+if me == 0:
+    request = comm.Psend_init(bytearray(8), 1, 1, tag=3)
+    request.Start()
+    request.Pready(0)
+    request.Wait()
+else:
+    request = comm.Precv_init(bytearray(8), 1, 0, tag=4)
+    request.Start()
+    request.Wait()
+""",
+        (
+            "waiting for Precv_init of rank 1 with tag 3",
+            "waiting for Psend_init of rank 0 with tag 4",
+        ),
+    ),
     "a tag that differs": Program(
         2,
         """
@@ -257,7 +292,8 @@ work()
 # others like these are for the night
 CI: Final = (
     *("a tag that differs", "one does not come", "a collective that was begun", "a fence"),
-    *("crossed locks", "nobody connects"),
+    *("crossed locks", "nobody connects", "a partition that is never ready"),
+    "nobody prepares the other side",
 )
 SIMULATED: Final = (
     "a tag that differs",
@@ -322,6 +358,29 @@ def test_simulated_ranks(name: str, tmp_path: Path) -> None:
     assert done.returncode == DEADLOCK
     for says in program.says:
         assert says in done.stderr, done.stderr
+
+
+ENDED: Final = {
+    "a receive": "comm.recv(source=0)",
+    "a receive from anybody": "comm.recv()",
+    "a synchronous send": "comm.ssend(1, dest=0)",
+    "one of several requests": "MPI.Request.waitall([comm.irecv(source=0, tag=t) for t in (1, 2)])",
+    "a barrier": "comm.barrier()",
+}
+
+
+@pytest.mark.parametrize("name", ENDED if THOROUGH else list(ENDED)[:4:3])
+def test_who_waits_for_a_rank_that_has_ended(name: str, tmp_path: Path) -> None:
+    text = f"if me: {ENDED[name]}"
+    done = run(tmp_path, text, 2)
+    assert done.returncode == DEADLOCK, done.stderr
+    assert f'app.py", line {4}' in done.stderr
+    assert "deadlock" in done.stderr
+    words = [str(BIN / "ompy"), "sim", "-n", "2", "app.py"]
+    simulated = subprocess.run(
+        words, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert simulated.returncode == DEADLOCK, simulated.stderr
 
 
 def test_the_files(tmp_path: Path) -> None:

@@ -354,3 +354,38 @@ def test_a_later_rank_that_fails_ends_the_world(sim: Sim) -> None:
     ended = sim(code, "-n", 1)
     assert ended.returncode == 7, ended
     assert "rank 2: it ended with exit code 7" in ended.stderr
+
+
+TALK = """
+import threading
+other = 1 - comm.rank
+def talk(tag):
+    for _ in range(3):
+        comm.sendrecv(tag, other, tag, None, other, tag)
+threads = [threading.Thread(target=talk, args=(tag,)) for tag in range(2)]
+for each in threads:
+    each.start()
+for each in threads:
+    each.join()
+"""
+FIRST = """
+import threading
+other = 1 - comm.rank
+thread = threading.Thread(target=comm.recv, args=(None, other, 7))
+thread.start()
+comm.ssend(1, other, 7)
+thread.join()
+"""
+
+
+@pytest.mark.parametrize("code", [TALK, FIRST], ids=["that talk", "that receive"])
+@pytest.mark.parametrize("options", [(), ("--explore",)], ids=["a world", "all"])
+def test_threads_in_calls_are_refused_and_not_accused(
+    sim: Sim, code: str, options: tuple[str, ...]
+) -> None:
+    done = sim(BEGIN + code, "-n", 2, *options)
+    assert done.returncode == 1, done.stderr
+    assert "several threads of it are in calls of MPI" in done.stderr
+    assert "deadlock" not in done.stderr
+    assert "it is kept" not in done.stderr
+    assert "Traceback" not in done.stderr

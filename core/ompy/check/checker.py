@@ -66,6 +66,7 @@ class Checker:
         comms: by state's id, a communicator's number and its state, kept as long as it lives.
         synchronous: standard sends wait for their receives.
         handles: what has to be freed: by state's id, (what it is, site, call, state).
+        duplicates: communicators that `Idup` has begun to make: (handle, site, call).
     """
 
     requests: Requests
@@ -81,8 +82,10 @@ class Checker:
         self.synchronous = False
         self.comms: dict[int, tuple[int, Any]] = {}
         self.handles: dict[int, tuple[str, int, str, Any]] = {}
+        self.duplicates: list[tuple[Any, int, str]] = []
         self._keys: dict[tuple[Any, ...], int] = {}
         self._called: set[int] = set()
+        self._partitioned: dict[int, int] = {}  # by state's id
 
     def number(self) -> int:
         """A number that nothing else has here."""
@@ -129,20 +132,31 @@ class Checker:
             self._tell_comm(known[0], state.communicator)
         return known[0]
 
-    def _tell_comm(self, number: int, communicator: Any) -> None:
+    def comm_of_partitions(self, handle: Any) -> int:
+        """The number that its partitioned messages have: they match among themselves alone."""
+        if not self.comm(handle):
+            return 0
+        known = self._partitioned.get(id(handle._inner))
+        if known is None:
+            known = self._partitioned[id(handle._inner)] = self.number()
+            self._tell_comm(known, handle._inner.communicator, "partitions")
+        return known
+
+    def _tell_comm(self, number: int, communicator: Any, part: str = "") -> None:
         members = [proc.rank for proc in communicator.procs]
         own = [proc.rank for proc in communicator.own]
         every = sorted({*members, *own})
         worlds = {proc.world for proc in (*communicator.procs, *communicator.own)}
-        base = (communicator.context_id, tuple(every), len(worlds))
+        base = (communicator.context_id, tuple(every), len(worlds), part)
         count = self._keys[base] = self._keys.get(base, 0) + 1
         digest = crc32(",".join(map(str, every)).encode())
-        key = f"{communicator.context_id}:{digest}:{count}" if len(worlds) == 1 else ""
+        key = f"{communicator.context_id}{part}:{digest}:{count}" if len(worlds) == 1 else ""
         self.write_event("comm", number, key, communicator.name, communicator.rank, members, own)
 
     def forget_comm(self, state: Any) -> None:
         """It is freed."""
         self.comms.pop(id(state), None)
+        self._partitioned.pop(id(state), None)
 
     def hold(self, what: str, at: int, call: str, state: Any) -> None:
         """Something that has to be freed was made."""
@@ -160,7 +174,9 @@ class Checker:
         self.requests.forget_all()
         self.buffers.forget_all()
         self.comms.clear()
+        self._partitioned.clear()
         self.handles.clear()
+        self.duplicates.clear()
         self._keys.clear()
         self._called.clear()
         self.recorder.begin_anew()
@@ -180,7 +196,9 @@ class Checker:
             kind = "request-lifecycle"
         if code == errors.ERR_ACCESS and "open for writing only" in problem.detail:
             kind = "invalid-argument"  # else the system refuses it
-        if code == errors.ERR_PROC_FAILED and "finalized" in problem.detail:
+        if code == errors.ERR_COUNT and "at the origin" in problem.detail:
+            kind = "count-mismatch"
+        if errors.waits_for_ended(problem):
             kind = "deadlock"  # elsewhere this waits for ever
         if kind is not None:
             why = CHAPTERS.get(kind, "")

@@ -12,10 +12,12 @@ from typing import Any, Final
 
 from ompy.check.checker import Checker
 from ompy.check.messages import whole
-from ompy.check.operations import REDUCTIONS, stem_of
+from ompy.check.operations import ALONG_EDGES, REDUCTIONS, stem_of
 from ompy.check.signatures import OBJECT, Signature, of_elements, of_message, of_type, repeated
+from ompy.data.constants import ROOT
 from ompy.mpi.buffers.markers import InPlaceType
 from ompy.mpi.buffers.spec import even_blocks, typed_blocks, vector_blocks
+from ompy.mpi.collectives.neighbour_calls import edges
 
 Handler = Callable[..., Any]
 Side = Signature | list[Signature | None] | None
@@ -81,7 +83,8 @@ def _one(spec: Any, _ranks: int) -> Signature | None:
     return of_message(spec)
 
 
-# how each call's buffers are read, by its stem; the root alone has parts in the rooted ones
+# how each call's buffers are read, by its stem; the root alone has parts in the rooted ones, and in
+# those of neighbours each part belongs to an edge
 _SENT: Final[dict[str, Callable[[Any, int], Side]]] = {
     **dict.fromkeys(("gather", "gatherv", "allgather", "allgatherv"), _one),
     "scatter": _even,
@@ -89,12 +92,19 @@ _SENT: Final[dict[str, Callable[[Any, int], Side]]] = {
     "alltoall": _even,
     "alltoallv": _parts,
     "alltoallw": _typed_parts,
+    **dict.fromkeys(("neighbor_allgather", "neighbor_allgatherv"), _one),
+    "neighbor_alltoall": _even,
+    "neighbor_alltoallv": _parts,
+    "neighbor_alltoallw": _typed_parts,
 }
 _RECEIVED: Final[dict[str, Callable[[Any, int], Side]]] = {
     **dict.fromkeys(("scatter", "scatterv"), _one),
     **dict.fromkeys(("gather", "allgather", "alltoall"), _even),
     **dict.fromkeys(("gatherv", "allgatherv", "alltoallv"), _parts),
     "alltoallw": _typed_parts,
+    **dict.fromkeys(("neighbor_allgather", "neighbor_alltoall"), _even),
+    **dict.fromkeys(("neighbor_allgatherv", "neighbor_alltoallv"), _parts),
+    "neighbor_alltoallw": _typed_parts,
 }
 
 
@@ -106,8 +116,15 @@ def _counted(sent: Signature | None, counts: Any) -> Side:
     return [(((letter, whole(count)),), 1) for count in counts]
 
 
-def _sides(stem: str, size: int, given: dict[str, Any], rank: int) -> tuple[Side, Side]:
-    """What is sent and received, by a call's stem in small letters, as `allgatherv`."""
+def _sides(stem: str, size: int, given: dict[str, Any], here: bool) -> tuple[Side, Side]:
+    """What is sent and received.
+
+    Args:
+        stem: of the call in small letters, as `allgatherv`.
+        size: how many members there are to send to.
+        given: its arguments.
+        here: this rank is the root, if there is one.
+    """
     send, receive = given.get("sendbuf"), given.get("recvbuf")
     if stem == "bcast":
         return of_message(given.get("buf")), None
@@ -116,10 +133,27 @@ def _sides(stem: str, size: int, given: dict[str, Any], rank: int) -> tuple[Side
         return sent, _counted(sent, given.get("recvcounts"))
     if stem not in _SENT:
         return None, None
-    elsewhere = "root" in given and whole(given["root"]) != rank
+    elsewhere = "root" in given and not here
     sends = None if elsewhere and stem.startswith("scatter") else _SENT[stem](send, size)
     receives = None if elsewhere and stem.startswith("gather") else _RECEIVED[stem](receive, size)
     return sends, receives
+
+
+def _along_edges(stem: str, state: Any, given: dict[str, Any], *, objects: bool) -> tuple[Any, Any]:
+    """The same of neighbours: a signature and who it is for, or from, edge by edge."""
+    try:
+        found = edges(state)
+    except Exception:
+        return None, None  # the call itself says what is wrong
+    sides = []
+    for of, buffer, ranks in (
+        (_SENT, "sendbuf", found.targets),
+        (_RECEIVED, "recvbuf", found.sources),
+    ):
+        side = OBJECT if objects else of[stem](given.get(buffer), len(ranks))
+        parts = side if isinstance(side, list) else [side] * len(ranks)
+        sides.append(list(zip(ranks, parts, strict=False)))
+    return sides[0], sides[1]
 
 
 def _op_text(op: Any) -> str:
@@ -145,7 +179,11 @@ def _touch(check: Checker, at: int, call: str, comm: Any, given: dict[str, Any])
 def _is_root(comm: Any, given: dict[str, Any]) -> bool:
     """Whether this rank is the root: of a bcast it only gives."""
     state = comm._inner  # noqa: SLF001 - private to users, not to us
-    return state is not None and whole(given.get("root", -1)) == state.communicator.rank
+    if state is None or "root" not in given:
+        return False
+    communicator, root = state.communicator, whole(given["root"])
+    between = communicator.own is not communicator.procs
+    return bool(root == (ROOT if between else communicator.rank))
 
 
 def _call(name: str) -> Handler:
@@ -183,9 +221,12 @@ def _write(
     name, stem = names
     sends: Side = OBJECT if objects and stem != "barrier" else None
     receives: Side = None
-    if not objects and number:
-        state = comm._inner  # noqa: SLF001 - private to users, not to us
-        sends, receives = _sides(stem, state.communicator.size, given, state.communicator.rank)
+    state = comm._inner  # noqa: SLF001 - private to users, not to us
+    if stem in ALONG_EDGES:
+        sends, receives = _along_edges(stem, state, given, objects=objects)
+    elif not objects and number:
+        others = len(state.communicator.procs)
+        sends, receives = _sides(stem, others, given, _is_root(comm, given))
     op = ""
     if stem in REDUCTIONS:
         op = _op_text(given.get("op")) or "SUM"

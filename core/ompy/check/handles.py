@@ -54,7 +54,9 @@ def _make_comm(kind: str) -> Handler:
             check.write_event("coll", at, call, check.comm(comm), kind, -1, "", None, None, 0)
         result = original(comm, *args, **named)
         made = result[0] if isinstance(result, tuple) else result
-        if isinstance(made, Comm) and made._inner is not None and kind not in {"Idup", "Spawn"}:
+        if kind == "Idup":
+            check.duplicates.append((made, at, call))  # null until its request is complete
+        elif isinstance(made, Comm) and made._inner is not None and kind != "Spawn":
             check.comm(made)
             check.hold("communicator", at, call, made._inner)
         if isinstance(result, tuple):
@@ -113,6 +115,10 @@ def _detach(check: Checker, _at: int, _call: str, original: Any) -> Any:
 
 def finish(checker: Checker) -> None:
     """The rank begins to finalize: what is left was forgotten."""
+    for made, at, call in checker.duplicates:
+        state = made._inner
+        if state is not None and state.communicator.context_id in state.world.context.communicators:
+            checker.hold("communicator", at, call, state)
     for what, at, call, _ in list(checker.handles.values()):
         never = "opened here was never closed" if what == "file" else "made here was never freed"
         text = f"{call}: the {what} {never}. {_WHY[what]}"

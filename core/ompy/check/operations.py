@@ -10,6 +10,9 @@ ROOTED: Final = FROM_ROOT | TO_ROOT
 FROM_LOWER: Final = frozenset({"scan", "exscan"})
 REDUCTIONS: Final = FROM_LOWER | {"reduce", "allreduce", "reduce_scatter", "reduce_scatter_block"}
 EXCHANGES: Final = frozenset({"allgather", "allgatherv", "alltoall", "alltoallv", "alltoallw"})
+ALONG_EDGES: Final = frozenset(
+    f"neighbor_{stem}" for stem in ("allgather", "allgatherv", "alltoall", "alltoallv", "alltoallw")
+)
 
 
 def stem_of(kind: str) -> str:

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from ompy import outputs
-from ompy.check import collectives, files, handles, messages, requests, windows
+from ompy.check import collectives, files, handles, messages, partitions, requests, windows
 from ompy.check.again.nonblocking import remember_waits
 from ompy.check.again.repeats import remember_repeats
 from ompy.check.buffers import Buffers
@@ -66,14 +66,20 @@ def _interpose(checker: Checker) -> None:
     import ompy.MPI as MPI  # noqa: PLR0402 - as programs name it
 
     checker.comm(MPI.COMM_WORLD)  # also of a rank that never uses it something can be said
-    of_comms = {**messages.HANDLERS, **collectives.HANDLERS, **handles.COMM_HANDLERS}
+    of_comms = {
+        **messages.HANDLERS,
+        **partitions.COMM_HANDLERS,
+        **collectives.HANDLERS,
+        **handles.COMM_HANDLERS,
+    }
     kinds = (MPI.Intracomm, MPI.Cartcomm, MPI.Graphcomm, MPI.Distgraphcomm, MPI.Intercomm)
     for kind in kinds:
         interpose_class(checker, kind, "comm.", of_comms)
         if not checker.synchronous:  # else the handler makes another call
             remember_repeats(checker, kind)
     interpose_class(checker, MPI.Request, "request.", requests.HANDLERS)
-    interpose_class(checker, MPI.Prequest, "request.", requests.HANDLERS)
+    of_prepared = {**requests.HANDLERS, **partitions.REQUEST_HANDLERS}
+    interpose_class(checker, MPI.Prequest, "request.", of_prepared)
     remember_waits(checker, MPI.Request)
     requests.watch_awaiting(checker, MPI.Request)
     interpose_class(checker, MPI.Message, "message.", messages.MESSAGE_HANDLERS)

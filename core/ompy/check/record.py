@@ -25,7 +25,8 @@ EVENTS: Final = {
     # requests waited for, those that are over; how: all, any or test
     "wait": ("site", "call", "requests", "done", "how"),
     "cancel": ("request",),
-    # signatures: one for every rank, a list by rank, or None
+    # signatures: one for every rank, a list by rank, or None; of neighbours pairs of rank and
+    # signature, edge by edge
     "coll": ("site", "call", "comm", "kind", "root", "op", "sends", "receives", "request"),
     "win": ("site", "call", "window", "key", "comm", "rank"),
     # ranges of bytes in the target's part: (begin, end); what: put, get, acc, load or store

@@ -16,6 +16,7 @@ from ompy.mpi.buffers.markers import InPlaceType
 from ompy.mpi.buffers.spec import message
 from ompy.mpi.datatypes.datatype import Datatype
 from ompy.mpi.datatypes.typestate import TypeState
+from ompy.mpi.windows.window_messages import target_elements
 
 Signature = tuple[tuple[tuple[str, int], ...], int]
 OBJECT: Final[Signature] = ((("object", 1),), 1)
@@ -169,3 +170,23 @@ def text(signature: Signature | None) -> str:
     shown = " + ".join(f"{number} {basic_text(letter)}" for letter, number in runs[:4])
     more = " + ..." if len(runs) > 4 else ""
     return f"{times} x ({shown}{more})" if times != 1 else shown + more
+
+
+def differing_sides(origin: Any, target: Any) -> str:
+    """What both sides of an access to a window are, if their basic types differ; or nothing.
+
+    Args:
+        origin: the access's buffer.
+        target: where to, as the program says it; its own datatype is in a tuple or a list.
+
+    Raises:
+        ValueError: `target` is no place.
+    """
+    if not isinstance(target, (list, tuple)) or len(target) < 3:
+        return ""  # the origin's type is the target's
+    here = of_message(origin)
+    count, datatype = target_elements(origin, target)
+    there = of_elements(datatype, count)
+    if here is None or there is None or first_difference(here, there) is None:
+        return ""
+    return f"{text(here)} at the origin, {text(there)} at the target"

@@ -60,6 +60,7 @@ class Entry:
         wanted: the source that was asked for.
         received: the buffer that is received into.
         other: number of the send of an exchange; 0 for none.
+        parts: of a partitioned send: which partitions are ready (`partitions.py`).
         template: of a persistent one: the entry that each start writes; else None.
         buffer: of a persistent one.
         active: it was begun, and has not been waited for.
@@ -83,6 +84,7 @@ class Entry:
     memory: Any
     number: int
     other: int
+    parts: Any
     received: Any
     receives: bool
     spec: Any
@@ -99,7 +101,7 @@ class Entry:
         self.state = state
         self.receives = False
         self.wanted = ANY_SOURCE
-        self.received = self.template = self.buffer = self.made = None
+        self.received = self.template = self.buffer = self.made = self.parts = None
         self.other = 0
         self.active = True
         self.again = self.memory = self.spec = self.before = self.kept = None
@@ -180,6 +182,8 @@ class Requests:
             for spec, writes in template[1:]:
                 checker.buffers.begin_use(entry, spec, writes=writes)
             return
+        if entry.parts is not None:
+            entry.parts.forget_ready()
         if not template[1]:
             return
         site: int = checker.recorder.start_site(at, *entry.made)
@@ -206,6 +210,8 @@ class Requests:
             got = (source, tag, size, known | refused, digest)
             checker.write_again(("got", 0, got), entry.number)
         checker.buffers.end_use(entry)
+        if entry.parts is not None:
+            entry.parts.end_use()
         if entry.template is None:
             self._entries.pop(id(entry.state), None)
 
@@ -219,6 +225,8 @@ class Requests:
     def forget(self, entry: Entry) -> None:
         """What becomes of a request has been told: its memory is free."""
         self._checker.buffers.end_use(entry, quietly=True)
+        if entry.parts is not None:
+            entry.parts.end_use(quietly=True)
         self._entries.pop(id(entry.state), None)
 
     # what is begun again
@@ -350,7 +358,7 @@ def entry_again(number: int, again: Any, at: int, call: Any, kind: Any) -> Entry
     made.wanted = ANY_SOURCE
     made.other = 0
     made.active = True
-    made.received = made.template = made.buffer = made.made = None
+    made.received = made.template = made.buffer = made.made = made.parts = None
     made.memory = made.spec = made.before = made.state = made.kept = None
     return made
 

@@ -11,6 +11,7 @@ from zlib import crc32
 
 from ompy.check.checker import Checker
 from ompy.check.interposing import interpose_class
+from ompy.check.signatures import differing_sides
 from ompy.check.under_way import Entry
 from ompy.check.window_memory import Local, Twin
 from ompy.data.constants import PROC_NULL
@@ -32,6 +33,9 @@ _REQUESTS: Final = (
 _NOPRECEDE: Final = (
     "{call} says MODE_NOPRECEDE, but {before} was called since the last fence, and is not complete "
     "by this one. MPI 4.1, 12.5.5: leave the assertion out"
+)
+_UNLIKE: Final = (
+    "{call}: {sides}. MPI 4.1, 12.3: the types have to agree, as those of a send and its receive"
 )
 _FREED: Final = (
     "{call} while {before} is not complete: the last fence was before it. MPI 4.1, 12.2.5: a "
@@ -225,8 +229,11 @@ class Windows:
             where = state.reach.place(access)
             ranges = ranges_of(where.displacement, where.number, where.layout)
             op = _operation(given, where.layout) if what == "acc" else ""
+            unlike = differing_sides(given["origin"], place)
         except Exception:
             return  # the call took what is not known here
+        if unlike:
+            check.add_finding("type-mismatch", _UNLIKE.format(call=call, sides=unlike), (at, call))
         if window.is_fenced():
             window.unfenced = window.unfenced or (at, call)
         if entry.kind == "rma" and not window.is_passive(access.target):

@@ -165,3 +165,12 @@ class MPIError(RuntimeError):
         if self.code == ERR_OTHER and self.detail:
             return f"{name}: {self.detail}"  # "other error" says nothing beside it
         return f"{name}: {text}" + (f": {self.detail}" if self.detail else "")
+
+
+def waits_for_ended(problem: BaseException) -> bool:
+    """Whether a call failed because it would wait for ever: for ranks that have finalized MPI."""
+    return (
+        isinstance(problem, MPIError)
+        and problem.code in {ERR_PROC_FAILED, ERR_IN_STATUS}
+        and ("has finalized" in problem.detail or "has ended" in problem.detail)
+    )

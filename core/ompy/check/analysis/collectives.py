@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 from ompy.check.findings import Found
 from ompy.check.logs import Comm, Record
-from ompy.check.operations import EXCHANGES, FROM_ROOT, REDUCTIONS, ROOTED, stem_of
+from ompy.check.operations import ALONG_EDGES, EXCHANGES, FROM_ROOT, REDUCTIONS, ROOTED, stem_of
 from ompy.check.signatures import Signature, elements, first_difference, text
+from ompy.data.constants import ROOT
 
 
 class Call(NamedTuple):
@@ -141,25 +142,31 @@ def _missing(
 
 def _different_arguments(row: list[Call], *, whole: bool) -> Iterator[Found]:
     stem = stem_of(row[0].kind)
-    between = row[0].comm.own != row[0].comm.members
-    if between:
-        return
+    between = _is_between(row)
     if stem in ROOTED:
-        odd = odd_places([call.root for call in row])
+        # the group that has the root says so itself, and not which one it is
+        named = [call for call in row if not between or call.root >= 0]
+        odd = odd_places([call.root for call in named])
         if odd:
-            said = " and ".join(f"{row[i].root} on rank {row[i].record.rank}" for i in odd[:4])
+            said = " and ".join(f"{named[i].root} on rank {named[i].record.rank}" for i in odd[:4])
             message = (
                 f"{row[0].kind}: the root is {said}. MPI 4.1, 6.1: all members name the same root"
             )
-            yield Found("root-mismatch", message, tuple(row[i].where for i in odd))
+            yield Found("root-mismatch", message, tuple(named[i].where for i in odd))
             return
-    odd = odd_places([call.op for call in row]) if stem in REDUCTIONS else []
+    giving = [call for call in row if not between or stem != "reduce" or call.root >= 0]
+    odd = odd_places([call.op for call in giving]) if stem in REDUCTIONS else []
     if odd:
-        said = " and ".join(f"{row[i].op} on rank {row[i].record.rank}" for i in odd[:4])
+        said = " and ".join(f"{giving[i].op} on rank {giving[i].record.rank}" for i in odd[:4])
         message = f"{row[0].kind}: the operation is {said}. MPI 4.1, 6.9: all give the same one"
-        yield Found("op-mismatch", message, tuple(row[i].where for i in odd))
+        yield Found("op-mismatch", message, tuple(giving[i].where for i in odd))
     if whole:  # whose data meet is told by the members' places in the row
         yield from _different_data(stem, row)
+
+
+def _is_between(row: list[Call]) -> bool:
+    """Whether two groups make the call."""
+    return row[0].comm.own != row[0].comm.members
 
 
 def odd_places(values: list[Any]) -> list[int]:
@@ -173,7 +180,8 @@ def odd_places(values: list[Any]) -> list[int]:
 
 
 def _different_data(stem: str, row: list[Call]) -> Iterator[Found]:
-    for sender, sent, receiver, received in _meeting(stem, row):
+    # what one member gives itself is told of last: others' lines say more
+    for sender, sent, receiver, received in sorted(_meeting(stem, row), key=_is_own):
         if sent is None or received is None:
             continue
         difference = first_difference(sent, received)
@@ -213,6 +221,9 @@ Meeting = tuple[Call, Signature | None, Call, Signature | None]
 
 def _meeting(stem: str, row: list[Call]) -> Iterator[Meeting]:
     """What is sent by one and received by another, pair by pair."""
+    if _is_between(row):
+        yield from _meeting_between(stem, row)
+        return
     by_rank = {call.comm.rank: call for call in row}
     root = by_rank.get(row[0].root)
     if stem in REDUCTIONS:
@@ -222,11 +233,52 @@ def _meeting(stem: str, row: list[Call]) -> Iterator[Meeting]:
                 yield call, _listed(call.receives, rank), row[0], _listed(row[0].receives, rank)
     elif stem in ROOTED and root is not None:
         yield from _with_root(stem, root, row)
+    elif stem in ALONG_EDGES:
+        yield from _along_edges(row)
     elif stem in EXCHANGES:
         for one in row:
             for other in row:
                 sent = _part(one.sends, other.comm.rank)
                 yield one, sent, other, _part(other.receives, one.comm.rank)
+
+
+def _meeting_between(stem: str, row: list[Call]) -> Iterator[Meeting]:
+    """The same between two groups: none has anything for a member of its own."""
+    root = next((call for call in row if call.root == ROOT), None)
+    if stem in REDUCTIONS:
+        some = [call for call in row if stem != "reduce" or call.root >= 0]
+        yield from ((call, call.sends, some[0], some[0].sends) for call in some[1:])
+    elif stem in ROOTED and root is not None:
+        yield from _with_root(stem, root, [call for call in row if call.root >= 0])
+    elif stem in EXCHANGES:
+        for one in row:
+            for other in row:
+                if one.comm.own != other.comm.own:
+                    sent = _part(one.sends, other.comm.rank)
+                    yield one, sent, other, _part(other.receives, one.comm.rank)
+
+
+def _is_own(meeting: Meeting) -> bool:
+    """Whether a member gives it itself."""
+    return meeting[0] is meeting[2]
+
+
+def _along_edges(row: list[Call]) -> Iterator[Meeting]:
+    """What goes along each edge.
+
+    Which of several edges between two members is which differs between topologies. So these are
+    compared only where all of them are alike.
+    """
+    by_rank = {call.comm.rank: call for call in row}
+    for call in row:
+        for target in dict(call.sends or ()):
+            other = by_rank.get(target)
+            if other is None:
+                continue
+            sent = [part for rank, part in call.sends if rank == target]
+            received = [part for rank, part in other.receives or () if rank == call.comm.rank]
+            if received and sent == [sent[0]] * len(received) and len(set(received)) == 1:
+                yield call, sent[0], other, received[0]
 
 
 def _with_root(stem: str, root: Call, row: list[Call]) -> Iterator[Meeting]:

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 
 from ompy.check.analysis.matching import Messages, Receive, Send
 from ompy.check.analysis.order import Order
-from ompy.check.analysis.received import Use, use_at
+from ompy.check.analysis.received import use_at
+from ompy.check.analysis.received_uses import Use
 from ompy.check.analysis.rounds import round_findings
 from ompy.check.findings import Found
 from ompy.check.logs import Place, Record

@@ -301,7 +301,7 @@ def run_world(options: dict[str, Any]) -> int:
 def run_scenario(scenario: Scenario, options: dict[str, Any]) -> int:
     """The world of a scenario. Returns the exit code."""
     from ompy.runtime.rails.rail_report import RailTally
-    from ompy.runtime.simulation.simulated_world import World
+    from ompy.runtime.simulation.simulated_world import UNFIT, World
 
     if options["pdb"]:
         from ompy.replay.replaying.debuggers import WorldPdb
@@ -329,7 +329,7 @@ def run_scenario(scenario: Scenario, options: dict[str, Any]) -> int:
         lines = tally.lines()
         if lines:
             tell_user(f"\n{PROGRAM}: ".join(lines), "rails", rails=tally.events)
-    if outcome.code and outcome.kind != INTERRUPTED and not options["pdb"]:
+    if outcome.code and outcome.kind not in {INTERRUPTED, UNFIT} and not options["pdb"]:
         _keep(outcome, options)
     return code
 

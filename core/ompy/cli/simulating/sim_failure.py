@@ -28,7 +28,8 @@ def tell_failure(
     buffers: bool,
 ) -> int:
     """Tell of a schedule that fails, and keep it. Returns the exit code."""
-    from ompy.runtime.exploration.trunk import DIVERGED, UNFIT
+    from ompy.runtime.exploration.trunk import DIVERGED
+    from ompy.runtime.simulation.simulated_world import UNFIT
 
     result, random = failure.result, explored[buffers].random
     worlds = explored[buffers].worlds

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from ompy.data.convertor import ContiguousConvertor
 from ompy.data.errors import ERR_INTERN, ERR_OTHER, MPIError
 from ompy.data.request import Request
+from ompy.frameworks.coll import TAG_NONBLOCKING, TAGS_IN_TURN
 from ompy.frameworks.collectives.call_order import TAG_CALLS
 from ompy.frameworks.pml import STANDARD
 from ompy.trace.tag_names import name_tags, name_tags_by
@@ -35,8 +36,9 @@ if TYPE_CHECKING:
 TAG_OFFER: Final = -60
 TAG_ANSWER: Final = -61
 # those of partitions, from the first on downwards; arbitrary: clear of all above, before the calls'
-TAG_PARTITIONS: Final = -(1 << 16)
-PARTITIONS_MAX: Final = TAG_CALLS - (1 << 16) - 1
+TAG_PARTITIONS: Final = -(1 << 21)
+PARTITIONS_MAX: Final = TAG_CALLS + TAG_PARTITIONS - 1
+assert TAG_PARTITIONS < TAG_NONBLOCKING - TAGS_IN_TURN, "others have tags above"
 _OFFER: Final = Struct("<QqQQ")
 _ANSWER: Final = Struct("<Qqq")
 

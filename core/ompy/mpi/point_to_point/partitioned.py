@@ -12,8 +12,6 @@ have one tag, and the receiver has one receive posted at a time.
                 started: receives posted; before the offer, when it comes
 """
 
-# ruff: noqa: SLF001 - states are private to users, not to this package
-
 from __future__ import annotations
 
 from collections import Counter
@@ -23,15 +21,16 @@ from typing import Any, Final
 
 from ompy import raw
 from ompy.compiled import ccall, cclass, cfunc
-from ompy.data.constants import ANY_SOURCE, ANY_TAG, PROC_NULL
+from ompy.data.constants import PROC_NULL
 from ompy.data.convertor import Convertor, contiguous
-from ompy.data.errors import ERR_ARG, ERR_RANK, ERR_REQUEST, ERR_TAG, ERR_TRUNCATE, MPIError
+from ompy.data.errors import ERR_ARG, ERR_REQUEST, ERR_TRUNCATE, MPIError
 from ompy.data.message import Message
 from ompy.data.part import PartConvertor
+from ompy.data.request import Deferred
 from ompy.data.request import Request as Operation
 from ompy.engine.lock import RankLock
+from ompy.frameworks.needs import Need
 from ompy.frameworks.pml import STANDARD
-from ompy.mpi.buffers.spec import message
 from ompy.mpi.integers import whole_number
 from ompy.mpi.point_to_point.partition_channels import (
     Offer,
@@ -41,52 +40,19 @@ from ompy.mpi.point_to_point.partition_channels import (
     problem_of,
     rows_of,
 )
-from ompy.mpi.point_to_point.point_to_point import has_source, has_target
-from ompy.mpi.point_to_point.request import Prequest
+from ompy.mpi.point_to_point.partition_needs import (
+    PartsNeeded,
+    missing_parts,
+    unprepared,
+    unready,
+    untaken,
+)
 from ompy.mpi.point_to_point.requeststate import PersistentState, nothing
 from ompy.mpi.state import CommState
 
 WORD: Final = 8  # bytes; arbitrary: a partition's number has room
 RUN_HEAD: Final = 16  # bytes; arbitrary: two words, the first partition, and how many
 _READY: Final = b"\1"
-
-
-def prepare_send(state: CommState, buf: Any, partitions: int, dest: Any, tag: Any) -> Prequest:
-    """A request for a partitioned send; its arguments are those of `Comm.Psend_init`."""
-    there = has_target(state, dest, tag)
-    room, parts = _divided(state, buf, partitions, False)
-    made = PartitionedSend(state, room, parts, buf, whole_number(dest), whole_number(tag))
-    if there:
-        made.tell_receiver()
-    return Prequest._adopt(made)
-
-
-def prepare_receive(state: CommState, buf: Any, partitions: int, source: Any, tag: Any) -> Prequest:
-    """A request for a partitioned receive; its arguments are those of `Comm.Precv_init`."""
-    if source == ANY_SOURCE:
-        raise state.fail(ERR_RANK, "a partitioned receive names its source: not ANY_SOURCE")
-    there = has_source(state, source, tag)
-    if tag == ANY_TAG and there:
-        raise state.fail(ERR_TAG, "a partitioned receive names its tag: not ANY_TAG")
-    room, parts = _divided(state, buf, partitions, True)
-    made = PartitionedReceive(state, room, parts, buf, whole_number(source), whole_number(tag))
-    if there:
-        made.await_offer()
-    return Prequest._adopt(made)
-
-
-def _divided(state: CommState, buf: Any, partitions: int, writable: bool) -> tuple[Message, Parts]:
-    """A message, and its partitions.
-
-    Raises:
-        MPIException: ERR_ARG, there are less than none.
-    """
-    count = whole_number(partitions)
-    if count < 0:
-        raise state.fail(ERR_ARG, f"{count} partitions: a message has none or more")
-    first = message(buf, writable, count).message
-    whole = Message(first.memory, first.origin, first.count * count, first.layout)
-    return whole, Parts(count, first.size)
 
 
 @cclass
@@ -103,6 +69,8 @@ class PartitionedState(PersistentState):
 
     _lock: RankLock
     _missing: int
+    _needed: PartsNeeded
+    _open: list[Operation]
     _part_size: int
     _partitions: int
     _whole: Convertor
@@ -135,14 +103,18 @@ class PartitionedState(PersistentState):
         self.problem = None
         self._whole = room.convertor()
         self._missing = 0
+        self._open = []  # messages of this start that were not complete at once
+        self._needed = PartsNeeded(self)
 
     @ccall
     def begin_operation(self) -> Operation:
         """Begin: nothing is ready, or has come."""
         if self.peer == PROC_NULL:
             return nothing()
-        operation: Operation = Operation.__new__(Operation)
+        operation: Deferred = Deferred.__new__(Deferred)
         operation.reset()
+        operation.waits_on = self._needed
+        self._open = []
         self._lock.acquire(True)
         try:
             self.operation = operation
@@ -197,6 +169,7 @@ class PartitionedState(PersistentState):
         if request.complete and not request.error and not request.cancelled:
             self._missing -= count
         else:
+            self._open.append(request)
             request.notify(partial(self._part_ended, self.operation, request, count))
 
     def _part_ended(self, operation: Operation, request: Operation, count: int) -> None:
@@ -215,6 +188,10 @@ class PartitionedState(PersistentState):
 
     def withdraw(self) -> None:
         """Take back what has not begun, as a partition failed."""
+        raise NotImplementedError
+
+    def need(self) -> Need | None:
+        """What the message waits for (`frameworks/needs.py`)."""
         raise NotImplementedError
 
     @ccall
@@ -390,6 +367,12 @@ class PartitionedSend(PartitionedState):
         request: Operation = comm.pml.isend(comm.communicator, data, self.peer, tag, STANDARD)
         self.watch_part(request, count)
 
+    def need(self) -> Need | None:
+        """That partitions are made ready, or taken."""
+        if not self.first and not self.problem:
+            return unready(self, self._ready) or unprepared(self, "Precv_init")
+        return unready(self, self._ready) or untaken(self, self._open)
+
     def withdraw(self) -> None:
         """No more partitions go, as one has failed."""
         self._missing -= self._ready.count(0)
@@ -501,6 +484,7 @@ class PartitionedReceive(PartitionedState):
                 room = contiguous(stage)
                 request: Operation = comm.pml.irecv(comm.communicator, room, self.peer, self.first)
                 if not request.complete:
+                    self._open = [request]
                     request.notify(partial(self._run_came, request))
                     return
                 self._take_run(request)
@@ -533,6 +517,12 @@ class PartitionedReceive(PartitionedState):
             self._whole.unpack(first * self._their_size, stage[RUN_HEAD : RUN_HEAD + bytes_come])
         self._arrived[first : first + count] = _READY * count
         self._missing -= count
+
+    def need(self) -> Need | None:
+        """That partitions come."""
+        if self.offer is None:
+            return unprepared(self, "Psend_init")
+        return missing_parts(self, self._open)
 
     def withdraw(self) -> None:
         """Take back the receives no partition has come for."""

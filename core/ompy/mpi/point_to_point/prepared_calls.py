@@ -54,7 +54,7 @@ class PreparedCalls(CommBase):
             info: of no effect.
         """
         check_kind(info, "Info", "info")
-        from ompy.mpi.point_to_point.partitioned import prepare_send
+        from ompy.mpi.point_to_point.partition_requests import prepare_send
 
         return prepare_send(self._state(), buf, partitions, dest, tag)
 
@@ -76,6 +76,6 @@ class PreparedCalls(CommBase):
             info: of no effect.
         """
         check_kind(info, "Info", "info")
-        from ompy.mpi.point_to_point.partitioned import prepare_receive
+        from ompy.mpi.point_to_point.partition_requests import prepare_receive
 
         return prepare_receive(self._state(), buf, partitions, source, tag)

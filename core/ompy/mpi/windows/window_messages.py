@@ -74,6 +74,16 @@ def read_access(origin: Any, rank: Any, target: Any, *, writable: bool) -> Acces
     return Access(mine.message, to, displacement, count, _layout(datatype))
 
 
+def target_elements(origin: Any, target: Any) -> tuple[int, Any]:
+    """How many elements an operation accesses at its target, and of which datatype.
+
+    Raises:
+        ValueError: `target` is no place.
+    """
+    _, count, datatype = _target(target, message(origin, writable=False))
+    return count, datatype
+
+
 def _target(target: Any, mine: Typed) -> tuple[int, int, Any]:
     """Displacement, count, datatype."""
     count, datatype = mine.message.count, mine.datatype

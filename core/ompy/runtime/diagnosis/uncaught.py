@@ -10,6 +10,8 @@ from functools import partial
 from time import sleep
 from typing import TYPE_CHECKING, Final
 
+from ompy.data.errors import waits_for_ended
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
@@ -81,6 +83,15 @@ def install_excepthook(
     atexit.register(at_exit)
 
 
+def exit_code_of(problem: BaseException) -> int:
+    """What a rank ends with by an exception: who waits for one that has ended is in a deadlock."""
+    if not waits_for_ended(problem):
+        return UNCAUGHT
+    from ompy.runtime.diagnosis.autopsy import DEADLOCK
+
+    return DEADLOCK
+
+
 def _end_job(client: AgentClient, value: BaseException) -> None:
     if hasattr(value, "Get_error_class"):
         sleep(_CAUSE_FIRST)
@@ -89,7 +100,10 @@ def _end_job(client: AgentClient, value: BaseException) -> None:
             text = f"uncaught {type(value).__name__}: {value}"
         except Exception:
             text = f"uncaught {type(value).__name__}"
-        client.abort(UNCAUGHT, text[:_TEXT_LIMIT])
+        code = exit_code_of(value)
+        if code != UNCAUGHT:
+            text = f"deadlock, what it waits for can never come: {text}"
+        client.abort(code, text[:_TEXT_LIMIT])
 
 
 def line_buffer_output() -> None:

@@ -20,8 +20,8 @@ from ompy.runtime.exploration.priorities import PriorityWorld
 from ompy.runtime.exploration.search import KnownRaces, Node, Schedule, Search
 from ompy.runtime.exploration.search_file import plain_of, search_of
 from ompy.runtime.exploration.told_world import Ending, Point, ToldWorld
-from ompy.runtime.exploration.trunk import DIVERGED, UNFIT, Result, Trunk, result_of
-from ompy.runtime.simulation.simulated_world import Scenario
+from ompy.runtime.exploration.trunk import DIVERGED, Result, Trunk, result_of
+from ompy.runtime.simulation.simulated_world import UNFIT, Scenario
 
 WELL: Final = "ended"  # kind of a world in which all went well
 TRIALS: Final = 300  # worlds to shorten a schedule; arbitrary: some seconds

@@ -20,12 +20,11 @@ from ompy.runtime.exploration.boxes import Operation
 from ompy.runtime.exploration.call_journal import Call
 from ompy.runtime.exploration.events import Diverged, Event, Meeting, Race, Value
 from ompy.runtime.exploration.races import find_races
-from ompy.runtime.simulation.simulated_world import Scenario, World
+from ompy.runtime.simulation.simulated_world import UNFIT, Scenario, World
 from ompy.runtime.simulation.twins import die_with_parent
 
 _SIZE: Final = struct.Struct("!I")
 DIVERGED: Final = "diverged"  # kind of a world whose program did not do the same again
-UNFIT: Final = "unfit"  # kind of one that cannot be explored
 
 
 THREADS: Final = "a rank has more than one thread: a world of threads is not explored"

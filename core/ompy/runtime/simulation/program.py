@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import ompy
 from ompy.frameworks.job import App
+from ompy.runtime.diagnosis.uncaught import exit_code_of
 from ompy.runtime.ranks import ending
 
 
@@ -96,7 +97,7 @@ def execute(app: App, *, mpi4py: bool) -> tuple[int, str]:
         code = _exit_code(end)
     except BaseException as problem:
         _tell(problem)
-        code, why = 1, f"{type(problem).__name__}: {problem}".partition("\n")[0]
+        code, why = exit_code_of(problem), f"{type(problem).__name__}: {problem}".partition("\n")[0]
     threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001 - as the interpreter's own end has it
     atexit._run_exitfuncs()  # noqa: SLF001 - as multiprocessing does in its forks
     for stream in (sys.stdout, sys.stderr):

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Sequence
 from functools import partial
 from random import Random
+from traceback import walk_stack
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 from ompy import outputs
@@ -113,6 +114,17 @@ def _looked_at(program: Callable[[], tuple[int, str]], debugger: Debugger) -> tu
     if why:
         debugger.failed()
     return code, why
+
+
+def _others_in_mpi() -> bool:
+    """Whether another thread of this process is in a call of MPI."""
+    others = sys._current_frames()  # noqa: SLF001 - there is no other way to ask
+    others.pop(threading.get_ident(), None)
+    return any(
+        frame.f_globals.get("__name__", "").startswith("ompy.mpi.")
+        for innermost in others.values()
+        for frame, _ in walk_stack(innermost)
+    )
 
 
 class _Rank:
@@ -232,7 +244,7 @@ class _Rank:
         if self._process is None:
             line, place = line_of_program(frame), place_of_program(frame)
             return {"line": line, "waits": "the initialisation of MPI", "at": place}
-        return place_in_world(self._process, frame)
+        return {**place_in_world(self._process, frame), "threads": _others_in_mpi()}
 
     def _standing(self) -> dict[str, Any]:
         """How it stands, if it waits."""

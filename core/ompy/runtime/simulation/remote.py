@@ -7,6 +7,7 @@ asks for without needing an answer (a packet sent, a timer) waits for its next c
 from __future__ import annotations
 
 import os
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
@@ -87,6 +88,7 @@ class Conducted:
         self.where: Callable[[], dict[str, Any]] = dict
         self.standing: Callable[[], dict[str, Any]] = dict
         self.on_stop: Callable[[], dict[str, Any]] = dict
+        self._caller = 0  # the thread that calls
         self._line = line
         self._past: deque[tuple[Any, Any]] = deque()  # answers, and what was said to each then
         self._expected: Any = None
@@ -112,8 +114,10 @@ class Conducted:
         Raises:
             LinkError, MPIError: as the scheduler's side raised.
         """
+        self._refuse_threads()
         self._waiting.append(call)
         batch, self._waiting = self._waiting, []
+        self._caller = threading.get_ident()
         self.calling = True
         try:
             self._say(batch)
@@ -122,6 +126,12 @@ class Conducted:
             os._exit(ENDED)
         finally:
             self.calling = False
+
+    def _refuse_threads(self) -> None:
+        """End the world if another thread waits for an answer: it would get this one's."""
+        if self.calling and self._caller != threading.get_ident():
+            self._line.send([("threads",)])
+            threading.Event().wait()  # this process ends with the world
 
     def watch_path(self, header: dict[str, Any]) -> None:
         """Have the agents of the world watch a path."""

@@ -43,12 +43,20 @@ from ompy.runtime.simulation.line import Line
 from ompy.runtime.simulation.program import problem_of
 from ompy.runtime.simulation.rank import Part, run_rank
 from ompy.runtime.simulation.seeded_scheduler import SeededScheduler
-from ompy.runtime.simulation.stub import RankEnded, RankStub, ServedNetwork, Stuck
+from ompy.runtime.simulation.stub import (
+    THREADS,
+    RankEnded,
+    RankStub,
+    ServedNetwork,
+    Stuck,
+    Unfit,
+)
 from ompy.runtime.simulation.virtual_job import NEWS, Board, VirtualWireUp
 
 BEYOND: Final = 5  # exit code: the world has taken too long; arbitrary, as above
 EVENTS_SHOWN: Final = 4  # ranks whose last events are told; arbitrary: a terminal has room
 LEFT: Final = "left"  # kind of a world whose user has seen enough
+UNFIT: Final = "unfit"  # kind of one that no virtual world can be of
 UNHURRIED: Final = 1e6  # s that a rank in a debugger may take; arbitrary: eleven days
 INTERRUPTED: Final = 130  # exit code: 128 and SIGINT, as a shell has it
 
@@ -109,7 +117,8 @@ class Outcome(NamedTuple):
     """How a world ended.
 
     Attributes:
-        kind: `ended`, `failed`, `aborted`, `deadlock`, `limit`, `stuck`, `interrupted` or `left`.
+        kind: `ended`, `failed`, `aborted`, `deadlock`, `limit`, `stuck`, `interrupted`, `left` or
+            `unfit`.
         code: exit code.
         text: what happened, for people; empty when it ended well.
         time: ns of virtual time.
@@ -398,15 +407,23 @@ class World:
         except KeyboardInterrupt:
             return "interrupted", INTERRUPTED, f"interrupted\n{self._autopsy()}"
         except Deadlock as problem:
-            if not problem.waits:  # turns without end
-                return "limit", BEYOND, str(problem) + "\n" + self._autopsy()
-            waits = "wait" if len(problem.waits) > 1 else "waits"
-            who = ranks_in_words(problem.waits)
-            text = f"deadlock: nothing can happen any more, and {who} {waits}"
-            return "deadlock", DEADLOCK, f"{text}\n{self._autopsy(proven=True)}"
+            return self._stands(problem)
         except TimeoutError as problem:
             return "limit", BEYOND, f"{problem}\n{self._autopsy()}"
         return self._compared()
+
+    def _stands(self, problem: Deadlock) -> tuple[str, int, str]:
+        """How a world ended in which nothing happens any more, or only the same again."""
+        story = self._autopsy(proven=bool(problem.waits))
+        if not problem.waits:  # turns without end
+            return "limit", BEYOND, f"{problem}\n{story}"
+        crowded = next((stub.rank for stub in self._stubs if stub.threads), None)
+        if crowded is not None:  # the thread that does not wait might have gone on
+            return UNFIT, 1, f"rank {crowded}: {THREADS}"
+        waits = "wait" if len(problem.waits) > 1 else "waits"
+        who = ranks_in_words(problem.waits)
+        text = f"deadlock: nothing can happen any more, and {who} {waits}"
+        return "deadlock", DEADLOCK, f"{text}\n{story}"
 
     def _compared(self) -> tuple[str, int, str]:
         """How a world ended in which all ranks came to their end: were their calls the same."""
@@ -424,6 +441,8 @@ class World:
         if isinstance(cause, RankEnded):
             kind = "aborted" if cause.aborted else "failed"
             return kind, cause.code or 1, f"rank {failure.rank}: {cause}"
+        if isinstance(cause, Unfit):
+            return UNFIT, 1, f"rank {failure.rank}: {cause}"
         if isinstance(cause, Diverged):
             raise cause
         if isinstance(cause, Stuck):

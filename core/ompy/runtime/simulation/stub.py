@@ -47,6 +47,7 @@ def _named(link: _Link) -> Link | None:
     return Link(*link) if link is not None else None
 
 
+THREADS: Final = "several threads of it are in calls of MPI: a virtual world runs one of each rank"
 ANSWERS: Final = 1.0  # s of real time; arbitrary: C code of a program's answers no signal
 
 
@@ -66,6 +67,10 @@ class RankEnded(Exception):
         self.code = code
         self.aborted = aborted
         self.killed = killed
+
+
+class Unfit(Exception):
+    """A rank does what no virtual world can be of."""
 
 
 class Launcher(Protocol):
@@ -145,6 +150,7 @@ class RankStub:
         self.rank = engine.rank
         self.news: list[tuple[Any, ...]] = []
         self.standing: dict[str, Any] = {}
+        self.threads = False  # several of the rank's are in calls of MPI, as it said when asked
         self.outages: Outages | None = None
         self.report: dict[str, Any] = {}
         self.calls: dict[str, Any] = {}
@@ -209,7 +215,9 @@ class RankStub:
         except (LineClosed, ProcessLookupError, TimeoutError):
             return {}
         self.standing = said[0][2]
-        return dict(said[0][1])
+        found = dict(said[0][1])
+        self.threads = found.pop("threads", False)
+        return found
 
     @property
     def line(self) -> Line:
@@ -238,7 +246,7 @@ class RankStub:
         if not self.done and not self._in_question:
             try:
                 self._run(self._question("stop"))
-            except (LineClosed, TimeoutError):
+            except (LineClosed, TimeoutError, Unfit):
                 return
 
     def _question(
@@ -337,6 +345,10 @@ class RankStub:
     def do_finalized(self, calls: dict[str, Any]) -> None:
         """The rank has finalized: an account of its collective calls."""
         self.calls = calls
+
+    def do_threads(self) -> None:
+        """Several threads of the rank are in MPI."""
+        raise Unfit(THREADS)
 
     def do_abort(self, code: int, reason: str) -> None:
         """End the world."""

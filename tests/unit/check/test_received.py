@@ -1,0 +1,81 @@
+"""What a program does with what it receives from anybody: whether it matters which was first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from ompy.check.analysis.received import use_at
+from ompy.check.analysis.received_uses import Use
+from ompy.check.logs import Place
+
+# the receive is in the line that has GET, which stands for it
+FREE = {
+    "summed up where it comes": "total += len(GET)",
+    "of a list, summed up": "got = []\nfor _ in r:\n    got.append(GET)\nprint(sum(got))",
+    "of a list, sorted in place": "got = []\ngot.append(GET)\ngot.sort()\nprint(got[0])",
+    "of a function that returns a list": (
+        "def collect():\n    out = []\n    out.append(GET)\n    return out\n"
+        "print(sorted(collect()))"
+    ),
+    "of an object's list": (
+        "class A:\n    def pull(self):\n        self.got.append(GET)\n"
+        "    def all(self):\n        return sorted(self.got)"
+    ),
+    "at a key of its own": "x = GET\ntable[x['id']] = x['value']",
+    "at an offset of its own": "at, block = GET\nwhole[at : at + 2] = block",
+    "at an index in its buffer": "comm.Recv(room, ANY)  # GET\ngrid[int(room[0])] = room[1:]",
+    "by a function that has the key": "def take(x):\n    table[x.key] = x.value\ntake(GET)",
+    "the best": "x = GET\nif best is None or x < best:\n    best = x\nprint(best)",
+    "a dropped one": "GET",
+    "one whose name says that nobody reads it": "_ = GET",
+    "in a set": "seen.add(GET)",
+    "in a heap": "heapq.heappush(heap, GET)",
+    "counted": "words.update(GET)",
+    "and": "ok = GET and ok",
+    "weights": "mean, count = GET\ntotal += mean * count",
+    "who is answered": "who = GET\ncomm.send('stop', dest=who)",
+    "of requests": "reqs = [comm.irecv(source=ANY)]  # GET\nprint(max(MPI.Request.waitall(reqs)))",
+    "of a generator": "def each():\n    yield GET\nprint(sum(each()))",
+}
+ADDED = {
+    "added": "total += GET",
+    "added later": "x = GET\nif x is None:\n    left -= 1\nelse:\n    total += x",
+    "subtracted": "left -= GET",
+    "added in a longer form": "total = total + GET",
+    "a buffer that is added": "comm.Recv(part, ANY)  # GET\nhist += part",
+}
+ANYTHING = {
+    "printed": "print(GET)",
+    "one that has a name": "first = GET",
+    "a buffer that nobody reads": "comm.Recv(body, ANY)  # GET",
+    "the first one": "got = []\ngot.append(GET)\nprint(got[0])",
+    "stacked": "parts = []\nparts.append(GET)\nwhole = np.vstack(parts)",
+    "the last one": "for _ in r:\n    state = GET\nprint(state)",
+    "at the loop's index": "for i in r:\n    rows[i] = GET",
+    "a difference": "x = 2 * x - GET",
+    "two compared": "a = GET\nb = comm.recv()\nassert a < b",
+    "in an unknown function": "other.work(GET)",
+    "a buffer that is kept by the loop": "comm.Recv(row, ANY)  # GET\nfor i in r:\n    c[i] = row",
+    "the two halves": "r = comm.Irecv(lower, ANY)  # GET\nr.Wait()\nprint(lower[0])",
+    "what is done hangs on it": "x = GET\nif x == 1:\n    print('first')",
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "use"),
+    [
+        pytest.param(text, use, id=name)
+        for use, texts in (
+            (Use.ORDER_FREE, FREE),
+            (Use.ADDED, ADDED),
+            (Use.ANYTHING, ANYTHING),
+        )
+        for name, text in texts.items()
+    ],
+)
+def test_what_becomes_of_it(text: str, use: Use, tmp_path: Path) -> None:
+    path = tmp_path / "program.py"
+    path.write_text(text.replace("GET", "comm.recv(source=ANY)"))
+    line = next(n for n, each in enumerate(text.splitlines(), 1) if "GET" in each)
+    assert use_at(Place(str(path), line, "")) == use
