@@ -27,8 +27,9 @@ from ompy.mpi.errhandler import ERRHANDLER_NULL, Errhandler
 from ompy.mpi.errors import MPIException
 from ompy.mpi.handles import plain_handle
 from ompy.mpi.info import Info, InfoState
-from ompy.mpi.integers import takes_integers, whole_number
+from ompy.mpi.integers import takes_c_ints, whole_number
 from ompy.mpi.kinds import check_kind
+from ompy.mpi.point_to_point.peers import check_tag
 from ompy.mpi.state import CommBase, CommState, group_of, null_communicator, state_of_comm
 from ompy.trace.tag_names import name_tags_by
 
@@ -123,7 +124,7 @@ class Communicators(CommBase):
             make_communicator(state, members, state.communicator.order.tag(), _intracomm())
         )
 
-    @takes_integers("color", "key")
+    @takes_c_ints("color", "key")
     def Split(self, color: int = 0, key: int = 0) -> Any:
         """A communicator of the members with the same colour, in the order of their keys.
 
@@ -132,7 +133,7 @@ class Communicators(CommBase):
         """
         return _split(self._enter("Split"), color, key)
 
-    @takes_integers("split_type", "key")
+    @takes_c_ints("split_type", "key")
     def Split_type(self, split_type: int, key: int = 0, info: Info | None = None) -> Any:
         """A communicator of the members that share something: memory for COMM_TYPE_SHARED."""
         if info is not None:
@@ -276,14 +277,14 @@ class Communicators(CommBase):
             raise state.fail(ERR_ARG, "the error handler is null")
         state.errhandler = errhandler._state()
 
-    @takes_integers("errorcode")
+    @takes_c_ints("errorcode")
     def Call_errhandler(self, errorcode: int) -> None:
         """Call its error handler."""
         state = self._state()
         if errorcode != 0:
             state.raised(MPIException(errorcode))
 
-    @takes_integers("errorcode")
+    @takes_c_ints("errorcode")
     def Abort(self, errorcode: int = 0) -> NoReturn:
         """End the whole job, with `errorcode` as its exit code."""
         state: CommState | None = self._inner
@@ -491,6 +492,7 @@ def create_group(state: CommState, group: Group, tag: int) -> Any:
     Returns:
         A handle; COMM_NULL when this process is not in the group.
     """
+    check_tag(state, tag)
     members = ranks_of(state, group)
     if state.communicator.rank not in members:
         return _null()

@@ -23,7 +23,7 @@ from ompy.mpi.communicators.group import Group
 from ompy.mpi.errhandler import Errhandler
 from ompy.mpi.handles import made_plainly
 from ompy.mpi.info import INFO_NULL, Info
-from ompy.mpi.integers import takes_integers, whole_number
+from ompy.mpi.integers import takes_c_ints, whole_number
 from ompy.mpi.kinds import check_kind
 from ompy.mpi.point_to_point.request import Prequest
 
@@ -47,7 +47,7 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
     def _takes(cls, state: Any) -> bool:
         return super()._takes(state) and not state.communicator.between
 
-    @takes_integers("tag")
+    @takes_c_ints("tag")
     def Create_group(self, group: Group, tag: int = 0) -> Intracomm:
         """A communicator of some members; only they call this."""
         check_kind(group, "Group", "group")
@@ -223,7 +223,7 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
 
         return graph_map(self._state(), index, edges)
 
-    @takes_integers("local_leader", "remote_leader", "tag")
+    @takes_c_ints("local_leader", "remote_leader", "tag")
     def Create_intercomm(
         self, local_leader: int, peer_comm: Intracomm, remote_leader: int, tag: int = 0
     ) -> Intercomm:

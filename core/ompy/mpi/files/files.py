@@ -21,7 +21,7 @@ from ompy.mpi.errors import MPIException
 from ompy.mpi.files.file_access import FileAccess, offset_of, state_of_file
 from ompy.mpi.handles import Handle
 from ompy.mpi.info import INFO_NULL, Info, InfoState
-from ompy.mpi.integers import whole_number
+from ompy.mpi.integers import c_int, whole_number
 from ompy.mpi.kinds import check_kind
 from ompy.mpi.processes.life import current
 from ompy.mpi.state import GroupState
@@ -266,7 +266,7 @@ class File(FileAccess, Handle):  # type: ignore[misc, unused-ignore]
 
     def Call_errhandler(self, errorcode: int) -> None:
         """Call its error handler."""
-        errorcode = whole_number(errorcode)
+        errorcode = c_int(errorcode)
         if errorcode != 0:
             self._raised(MPIException(errorcode))
 

@@ -18,7 +18,7 @@ from ompy.data.request import Request as Operation
 from ompy.mpi.buffers.spec import recv_convertor
 from ompy.mpi.errors import MPIException
 from ompy.mpi.handles import Handle, made_plainly, plain_handle
-from ompy.mpi.integers import whole_number
+from ompy.mpi.integers import whole_number, whole_numbers
 from ompy.mpi.point_to_point.completion import (
     NONE_YET,
     NOTHING,
@@ -530,7 +530,8 @@ class Prequest(Request):
 
     def Pready_list(self, partitions: Sequence[int]) -> None:
         """Say that several partitions may be sent."""
-        self._partitioned("Pready_list").make_ready(partitions)
+        some = partitions if type(partitions) is range else whole_numbers(partitions)
+        self._partitioned("Pready_list").make_ready(some)
 
     def Parrived(self, partition: int) -> bool:
         """Whether a partition has come; true for a request that is not started."""

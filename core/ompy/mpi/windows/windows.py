@@ -24,7 +24,7 @@ from ompy.mpi.communicators.intracomm import Intracomm
 from ompy.mpi.errhandler import ERRHANDLER_NULL, Errhandler
 from ompy.mpi.errors import MPIException
 from ompy.mpi.info import INFO_NULL, Info, InfoState
-from ompy.mpi.integers import takes_integers
+from ompy.mpi.integers import takes_c_ints, takes_integers
 from ompy.mpi.kinds import check_kind
 from ompy.mpi.processes.life import COMM_SELF
 from ompy.mpi.state import GroupState
@@ -188,7 +188,7 @@ class Win(WindowAccess, Attributed, Exporter):  # type: ignore[misc, unused-igno
             raise state.raised(MPIError(ERR_RMA_FLAVOR, "the window is not dynamic"))
         return state
 
-    @takes_integers("rank")
+    @takes_c_ints("rank")
     def Shared_query(self, rank: int) -> tuple[buffer, int]:
         """A member's part of memory that all share, and its displacement unit.
 
@@ -331,7 +331,7 @@ class Win(WindowAccess, Attributed, Exporter):  # type: ignore[misc, unused-igno
             raise state.raised(MPIError(ERR_ARG, "the error handler is null"))
         state.errhandler = errhandler._state()
 
-    @takes_integers("errorcode")
+    @takes_c_ints("errorcode")
     def Call_errhandler(self, errorcode: int) -> None:
         """Call its error handler."""
         state = self._state()
