@@ -43,11 +43,12 @@ def acquire(buffer: Any, writable: bool) -> Access:
     """
     view: memoryview | None = None
     form = ""
+    dtype = getattr(buffer, "dtype", None)
     with suppress(TypeError):
         try:
             view = memoryview(buffer)
         except ValueError:  # NumPy's dates have no format: its message says so
-            form = getattr(getattr(buffer, "dtype", None), "char", "")
+            form = getattr(dtype, "char", "")
             if form not in _DATES or not form:
                 raise
             view = memoryview(buffer.view("i8"))
@@ -55,6 +56,11 @@ def acquire(buffer: Any, writable: bool) -> Access:
         return _foreign(buffer, writable)
     if writable and view.readonly:
         raise BufferError("message: cannot receive into a read-only buffer")
+    if writable and (view.format == "O" or getattr(dtype, "hasobject", False)):
+        raise TypeError(
+            "message: the buffer has Python objects, and bytes stored over them crash Python; "
+            "the methods in lower case send objects"
+        )
     return Access(raw_bytes(view), form or view.format, view.itemsize)
 
 

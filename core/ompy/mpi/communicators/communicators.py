@@ -9,7 +9,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
 
 from ompy.data.constants import UNDEFINED
-from ompy.data.errors import ERR_ARG, ERR_COMM, ERR_GROUP, ERR_KEYVAL
+from ompy.data.errors import ERR_ARG, ERR_COMM, ERR_GROUP, ERR_KEYVAL, MPIError
 from ompy.frameworks.collectives.call_order import TAG_CALLS_END
 from ompy.frameworks.proc import Proc
 from ompy.mpi import constants
@@ -23,7 +23,7 @@ from ompy.mpi.communicators.context_agreement import (
 from ompy.mpi.communicators.duplicates import begin_duplicate, duplicate
 from ompy.mpi.communicators.group import Group
 from ompy.mpi.communicators.making import make_communicator, with_context
-from ompy.mpi.errhandler import ERRHANDLER_NULL, Errhandler
+from ompy.mpi.errhandler import Errhandler
 from ompy.mpi.errors import MPIException
 from ompy.mpi.handles import plain_handle
 from ompy.mpi.info import Info, InfoState
@@ -31,6 +31,7 @@ from ompy.mpi.integers import takes_c_ints, whole_number
 from ompy.mpi.kinds import check_kind
 from ompy.mpi.point_to_point.peers import check_tag
 from ompy.mpi.state import CommBase, CommState, group_of, null_communicator, state_of_comm
+from ompy.mpi.strings import c_string
 from ompy.trace.tag_names import name_tags_by
 
 if TYPE_CHECKING:
@@ -219,7 +220,7 @@ class Communicators(CommBase):
 
     def Set_name(self, name: str) -> None:
         """Name it."""
-        self._state().communicator.name = name
+        self._state().communicator.name = c_string(name)
 
     @property
     def name(self) -> str:
@@ -237,7 +238,7 @@ class Communicators(CommBase):
     def Set_info(self, info: Info) -> None:
         """Set its hints."""
         check_kind(info, "Info", "info")
-        self._state().info = dict(info.items())
+        self._state().info = dict(info._pairs())
 
     @property
     def info(self) -> Info:
@@ -273,9 +274,10 @@ class Communicators(CommBase):
         """Set its error handler."""
         check_kind(errhandler, "Errhandler", "errhandler")
         state = self._state()
-        if errhandler == ERRHANDLER_NULL:
-            raise state.fail(ERR_ARG, "the error handler is null")
-        state.errhandler = errhandler._state()
+        try:
+            state.errhandler = errhandler._for("Comm")
+        except MPIError as problem:
+            raise state.raised(problem) from None
 
     @takes_c_ints("errorcode")
     def Call_errhandler(self, errorcode: int) -> None:

@@ -19,6 +19,7 @@ from ompy.mpi.errors import MPIException
 from ompy.mpi.handles import CONSTANTS, Handle, constant, made_plainly, plain_handle
 from ompy.mpi.integers import whole_number, whole_numbers
 from ompy.mpi.kinds import check_kind
+from ompy.mpi.strings import c_string
 
 # NumPy's kind of each character
 _KINDS: Final = {
@@ -401,7 +402,7 @@ class Datatype(Attributed):
 
     def Set_name(self, name: str) -> None:
         """Name it."""
-        self._state().name = name
+        self._state().name = c_string(name)
 
     @property
     def name(self) -> str:

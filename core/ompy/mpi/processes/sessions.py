@@ -16,7 +16,7 @@ from ompy.data.errors import CLASS_TEXT, ERR_ARG, ERR_OTHER, ERR_SESSION, MPIErr
 from ompy.frameworks.proc import Proc
 from ompy.mpi.callbacks import guarded
 from ompy.mpi.communicators.group import Group
-from ompy.mpi.errhandler import ARE_FATAL, ERRHANDLER_NULL, Errhandler
+from ompy.mpi.errhandler import ARE_FATAL, Errhandler
 from ompy.mpi.errors import MPIException
 from ompy.mpi.handles import Handle, State
 from ompy.mpi.info import INFO_NULL, Info, InfoState
@@ -222,9 +222,10 @@ class Session(Handle):
         """Set its error handler."""
         check_kind(errhandler, "Errhandler", "errhandler")
         state = self._state()
-        if errhandler == ERRHANDLER_NULL:
-            raise state.fail(ERR_ARG, "the error handler is null")
-        state.errhandler = errhandler._state()
+        try:
+            state.errhandler = errhandler._for("Session")
+        except MPIError as problem:
+            raise state.raised(problem) from None
 
     @takes_c_ints("errorcode")
     def Call_errhandler(self, errorcode: int) -> None:
