@@ -195,3 +195,9 @@ def test_how_many_dimensions() -> None:
         MPI.Compute_dims(4, -1)
     with pytest.raises(OverflowError):
         MPI.Compute_dims(1 << 31, 2)
+
+
+@pytest.mark.parametrize("code", [5, None, b"i", [], "no such"])
+def test_what_is_no_type_code(code: Any) -> None:
+    with pytest.raises((ValueError, TypeError), match="type code|unhashable"):
+        MPI.Datatype.fromcode(code)

@@ -433,8 +433,8 @@ class Datatype(Attributed):
         """
         from ompy.mpi.datatypes.predefined import typedict
 
-        known = typedict.get(code) or typedict.get(code.lstrip("=|@"))
-        if known is None:
+        known = typedict.get(code) or typedict.get(str(code).lstrip("=|@"))
+        if known is None or not isinstance(code, str):
             raise ValueError(f"no MPI datatype has the type code {code!r}")
         return known
 
