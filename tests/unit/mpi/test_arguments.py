@@ -201,3 +201,26 @@ def test_how_many_dimensions() -> None:
 def test_what_is_no_type_code(code: Any) -> None:
     with pytest.raises((ValueError, TypeError), match="type code|unhashable"):
         MPI.Datatype.fromcode(code)
+
+
+OF_REQUESTS = [
+    *("Waitall", "Waitany", "Waitsome", "Testall", "Testany", "Testsome"),
+    *("waitall", "waitany", "waitsome", "testall", "testany", "testsome"),
+    *("Get_status_all", "Get_status_any", "Get_status_some"),
+]
+
+
+@pytest.mark.parametrize("name", [*OF_REQUESTS, "Startall"])
+def test_what_is_among_requests_and_is_none(name: str) -> None:
+    """As in a list that was made in advance. Compiled, nothing would stand there."""
+
+    def program(comm: Any) -> None:
+        call = getattr(MPI.Prequest, name)
+        cases = [(), (MPI.REQUEST_NULL,), (comm.Irecv(bytearray(1), 0),)]
+        if name == "Startall" or "all" in name.lower():  # these come to it later
+            del cases[1 if name == "Startall" else 2 :]
+        for before in cases:
+            with pytest.raises(TypeError, match="Cannot convert NoneType to mpi4py.MPI.Request"):
+                call([*before, None])
+
+    in_a_world(program)
