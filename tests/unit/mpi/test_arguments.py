@@ -224,3 +224,24 @@ def test_what_is_among_requests_and_is_none(name: str) -> None:
                 call([*before, None])
 
     in_a_world(program)
+
+
+@pytest.mark.parametrize(("text", "error"), TEXTS)
+def test_what_is_no_name_of_a_port(text: Any, error: type[Exception]) -> None:
+    """The launcher would have heard it."""
+
+    def program(comm: Any) -> None:
+        for call in (
+            lambda: MPI.Close_port(text),
+            lambda: MPI.Lookup_name(text),
+            lambda: MPI.Publish_name(text, "port"),
+            lambda: MPI.Publish_name("service", text),
+            lambda: MPI.Unpublish_name(text, "port"),
+            lambda: MPI.Unpublish_name("service", text),
+            lambda: comm.Accept(text),
+            lambda: comm.Connect(text),
+        ):
+            with pytest.raises(error):
+                call()
+
+    in_a_world(program)
