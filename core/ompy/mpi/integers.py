@@ -12,8 +12,8 @@ from typing import Any, Final, TypeVar
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-_BEYOND: Final = 1 << 63
-_BEYOND_INT: Final = 1 << 31
+_BEYOND: Final = 1 << 63  # source: MPI 4.1 2.5.8: an MPI_Count holds any MPI_Aint, 64 bits here
+_BEYOND_INT: Final = 1 << 31  # source: LP64: an int of C has 32 bits
 
 
 def whole_number(number: object) -> int:

@@ -29,7 +29,6 @@ from ompy.mpi.handles import plain_handle
 from ompy.mpi.info import Info, InfoState
 from ompy.mpi.integers import takes_c_ints, whole_number
 from ompy.mpi.kinds import check_kind
-from ompy.mpi.point_to_point.peers import check_tag
 from ompy.mpi.state import CommBase, CommState, group_of, null_communicator, state_of_comm
 from ompy.mpi.strings import c_string
 from ompy.trace.tag_names import name_tags_by
@@ -494,7 +493,6 @@ def create_group(state: CommState, group: Group, tag: int) -> Any:
     Returns:
         A handle; COMM_NULL when this process is not in the group.
     """
-    check_tag(state, tag)
     members = ranks_of(state, group)
     if state.communicator.rank not in members:
         return _null()

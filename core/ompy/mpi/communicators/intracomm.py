@@ -30,7 +30,8 @@ from ompy.mpi.point_to_point.request import Prequest
 if TYPE_CHECKING:
     from ompy.mpi.communicators.graphs import Distgraphcomm, Graphcomm
     from ompy.mpi.communicators.intercomm import Intercomm
-    from ompy.mpi.state import CommState
+from ompy.mpi.point_to_point.peers import check_tag
+from ompy.mpi.state import CommState
 
 
 @made_plainly
@@ -51,7 +52,9 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
     def Create_group(self, group: Group, tag: int = 0) -> Intracomm:
         """A communicator of some members; only they call this."""
         check_kind(group, "Group", "group")
-        made: Intracomm = create_group(self._state(), group, tag)
+        state = self._state()
+        check_tag(state, tag)
+        made: Intracomm = create_group(state, group, tag)
         return made
 
     @classmethod
