@@ -34,7 +34,8 @@ class Marker:
         return self._text
 
     def __buffer__(self, flags: int, /) -> memoryview:  # Python 3.12 on
-        return memoryview(b"").cast("c")  # no format of numbers: it stands for no empty buffer
+        # no format of numbers: it stands for no empty buffer
+        return memoryview(b"").cast("c")  # type: ignore[return-value]
 
 
 class BottomType(Marker):
