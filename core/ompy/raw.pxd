@@ -220,14 +220,14 @@ cdef inline object as_bytes(object view):
 cdef inline object numbers(object buffer):
     try:
         view = PyMemoryView_FromObject(buffer)
-    except TypeError:
+    except (TypeError, ValueError):
         return None
     return as_bytes(view) if are_numbers(PyMemoryView_GET_BUFFER(view)) else None
 
 cdef inline object shaped(object buffer):
     try:
         view = PyMemoryView_FromObject(buffer)
-    except TypeError:
+    except (TypeError, ValueError):
         return None
     cdef Py_buffer *inside = PyMemoryView_GET_BUFFER(view)
     return view if are_numbers(inside) or are_complex(inside) else None

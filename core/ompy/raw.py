@@ -94,7 +94,7 @@ def numbers(buffer: Any) -> memoryview | None:
     """The bytes of a contiguous buffer of numbers, or None for whatever else it may be."""
     try:
         view = memoryview(buffer)
-    except TypeError:
+    except (TypeError, ValueError):
         return None
     if view.c_contiguous:
         if view.format == "B" and view.ndim == 1:
@@ -111,7 +111,7 @@ def shaped(buffer: Any) -> memoryview | None:
     """
     try:
         view = memoryview(buffer)
-    except TypeError:
+    except (TypeError, ValueError):
         return None
     if view.c_contiguous and ((view.format == "B" and view.ndim == 1) or view.nbytes):
         return view if view.format in NATIVE else None

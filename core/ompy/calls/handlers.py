@@ -10,7 +10,7 @@ from typing import Any, Final
 from ompy.calls.caller import Caller
 from ompy.frameworks.collectives.call_kinds import KINDS
 from ompy.frameworks.collectives.call_order import CallOrder, detail_of, number_of
-from ompy.mpi.buffers.markers import InPlaceType
+from ompy.mpi.buffers.markers import says_in_place
 from ompy.mpi.buffers.spec import message
 
 _SENDS: Final = ("Send", "Ssend", "Bsend", "Rsend")
@@ -139,7 +139,7 @@ def _data(given: Mapping[str, Any], root: Any, communicator: Any) -> dict[str, o
     elsewhere = communicator is not None and root is not None and root != communicator.rank
     for name in _BUFFERS:
         spec = given.get(name)
-        if spec is None or isinstance(spec, InPlaceType):
+        if says_in_place(spec):
             continue
         if name == "recvbuf" and elsewhere:
             continue

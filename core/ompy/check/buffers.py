@@ -16,7 +16,7 @@ from zlib import adler32
 from ompy.check.lines import LineWatch, Watched
 from ompy.check.record import program_frames
 from ompy.mpi.buffers.addresses import address_of
-from ompy.mpi.buffers.markers import InPlaceType
+from ompy.mpi.buffers.markers import says_in_place
 from ompy.mpi.buffers.spec import message
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def _owns(spec: Any) -> bool:
 
 def region_of(spec: Any) -> Region | None:
     """The memory of a message; None where that is not known, or there is none."""
-    if spec is None or isinstance(spec, InPlaceType):
+    if says_in_place(spec):
         return None
     try:
         if type(spec) in _OWNING and len(spec):

@@ -15,7 +15,7 @@ from ompy.check.messages import whole
 from ompy.check.operations import ALONG_EDGES, REDUCTIONS, stem_of
 from ompy.check.signatures import OBJECT, Signature, of_elements, of_message, of_type, repeated
 from ompy.data.constants import ROOT
-from ompy.mpi.buffers.markers import InPlaceType
+from ompy.mpi.buffers.markers import says_in_place
 from ompy.mpi.buffers.spec import even_blocks, typed_blocks, vector_blocks
 from ompy.mpi.collectives.neighbour_calls import edges
 
@@ -33,13 +33,9 @@ _OBJECTS: Final = (
 )  # fmt: skip
 
 
-def _in_place(spec: Any) -> bool:
-    return spec is None or isinstance(spec, InPlaceType)
-
-
 def _even(spec: Any, ranks: int) -> Signature | None:
     """The part of each rank in a buffer of equal parts."""
-    if _in_place(spec):
+    if says_in_place(spec):
         return None
     dtype = getattr(spec, "dtype", None)
     if dtype is not None and dtype.kind in "iufcb" and ranks and spec.size % ranks == 0:
@@ -53,7 +49,7 @@ def _even(spec: Any, ranks: int) -> Signature | None:
 
 def _parts(spec: Any, ranks: int) -> list[Signature | None] | None:
     """The part of each rank in a buffer with counts."""
-    if _in_place(spec):
+    if says_in_place(spec):
         return None
     try:
         found = vector_blocks(spec, False, ranks)
@@ -64,7 +60,7 @@ def _parts(spec: Any, ranks: int) -> list[Signature | None] | None:
 
 def _typed_parts(spec: Any, ranks: int) -> list[Signature | None] | None:
     """The part of each rank, with a datatype of its own."""
-    if _in_place(spec):
+    if says_in_place(spec):
         return None
     try:
         counts = typed_blocks(spec, False, ranks).counts
@@ -129,7 +125,7 @@ def _sides(stem: str, size: int, given: dict[str, Any], here: bool) -> tuple[Sid
     if stem == "bcast":
         return of_message(given.get("buf")), None
     if stem in REDUCTIONS:
-        sent = of_message(receive if _in_place(send) else send)
+        sent = of_message(receive if says_in_place(send) else send)
         return sent, _counted(sent, given.get("recvcounts"))
     if stem not in _SENT:
         return None, None

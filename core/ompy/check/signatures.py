@@ -12,7 +12,7 @@ from array import array
 from collections.abc import Iterator
 from typing import Any, Final
 
-from ompy.mpi.buffers.markers import InPlaceType
+from ompy.mpi.buffers.markers import says_in_place
 from ompy.mpi.buffers.spec import message
 from ompy.mpi.datatypes.datatype import Datatype
 from ompy.mpi.datatypes.typestate import TypeState
@@ -49,7 +49,7 @@ def of_message(spec: Any) -> Signature | None:
         basic = getattr(dtype, "kind", "V")
         if basic in "iufcb":
             return ((f"{basic}{dtype.itemsize}", int(spec.size)),), 1
-    if spec is None or isinstance(spec, InPlaceType):
+    if says_in_place(spec):
         return None
     try:
         typed = message(spec, writable=False)

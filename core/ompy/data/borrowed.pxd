@@ -72,7 +72,8 @@ cdef extern from "Python.h":
         int ndim
         char *format
     bint PyObject_CheckBuffer(object exporter)
-    int PyObject_GetBuffer(object exporter, Lent *view, int flags) except -1
+    int PyObject_GetBuffer(object exporter, Lent *view, int flags) noexcept
+    void PyErr_Clear() noexcept
     void PyBuffer_Release(Lent *view)
 
 cdef inline Lent borrow(object buffer, bint writable):
@@ -80,7 +81,10 @@ cdef inline Lent borrow(object buffer, bint writable):
     memset(&lent, 0, sizeof(lent))
     if not PyObject_CheckBuffer(buffer):
         return lent
-    PyObject_GetBuffer(buffer, &lent, PyBUF_FULL_RO)
+    if PyObject_GetBuffer(buffer, &lent, PyBUF_FULL_RO) < 0:
+        PyErr_Clear()  # the longer way says what is wrong, or takes it: dates of NumPy have no format
+        memset(&lent, 0, sizeof(lent))
+        return lent
     if (writable and lent.readonly) or not raw.are_numbers(<Py_buffer *>&lent):
         PyBuffer_Release(&lent)
     return lent

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar, Final, Self
 
-from ompy.data.errors import ERR_ERRHANDLER
+from ompy.data.errors import ERR_ARG, ERR_ERRHANDLER, MPIError
 from ompy.mpi.errors import MPIException
 from ompy.mpi.handles import Handle, State, made_plainly
 from ompy.mpi.limits import Limited
@@ -68,6 +68,19 @@ class Errhandler(Handle):
         state: ErrhandlerState | None = self._inner
         if state is None:
             raise MPIException(ERR_ERRHANDLER, "the error handler is null, or freed")
+        return state
+
+    def _for(self, kind: str) -> ErrhandlerState:
+        """What it refers to, for an object of a kind.
+
+        Raises:
+            MPIError: ERR_ARG, it is null, or for objects of another kind.
+        """
+        state: ErrhandlerState | None = self._inner
+        if state is None:
+            raise MPIError(ERR_ARG, "the error handler is null")
+        if state.kind not in {"", kind}:
+            raise MPIError(ERR_ARG, f"the error handler is for a {state.kind}, not a {kind}")
         return state
 
     def _release(self) -> None:

@@ -17,14 +17,15 @@ from ompy.data.errors import (
     SUCCESS,
     MPIError,
 )
-from ompy.mpi.integers import takes_integers
+from ompy.mpi.integers import c_int, takes_c_ints
 
 
 class MPIException(MPIError):
     """An MPI call failed. Equal to its error code, as integers are."""
 
     def __init__(self, ierr: int = SUCCESS, detail: str = "", /) -> None:
-        super().__init__(ierr if ierr >= SUCCESS else ERR_UNKNOWN, detail)
+        code = c_int(ierr)
+        super().__init__(code if code >= SUCCESS else ERR_UNKNOWN, detail)
 
     def __str__(self) -> str:
         if self.code in CLASS_TEXT:
@@ -133,7 +134,7 @@ def last_used_code() -> int:
     return _added.last
 
 
-@takes_integers("errorcode")
+@takes_c_ints("errorcode")
 def Get_error_class(errorcode: int) -> int:
     """The class of an error code."""
     if errorcode in CLASS_TEXT:
@@ -141,7 +142,7 @@ def Get_error_class(errorcode: int) -> int:
     return _added.classes.get(errorcode, ERR_UNKNOWN)
 
 
-@takes_integers("errorcode")
+@takes_c_ints("errorcode")
 def Get_error_string(errorcode: int) -> str:
     """The text of an error code; empty for one that was added and got none."""
     known = CLASS_TEXT.get(errorcode)
@@ -157,7 +158,7 @@ def Add_error_class() -> int:
     return _added.add_code(None)
 
 
-@takes_integers("errorclass")
+@takes_c_ints("errorclass")
 def Remove_error_class(errorclass: int) -> None:
     """Remove a class that has neither codes nor a text any more."""
     with _added.lock:
@@ -169,7 +170,7 @@ def Remove_error_class(errorclass: int) -> None:
         del _added.classes[errorclass]
 
 
-@takes_integers("errorclass")
+@takes_c_ints("errorclass")
 def Add_error_code(errorclass: int) -> int:
     """A new error code of a class."""
     if Get_error_class(errorclass) != errorclass:
@@ -177,7 +178,7 @@ def Add_error_code(errorclass: int) -> int:
     return _added.add_code(errorclass)
 
 
-@takes_integers("errorcode")
+@takes_c_ints("errorcode")
 def Remove_error_code(errorcode: int) -> None:
     """Remove a code that has no text any more."""
     with _added.lock:
@@ -188,7 +189,7 @@ def Remove_error_code(errorcode: int) -> None:
         del _added.classes[errorcode]
 
 
-@takes_integers("errorcode")
+@takes_c_ints("errorcode")
 def Add_error_string(errorcode: int, string: str) -> None:
     """Give a text to an added class or code."""
     with _added.lock:
@@ -197,7 +198,7 @@ def Add_error_string(errorcode: int, string: str) -> None:
         _added.texts[errorcode] = string
 
 
-@takes_integers("errorcode")
+@takes_c_ints("errorcode")
 def Remove_error_string(errorcode: int) -> None:
     """Remove the text of an added class or code."""
     with _added.lock:

@@ -14,6 +14,7 @@ from ompy.mpi.constants import MAX_INFO_KEY, MAX_INFO_VAL
 from ompy.mpi.errors import MPIException
 from ompy.mpi.handles import Handle, State, made_plainly
 from ompy.mpi.integers import whole_number
+from ompy.mpi.strings import c_string
 
 Pairs = Mapping[str, str] | Iterable[tuple[str, str]]
 
@@ -86,20 +87,21 @@ class Info(Handle):
 
     def Get(self, key: str) -> str | None:
         """The value of a key, or None."""
-        return self._pairs().get(key)
+        return self._pairs().get(c_string(key))
 
     def Set(self, key: str, value: str) -> None:
         """Set the value of a key."""
+        key, value = c_string(key), c_string(value)
         pairs = self._pairs()
         if not 0 < len(key) <= MAX_INFO_KEY:
             raise MPIException(ERR_INFO_KEY, f"a key has 1 to {MAX_INFO_KEY} characters")
-        if len(value) > MAX_INFO_VAL:
-            raise MPIException(ERR_INFO_VALUE, f"a value has up to {MAX_INFO_VAL} characters")
-        pairs[str(key)] = str(value)
+        if not 0 < len(value) <= MAX_INFO_VAL:
+            raise MPIException(ERR_INFO_VALUE, f"a value has 1 to {MAX_INFO_VAL} characters")
+        pairs[key] = value
 
     def Delete(self, key: str) -> None:
         """Delete a key."""
-        if self._pairs().pop(key, None) is None:
+        if self._pairs().pop(c_string(key), None) is None:
             raise MPIException(ERR_INFO_NOKEY, f"there is no key {key!r}")
 
     def Get_nkeys(self) -> int:
@@ -127,24 +129,24 @@ class Info(Handle):
         return len(self._readable())
 
     def __contains__(self, value: object, /) -> bool:
-        return value in self._readable()
+        return c_string(value) in self._readable()
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.keys())
 
     def __getitem__(self, item: str, /) -> str:
-        return self._readable()[item]
+        return self._readable()[c_string(item)]
 
     def __setitem__(self, item: str, value: str, /) -> None:
         self._writable()
         self.Set(item, value)
 
     def __delitem__(self, item: str, /) -> None:
-        del self._writable()[item]
+        del self._writable()[c_string(item)]
 
     def get(self, key: str, default: str | None = None) -> str | None:
         """The value of a key, or `default`."""
-        return self._readable().get(key, default)
+        return self._readable().get(c_string(key), default)
 
     def keys(self) -> list[str]:
         """The keys."""
@@ -167,7 +169,7 @@ class Info(Handle):
 
     def pop(self, key: str, *default: str) -> str:
         """Delete a key; its value, or `default` if there is no such key."""
-        return self._readable().pop(key, *default)
+        return self._readable().pop(c_string(key), *default)
 
     def popitem(self) -> tuple[str, str]:
         """Delete the last pair."""

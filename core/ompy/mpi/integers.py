@@ -5,11 +5,15 @@ Plain ints go as they are; a call on the way of a message looks no further.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Set
 from functools import wraps
-from typing import Any, TypeVar
+from operator import index
+from typing import Any, Final, TypeVar
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+_BEYOND: Final = 1 << 63  # source: MPI 4.1 2.5.8: an MPI_Count holds any MPI_Aint, 64 bits here
+_BEYOND_INT: Final = 1 << 31  # source: LP64: an int of C has 32 bits
 
 
 def whole_number(number: object) -> int:
@@ -17,33 +21,72 @@ def whole_number(number: object) -> int:
 
     Raises:
         TypeError: it has no `__int__`.
+        OverflowError: it is none of 64 bits.
     """
-    if type(number) is int:
-        return number
     kind = type(number)
-    if not hasattr(kind, "__int__") and not hasattr(kind, "__index__"):
+    if kind is int:
+        found: int = number  # type: ignore[assignment]
+    elif hasattr(kind, "__int__") or hasattr(kind, "__index__"):
+        found = int(number)  # type: ignore[call-overload]
+    else:
         raise TypeError("an integer is required")
-    return int(number)  # type: ignore[call-overload,no-any-return]
+    if not -_BEYOND <= found < _BEYOND:
+        raise OverflowError(f"{found} is beyond 64 bits, larger than anything counted here")
+    return found
+
+
+def c_int(number: object) -> int:
+    """The same, of 32 bits.
+
+    Raises:
+        TypeError: it has no `__int__`.
+        OverflowError: it is none of 32 bits.
+    """
+    found = whole_number(number)
+    if not -_BEYOND_INT <= found < _BEYOND_INT:
+        raise OverflowError(f"{found} is beyond the 32 bits of a C int")
+    return found
+
+
+def whole_numbers(numbers: Iterable[Any]) -> list[int]:
+    """Integers of a sequence: of what stands for one without a fraction.
+
+    Raises:
+        TypeError: one is no integer, or they have no order.
+        OverflowError: one is none of 64 bits.
+    """
+    if isinstance(numbers, (Set, Mapping)):
+        raise TypeError(f"expecting a list/tuple of integers, not {type(numbers).__name__}")
+    return [whole_number(index(number)) for number in numbers]
 
 
 def takes_integers(*names: str) -> Callable[[Function], Function]:
-    """Have a function be called with integers for these parameters."""
+    """Have a function be called with integers of 64 bits for these parameters."""
+    return _converting(names, whole_number)
 
+
+def takes_c_ints(*names: str) -> Callable[[Function], Function]:
+    """Have a function be called with integers of 32 bits for these parameters."""
+    return _converting(names, c_int)
+
+
+def _converting(
+    names: tuple[str, ...], convert: Callable[[object], int]
+) -> Callable[[Function], Function]:
     def decorate(function: Function) -> Function:
         code = function.__code__
         places = [code.co_varnames.index(name) for name in names]
 
         @wraps(function)
         def called(*positional: Any, **named: Any) -> Any:
+            changed = list(positional)
             for place in places:
-                if place < len(positional) and type(positional[place]) is not int:
-                    changed = list(positional)
-                    changed[place] = whole_number(changed[place])
-                    positional = tuple(changed)
+                if place < len(changed):
+                    changed[place] = convert(changed[place])
             for name in names:
-                if name in named and type(named[name]) is not int:
-                    named[name] = whole_number(named[name])
-            return function(*positional, **named)
+                if name in named:
+                    named[name] = convert(named[name])
+            return function(*changed, **named)
 
         return called  # type: ignore[return-value]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import sys
 from array import array
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 from ompy.mpi.buffers.addresses import address_of
 from ompy.mpi.buffers.common_forms import plain, plain_or_derived
-from ompy.mpi.buffers.markers import BOTTOM
+from ompy.mpi.buffers.markers import BOTTOM, BUFFER_AUTOMATIC, IN_PLACE
 from ompy.mpi.buffers.spec import (
     even_blocks,
     message,
@@ -24,7 +25,8 @@ from ompy.mpi.datatypes.datatype import Datatype
 from ompy.mpi.datatypes.predefined import BYTE, DATATYPE_NULL, DATATYPES
 from ompy.mpi.errors import MPIException
 
-INT, DOUBLE, CHAR = (DATATYPES[name] for name in ("INT", "DOUBLE", "CHAR"))
+INT, DOUBLE, CHAR, INT64_T = (DATATYPES[name] for name in ("INT", "DOUBLE", "CHAR", "INT64_T"))
+POINT = INT.Create_resized(0, 0).Commit()
 DATA = array("i", range(6))
 
 
@@ -54,7 +56,13 @@ def shape(spec: object, blocks: int = 1) -> tuple[int, int, str]:
         ([DATA, np.int64(2), np.array(1), INT], (4, 2, "MPI_INT")),
         ([None, 0, "B"], (0, 0, "MPI_UNSIGNED_CHAR")),
         ([BOTTOM, INT], (0, 0, "MPI_INT")),
-        (None, (0, 0, "MPI_BYTE")),
+        ([DATA, [2, 1], INT], (4, 2, "MPI_INT")),
+        ([DATA, [2, 1]], (4, 2, "MPI_INT")),
+        ([DATA, [None, 4], INT], (16, 2, "MPI_INT")),
+        ((np.zeros(2, "N"), None), (0, 2, "MPI_UNSIGNED_LONG")),
+        ((ctypes.c_wchar * 4)(), (0, 4, "MPI_WCHAR")),
+        (np.array([b"a", b"b"]), (0, 2, "MPI_CHAR")),
+        ([DATA, "S"], (0, 24, "MPI_CHAR")),
         (b"abc", (0, 3, "MPI_UNSIGNED_CHAR")),
         (np.zeros((2, 3)).T, (0, 6, "MPI_DOUBLE")),
         (np.zeros(0), (0, 0, "MPI_DOUBLE")),
@@ -85,12 +93,28 @@ FOREIGN = ">i4" if sys.byteorder == "little" else "<i4"
         ([DATA, 4, 3, "i"], ValueError, "24 bytes"),
         ([None, 1, "i"], ValueError, "buffer is None"),
         ([b"abcde", "i"], ValueError, "not a multiple"),
-        ([DATA, 0, 1, DATATYPE_NULL], ValueError, "null"),
+        ([DATA, 0, 1, DATATYPE_NULL], MPIException, "null"),
+        ([DATA, [1, 2, 3], INT], ValueError, "unpack"),
+        ([DATA, 1 << 63, "i"], OverflowError, "beyond any count"),
+        ([DATA, 1, 1 << 63, "i"], OverflowError, "beyond any count"),
+        ([None, None, 2, INT], ValueError, "beyond the buffer's 0 bytes"),
+        ([DATA, 1, 1, POINT], ValueError, "extent 0"),
+        (None, TypeError, "not None"),
+        ([], ValueError, "2 to 4 items"),
+        ((), ValueError, "2 to 4 items"),
+        ([None, 2], KeyError, "expecting a datatype"),
+        (BOTTOM, KeyError, "expecting a datatype"),
+        ([BOTTOM, 2, BYTE], MPIException, "address 0"),
+        ([BUFFER_AUTOMATIC, 2], MPIException, "address 0"),
+        (IN_PLACE, MPIException, "IN_PLACE"),
+        ([IN_PLACE, 1, INT], MPIException, "IN_PLACE"),
+        (np.zeros(2, "M8[s]"), KeyError, "cannot map buffer format 'M'"),
+        ([np.zeros(4, "M8[s]")[::2], INT], BufferError, "contiguous"),
         ([DATA, 1, INT.Dup().Create_contiguous(2)], MPIException, "Commit"),
         ([1, 2], TypeError, "expecting a buffer"),
         ({1: 2}, TypeError, "expecting a buffer"),
         ([[1, 2], 2, "i"], TypeError, "expecting a buffer"),
-        ([DATA, 1, 2.5], TypeError, "expecting a datatype"),
+        ([DATA, 1, 2.5], KeyError, "expecting a datatype"),
         ([DATA, 1.5, INT], TypeError, "integer"),
         (np.zeros(3, FOREIGN), BufferError, "byte order"),
         (np.zeros(3, "i,f"), KeyError, "cannot map"),
@@ -101,6 +125,27 @@ FOREIGN = ">i4" if sys.byteorder == "little" else "<i4"
 def test_errors(spec: object, error: type[BaseException], text: str) -> None:
     with pytest.raises(error, match=text):
         message(spec, False)
+
+
+@pytest.mark.parametrize("made", [send_convertor, recv_convertor])
+def test_errors_are_those_of_any_way(made: Any) -> None:
+    """What the fast forms ask of a specification first must not be what the user is told."""
+    for spec in ([], ()):
+        with pytest.raises(ValueError, match="2 to 4 items"):
+            made(spec)
+    with pytest.raises(MPIException, match="address 0"):
+        made([BOTTOM, 1, INT])
+
+
+@pytest.mark.parametrize("kind", ["M8[s]", "m8[D]"])
+def test_dates_with_a_datatype(kind: str) -> None:
+    dates = np.arange(4).astype(kind)
+    for spec in ([dates, INT64_T], [dates, 4, "l"], [dates, "M"]):
+        assert message(spec, True).message.packed() == dates.tobytes()
+    dates.setflags(write=False)
+    assert send_convertor([dates, INT64_T]).size == 32
+    with pytest.raises(BufferError, match="read-only"):
+        recv_convertor([dates, INT64_T])
 
 
 def test_the_fast_forms_are_the_general_ones() -> None:
@@ -159,6 +204,12 @@ def test_vectors(spec: object, counts: list[int], origins: list[int]) -> None:
         ([DATA, np.array([1.5] * 4)], TypeError, "integer"),
         ([None, 1, INT], ValueError, "buffer is None"),
         ([bytes(7), INT], ValueError, "not a multiple"),
+        ([DATA, {0, 1, 2, 3}, INT], TypeError, "expecting a list/tuple of counts, not set"),
+        ([DATA, dict.fromkeys(range(4)), INT], TypeError, "expecting a list/tuple of counts"),
+        ([DATA, [0, 0, 0, 1 << 63], INT], OverflowError, "beyond any count"),
+        (None, TypeError, "not None"),
+        ([BOTTOM, [1, 0, 0, 0], INT], MPIException, "address 0"),
+        ([IN_PLACE, [1, 0, 0, 0], INT], MPIException, "IN_PLACE"),
     ],
 )
 def test_vector_errors(spec: object, error: type[BaseException], text: str) -> None:

@@ -20,7 +20,10 @@ def bruck(exchange: Exchange, send: Message | None, receive: Blocks) -> Schedule
     ranks = [(rank + index) % size for index in range(size)]
     ends = [0, *accumulate(receive[other].size for other in ranks)]
     memory = allocate_memory(ends[size])
-    pack_into(memory[: ends[1]], send if send is not None else receive[rank])
+    if send is None or send.size < ends[1]:  # beyond what it sends its room stays as it is
+        pack_into(memory[: ends[1]], receive[rank])
+    if send is not None:
+        pack_into(memory[: ends[1]], send)
     have = 1
     while have < size:
         more = min(have, size - have)

@@ -7,9 +7,11 @@ long as their memory is the host's.
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ompy.raw import NATIVE
+
+_DATES: Final = "Mm"  # NumPy's characters of points in time and of spans
 
 
 class Access(NamedTuple):
@@ -40,13 +42,26 @@ def acquire(buffer: Any, writable: bool) -> Access:
         BufferError: it is not contiguous, cannot be written to, or is no host memory.
     """
     view: memoryview | None = None
+    form = ""
+    dtype = getattr(buffer, "dtype", None)
     with suppress(TypeError):
-        view = memoryview(buffer)
+        try:
+            view = memoryview(buffer)
+        except ValueError:  # NumPy's dates have no format: its message says so
+            form = getattr(dtype, "char", "")
+            if form not in _DATES or not form:
+                raise
+            view = memoryview(buffer.view("i8"))
     if view is None:  # not from within the handler: the user's traceback is long enough
         return _foreign(buffer, writable)
     if writable and view.readonly:
         raise BufferError("message: cannot receive into a read-only buffer")
-    return Access(raw_bytes(view), view.format, view.itemsize)
+    if writable and (view.format == "O" or getattr(dtype, "hasobject", False)):
+        raise TypeError(
+            "message: the buffer has Python objects, and bytes stored over them crash Python; "
+            "the methods in lower case send objects"
+        )
+    return Access(raw_bytes(view), form or view.format, view.itemsize)
 
 
 def raw_bytes(view: memoryview) -> memoryview:

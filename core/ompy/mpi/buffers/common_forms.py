@@ -25,6 +25,7 @@ LAYOUTS: Final[list[Any]] = [
     DATATYPES[chr(code)]._inner.layout if chr(code) in DATATYPES else None for code in range(128)
 ]
 BEYOND: Final = 1 << 40  # arbitrary, as `raw.small` has it
+LOWEST: Final = 1 << 12  # source: Linux mm: vm.mmap_min_addr, the first page is nobody's
 
 
 @ccall
@@ -37,7 +38,7 @@ def plain(buffer: Any, writable: bool) -> Message | None:
         return _of_type(buffer, writable, True)
     try:
         view = memoryview(buffer)
-    except TypeError:
+    except (TypeError, ValueError):
         return None
     layout: Layout | None = LAYOUTS[raw.code(view)]
     if layout is None or (writable and not raw.is_writable(view)):

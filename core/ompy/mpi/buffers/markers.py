@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 
 class Marker:
@@ -34,7 +34,8 @@ class Marker:
         return self._text
 
     def __buffer__(self, flags: int, /) -> memoryview:  # Python 3.12 on
-        return memoryview(b"")
+        # no format of numbers: it stands for no empty buffer
+        return memoryview(b"").cast("c")  # type: ignore[return-value]
 
 
 class BottomType(Marker):
@@ -61,6 +62,13 @@ class BufferAutomaticType(Marker):
     __slots__ = ()
     _address: ClassVar[int] = 2  # source: Open MPI mpi.h
     _text: ClassVar[str] = "BUFFER_AUTOMATIC"
+
+
+def says_in_place(spec: Any) -> bool:
+    """Whether a specification says that the data are in the other buffer: with a type, too."""
+    if isinstance(spec, (list, tuple)) and spec:
+        return isinstance(spec[0], InPlaceType)
+    return spec is None or isinstance(spec, InPlaceType)
 
 
 BOTTOM: Final = BottomType()

@@ -8,14 +8,14 @@ KeyError, BufferError) with texts that begin "message: ".
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from operator import index
 from typing import Any, NamedTuple
 
 from ompy import raw
 from ompy.compiled import ccall, cfunc
 from ompy.data.convertor import Convertor, LentConvertor, lent
-from ompy.data.errors import ERR_TYPE
+from ompy.data.errors import ERR_ARG, ERR_BUFFER, ERR_TYPE
 from ompy.data.layout import Layout
 from ompy.data.loops import Elements, Runs, convertor_of_runs
 from ompy.data.message import Blocks, Message, blocks_from, message_of
@@ -24,12 +24,13 @@ from ompy.mpi.buffers.common_forms import (
     BEYOND,
     DATATYPES,
     LAYOUTS,
+    LOWEST,
     bytes_of,
     committed_state,
     fits,
     plain_or_derived,
 )
-from ompy.mpi.buffers.markers import Marker
+from ompy.mpi.buffers.markers import BottomType, InPlaceType, Marker
 from ompy.mpi.datatypes.datatype import Datatype
 from ompy.mpi.datatypes.predefined import BYTE, of_format, typedict
 from ompy.mpi.datatypes.typestate import TypeState
@@ -101,8 +102,8 @@ def _plain_message(spec: Sequence[Any], writable: bool) -> LentConvertor | None:
 def _with_gaps(spec: Sequence[Any], writable: bool) -> Convertor:
     """The bytes of [buffer, datatype] or [buffer, count, datatype]; of others the longer way."""
     size: int = len(spec)
-    kind = spec[-1]
-    if isinstance(kind, str) or not isinstance(kind, Datatype) or not 2 <= size <= 3:
+    kind = spec[-1] if 2 <= size <= 3 else None
+    if isinstance(kind, str) or not isinstance(kind, Datatype):
         return _convertor(spec, writable)
     state: TypeState | None = kind._inner
     if state is None or not state.committed:
@@ -132,7 +133,7 @@ def _straight(spec: Any, writable: bool, blocks: int) -> Typed | None:
         return _straight_of_type(spec, writable, blocks)
     try:
         view = memoryview(spec)
-    except TypeError:
+    except (TypeError, ValueError):
         return None
     code: int = raw.code(view)
     datatype = DATATYPES.get(chr(code))
@@ -278,15 +279,18 @@ def message(spec: Any, writable: bool, blocks: int = 1) -> Typed:
 def _parsed(spec: Any, writable: bool, blocks: int) -> Typed:
     """The same, of any specification."""
     buffer, count, displacement, kind = _parts(spec)
+    if isinstance(count, list) and displacement is None:  # of one message, a list is no counts
+        count, displacement = count
     view, datatype = _resolve(buffer, kind, writable)
     layout = _layout(datatype)
     start = 0
     if displacement is not None:
-        start = _origin(index(displacement), layout, view)
+        room = 0 if buffer is None else BEYOND if view is None else len(view)
+        start = _origin(_number(displacement), layout, room)
     if count is None:
         number = _inferred(view, start, layout, blocks)
     else:
-        number = index(count)
+        number = _number(count)
         if number < 0:
             raise ValueError(f"message: negative count {number}")
     if view is None:
@@ -369,6 +373,11 @@ def typed_blocks(spec: Any, writable: bool, ranks: int) -> Blocks:
 
 def _parts(spec: Any) -> tuple[Any, Any, Any, Any]:
     """Buffer, count(s), displacement(s), datatype; None for what is not said."""
+    if spec is None:
+        raise TypeError(
+            "message: expecting a buffer or a list/tuple that begins with one, not None: "
+            "what is empty is [None, 0, datatype]"
+        )
     if not isinstance(spec, (list, tuple)):
         return spec, None, None, None
     size = len(spec)
@@ -407,7 +416,11 @@ def _typed_parts(spec: Any) -> tuple[Any, Any, Any, Sequence[Any]]:
 
 def _resolve(buffer: Any, kind: Any, writable: bool) -> tuple[memoryview | None, Datatype]:
     """The buffer's bytes, None for BOTTOM, and the datatype said or seen."""
-    if buffer is None or isinstance(buffer, Marker):
+    if isinstance(buffer, InPlaceType):
+        raise MPIException(ERR_ARG, "IN_PLACE stands for no data here")
+    if buffer is None or isinstance(buffer, BottomType):
+        return None, _named(kind)
+    if isinstance(buffer, Marker):
         return None, BYTE if kind is None else _named(kind)
     straight = _straight(buffer, writable, 1) if kind is None else None
     if straight is not None:
@@ -425,7 +438,7 @@ def _named(kind: Any) -> Datatype:
     if isinstance(kind, Datatype):
         return kind
     if not isinstance(kind, str):
-        raise TypeError(f"message: expecting a datatype or its code, not {type(kind).__name__}")
+        raise KeyError(f"message: expecting a datatype or its code, not {type(kind).__name__}")
     known = typedict.get(kind) or typedict.get(kind.lstrip("=|@"))
     if known is None:
         raise KeyError(f"message: cannot map type code {kind!r} to MPI datatype")
@@ -435,25 +448,38 @@ def _named(kind: Any) -> Datatype:
 def _layout(datatype: Datatype) -> Layout:
     state = datatype._inner
     if state is None:
-        raise ValueError("message: the datatype is null")
+        raise MPIException(ERR_TYPE, "message: the datatype is null")
     if not state.committed:
         raise MPIException(ERR_TYPE, "the datatype was never committed: call its Commit()")
     layout: Layout = state.layout
     return layout
 
 
-def _origin(displacement: int, layout: Layout, view: memoryview | None) -> int:
-    """Byte of an element's origin."""
+def _origin(displacement: int, layout: Layout, room: int) -> int:
+    """Byte of an element's origin, in so many bytes."""
     if displacement < 0:
         raise ValueError(f"message: negative displacement {displacement}")
-    if displacement and layout.extent < 0:
+    if displacement and layout.extent <= 0:
         raise ValueError(f"message: displacement with a datatype of extent {layout.extent}")
     start = displacement * layout.extent
-    if view is not None and start > len(view):
+    if start > room:
         raise ValueError(
-            f"message: displacement {displacement} is beyond the buffer's {len(view)} bytes"
+            f"message: displacement {displacement} is beyond the buffer's {room} bytes"
         )
     return start
+
+
+def _number(value: Any) -> int:
+    """A count or a displacement.
+
+    Raises:
+        TypeError: it is no integer.
+        OverflowError: it is none of 64 bits.
+    """
+    found = index(value)
+    if not -(1 << 63) <= found < 1 << 63:
+        raise OverflowError(f"message: {found} is beyond any count or displacement")
+    return found
 
 
 def _items(view: memoryview, start: int, layout: Layout) -> int:
@@ -508,7 +534,7 @@ def _maybe_integer(value: Any) -> int | None:
     if isinstance(value, (list, tuple)):
         return None  # asking a list would raise, which takes longer than all the rest
     try:
-        return index(value)
+        return _number(value)
     except TypeError:
         return None
 
@@ -518,7 +544,9 @@ def _integers(values: Any, size: int, what: str) -> list[int]:
     single = _maybe_integer(values)
     if single is not None:
         return [single] * size
-    found = [index(value) for value in values]
+    if isinstance(values, (Set, Mapping)):
+        raise TypeError(f"message: expecting a list/tuple of {what}, not {type(values).__name__}")
+    found = [_number(value) for value in values]
     if len(found) != size:
         raise ValueError(f"message: expecting {size} {what}, got {len(found)}")
     return found
@@ -547,4 +575,6 @@ def _absolute(pieces: Sequence[tuple[int, int, Layout]], writable: bool) -> tupl
 
     low = min(first for first, _ in touched)
     high = max(end for _, end in touched)
+    if low < LOWEST:
+        raise MPIException(ERR_BUFFER, f"there is no memory at address {low}")
     return view_at(low, high - low, readonly=not writable), -low

@@ -16,7 +16,7 @@ from ompy.data.message import Blocks, Message, parted
 from ompy.frameworks.collectives.call_kinds import KINDS
 from ompy.frameworks.collectives.call_order import detail_of
 from ompy.mpi.buffers.common_forms import plain, plain_or_derived
-from ompy.mpi.buffers.markers import InPlaceType
+from ompy.mpi.buffers.markers import InPlaceType, says_in_place
 from ompy.mpi.buffers.spec import (
     even_blocks,
     message,
@@ -65,7 +65,10 @@ def call_of(comm: CommState, operation: str, arguments: tuple[Any, ...] = ()) ->
 
 @ccall
 def in_place(spec: Any) -> bool:
-    """Whether the data are in the other buffer already; None says so too."""
+    """Whether the data are in the other buffer already; None says so too.
+
+    The common forms alone: `says_in_place` knows those with a datatype.
+    """
     return spec is None or type(spec) is InPlaceType
 
 
@@ -79,7 +82,7 @@ def single(spec: Any, writable: bool) -> Message:
 @ccall
 def one(spec: Any, writable: bool) -> Message | None:
     """A message; None for in place."""
-    return None if in_place(spec) else single(spec, writable)
+    return None if says_in_place(spec) else single(spec, writable)
 
 
 @ccall
@@ -98,7 +101,7 @@ def blocks_of(spec: Any, writable: bool, ranks: int, parse: Callable[..., Any]) 
 @ccall
 def many(spec: Any, writable: bool, ranks: int, parse: Callable[..., Any]) -> Blocks | None:
     """Blocks; None for in place."""
-    if in_place(spec):
+    if says_in_place(spec):
         return None
     return blocks_of(spec, writable, ranks, parse)
 
@@ -348,7 +351,7 @@ def alltoall(state: CommState, sendbuf: Any, recvbuf: Any, parse: Callable[..., 
 def alltoallw(state: CommState, sendbuf: Any, recvbuf: Any) -> Call:
     """The call of an alltoall with a datatype for each block."""
     check_in_place(state, sendbuf)
-    send = None if in_place(sendbuf) else typed_blocks(sendbuf, False, state.size)
+    send = None if says_in_place(sendbuf) else typed_blocks(sendbuf, False, state.size)
     return call_of(state, "alltoall", (send, typed_blocks(recvbuf, True, state.size)))
 
 
@@ -359,5 +362,5 @@ def check_in_place(state: CommState, sendbuf: Any) -> None:
     Raises:
         MPIException: ERR_BUFFER, they are.
     """
-    if state.communicator.between and in_place(sendbuf):
+    if state.communicator.between and says_in_place(sendbuf):
         raise state.fail(ERR_BUFFER, "between two groups nothing is done in place")

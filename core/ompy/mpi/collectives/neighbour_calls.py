@@ -8,7 +8,7 @@ from typing import Any
 from ompy.compiled import ccall, cfunc
 from ompy.data.errors import ERR_BUFFER, ERR_TOPOLOGY
 from ompy.frameworks.collectives.neighbours import Neighbours
-from ompy.mpi.buffers.markers import InPlaceType
+from ompy.mpi.buffers.markers import says_in_place
 from ompy.mpi.buffers.spec import typed_blocks
 from ompy.mpi.collectives.collective_calls import Call, blocks_of, call_of, single
 from ompy.mpi.communicators.topologies import Graph
@@ -78,6 +78,7 @@ def alltoallw(state: CommState, sendbuf: Any, recvbuf: Any) -> Call:
 
 @cfunc
 def _read(state: CommState, sendbuf: Any, recvbuf: Any) -> Neighbours:
-    if type(sendbuf) is InPlaceType or type(recvbuf) is InPlaceType:
-        raise state.fail(ERR_BUFFER, "IN_PLACE means nothing in a neighbourhood collective")
+    for each in (sendbuf, recvbuf):
+        if each is not None and says_in_place(each):
+            raise state.fail(ERR_BUFFER, "IN_PLACE means nothing along edges")
     return neighbours(state)

@@ -23,6 +23,7 @@ from ompy.data.operation import Operation
 from ompy.frameworks.collectives.call_kinds import KINDS
 from ompy.frameworks.collectives.call_order import detail_of
 from ompy.mpi.buffers.common_forms import plain
+from ompy.mpi.buffers.markers import says_in_place
 from ompy.mpi.buffers.spec import Typed, message
 from ompy.mpi.collectives.collective_calls import Call, call_of, check_in_place, in_place
 from ompy.mpi.collectives.operation import Op, check_match
@@ -297,7 +298,7 @@ def reduce_scatter_block(state: CommState, sendbuf: Any, recvbuf: Any, op: Op) -
     if call is not None:
         return call
     parts = own_size(state)
-    if in_place(sendbuf):
+    if says_in_place(sendbuf):
         part, datatype = message(recvbuf, True, parts)
         send = None
         receive = part.part(0, part.count * parts)
@@ -321,7 +322,7 @@ def reduce_scatter(
     if call is not None:
         return call
     receive, datatype = message(recvbuf, True)
-    send, other = (None, datatype) if in_place(sendbuf) else message(sendbuf, False)
+    send, other = (None, datatype) if says_in_place(sendbuf) else message(sendbuf, False)
     counts = _part_counts(state, recvcounts, send, receive)
     total = sum(counts)
     if send is None:
@@ -343,7 +344,7 @@ def reduce_scatter(
 def _operands(sendbuf: Any, recvbuf: Any) -> tuple[Message | None, Message, Any]:
     """The two messages of a reduction, which must fit, and their datatype."""
     receive, datatype = message(recvbuf, True)
-    if in_place(sendbuf):
+    if says_in_place(sendbuf):
         return None, receive, datatype
     send: Typed = message(sendbuf, False)
     check_match(send.message, send.datatype, receive, datatype)

@@ -28,14 +28,21 @@ class Keyval:
         kind: of the handles it is for.
         copy: what happens when a handle is duplicated: a function, True to copy, else nothing.
         delete: called when an attribute goes, or None.
+        integers: the attributes are integers.
     """
 
-    __slots__ = ("copy", "delete", "kind")
+    __slots__ = ("copy", "delete", "integers", "kind")
 
     def __init__(
-        self, kind: str, copy: Callable[..., Any] | bool | None, delete: Callable[..., Any] | None
+        self,
+        kind: str,
+        copy: Callable[..., Any] | bool | None,
+        delete: Callable[..., Any] | None,
+        *,
+        integers: bool,
     ) -> None:
         self.kind = kind
+        self.integers = integers
         self.copy = copy
         self.delete = delete
 
@@ -88,6 +95,8 @@ class Attributed(Handle):
             keyval = whole_number(keyval)
         state = self._attributes()
         known = _find(self._kind, keyval)
+        if known.integers:
+            attrval = whole_number(attrval)
         if state.attributes is None:
             state.attributes = {}
         elif keyval in state.attributes:
@@ -111,7 +120,7 @@ class Attributed(Handle):
         cls,
         copy_fn: Callable[..., Any] | bool | None = None,
         delete_fn: Callable[..., Any] | None = None,
-        nopython: bool = False,  # noqa: ARG003 - all attributes are Python's here
+        nopython: bool = False,
     ) -> int:
         """A new attribute key.
 
@@ -119,9 +128,15 @@ class Attributed(Handle):
             copy_fn: `f(handle, keyval, value)` gives the duplicate's value, or NotImplemented
                 for none; True copies, False or None does not.
             delete_fn: `f(handle, keyval, value)` is told that an attribute goes.
-            nopython: of no effect.
+            nopython: the values are integers.
+
+        Raises:
+            TypeError: what is to be called cannot be.
         """
-        return _new(Keyval(cls._kind, copy_fn, delete_fn))
+        for function in (copy_fn, delete_fn):
+            if not (callable(function) or function is None or isinstance(function, bool)):
+                raise TypeError(f"expecting a function, not {type(function).__name__}")
+        return _new(Keyval(cls._kind, copy_fn, delete_fn or None, integers=bool(nopython)))
 
     @classmethod
     def Free_keyval(cls, keyval: int) -> int:

@@ -35,7 +35,7 @@ from ompy.mpi.communicators.context_agreement import (
 )
 from ompy.mpi.communicators.group import Group
 from ompy.mpi.communicators.making import agree_on_communicator
-from ompy.mpi.point_to_point.peers import with_size
+from ompy.mpi.point_to_point.peers import check_tag, with_size
 from ompy.mpi.state import CommState, World
 
 _NUMBER: Final = Struct("<q")
@@ -58,6 +58,7 @@ def create(
     Raises:
         MPIException: it cannot be made; the error handler of `state` had its say.
     """
+    check_tag(state, tag)
     if not 0 <= local_leader < state.size:
         raise state.fail(ERR_RANK, f"local leader {local_leader} is not in {with_size(state)}")
     talk = _PeerTalk(state.world.engine, peer, remote_leader, tag_of_leaders(tag))

@@ -17,7 +17,7 @@ from ompy.mpi.communicators.topocomm import Topocomm
 from ompy.mpi.communicators.topologies import Grid
 from ompy.mpi.errors import MPIException
 from ompy.mpi.handles import made_plainly
-from ompy.mpi.integers import whole_number
+from ompy.mpi.integers import c_int, whole_number, whole_numbers
 from ompy.mpi.state import CommState, state_of_comm
 
 
@@ -146,7 +146,7 @@ def _chosen(values: Sequence[Any], kept: list[bool]) -> list[Any]:
 
 
 def _grid_of(state: CommState, dims: Sequence[int], periods: Sequence[bool] | bool | None) -> Grid:
-    widths = [index(width) for width in dims]
+    widths = whole_numbers(dims)
     if periods is None or isinstance(periods, (bool, int)):
         periods = [bool(periods)] * len(widths)
     if len(periods) != len(widths):
@@ -185,9 +185,11 @@ def Compute_dims(nnodes: int, dims: int | Sequence[int]) -> list[int]:
         nnodes: processes.
         dims: how many dimensions; or a number for each, 0 where it is to be found.
     """
-    nnodes = whole_number(nnodes)
+    nnodes = c_int(nnodes)
     if isinstance(dims, Iterable):
-        found = [index(width) for width in dims]
+        found = whole_numbers(dims)
+    elif whole_number(dims) < 0:
+        raise ValueError(f"expecting a number of dimensions, not {whole_number(dims)}")
     else:
         found = [0] * whole_number(dims)
     fixed = prod(width for width in found if width)

@@ -9,7 +9,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
 
 from ompy.data.constants import UNDEFINED
-from ompy.data.errors import ERR_ARG, ERR_COMM, ERR_GROUP, ERR_KEYVAL
+from ompy.data.errors import ERR_ARG, ERR_COMM, ERR_GROUP, ERR_KEYVAL, MPIError
 from ompy.frameworks.collectives.call_order import TAG_CALLS_END
 from ompy.frameworks.proc import Proc
 from ompy.mpi import constants
@@ -23,13 +23,14 @@ from ompy.mpi.communicators.context_agreement import (
 from ompy.mpi.communicators.duplicates import begin_duplicate, duplicate
 from ompy.mpi.communicators.group import Group
 from ompy.mpi.communicators.making import make_communicator, with_context
-from ompy.mpi.errhandler import ERRHANDLER_NULL, Errhandler
+from ompy.mpi.errhandler import Errhandler
 from ompy.mpi.errors import MPIException
 from ompy.mpi.handles import plain_handle
 from ompy.mpi.info import Info, InfoState
-from ompy.mpi.integers import takes_integers, whole_number
+from ompy.mpi.integers import takes_c_ints, whole_number
 from ompy.mpi.kinds import check_kind
 from ompy.mpi.state import CommBase, CommState, group_of, null_communicator, state_of_comm
+from ompy.mpi.strings import c_string
 from ompy.trace.tag_names import name_tags_by
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ class Communicators(CommBase):
             make_communicator(state, members, state.communicator.order.tag(), _intracomm())
         )
 
-    @takes_integers("color", "key")
+    @takes_c_ints("color", "key")
     def Split(self, color: int = 0, key: int = 0) -> Any:
         """A communicator of the members with the same colour, in the order of their keys.
 
@@ -132,7 +133,7 @@ class Communicators(CommBase):
         """
         return _split(self._enter("Split"), color, key)
 
-    @takes_integers("split_type", "key")
+    @takes_c_ints("split_type", "key")
     def Split_type(self, split_type: int, key: int = 0, info: Info | None = None) -> Any:
         """A communicator of the members that share something: memory for COMM_TYPE_SHARED."""
         if info is not None:
@@ -218,7 +219,7 @@ class Communicators(CommBase):
 
     def Set_name(self, name: str) -> None:
         """Name it."""
-        self._state().communicator.name = name
+        self._state().communicator.name = c_string(name)
 
     @property
     def name(self) -> str:
@@ -236,7 +237,7 @@ class Communicators(CommBase):
     def Set_info(self, info: Info) -> None:
         """Set its hints."""
         check_kind(info, "Info", "info")
-        self._state().info = dict(info.items())
+        self._state().info = dict(info._pairs())
 
     @property
     def info(self) -> Info:
@@ -272,18 +273,19 @@ class Communicators(CommBase):
         """Set its error handler."""
         check_kind(errhandler, "Errhandler", "errhandler")
         state = self._state()
-        if errhandler == ERRHANDLER_NULL:
-            raise state.fail(ERR_ARG, "the error handler is null")
-        state.errhandler = errhandler._state()
+        try:
+            state.errhandler = errhandler._for("Comm")
+        except MPIError as problem:
+            raise state.raised(problem) from None
 
-    @takes_integers("errorcode")
+    @takes_c_ints("errorcode")
     def Call_errhandler(self, errorcode: int) -> None:
         """Call its error handler."""
         state = self._state()
         if errorcode != 0:
             state.raised(MPIException(errorcode))
 
-    @takes_integers("errorcode")
+    @takes_c_ints("errorcode")
     def Abort(self, errorcode: int = 0) -> NoReturn:
         """End the whole job, with `errorcode` as its exit code."""
         state: CommState | None = self._inner

@@ -18,7 +18,7 @@ from ompy.mpi.communicators.topocomm import Topocomm
 from ompy.mpi.communicators.topologies import Edges, Graph
 from ompy.mpi.constants import UNWEIGHTED, WEIGHTS_EMPTY
 from ompy.mpi.handles import made_plainly
-from ompy.mpi.integers import takes_integers
+from ompy.mpi.integers import takes_c_ints
 from ompy.mpi.state import CommState
 
 _EDGE: Final = Struct("<qqq")  # from, to, weight
@@ -61,12 +61,12 @@ class Graphcomm(Topocomm):
         graph = self._graph()[1]
         return list(graph.index), list(graph.edges)
 
-    @takes_integers("rank")
+    @takes_c_ints("rank")
     def Get_neighbors_count(self, rank: int) -> int:
         """How many neighbours a member has."""
         return len(self._adjacent(rank))
 
-    @takes_integers("rank")
+    @takes_c_ints("rank")
     def Get_neighbors(self, rank: int) -> list[int]:
         """The neighbours of a member."""
         return self._adjacent(rank)

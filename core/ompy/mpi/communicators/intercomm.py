@@ -141,7 +141,7 @@ class Intercomm(InterObjectCollectives, Comm):
         if not 0 <= remote_leader < len(there):
             raise everybody.fail(ERR_COMM, f"no remote leader {remote_leader}")
         local = Intracomm.Create_from_group(local_group, stringtag)
-        tag = crc32(stringtag.encode())
+        tag = crc32(stringtag.encode()) >> 1  # as many bits as a tag has
         peer = Intracomm._adopt(everybody)
         made = local.Create_intercomm(local_leader, peer, there[remote_leader], tag)
         local.Free()

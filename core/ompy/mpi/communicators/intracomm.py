@@ -23,14 +23,15 @@ from ompy.mpi.communicators.group import Group
 from ompy.mpi.errhandler import Errhandler
 from ompy.mpi.handles import made_plainly
 from ompy.mpi.info import INFO_NULL, Info
-from ompy.mpi.integers import takes_integers, whole_number
+from ompy.mpi.integers import takes_c_ints, whole_number
 from ompy.mpi.kinds import check_kind
 from ompy.mpi.point_to_point.request import Prequest
 
 if TYPE_CHECKING:
     from ompy.mpi.communicators.graphs import Distgraphcomm, Graphcomm
     from ompy.mpi.communicators.intercomm import Intercomm
-    from ompy.mpi.state import CommState
+from ompy.mpi.point_to_point.peers import check_tag
+from ompy.mpi.state import CommState
 
 
 @made_plainly
@@ -47,11 +48,13 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
     def _takes(cls, state: Any) -> bool:
         return super()._takes(state) and not state.communicator.between
 
-    @takes_integers("tag")
+    @takes_c_ints("tag")
     def Create_group(self, group: Group, tag: int = 0) -> Intracomm:
         """A communicator of some members; only they call this."""
         check_kind(group, "Group", "group")
-        made: Intracomm = create_group(self._state(), group, tag)
+        state = self._state()
+        check_tag(state, tag)
+        made: Intracomm = create_group(state, group, tag)
         return made
 
     @classmethod
@@ -223,7 +226,7 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
 
         return graph_map(self._state(), index, edges)
 
-    @takes_integers("local_leader", "remote_leader", "tag")
+    @takes_c_ints("local_leader", "remote_leader", "tag")
     def Create_intercomm(
         self, local_leader: int, peer_comm: Intracomm, remote_leader: int, tag: int = 0
     ) -> Intercomm:

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import index
 from typing import Any, ClassVar, Final, Self, TypeVar
 
 from ompy import raw
@@ -18,8 +17,9 @@ from ompy.mpi.datatypes.contents import COMBINERS, contents_of, numbers_of_conte
 from ompy.mpi.datatypes.typestate import TypeState, derived_state, structured_state
 from ompy.mpi.errors import MPIException
 from ompy.mpi.handles import CONSTANTS, Handle, constant, made_plainly, plain_handle
-from ompy.mpi.integers import whole_number
+from ompy.mpi.integers import whole_number, whole_numbers
 from ompy.mpi.kinds import check_kind
+from ompy.mpi.strings import c_string
 
 # NumPy's kind of each character
 _KINDS: Final = {
@@ -402,7 +402,7 @@ class Datatype(Attributed):
 
     def Set_name(self, name: str) -> None:
         """Name it."""
-        self._state().name = name
+        self._state().name = c_string(name)
 
     @property
     def name(self) -> str:
@@ -433,8 +433,8 @@ class Datatype(Attributed):
         """
         from ompy.mpi.datatypes.predefined import typedict
 
-        known = typedict.get(code) or typedict.get(code.lstrip("=|@"))
-        if known is None:
+        known = typedict.get(code) or typedict.get(str(code).lstrip("=|@"))
+        if known is None or not isinstance(code, str):
             raise ValueError(f"no MPI datatype has the type code {code!r}")
         return known
 
@@ -545,7 +545,7 @@ def check_communicator(comm: Any) -> None:
 @cfunc
 def _count(value: Any) -> Any:
     """A number of elements, which is not negative."""
-    if raw.small(value) < 0 or value.__class__ is not int:
+    if not 0 <= raw.small(value) < 1 << 40:  # as `raw.small` has it
         value = whole_number(value)
     if value < 0:
         raise MPIException(ERR_COUNT, f"{value} is negative")
@@ -554,12 +554,12 @@ def _count(value: Any) -> Any:
 
 @cfunc
 def _counts(values: Sequence[int]) -> list[int]:
-    return [_count(value) for value in values]
+    return [_count(value) for value in whole_numbers(values)]
 
 
 @cfunc
 def _integers(values: Sequence[int]) -> list[int]:
-    return [index(value) for value in values]
+    return whole_numbers(values)
 
 
 @cfunc

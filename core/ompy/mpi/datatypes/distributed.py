@@ -90,7 +90,18 @@ def f90_float(combiner: str, digits: int, exponent: int) -> TypeState:
     raise MPIException(ERR_ARG, f"no type has {digits} digits and an exponent up to {exponent}")
 
 
+_aliases: Final[dict[tuple[Any, ...], TypeState]] = {}
+
+
 def _alias(symbol: str, combiner: str, arguments: tuple[int, ...]) -> TypeState:
+    """The type of some arguments: one for all who ask, as of predefined types."""
+    found = _aliases.get((combiner, *arguments))
+    if found is None:
+        found = _aliases[(combiner, *arguments)] = _made_alias(symbol, combiner, arguments)
+    return found
+
+
+def _made_alias(symbol: str, combiner: str, arguments: tuple[int, ...]) -> TypeState:
     known: TypeState = constant(symbol)._inner
     made = TypeState(known.layout, known.align, combiner, arguments)
     made.code = known.code

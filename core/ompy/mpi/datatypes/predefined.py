@@ -178,21 +178,29 @@ typedict_c.update(
         "p": DATATYPES["AINT"],
         "P": DATATYPES["AINT"],
         "n": DATATYPES["AINT"],
+        "N": DATATYPES["UNSIGNED_LONG"],
         "Zf": DATATYPES["C_FLOAT_COMPLEX"],
         "Zd": DATATYPES["C_DOUBLE_COMPLEX"],
         "Zg": DATATYPES["C_LONG_DOUBLE_COMPLEX"],
     }
 )
 typedict_f: Final = _codes(_FORTRAN)
-typedict: Final = {**typedict_f, **typedict_c}
-
-# what the items of a buffer are, by its format; one character is `1s` and `1w` with NumPy
-FORMATS: Final[dict[str, Datatype]] = {
-    **typedict_c,
+_TEXTS: Final = {  # one character is `1s` and `1w` with NumPy
     "1s": DATATYPES["CHAR"],
     "1w": DATATYPES["WCHAR"],
     "w": DATATYPES["WCHAR"],
+    "u": DATATYPES["WCHAR"],  # ctypes
 }
+typedict: Final = {
+    **typedict_f,
+    **typedict_c,
+    **_TEXTS,
+    **dict.fromkeys("Sas", DATATYPES["CHAR"]),
+    **dict.fromkeys(("M", "M8", "m", "m8"), DATATYPES["INT64_T"]),
+}
+
+# what the items of a buffer are, by its format
+FORMATS: Final[dict[str, Datatype]] = {**typedict_c, **_TEXTS}
 _PREFIXED: Final = {
     **dict.fromkeys("bhilqn", "i"),
     **dict.fromkeys("BHILQN", "u"),

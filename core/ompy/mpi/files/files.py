@@ -11,17 +11,17 @@ from collections.abc import Callable
 from os import PathLike
 from typing import TYPE_CHECKING, Any, AnyStr, ClassVar, Final, Self
 
-from ompy.data.errors import ERR_ARG, MPIError
+from ompy.data.errors import MPIError
 from ompy.mpi.communicators.group import Group
 from ompy.mpi.constants import MODE_RDONLY, SEEK_SET
 from ompy.mpi.datatypes.datatype import Datatype, handle_of
 from ompy.mpi.datatypes.predefined import BYTE
-from ompy.mpi.errhandler import ERRHANDLER_NULL, Errhandler
+from ompy.mpi.errhandler import Errhandler
 from ompy.mpi.errors import MPIException
 from ompy.mpi.files.file_access import FileAccess, offset_of, state_of_file
 from ompy.mpi.handles import Handle
 from ompy.mpi.info import INFO_NULL, Info, InfoState
-from ompy.mpi.integers import whole_number
+from ompy.mpi.integers import c_int, whole_number
 from ompy.mpi.kinds import check_kind
 from ompy.mpi.processes.life import current
 from ompy.mpi.state import GroupState
@@ -144,7 +144,7 @@ class File(FileAccess, Handle):  # type: ignore[misc, unused-ignore]
         """Set hints; all members call this. What is said at `Open` has an effect."""
         check_kind(info, "Info", "info")
         state = self._state()
-        state.call(state.set_info, dict(info.items()))
+        state.call(state.set_info, dict(info._pairs()))
 
     def Get_info(self) -> Info:
         """The hints in use."""
@@ -256,17 +256,18 @@ class File(FileAccess, Handle):  # type: ignore[misc, unused-ignore]
     def Set_errhandler(self, errhandler: Errhandler) -> None:
         """Set its error handler; FILE_NULL's is that of files opened from now on."""
         check_kind(errhandler, "Errhandler", "errhandler")
-        if errhandler == ERRHANDLER_NULL:
-            problem = MPIError(ERR_ARG, "the error handler is null")
-            raise self._raised(problem)
+        try:
+            handler = errhandler._for("File")
+        except MPIError as problem:
+            raise self._raised(problem) from None
         if self._inner is None:
-            current().file_errors = errhandler._state()
+            current().file_errors = handler
         else:
-            self._state().errhandler = errhandler._state()
+            self._state().errhandler = handler
 
     def Call_errhandler(self, errorcode: int) -> None:
         """Call its error handler."""
-        errorcode = whole_number(errorcode)
+        errorcode = c_int(errorcode)
         if errorcode != 0:
             self._raised(MPIException(errorcode))
 

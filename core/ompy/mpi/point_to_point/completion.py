@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -22,6 +22,11 @@ NONE_YET: Final = -1
 NOTHING: Final = -2
 # arbitrary: some 20 us, as long as a peer takes that is busy with its part of an exchange
 ROUNDS_AWAKE: Final = 200
+
+
+def no_request(given: object) -> TypeError:
+    """The exception for what is among requests and is none; in mpi4py's words."""
+    return TypeError(f"Cannot convert {type(given).__name__} to mpi4py.MPI.Request")
 
 
 @cfunc
@@ -59,6 +64,8 @@ def is_active(state: RequestState) -> bool:
 def _any_active(requests: Sequence[Request]) -> RequestState | None:
     """One that there is something to wait for of, or None."""
     for request in requests:
+        if request is None:  # compiled, nothing else asks
+            raise no_request(request)
         handle: Handle = request
         state: RequestState | None = handle._inner
         if state is not None and is_active(state):
@@ -72,6 +79,8 @@ def _complete(requests: Sequence[Request]) -> list[int]:
     places: list[int] = []
     place: int = 0
     for request in requests:
+        if request is None:  # compiled, nothing else asks
+            raise no_request(request)
         handle: Handle = request
         state: RequestState | None = handle._inner
         if state is not None and state.operation.complete and is_active(state):
@@ -83,6 +92,8 @@ def _complete(requests: Sequence[Request]) -> list[int]:
 @cfunc
 def _all_complete(requests: Sequence[Request]) -> bool:
     for request in requests:
+        if request is None:  # compiled, nothing else asks
+            raise no_request(request)
         handle: Handle = request
         state: RequestState | None = handle._inner
         if state is not None and not state.operation.complete and is_active(state):
@@ -142,6 +153,52 @@ def first_complete(requests: Sequence[Request]) -> int:
 
 
 @ccall
+def wait_plain_requests(requests: Iterable[Request]) -> bool:
+    """Wait for requests in turn, as long as they are plain ones and succeed; their handles end.
+
+    Returns:
+        Whether they all were; if not, the others are as they were.
+    """
+    for request in requests:
+        if request is None:
+            raise no_request(request)
+        handle: Handle = request
+        state: RequestState | None = handle._inner
+        if state is None:
+            continue
+        if type(state) is not RequestState:
+            return False
+        if not state.operation.complete:
+            wait_for(state)
+        if state.operation.error:
+            return False
+        handle._inner = None
+    return True
+
+
+@ccall
+def end_plain_requests(requests: Sequence[Request], places: list[int]) -> bool:
+    """End complete requests in turn, as long as they are plain ones and have succeeded.
+
+    Args:
+        requests: among which they are.
+        places: theirs.
+
+    Returns:
+        Whether they all were; if not, the others are as they were.
+    """
+    for place in places:
+        handle: Handle = requests[place]
+        state: RequestState | None = handle._inner
+        if state is None:
+            continue
+        if type(state) is not RequestState or state.operation.error:
+            return False
+        handle._inner = None
+    return True
+
+
+@ccall
 def wait_any(requests: Sequence[Request]) -> int:
     """Progress until one is complete: its place; -1 when there is nothing to wait for."""
     place: int = _first_complete(requests)
@@ -168,6 +225,8 @@ def _first_complete(requests: Sequence[Request]) -> int:
     """The place of the first one that is complete, or -1."""
     place: int = 0
     for request in requests:
+        if request is None:  # compiled, nothing else asks
+            raise no_request(request)
         handle: Handle = request
         state: RequestState | None = handle._inner
         if state is not None and state.operation.complete and is_active(state):

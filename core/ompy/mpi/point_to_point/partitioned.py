@@ -146,6 +146,9 @@ class PartitionedState(PersistentState):
         Raises:
             MPIException: ERR_ARG, one does not.
         """
+        if type(partitions) is range and partitions:  # it may be longer than memory
+            ends = partitions[0], partitions[-1]
+            partitions = partitions if self._partitions > ends[1] >= ends[0] >= 0 else ends
         found = [whole_number(each) for each in partitions]
         for each in found:
             if not 0 <= each < self._partitions:

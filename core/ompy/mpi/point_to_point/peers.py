@@ -40,6 +40,16 @@ def wrong_source(state: CommState, source: int, tag: int) -> MPIException:
     )
 
 
+def check_tag(state: CommState, tag: int) -> None:
+    """See that the tag of a call that makes a communicator can be one.
+
+    Raises:
+        MPIException: ERR_TAG, it cannot.
+    """
+    if not 0 <= tag <= TAG_UB:
+        raise state.fail(ERR_TAG, f"tag {tag}: a tag is a number from 0 to {TAG_UB}")
+
+
 @ccall
 def own_size(state: CommState) -> int:
     """Members of this process's own group."""

@@ -8,7 +8,7 @@ until it completes.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Sequence
 from typing import Any, ClassVar, Final, Literal, Self
 
 from ompy.compiled import DECLARING, ccall
@@ -18,16 +18,19 @@ from ompy.data.request import Request as Operation
 from ompy.mpi.buffers.spec import recv_convertor
 from ompy.mpi.errors import MPIException
 from ompy.mpi.handles import Handle, made_plainly, plain_handle
-from ompy.mpi.integers import whole_number
+from ompy.mpi.integers import whole_number, whole_numbers
 from ompy.mpi.point_to_point.completion import (
     NONE_YET,
     NOTHING,
     all_complete,
+    end_plain_requests,
     first_complete,
+    no_request,
     poll_operation,
     some_complete,
     wait_any,
     wait_for,
+    wait_plain_requests,
 )
 from ompy.mpi.point_to_point.requeststate import (
     MessageState,
@@ -229,6 +232,8 @@ class Request(Handle):
     ) -> list[Any]:
         """Wait until all are complete: the objects they received."""
         for request in requests:
+            if request is None:
+                raise no_request(request)
             if request._inner is not None and not request._inner.operation.complete:
                 wait_for(request._inner)
         return _end_all(requests, statuses)
@@ -451,50 +456,6 @@ def receive_message(message: Handle, buf: Any, status: Described | None) -> bool
     return True
 
 
-@ccall
-def wait_plain_requests(requests: Iterable[Request]) -> bool:
-    """Wait for requests in turn, as long as they are plain ones and succeed; their handles end.
-
-    Returns:
-        Whether they all were; if not, the others are as they were.
-    """
-    for request in requests:
-        handle: Handle = request
-        state: RequestState | None = handle._inner
-        if state is None:
-            continue
-        if type(state) is not RequestState:
-            return False
-        if not state.operation.complete:
-            wait_for(state)
-        if state.operation.error:
-            return False
-        handle._inner = None
-    return True
-
-
-@ccall
-def end_plain_requests(requests: Sequence[Request], places: list[int]) -> bool:
-    """End complete requests in turn, as long as they are plain ones and have succeeded.
-
-    Args:
-        requests: among which they are.
-        places: theirs.
-
-    Returns:
-        Whether they all were; if not, the others are as they were.
-    """
-    for place in places:
-        handle: Handle = requests[place]
-        state: RequestState | None = handle._inner
-        if state is None:
-            continue
-        if type(state) is not RequestState or state.operation.error:
-            return False
-        handle._inner = None
-    return True
-
-
 @made_plainly
 class Prequest(Request):
     """An operation that can be started again and again."""
@@ -517,6 +478,8 @@ class Prequest(Request):
     def Startall(cls, requests: Sequence[Prequest]) -> None:
         """Start several operations."""
         for request in requests:
+            if not isinstance(request, Request):
+                raise no_request(request)
             start_request(request)
 
     def Pready(self, partition: int) -> None:
@@ -530,7 +493,8 @@ class Prequest(Request):
 
     def Pready_list(self, partitions: Sequence[int]) -> None:
         """Say that several partitions may be sent."""
-        self._partitioned("Pready_list").make_ready(partitions)
+        some = partitions if type(partitions) is range else whole_numbers(partitions)
+        self._partitioned("Pready_list").make_ready(some)
 
     def Parrived(self, partition: int) -> bool:
         """Whether a partition has come; true for a request that is not started."""

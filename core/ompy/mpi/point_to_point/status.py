@@ -9,13 +9,13 @@ from typing import Any, Final, Self
 from ompy import raw
 from ompy.compiled import Shown, ccall, cclass
 from ompy.data.constants import ANY_SOURCE, ANY_TAG, PROC_NULL, UNDEFINED
-from ompy.data.errors import ERR_TYPE, SUCCESS
+from ompy.data.errors import ERR_COUNT, ERR_TYPE, SUCCESS
 from ompy.data.request import Request
 from ompy.mpi.constants import F_ERROR, F_SOURCE, F_STATUS_SIZE, F_TAG
 from ompy.mpi.datatypes.datatype import Datatype, state_of
 from ompy.mpi.datatypes.predefined import BYTE
 from ompy.mpi.errors import MPIException
-from ompy.mpi.integers import whole_number
+from ompy.mpi.integers import c_int, whole_number
 from ompy.mpi.kinds import check_kind
 
 # places after source, tag and error in a status as integers
@@ -132,7 +132,7 @@ class Status(Described):
 
     def Set_source(self, source: int) -> None:
         """Set the sender's rank."""
-        self._set(whole_number(source), self.tag, self.error, self._bytes, self._cancelled)
+        self._set(c_int(source), self.tag, self.error, self._bytes, self._cancelled)
 
     def Get_tag(self) -> int:
         """The message's tag."""
@@ -141,7 +141,7 @@ class Status(Described):
 
     def Set_tag(self, tag: int) -> None:
         """Set the message's tag."""
-        self._set(self.source, whole_number(tag), self.error, self._bytes, self._cancelled)
+        self._set(self.source, c_int(tag), self.error, self._bytes, self._cancelled)
 
     def Get_error(self) -> int:
         """The error code of the operation."""
@@ -150,7 +150,7 @@ class Status(Described):
 
     def Set_error(self, error: int) -> None:
         """Set the error code of the operation."""
-        self._set(self.source, self.tag, whole_number(error), self._bytes, self._cancelled)
+        self._set(self.source, self.tag, c_int(error), self._bytes, self._cancelled)
 
     def Get_count(self, datatype: Datatype = BYTE) -> int:
         """Elements of a datatype in the message; UNDEFINED if they are not whole."""
@@ -175,7 +175,7 @@ class Status(Described):
         check_kind(datatype, "Datatype", "datatype")
         if datatype._inner is None:
             raise MPIException(ERR_TYPE, "the datatype is null")
-        self._bytes = whole_number(count) * datatype._state().layout.size
+        self._bytes = _checked(count) * datatype._state().layout.size
 
     def Is_cancelled(self) -> bool:
         """Whether the operation was cancelled."""
@@ -197,7 +197,7 @@ class Status(Described):
 
     @count.setter
     def count(self, value: int) -> None:
-        self._bytes = value
+        self._bytes = _checked(value)
 
     def tomemory(self) -> memoryview:
         """The status as integers; what is written there changes source, tag and error."""
@@ -220,6 +220,14 @@ class Status(Described):
         size = (arg[_COUNT_HIGH] << 32) + (arg[_COUNT_LOW] & 0xFFFFFFFF)
         self._set(arg[F_SOURCE], arg[F_TAG], arg[F_ERROR], size, bool(arg[_CANCELLED]))
         return self
+
+
+def _checked(count: int) -> int:
+    """A number of elements, which is not negative."""
+    found = whole_number(count)
+    if found < 0:
+        raise MPIException(ERR_COUNT, f"{found} is negative")
+    return found
 
 
 def _integers(values: Any) -> Any:

@@ -23,6 +23,7 @@ from ompy.mpi.point_to_point.peers import check_root
 from ompy.mpi.processes.life import COMM_SELF, COMM_WORLD, current
 from ompy.mpi.processes.spawning import answered, decided, joined
 from ompy.mpi.state import CommState
+from ompy.mpi.strings import c_string
 
 if TYPE_CHECKING:
     import socket
@@ -43,25 +44,25 @@ def Open_port(info: Info = INFO_NULL) -> str:
 
 def Close_port(port_name: str) -> None:
     """Give such a name back; who waits there gets ERR_PORT."""
-    _asked("close", port=port_name)
+    _asked("close", port=c_string(port_name))
 
 
 def Publish_name(service_name: str, port_name: str, info: Info = INFO_NULL) -> None:
     """Have all processes of this job find a port by the name of a service."""
     check_kind(info, "Info", "info")
-    _asked("publish", service=service_name, port=port_name)
+    _asked("publish", service=c_string(service_name), port=c_string(port_name))
 
 
 def Unpublish_name(service_name: str, port_name: str, info: Info = INFO_NULL) -> None:
     """Have them find it no longer."""
     check_kind(info, "Info", "info")
-    _asked("unpublish", service=service_name, port=port_name)
+    _asked("unpublish", service=c_string(service_name), port=c_string(port_name))
 
 
 def Lookup_name(service_name: str, info: Info = INFO_NULL) -> str:
     """The port of a service."""
     check_kind(info, "Info", "info")
-    return _asked("lookup", service=service_name)
+    return _asked("lookup", service=c_string(service_name))
 
 
 def _asked(what: str, **header: Any) -> str:
@@ -86,6 +87,8 @@ def meet_at_port(state: CommState, what: str, port: str, root: int) -> CommState
         MPIException: ERR_PORT, there is no such port, or it was closed meanwhile.
     """
     check_root(state, root)
+    if state.communicator.rank == root:
+        port = c_string(port)
     ranks = [proc.rank for proc in state.communicator.procs]
     awaited = f"{_OTHER_SIDE[what]} port {port}"
     need = Need(PORT, state.communicator, (), word=state.communicator.order.word, detail=awaited)

@@ -16,11 +16,11 @@ from ompy.data.errors import CLASS_TEXT, ERR_ARG, ERR_OTHER, ERR_SESSION, MPIErr
 from ompy.frameworks.proc import Proc
 from ompy.mpi.callbacks import guarded
 from ompy.mpi.communicators.group import Group
-from ompy.mpi.errhandler import ARE_FATAL, ERRHANDLER_NULL, Errhandler
+from ompy.mpi.errhandler import ARE_FATAL, Errhandler
 from ompy.mpi.errors import MPIException
 from ompy.mpi.handles import Handle, State
 from ompy.mpi.info import INFO_NULL, Info, InfoState
-from ompy.mpi.integers import takes_integers
+from ompy.mpi.integers import takes_c_ints
 from ompy.mpi.kinds import check_kind
 from ompy.mpi.point_to_point import buffering
 from ompy.mpi.point_to_point.request import Request
@@ -154,7 +154,7 @@ class Session(Handle):
         self._state()
         return len(PSETS)
 
-    @takes_integers("n")
+    @takes_c_ints("n")
     def Get_nth_pset(self, n: int, info: Info = INFO_NULL) -> str:
         """The name of a process set.
 
@@ -222,11 +222,12 @@ class Session(Handle):
         """Set its error handler."""
         check_kind(errhandler, "Errhandler", "errhandler")
         state = self._state()
-        if errhandler == ERRHANDLER_NULL:
-            raise state.fail(ERR_ARG, "the error handler is null")
-        state.errhandler = errhandler._state()
+        try:
+            state.errhandler = errhandler._for("Session")
+        except MPIError as problem:
+            raise state.raised(problem) from None
 
-    @takes_integers("errorcode")
+    @takes_c_ints("errorcode")
     def Call_errhandler(self, errorcode: int) -> None:
         """Call its error handler."""
         state = self._state()

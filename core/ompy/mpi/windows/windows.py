@@ -11,7 +11,7 @@ from operator import index
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from ompy.data.constants import PROC_NULL
-from ompy.data.errors import ERR_ARG, ERR_RMA_FLAVOR, ERR_RMA_SHARED, MPIError
+from ompy.data.errors import ERR_NO_MEM, ERR_RMA_FLAVOR, ERR_RMA_SHARED, MPIError
 from ompy.frameworks.collectives.call_kinds import KINDS
 from ompy.mpi import constants
 from ompy.mpi.buffers.addresses import address_of
@@ -21,13 +21,14 @@ from ompy.mpi.buffers.memory import buffer
 from ompy.mpi.communicators.attributes import Attributed, delete_all
 from ompy.mpi.communicators.group import Group
 from ompy.mpi.communicators.intracomm import Intracomm
-from ompy.mpi.errhandler import ERRHANDLER_NULL, Errhandler
+from ompy.mpi.errhandler import Errhandler
 from ompy.mpi.errors import MPIException
 from ompy.mpi.info import INFO_NULL, Info, InfoState
-from ompy.mpi.integers import takes_integers
+from ompy.mpi.integers import takes_c_ints, takes_integers
 from ompy.mpi.kinds import check_kind
 from ompy.mpi.processes.life import COMM_SELF
 from ompy.mpi.state import GroupState
+from ompy.mpi.strings import c_string
 from ompy.mpi.windows.window_access import WindowAccess, call_below, state_of_window
 
 if TYPE_CHECKING:
@@ -85,7 +86,10 @@ class Win(WindowAccess, Attributed, Exporter):  # type: ignore[misc, unused-igno
 
         view = memory if memory is not None else memoryview(bytearray())
         parent = comm._enter(_CALLS[flavor])
-        state = make_window(parent, flavor, index(size), index(unit), view, owner)
+        try:
+            state = make_window(parent, flavor, index(size), index(unit), view, owner)
+        except (OSError, MemoryError) as problem:
+            raise parent.fail(ERR_NO_MEM, f"a window of {size} bytes: {problem}") from None
         state.api = cls
         if info:
             state.info = dict(info.items())
@@ -188,7 +192,7 @@ class Win(WindowAccess, Attributed, Exporter):  # type: ignore[misc, unused-igno
             raise state.raised(MPIError(ERR_RMA_FLAVOR, "the window is not dynamic"))
         return state
 
-    @takes_integers("rank")
+    @takes_c_ints("rank")
     def Shared_query(self, rank: int) -> tuple[buffer, int]:
         """A member's part of memory that all share, and its displacement unit.
 
@@ -283,7 +287,7 @@ class Win(WindowAccess, Attributed, Exporter):  # type: ignore[misc, unused-igno
     def Set_info(self, info: Info) -> None:
         """Set its hints; none has an effect."""
         check_kind(info, "Info", "info")
-        self._state().info = dict(info.items())
+        self._state().info = dict(info._pairs())
 
     @property
     def info(self) -> Info:
@@ -301,7 +305,7 @@ class Win(WindowAccess, Attributed, Exporter):  # type: ignore[misc, unused-igno
 
     def Set_name(self, name: str) -> None:
         """Name it."""
-        self._state().name = name
+        self._state().name = c_string(name)
 
     @property
     def name(self) -> str:
@@ -327,11 +331,12 @@ class Win(WindowAccess, Attributed, Exporter):  # type: ignore[misc, unused-igno
         """Set its error handler."""
         check_kind(errhandler, "Errhandler", "errhandler")
         state = self._state()
-        if errhandler == ERRHANDLER_NULL:
-            raise state.raised(MPIError(ERR_ARG, "the error handler is null"))
-        state.errhandler = errhandler._state()
+        try:
+            state.errhandler = errhandler._for("Win")
+        except MPIError as problem:
+            raise state.raised(problem) from None
 
-    @takes_integers("errorcode")
+    @takes_c_ints("errorcode")
     def Call_errhandler(self, errorcode: int) -> None:
         """Call its error handler."""
         state = self._state()
