@@ -88,18 +88,13 @@ class UnsizedOperations(UnsizedMessages):
         """The root shows its message and goes on."""
         board: Board = self._board
         number: int = self._begin()
-        if board.rank == root:
-            board.lead(number)
-            self._show(number, said)
-            board.wake()
-            board.finish(number)
-            return None
-        board.wait_for_members(root, root + 1, number)
-        board.show(number, 0)
-        try:
-            return self._take(root, number)
-        finally:
-            board.finish(number)
+        if board.rank != root:
+            return self._take_from_root(root, number, False)
+        board.lead(number)
+        self._show(number, said)
+        board.wake()
+        board.finish(number)
+        return None
 
     @ccall
     def gather(self, said: Any, root: int) -> list[Any] | None:
@@ -115,7 +110,7 @@ class UnsizedOperations(UnsizedMessages):
         board.show(number, 0)
         board.join(number)
         board.wait_for_members(0, board.ranks, number)
-        return self._take_all(number)
+        return self._take_all(number, False)
 
     @ccall
     def allgather(self, said: Any) -> list[Any]:
@@ -123,47 +118,73 @@ class UnsizedOperations(UnsizedMessages):
         number: int = self._begin()
         self._show(number, said)
         self._board.meet(number)
-        return self._take_all(number)
+        return self._take_all(number, False)
 
     @cfunc
     def _show(self, number: int, said: Any) -> None:
         """Show a message, or that it comes in another way."""
         board: Board = self._board
-        total: int = AS_MESSAGE
-        if said is not None:
-            size: int = len(said)
-            raw.copy(board.memory, board.slot(board.rank, number), said, 0, size)
-            total = size + BESIDE
-        board.show(number, total)
+        board.show(number, self._put(board.slot(board.rank, number), said))
 
     @cfunc
-    def _take_all(self, number: int) -> list[Any]:
+    def _put(self, at: int, said: Any) -> int:
+        """Write a message, if it has room. Returns what is shown in place of its size."""
+        if said is None:
+            return AS_MESSAGE
+        size: int = len(said)
+        raw.copy(self._board.memory, at, said, 0, size)
+        return size + BESIDE
+
+    @cfunc
+    def _take_from_root(self, root: int, number: int, tabulated: bool) -> Any:
+        """The root's message when it is there; then this member is done with the fragment."""
+        board: Board = self._board
+        board.wait_for_members(root, root + 1, number)
+        board.show(number, 0)
+        try:
+            return self._take(root, number, tabulated)
+        finally:
+            board.finish(number)
+
+    @cfunc
+    def _take_all(self, number: int, tabulated: bool) -> list[Any]:
         """The others' messages; then this member is done with the fragment."""
         board: Board = self._board
         found: list[Any] = []
         rank: int
         try:
             for rank in range(board.ranks):
-                found.append(None if rank == board.rank else self._take(rank, number))
+                found.append(None if rank == board.rank else self._take(rank, number, tabulated))
         finally:
             board.finish(number)
         return found
 
     @cfunc
-    def _take(self, rank: int, number: int) -> Any:
-        """A copy of a member's message."""
+    def _take(self, rank: int, number: int, tabulated: bool) -> Any:
+        """A copy of a member's message, or of the one for this member in its table."""
         board: Board = self._board
         total: int = board.total_of(rank, number)
-        if total == AS_MESSAGE:
-            return None
         self._check(rank, total)
-        return self._read(board.slot(rank, number), rank, total - BESIDE)
+        slot: int = board.slot(rank, number)
+        if tabulated:
+            return self._read_row(slot, slot + board.rank * ENTRY)
+        return self._read(slot, total)
 
     @cfunc
-    def _read(self, at: int, rank: int, size: int) -> Any:
-        """A copy of so many bytes of a member's slot."""
-        found = raw.room(size)
-        self._board.copy_out(at, memoryview(found), 0, size)
+    def _read_row(self, slot: int, row: int) -> Any:
+        """A copy of the message that a row of a table is of: its end, and as of a size."""
+        board: Board = self._board
+        end: int = board.word(row)
+        total: int = board.word(row + WORD)
+        return self._read(slot + end + BESIDE - total, total)
+
+    @cfunc
+    def _read(self, at: int, total: int) -> Any:
+        """A copy of a message; None where it comes in another way."""
+        if total == AS_MESSAGE:
+            return None
+        found = raw.room(total - BESIDE)
+        self._board.copy_out(at, memoryview(found), 0, total - BESIDE)
         return found
 
     @cfunc
@@ -181,35 +202,22 @@ class UnsizedOperations(UnsizedMessages):
         """The root shows a table of its messages and goes on."""
         board: Board = self._board
         number: int = self._begin()
-        if board.rank == root:
-            assert said is not None, "the root has the messages"
-            board.lead(number)
-            self._tabulate(number, said)
-            board.wake()
-            board.finish(number)
-            return None
-        board.wait_for_members(root, root + 1, number)
-        board.show(number, 0)
-        try:
-            return self._take_own(root, number)
-        finally:
-            board.finish(number)
+        if board.rank != root:
+            return self._take_from_root(root, number, True)
+        assert said is not None, "the root has the messages"
+        board.lead(number)
+        self._tabulate(number, said)
+        board.wake()
+        board.finish(number)
+        return None
 
     @ccall
     def alltoall(self, said: list[Any]) -> list[Any]:
         """All show a table of theirs, and wait for each other."""
-        board: Board = self._board
         number: int = self._begin()
         self._tabulate(number, said)
-        board.meet(number)
-        found: list[Any] = []
-        rank: int
-        try:
-            for rank in range(board.ranks):
-                found.append(None if rank == board.rank else self._take_own(rank, number))
-        finally:
-            board.finish(number)
-        return found
+        self._board.meet(number)
+        return self._take_all(number, True)
 
     @cfunc
     def _tabulate(self, number: int, said: list[Any]) -> None:
@@ -220,30 +228,19 @@ class UnsizedOperations(UnsizedMessages):
         rank: int
         for rank in range(board.ranks):
             one: Any = None if rank == board.rank else said[rank]
-            total: int = AS_MESSAGE
-            if one is not None:
-                size: int = len(one)
-                raw.copy(board.memory, slot + place, one, 0, size)
-                total = size + BESIDE
-                place += size
-            row: int = slot + rank * ENTRY
-            board.set_word(row, place)
-            board.set_word(row + WORD, total)
+            place = self._enter(slot, slot + rank * ENTRY, place, one)
         board.show(number, place)
 
     @cfunc
-    def _take_own(self, rank: int, number: int) -> Any:
-        """A copy of what a member has for this one."""
+    def _enter(self, slot: int, row: int, place: int, one: Any) -> int:
+        """Fill a row of a table, and write its message to `place` of the slot. Returns its end."""
         board: Board = self._board
-        self._check(rank, board.total_of(rank, number))
-        slot: int = board.slot(rank, number)
-        row: int = slot + board.rank * ENTRY
-        end: U64 = board.word(row)
-        total: int = board.word(row + WORD)
-        if total == AS_MESSAGE:
-            return None
-        size: int = total - BESIDE
-        return self._read(slot + end - size, rank, size)
+        total: int = self._put(slot + place, one)
+        if total != AS_MESSAGE:
+            place += total - BESIDE
+        board.set_word(row, place)
+        board.set_word(row + WORD, total)
+        return place
 
     # --- messages along edges
 
@@ -284,16 +281,8 @@ class UnsizedOperations(UnsizedMessages):
         row: int = slot + WORD
         each: int
         for each in edges.sending:
-            one: Any = said[each]
-            total: int = AS_MESSAGE
-            if one is not None:
-                size: int = len(one)
-                raw.copy(board.memory, slot + place, one, 0, size)
-                total = size + BESIDE
-                place += size
             board.set_word(row, edges.targets[each])
-            board.set_word(row + WORD, place)
-            board.set_word(row + 2 * WORD, total)
+            place = self._enter(slot, row + WORD, place, said[each])
             row += EDGE
         board.set_word(slot, len(edges.sending))
         board.show(number, place + BESIDE)
@@ -314,11 +303,7 @@ class UnsizedOperations(UnsizedMessages):
         while row < end:
             if board.word(row) == own:
                 if passed == turn:
-                    total: int = board.word(row + 2 * WORD)
-                    if total == AS_MESSAGE:
-                        return None
-                    size: int = total - BESIDE
-                    return self._read(slot + board.word(row + WORD) - size, rank, size)
+                    return self._read_row(slot, row + WORD)
                 passed += 1
             row += EDGE
         raise MPIError(

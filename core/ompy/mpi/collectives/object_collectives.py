@@ -285,19 +285,35 @@ def _give(state: CommState, carrier: UnsizedMessages | None, pieces: Pieces, roo
 @cfunc
 def _gathered(state: CommState, carrier: UnsizedMessages | None, own: Any, root: int) -> list[Any]:
     """All members' objects, at the root of a gather."""
-    source: int
+    found: list[Any] = [None] * state.size
     if carrier is not None:
-        found: list[Any] = carrier.gather(None, root) or []
-        for source in range(state.size):
-            if source != root:
-                data = found[source]
-                found[source] = object_of(receive_message(state, source) if data is None else data)
-        found[root] = own
-        return found
-    posted = [
-        None if source == root else post_receive(state, source) for source in range(state.size)
-    ]
-    return [own if each is None else object_of(finish_receive(state, each)) for each in posted]
+        found = carrier.gather(None, root) or found
+    return _loaded(state, found, _posted(state, found), own)
+
+
+@cfunc
+def _posted(state: CommState, found: list[Any]) -> list[Posted | None]:
+    """Receives of what no carrier has brought from the other members."""
+    rank: int = state.communicator.rank
+    source: int
+    posted: list[Posted | None] = []
+    for source in range(state.size):
+        come = source == rank or found[source] is not None
+        posted.append(None if come else post_receive(state, source))
+    return posted
+
+
+@cfunc
+def _loaded(state: CommState, found: list[Any], posted: list[Posted | None], own: Any) -> list[Any]:
+    """The objects in what a carrier has brought and what comes as messages, and this member's."""
+    rank: int = state.communicator.rank
+    source: int
+    for source in range(state.size):
+        receive = posted[source]
+        if receive is not None:
+            found[source] = finish_receive(state, receive)
+        found[source] = own if source == rank else object_of(found[source])
+    return found
 
 
 def items_of(state: CommState, objects: Sequence[Any] | None) -> list[Any]:
@@ -339,54 +355,25 @@ def _all_short(messages: list[Pieces], room: int) -> list[Any]:
 
 
 @cfunc
-def _take_over(
-    state: CommState,
-    messages: Sequence[Pieces],
-    own: Any,
-    said: list[Any],
-    found: list[Any],
+def _swap(
+    state: CommState, messages: Sequence[Pieces], own: Any, said: list[Any], found: list[Any]
 ) -> list[Any]:
-    """As `_swap`, where a carrier has brought the messages that are in `found`.
+    """Message i to member i; what everybody sent here, this member's own object in its place.
 
     Args:
         state: the communicator.
         messages: to each member.
         own: this member's object.
-        said: what the carrier has taken of `messages`.
-        found: what it has brought; the result is in it.
+        said: what a carrier has taken of `messages`; None for each other one.
+        found: what it has brought, likewise; the result is in it.
     """
     rank: int = state.communicator.rank
     size: int = state.size
-    source: int
-    posted: dict[int, Posted] = {}
-    for source in range(size):
-        if found[source] is None and source != rank:
-            posted[source] = post_receive(state, source)
-    sent = [
-        begin_message(state, messages[target], target)
-        for target in range(size)
-        if said[target] is None and target != rank
-    ]
-    for source in range(size):
-        if source in posted:
-            found[source] = object_of(finish_receive(state, posted[source]))
-        elif source != rank:
-            found[source] = object_of(found[source])
-    wait_all(state, sent)
-    found[rank] = own
-    return found
-
-
-@cfunc
-def _swap(state: CommState, messages: Sequence[Pieces], own: Any) -> list[Any]:
-    """Message i to member i; what everybody sent here, this member's own object in its place."""
-    rank: int = state.communicator.rank
-    size: int = state.size
-    posted = [None if source == rank else post_receive(state, source) for source in range(size)]
+    posted = _posted(state, found)
     # everybody begins with its right neighbour, so that no member is flooded by all at once
     targets = [(rank + step) % size for step in range(1, size)]
-    sent = [begin_message(state, messages[target], target) for target in targets]
-    found = [own if each is None else object_of(finish_receive(state, each)) for each in posted]
+    sent = [begin_message(state, messages[each], each) for each in targets if said[each] is None]
+    _loaded(state, found, posted, own)
     wait_all(state, sent)
     return found
 
@@ -395,11 +382,12 @@ def _swap(state: CommState, messages: Sequence[Pieces], own: Any) -> list[Any]:
 def _allgather(state: CommState, carrier: UnsizedMessages | None, obj: Any) -> list[Any]:
     pieces = message_of(obj)
     own = copy_of_message(obj, pieces)
-    if carrier is None:
-        return _swap(state, [pieces] * state.size, own)
-    said: Any = _short(pieces, carrier.room)
-    found: list[Any] = carrier.allgather(said)
-    return _take_over(state, [pieces] * state.size, own, [said] * state.size, found)
+    said: Any = None
+    found: list[Any] = [None] * state.size
+    if carrier is not None:
+        said = _short(pieces, carrier.room)
+        found = carrier.allgather(said)
+    return _swap(state, [pieces] * state.size, own, [said] * state.size, found)
 
 
 @cfunc
@@ -410,11 +398,12 @@ def _alltoall(
     messages = [message_of(item) for item in items]
     rank = state.communicator.rank
     own = copy_of_message(items[rank], messages[rank])
-    if carrier is None:
-        return _swap(state, messages, own)
-    said: list[Any] = _all_short(messages, carrier.block_room)
-    found: list[Any] = carrier.alltoall(said)
-    return _take_over(state, messages, own, said, found)
+    said: list[Any] = [None] * state.size
+    found: list[Any] = said[:]
+    if carrier is not None:
+        said = _all_short(messages, carrier.block_room)
+        found = carrier.alltoall(said)
+    return _swap(state, messages, own, said, found)
 
 
 def gathered_along_edges(
