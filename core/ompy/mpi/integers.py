@@ -79,14 +79,16 @@ def _converting(
 
         @wraps(function)
         def called(*positional: Any, **named: Any) -> Any:
-            changed = list(positional)
             for place in places:
-                if place < len(changed):
-                    changed[place] = convert(changed[place])
+                if place < len(positional):
+                    given = positional[place]
+                    found = convert(given)
+                    if found is not given:  # most are integers, and need no other arguments
+                        positional = (*positional[:place], found, *positional[place + 1 :])
             for name in names:
                 if name in named:
                     named[name] = convert(named[name])
-            return function(*changed, **named)
+            return function(*positional, **named)
 
         return called  # type: ignore[return-value]
 

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 NOT_STARTED: Final = 1  # reference openmpi.md 2.6: the launcher's own failures
 NOT_EXECUTABLE: Final = 126  # as a shell has it
 NOT_FOUND: Final = 127  # as a shell has it
+INTERPRETERS: Final = ("python", "python3")  # what most programs are run by
 OPEN_MPI_PREFIX: Final = "OMPI_MCA_"  # reference openmpi.md 1.7
 
 # in which form people are told something, and about what, as `set_log_format` has it last
@@ -201,9 +202,6 @@ def find_program(name: str, environment: tuple[tuple[str, str], ...], directory:
             found += f"; the program in it is run by: {PROGRAM} ... python {name}"
         raise CommandError(found, NOT_EXECUTABLE)
     raise CommandError(_not_found(name, here), NOT_FOUND)
-
-
-INTERPRETERS: Final = ("python", "python3")  # what most programs are run by
 
 
 def _not_found(name: str, here: str) -> str:
