@@ -28,6 +28,12 @@ cdef extern from * nogil:
     size_t CRAWLING "OMPY_CRAWLING"
     void copy_in_short_moves "ompy_copy_in_short_moves"(char *, const char *, size_t)
 
+cdef extern from "Python.h":
+    bint PyUnicode_IS_COMPACT_ASCII(object)
+    Py_ssize_t PyUnicode_GET_LENGTH(object)
+    void *PyUnicode_DATA(object)
+    str PyUnicode_DecodeUTF8(const char *, Py_ssize_t, const char *)
+
 cdef extern from "time.h" nogil:
     struct timespec:
         long tv_sec
@@ -149,6 +155,32 @@ cdef inline unsigned long long word(object view, Py_ssize_t at):
 
 cdef inline long long signed_word(object view, Py_ssize_t at):
     return (<long long *>(begin(view) + at))[0]
+
+# A word, then bytes
+cdef inline bytes headed(unsigned long long head, const char *rest, Py_ssize_t count):
+    cdef bytes made = PyBytes_FromStringAndSize(NULL, 8 + count)
+    cdef char *target = PyBytes_AS_STRING(made)
+    memcpy(target, &head, 8)
+    memcpy(target + 8, rest, count)
+    return made
+
+cdef inline bytes headed_bytes(unsigned long long head, bytes rest):
+    return headed(head, PyBytes_AS_STRING(rest), len(rest))
+
+cdef inline bytes headed_text(unsigned long long head, str text):
+    if PyUnicode_IS_COMPACT_ASCII(text):  # its own memory is its UTF-8
+        return headed(head, <const char *>PyUnicode_DATA(text), PyUnicode_GET_LENGTH(text))
+    cdef bytes encoded = text.encode()
+    return headed_bytes(head, encoded)
+
+cdef inline str text(object view, Py_ssize_t at, Py_ssize_t count):
+    return PyUnicode_DecodeUTF8(begin(view) + at, count, NULL)
+
+cdef inline bytes headed_real(unsigned long long head, double value):
+    return headed(head, <const char *>&value, 8)
+
+cdef inline double real(object view, Py_ssize_t at):
+    return (<double *>(begin(view) + at))[0]
 
 cdef inline bytes part(object view, Py_ssize_t at, Py_ssize_t count):
     return PyBytes_FromStringAndSize(begin(view) + at, count)

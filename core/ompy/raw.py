@@ -22,6 +22,8 @@ _THREE_WORDS: Final = Struct("<QQQ")
 _FOUR_WORDS: Final = Struct("<QQQQ")
 _FIVE_WORDS: Final = Struct("<QQQQQ")
 _SIGNED: Final = Struct("<q")
+_REAL: Final = Struct("<d")
+_HEADED_REAL: Final = Struct("<Qd")
 _load = _WORD.unpack_from
 
 NATIVE: Final = frozenset("cbB?hHiIlLqQnNfdP")  # formats that memoryview.cast takes as its source
@@ -63,6 +65,36 @@ def five_words(first: int, second: int, third: int, fourth: int, fifth: int) -> 
 def signed_word(view: memoryview | bytes, at: int) -> int:
     """The same 64 bits as a number with a sign."""
     value: int = _SIGNED.unpack_from(view, at)[0]
+    return value
+
+
+def headed_bytes(head: int, rest: bytes) -> bytes:
+    """A word, then bytes."""
+    return one_word(head) + rest
+
+
+def headed_text(head: int, text: str) -> bytes:
+    """A word, then a text in UTF-8.
+
+    Raises:
+        UnicodeEncodeError: there is half a surrogate pair in it.
+    """
+    return one_word(head) + text.encode()
+
+
+def headed_real(head: int, value: float) -> bytes:
+    """A word, then a number of 64 bits."""
+    return _HEADED_REAL.pack(head, value)
+
+
+def text(view: Any, at: int, count: int) -> str:
+    """The text that `count` bytes from byte `at` on are the UTF-8 of."""
+    return str(memoryview(view)[at : at + count], "utf-8")
+
+
+def real(view: Any, at: int) -> float:
+    """The 64 bits at byte `at` as a number."""
+    value: float = _REAL.unpack_from(view, at)[0]
     return value
 
 

@@ -21,7 +21,7 @@ from struct import Struct
 from typing import Any, Final
 
 from ompy import raw
-from ompy.compiled import ccall, cclass, cfunc
+from ompy.compiled import Shown, ccall, cclass, cfunc, recycled
 from ompy.data.convertor import Convertor, GatherConvertor, contiguous, lent
 from ompy.mpi.buffers import arrays, scalars
 from ompy.mpi.buffers.arrays import decode_array, encode_array, is_array
@@ -57,10 +57,38 @@ class Frame:
         self.pieces: Pieces = _frame(data, buffers)
 
 
+@recycled
+@cclass
+class Split:
+    """A pickle whose large buffers are beside it; what `dumps` asks about each buffer.
+
+    Attributes:
+        data: the pickle.
+        threshold: bytes from which on a buffer stays out of it.
+        views: byte views of those that are not in it, None if all are.
+    """
+
+    data: Shown[Any]
+    threshold: int
+    views: Shown[list[Any] | None]
+    __slots__ = tuple(__annotations__)
+
+    def __call__(self, picked: Any) -> bool:
+        """Whether a `PickleBuffer` is to be copied into the pickle."""
+        view = picked.raw()
+        if len(view) < self.threshold:
+            return True
+        if self.views is None:
+            self.views = []
+        self.views.append(view)
+        return False
+
+
 @cclass
 class Pickle:
     """How objects become bytes. `MPI.pickle.__init__(dumps, loads)` changes it for all calls."""
 
+    _c_dumps: Callable[..., Any] | None
     _dumps: Callable[..., Any] | None
     _loads: Callable[[Any], Any] | None
     _module: Any
@@ -76,6 +104,7 @@ class Pickle:
         protocol: int | None = None,
         threshold: int | None = None,
     ) -> None:
+        self._c_dumps = None
         self._dumps = dumps
         self._loads = loads
         self._module = None
@@ -122,36 +151,36 @@ class Pickle:
         """An object as bytes, and its large buffers beside them."""
         from ompy.mpi.buffers.memory import buffer
 
-        data, views = self._split(obj)
-        return data, [buffer(view) for view in views]
+        found: Split = self.split(obj)
+        return found.data, [buffer(view) for view in found.views or ()]
 
     def framed(self, obj: Any) -> Any:
         """An object as this pickle has it: to be sent, whatever `MPI.pickle` is."""
         if self._dumps is not None:
             return Frame(self.dumps(obj), [])
-        return Frame(*self._split(obj))
+        found: Split = self.split(obj)
+        return Frame(found.data, found.views or [])
 
     def loads_oob(self, data: Any, buffers: Iterable[Any]) -> Any:
         """The object of `dumps_oob`."""
         return self._c_pickle().loads(data, buffers=buffers)
 
-    def _split(self, obj: Any) -> tuple[bytes, list[memoryview]]:
-        """The pickle, and the bytes of the large buffers that are not in it."""
-        views: list[memoryview] = []
-        threshold = self._threshold
-
-        def keep_inside(picked: Any) -> bool:
-            view = picked.raw()
-            if len(view) < threshold:
-                return True
-            views.append(view)
-            return False
-
+    @ccall
+    def split(self, obj: Any) -> Split:
+        """The pickle, and beside it the large buffers that are not in it."""
+        found: Split = Split()
+        found.views = None
+        found.threshold = self._threshold
+        dumps = self._c_dumps
+        if dumps is None:
+            dumps = self._c_dumps = self._c_pickle().dumps
         try:
-            return self._c_pickle().dumps(obj, HIGHEST, buffer_callback=keep_inside), views
+            found.data = dumps(obj, HIGHEST, buffer_callback=found)
         except BaseException:
-            views.clear()  # not on the way out: the end of a user's buffer may be code of his
+            if found.views is not None:
+                found.views.clear()  # not on the way out: a user's buffer may end in code of his
             raise
+        return found
 
     @ccall
     def pieces(self, obj: Any) -> Pieces:
@@ -161,16 +190,18 @@ class Pickle:
         scalar = scalars.encode_scalar(obj)
         if scalar is not None:
             return (scalar,)
-        if type(obj) in ATOMIC:
-            return (self.dumps(obj),)
-        if is_array(obj):
-            array = encode_array(obj)
-            if array is not None:
-                return array if len(array[1]) >= self._threshold else (b"".join(array),)
-        if type(obj) is Frame:
-            return obj.pieces
-        data, views = self._split(obj)
-        return _frame(data, views) if views else (data,)
+        kind = type(obj)
+        if kind is not tuple and kind is not list and kind is not dict:  # most often it is
+            if kind in ATOMIC:
+                return (self.dumps(obj),)
+            if is_array(obj):
+                array = encode_array(obj)
+                if array is not None:
+                    return array if len(array[1]) >= self._threshold else (b"".join(array),)
+            if kind is Frame:
+                return obj.pieces
+        found: Split = self.split(obj)
+        return (found.data,) if found.views is None else _frame(found.data, found.views)
 
     @ccall
     def load(self, data: Any) -> Any:

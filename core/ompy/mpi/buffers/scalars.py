@@ -11,7 +11,6 @@ else there is goes by pickle. A receiver gets an equal object of the same class,
 
 from __future__ import annotations
 
-from struct import Struct
 from typing import Any, Final
 
 from ompy import raw
@@ -34,7 +33,6 @@ _MARKS: Final = (1 << 56) - 1  # the layout above: bits of the mark
 _KIND_AT: Final = 56  # bits; the layout above
 _ONES: Final = (1 << 64) - 1  # the layout above: a word
 _BEYOND: Final[int] = raw.BEYOND
-_REAL: Final = Struct("<8sd")
 _HEADS: Final = [MARK + bytes((kind,)) for kind in range(_BYTES + 1)]
 
 
@@ -48,7 +46,7 @@ def encode_scalar(obj: Any) -> bytes | None:
             return None
         return raw.two_words(_MARKED | _INT << _KIND_AT, number & _ONES)
     if kind is float:
-        return _REAL.pack(_HEADS[_FLOAT], obj)
+        return raw.headed_real(_MARKED | _FLOAT << _KIND_AT, obj)
     if kind is bool:
         return _HEADS[_TRUE if obj else _FALSE]
     if kind is str or kind is bytes:
@@ -61,9 +59,9 @@ def _text(text: str | bytes) -> bytes | None:
     if len(text) > LONGEST:
         return None
     if isinstance(text, bytes):
-        return _HEADS[_BYTES] + text
+        return raw.headed_bytes(_MARKED | _BYTES << _KIND_AT, text)
     try:
-        return _HEADS[_TEXT] + text.encode()
+        return raw.headed_text(_MARKED | _TEXT << _KIND_AT, text)
     except UnicodeEncodeError:  # half a surrogate pair, which pickle has a way for
         return None
 
@@ -81,9 +79,9 @@ def decode_scalar(data: Any) -> Any:
     if kind == _INT:
         return raw.signed_word(data, SIZE)
     if kind == _FLOAT:
-        return _REAL.unpack_from(data)[1]
+        return raw.real(data, SIZE)
     if kind == _TEXT:
-        return str(memoryview(data)[SIZE:], "utf-8")
+        return raw.text(data, SIZE, len(data) - SIZE)
     if kind == _BYTES:
-        return bytes(memoryview(data)[SIZE:])
+        return raw.part(data, SIZE, len(data) - SIZE)
     return None if kind == _NONE else kind == _TRUE
