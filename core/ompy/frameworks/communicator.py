@@ -7,11 +7,13 @@ are of the other group, those whom messages are for, and `rank` is this process'
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from ompy.compiled import ccall, cclass
-from ompy.frameworks.collectives.call_order import CallOrder, GroupsOrder
+from ompy.compiled import U64, ccall, cclass
+from ompy.frameworks.collectives.call_order import CallOrder, GroupsOrder, mixed
 from ompy.frameworks.proc import Proc
+
+_WORD: Final = (1 << 64) - 1  # the balance is a word
 
 if TYPE_CHECKING:
     from ompy.frameworks.collectives.coll_selection import SelectedColl
@@ -98,3 +100,26 @@ class Communicator:
         if self.chosen is None and self.selecting is not None:
             self.chosen = self.selecting(self)
         return self.chosen
+
+    @ccall
+    def members(self) -> int:
+        """How many processes are in it, of both groups where there are two."""
+        return self.size + (len(self.own) if self.between else 0)
+
+    @ccall
+    def first(self) -> Proc:
+        """The member that counts for all: the first one; of two groups that of lower rank."""
+        own: Proc = self.own[0]
+        other: Proc = self.procs[0]
+        return own if own.rank <= other.rank else other
+
+    @ccall
+    def balance(self) -> U64:
+        """What its calls add to the account of this rank (`runtime/diagnosis/call_account.py`)."""
+        size: U64 = self.members()
+        if size < 2:
+            return 0
+        first = self.first()
+        found = mixed(mixed(mixed(0, self.context_id), first.rank), size)
+        found = mixed(found, self.order.digest)
+        return found * (size - 1) & _WORD if first is self.context.me else -found & _WORD

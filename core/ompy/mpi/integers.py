@@ -10,44 +10,55 @@ from functools import wraps
 from operator import index
 from typing import Any, Final, TypeVar
 
+from ompy import raw
+from ompy.compiled import ccall
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-_BEYOND: Final = 1 << 63  # source: MPI 4.1 2.5.8: an MPI_Count holds any MPI_Aint, 64 bits here
+_NOT_SMALL: Final[int] = raw.BEYOND
+_BITS: Final = 64  # source: MPI 4.1 2.5.8: an MPI_Count holds any MPI_Aint, 64 bits here
 _BEYOND_INT: Final = 1 << 31  # source: LP64: an int of C has 32 bits
 
 
-def whole_number(number: object) -> int:
+@ccall
+def whole_number(number: Any) -> int:
     """An integer of something that is none: of a float, of numpy's numbers and truth values.
 
     Raises:
         TypeError: it has no `__int__`.
         OverflowError: it is none of 64 bits.
     """
+    small: int = raw.small(number)
+    return _converted(number) if small == _NOT_SMALL else small
+
+
+def _converted(number: Any) -> int:
+    """The same of what is no `int`, or a large one."""
     kind = type(number)
-    if kind is int:
-        found: int = number  # type: ignore[assignment]
-    elif hasattr(kind, "__int__") or hasattr(kind, "__index__"):
-        found = int(number)  # type: ignore[call-overload]
-    else:
+    if not hasattr(kind, "__int__") and not hasattr(kind, "__index__"):
         raise TypeError("an integer is required")
-    if not -_BEYOND <= found < _BEYOND:
+    found = number if kind is int else int(number)
+    if (found if found >= 0 else ~found).bit_length() >= _BITS:
         raise OverflowError(f"{found} is beyond 64 bits, larger than anything counted here")
-    return found
+    whole: int = found
+    return whole
 
 
-def c_int(number: object) -> int:
+@ccall
+def c_int(number: Any) -> int:
     """The same, of 32 bits.
 
     Raises:
         TypeError: it has no `__int__`.
         OverflowError: it is none of 32 bits.
     """
-    found = whole_number(number)
+    found: int = whole_number(number)
     if not -_BEYOND_INT <= found < _BEYOND_INT:
         raise OverflowError(f"{found} is beyond the 32 bits of a C int")
     return found
 
 
+@ccall
 def whole_numbers(numbers: Iterable[Any]) -> list[int]:
     """Integers of a sequence: of what stands for one without a fraction.
 
@@ -55,9 +66,14 @@ def whole_numbers(numbers: Iterable[Any]) -> list[int]:
         TypeError: one is no integer, or they have no order.
         OverflowError: one is none of 64 bits.
     """
-    if isinstance(numbers, (Set, Mapping)):
+    kind = type(numbers)
+    if kind is not list and kind is not tuple and isinstance(numbers, (Set, Mapping)):
         raise TypeError(f"expecting a list/tuple of integers, not {type(numbers).__name__}")
-    return [whole_number(index(number)) for number in numbers]
+    found: list[int] = []
+    for number in numbers:
+        small: int = raw.small(number)
+        found.append(whole_number(index(number)) if small == _NOT_SMALL else number)
+    return found
 
 
 def takes_integers(*names: str) -> Callable[[Function], Function]:

@@ -362,7 +362,8 @@ class CommBase(Attributed):
 
     def Compare(self, comm: CommBase) -> int:
         """IDENT, CONGRUENT (other context), SIMILAR (other order) or UNEQUAL."""
-        check_kind(comm, "Comm", "comm")
+        if type(comm) is not type(self):
+            check_kind(comm, "Comm", "comm")
         mine, theirs = state_of_comm(self), state_of_comm(comm)
         return constants.IDENT if mine is theirs else _likeness(mine, theirs)
 

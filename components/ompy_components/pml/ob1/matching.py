@@ -415,6 +415,15 @@ class Matching:
         posted = queue.posted.members() if queue is not None else []
         return [request for request in posted if request.wanted_tag == tag]
 
+    @ccall
+    def has_peers(self) -> bool:
+        """Whether any rank was heard of, sent to or waited for."""
+        queue: PeerQueue | None
+        for queue in self._peers:  # noqa: SIM110 - no closures where this is compiled
+            if queue is not None:
+                return True
+        return False
+
     def peers(self) -> list[PeerQueue]:
         """The queues of all ranks that were heard of or sent to."""
         return [queue for queue in self._peers if queue is not None]

@@ -341,8 +341,10 @@ class Ob1(Pml):
     def add_communicator(self, communicator: Communicator) -> None:
         """Begin matching; fragments that came early are matched now."""
         with self._lock:
-            self.leaving.forget(communicator)
-            self.gone.abandoned.expect(communicator.context_id)
+            if self.leaving.freed:
+                self.leaving.forget(communicator)
+            if self.gone.abandoned.freed:
+                self.gone.abandoned.expect(communicator.context_id)
             matching = Matching(communicator, self.flow)
             communicator.pml_state = matching
             self.receiving.matchings[communicator.context_id] = matching
@@ -352,9 +354,12 @@ class Ob1(Pml):
     def remove_communicator(self, communicator: Communicator) -> None:
         """End matching."""
         with self._lock:
-            self.leaving.keep(self.matching(communicator))
+            matching = self.matching(communicator)
+            if matching.has_peers():
+                self.leaving.keep(matching)
             self.receiving.forget(communicator.context_id)
-            self.gone.abandoned.forget(communicator.context_id)
+            if self.gone.abandoned.ranks:
+                self.gone.abandoned.forget(communicator.context_id)
             communicator.pml_state = None
 
     @ccall

@@ -316,7 +316,9 @@ class Receiving(ReceiverHalf):
     @ccall
     def adopt(self, matching: Matching) -> None:
         """A communicator was made: take in what arrived for it before."""
-        waiting = self.orphans.pop(matching.communicator.context_id, [])
+        waiting = self.orphans.pop(matching.communicator.context_id, None)
+        if waiting is None:
+            return
         fragment: Fragment
         for fragment in waiting:
             queue: PeerQueue = matching.peer(fragment.source)

@@ -199,7 +199,8 @@ class Pickle:
                 if array is not None:
                     return array if len(array[1]) >= self._threshold else (b"".join(array),)
             if kind is Frame:
-                return obj.pieces
+                made: Pieces = obj.pieces
+                return made
         found: Split = self.split(obj)
         return (found.data,) if found.views is None else _frame(found.data, found.views)
 

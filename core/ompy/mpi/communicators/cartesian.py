@@ -9,6 +9,7 @@ from math import prod
 from operator import index
 from typing import Any, Self
 
+from ompy.compiled import cfunc
 from ompy.data.constants import UNDEFINED
 from ompy.data.errors import ERR_ARG, ERR_DIMS, ERR_RANK, ERR_TOPOLOGY
 from ompy.mpi.communicators.comm import Comm
@@ -16,7 +17,7 @@ from ompy.mpi.communicators.making import make_communicator
 from ompy.mpi.communicators.topocomm import Topocomm
 from ompy.mpi.communicators.topologies import Grid
 from ompy.mpi.errors import MPIException
-from ompy.mpi.handles import made_plainly
+from ompy.mpi.handles import Handle, made_plainly
 from ompy.mpi.integers import c_int, whole_number, whole_numbers
 from ompy.mpi.state import CommState, state_of_comm
 
@@ -36,11 +37,7 @@ class Cartcomm(Topocomm):
         return isinstance(state, CommState) and isinstance(state.topology, Grid)
 
     def _grid(self) -> tuple[CommState, Grid]:
-        state = state_of_comm(self)
-        grid = state.topology
-        if grid.__class__ is not Grid:
-            raise state.fail(ERR_TOPOLOGY, f"{state.communicator.name} is no grid")
-        return state, grid
+        return state_of_comm(self), _grid_of_comm(self)
 
     def Get_dim(self) -> int:
         """How many dimensions the grid has."""
@@ -84,38 +81,42 @@ class Cartcomm(Topocomm):
 
     def Get_cart_rank(self, coords: Sequence[int]) -> int:
         """Who is at a point."""
+        grid = _grid_of_comm(self)
+        if type(coords) is list or type(coords) is tuple:
+            known = _known_rank(grid, coords)
+            if known >= 0:
+                return known
         where = tuple(map(index, coords))
-        state, grid = self._grid()
-        known = grid.known_ranks.get(where)
-        if known is not None:
-            return known
         if len(where) != len(grid.dims):
             raise ValueError(f"expecting {len(grid.dims)} coordinates, got {len(where)}")
         found = grid.rank(where)
         if found is None:
-            raise state.fail(ERR_ARG, f"{list(where)} lies outside a grid of {list(grid.dims)}")
+            text = f"{list(where)} lies outside a grid of {list(grid.dims)}"
+            raise state_of_comm(self).fail(ERR_ARG, text)
         return found
 
     def Get_coords(self, rank: int) -> list[int]:
         """Where a rank is."""
-        state, grid = self._grid()
-        if rank.__class__ is int:
+        grid = _grid_of_comm(self)
+        if type(rank) is int:
             known = grid.known_places.get(rank)
             if known is not None:
                 return known.copy()
         rank = whole_number(rank)
+        state = state_of_comm(self)
         if not 0 <= rank < state.size:
             raise state.fail(ERR_RANK, f"rank {rank} does not exist in a grid of {state.size}")
         return grid.coordinates(rank)
 
     def Shift(self, direction: int, disp: int) -> tuple[int, int]:
         """Who sends here and who receives from here when all data move by `disp` points."""
-        state, grid = self._grid()
-        if direction.__class__ is int is disp.__class__:
-            known = grid.known_shifts.get((state.communicator.rank, direction, disp))
+        grid = _grid_of_comm(self)
+        if type(direction) is int and type(disp) is int:
+            known = grid.known_shifts.get((direction, disp))
             if known is not None:
                 return known
         direction, disp = whole_number(direction), whole_number(disp)
+        state = state_of_comm(self)
         if not 0 <= direction < len(grid.dims):
             raise state.fail(ERR_DIMS, f"dimension {direction} of a grid of {list(grid.dims)}")
         return grid.shift(state.communicator.rank, direction, disp)
@@ -128,17 +129,44 @@ class Cartcomm(Topocomm):
         if len(kept) != len(grid.dims):
             raise ValueError(f"expecting {len(grid.dims)} dimensions, got {len(kept)}")
         where = grid.coordinates(state.communicator.rank)
-        others = [rank for rank in range(state.size) if _alike(grid, rank, where, kept)]
+        others = _ranks_beside(grid, where, kept)
         made = make_communicator(state, others, state.communicator.order.tag(), Cartcomm)
         dims, periods = (_chosen(these, kept) for these in (grid.dims, grid.periods))
         made.topology = Grid(dims, periods)
         return Cartcomm._adopt(made)
 
 
-def _alike(grid: Grid, rank: int, where: list[int], kept: list[bool]) -> bool:
-    """Whether a rank has the same coordinates in the dimensions that are dropped."""
-    theirs = grid.coordinates(rank)
-    return all(keep or a == b for keep, a, b in zip(kept, theirs, where, strict=True))
+@cfunc
+def _grid_of_comm(comm: Handle) -> Grid:
+    """The grid that a communicator's members are the points of.
+
+    Raises:
+        MPIException: ERR_COMM, it is null; ERR_TOPOLOGY, they are the points of none.
+    """
+    state: CommState = state_of_comm(comm)
+    grid = state.topology
+    if type(grid) is not Grid:
+        raise state.fail(ERR_TOPOLOGY, f"{state.communicator.name} is no grid")
+    return grid
+
+
+@cfunc
+def _known_rank(grid: Grid, coords: Sequence[int]) -> int:
+    """Who is at a point that was asked for before; -1 for others, and what is no point."""
+    for each in coords:
+        if type(each) is not int:
+            return -1
+    known = grid.known_ranks.get(tuple(coords))
+    return -1 if known is None else known
+
+
+def _ranks_beside(grid: Grid, where: list[int], kept: list[bool]) -> list[int]:
+    """The ranks that have the same coordinates in the dimensions that are dropped, in order."""
+    ranks = [0]
+    for width, keep, at in zip(grid.dims, kept, where, strict=True):
+        places = range(width) if keep else (at,)
+        ranks = [rank * width + place for rank in ranks for place in places]
+    return ranks
 
 
 def _chosen(values: Sequence[Any], kept: list[bool]) -> list[Any]:
@@ -151,11 +179,11 @@ def _grid_of(state: CommState, dims: Sequence[int], periods: Sequence[bool] | bo
         periods = [bool(periods)] * len(widths)
     if len(periods) != len(widths):
         raise ValueError(f"expecting {len(widths)} periods, got {len(periods)}")
-    if any(width < 1 for width in widths) or prod(widths) > state.size:
+    if min(widths, default=1) < 1 or prod(widths) > state.size:
         raise state.fail(
             ERR_DIMS, f"a grid of {widths} has no place for {state.size} processes to fill"
         )
-    return Grid(widths, [bool(ring) for ring in periods])
+    return Grid(widths, list(map(bool, periods)))
 
 
 def create_cart(

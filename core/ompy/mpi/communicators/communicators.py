@@ -5,9 +5,9 @@
 from __future__ import annotations
 
 from functools import partial
-from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
 
+from ompy import raw
 from ompy.data.constants import UNDEFINED
 from ompy.data.errors import ERR_ARG, ERR_COMM, ERR_GROUP, ERR_KEYVAL, MPIError
 from ompy.frameworks.collectives.call_order import TAG_CALLS_END
@@ -27,7 +27,7 @@ from ompy.mpi.errhandler import Errhandler
 from ompy.mpi.errors import MPIException
 from ompy.mpi.handles import plain_handle
 from ompy.mpi.info import Info, InfoState
-from ompy.mpi.integers import takes_c_ints, whole_number
+from ompy.mpi.integers import c_int, takes_c_ints, whole_number
 from ompy.mpi.kinds import check_kind
 from ompy.mpi.state import CommBase, CommState, group_of, null_communicator, state_of_comm
 from ompy.mpi.strings import c_string
@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from ompy.mpi.communicators.intercomm import Intercomm
     from ompy.mpi.point_to_point.request import Request
 
-_COLOR_KEY: Final = Struct("<qq")
+_ONES: Final = (1 << 64) - 1  # a word
+_BEFORE: Final = 16  # bytes: colour and key go before a proposal of an id, two words
 # internal tags from here down: of `Create_group`, and of the leaders in `Create_intercomm`, in turn
 TAG_GROUPS: Final = -TAG_CALLS_END - 1
 WORLD_ID: Final = 0  # context id; reference: every rank knows it without agreement
@@ -124,26 +125,26 @@ class Communicators(CommBase):
             make_communicator(state, members, state.communicator.order.tag(), _intracomm())
         )
 
-    @takes_c_ints("color", "key")
     def Split(self, color: int = 0, key: int = 0) -> Any:
         """A communicator of the members with the same colour, in the order of their keys.
 
         Returns:
             COMM_NULL where the colour is UNDEFINED.
         """
+        color, key = c_int(color), c_int(key)
         return _split(self._enter("Split"), color, key)
 
-    @takes_c_ints("split_type", "key")
     def Split_type(self, split_type: int, key: int = 0, info: Info | None = None) -> Any:
         """A communicator of the members that share something: memory for COMM_TYPE_SHARED."""
+        split_type, key = c_int(split_type), c_int(key)
         if info is not None:
             check_kind(info, "Info", "info")
         state = self._enter("Split_type")
+        if split_type == constants.COMM_TYPE_SHARED:
+            return _split(state, state.world.context.me.node, key)
         guided = {constants.COMM_TYPE_HW_GUIDED, constants.COMM_TYPE_RESOURCE_GUIDED}
         wants = (info.get("mpi_hw_resource_type") if info else None) or ""
-        if split_type == constants.COMM_TYPE_SHARED or (
-            split_type in guided and wants == "mpi_shared_memory"
-        ):
+        if split_type in guided and wants == "mpi_shared_memory":
             color = state.world.context.me.node
         elif split_type in {UNDEFINED, constants.COMM_TYPE_HW_UNGUIDED, *guided}:
             color = UNDEFINED
@@ -163,10 +164,12 @@ class Communicators(CommBase):
         Communicators.Free(self)
 
     def _dispose(self, state: CommState) -> None:
-        delete_all(self)
-        for hidden in state.hidden or ():
-            if isinstance(hidden, CommBase):
-                hidden.free()
+        if state.attributes:
+            delete_all(self)
+        if state.hidden is not None:
+            for hidden in state.hidden:
+                if isinstance(hidden, CommBase):
+                    hidden.free()
         communicator, release = state.communicator, state.world.process.release
         if communicator.chosen is None:
             release(communicator)
@@ -437,15 +440,16 @@ def _split_and_agree(state: CommState, color: int, key: int) -> CommState | None
     def ask(said: bytes) -> list[bytes]:
         if members:
             return exchange_words(parent, members, tag, said)
-        told = _COLOR_KEY.pack(color, key) + said
+        told = raw.two_words(color & _ONES, key & _ONES) + said
         answers = exchange_words(parent, range(state.size), tag, told)
-        keys = []
-        for rank, answer in enumerate(answers):
-            its_color, its_key = _COLOR_KEY.unpack_from(answer)
-            if its_color == color:
-                keys.append((its_key, rank))
-        members.extend(rank for _, rank in sorted(keys))
-        return [answers[rank][_COLOR_KEY.size :] for rank in members]
+        keys = [
+            (raw.signed_word(answer, 8), rank)
+            for rank, answer in enumerate(answers)
+            if raw.signed_word(answer, 0) == color
+        ]
+        keys.sort()
+        members.extend([rank for _, rank in keys])
+        return [answers[rank][_BEFORE:] for rank in members]
 
     if color == UNDEFINED:
         ask(NO_PROPOSAL)

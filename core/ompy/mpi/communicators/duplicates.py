@@ -57,7 +57,7 @@ class Inheritance:
 
     def __init__(self, original: Communicators, info: Info | None) -> None:
         state = original._state()
-        self._attributes = copied(original)
+        self._attributes = copied(original) if state.attributes else None
         self._topology = state.topology
         self._info = None if state.info is None else dict(state.info)
         if info:

@@ -21,7 +21,8 @@ class Grid:
         kind: of topology.
         dims: points in each dimension.
         periods: whether each dimension is a ring.
-        known_places, known_ranks, known_shifts: what was asked for before.
+        known_places, known_ranks, known_shifts: what was asked for before, shifts of this
+            process's rank by direction and steps.
     """
 
     kind: Final = CART
@@ -34,7 +35,7 @@ class Grid:
         self._neighbours: dict[int, Neighbours] = {}
         self.known_places: dict[int, list[int]] = {}
         self.known_ranks: dict[tuple[int, ...], int | None] = {}
-        self.known_shifts: dict[tuple[int, int, int], tuple[int, int]] = {}
+        self.known_shifts: dict[tuple[int, int], tuple[int, int]] = {}
 
     def coordinates(self, rank: int) -> list[int]:
         """Where a rank is."""
@@ -76,14 +77,14 @@ class Grid:
         found = self.rank(coordinates)
         return PROC_NULL if found is None else found
 
-    def shift(self, rank: int, direction: int, steps: int) -> tuple[int, int]:
-        """Who reaches a rank by so many steps, and whom it reaches; PROC_NULL for nobody."""
-        asked = rank, direction, steps
-        found = self.known_shifts.get(asked)
-        if found is None:
-            found = self.shifted(rank, direction, -steps), self.shifted(rank, direction, steps)
-            if len(self.known_shifts) < _KEPT_MOST:
-                self.known_shifts[asked] = found
+    def shift(self, own: int, direction: int, steps: int) -> tuple[int, int]:
+        """Who reaches this process's rank by so many steps, and whom it reaches.
+
+        PROC_NULL stands for nobody.
+        """
+        found = self.shifted(own, direction, -steps), self.shifted(own, direction, steps)
+        if len(self.known_shifts) < _KEPT_MOST:
+            self.known_shifts[direction, steps] = found
         return found
 
     def neighbours(self, rank: int) -> Neighbours:

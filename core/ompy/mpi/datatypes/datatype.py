@@ -543,18 +543,21 @@ def check_communicator(comm: Any) -> None:
 
 
 @cfunc
-def _count(value: Any) -> Any:
+def _count(value: Any) -> int:
     """A number of elements, which is not negative."""
-    if not 0 <= raw.small(value) < 1 << 40:  # as `raw.small` has it
-        value = whole_number(value)
-    if value < 0:
-        raise MPIException(ERR_COUNT, f"{value} is negative")
-    return value
+    found: int = whole_number(value)
+    if found < 0:
+        raise MPIException(ERR_COUNT, f"{found} is negative")
+    return found
 
 
 @cfunc
 def _counts(values: Sequence[int]) -> list[int]:
-    return [_count(value) for value in whole_numbers(values)]
+    found = whole_numbers(values)
+    for value in found:
+        if value < 0:
+            raise MPIException(ERR_COUNT, f"{value} is negative")
+    return found
 
 
 @cfunc

@@ -154,10 +154,12 @@ class Status(Described):
 
     def Get_count(self, datatype: Datatype = BYTE) -> int:
         """Elements of a datatype in the message; UNDEFINED if they are not whole."""
-        if datatype is not BYTE:
-            check_kind(datatype, "Datatype", "datatype")
+        said: Described = self
+        length = said._bytes
+        if datatype is BYTE:
+            return length
+        check_kind(datatype, "Datatype", "datatype")
         size = state_of(datatype).described().size
-        length = self._bytes
         if not size:
             return 0 if not length else UNDEFINED
         return length // size if length % size == 0 else UNDEFINED

@@ -4,10 +4,11 @@ Two members whose calls need nothing of the other (both the root of a broadcast)
 when the job ends. So every rank tells its agent, when it finalizes, what it has called, and the
 launcher compares. It waits for nobody.
 
-An account has the *balance* of all communicators: for each a hash of its calls, which the first
-member counts once for every other and the others take off, so that the balances of all ranks add up
-to nothing. Communicators that were freed are in it, and GASNet's teams. Of some that live it has
-the last calls too, to say which differ: MPI's as words, others as numbers and texts.
+An account has the *balance* of all communicators (`Communicator.balance`): for each a hash of its
+calls, which the first member counts once for every other and the others take off, so that the
+balances of all ranks add up to nothing. Communicators that were freed are in it, and GASNet's
+teams. Of some that live it has the last calls too, to say which differ: MPI's as words, others as
+numbers and texts.
 """
 
 from __future__ import annotations
@@ -20,11 +21,9 @@ from ompy.frameworks.collectives.call_order import (
     REMEMBERED,
     WORD,
     call_text,
-    mixed,
     number_of,
 )
 from ompy.frameworks.communicator import Communicator
-from ompy.frameworks.proc import Proc
 
 COMMUNICATORS_MAX: Final = 16  # told of in detail; arbitrary: an account is short
 # of other groups: a name that no other has, the first member, for people, this rank there, calls
@@ -32,38 +31,12 @@ Group = tuple[str, int, str, int, list[tuple[int, str]]]
 ADVICE: Final = "All members of a communicator have to make the same calls in the same order."
 
 
-def balance(communicator: Communicator) -> int:
-    """What a communicator adds to the account of this rank."""
-    size, order = members(communicator), communicator.order
-    if size < 2:
-        return 0
-    first = first_of(communicator)
-    found = mixed(mixed(mixed(0, communicator.context_id), first.rank), size)
-    return _signed(mixed(found, order.digest), size, first is communicator.context.me)
-
-
 def share(said: Iterable[int], size: int, is_first: bool) -> int:
     """What a member adds, of numbers that all members of a group have alike."""
     found = 0
     for number in said:
         found = (found ^ number) * DIGEST & WORD
-    return _signed(found, size, is_first)
-
-
-def _signed(found: int, size: int, is_first: bool) -> int:
-    """A hash as the first member counts it, once for every other, or as the others do."""
     return found * (size - 1) & WORD if is_first else -found & WORD
-
-
-def members(communicator: Communicator) -> int:
-    """How many processes are in a communicator, of both groups where there are two."""
-    return communicator.size + (len(communicator.own) if communicator.between else 0)
-
-
-def first_of(communicator: Communicator) -> Proc:
-    """The member that counts for all: the first one; of two groups that of lower rank."""
-    own, other = communicator.own[0], communicator.procs[0]
-    return own if own.rank <= other.rank else other
 
 
 def account(
@@ -76,13 +49,13 @@ def account(
         ended: sum of the balances of those that were freed, and of other groups.
         others: live ones of these.
     """
-    shared = [each for each in communicators if members(each) > 1]
-    total = (sum(map(balance, shared)) + ended) & WORD
+    shared = [each for each in communicators if each.members() > 1]
+    total = (sum(each.balance() for each in shared) + ended) & WORD
     live = []
     for each in shared[:COMMUNICATORS_MAX]:
         number = each.order.number
         words = [each.order.at(at) for at in range(max(1, number - REMEMBERED + 1), number + 1)]
-        live.append([each.context_id, first_of(each).rank, each.name, each.rank, words])
+        live.append([each.context_id, each.first().rank, each.name, each.rank, words])
     live += map(list, others)
     return {"balance": total, "live": live}
 

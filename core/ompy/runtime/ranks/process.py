@@ -21,7 +21,7 @@ from ompy.frameworks.context import RankContext
 from ompy.frameworks.proc import Proc
 from ompy.mca.component import NotAvailable
 from ompy.mca.hooks import hook_caller
-from ompy.runtime.diagnosis.call_account import Group, balance
+from ompy.runtime.diagnosis.call_account import Group
 from ompy.runtime.ranks.isolation import expect, isolated
 from ompy.runtime.ranks.nic_selection import find_nics
 from ompy.runtime.ranks.other_worlds import OtherWorlds, btl_modules
@@ -265,7 +265,7 @@ class RankProcess:
 
     def _release_now(self, communicator: Communicator) -> None:
         self.communicators.pop(communicator.context_id, None)
-        self.calls_ended += balance(communicator)
+        self.calls_ended += communicator.balance()
         if communicator.chosen is not None:
             communicator.chosen.close()
         self.pml.remove_communicator(communicator)

@@ -58,10 +58,11 @@ class Abandoned:
     """Collectives that others have abandoned.
 
     Attributes:
+        freed: contexts that were here: a late ABANDON is of the old one.
         ranks: in the world, that have.
     """
 
-    __slots__ = ("_context", "_freed", "_ob1", "_stops", "ranks")
+    __slots__ = ("_context", "_ob1", "_stops", "freed", "ranks")
 
     def __init__(self, ob1: Ob1, context: RankContext) -> None:
         self._ob1 = ob1
@@ -69,7 +70,7 @@ class Abandoned:
         self.ranks: set[int] = set()
         # by rank in the world, then by context and tag
         self._stops: dict[int, dict[tuple[int, int], Stop]] = {}
-        self._freed: set[int] = set()  # contexts that were here: a late ABANDON is of the old one
+        self.freed: set[int] = set()
 
     def say(self, communicator: Communicator, tag: int, code: int) -> None:
         """Tell all members that may wait for this rank; `code` is of the error that stopped it."""
@@ -88,7 +89,7 @@ class Abandoned:
     def heard(self, data: memoryview) -> int:
         """Take in an ABANDON; whose."""
         _, _, code, rank, context_id, sent, tag = parse(ABANDON_HEADER, LEAVE, data)
-        if context_id not in self._freed:
+        if context_id not in self.freed:
             self.ranks.add(rank)
             matching = self._ob1.receiving.matchings.get(context_id)
             calls = matching.communicator.order.number if matching is not None else 0
@@ -96,16 +97,15 @@ class Abandoned:
         return rank
 
     def expect(self, context_id: int) -> None:
-        """A communicator is made: from now on its context is not that of an older one."""
-        self._freed.discard(context_id)
+        """A communicator is made: from now on its context is not that of a freed one."""
+        self.freed.discard(context_id)
 
     def forget(self, context_id: int) -> None:
-        """A communicator goes."""
-        if self.ranks:
-            self._freed.add(context_id)
-            for stops in self._stops.values():
-                for key in [key for key in stops if key[0] == context_id]:
-                    del stops[key]
+        """A communicator goes, and there are `ranks`."""
+        self.freed.add(context_id)
+        for stops in self._stops.values():
+            for key in [key for key in stops if key[0] == context_id]:
+                del stops[key]
 
     def look_at(self, proc: Proc) -> tuple[int, bool]:
         """Fail what waits for a rank's part in what it has abandoned.

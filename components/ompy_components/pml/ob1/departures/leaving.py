@@ -88,9 +88,12 @@ class Leaving(ReceiveCallback):
 
     A peer's records may come in several LEAVEs, in any order, and a PML that sends again what a
     rail has lost may say one twice.
+
+    Attributes:
+        freed: what has gone in communicators that are gone, by rank and context id.
     """
 
-    __slots__ = ("_context", "_freed", "_ob1", "_parts", "_said", "_tell")
+    __slots__ = ("_context", "_ob1", "_parts", "_said", "_tell", "freed")
 
     def __init__(
         self, ob1: Ob1, context: RankContext, tell: Callable[[int, Records], object]
@@ -107,8 +110,7 @@ class Leaving(ReceiveCallback):
         self._tell = tell
         self._parts: dict[int, Records] = {}
         self._said: set[int] = set()
-        # of communicators that are gone, by rank and context id
-        self._freed: dict[int, dict[int, Traffic]] = {}
+        self.freed: dict[int, dict[int, Traffic]] = {}
 
     # --- saying it
 
@@ -116,20 +118,19 @@ class Leaving(ReceiveCallback):
         """A communicator goes: its peer may still look for messages in it."""
         context_id = matching.communicator.context_id
         for rank, traffic in self._traffic(matching):
-            self._freed.setdefault(rank, {})[context_id] = traffic
+            self.freed.setdefault(rank, {})[context_id] = traffic
 
     def forget(self, communicator: Communicator) -> None:
         """A communicator is made: its members have none of an earlier one with its number."""
-        if self._freed:
-            for proc in communicator.procs:
-                freed = self._freed.get(proc.rank)
-                if freed is not None:
-                    freed.pop(communicator.context_id, None)
+        for proc in communicator.procs:
+            freed = self.freed.get(proc.rank)
+            if freed is not None:
+                freed.pop(communicator.context_id, None)
 
     def say(self) -> list[int]:
         """Say LEAVE to all that this rank has sent something to; their ranks in the world."""
         every: dict[int, Records] = defaultdict(Records)
-        for rank, freed in self._freed.items():
+        for rank, freed in self.freed.items():
             every[rank].traffic.update(freed)
         for matching in self._ob1.matchings():
             communicator = matching.communicator
