@@ -210,9 +210,10 @@ OF_REQUESTS = [
 ]
 
 
+@pytest.mark.parametrize("given", [None, 5, "request"])
 @pytest.mark.parametrize("name", [*OF_REQUESTS, "Startall"])
-def test_what_is_among_requests_and_is_none(name: str) -> None:
-    """As in a list that was made in advance. Compiled, nothing would stand there."""
+def test_what_is_among_requests_and_is_none(name: str, given: Any) -> None:
+    """As None is in a list that was made in advance."""
 
     def program(comm: Any) -> None:
         call = getattr(MPI.Prequest, name)
@@ -220,8 +221,9 @@ def test_what_is_among_requests_and_is_none(name: str) -> None:
         if name == "Startall" or "all" in name.lower():  # these come to it later
             del cases[1 if name == "Startall" else 2 :]
         for before in cases:
-            with pytest.raises(TypeError, match="Cannot convert NoneType to mpi4py.MPI.Request"):
-                call([*before, None])
+            said = f"Cannot convert {type(given).__name__} to mpi4py.MPI.Request"
+            with pytest.raises(TypeError, match=said):
+                call([*before, given])
 
     in_a_world(program)
 

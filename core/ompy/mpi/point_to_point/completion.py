@@ -12,7 +12,11 @@ from ompy.compiled import ccall, cfunc
 from ompy.data.request import AnyOf
 from ompy.engine.base import Engine
 from ompy.mpi.handles import Handle
-from ompy.mpi.point_to_point.requeststate import PersistentState, RequestState
+from ompy.mpi.point_to_point.requeststate import (
+    PersistentMessageState,
+    PersistentState,
+    RequestState,
+)
 from ompy.mpi.state import World
 
 if TYPE_CHECKING:
@@ -64,7 +68,7 @@ def is_active(state: RequestState) -> bool:
 def _any_active(requests: Sequence[Request]) -> RequestState | None:
     """One that there is something to wait for of, or None."""
     for request in requests:
-        if request is None:  # compiled, nothing else asks
+        if not isinstance(request, Handle):
             raise no_request(request)
         handle: Handle = request
         state: RequestState | None = handle._inner
@@ -79,7 +83,7 @@ def _complete(requests: Sequence[Request]) -> list[int]:
     places: list[int] = []
     place: int = 0
     for request in requests:
-        if request is None:  # compiled, nothing else asks
+        if not isinstance(request, Handle):
             raise no_request(request)
         handle: Handle = request
         state: RequestState | None = handle._inner
@@ -92,7 +96,7 @@ def _complete(requests: Sequence[Request]) -> list[int]:
 @cfunc
 def _all_complete(requests: Sequence[Request]) -> bool:
     for request in requests:
-        if request is None:  # compiled, nothing else asks
+        if not isinstance(request, Handle):
             raise no_request(request)
         handle: Handle = request
         state: RequestState | None = handle._inner
@@ -153,26 +157,44 @@ def first_complete(requests: Sequence[Request]) -> int:
 
 
 @ccall
+def wait_for_each(requests: Iterable[Request]) -> None:
+    """Wait for requests in turn; none of them ends."""
+    for request in requests:
+        if not isinstance(request, Handle):
+            raise no_request(request)
+        handle: Handle = request
+        state: RequestState | None = handle._inner
+        if state is not None and not state.operation.complete:
+            wait_for(state)
+
+
+@ccall
 def wait_plain_requests(requests: Iterable[Request]) -> bool:
-    """Wait for requests in turn, as long as they are plain ones and succeed; their handles end.
+    """Wait for requests in turn, as long as they are of messages and succeed; their handles end.
+
+    Those that can be started again do not end.
 
     Returns:
         Whether they all were; if not, the others are as they were.
     """
     for request in requests:
-        if request is None:
+        if not isinstance(request, Handle):
             raise no_request(request)
         handle: Handle = request
         state: RequestState | None = handle._inner
         if state is None:
             continue
-        if type(state) is not RequestState:
+        again = isinstance(state, PersistentMessageState)
+        if not again and type(state) is not RequestState:
             return False
         if not state.operation.complete:
             wait_for(state)
         if state.operation.error:
             return False
-        handle._inner = None
+        if again:
+            state.successor()
+        else:
+            handle._inner = None
     return True
 
 
@@ -225,7 +247,7 @@ def _first_complete(requests: Sequence[Request]) -> int:
     """The place of the first one that is complete, or -1."""
     place: int = 0
     for request in requests:
-        if request is None:  # compiled, nothing else asks
+        if not isinstance(request, Handle):
             raise no_request(request)
         handle: Handle = request
         state: RequestState | None = handle._inner

@@ -30,6 +30,7 @@ from ompy.mpi.point_to_point.completion import (
     some_complete,
     wait_any,
     wait_for,
+    wait_for_each,
     wait_plain_requests,
 )
 from ompy.mpi.point_to_point.requeststate import (
@@ -231,11 +232,7 @@ class Request(Handle):
         cls, requests: Sequence[Request], statuses: list[Status] | None = None
     ) -> list[Any]:
         """Wait until all are complete: the objects they received."""
-        for request in requests:
-            if request is None:
-                raise no_request(request)
-            if request._inner is not None and not request._inner.operation.complete:
-                wait_for(request._inner)
+        wait_for_each(requests)
         return _end_all(requests, statuses)
 
     @classmethod
@@ -532,7 +529,8 @@ def _end_all(requests: Sequence[Request], statuses: list[Status] | None) -> list
     room = None if statuses is None else room_for(statuses, len(requests))
     for place, request in enumerate(requests):
         status = None if room is None else room[place]
-        if request._inner is None:
+        handle: Handle = request
+        if handle._inner is None:
             clear_status(status)
             results.append(None)
             continue
