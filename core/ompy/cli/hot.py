@@ -107,6 +107,7 @@ HOT: Final = {
     "ompy.mpi.files.files": OFTEN,
     "ompy.mpi.handles": BUSY,
     "ompy.mpi.integers": OFTEN,
+    "ompy.mpi.kinds": OFTEN,
     "ompy.mpi.collectives.in_turn": BUSY,
     "ompy.mpi.collectives.neighbour_calls": OFTEN,
     "ompy.mpi.collectives.nonblocking_collectives": OFTEN,

@@ -13,7 +13,7 @@ from ompy.compiled import U64, ccall, cclass
 from ompy.frameworks.collectives.call_order import CallOrder, GroupsOrder, mixed
 from ompy.frameworks.proc import Proc
 
-_WORD: Final = (1 << 64) - 1  # the balance is a word
+_WORD: Final = (1 << 64) - 1  # source: an account counts in words of 64 bits (`call_account.py`)
 
 if TYPE_CHECKING:
     from ompy.frameworks.collectives.coll_selection import SelectedColl

@@ -39,7 +39,9 @@ NAMES: Final = {
     CREDIT: "CREDIT",
     LEAVE: "LEAVE",
 }
-# the same, for the flight recorder
+LAST_TAG: Final = 256  # source: tags of BTLs are a byte
+# for the flight recorder, by tag; what begins a message is noted where its header is read
+ARRIVED: Final = [f"< {NAMES.get(tag, tag)}" for tag in range(LAST_TAG)]
 SENT: Final = {tag: f"> {name}" for tag, name in NAMES.items()}
 assert (MATCH, RNDV, RGET, ACK, FRAG, PUT, FIN, LEAVE) == (65, 66, 67, 68, 70, 72, 73, 71)
 

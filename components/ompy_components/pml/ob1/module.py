@@ -39,6 +39,7 @@ from ompy_components.pml.ob1.flow import Flow
 from ompy_components.pml.ob1.fragment import Fragment, description_of
 from ompy_components.pml.ob1.headers import (
     ACK,
+    ARRIVED,
     CREDIT,
     FIN,
     FRAG,
@@ -78,10 +79,7 @@ if DECLARING:
 
 # arbitrary: some 20 us, as long as a peer takes that is busy with its part of an exchange
 ROUNDS_AWAKE: Final = 200
-LAST_TAG: Final = 256  # tags of BTLs are a byte
 HANDLERS = (MATCH, RNDV, RGET, ACK, FRAG, PUT, FIN, CREDIT)
-# for the flight recorder; what begins a message is noted where its header is read
-ARRIVED: Final[list[str]] = [f"< {NAMES.get(tag, tag)}" for tag in range(LAST_TAG)]
 
 
 @cclass
@@ -341,12 +339,10 @@ class Ob1(Pml):
     def add_communicator(self, communicator: Communicator) -> None:
         """Begin matching; fragments that came early are matched now."""
         with self._lock:
-            if self.leaving.freed:
+            if self.leaving.freed or self.gone.abandoned.freed:
                 self.leaving.forget(communicator)
-            if self.gone.abandoned.freed:
                 self.gone.abandoned.expect(communicator.context_id)
-            matching = Matching(communicator, self.flow)
-            communicator.pml_state = matching
+            communicator.pml_state = matching = Matching(communicator, self.flow)
             self.receiving.matchings[communicator.context_id] = matching
             self.receiving.adopt(matching)
 
@@ -354,9 +350,8 @@ class Ob1(Pml):
     def remove_communicator(self, communicator: Communicator) -> None:
         """End matching."""
         with self._lock:
-            matching = self.matching(communicator)
-            if matching.has_peers():
-                self.leaving.keep(matching)
+            if self.matching(communicator).has_peers():
+                self.leaving.keep(self.matching(communicator))
             self.receiving.forget(communicator.context_id)
             if self.gone.abandoned.ranks:
                 self.gone.abandoned.forget(communicator.context_id)

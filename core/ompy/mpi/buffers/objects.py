@@ -151,22 +151,22 @@ class Pickle:
         """An object as bytes, and its large buffers beside them."""
         from ompy.mpi.buffers.memory import buffer
 
-        found: Split = self.split(obj)
+        found: Split = self._split(obj)
         return found.data, [buffer(view) for view in found.views or ()]
 
     def framed(self, obj: Any) -> Any:
         """An object as this pickle has it: to be sent, whatever `MPI.pickle` is."""
         if self._dumps is not None:
             return Frame(self.dumps(obj), [])
-        found: Split = self.split(obj)
+        found: Split = self._split(obj)
         return Frame(found.data, found.views or [])
 
     def loads_oob(self, data: Any, buffers: Iterable[Any]) -> Any:
         """The object of `dumps_oob`."""
         return self._c_pickle().loads(data, buffers=buffers)
 
-    @ccall
-    def split(self, obj: Any) -> Split:
+    @cfunc
+    def _split(self, obj: Any) -> Split:
         """The pickle, and beside it the large buffers that are not in it."""
         found: Split = Split()
         found.views = None
@@ -201,7 +201,7 @@ class Pickle:
             if kind is Frame:
                 made: Pieces = obj.pieces
                 return made
-        found: Split = self.split(obj)
+        found: Split = self._split(obj)
         return (found.data,) if found.views is None else _frame(found.data, found.views)
 
     @ccall

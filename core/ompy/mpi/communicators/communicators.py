@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from ompy.mpi.communicators.intercomm import Intercomm
     from ompy.mpi.point_to_point.request import Request
 
-_ONES: Final = (1 << 64) - 1  # a word
-_BEFORE: Final = 16  # bytes: colour and key go before a proposal of an id, two words
+_ONES: Final = (1 << 64) - 1  # source: a word, as `raw.two_words` makes them
+_BEFORE: Final = 16  # bytes; source: colour and key, two words, go before a proposal of an id
 # internal tags from here down: of `Create_group`, and of the leaders in `Create_intercomm`, in turn
 TAG_GROUPS: Final = -TAG_CALLS_END - 1
 WORLD_ID: Final = 0  # context id; reference: every rank knows it without agreement

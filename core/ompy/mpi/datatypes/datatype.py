@@ -155,12 +155,12 @@ class Datatype(Attributed):
 
     def Create_indexed_block(self, blocklength: int, displacements: Sequence[int]) -> Self:
         """Equal blocks at displacements given in elements."""
-        arguments = _count(blocklength), _integers(displacements)
+        arguments = _count(blocklength), whole_numbers(displacements)
         return derived(self, "INDEXED_BLOCK", arguments, False)
 
     def Create_hindexed_block(self, blocklength: int, displacements: Sequence[int]) -> Self:
         """Equal blocks at displacements given in bytes."""
-        arguments = _count(blocklength), _integers(displacements)
+        arguments = _count(blocklength), whole_numbers(displacements)
         return derived(self, "HINDEXED_BLOCK", arguments, False)
 
     @classmethod
@@ -208,8 +208,8 @@ class Datatype(Attributed):
             whole_number(size),
             whole_number(rank),
             _counts(gsizes),
-            _integers(distribs),
-            _integers(dargs),
+            whole_numbers(distribs),
+            whole_numbers(dargs),
             _counts(psizes),
             whole_number(order),
         )
@@ -561,18 +561,13 @@ def _counts(values: Sequence[int]) -> list[int]:
 
 
 @cfunc
-def _integers(values: Sequence[int]) -> list[int]:
-    return whole_numbers(values)
-
-
-@cfunc
 def _blocks(lengths: Any, displacements: Sequence[int]) -> tuple[list[int], list[int]]:
     """Block lengths and displacements, as many of one as of the other."""
     if isinstance(lengths, int):
         lengths = [lengths] * len(displacements)
     if len(lengths) != len(displacements):
         raise ValueError(f"expecting {len(lengths)} displacements, got {len(displacements)}")
-    return _counts(lengths), _integers(displacements)
+    return _counts(lengths), whole_numbers(displacements)
 
 
 @cfunc
