@@ -92,6 +92,55 @@ if comm.rank == 0:
     assert found == comm.size - 1, found
 window.Free()
 """
+OWN_PART = """
+import numpy as np
+memory = np.zeros(2, "i8")  # taken, who is inside
+window = MPI.Win.Create(memory if comm.rank == 0 else None, 8, comm=comm)
+found, one, inside = (np.full(1, value, "i8") for value in (0, 1, 0))
+window.Lock_all()
+window.Fetch_and_op(one, found, 0, 0, MPI.NO_OP)
+window.Flush(0)
+if found[0] == 0:
+    window.Accumulate(one, 0, 0, MPI.REPLACE)
+    window.Fetch_and_op(one, inside, 0, 1, MPI.SUM)
+    window.Flush(0)
+    assert inside[0] == 0, "two inside"
+window.Unlock_all()
+window.Free()
+"""
+SMALL_BUFFER = """
+if comm.rank == 0:
+    MPI.Attach_buffer(bytearray(8 + MPI.BSEND_OVERHEAD))
+    comm.Bsend(bytes(8), dest=1)
+    comm.Bsend(bytes(8), dest=1)
+    MPI.Detach_buffer()
+else:
+    comm.Recv(bytearray(8), source=0)
+    comm.Recv(bytearray(8), source=0)
+"""
+SPAWN = """
+import sys
+parent = MPI.Comm.Get_parent()
+if parent == MPI.COMM_NULL:
+    children = comm.Spawn(sys.executable, [__file__], maxprocs=2)
+    got = [children.recv(source=MPI.ANY_SOURCE) for _ in range(2)]
+    assert sorted(got) == [0, 1]
+    children.Disconnect()
+else:
+    parent.send(comm.rank, dest=0)
+    parent.Disconnect()
+"""
+ENDED_THREADS = """
+import threading
+if comm.rank == 0:
+    threads = [threading.Thread(target=comm.send, args=(tag, 1)) for tag in (1, 2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+else:
+    assert [comm.recv(source=0) for _ in range(2)] == [1, 2]
+"""
 THREADS = """
 import threading
 ended = threading.Event()
@@ -294,6 +343,37 @@ def test_what_the_checker_guesses_is_decided(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "message-race: " in done.stderr
     assert "decided: both orders end well" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("program", "ranks", "says"),
+    [
+        (OWN_PART, 2, "two inside"),
+        (SMALL_BUFFER, 2, "MPI_ERR_BUFFER"),
+    ],
+    ids=["a rank's own part of a window", "a buffer for one message"],
+)
+def test_what_a_rank_does_to_itself_has_orders_too(
+    tmp_path: Path, program: str, ranks: int, says: str
+) -> None:
+    done = sim(tmp_path, program, "--explore", "--jobs", "1", "-n", str(ranks))
+    assert done.returncode == 1, done.stderr
+    assert says in done.stderr
+
+
+def test_processes_that_come_later_are_explored(tmp_path: Path) -> None:
+    done = sim(tmp_path, SPAWN, "--explore", "--jobs", "1", "-n", "1")
+    assert done.returncode == 0, done.stderr
+    assert "2 schedules" in done.stderr
+    done = sim(tmp_path, SPAWN.replace("sorted(got)", "got"), "--explore", "-n", "1")
+    assert done.returncode == 1, done.stderr
+    assert "this choice decides" in done.stderr
+
+
+def test_threads_that_have_ended_are_no_proof(tmp_path: Path) -> None:
+    done = sim(tmp_path, ENDED_THREADS, "--explore", "--jobs", "1")
+    assert done.returncode == 1
+    assert "several threads of it" in done.stderr
 
 
 @pytest.mark.nightly

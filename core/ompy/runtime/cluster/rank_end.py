@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from random import Random
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from ompy.frameworks.pml import BUFFERED, SYNCHRONOUS
 from ompy.runtime.cluster.model import Cluster
@@ -52,6 +52,8 @@ class MeteredWorld(Conducted):
 
 class TimedLine(RankLine):
     """Speaks of messages: a send is complete at once unless its bytes wait for the receiver."""
+
+    explores: ClassVar[bool] = False
 
     def __init__(self, world: Conducted, cluster: Cluster, hosts: Sequence[int], rank: int) -> None:
         """Nothing is under way.

@@ -108,6 +108,7 @@ class Exchange:
         data: bytes,
         *,
         synchronous: bool = False,
+        served: bool = False,
         buffered: bool = False,
         site: str = "",
     ) -> bool:
@@ -120,7 +121,9 @@ class Exchange:
             tag: of the message; those below 0 are the library's own.
             data: the message.
             synchronous: it is complete only when it is matched, whatever the world's mode is.
-            buffered: it is complete at once, likewise.
+            served: the library's own, for a window: it is complete at once, likewise.
+            buffered: the sender waits for nothing; it is told with whatever it waits for that its
+                memory is free, where standard sends wait when the message is matched.
             site: where in the program.
 
         Returns:
@@ -128,12 +131,14 @@ class Exchange:
         """
         rank, number = sender
         self._note(rank, SEND, to[1], tag, site)
-        waits = synchronous or not (self._buffers or buffered or tag < 0)
+        waits = synchronous or not (self._buffers or served or tag < 0)
         past = self._ranks[rank].past
         made = Message(sender, source, tag, data, synchronous=waits, past=past, site=site)
         self._box(to).add_message(made)
         if waits:
-            self._begin(rank, number, inner=tag < 0)
+            self._begin(rank, number, inner=tag < 0 or buffered)
+            if buffered:
+                self._ranks[rank].served.add(number)
         return not waits
 
     def post_receive(

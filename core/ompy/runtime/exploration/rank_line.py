@@ -6,9 +6,10 @@ What has a choice has a number, the same in every world in which the rank has do
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 
 from ompy.frameworks.direct import Arrival, DirectLine, numbers_of
 from ompy.frameworks.pml import BUFFERED, SYNCHRONOUS
@@ -21,6 +22,8 @@ _OURS = frozenset({"ompy", "ompy_components", "mpi4py", "importlib", "runpy"})
 class RankLine(DirectLine):
     """Speaks to the world."""
 
+    explores: ClassVar[bool] = True
+
     def __init__(self, world: Conducted, *, buffers: bool) -> None:
         """Nothing is under way.
 
@@ -31,6 +34,7 @@ class RankLine(DirectLine):
         self._world = world
         self._buffers = buffers
         self._number = 0
+        self._thread = threading.get_ident()
         self._found: tuple[Any, ...] = ()
         self._last: tuple[int, object] = (0, None)  # wait with a choice, and for what
         self._told: Callable[[int, Arrival], object] = lambda _number, _arrival: None
@@ -45,7 +49,9 @@ class RankLine(DirectLine):
         self._world.record_call(event)
 
     def new_number(self) -> int:
-        """Of the rank's next operation."""
+        """Of the rank's next operation. A thread beside the main one ends the world."""
+        if self.explores and threading.get_ident() != self._thread:
+            self._world.refuse_threads()
         self._number += 1
         return self._number
 
@@ -55,9 +61,11 @@ class RankLine(DirectLine):
         """Send."""
         number, site = self.new_number(), site_of_program()
         synchronous = mode == SYNCHRONOUS
-        always = mode == BUFFERED or served  # a library's own sends wait for nobody
-        self._world.later("direct_send", number, to, source, tag, data, synchronous, always, site)
-        complete = always or tag < 0 or self._buffers
+        self._world.later(
+            "direct_send", number, to, source, tag, data, synchronous, served, mode == BUFFERED, site
+        )
+        # a library's own sends wait for nobody
+        complete = served or tag < 0 or self._buffers
         return number if synchronous or not complete else 0
 
     def receive(self, context: int, source: int, tag: int, *, served: bool) -> int:

@@ -317,6 +317,7 @@ class ToldWorld:
         tag: int,
         data: bytes,
         synchronous: bool,
+        served: bool,
         buffered: bool,
         site: str,
     ) -> None:
@@ -328,6 +329,7 @@ class ToldWorld:
             tag,
             data,
             synchronous=synchronous,
+            served=served,
             buffered=buffered,
             site=site,
         )

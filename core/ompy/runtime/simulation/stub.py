@@ -384,6 +384,7 @@ class RankStub:
         tag: int,
         data: bytes,
         synchronous: bool,
+        served: bool,
         buffered: bool,
         site: str,
     ) -> None:
@@ -395,6 +396,7 @@ class RankStub:
             tag,
             data,
             synchronous=synchronous,
+            served=served,
             buffered=buffered,
             site=site,
         )
