@@ -130,6 +130,47 @@ else:
     parent.send(comm.rank, dest=0)
     parent.Disconnect()
 """
+SOME = """
+if comm.rank == 0:
+    rooms = [bytearray(1) for _ in range(1, comm.size)]
+    requests = [comm.Irecv(room, source=place + 1) for place, room in enumerate(rooms)]
+    while MPI.Request.Waitsome(requests) is not None:
+        pass
+else:
+    comm.Send(b"x", dest=0)
+"""
+SOME_TOGETHER = """
+if comm.rank == 0:
+    rooms = [bytearray(1) for _ in range(1, comm.size)]
+    requests = [comm.Irecv(room, source=place + 1) for place, room in enumerate(rooms)]
+    first = MPI.Request.Waitsome(requests)
+    MPI.Request.Waitall(requests)
+    assert len(first) == 1
+else:
+    comm.Send(b"x", dest=0)
+"""
+CANCELLED = """
+if comm.rank == 0:
+    room, st = bytearray(1), MPI.Status()
+    request = comm.Irecv(room, source=1)
+    request.Cancel()
+    request.Wait(st)
+    assert WHAT
+    if st.Is_cancelled():
+        comm.Recv(room, source=1)
+elif comm.rank == 1:
+    comm.Send(b"x", dest=0)
+"""
+PORT = """
+if comm.rank == 0:
+    port = MPI.Open_port()
+    for other in 1, 2:
+        comm.send(port, dest=other)
+    for _ in range(2):
+        MPI.COMM_SELF.Accept(port).Disconnect()
+else:
+    MPI.COMM_SELF.Connect(comm.recv(source=0)).Disconnect()
+"""
 ENDED_THREADS = """
 import threading
 if comm.rank == 0:
@@ -368,6 +409,36 @@ def test_processes_that_come_later_are_explored(tmp_path: Path) -> None:
     done = sim(tmp_path, SPAWN.replace("sorted(got)", "got"), "--explore", "-n", "1")
     assert done.returncode == 1, done.stderr
     assert "this choice decides" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("program", "says"),
+    [
+        (SOME_TOGETHER, "is told at the same time of its operation"),
+        (CANCELLED.replace("WHAT", "st.Is_cancelled()"), "takes the message that rank 1 sent"),
+        (CANCELLED.replace("WHAT", "not st.Is_cancelled()"), "before anything comes"),
+    ],
+    ids=["several at once", "too late", "in time"],
+)
+def test_what_comes_together_or_too_late(tmp_path: Path, program: str, says: str) -> None:
+    done = sim(tmp_path, program, "--explore", "--jobs", "1", "-n", "3")
+    assert done.returncode == 1, done.stderr
+    assert says in done.stderr
+    path = "sim-failures/program-schedule.json"
+    again = sim(tmp_path, program, "--schedule", path, "-n", "3")
+    assert again.returncode == 1, again.stderr
+
+
+def test_some_of_three_have_thirteen_orders(tmp_path: Path) -> None:
+    done = sim(tmp_path, SOME, "--explore", "--jobs", "1", "-n", "4")
+    assert done.returncode == 0, done.stderr
+    assert "13 schedules" in done.stderr
+
+
+def test_whose_turn_it_is_at_a_port_is_no_proof(tmp_path: Path) -> None:
+    done = sim(tmp_path, PORT, "--explore", "--jobs", "1", "-n", "3")
+    assert done.returncode == 1
+    assert "port that another has come to" in done.stderr
 
 
 def test_threads_that_have_ended_are_no_proof(tmp_path: Path) -> None:

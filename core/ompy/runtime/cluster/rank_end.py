@@ -82,6 +82,11 @@ class TimedLine(RankLine):
         self._world.later("direct_send", number, to, source, tag, data, synchronous, waited, "")
         return number if waited else 0
 
+    def cancel(self, number: int) -> bool:
+        """Cancel a receive, unless its message has come."""
+        done: bool = self._world.call("direct_cancel", number)
+        return done
+
 
 class TimedEngine(DirectEngine):
     """Drives a rank whose messages take the time that a cluster file says."""

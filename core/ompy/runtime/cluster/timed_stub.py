@@ -89,9 +89,9 @@ class TimedStub(RankStub):
         self.timed.end_wait(self.rank)
         self._take_news()
 
-    def do_direct_poll(self, number: int, site: str) -> None:
+    def do_direct_poll(self, number: int, site: str, further: bool) -> None:
         """Look what is complete."""
-        del number, site
+        del number, site, further
         self._spend_poll(self.timed.take_arrived(self.rank))
         self._take_news()
 

@@ -79,11 +79,12 @@ class Receive:
         site: where in the program it was posted.
         place: among those of its box, in the order of posting.
         message: what it has taken.
+        held: it is about to be cancelled: what it takes before is a choice.
         event: number of its choice, if that was made when it was posted: a message was known to be
             there, so that it takes one that is sent before or beside that; -1 if not.
     """
 
-    __slots__ = ("event", "message", "operation", "past", "place", "site", "source", "tag")
+    __slots__ = ("event", "held", "message", "operation", "past", "place", "site", "source", "tag")
 
     def __init__(
         self, operation: Operation, source: int, tag: int, *, past: int, site: str
@@ -96,6 +97,7 @@ class Receive:
         self.place = 0
         self.message: Message | None = None
         self.event = -1
+        self.held = False
 
     def may_take(self, message: Message) -> bool:
         """Whether a message is not sent too late for it."""
@@ -141,13 +143,9 @@ class Box:
         self.all.append(receive)
         self.posted.append(receive)
 
-    def cancel(self, operation: Operation) -> bool:
-        """Take a posted receive out. False if there is none."""
-        for receive in self.posted:
-            if receive.operation == operation:
-                self.posted.remove(receive)
-                return True
-        return False
+    def find_posted(self, operation: Operation) -> Receive | None:
+        """A receive that has taken nothing yet."""
+        return next((one for one in self.posted if one.operation == operation), None)
 
     def certain(self) -> Iterator[tuple[Receive, Message]]:
         """The pairs that no choice decides, one after the other; each is taken before the next."""
@@ -157,7 +155,7 @@ class Box:
             for messages in self._waiting.values():
                 for message in messages:
                     receive = self.first_fitting(message)
-                    if receive is not None and not receive.wild:
+                    if receive is not None and not receive.wild and not receive.held:
                         yield receive, message
                         found = True
                         break  # the list is another one now
@@ -169,14 +167,20 @@ class Box:
                 return receive
         return None
 
-    def candidates(self) -> dict[Receive, list[Message]]:
-        """What each receive from ANY_SOURCE may take now: of a sender the first that goes to it."""
+    def candidates(self, *, held: bool = False) -> dict[Receive, list[Message]]:
+        """What each receive from ANY_SOURCE may take now: of a sender the first that goes to it.
+
+        Args:
+            held: of those that are about to be cancelled instead, of whatever source.
+        """
         found: dict[Receive, list[Message]] = {}
         for messages in self._waiting.values():
             seen = set()
             for message in messages:
                 receive = self.first_fitting(message)
-                if receive is not None and receive.wild and receive not in seen:
+                if receive is None or receive in seen:
+                    continue
+                if receive.held if held else receive.wild and not receive.held:
                     seen.add(receive)
                     if receive.may_take(message):
                         found.setdefault(receive, []).append(message)

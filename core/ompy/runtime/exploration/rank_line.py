@@ -34,6 +34,7 @@ class RankLine(DirectLine):
         self._world = world
         self._buffers = buffers
         self._number = 0
+        self._told_of = 0  # the operation whose completion was told last
         self._thread = threading.get_ident()
         self._found: tuple[Any, ...] = ()
         self._last: tuple[int, object] = (0, None)  # wait with a choice, and for what
@@ -62,7 +63,16 @@ class RankLine(DirectLine):
         number, site = self.new_number(), site_of_program()
         synchronous = mode == SYNCHRONOUS
         self._world.later(
-            "direct_send", number, to, source, tag, data, synchronous, served, mode == BUFFERED, site
+            "direct_send",
+            number,
+            to,
+            source,
+            tag,
+            data,
+            synchronous,
+            served,
+            mode == BUFFERED,
+            site,
         )
         # a library's own sends wait for nobody
         complete = served or tag < 0 or self._buffers
@@ -76,8 +86,12 @@ class RankLine(DirectLine):
 
     def cancel(self, number: int) -> bool:
         """Cancel a receive."""
-        done: bool = self._world.call("direct_cancel", number)
-        return done
+        self._found = ()
+        asks = self.new_number(), number, site_of_program()
+        while not self._found:  # else it was told of something else meanwhile
+            if self._world.call("direct_cancel", *asks) is False:
+                return False
+        return self._found[0] != FROM
 
     def look(
         self, context: int, source: int, tag: int, *, takes: bool, waits: bool
@@ -109,10 +123,17 @@ class RankLine(DirectLine):
 
     def poll(self) -> None:
         """Give the turn away, and hear what is complete."""
-        self._world.call("direct_poll", self.new_number(), site_of_program())
+        self._world.call("direct_poll", self.new_number(), site_of_program(), False)
+
+    def poll_further(self) -> bool:
+        """Hear whether another operation completes at the same time as what was told of last."""
+        self._told_of = 0
+        self._world.call("direct_poll", self.new_number(), site_of_program(), True)
+        return self._told_of > 0
 
     def _hear(self, kind: str, number: int, *said: Any) -> None:
         if kind == DONE:
+            self._told_of = number
             source, tag, data = said
             self._told(number, Arrival(source, tag, len(data or b""), data))
         else:
@@ -133,6 +154,13 @@ class DirectEngine(RemoteEngine):
         """Let the world say what is complete. What passes is a turn, and no time."""
         self._direct.poll()
         return self.poll_all()
+
+    def look_further(self) -> bool:
+        """Let the world say whether more is complete."""
+        if not self._direct.explores or not self._direct.poll_further():
+            return False
+        self.poll_all()
+        return True
 
     def pause(self, reason: object) -> None:
         """Give the turn away until something that is waited for is complete."""
