@@ -80,8 +80,8 @@ class Receive:
         place: among those of its box, in the order of posting.
         message: what it has taken.
         held: it is about to be cancelled: what it takes before is a choice.
-        event: number of its choice, if that was made when it was posted: a message was known to be
-            there, so that it takes one that is sent before or beside that; -1 if not.
+        event: number of its choice, if that is made before the rank goes on: a message is known to
+            be there, so that it takes one that is sent before or beside that; -1 if not.
     """
 
     __slots__ = ("event", "held", "message", "operation", "past", "place", "site", "source", "tag")
@@ -123,6 +123,7 @@ class Box:
         channels: all messages of each sender, by its rank in the communicator, in their order.
         posted: receives that have taken nothing yet, in the order of posting.
         all: all receives, in that order.
+        unheard: of these, such as are from ANY_SOURCE and whose rank has not heard what they took.
     """
 
     def __init__(self, rank: int) -> None:
@@ -130,6 +131,7 @@ class Box:
         self.channels: dict[int, list[Message]] = {}
         self.posted: list[Receive] = []
         self.all: list[Receive] = []
+        self.unheard: list[Receive] = []
         self._waiting: dict[int, list[Message]] = {}  # of channels, those that nothing has taken
 
     def add_message(self, message: Message) -> None:
@@ -142,10 +144,18 @@ class Box:
         receive.place = len(self.all)
         self.all.append(receive)
         self.posted.append(receive)
+        if receive.wild:
+            self.unheard.append(receive)
 
     def find_posted(self, operation: Operation) -> Receive | None:
         """A receive that has taken nothing yet."""
         return next((one for one in self.posted if one.operation == operation), None)
+
+    def remove_posted(self, receive: Receive) -> None:
+        """It was cancelled."""
+        self.posted.remove(receive)
+        if receive in self.unheard:
+            self.unheard.remove(receive)
 
     def certain(self) -> Iterator[tuple[Receive, Message]]:
         """The pairs that no choice decides, one after the other; each is taken before the next."""
@@ -193,12 +203,37 @@ class Box:
             self.posted.remove(receive)
         self._waiting[message.source].remove(message)
 
-    def tell_arrival(self, message: Message) -> None:
-        """The receiver hears of a message: what its sender sent before has arrived, too."""
+    def tell_arrival(self, message: Message) -> list[Message]:
+        """The receiver hears of a message: what its sender sent before has arrived, too.
+
+        Returns:
+            What it had not heard of.
+        """
+        news = []
         for sent in self.channels[message.source]:
-            sent.known = True
+            if not sent.known:
+                sent.known = True
+                news.append(sent)
             if sent is message:
-                return
+                break
+        if message.taken is not None and message.taken in self.unheard:
+            self.unheard.remove(message.taken)
+        return news
+
+    def chosen_by(self, message: Message) -> Iterator[Receive]:
+        """Receives from ANY_SOURCE that have chosen when the receiver hears of a message.
+
+        Their rank has not heard of that. The message could have gone to them, or does.
+        """
+        taken = message.taken
+        for receive in self.unheard:
+            if receive.held or receive.event >= 0 or not receive.fits(message.source, message.tag):
+                continue
+            if receive.message is not None:
+                if taken is None or taken.place >= receive.place:
+                    yield receive
+            elif taken is None and self.first_fitting(message) is receive:
+                yield receive
 
     def unclaimed(self, source: int, tag: int) -> list[Message]:
         """What a probe finds: of each sender the first that fits and goes to no posted receive."""

@@ -412,11 +412,21 @@ class Exchange(Accounts):
         what, past, box, message = state.done.pop(number)
         state.past |= past
         if box is not None and message is not None:
-            box.tell_arrival(message)
+            self._tell_arrival(box, message, state)
         state.inner.discard(number)
         state.served.discard(number)
         state.nothings = state.idle = 0
         self._news.setdefault(rank, []).append(what)
+
+    def _tell_arrival(self, box: Box, message: Message, state: Rank) -> None:
+        """A rank hears of a message. What it does from now on depends on what is chosen by that."""
+        for heard in box.tell_arrival(message):
+            for receive in list(box.chosen_by(heard)):
+                if receive.message is not None:
+                    state.past |= self._matches.get(receive.operation, 0)
+                else:
+                    receive.event = self._new_number()
+                    state.past |= 1 << receive.event
 
     def _values(self, rank: int, wait: Wait) -> dict[Value, Any]:
         """What can be chosen for a rank that waits, the likely first."""
@@ -555,12 +565,12 @@ class Exchange(Accounts):
         self._asked[key] = (box, receive)
         self._enter(state, made)
         if message is None:
-            box.posted.remove(receive)
+            box.remove_posted(receive)
             state.open.discard(wait.receive)
             self._news.setdefault(key[0], []).append((NOTHING, key[1]))
         else:
             receive.held = False
-            box.tell_arrival(message)
+            self._tell_arrival(box, message, state)
             self._matches[receive.operation] = made.past | 1 << made.number
             self._match(box, receive, message, 1 << made.number)
             what = (FROM, key[1], message.source, message.tag, len(message.data))
@@ -573,7 +583,7 @@ class Exchange(Accounts):
         """A probe finds a message, and may take it."""
         rank, number = probe.operation
         what: News = (FROM, number, message.source, message.tag, len(message.data))
-        box.tell_arrival(message)
+        self._tell_arrival(box, message, self._ranks[rank])
         if takes:
             self._matches[probe.operation] = event.past | 1 << event.number
             box.all.append(probe)
