@@ -16,11 +16,16 @@ from ompy.frameworks.pml import BUFFERED, SYNCHRONOUS
 from ompy.runtime.exploration.events import DONE, FROM
 from ompy.runtime.simulation.remote import Conducted, RemoteEngine
 
+SERVED = 1 << 32  # numbers of what is done for others begin there; arbitrary: no rank does so much
 _OURS = frozenset({"ompy", "ompy_components", "mpi4py", "importlib", "runpy"})
 
 
 class RankLine(DirectLine):
-    """Speaks to the world."""
+    """Speaks to the world.
+
+    Attributes:
+        serves: the rank does now what others have asked of it.
+    """
 
     explores: ClassVar[bool] = True
 
@@ -33,7 +38,9 @@ class RankLine(DirectLine):
         """
         self._world = world
         self._buffers = buffers
+        self.serves = False
         self._number = 0
+        self._served: dict[int, int] = {}  # operations in service of others, by context id
         self._told_of = 0  # the operation whose completion was told last
         self._thread = threading.get_ident()
         self._found: tuple[Any, ...] = ()
@@ -49,10 +56,20 @@ class RankLine(DirectLine):
         """An entry of the record of calls: it goes along with the next call."""
         self._world.record_call(event)
 
-    def new_number(self) -> int:
-        """Of the rank's next operation. A thread beside the main one ends the world."""
+    def new_number(self, context: int = 0) -> int:
+        """Of the rank's next operation. A thread beside the main one ends the world.
+
+        What a rank does for others has numbers of its own in each communicator: when it comes to
+        that among its own calls makes no difference to the numbers of either.
+
+        Args:
+            context: id of the communicator; 0 if it is in none.
+        """
         if self.explores and threading.get_ident() != self._thread:
             self._world.refuse_threads()
+        if self.explores and self.serves and context:
+            self._served[context] = self._served.get(context, 0) + 1
+            return context * SERVED + self._served[context]
         self._number += 1
         return self._number
 
@@ -60,7 +77,7 @@ class RankLine(DirectLine):
         self, to: tuple[int, int], source: int, tag: int, data: bytes, mode: int, *, served: bool
     ) -> int:
         """Send."""
-        number, site = self.new_number(), site_of_program()
+        number, site = self.new_number(to[0]), site_of_program()
         synchronous = mode == SYNCHRONOUS
         self._world.later(
             "direct_send",
@@ -80,7 +97,7 @@ class RankLine(DirectLine):
 
     def receive(self, context: int, source: int, tag: int, *, served: bool) -> int:
         """Post a receive."""
-        number, site = self.new_number(), site_of_program()
+        number, site = self.new_number(context), site_of_program()
         self._world.later("direct_receive", number, context, source, tag, served, site)
         return number
 
@@ -161,6 +178,14 @@ class DirectEngine(RemoteEngine):
             return False
         self.poll_all()
         return True
+
+    def poll_all(self) -> int:
+        """Do what others have asked for."""
+        before, self._direct.serves = self._direct.serves, True
+        try:
+            return super().poll_all()
+        finally:
+            self._direct.serves = before
 
     def pause(self, reason: object) -> None:
         """Give the turn away until something that is waited for is complete."""
