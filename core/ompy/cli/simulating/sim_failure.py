@@ -96,8 +96,8 @@ def said_of(event: Event) -> str:
         does = "finds" if event.kind == PROBE else "takes"
         sent = short_site(event.sent)
         return f"{where} {does} the message that rank {event.value[1]} sent at {sent}"
-    does = {ANY: "is told first of", FURTHER: "is told at the same time of"}
-    return f"{where} {does.get(event.kind, 'finds complete')} its operation {event.value[1]}"
+    told = {ANY: "is told first of", FURTHER: "is told at the same time of"}
+    return f"{where} {told.get(event.kind, 'finds complete')} its operation {event.value[1]}"
 
 
 def _in_its_place(race: Race) -> str:

@@ -84,7 +84,7 @@ class TimedLine(RankLine):
 
     def cancel(self, number: int) -> bool:
         """Cancel a receive, unless its message has come."""
-        done: bool = self._world.call("direct_cancel", number)
+        done: bool = self._world.call("direct_cancel", 0, number, "")
         return done
 
 

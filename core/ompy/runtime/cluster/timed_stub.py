@@ -72,9 +72,10 @@ class TimedStub(RankStub):
         del served, site
         self.timed.post_receive((self.rank, number), context, source, tag)
 
-    def do_direct_cancel(self, number: int) -> bool:
+    def do_direct_cancel(self, number: int, receive: int, site: str) -> bool | None:
         """Whether a receive is cancelled."""
-        return self.timed.cancel_receive((self.rank, number))
+        del number, site
+        return self.timed.cancel_receive((self.rank, receive))
 
     def do_direct_forget(self, context: int) -> None:
         """A communicator is freed."""
