@@ -73,13 +73,13 @@ class TimedLine(RankLine):
         self, to: tuple[int, int], source: int, tag: int, data: bytes, mode: int, *, served: bool
     ) -> int:
         """Send."""
-        del served
         number, target = self.new_number(), to[1]
         near = self._hosts[target] == self._hosts[self._rank]
         way = self._cluster.memory if near else self._cluster.network
         synchronous = mode == SYNCHRONOUS
         waited = synchronous or (mode != BUFFERED and way.costs(len(data)).rendezvous)
-        self._world.later("direct_send", number, to, source, tag, data, synchronous, waited, "")
+        how = synchronous, served, waited, ""
+        self._world.later("direct_send", number, to, source, tag, data, *how)
         return number if waited else 0
 
     def cancel(self, number: int) -> bool:

@@ -52,11 +52,12 @@ class TimedStub(RankStub):
         tag: int,
         data: bytes,
         synchronous: bool,
+        served: bool,
         waited: bool,
         site: str,
     ) -> None:
         """A message: first the overhead, then it leaves."""
-        del site
+        del served, site
         busy = max(self.timed.busy_until(self.rank) - self._engine.now(), 0)
         overhead = self.timed.costs(self.rank, to[1], len(data)).overhead
         if busy + overhead:

@@ -135,6 +135,8 @@ class Conducted:
     def refuse_threads(self) -> None:
         """End the world, which is none for several threads of a rank."""
         self._line.send([("threads",)])
+        if not self.calling:  # nothing tells this process that it is over
+            os._exit(ENDED)
         threading.Event().wait()  # this process ends with the world
 
     def watch_path(self, header: dict[str, Any]) -> None:
