@@ -92,6 +92,106 @@ if comm.rank == 0:
     assert found == comm.size - 1, found
 window.Free()
 """
+OWN_PART = """
+import numpy as np
+memory = np.zeros(2, "i8")  # taken, who is inside
+window = MPI.Win.Create(memory if comm.rank == 0 else None, 8, comm=comm)
+found, one, inside = (np.full(1, value, "i8") for value in (0, 1, 0))
+window.Lock_all()
+window.Fetch_and_op(one, found, 0, 0, MPI.NO_OP)
+window.Flush(0)
+if found[0] == 0:
+    window.Accumulate(one, 0, 0, MPI.REPLACE)
+    window.Fetch_and_op(one, inside, 0, 1, MPI.SUM)
+    window.Flush(0)
+    assert inside[0] == 0, "two inside"
+window.Unlock_all()
+window.Free()
+"""
+SMALL_BUFFER = """
+if comm.rank == 0:
+    MPI.Attach_buffer(bytearray(8 + MPI.BSEND_OVERHEAD))
+    comm.Bsend(bytes(8), dest=1)
+    comm.Bsend(bytes(8), dest=1)
+    MPI.Detach_buffer()
+else:
+    comm.Recv(bytearray(8), source=0)
+    comm.Recv(bytearray(8), source=0)
+"""
+SPAWN = """
+import sys
+parent = MPI.Comm.Get_parent()
+if parent == MPI.COMM_NULL:
+    children = comm.Spawn(sys.executable, [__file__], maxprocs=2)
+    got = [children.recv(source=MPI.ANY_SOURCE) for _ in range(2)]
+    assert sorted(got) == [0, 1]
+    children.Disconnect()
+else:
+    parent.send(comm.rank, dest=0)
+    parent.Disconnect()
+"""
+SOME = """
+if comm.rank == 0:
+    rooms = [bytearray(1) for _ in range(1, comm.size)]
+    requests = [comm.Irecv(room, source=place + 1) for place, room in enumerate(rooms)]
+    while MPI.Request.Waitsome(requests) is not None:
+        pass
+else:
+    comm.Send(b"x", dest=0)
+"""
+SOME_TOGETHER = """
+if comm.rank == 0:
+    rooms = [bytearray(1) for _ in range(1, comm.size)]
+    requests = [comm.Irecv(room, source=place + 1) for place, room in enumerate(rooms)]
+    first = MPI.Request.Waitsome(requests)
+    MPI.Request.Waitall(requests)
+    assert len(first) == 1
+else:
+    comm.Send(b"x", dest=0)
+"""
+CANCELLED = """
+if comm.rank == 0:
+    room, st = bytearray(1), MPI.Status()
+    request = comm.Irecv(room, source=1)
+    request.Cancel()
+    request.Wait(st)
+    assert WHAT
+    if st.Is_cancelled():
+        comm.Recv(room, source=1)
+elif comm.rank == 1:
+    comm.Send(b"x", dest=0)
+"""
+PORT = """
+if comm.rank == 0:
+    port = MPI.Open_port()
+    for other in 1, 2:
+        comm.send(port, dest=other)
+    for _ in range(2):
+        MPI.COMM_SELF.Accept(port).Disconnect()
+else:
+    MPI.COMM_SELF.Connect(comm.recv(source=0)).Disconnect()
+"""
+BOTH_READ = """
+memory, room = bytearray(4), bytearray(4)
+window = MPI.Win.Create(memory, 1, comm=comm)
+window.Lock_all()
+for target in range(comm.size):
+    window.Rget(room, target)
+window.Unlock_all()
+comm.Barrier()
+window.Free()
+"""
+ENDED_THREADS = """
+import threading
+if comm.rank == 0:
+    threads = [threading.Thread(target=comm.send, args=(tag, 1)) for tag in (1, 2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+else:
+    assert [comm.recv(source=0) for _ in range(2)] == [1, 2]
+"""
 THREADS = """
 import threading
 ended = threading.Event()
@@ -294,6 +394,73 @@ def test_what_the_checker_guesses_is_decided(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "message-race: " in done.stderr
     assert "decided: both orders end well" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("program", "ranks", "says"),
+    [
+        (OWN_PART, 2, "two inside"),
+        (SMALL_BUFFER, 2, "MPI_ERR_BUFFER"),
+    ],
+    ids=["a rank's own part of a window", "a buffer for one message"],
+)
+def test_what_a_rank_does_to_itself_has_orders_too(
+    tmp_path: Path, program: str, ranks: int, says: str
+) -> None:
+    done = sim(tmp_path, program, "--explore", "--jobs", "1", "-n", str(ranks))
+    assert done.returncode == 1, done.stderr
+    assert says in done.stderr
+
+
+def test_processes_that_come_later_are_explored(tmp_path: Path) -> None:
+    done = sim(tmp_path, SPAWN, "--explore", "--jobs", "1", "-n", "1")
+    assert done.returncode == 0, done.stderr
+    assert "2 schedules" in done.stderr
+    done = sim(tmp_path, SPAWN.replace("sorted(got)", "got"), "--explore", "-n", "1")
+    assert done.returncode == 1, done.stderr
+    assert "this choice decides" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("program", "says"),
+    [
+        (SOME_TOGETHER, "is told at the same time of its operation"),
+        (CANCELLED.replace("WHAT", "st.Is_cancelled()"), "takes the message that rank 1 sent"),
+        (CANCELLED.replace("WHAT", "not st.Is_cancelled()"), "before anything comes"),
+    ],
+    ids=["several at once", "too late", "in time"],
+)
+def test_what_comes_together_or_too_late(tmp_path: Path, program: str, says: str) -> None:
+    done = sim(tmp_path, program, "--explore", "--jobs", "1", "-n", "3")
+    assert done.returncode == 1, done.stderr
+    assert says in done.stderr
+    path = "sim-failures/program-schedule.json"
+    again = sim(tmp_path, program, "--schedule", path, "-n", "3")
+    assert again.returncode == 1, again.stderr
+
+
+def test_some_of_three_have_thirteen_orders(tmp_path: Path) -> None:
+    done = sim(tmp_path, SOME, "--explore", "--jobs", "1", "-n", "4")
+    assert done.returncode == 0, done.stderr
+    assert "13 schedules" in done.stderr
+
+
+def test_whose_turn_it_is_at_a_port_is_no_proof(tmp_path: Path) -> None:
+    done = sim(tmp_path, PORT, "--explore", "--jobs", "1", "-n", "3")
+    assert done.returncode == 1
+    assert "port that another has come to" in done.stderr
+
+
+def test_what_is_done_for_others_renumbers_nothing(tmp_path: Path) -> None:
+    done = sim(tmp_path, BOTH_READ, "--explore", "--jobs", "1", "--worlds", "120")
+    assert done.returncode == 0, done.stderr  # some other schedule was refused as impossible
+    assert "all ended well" in done.stderr
+
+
+def test_threads_that_have_ended_are_no_proof(tmp_path: Path) -> None:
+    done = sim(tmp_path, ENDED_THREADS, "--explore", "--jobs", "1")
+    assert done.returncode == 1
+    assert "several threads of it" in done.stderr
 
 
 @pytest.mark.nightly

@@ -250,6 +250,14 @@ class Engine:
         For whoever asks again and again without waiting; it costs nothing to call it each time.
         """
 
+    @ccall
+    def look_further(self) -> bool:
+        """Whether more has completed beside what has; asked where several are told of together.
+
+        What had completed by then is known already, except in a world that tries all that can be.
+        """
+        return False
+
     def wait_until(self, predicate: Callable[[], bool], timeout: int = -1) -> bool:
         """Progress until `predicate` is true; it is asked in every round of progress.
 

@@ -7,7 +7,7 @@ says what is complete (`runtime/exploration`). Numbers are those of the rank's o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from ompy.compiled import cclass
 from ompy.data.request import AnyOf, Request
@@ -46,7 +46,13 @@ class Arrival(NamedTuple):
 
 
 class DirectLine:
-    """What a rank says to the world, and hears from it."""
+    """What a rank says to the world, and hears from it.
+
+    Attributes:
+        explores: the world tries all orders of what ranks do to one another, and to themselves.
+    """
+
+    explores: ClassVar[bool] = False
 
     def send(
         self, to: tuple[int, int], source: int, tag: int, data: bytes, mode: int, *, served: bool

@@ -195,6 +195,21 @@ class Follower:
             self.position += 1
         return event
 
+    def fails_here(self, prefix: Prefix) -> bool:
+        """Whether a call has left no event because it failed, and the program ended by that.
+
+        Args:
+            prefix: of the call, as it is now.
+        """
+        events = self.recording.events
+        if self.threads is not None or self.position >= len(events):
+            return False
+        event = events[self.position]
+        same = prefix[1:] == event.prefix[1:] and not self._has_changed()
+        return (
+            same and isinstance(event, Raised) and self._same_place(prefix.site, event.prefix.site)
+        )
+
     def over(self, asked: Event) -> NoReturn:
         """The recording ends before this call."""
         place = self.shown(self._places.get(asked.prefix.site))
@@ -218,6 +233,10 @@ class Follower:
         """The program waits for what it never got: its recording is over here."""
         rank, place = self.recording.rank, self._now()
         left = len(self.recording.events) - self.position
+        if left and self.fails_here(self.prefix()):
+            self._outcome.ended(
+                f"the recording of rank {rank} ends at {place}, in {what}: it failed"
+            )
         if left and self.recording.complete:
             text = f"rank {rank} waits for ever at {place}, in {what}: in the recording it did not"
             self._outcome.diverged(text)

@@ -91,6 +91,17 @@ comm.send(comm.rank, dest=0)
 """
 
 
+FAILS = """
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+if comm.rank == 0:
+    comm.recv(source=MPI.ANY_SOURCE)
+    comm.recv(source=1)
+elif comm.rank == 1:
+    comm.send(1, dest=0)
+"""
+
+
 def run(folder: Path, *words: str, said: str = "", **variables: str) -> tuple[int, str, str]:
     """Exit code, what was printed and what was told of it."""
     done = subprocess.run(
@@ -105,6 +116,17 @@ def record(folder: Path, program: str, *options: str, **variables: str) -> tuple
     (folder / "program.py").write_text(program)
     words = ["-n", "3", "--record", "recording", *options, sys.executable, "program.py"]
     return run(folder, "ompy-run", *words, **variables)
+
+
+def test_a_receive_that_failed_fails_again(tmp_path: Path) -> None:
+    code, _, errors = record(tmp_path, FAILS, "--record-data")
+    assert code == DEADLOCK, errors
+    code, _, errors = run(tmp_path, "ompy", "replay", "recording")
+    assert code == DEADLOCK, errors
+    assert "MPI_ERR_PROC_FAILED" in errors
+    code, _, errors = run(tmp_path, "ompy", "replay", "recording", "--rank", "0")
+    assert code == DEADLOCK, errors
+    assert "ends at program.py:6, in a wait for a message that never came: it failed" in errors
 
 
 @pytest.mark.nightly

@@ -97,6 +97,23 @@ def test_a_message_that_comes_only_after_another_choice():
     assert (search.worlds, len(outcomes)) == (2, 2)
 
 
+def test_a_receive_has_chosen_when_its_rank_hears_of_a_later_message():
+    """What the rank sends to itself then is too late for it."""
+
+    def listener():
+        yield ("post", ANY_SOURCE, 0)
+        yield ("probe", ANY_SOURCE, ANY_TAG)
+        yield ("send", 0, 0)
+
+    def sender():
+        yield ("send", 0, 0)
+        yield ("send", 0, 1)
+
+    search, outcomes = explore([listener, sender])
+    assert outcomes == Oracle([listener, sender]).run()
+    assert search.schedules == 1
+
+
 def test_what_a_probe_has_found_is_there():
     def prober():
         yield ("probe", ANY_SOURCE, ANY_TAG)

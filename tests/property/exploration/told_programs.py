@@ -89,6 +89,7 @@ class ToldRank:
                     b"",
                     synchronous,
                     False,
+                    False,
                     "",
                 )
             case "post":
@@ -98,7 +99,7 @@ class ToldRank:
             case "any":
                 return ("direct_wait", number, list(words[0]), False, "")
             case "poll":
-                return ("direct_poll", number, "")
+                return ("direct_poll", number, "", False)
         return ("direct_look", number, WORLD, *words, False, what == "probe", "")
 
 

@@ -211,7 +211,9 @@ def _tell_well(options: dict[str, Any], explored: list[Explored]) -> int:
         return 0
     for_what = f"for -n {options['ranks']} and this input"
     shallow = any(one.shallow for one in explored)
-    proven = f"not proven {for_what}" if shallow else f"proven {for_what}"
+    bounded = any(one.bounded for one in explored)
+    within = "within --polls " if bounded else ""
+    proven = f"not proven {for_what}" if shallow else f"proven {within}{for_what}"
     tell_user(
         f"{matchings}, 2 modes of buffering: every one ends well ({worlds} worlds); {proven}",
         "not proven" if shallow else "proven",
@@ -224,7 +226,7 @@ def _tell_well(options: dict[str, Any], explored: list[Explored]) -> int:
             "first value, and nothing is proven beyond (--depth)",
             "bound",
         )
-    if any(one.bounded for one in explored):
+    if bounded:
         tell_user(
             f"within this bound: a poll that could find something finds nothing at most "
             f"{options['polls']} times in a row (--polls)",

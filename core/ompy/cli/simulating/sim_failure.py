@@ -81,7 +81,7 @@ def _story(failure: Failure) -> Iterator[str]:
 
 def said_of(event: Event) -> str:
     """A choice in words."""
-    from ompy.runtime.exploration.events import ANY, FROM, NOTHING, PROBE
+    from ompy.runtime.exploration.events import ANY, CANCEL, FROM, FURTHER, NOTHING, PROBE
     from ompy.runtime.exploration.pair import short_site
 
     if event.served:
@@ -89,13 +89,15 @@ def said_of(event: Event) -> str:
         return f"rank {event.key[0]}'s part of a window serves {asked}"
     where = f"rank {event.key[0]} at {short_site(event.site)}"
     if event.value == (NOTHING,):
-        return f"{where} finds nothing yet"
+        if event.kind == CANCEL:
+            return f"{where} cancels a receive before anything comes"
+        return f"{where} finds nothing {'more' if event.kind == FURTHER else 'yet'}"
     if event.value[0] == FROM:
         does = "finds" if event.kind == PROBE else "takes"
         sent = short_site(event.sent)
         return f"{where} {does} the message that rank {event.value[1]} sent at {sent}"
-    does = "is told first of" if event.kind == ANY else "finds complete"
-    return f"{where} {does} its operation {event.value[1]}"
+    told = {ANY: "is told first of", FURTHER: "is told at the same time of"}
+    return f"{where} {told.get(event.kind, 'finds complete')} its operation {event.value[1]}"
 
 
 def _in_its_place(race: Race) -> str:

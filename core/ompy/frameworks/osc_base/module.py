@@ -64,6 +64,10 @@ class MessageOsc(OscModule):
         super().__init__(window)
         communicator = window.communicator
         self.rank: int = communicator.rank
+        line = communicator.context.direct
+        explores = line is not None and line.explores
+        # whose part is used at once; in a world that is explored others may come first there, too
+        self._at_once: int = -1 if explores else self.rank
         self._communicator = communicator
         self._engine = communicator.context.engine
         self._pml = communicator.pml
@@ -117,7 +121,7 @@ class MessageOsc(OscModule):
         self._reach(target)
         with self._engine.lock:
             peer, pending = self.peer(target), Pending()
-            if target == self.rank:
+            if target == self._at_once:
                 combine_elements(self._exposed.message(place), to_send(source), operation)
             elif source.size:
                 self._send_write(kind, peer, pending, source, place, operation)
@@ -144,7 +148,7 @@ class MessageOsc(OscModule):
         self._reach(target)
         with self._engine.lock:
             peer, pending = self.peer(target), Pending()
-            if target == self.rank:
+            if target == self._at_once:
                 into.store(to_send(self._exposed.message(place)))
             elif into.size:
                 self._send_get(peer, pending, into, place)
@@ -161,7 +165,7 @@ class MessageOsc(OscModule):
         self._reach(target)
         with self._engine.lock:
             peer, pending = self.peer(target), Pending()
-            if target == self.rank:
+            if target == self._at_once:
                 own = self._exposed.message(place)
                 before = own.packed()
                 combine_elements(own, _bytes(source), operation)
@@ -178,7 +182,7 @@ class MessageOsc(OscModule):
         self._reach(target)
         with self._engine.lock:
             peer, pending = self.peer(target), Pending()
-            if target == self.rank:
+            if target == self._at_once:
                 own = self._exposed.message(place)
                 into.store(swap_element(own, to_send(source), to_send(compare)))
             else:
@@ -270,7 +274,7 @@ class MessageOsc(OscModule):
         for target in targets:
             peer = self.peer(target)
             waited = self._wait_open((target,)) or waited
-            if target == self.rank:
+            if target == self._at_once:
                 continue
             if peer.written or (always and kind is Kind.COMPLETE):
                 trips.append((peer, self._ask(peer, kind)))
@@ -397,7 +401,7 @@ class MessageOsc(OscModule):
 
     def lock(self, target: int, *, exclusive: bool) -> None:
         """Ask, and wait for it."""
-        if target == self.rank:
+        if target == self._at_once:
             self._lock_own(exclusive)
         else:
             self._ask_lock(target, exclusive)
@@ -430,7 +434,7 @@ class MessageOsc(OscModule):
     def unlock(self, target: int) -> None:
         """Flush there; the lock goes with the answer."""
         self._held.pop(target, None)
-        if target != self.rank:
+        if target != self._at_once:
             self._finish([target], Kind.UNLOCK, always=True)
             return
         with self._engine.lock:
@@ -449,7 +453,7 @@ class MessageOsc(OscModule):
         held = [target for target, peer in self._peers.items() if not peer.must_lock]
         for target in range(self._communicator.size):
             self.peer(target).must_lock = False
-        others = [target for target in held if target != self.rank]
+        others = [target for target in held if target != self._at_once]
         if len(others) < len(held):
             self.unlock(self.rank)
         self._finish(others, Kind.UNLOCK, always=True)
@@ -468,7 +472,7 @@ class MessageOsc(OscModule):
             if not peer.posts:
                 raise self._has_ended(target)
             peer.posts -= 1
-        if target == self.rank and self._service is not None:
+        if target == self._at_once and self._service is not None:
             self._service.own_step()
 
     def held(self) -> dict[int, Held]:

@@ -110,15 +110,31 @@ def some_complete(requests: Sequence[Request]) -> list[int] | None:
     """The places of the complete ones; None when there is nothing to wait for."""
     places = _complete(requests)
     if places:
-        return places
+        return _more_complete(requests, places)
     one: RequestState | None = _any_active(requests)
     if one is None:
         return None
     engine: Engine = _engine_of(one)
     engine.progress()
     places = _complete(requests)
-    if not places:
-        engine.glance()
+    if places:
+        return _more_complete(requests, places)
+    engine.glance()
+    return places
+
+
+@cfunc
+def _more_complete(requests: Sequence[Request], places: list[int]) -> list[int]:
+    """The places of the complete ones, with those that may complete at the same time."""
+    for request in requests:
+        handle: Handle = request
+        state: RequestState | None = handle._inner
+        if state is None or state.operation.complete or not is_active(state):
+            continue
+        engine: Engine = _engine_of(state)
+        if not engine.look_further():
+            return places
+        places = _complete(requests)
     return places
 
 

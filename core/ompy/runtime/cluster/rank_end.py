@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from random import Random
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from ompy.frameworks.pml import BUFFERED, SYNCHRONOUS
 from ompy.runtime.cluster.model import Cluster
@@ -53,6 +53,8 @@ class MeteredWorld(Conducted):
 class TimedLine(RankLine):
     """Speaks of messages: a send is complete at once unless its bytes wait for the receiver."""
 
+    explores: ClassVar[bool] = False
+
     def __init__(self, world: Conducted, cluster: Cluster, hosts: Sequence[int], rank: int) -> None:
         """Nothing is under way.
 
@@ -71,14 +73,19 @@ class TimedLine(RankLine):
         self, to: tuple[int, int], source: int, tag: int, data: bytes, mode: int, *, served: bool
     ) -> int:
         """Send."""
-        del served
         number, target = self.new_number(), to[1]
         near = self._hosts[target] == self._hosts[self._rank]
         way = self._cluster.memory if near else self._cluster.network
         synchronous = mode == SYNCHRONOUS
         waited = synchronous or (mode != BUFFERED and way.costs(len(data)).rendezvous)
-        self._world.later("direct_send", number, to, source, tag, data, synchronous, waited, "")
+        how = synchronous, served, waited, ""
+        self._world.later("direct_send", number, to, source, tag, data, *how)
         return number if waited else 0
+
+    def cancel(self, number: int) -> bool:
+        """Cancel a receive, unless its message has come."""
+        done: bool = self._world.call("direct_cancel", 0, number, "")
+        return done
 
 
 class TimedEngine(DirectEngine):

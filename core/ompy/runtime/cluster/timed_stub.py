@@ -52,11 +52,12 @@ class TimedStub(RankStub):
         tag: int,
         data: bytes,
         synchronous: bool,
+        served: bool,
         waited: bool,
         site: str,
     ) -> None:
         """A message: first the overhead, then it leaves."""
-        del site
+        del served, site
         busy = max(self.timed.busy_until(self.rank) - self._engine.now(), 0)
         overhead = self.timed.costs(self.rank, to[1], len(data)).overhead
         if busy + overhead:
@@ -72,9 +73,10 @@ class TimedStub(RankStub):
         del served, site
         self.timed.post_receive((self.rank, number), context, source, tag)
 
-    def do_direct_cancel(self, number: int) -> bool:
+    def do_direct_cancel(self, number: int, receive: int, site: str) -> bool | None:
         """Whether a receive is cancelled."""
-        return self.timed.cancel_receive((self.rank, number))
+        del number, site
+        return self.timed.cancel_receive((self.rank, receive))
 
     def do_direct_forget(self, context: int) -> None:
         """A communicator is freed."""
@@ -89,9 +91,9 @@ class TimedStub(RankStub):
         self.timed.end_wait(self.rank)
         self._take_news()
 
-    def do_direct_poll(self, number: int, site: str) -> None:
+    def do_direct_poll(self, number: int, site: str, further: bool) -> None:
         """Look what is complete."""
-        del number, site
+        del number, site, further
         self._spend_poll(self.timed.take_arrived(self.rank))
         self._take_news()
 

@@ -79,11 +79,12 @@ class Receive:
         site: where in the program it was posted.
         place: among those of its box, in the order of posting.
         message: what it has taken.
-        event: number of its choice, if that was made when it was posted: a message was known to be
-            there, so that it takes one that is sent before or beside that; -1 if not.
+        held: it is about to be cancelled: what it takes before is a choice.
+        event: number of its choice, if that is made before the rank goes on: a message is known to
+            be there, so that it takes one that is sent before or beside that; -1 if not.
     """
 
-    __slots__ = ("event", "message", "operation", "past", "place", "site", "source", "tag")
+    __slots__ = ("event", "held", "message", "operation", "past", "place", "site", "source", "tag")
 
     def __init__(
         self, operation: Operation, source: int, tag: int, *, past: int, site: str
@@ -96,6 +97,7 @@ class Receive:
         self.place = 0
         self.message: Message | None = None
         self.event = -1
+        self.held = False
 
     def may_take(self, message: Message) -> bool:
         """Whether a message is not sent too late for it."""
@@ -121,6 +123,7 @@ class Box:
         channels: all messages of each sender, by its rank in the communicator, in their order.
         posted: receives that have taken nothing yet, in the order of posting.
         all: all receives, in that order.
+        unheard: of these, such as are from ANY_SOURCE and whose rank has not heard what they took.
     """
 
     def __init__(self, rank: int) -> None:
@@ -128,6 +131,7 @@ class Box:
         self.channels: dict[int, list[Message]] = {}
         self.posted: list[Receive] = []
         self.all: list[Receive] = []
+        self.unheard: list[Receive] = []
         self._waiting: dict[int, list[Message]] = {}  # of channels, those that nothing has taken
 
     def add_message(self, message: Message) -> None:
@@ -140,14 +144,18 @@ class Box:
         receive.place = len(self.all)
         self.all.append(receive)
         self.posted.append(receive)
+        if receive.wild:
+            self.unheard.append(receive)
 
-    def cancel(self, operation: Operation) -> bool:
-        """Take a posted receive out. False if there is none."""
-        for receive in self.posted:
-            if receive.operation == operation:
-                self.posted.remove(receive)
-                return True
-        return False
+    def find_posted(self, operation: Operation) -> Receive | None:
+        """A receive that has taken nothing yet."""
+        return next((one for one in self.posted if one.operation == operation), None)
+
+    def remove_posted(self, receive: Receive) -> None:
+        """It was cancelled."""
+        self.posted.remove(receive)
+        if receive in self.unheard:
+            self.unheard.remove(receive)
 
     def certain(self) -> Iterator[tuple[Receive, Message]]:
         """The pairs that no choice decides, one after the other; each is taken before the next."""
@@ -157,7 +165,7 @@ class Box:
             for messages in self._waiting.values():
                 for message in messages:
                     receive = self.first_fitting(message)
-                    if receive is not None and not receive.wild:
+                    if receive is not None and not receive.wild and not receive.held:
                         yield receive, message
                         found = True
                         break  # the list is another one now
@@ -169,14 +177,20 @@ class Box:
                 return receive
         return None
 
-    def candidates(self) -> dict[Receive, list[Message]]:
-        """What each receive from ANY_SOURCE may take now: of a sender the first that goes to it."""
+    def candidates(self, *, held: bool = False) -> dict[Receive, list[Message]]:
+        """What each receive from ANY_SOURCE may take now: of a sender the first that goes to it.
+
+        Args:
+            held: of those that are about to be cancelled instead, of whatever source.
+        """
         found: dict[Receive, list[Message]] = {}
         for messages in self._waiting.values():
             seen = set()
             for message in messages:
                 receive = self.first_fitting(message)
-                if receive is not None and receive.wild and receive not in seen:
+                if receive is None or receive in seen:
+                    continue
+                if receive.held if held else receive.wild and not receive.held:
                     seen.add(receive)
                     if receive.may_take(message):
                         found.setdefault(receive, []).append(message)
@@ -189,12 +203,37 @@ class Box:
             self.posted.remove(receive)
         self._waiting[message.source].remove(message)
 
-    def tell_arrival(self, message: Message) -> None:
-        """The receiver hears of a message: what its sender sent before has arrived, too."""
+    def tell_arrival(self, message: Message) -> list[Message]:
+        """The receiver hears of a message: what its sender sent before has arrived, too.
+
+        Returns:
+            What it had not heard of.
+        """
+        news = []
         for sent in self.channels[message.source]:
-            sent.known = True
+            if not sent.known:
+                sent.known = True
+                news.append(sent)
             if sent is message:
-                return
+                break
+        if message.taken is not None and message.taken in self.unheard:
+            self.unheard.remove(message.taken)
+        return news
+
+    def chosen_by(self, message: Message) -> Iterator[Receive]:
+        """Receives from ANY_SOURCE that have chosen when the receiver hears of a message.
+
+        Their rank has not heard of that. The message could have gone to them, or does.
+        """
+        taken = message.taken
+        for receive in self.unheard:
+            if receive.held or receive.event >= 0 or not receive.fits(message.source, message.tag):
+                continue
+            if receive.message is not None:
+                if taken is None or taken.place >= receive.place:
+                    yield receive
+            elif taken is None and self.first_fitting(message) is receive:
+                yield receive
 
     def unclaimed(self, source: int, tag: int) -> list[Message]:
         """What a probe finds: of each sender the first that fits and goes to no posted receive."""

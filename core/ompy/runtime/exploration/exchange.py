@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from ompy.runtime.exploration.accounts import Accounts
 from ompy.runtime.exploration.boxes import Box, Message, Operation, Receive
 from ompy.runtime.exploration.call_journal import (
     LOOK,
@@ -27,23 +28,25 @@ from ompy.runtime.exploration.call_journal import (
 )
 from ompy.runtime.exploration.events import (
     ANY,
+    CANCEL,
     DONE,
     FROM,
+    FURTHER,
     MATCH,
     NOTHING,
     POLL,
     PROBE,
     Diverged,
     Event,
-    Meeting,
     Value,
 )
 from ompy.runtime.exploration.waits import Completion, News, Offer, Rank, Wait
 
-_ORDER: Final = {MATCH: 0, PROBE: 1, ANY: 2, POLL: 3}  # at a fence: who polls sees what can be seen
+# at a fence: who polls sees what can be seen
+_ORDER: Final = {MATCH: 0, PROBE: 1, ANY: 2, POLL: 3, FURTHER: 3, CANCEL: 3}
 
 
-class Exchange:
+class Exchange(Accounts):
     """Messages, receives and choices of one world.
 
     Attributes:
@@ -71,6 +74,7 @@ class Exchange:
             polls: how often in a row a poll finds nothing although it could find something.
             unheeded: tags for which the order of messages makes no difference to a program.
         """
+        super().__init__(size)
         self._unheeded = unheeded
         self.events: list[Event] = []
         self._numbers = 0
@@ -79,9 +83,6 @@ class Exchange:
         self.bounded = False
         self._buffers = buffers
         self.polls = polls
-        self._ranks = [Rank() for _ in range(size)]
-        self._boxes: dict[tuple[int, int], Box] = {}
-        self._left: list[Box] = []  # of freed communicators
         self._changed: set[tuple[int, int]] = set()
         self._finished: dict[Operation, int] = {}  # past of each completion
         self._matches: dict[Operation, int] = {}  # past of a choice, and its own bit
@@ -108,6 +109,7 @@ class Exchange:
         data: bytes,
         *,
         synchronous: bool = False,
+        served: bool = False,
         buffered: bool = False,
         site: str = "",
     ) -> bool:
@@ -120,7 +122,9 @@ class Exchange:
             tag: of the message; those below 0 are the library's own.
             data: the message.
             synchronous: it is complete only when it is matched, whatever the world's mode is.
-            buffered: it is complete at once, likewise.
+            served: the library's own, for a window: it is complete at once, likewise.
+            buffered: the sender waits for nothing; it is told with whatever it waits for that its
+                memory is free, where standard sends wait when the message is matched.
             site: where in the program.
 
         Returns:
@@ -128,12 +132,14 @@ class Exchange:
         """
         rank, number = sender
         self._note(rank, SEND, to[1], tag, site)
-        waits = synchronous or not (self._buffers or buffered or tag < 0)
+        waits = synchronous or not (self._buffers or served or tag < 0)
         past = self._ranks[rank].past
         made = Message(sender, source, tag, data, synchronous=waits, past=past, site=site)
         self._box(to).add_message(made)
         if waits:
-            self._begin(rank, number, inner=tag < 0)
+            self._begin(rank, number, inner=tag < 0 or buffered)
+            if buffered:
+                self._ranks[rank].served.add(number)
         return not waits
 
     def post_receive(
@@ -162,12 +168,21 @@ class Exchange:
         if served:
             state.served.add(number)
 
-    def cancel(self, operation: Operation) -> bool:
-        """Cancel a receive, unless it is matched."""
-        rank, number = operation
-        if any(box.cancel(operation) for box in self._boxes.values() if box.rank == rank):
-            self._ranks[rank].open.discard(number)
-            return True
+    def cancel_receive(self, operation: Operation, number: int, site: str = "") -> bool:
+        """A rank cancels a receive. Its news say whether that is in time; False if it is matched.
+
+        Args:
+            operation: the cancelling, as one of the rank's.
+            number: of the receive.
+            site: where in the program.
+        """
+        rank, own = operation
+        for place, box in self._boxes.items():
+            receive = box.find_posted((rank, number)) if box.rank == rank else None
+            if receive is not None:
+                receive.held = True
+                self._ranks[rank].wait = Wait(CANCEL, own, box=place, site=site, receive=number)
+                return True
         return False
 
     def forget(self, at: int, rank: int) -> None:
@@ -193,13 +208,24 @@ class Exchange:
         kind = MATCH if len(wanted) == 1 and not inner else ANY
         self._ranks[rank].wait = Wait(kind, number, tuple(wanted), inner, site=site)
 
-    def poll_operations(self, operation: Operation, site: str = "") -> None:
-        """A rank looks whether anything is complete."""
+    def poll_operations(
+        self, operation: Operation, site: str = "", *, further: bool = False
+    ) -> None:
+        """A rank looks whether anything is complete.
+
+        Args:
+            operation: this poll, as one of the rank's.
+            site: where in the program.
+            further: what is found is told of together with what was found last. It comes in the
+                order of numbers: another order is no other thing to be told.
+        """
         rank, number = operation
         self._note(rank, TEST, -1, -1, site)
         state = self._ranks[rank]
-        wanted = tuple(sorted((state.open | state.done.keys()) - state.inner))
-        state.wait = Wait(POLL, number, wanted, inner=True, site=site)
+        least = state.chosen if further else 0
+        users = (state.open | state.done.keys()) - state.inner
+        wanted = tuple(sorted(one for one in users if one > least))
+        state.wait = Wait(FURTHER if further else POLL, number, wanted, inner=True, site=site)
 
     def probe_message(
         self,
@@ -249,15 +275,6 @@ class Exchange:
         """What the rank is told now."""
         return self._news.pop(rank, [])
 
-    def waits(self, rank: int) -> bool:
-        """Whether a rank waits for something of the exchange."""
-        return self._ranks[rank].wait is not None
-
-    def idle_polls(self) -> int:
-        """How often those that poll have found nothing since anything happened, the least."""
-        polling = [state.idle for state in self._ranks if state.wait and state.wait.polls]
-        return min(polling, default=0)
-
     def decide(self) -> bool:
         """Make one of the open choices, as the script has it. False if none is open."""
         offers = self.offers()
@@ -300,7 +317,9 @@ class Exchange:
         ]
         for rank, state in enumerate(self._ranks):
             if state.wait is not None and state.wait.kind != MATCH:
-                values = self._values(state, state.wait)
+                cancels = state.wait.kind == CANCEL
+                find = self._values_of_cancel if cancels else self._values
+                values = find(rank, state.wait)
                 if values:
                     found.append(Offer((rank, state.wait.number), state.wait.kind, values))
         return sorted(found, key=self._turn)
@@ -321,55 +340,6 @@ class Exchange:
     def heeds(self, tag: int) -> bool:
         """Whether the order of messages with this tag makes a difference."""
         return tag not in self._unheeded
-
-    def unmatched(self) -> dict[int, list[Message]]:
-        """Messages that nothing has taken, by the rank that they were sent to."""
-        found: dict[int, list[Message]] = {}
-        for box in self._boxes.values():
-            for message in box.waiting():
-                found.setdefault(box.rank, []).append(message)
-        return found
-
-    def meetings(self) -> list[Meeting]:
-        """The program's messages that were taken, in order."""
-        taken = [
-            (message.turn, receive, message)
-            for box in (*self._boxes.values(), *self._left)
-            for messages in box.channels.values()
-            for message in messages
-            if message.tag >= 0 and (receive := message.taken) is not None
-        ]
-        return [
-            Meeting(message.sender, message.site, receive.operation, receive.site, message.tag)
-            for _, receive, message in sorted(taken, key=lambda one: one[0])
-        ]
-
-    def fill_in(self, said: Mapping[int, dict[str, Any]]) -> None:
-        """Say of ranks what they cannot say themselves: what was sent, and what nothing took.
-
-        Args:
-            said: how ranks stand, as `standing.py` has it; those that wait are filled in.
-        """
-        for rank, standing in said.items():
-            if standing.get("live"):
-                continue
-            standing["sent"] = {comm: [] for comm in standing["begun"]}
-            standing["received"] = {comm: [] for comm in standing["begun"]}
-            standing["unmatched"] = []
-            for (context, to), box in self._boxes.items():
-                for messages in box.channels.values():
-                    sender = messages[0].sender[0]
-                    if rank == sender:
-                        told = standing["sent"].setdefault(str(context), [])
-                        told.append([to, len(messages)])
-                    if rank == to:
-                        told = standing["received"].setdefault(str(context), [])
-                        told.append([sender, len(messages)])
-                        standing["unmatched"] += [
-                            [context, sender, number, one.tag, len(one.data)]
-                            for number, one in enumerate(messages, 1)
-                            if one.taken is None
-                        ]
 
     # how it is done
 
@@ -433,22 +403,34 @@ class Exchange:
         told = [number for number in sorted(state.done) if number in mine]
         for number in told:
             self._tell(rank, state, number)
-        if told and wait.kind != POLL:
+        ends = bool(told) and wait.kind not in {POLL, FURTHER}
+        if ends:
             state.wait = None
-        return bool(told) and wait.kind != POLL
+        return ends
 
     def _tell(self, rank: int, state: Rank, number: int) -> None:
         what, past, box, message = state.done.pop(number)
         state.past |= past
         if box is not None and message is not None:
-            box.tell_arrival(message)
+            self._tell_arrival(box, message, state)
         state.inner.discard(number)
         state.served.discard(number)
         state.nothings = state.idle = 0
         self._news.setdefault(rank, []).append(what)
 
-    def _values(self, state: Rank, wait: Wait) -> dict[Value, Any]:
+    def _tell_arrival(self, box: Box, message: Message, state: Rank) -> None:
+        """A rank hears of a message. What it does from now on depends on what is chosen by that."""
+        for heard in box.tell_arrival(message):
+            for receive in list(box.chosen_by(heard)):
+                if receive.message is not None:
+                    state.past |= self._matches.get(receive.operation, 0)
+                else:
+                    receive.event = self._new_number()
+                    state.past |= 1 << receive.event
+
+    def _values(self, rank: int, wait: Wait) -> dict[Value, Any]:
         """What can be chosen for a rank that waits, the likely first."""
+        state = self._ranks[rank]
         if wait.kind == PROBE:
             box = self._boxes.get(wait.box)
             here = box.unclaimed(*wait.probe) if box is not None else []
@@ -459,9 +441,22 @@ class Exchange:
             values = {(DONE, one): one for one in wait.wanted if one in state.done}
             if wait.kind == ANY:
                 return values
+        if wait.kind == FURTHER:
+            return values | {(NOTHING,): None}
         may = not values or state.nothings < self.polls
         self.bounded |= not may
         return values | ({(NOTHING,): None} if may else {})
+
+    def _values_of_cancel(self, rank: int, wait: Wait) -> dict[Value, Any]:
+        """What a receive may take before it is cancelled; it does if that is known to be here."""
+        box = self._boxes[wait.box]
+        receive = box.find_posted((rank, wait.receive))
+        assert receive is not None, "it is held"
+        here = box.candidates(held=True).get(receive, [])
+        values: dict[Value, Any] = {(FROM, *one.sender): (box, receive, one) for one in here}
+        if any(one.known for one in here):
+            return values
+        return values | {(NOTHING,): (box, receive, None)}
 
     def _choose(self, offer: Offer, value: Value) -> None:
         chosen = offer.values[value]
@@ -474,6 +469,8 @@ class Exchange:
         assert wait is not None, "it has a choice because it waits"
         if offer.kind == PROBE:
             self._choose_probe(offer, wait, value)
+        elif offer.kind == CANCEL:
+            self._choose_cancel(offer, wait, value, *chosen)
         else:
             self._choose_operation(offer, wait, value)
 
@@ -494,18 +491,9 @@ class Exchange:
         else:
             asked.message = message
             past, sent = past | message.past, message.site
-        event = Event(
-            self._new_number(),
-            offer.key,
-            PROBE,
-            value,
-            past,
-            asked.past,
-            wait.site,
-            offered,
-            (),
-            sent,
-        )
+        key, own, site = offer.key, asked.past, wait.site
+        number = self._new_number()
+        event = Event(number, key, PROBE, value, past, own, site, offered, sent=sent)
         self._enter(state, event)
         if message is not None:
             self._find(box, asked, message, event, takes=wait.takes)
@@ -517,12 +505,14 @@ class Exchange:
         past = own = state.past
         some = any(one != (NOTHING,) for one in offer.values)
         if value == (NOTHING,):
-            self._count_nothing(state, offered=some)
+            if offer.kind != FURTHER:
+                self._count_nothing(state, offered=some)
         else:
             past |= state.done[value[1]].past
+            state.chosen = value[1]
             self._tell(rank, state, value[1])
         if wait.wanted:  # else there is nothing that it could ever have found
-            offered = some and offer.kind == POLL
+            offered = some and offer.kind != ANY
             number, of = self._new_number(), wait.wanted
             event = Event(number, offer.key, offer.kind, value, past, own, wait.site, offered, of)
             self._enter(state, event)
@@ -553,13 +543,47 @@ class Exchange:
             if other is box:
                 self._changed.add(place)
 
+    def _choose_cancel(
+        self,
+        offer: Offer,
+        wait: Wait,
+        value: Value,
+        box: Box,
+        receive: Receive,
+        message: Message | None,
+    ) -> None:
+        """Whether a receive is cancelled in time, or what it takes before."""
+        key = offer.key
+        state = self._ranks[key[0]]
+        own = past = state.past
+        if message is not None:
+            past |= self.past_of(box, receive, message)
+        offered = (NOTHING,) in offer.values and len(offer.values) > 1
+        sent = message.site if message is not None else ""
+        number = self._new_number()
+        made = Event(number, key, CANCEL, value, past, own, wait.site, offered, sent=sent)
+        self._asked[key] = (box, receive)
+        self._enter(state, made)
+        if message is None:
+            box.remove_posted(receive)
+            state.open.discard(wait.receive)
+            self._news.setdefault(key[0], []).append((NOTHING, key[1]))
+        else:
+            receive.held = False
+            self._tell_arrival(box, message, state)
+            self._matches[receive.operation] = made.past | 1 << made.number
+            self._match(box, receive, message, 1 << made.number)
+            what = (FROM, key[1], message.source, message.tag, len(message.data))
+            self._news.setdefault(key[0], []).append(what)
+        self._changed.add(wait.box)
+
     def _find(
         self, box: Box, probe: Receive, message: Message, event: Event, *, takes: bool
     ) -> None:
         """A probe finds a message, and may take it."""
         rank, number = probe.operation
         what: News = (FROM, number, message.source, message.tag, len(message.data))
-        box.tell_arrival(message)
+        self._tell_arrival(box, message, self._ranks[rank])
         if takes:
             self._matches[probe.operation] = event.past | 1 << event.number
             box.all.append(probe)

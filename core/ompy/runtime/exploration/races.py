@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterator
 from ompy.data.constants import ANY_SOURCE
 from ompy.runtime.exploration.boxes import Box, Operation
 from ompy.runtime.exploration.events import (
+    CANCEL,
     DONE,
     FROM,
+    FURTHER,
     MATCH,
     NOTHING,
     POLL,
@@ -42,12 +44,12 @@ class _Races:
 
     def find_all(self) -> Iterator[Race]:
         for place, event in enumerate(self._events):
-            if event.kind in {MATCH, PROBE}:
+            if event.kind in {MATCH, PROBE, CANCEL}:
                 yield from self._other_messages(event)
             else:
                 yield from self._other_operations(event)
             can_be_nothing = event.offered and event.value != (NOTHING,)
-            if can_be_nothing and self._may_be_nothing(place):
+            if can_be_nothing and (event.kind in {FURTHER, CANCEL} or self._may_be_nothing(place)):
                 yield Race(event, (NOTHING,), self._closed(event.own))
 
     def _closed(self, past: int) -> int:

@@ -6,20 +6,28 @@ What has a choice has a number, the same in every world in which the rank has do
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 
 from ompy.frameworks.direct import Arrival, DirectLine, numbers_of
 from ompy.frameworks.pml import BUFFERED, SYNCHRONOUS
 from ompy.runtime.exploration.events import DONE, FROM
 from ompy.runtime.simulation.remote import Conducted, RemoteEngine
 
+SERVED = 1 << 32  # numbers of what is done for others begin there; arbitrary: no rank does so much
 _OURS = frozenset({"ompy", "ompy_components", "mpi4py", "importlib", "runpy"})
 
 
 class RankLine(DirectLine):
-    """Speaks to the world."""
+    """Speaks to the world.
+
+    Attributes:
+        serves: the rank does now what others have asked of it.
+    """
+
+    explores: ClassVar[bool] = True
 
     def __init__(self, world: Conducted, *, buffers: bool) -> None:
         """Nothing is under way.
@@ -30,7 +38,11 @@ class RankLine(DirectLine):
         """
         self._world = world
         self._buffers = buffers
+        self.serves = False
         self._number = 0
+        self._served: dict[int, int] = {}  # operations in service of others, by context id
+        self._told_of = 0  # the operation whose completion was told last
+        self._thread = threading.get_ident()
         self._found: tuple[Any, ...] = ()
         self._last: tuple[int, object] = (0, None)  # wait with a choice, and for what
         self._told: Callable[[int, Arrival], object] = lambda _number, _arrival: None
@@ -44,8 +56,20 @@ class RankLine(DirectLine):
         """An entry of the record of calls: it goes along with the next call."""
         self._world.record_call(event)
 
-    def new_number(self) -> int:
-        """Of the rank's next operation."""
+    def new_number(self, context: int = 0) -> int:
+        """Of the rank's next operation. A thread beside the main one ends the world.
+
+        What a rank does for others has numbers of its own in each communicator: when it comes to
+        that among its own calls makes no difference to the numbers of either.
+
+        Args:
+            context: id of the communicator; 0 if it is in none.
+        """
+        if self.explores and threading.get_ident() != self._thread:
+            self._world.refuse_threads()
+        if self.explores and self.serves and context:
+            self._served[context] = self._served.get(context, 0) + 1
+            return context * SERVED + self._served[context]
         self._number += 1
         return self._number
 
@@ -53,23 +77,38 @@ class RankLine(DirectLine):
         self, to: tuple[int, int], source: int, tag: int, data: bytes, mode: int, *, served: bool
     ) -> int:
         """Send."""
-        number, site = self.new_number(), site_of_program()
+        number, site = self.new_number(to[0]), site_of_program()
         synchronous = mode == SYNCHRONOUS
-        always = mode == BUFFERED or served  # a library's own sends wait for nobody
-        self._world.later("direct_send", number, to, source, tag, data, synchronous, always, site)
-        complete = always or tag < 0 or self._buffers
+        self._world.later(
+            "direct_send",
+            number,
+            to,
+            source,
+            tag,
+            data,
+            synchronous,
+            served,
+            mode == BUFFERED,
+            site,
+        )
+        # a library's own sends wait for nobody
+        complete = served or tag < 0 or self._buffers
         return number if synchronous or not complete else 0
 
     def receive(self, context: int, source: int, tag: int, *, served: bool) -> int:
         """Post a receive."""
-        number, site = self.new_number(), site_of_program()
+        number, site = self.new_number(context), site_of_program()
         self._world.later("direct_receive", number, context, source, tag, served, site)
         return number
 
     def cancel(self, number: int) -> bool:
         """Cancel a receive."""
-        done: bool = self._world.call("direct_cancel", number)
-        return done
+        self._found = ()
+        asks = self.new_number(), number, site_of_program()
+        while not self._found:  # else it was told of something else meanwhile
+            if self._world.call("direct_cancel", *asks) is False:
+                return False
+        return self._found[0] != FROM
 
     def look(
         self, context: int, source: int, tag: int, *, takes: bool, waits: bool
@@ -101,10 +140,17 @@ class RankLine(DirectLine):
 
     def poll(self) -> None:
         """Give the turn away, and hear what is complete."""
-        self._world.call("direct_poll", self.new_number(), site_of_program())
+        self._world.call("direct_poll", self.new_number(), site_of_program(), False)
+
+    def poll_further(self) -> bool:
+        """Hear whether another operation completes at the same time as what was told of last."""
+        self._told_of = 0
+        self._world.call("direct_poll", self.new_number(), site_of_program(), True)
+        return self._told_of > 0
 
     def _hear(self, kind: str, number: int, *said: Any) -> None:
         if kind == DONE:
+            self._told_of = number
             source, tag, data = said
             self._told(number, Arrival(source, tag, len(data or b""), data))
         else:
@@ -125,6 +171,21 @@ class DirectEngine(RemoteEngine):
         """Let the world say what is complete. What passes is a turn, and no time."""
         self._direct.poll()
         return self.poll_all()
+
+    def look_further(self) -> bool:
+        """Let the world say whether more is complete."""
+        if not self._direct.explores or not self._direct.poll_further():
+            return False
+        self.poll_all()
+        return True
+
+    def poll_all(self) -> int:
+        """Do what others have asked for."""
+        before, self._direct.serves = self._direct.serves, True
+        try:
+            return super().poll_all()
+        finally:
+            self._direct.serves = before
 
     def pause(self, reason: object) -> None:
         """Give the turn away until something that is waited for is complete."""

@@ -317,6 +317,7 @@ class ToldWorld:
         tag: int,
         data: bytes,
         synchronous: bool,
+        served: bool,
         buffered: bool,
         site: str,
     ) -> None:
@@ -328,6 +329,7 @@ class ToldWorld:
             tag,
             data,
             synchronous=synchronous,
+            served=served,
             buffered=buffered,
             site=site,
         )
@@ -346,9 +348,12 @@ class ToldWorld:
         operation = (actor.rank, number)
         self._exchange.post_receive(operation, context, source, tag, site, served=served)
 
-    def do_direct_cancel(self, actor: Actor, number: int) -> bool:
-        """Whether a receive is cancelled."""
-        return self._exchange.cancel((actor.rank, number))
+    def do_direct_cancel(self, actor: Actor, number: int, receive: int, site: str) -> bool | None:
+        """Cancel a receive. False: it is matched already; else news say what became of it."""
+        if not self._exchange.cancel_receive((actor.rank, number), receive, site):
+            return False
+        actor.state, actor.number = MATCHES, number
+        return None
 
     def do_direct_forget(self, actor: Actor, context: int) -> None:
         """A communicator is freed."""
@@ -365,9 +370,9 @@ class ToldWorld:
             return
         actor.state, actor.number = MATCHES, number
 
-    def do_direct_poll(self, actor: Actor, number: int, site: str) -> None:
+    def do_direct_poll(self, actor: Actor, number: int, site: str, further: bool) -> None:
         """Look what is complete."""
-        self._exchange.poll_operations((actor.rank, number), site)
+        self._exchange.poll_operations((actor.rank, number), site, further=further)
         actor.state, actor.number = MATCHES, number
 
     def do_direct_look(

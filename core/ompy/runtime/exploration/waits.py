@@ -22,11 +22,12 @@ class Wait(NamedTuple):
     """What a rank waits for.
 
     Attributes:
-        kind: MATCH (of one operation, which is no choice), ANY, POLL, PROBE.
+        kind: MATCH (of one operation, which is no choice), ANY, POLL, FURTHER, PROBE, CANCEL.
         number: of the operation that waits.
         wanted: numbers of operations, of which one suffices.
         inner: operations of the library's own suffice, too.
         box, probe: of a probe: where it looks, and for what.
+        receive: the number of the one that is to be cancelled.
         takes: a probe takes its message out of matching.
         waits: a probe that finds nothing goes on waiting.
         site: where it stands.
@@ -41,6 +42,7 @@ class Wait(NamedTuple):
     takes: bool = False
     waits: bool = True
     site: str = ""
+    receive: int = 0
 
     @property
     def polls(self) -> bool:
@@ -75,3 +77,4 @@ class Rank:
         self.open: set[int] = set()  # its operations that are not complete
         self.nothings = 0  # polls in a row that could have found something
         self.idle = 0  # polls in a row that could not
+        self.chosen = 0  # the operation that was chosen last among several

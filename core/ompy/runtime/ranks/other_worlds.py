@@ -48,7 +48,8 @@ class OtherWorlds:
             for component, has_modules in self._btls:
                 if component.grows and not has_modules:
                     self._use(component, partial(component.init, context))
-            if not any(component.grows for component, _ in self._btls if component.name != "self"):
+            others = any(one.grows for one, _ in self._btls if one.name != "self")
+            if not others and context.direct is None:  # else the world carries messages
                 names = ",".join(component.name for component, _ in self._btls)
                 raise MPIError(
                     ERR_UNSUPPORTED_OPERATION,

@@ -130,8 +130,14 @@ class Conducted:
     def _refuse_threads(self) -> None:
         """End the world if another thread waits for an answer: it would get this one's."""
         if self.calling and self._caller != threading.get_ident():
-            self._line.send([("threads",)])
-            threading.Event().wait()  # this process ends with the world
+            self.refuse_threads()
+
+    def refuse_threads(self) -> None:
+        """End the world, which is none for several threads of a rank."""
+        self._line.send([("threads",)])
+        if not self.calling:  # nothing tells this process that it is over
+            os._exit(ENDED)
+        threading.Event().wait()  # this process ends with the world
 
     def watch_path(self, header: dict[str, Any]) -> None:
         """Have the agents of the world watch a path."""

@@ -56,6 +56,7 @@ from ompy.runtime.simulation.virtual_job import NEWS, Board, VirtualWireUp
 BEYOND: Final = 5  # exit code: the world has taken too long; arbitrary, as above
 EVENTS_SHOWN: Final = 4  # ranks whose last events are told; arbitrary: a terminal has room
 LEFT: Final = "left"  # kind of a world whose user has seen enough
+GUESTS: Final = "it comes to a port that another has come to: whose turn it is is not explored"
 UNFIT: Final = "unfit"  # kind of one that no virtual world can be of
 UNHURRIED: Final = 1e6  # s that a rank in a debugger may take; arbitrary: eleven days
 INTERRUPTED: Final = 130  # exit code: 128 and SIGINT, as a shell has it
@@ -159,6 +160,7 @@ class World:
         fabric = Fabric(self._scheduler, scenario.rails, nodes)
         self._fabric = fabric
         self._asked = Asked(scenario.job)
+        self._called: set[str] = set()  # ports that somebody has come to
         self._files: dict[int, int] = {}  # of the hosts' memory
         self._ended: list[tuple[Any, ...]] = []  # news that ranks get which come later
         self._segments = [Segments() for _ in scenario.job.hosts]
@@ -345,7 +347,15 @@ class World:
         return self._asked.job
 
     def asked(self, rank: int, header: Mapping[str, Any], body: bytes) -> None:
-        """A rank asks what it would ask a launcher; the answers take a while."""
+        """A rank asks what it would ask a launcher; the answers take a while.
+
+        Raises:
+            Unfit: several have come to a port of a world that is explored.
+        """
+        if header["what"] == "connect" and self.exchange is not None:
+            if header["port"] in self._called:
+                raise Unfit(GUESTS)
+            self._called.add(header["port"])
         if header["what"] == "spawn":
             apps = map(app_of, json.loads(body)["apps"])
             wrong = next(filter(None, map(problem_of, apps)), "")

@@ -384,20 +384,13 @@ class RankStub:
         tag: int,
         data: bytes,
         synchronous: bool,
+        served: bool,
         buffered: bool,
         site: str,
     ) -> None:
         """A message."""
-        self.exchange.send_message(
-            (self.rank, number),
-            to,
-            source,
-            tag,
-            data,
-            synchronous=synchronous,
-            buffered=buffered,
-            site=site,
-        )
+        how = {"synchronous": synchronous, "served": served, "buffered": buffered}
+        self.exchange.send_message((self.rank, number), to, source, tag, data, site=site, **how)
 
     def do_direct_receive(
         self, number: int, context: int, source: int, tag: int, served: bool, site: str
@@ -409,9 +402,12 @@ class RankStub:
         """Entries of the record of calls."""
         self.checked += events
 
-    def do_direct_cancel(self, number: int) -> bool:
-        """Whether a receive is cancelled."""
-        return self.exchange.cancel((self.rank, number))
+    def do_direct_cancel(self, number: int, receive: int, site: str) -> bool | None:
+        """Cancel a receive. False: it is matched already; else news say what became of it."""
+        if not self.exchange.cancel_receive((self.rank, number), receive, site):
+            return False
+        self._await_choice()
+        return None
 
     def do_direct_forget(self, context: int) -> None:
         """A communicator is freed."""
@@ -430,12 +426,10 @@ class RankStub:
         self.exchange.end_wait(self.rank)
         self._take_news()
 
-    def do_direct_poll(self, number: int, site: str) -> None:
+    def do_direct_poll(self, number: int, site: str, further: bool) -> None:
         """Look what is complete."""
-        self.exchange.poll_operations((self.rank, number), site)
-        while self.exchange.waits(self.rank):
-            self._block_in_exchange()
-        self._take_news()
+        self.exchange.poll_operations((self.rank, number), site, further=further)
+        self._await_choice()
 
     def do_direct_look(
         self,
@@ -452,6 +446,9 @@ class RankStub:
         self.exchange.probe_message(
             operation, context, source, tag, takes=takes, waits=waits, site=site
         )
+        self._await_choice()
+
+    def _await_choice(self) -> None:
         while self.exchange.waits(self.rank):
             self._block_in_exchange()
         self._take_news()
