@@ -28,6 +28,7 @@ from ompy.cli.launch.command_line import (
     Group,
     split_programs,
 )
+from ompy.cli.numbers import Number, WholeNumber
 from ompy.mca.errors import did_you_mean
 from ompy.mca.reporting import FORMATS
 
@@ -70,7 +71,7 @@ ABSENT: Final = (
     "-n",
     "-np",
     "count",
-    type=click.IntRange(1, RANKS_MAX),
+    type=WholeNumber(1, RANKS_MAX),
     metavar="N",
     help="Processes to start. Default: as many as the hosts have slots; this host has as many as "
     "cores.",
@@ -114,7 +115,7 @@ ABSENT: Final = (
 @click.option("--report-bindings", is_flag=True, help="Show what each rank is bound to.")
 @click.option(
     "--cpus-per-rank",
-    type=click.IntRange(1, RANKS_MAX),
+    type=WholeNumber(1, RANKS_MAX),
     metavar="N",
     help="Cores, or hardware threads, that each rank takes: the same as --map-by slot:PE=N.",
 )
@@ -128,7 +129,7 @@ ABSENT: Final = (
 )
 @click.option(
     "--npernode",
-    type=click.IntRange(1, RANKS_MAX),
+    type=WholeNumber(1, RANKS_MAX),
     metavar="N",
     help="The same as --map-by ppr:N:node.",
 )
@@ -175,7 +176,7 @@ ABSENT: Final = (
 )
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Number(min=0, min_open=True),
     metavar="SECONDS",
     help="End the job after so long, with exit code 110. Also: MPIEXEC_TIMEOUT.",
 )
@@ -266,7 +267,7 @@ ABSENT: Final = (
 )
 @click.option(
     "--spares",
-    type=click.IntRange(min=0),
+    type=WholeNumber(min=0),
     default=0,
     metavar="K",
     help="Processes that wait on each host to be ranks that the program spawns, as in the place of "

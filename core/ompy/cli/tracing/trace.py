@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
@@ -10,6 +9,8 @@ from typing import Any, Final, NamedTuple, TypeVar
 import click
 
 from ompy import outputs
+from ompy.cli.numbers import WholeNumber
+from ompy.cli.refusing import Refused
 from ompy.cli.terminal import one_line
 from ompy.cli.tracing import trace_calls, trace_exports, trace_gasnet, trace_play
 from ompy.frameworks import coll as _coll  # noqa: F401 - its tags have names
@@ -49,8 +50,8 @@ DRAWINGS: dict[str, Callable[[Diagram], str]] = {".svg": svg, ".mmd": mermaid}
 @click.option("--gasnet", is_flag=True, help="GASNet's operations, not MPI's messages.")
 @click.option("--handler", metavar="H", help="Only active messages for it: its name or index.")
 @click.option("--message", type=int, metavar="N", help="Only the Nth of those, from 1 on.")
-@click.option("--from", "first", type=click.IntRange(1), metavar="N", help="From the Nth on.")
-@click.option("--count", "most", type=click.IntRange(1), metavar="M", help="Only M of those.")
+@click.option("--from", "first", type=WholeNumber(1), metavar="N", help="From the Nth on.")
+@click.option("--count", "most", type=WholeNumber(1), metavar="M", help="Only M of those.")
 def trace(
     directory: str | None,
     text: bool,
@@ -83,8 +84,7 @@ def trace(
     try:
         found = read_trace(directory)
     except TraceError as problem:
-        click.echo(f"Error: {one_line(str(problem))}", err=True)
-        sys.exit(USAGE)
+        raise Refused(one_line(str(problem))) from None
     _warn(found)
     _export(found, *exports[:-1])
     if page:
