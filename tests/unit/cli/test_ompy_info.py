@@ -239,8 +239,8 @@ def test_strict_plugins_that_fail_when_they_are_opened(info: Info, installed: In
     shown = info("--plugins", "--strict-plugins")
     assert shown.code == 1
     assert shown.err.startswith(
-        "ompy-info: error: component btl:raven of ompy-btl-raven 1.4: open-failed (ValueError: no ravenry "
-        "is that large), which --strict-plugins does not allow\nTraceback"
+        "ompy-info: error: component btl:raven of ompy-btl-raven 1.4: open-failed (ValueError: no "
+        "ravenry is that large), which --strict-plugins does not allow\nTraceback"
     )
 
 
@@ -337,8 +337,8 @@ def test_a_job_that_could_not_start(info: Info) -> None:
         shown = info(view, *asked)
         assert shown.code == 1
         assert shown.err == (
-            "ompy-info: error: component btl:pigeon (asked for by --mca btl self,pigeon) cannot be used: "
-            "no pigeonry is that large\n"
+            "ompy-info: error: component btl:pigeon (asked for by --mca btl self,pigeon) cannot be "
+            "used: no pigeonry is that large\n"
         )
 
 
