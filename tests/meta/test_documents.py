@@ -19,8 +19,24 @@ from tests.support.effort import THOROUGH
 from tools.package.documents import commands, difference, documents, follow
 
 ROOT = Path(__file__).resolve().parents[2]
-KNOWN_PAGES = ("ci", "faults", "gasnet", "install", "seeing", "simulation", "write-a-nic")
-GUIDES = ("docs/faults.md", "docs/gasnet.md", "docs/seeing.md", "docs/simulation.md")
+KNOWN_PAGES = (
+    "ci",
+    "faults",
+    "gasnet",
+    "install",
+    "seeing",
+    "simulation",
+    "trace-tools",
+    "watching",
+    "write-a-nic",
+)
+GUIDES = (
+    "docs/faults.md",
+    "docs/gasnet.md",
+    "docs/seeing.md",
+    "docs/simulation.md",
+    "docs/watching.md",
+)
 DOCUMENTS = ("README.md", "ARCHITECTURE.md", *GUIDES)
 # where the documents' short paths begin
 BASES = (ROOT, ROOT / "docs", ROOT / "core" / "ompy", ROOT / "components" / "ompy_components")

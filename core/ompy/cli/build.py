@@ -17,6 +17,7 @@ import click
 import ompy
 from ompy import outputs
 from ompy.cli.forms import PACKAGES, described, is_editable
+from ompy.cli.refusing import tell_error
 
 PROGRAM: Final = "ompy build"
 WRONG: Final = 1  # exit codes, as of `ompy conformance`
@@ -130,5 +131,5 @@ def _check(root: Path) -> None:
 
 
 def _end(text: str, code: int) -> NoReturn:
-    outputs.tell(f"{PROGRAM}: error: {text}\n")
+    tell_error(PROGRAM, text)
     sys.exit(code)

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Final, NoReturn
 import click
 
 from ompy import outputs
+from ompy.cli.numbers import WholeNumber
+from ompy.cli.refusing import tell_error
 from ompy.cli.terminal import wants_colour
 from ompy.mca.errors import UsageError, did_you_mean
 
@@ -77,7 +79,7 @@ def _command(framework: str, noun: str) -> click.Command:
         click.option("--seed", type=int, help="Run tests that take a seed with this one only."),
         click.option(
             "--seeds",
-            type=click.IntRange(min=1),
+            type=WholeNumber(min=1),
             help="Run tests that take a seed with so many, from 0.",
         ),
         click.option("--test", "tests", multiple=True, metavar="TEST", help="Run this test only."),
@@ -181,7 +183,7 @@ def _progress(as_json: bool) -> Callable[[int, int], None]:
 
 
 def _end(text: str, code: int) -> NoReturn:
-    outputs.tell(f"ompy: error: {text}\n")
+    tell_error("ompy conformance", text)
     sys.exit(code)
 
 

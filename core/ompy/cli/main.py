@@ -20,6 +20,7 @@ from ompy.cli.kubernetes.command import k8s
 from ompy.cli.measuring.bench import bench
 from ompy.cli.mpiexec import mpiexec
 from ompy.cli.new.command import new
+from ompy.cli.refusing import tell_error, tell_refusal
 from ompy.cli.replay import replay
 from ompy.cli.simulating.sim import sim
 from ompy.cli.start import FAILED
@@ -53,16 +54,24 @@ class _Tools(click.Group):
             )
             if not failure:
                 raise
-            outputs.tell(f"Error: {failure}\n", "error", "error")
+            tell_error("ompy", failure)
             sys.exit(FAILED)
 
     def make_context(self, *arguments: Any, **options: Any) -> click.Context:
         """As click's, which writes help and versions here."""
-        return _read(lambda: super(_Tools, self).make_context(*arguments, **options))
+        try:
+            return _read(lambda: super(_Tools, self).make_context(*arguments, **options))
+        except click.ClickException as problem:
+            tell_refusal(problem, "ompy")
+            sys.exit(problem.exit_code)
 
     def invoke(self, context: click.Context) -> Any:
         """As click's."""
-        return _read(lambda: super(_Tools, self).invoke(context))
+        try:
+            return _read(lambda: super(_Tools, self).invoke(context))
+        except click.ClickException as problem:
+            tell_refusal(problem, f"ompy {context.invoked_subcommand}")
+            sys.exit(problem.exit_code)
 
 
 def _read(command: Callable[[], T]) -> T:

@@ -28,6 +28,7 @@ from ompy.cli.launch.command_line import (
     Group,
     split_programs,
 )
+from ompy.cli.numbers import Number, WholeNumber
 from ompy.mca.errors import did_you_mean
 from ompy.mca.reporting import FORMATS
 
@@ -56,6 +57,36 @@ ABSENT: Final = (
     "--default-hostfile --set-env --prepend-env --append-env --unset-env --spawn-timeout --rtos "
     "--runtime-options --stream-buffering --with-ft --initial-errhandler"
 )  # reference openmpi.md 2.4: options of mpirun that mean nothing here yet
+INSTEAD: Final = {
+    "--output": "--tag-output, --timestamp-output, --merge-stderr or --output-filename DIR",
+    "--display": "--display-map or --report-bindings",
+    "--pernode": "--npernode 1",
+    "--bynode": "--map-by node",
+    "--byslot": "--map-by slot",
+    "--bycore": "--map-by core",
+    "--npersocket": "--map-by package",
+    "--enable-recovery": "--mca mpi_ft_enable 1",
+    "--with-ft": "--mca mpi_ft_enable 1",
+    "--path": "-x PATH=FOLDERS",
+    "--set-env": "-x NAME=VALUE",
+    "--spawn-timeout": "--mca plm_base_start_timeout_ms MS",
+    "--stream-buffering": "-x PYTHONUNBUFFERED=1",
+    "--xterm": "--debug RANK or --output-filename DIR",
+    "-v": "--mca plm_base_verbose component",
+    "--ppn": "--npernode N",
+    "--perhost": "--npernode N",
+    "--genv": "-x NAME=VALUE",
+    "--env": "-x NAME=VALUE",
+    "--genvlist": "-x NAME for each",
+    "--envlist": "-x NAME for each",
+    "--hosts": "--host A,B",
+    "-f": "--hostfile FILE",
+    "-l": "--tag-output",
+    "--prepend-rank": "--tag-output",
+    "--print-rank-map": "--display-map",
+    "--launcher": "--mca plm NAME",
+    "--bootstrap": "--mca plm NAME",
+}  # docs/launch-options.md: what to write for options of other launchers
 
 
 @click.command(
@@ -70,7 +101,7 @@ ABSENT: Final = (
     "-n",
     "-np",
     "count",
-    type=click.IntRange(1, RANKS_MAX),
+    type=WholeNumber(1, RANKS_MAX),
     metavar="N",
     help="Processes to start. Default: as many as the hosts have slots; this host has as many as "
     "cores.",
@@ -114,7 +145,7 @@ ABSENT: Final = (
 @click.option("--report-bindings", is_flag=True, help="Show what each rank is bound to.")
 @click.option(
     "--cpus-per-rank",
-    type=click.IntRange(1, RANKS_MAX),
+    type=WholeNumber(1, RANKS_MAX),
     metavar="N",
     help="Cores, or hardware threads, that each rank takes: the same as --map-by slot:PE=N.",
 )
@@ -128,7 +159,7 @@ ABSENT: Final = (
 )
 @click.option(
     "--npernode",
-    type=click.IntRange(1, RANKS_MAX),
+    type=WholeNumber(1, RANKS_MAX),
     metavar="N",
     help="The same as --map-by ppr:N:node.",
 )
@@ -175,7 +206,7 @@ ABSENT: Final = (
 )
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Number(min=0, min_open=True),
     metavar="SECONDS",
     help="End the job after so long, with exit code 110. Also: MPIEXEC_TIMEOUT.",
 )
@@ -266,7 +297,7 @@ ABSENT: Final = (
 )
 @click.option(
     "--spares",
-    type=click.IntRange(min=0),
+    type=WholeNumber(min=0),
     default=0,
     metavar="K",
     help="Processes that wait on each host to be ranks that the program spawns, as in the place of "
@@ -474,6 +505,11 @@ def usual_spelling(written: str, known: Mapping[str, int]) -> str:
         name = ALIASES.get(spelling, spelling)
         if name in known:
             return name
+    for spelling in (written, f"-{written}"):
+        if spelling in INSTEAD:
+            raise CommandError(
+                f"{written} is an option of other launchers; write {INSTEAD[spelling]}"
+            )
     if {written, f"-{written}"} & set(ABSENT.split()):
         raise CommandError(f"{written} is an option of mpirun that {PROGRAM} does not have")
     near = did_you_mean(f"--{written.strip('-')}", [*known, *ALIASES])

@@ -13,6 +13,8 @@ import click
 
 from ompy import outputs
 from ompy.cli.launch.command_line import RECORD_REPLAY
+from ompy.cli.numbers import WholeNumber
+from ompy.cli.refusing import Refused
 from ompy.cli.simulating.kept_world import WORLD
 from ompy.replay.entries import RecordingError
 from ompy.replay.events import ALONE, NEVER, ORDER
@@ -31,21 +33,21 @@ UNFINISHED: Final = "record_base_unfinished"
 @click.argument("directory", metavar="DIR|FILE")
 @click.option(
     "--rank",
-    type=click.IntRange(0),
+    type=WholeNumber(0),
     metavar="R",
     help="Run this rank alone; of a FILE, with --pdb.",
 )
 @click.option("--pdb", is_flag=True, help="With --rank: in Python's debugger.")
 @click.option(
     "--debugpy",
-    type=click.IntRange(0, 65535),
+    type=WholeNumber(0, 65535),
     metavar="PORT",
     help="With --rank: wait until an editor is attached at this port; 0 for any that is free.",
 )
 @click.option(
     "--until-event",
     "until",
-    type=click.IntRange(1),
+    type=WholeNumber(1),
     metavar="N",
     help="With --rank: stop before its Nth event, in the debugger if there is one.",
 )
@@ -127,8 +129,7 @@ def _replay(
             return _replay_job(recorded)
         return _replay_rank(recorded, rank, until or 0, pdb=pdb, port=port)
     except RecordingError as problem:
-        click.echo(f"Error: {problem}", err=True)
-        return USAGE
+        raise Refused(str(problem)) from None
 
 
 def _check_options(rank: int | None, port: int | None, until: int | None, *, pdb: bool) -> None:

@@ -18,7 +18,7 @@ def main() -> None:
         failure = shortage(problem)
         if not failure:
             raise
-        outputs.tell(f"Error: {failure}\n", "error", "error")
+        outputs.tell(f"ompy: error: {failure}\n", "error", "error")
         sys.exit(FAILED)
     run_tool()
 

@@ -9,7 +9,8 @@ from typing import Final
 
 import click
 
-from ompy import outputs
+from ompy.cli.numbers import Number, WholeNumber
+from ompy.cli.refusing import tell_error
 
 PORT: Final = 27177  # arbitrary: below 32768, where Linux takes ports for clients
 PATIENCE_S: Final = 600.0  # arbitrary: another host may have to fetch an image first
@@ -19,7 +20,7 @@ NOBODY: Final = 1  # exit code: no launcher came, or nothing could be begun
 @click.command("agent")
 @click.option(
     "--port",
-    type=click.IntRange(0, 65535),
+    type=WholeNumber(0, 65535),
     default=PORT,
     show_default=True,
     help="Listen there; plm_dial_port says it to the launcher. 0: at a free one, which is printed.",
@@ -27,7 +28,7 @@ NOBODY: Final = 1  # exit code: no launcher came, or nothing could be begun
 @click.option("--address", default=None, help="Listen at this address of the host only.")
 @click.option(
     "--patience",
-    type=click.FloatRange(0, min_open=True),
+    type=Number(0, min_open=True),
     default=PATIENCE_S,
     show_default=True,
     metavar="S",
@@ -66,6 +67,6 @@ def agent(port: int, address: str | None, patience: float) -> None:
         click.echo(f"{LISTENS}{listener.getsockname()[1]}")
     call = wait_for_call(listener, known, patience)
     if call is None:
-        outputs.tell(f"Error: no launcher came within {patience:g} s\n", "error", "error")
+        tell_error("ompy agent", f"no launcher came within {patience:g} s")
         sys.exit(NOBODY)
     sys.exit(run_agent(call, secret))

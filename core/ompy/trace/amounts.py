@@ -19,8 +19,15 @@ def byte_count(size: int) -> str:
     return f"{size} {unit}"
 
 
-def duration(nanoseconds: int) -> str:
-    """A time to read, in microseconds up to ten thousand of them, then in milliseconds."""
+def duration(nanoseconds: int, most: int | None = None) -> str:
+    """A time to read, in microseconds up to ten thousand of them, then in milliseconds.
+
+    Args:
+        nanoseconds: the time.
+        most: the largest of the times it stands among, so that all of them have one unit.
+    """
+    if most is not None and most >= 10_000_000:
+        return f"{nanoseconds / 1_000_000:.3f} ms"
     if nanoseconds < 10_000_000:
         return f"{nanoseconds / 1000:.1f} us"
     return f"{nanoseconds / 1_000_000:.1f} ms"

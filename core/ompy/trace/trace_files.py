@@ -203,7 +203,10 @@ def read_trace(directory: str) -> JobTrace:
         names = sorted(os.listdir(directory))
     except (OSError, ValueError) as problem:
         why = problem.strerror if isinstance(problem, OSError) else problem
-        raise TraceError(f"{directory} cannot be read: {why}") from None
+        made = f"; ompy-run --trace {directory} ... writes one" * isinstance(
+            problem, FileNotFoundError
+        )
+        raise TraceError(f"{directory} cannot be read: {why}{made}") from None
     ranks = [int(match[1]) for name in names if (match := _RANK_FILE.fullmatch(name))]
     if not ranks:
         raise TraceError(

@@ -177,7 +177,7 @@ def test_a_launcher_that_does_not_come(agents):
     agents.start(HOSTS[0], patience="0.5")
     process = agents.running[HOSTS[0]]
     assert process.wait(PATIENCE) == 1
-    assert process.stderr.read() == "Error: no launcher came within 0.5 s\n"
+    assert process.stderr.read() == "ompy agent: error: no launcher came within 0.5 s\n"
 
 
 def test_a_port_that_is_taken_and_an_address_that_is_not_ours(agents):

@@ -226,6 +226,16 @@ def turns(pid):
     return [line for line in status.splitlines() if line.startswith("voluntary_ctxt")]
 
 
+def test_top_in_a_pipe_says_what_does_without_a_terminal(watched):
+    job = watched.start()
+    done = watched.ompy("top")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("ompy top: error: ")
+    assert "--once" in done.stderr
+    watched.go()
+    assert job.end().code == 0
+
+
 def test_a_view_needs_a_terminal(watched):
     done = watched._launch("-n", 1, "--view", sys.executable, "-c", "pass")
     assert done.code == 2

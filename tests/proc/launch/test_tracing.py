@@ -325,4 +325,4 @@ def test_explain_gasnet() -> None:
     assert "means nothing" in ompy("explain", "--gasnet", "short", "--size", 0, "--inside").stderr
     assert "--offset is of GASNet" in ompy("explain", "--size", 1, "--offset", 3).stderr
     refused = ompy("explain", "--gasnet", "medium", "--size", 569, *mca)
-    assert "Error: a Medium brings up to 568 bytes, not 569" in refused.stderr
+    assert "ompy explain: error: a Medium brings up to 568 bytes, not 569" in refused.stderr

@@ -131,3 +131,17 @@ def test_a_standard_output_that_is_none(launch):
     code = HEAD.replace("line_buffer", "sys.stdout = None\nline_buffer", 1)
     code = HEAD.replace("\nline_buffer_output()", "\nsys.stdout = None; line_buffer_output()")
     assert launch("-n", 1, sys.executable, "-c", code).code == 0
+
+
+@pytest.mark.parametrize("call", ["comm.barrier()", "comm.send('a word', 1 - comm.rank)"])
+def test_an_error_of_mpi_is_told_at_the_line_of_the_program(launch, call):
+    """Frames of ompy say nothing to who reads it, and nothing has happened that a report has."""
+    code = f"from mpi4py import MPI\ncomm = MPI.COMM_WORLD\n{call}"
+    words = [sys.executable, "-c", code]
+    result = launch("-n", 2, "--mca", "btl", "self", "--mca", "coll", "^sm", *words)
+    assert result.code == 1
+    shown = result.err.partition("-----")[0]
+    assert "cannot reach" in shown
+    assert "/ompy/" not in shown
+    assert "has no message" not in shown
+    assert shown.count("Traceback") == shown.count("  File ") <= 2

@@ -108,6 +108,27 @@ def test_the_letters_on_the_life_lines(tmp_path: Path) -> None:
     assert letters == {(0, "A"), (1, "C"), (1, "D"), (0, "F"), (0, "G")}
 
 
+def test_a_picture_says_what_its_letters_are(tmp_path: Path) -> None:
+    diagram = drawn(traced("RDMA Direct Get", tmp_path))
+    assert diagram.letters == [
+        "A: RGET sent",
+        "C: get begins",
+        "D: FIN sent, receive complete",
+        "F: FIN arrives",
+        "G: send complete",
+    ]
+
+
+def test_messages_of_two_pairs_have_the_numbers_of_the_list(tmp_path: Path) -> None:
+    """Each of them is the first of its own pair of ranks."""
+    job = virtual(2, exchange, btl="self,sm,tcp", trace=True)
+    job.write_trace(str(tmp_path))
+    trace = read_trace(str(tmp_path))
+    found = messages(trace.events)[:4]
+    labels = [line.text for line in arrange(found, trace.headers, [7, 8, 9, 10]).lines]
+    assert {label.rpartition(" #")[2] for label in labels} == {"7", "8", "9", "10"}
+
+
 def files(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 from ompy.cli.launch.command_line import CommandError
 from ompy.cli.launch.foreign_options import OPTIONS, translate_line
-from ompy.cli.options import ABSENT, ALIASES, arities, parse_by_click, usual_spelling
+from ompy.cli.options import ABSENT, ALIASES, INSTEAD, arities, parse_by_click, usual_spelling
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = ROOT / "docs" / "launch-options.md"
@@ -107,3 +107,19 @@ def test_what_mpiexec_takes_is_understood(option: str) -> None:
     words = translate_line([option, *[word] * foreign.values, "program"]).words
     (group,) = parse_by_click(words)
     assert group.argv == ("program",)
+
+
+@pytest.mark.parametrize("option", INSTEAD)
+def test_who_writes_an_option_of_another_launcher_is_told_ours(option: str) -> None:
+    assert not is_ours(option)
+    with pytest.raises(CommandError, match=f"write {re.escape(INSTEAD[option])}$"):
+        parse_by_click([option, "value", "program"])
+    named = re.findall(r"(?<!\S)--?[a-z][\w-]*", INSTEAD[option])
+    assert named
+    assert all(is_ours(each) for each in named), named
+
+
+@pytest.mark.parametrize("option", ["-ppn", "-genv", "--ppn"])
+def test_options_of_hydra_have_one_dash_or_two(option: str) -> None:
+    with pytest.raises(CommandError, match="is an option of other launchers; write -"):
+        parse_by_click([option, "2", "program"])

@@ -192,14 +192,15 @@ def test_all_parameters_of_a_type(info: Info) -> None:
 def test_what_is_unknown_is_an_error(info: Info, arguments: tuple[str, ...], message: str) -> None:
     shown = info("--param", "btl", "all", *arguments)
     assert (shown.code, shown.out) == (1, "")
-    assert shown.err.startswith(f"ompy-info: {message}")
+    assert shown.err.startswith(f"ompy-info: error: {message}")
 
 
 @pytest.mark.parametrize("arguments", [("--blue",), ("--level", "high"), ("--color", "red")])
 def test_a_wrong_command_line(info: Info, arguments: tuple[str, ...]) -> None:
     shown = info(*arguments)
     assert (shown.code, shown.out) == (2, "")
-    assert shown.err.startswith("Usage: ompy-info [options]\n")
+    assert shown.err.startswith("ompy-info: error: ")
+    assert shown.err.endswith("Try 'ompy-info --help'.\n")
 
 
 @pytest.mark.parametrize("option", ["--mca", "-mca", "--gmca", "-gmca"])
@@ -238,8 +239,8 @@ def test_strict_plugins_that_fail_when_they_are_opened(info: Info, installed: In
     shown = info("--plugins", "--strict-plugins")
     assert shown.code == 1
     assert shown.err.startswith(
-        "ompy-info: component btl:raven of ompy-btl-raven 1.4: open-failed (ValueError: no ravenry "
-        "is that large), which --strict-plugins does not allow\nTraceback"
+        "ompy-info: error: component btl:raven of ompy-btl-raven 1.4: open-failed (ValueError: no "
+        "ravenry is that large), which --strict-plugins does not allow\nTraceback"
     )
 
 
@@ -249,7 +250,7 @@ def test_wrong_settings_end_the_command(info: Info) -> None:
     first, second = shown.err.splitlines()
     assert first.endswith("there is no parameter btl_pigeon_flok; did you mean btl_pigeon_flock?")
     assert second.startswith(
-        "ompy-info: --mca btl_pigeon_flock 2x: btl_pigeon_flock cannot be '2x'"
+        "ompy-info: error: --mca btl_pigeon_flock 2x: btl_pigeon_flock cannot be '2x'"
     )
     shown = info("--all", OMPY_MCA_mca_base_param_files="/no/such/file")
     assert (shown.code, shown.out) == (2, "")
@@ -262,7 +263,7 @@ def test_wrong_settings_can_be_asked_about(info: Info, installed: Installed) -> 
     file.write_text("nonsense\nbtl_pigeon_flock = 12xyz\nbtl_pigeon_flok = 1\n")
     shown = info("--why", "btl_pigeon_flock", "--why", "btl_pigeon_flok", "--plugins")
     assert shown.code == 2
-    assert shown.err.splitlines()[0] == f"ompy-info: {file}:1: not `name = value`: nonsense"
+    assert shown.err.splitlines()[0] == f"ompy-info: error: {file}:1: not `name = value`: nonsense"
     assert next(line for line in shown.out.splitlines() if "btl-pigeon" in line).endswith(" loaded")
     story = shown.out[shown.out.index("parameter btl_pigeon_flock\n") :].splitlines()
     assert story[1].split()[:4] == ["wrong", '"12xyz"', "file", f"({file}:2)"]
@@ -336,8 +337,8 @@ def test_a_job_that_could_not_start(info: Info) -> None:
         shown = info(view, *asked)
         assert shown.code == 1
         assert shown.err == (
-            "ompy-info: component btl:pigeon (asked for by --mca btl self,pigeon) cannot be used: "
-            "no pigeonry is that large\n"
+            "ompy-info: error: component btl:pigeon (asked for by --mca btl self,pigeon) cannot be "
+            "used: no pigeonry is that large\n"
         )
 
 

@@ -95,3 +95,13 @@ def test_it_is_bounded() -> None:
     assert len(picture) < 256 * 1024
     ET.fromstring(picture)
     assert survey_lines(Survey({}, {}, frozenset())) == ["no rank is in MPI"]
+
+
+def test_the_picture_says_what_an_arrow_is_and_what_each_waits_for() -> None:
+    there = {rank: said(rank + 5, need(RECEIVE, 1 - rank)) for rank in (0, 1)}
+    picture = wait_graph(seen_waits(Survey(there, {}, frozenset())))
+    texts = [element.text for element in ET.fromstring(picture).iter() if element.text]
+    assert "An arrow leads to a rank that is waited for. Red: a circle of these." in texts
+    for rank in (0, 1):
+        (line,) = [text for text in texts if text.startswith(f"rank {rank}: ")]
+        assert texts[texts.index(line) + 1] == f"waiting for message of ({1 - rank},)"

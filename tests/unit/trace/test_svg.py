@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 from ompy.trace.drawing.diagram import Diagram, Line, Point
-from ompy.trace.drawing.labels import CLEAR, Layout
+from ompy.trace.drawing.labels import CLEAR, Layout, width_of
 from ompy.trace.drawing.svg import svg
 from ompy.trace.message_events import Kind
 
@@ -113,3 +113,30 @@ def test_a_label_that_is_exactly_as_wide_as_its_lane() -> None:
     layout = Layout([411.14, 802.3], 1200)
     box = layout.place((802.3, 1137.0), (411.14, 2187.0), width)
     assert 411.14 + CLEAR - 1 < box.x - width / 2 < box.x + width / 2 < 802.3 - CLEAR + 1
+
+
+def texts(diagram: Diagram) -> list[str]:
+    return [text.text or "" for text in ET.fromstring(svg(diagram)).iter(f"{NAMESPACE}text")]
+
+
+@pytest.mark.parametrize(("last", "unit"), [(9_999_999, "us"), (46_617_935, "ms")])
+def test_all_times_of_a_picture_have_one_unit(last: int, unit: str) -> None:
+    diagram = Diagram("a message", "Eager", [(0, "rank 0"), (1, "rank 1")], rows=2)
+    start, end = Point(0, 91_100, "A", row=0), Point(1, last, "C", row=1)
+    diagram.lines.append(Line(start, end, Kind.DATA, "MATCH"))
+    times = [text for text in texts(diagram) if text.endswith((" us", " ms"))]
+    assert len(times) == 2
+    assert all(time.endswith(unit) for time in times), times
+
+
+def test_what_letters_stand_for_is_within_the_picture() -> None:
+    diagram = Diagram("a message", "Eager", [(0, "rank 0"), (1, "rank 1")], rows=2)
+    diagram.letters = [f"{letter}: FRAG sent, send complete" for letter in "ABCDEFGHIJK"]
+    root = ET.fromstring(svg(diagram))
+    width, height = float(root.get("width", "")), float(root.get("height", ""))
+    lines = [text for text in root.iter(f"{NAMESPACE}text") if "FRAG sent" in (text.text or "")]
+    assert " · ".join(line.text or "" for line in lines) == " · ".join(diagram.letters)
+    assert all(width_of(line.text or "", 11) <= width for line in lines)
+    places = [float(line.get("y", "")) for line in lines]
+    assert max(places) < height
+    assert len(set(places)) == len(places)

@@ -12,6 +12,7 @@ import click
 
 from ompy.cli.bytecounts import parse_bytes
 from ompy.cli.explaining.explain_names import CalledCollective, CollectiveName
+from ompy.cli.numbers import WholeNumber
 from ompy.cli.own_jobs import answer_of
 from ompy.frameworks.conduit import MAX_ARGS
 from ompy.frameworks.pml import BUFFERED, READY, STANDARD, SYNCHRONOUS
@@ -38,7 +39,7 @@ PEER_MAX: Final = 63  # arbitrary: a rank has to be started for each
     "--peer",
     default=1,
     show_default=True,
-    type=click.IntRange(0, PEER_MAX),
+    type=WholeNumber(0, PEER_MAX),
     help="The receiver's rank; rank 0 sends.",
 )
 @click.option("--mode", type=click.Choice(list(MODES)), help="Of a send; standard unless given.")
@@ -46,11 +47,11 @@ PEER_MAX: Final = 63  # arbitrary: a rank has to be started for each
 @click.option("--gasnet", type=click.Choice(OPERATIONS), help="An operation of GASNet instead.")
 @click.option("--inside", is_flag=True, help="GASNet: local memory of the own segment.")
 @click.option("--nonbulk", is_flag=True, help="GASNet: the put lets go of its source at once.")
-@click.option("--offset", type=click.IntRange(0), help="GASNet: in the peer's segment.")
-@click.option("--arguments", type=click.IntRange(0, MAX_ARGS), help="GASNet: of the message.")
-@click.option("--ranks", "-n", type=click.IntRange(2, RANKS_MAX), help="Collective: members.")
-@click.option("--hosts", type=click.IntRange(1), help="Collective: hosts that they are on; 1.")
-@click.option("--root", type=click.IntRange(0), help="Collective: the root's rank; 0.")
+@click.option("--offset", type=WholeNumber(0), help="GASNet: in the peer's segment.")
+@click.option("--arguments", type=WholeNumber(0, MAX_ARGS), help="GASNet: of the message.")
+@click.option("--ranks", "-n", type=WholeNumber(2, RANKS_MAX), help="Collective: members.")
+@click.option("--hosts", type=WholeNumber(1), help="Collective: hosts that they are on; 1.")
+@click.option("--root", type=WholeNumber(0), help="Collective: the root's rank; 0.")
 @click.option("--mca", nargs=2, multiple=True, metavar="NAME VALUE", help="As for ompy-run.")
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 def explain(

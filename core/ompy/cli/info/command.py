@@ -19,6 +19,7 @@ from ompy.cli.completing.completion import (
 )
 from ompy.cli.given_words import refuse_empty_words
 from ompy.cli.info import PROGRAM
+from ompy.cli.refusing import tell_refusal
 from ompy.mca.parameter import LEVELS
 from ompy.mca.parameters.settings import PARAMETER_SETS, STRICT_PLUGINS, TUNE_FILES
 
@@ -200,7 +201,7 @@ def run_info(arguments: Sequence[str]) -> int:
     except click.exceptions.Exit as end:  # after --help
         return end.exit_code
     except click.ClickException as problem:
-        problem.show()
+        tell_refusal(problem, PROGRAM)
         return problem.exit_code
     from ompy.cli.info.session import answer_request
 

@@ -17,6 +17,7 @@ from ompy.cli.info.facts import TYPES_OF_PATH, Fact
 from ompy.cli.info.parsable import Parsable
 from ompy.cli.info.pretty import Pretty
 from ompy.cli.info.view import ALL, NotFound, Scope, View
+from ompy.cli.refusing import tell_error
 from ompy.cli.terminal import wants_colour, wrap_width
 from ompy.frameworks.catalog import CATALOG
 from ompy.mca.errors import ComponentsFailed, UsageError, did_you_mean
@@ -54,7 +55,7 @@ def answer_request(options: Options) -> int:
             registry = Registry(CATALOG, settings)
             return Session(options, output, registry, settings, problems).answer()
     except NotFound as problem:
-        outputs.tell(f"{PROGRAM}: {problem}\n")
+        tell_error(PROGRAM, str(problem))
         return NOT_FOUND
     output.finish([], [])
     return 0
@@ -151,7 +152,7 @@ class Session:
         """
         options = self._options
         for problem in (*self._problems, *self._failures):
-            outputs.tell(f"{PROGRAM}: {problem}\n")
+            tell_error(PROGRAM, str(problem))
         for notice in self._notices:
             outputs.tell(f"{PROGRAM}: warning: {notice}\n")
         params = [(ALL, ALL)] if options.everything else options.params
@@ -180,7 +181,7 @@ class Session:
         told = (*self._problems, *self._failures)
         late = [problem for problem in dict.fromkeys(late) if problem not in told]
         for problem in late:
-            outputs.tell(f"{PROGRAM}: {problem}\n")
+            tell_error(PROGRAM, str(problem))
         if late:
             self._failures = [*self._failures, *late]
             self._exit_code = self._exit_code or ComponentsFailed.exit_code

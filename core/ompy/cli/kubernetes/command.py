@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import click
 
+from ompy.cli.numbers import WholeNumber
 from ompy.cli.waiting import PATIENCE_S, PORT
 
 HOSTS_MAX: Final = 5000  # arbitrary: the nodes of the largest cluster that Kubernetes means to work
@@ -53,8 +54,8 @@ def k8s() -> None:
 
 
 @k8s.command(context_settings={"allow_interspersed_args": False})
-@click.option("-n", "ranks", type=click.IntRange(1, RANKS_MAX), required=True, help="Ranks.")
-@click.option("--hosts", type=click.IntRange(1, HOSTS_MAX), default=1, help="Pods they run in.")
+@click.option("-n", "ranks", type=WholeNumber(1, RANKS_MAX), required=True, help="Ranks.")
+@click.option("--hosts", type=WholeNumber(1, HOSTS_MAX), default=1, help="Pods they run in.")
 @click.option("--image", required=True, help="Image with ompy and the program.")
 @click.option(
     "--name",
@@ -80,7 +81,7 @@ def k8s() -> None:
 )
 @click.option("--memory", callback=_amount, metavar="AMOUNT", help="Of a pod, asked for and limit.")
 @click.option("--shm", callback=_amount, metavar="AMOUNT", help="Most of a pod's /dev/shm.")
-@click.option("--user", type=click.IntRange(0), default=None, help="Number of the user to be.")
+@click.option("--user", type=WholeNumber(0), default=None, help="Number of the user to be.")
 @click.option(
     "--secret",
     callback=_name,
@@ -89,7 +90,7 @@ def k8s() -> None:
 )
 @click.option(
     "--start-timeout",
-    type=click.IntRange(1, DAY),
+    type=WholeNumber(1, DAY),
     default=int(PATIENCE_S),
     show_default=True,
     metavar="S",
@@ -97,14 +98,14 @@ def k8s() -> None:
 )
 @click.option(
     "--deadline",
-    type=click.IntRange(1, YEAR),
+    type=WholeNumber(1, YEAR),
     default=None,
     metavar="S",
     help="Kubernetes ends the job after so many seconds.",
 )
 @click.option(
     "--keep",
-    type=click.IntRange(0, YEAR),
+    type=WholeNumber(0, YEAR),
     default=None,
     metavar="S",
     help="Kubernetes removes it so many seconds after its end; default: never.",

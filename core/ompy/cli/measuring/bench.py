@@ -16,6 +16,7 @@ from ompy.cli.bytecounts import parse_bytes
 from ompy.cli.completing.completion import WordKeepingCommand, complete_parameter
 from ompy.cli.given_words import GivenPath
 from ompy.cli.measuring import gasnet_bench
+from ompy.cli.numbers import WholeNumber
 from ompy.cli.own_jobs import answer_of
 
 KINDS: Final = {
@@ -75,11 +76,11 @@ def parse_sizes(text: str) -> list[int]:
     "--ranks",
     default=2,
     show_default=True,
-    type=click.IntRange(min=1),
+    type=WholeNumber(min=1),
     help="Ranks of collectives; all others are between two.",
 )
 @click.option("--sizes", default="", help="Bytes, as 8,1k,4m; the kind has its own defaults.")
-@click.option("--rounds", default=9, show_default=True, type=click.IntRange(min=1))
+@click.option("--rounds", default=9, show_default=True, type=WholeNumber(min=1))
 @click.option(
     "--mca",
     nargs=2,

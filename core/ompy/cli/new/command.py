@@ -10,8 +10,8 @@ from typing import Final, NoReturn
 
 import click
 
-from ompy import outputs
 from ompy.cli.given_words import GivenPath
+from ompy.cli.refusing import tell_error
 from ompy.mca.errors import did_you_mean
 
 USAGE: Final = 2  # exit code, as click has it
@@ -89,5 +89,5 @@ def _check_name(framework: str, name: str) -> None:
 
 
 def _end(text: str) -> NoReturn:
-    outputs.tell(f"ompy new: error: {text}\n", "error", "error")
+    tell_error("ompy new", text)
     sys.exit(USAGE)

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from ompy.cli.completing.completion import complete_file
+from ompy.cli.numbers import Number
 
 ALL = (
     click.option(
@@ -18,7 +19,7 @@ ALL = (
     ),
     click.option(
         "--compute-scale",
-        type=click.FloatRange(min=0),
+        type=Number(min=0),
         metavar="X",
         help="With --cluster, computing takes X times the processor time that it takes here. "
         "Default: 0, it takes no time.",

@@ -11,6 +11,7 @@ import sys
 from typing import NoReturn
 
 from ompy import outputs
+from ompy.cli.refusing import Refused
 from ompy.cli.simulating.kept_world import KeptWorldError, digest_of, read_kept_world
 from ompy.cli.terminal import one_line
 
@@ -48,8 +49,7 @@ def replay_world(path: str, rank: int | None, *, goes_on: bool = False) -> NoRet
 
 
 def _refuse(text: str) -> NoReturn:
-    outputs.tell(f"Error: {text}\n", "error", "error")
-    sys.exit(USAGE)
+    raise Refused(text)
 
 
 def _this_command() -> list[str]:

@@ -21,6 +21,7 @@ import click
 from ompy import outputs
 from ompy.cli.completing.completion import complete_file, complete_parameter
 from ompy.cli.launch.command_line import RANKS_MAX
+from ompy.cli.numbers import Number, WholeNumber
 from ompy.cli.simulating.cluster_options import cluster_options
 from ompy.mca.errors import ComponentError, UsageError
 from ompy.mca.parameters.settings import ENVIRONMENT_PREFIX, LOG_FORMAT
@@ -70,9 +71,7 @@ _reporter = Reporter()  # makes lines of what is said, as `speak` has set it las
     epilog="Exit code: the program's own; 3 when --fault-strict has cause, 4 for a deadlock, 5 for "
     "a world without end; with --seeds 1 when any seed failed. See docs/simulation.md.",
 )
-@click.option(
-    "-n", "--ranks", type=click.IntRange(1, RANKS_MAX), default=2, help="Ranks. Default: 2."
-)
+@click.option("-n", "--ranks", type=WholeNumber(1, RANKS_MAX), default=2, help="Ranks. Default: 2.")
 @click.option("--seed", type=int, default=0, help="Decides all that the program does not.")
 @click.option(
     "--fault",
@@ -101,12 +100,12 @@ _reporter = Reporter()  # makes lines of what is said, as `speak` has set it las
 )
 @click.option(
     "--ranks-per-host",
-    type=click.IntRange(1, RANKS_MAX),
+    type=WholeNumber(1, RANKS_MAX),
     default=1,
     metavar="N",
     help="Ranks that share a host, and its memory. Default: 1.",
 )
-@click.option("--rails", type=click.IntRange(1, RAILS_MAX), default=1, help="Networks: rail0, ...")
+@click.option("--rails", type=WholeNumber(1, RAILS_MAX), default=1, help="Networks: rail0, ...")
 @click.option(
     "--latency",
     metavar="TIME",
@@ -121,18 +120,18 @@ _reporter = Reporter()  # makes lines of what is said, as `speak` has set it las
 @click.option("--limit", default="60min", metavar="TIME", help="Virtual time it may take.")
 @click.option(
     "--patience",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Number(min=0, min_open=True),
     default=60.0,
     metavar="SECONDS",
     help="Real time a rank may compute without a call to MPI or a clock. Default: 60.",
 )
 @click.option(
     "--seeds",
-    type=click.IntRange(min=1),
+    type=WholeNumber(min=1),
     metavar="N",
     help="Run N seeds from --seed on, tell of those that fail, and shrink their faults.",
 )
-@click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Worlds at a time.")
+@click.option("--jobs", type=WholeNumber(min=1), metavar="N", help="Worlds at a time.")
 @click.option(
     "--keep",
     default="sim-failures",
@@ -148,7 +147,7 @@ _reporter = Reporter()  # makes lines of what is said, as `speak` has set it las
 )
 @click.option(
     "--worlds",
-    type=click.IntRange(min=1),
+    type=WholeNumber(min=1),
     default=10_000,
     metavar="N",
     help="With --explore, worlds at most in each mode of buffering. Default: 10000.",
@@ -156,20 +155,20 @@ _reporter = Reporter()  # makes lines of what is said, as `speak` has set it las
 @click.option("--time", metavar="TIME", help="With --explore, begin no world after this (real).")
 @click.option(
     "--polls",
-    type=click.IntRange(min=0),
+    type=WholeNumber(min=0),
     default=1,
     metavar="N",
     help="With --explore, how often in a row a poll finds nothing though it could. Default: 1.",
 )
 @click.option(
     "--depth",
-    type=click.IntRange(min=0),
+    type=WholeNumber(min=0),
     metavar="N",
     help="With --explore, choices beyond the first N of each world keep their first value.",
 )
 @click.option(
     "--pct",
-    type=click.IntRange(min=1),
+    type=WholeNumber(min=1),
     metavar="D",
     help="With --explore, where a bound has ended the search: run as many worlds again with random "
     "priorities, to find failures that take D choices.",
@@ -197,9 +196,7 @@ _reporter = Reporter()  # makes lines of what is said, as `speak` has set it las
     is_flag=True,
     help="With --schedule, go on where the program's calls are not those of the schedule.",
 )
-@click.option(
-    "--rank", type=click.IntRange(0), metavar="R", help="With --pdb, the rank to look at."
-)
+@click.option("--rank", type=WholeNumber(0), metavar="R", help="With --pdb, the rank to look at.")
 @click.option("--pdb", is_flag=True, help="Run --rank R in Python's debugger.")
 @click.option("--kept", metavar="FILE", hidden=True, help="This world is kept there already.")
 @click.option(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
@@ -10,6 +9,8 @@ from typing import Any, Final, NamedTuple, TypeVar
 import click
 
 from ompy import outputs
+from ompy.cli.numbers import WholeNumber
+from ompy.cli.refusing import Refused
 from ompy.cli.terminal import one_line
 from ompy.cli.tracing import trace_calls, trace_exports, trace_gasnet, trace_play
 from ompy.frameworks import coll as _coll  # noqa: F401 - its tags have names
@@ -49,8 +50,8 @@ DRAWINGS: dict[str, Callable[[Diagram], str]] = {".svg": svg, ".mmd": mermaid}
 @click.option("--gasnet", is_flag=True, help="GASNet's operations, not MPI's messages.")
 @click.option("--handler", metavar="H", help="Only active messages for it: its name or index.")
 @click.option("--message", type=int, metavar="N", help="Only the Nth of those, from 1 on.")
-@click.option("--from", "first", type=click.IntRange(1), metavar="N", help="From the Nth on.")
-@click.option("--count", "most", type=click.IntRange(1), metavar="M", help="Only M of those.")
+@click.option("--from", "first", type=WholeNumber(1), metavar="N", help="From the Nth on.")
+@click.option("--count", "most", type=WholeNumber(1), metavar="M", help="Only M of those.")
 def trace(
     directory: str | None,
     text: bool,
@@ -83,8 +84,7 @@ def trace(
     try:
         found = read_trace(directory)
     except TraceError as problem:
-        click.echo(f"Error: {one_line(str(problem))}", err=True)
-        sys.exit(USAGE)
+        raise Refused(one_line(str(problem))) from None
     _warn(found)
     _export(found, *exports[:-1])
     if page:
@@ -165,7 +165,7 @@ def _show(found: JobTrace, wanted: Wanted, sequence_file: str | None) -> None:
     elif not gasnet:
         chosen = _part(choose_messages(every, *wanted[:4]), wanted)
         if sequence_file:
-            _draw(sequence_file, found, [message for _, message in chosen], wanted)
+            _draw(sequence_file, found, chosen, wanted)
             return
         click.echo(listing(chosen))
         if together and not wanted.of_messages:
@@ -218,8 +218,7 @@ def _show_calls(
                 "--call C without --sequence says what was done there"
             )
         title = f"{chosen[0][1].name}: {one_line(chosen[0][1].amount)}" if len(chosen) == 1 else ""
-        drawn = [message for _, message in _part(numbered, wanted)]
-        _draw(sequence_file, found, drawn, wanted, title)
+        _draw(sequence_file, found, _part(numbered, wanted), wanted, title)
         return
     chosen = _part(chosen, wanted)
     if wanted.call is not None and len(chosen) == 1:
@@ -304,7 +303,11 @@ def listing(chosen: list[tuple[int, Message]]) -> str:
 
 
 def _draw(
-    path: str, trace: JobTrace, chosen: list[Message], wanted: Wanted, title: str = ""
+    path: str,
+    trace: JobTrace,
+    chosen: list[tuple[int, Message]],
+    wanted: Wanted,
+    title: str = "",
 ) -> None:
     """One picture, or so many that none has too much, unless --count says how much."""
     size = MOST_MESSAGES if wanted.most is None else len(chosen)
@@ -316,7 +319,8 @@ def _draw(
         )
     pages = [chosen[first : first + size] for first in range(0, len(chosen), size)]
     for number, page in enumerate(pages, 1):
-        diagram = arrange(page, trace.headers)
+        numbers, drawn = zip(*page, strict=True)
+        diagram = arrange(drawn, trace.headers, numbers)
         if title:
             diagram.title = title
         name = Path(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import Final
 
 import click
@@ -13,6 +14,9 @@ from ompy.cli.watching.live_text import job_rows, stack_lines, table_lines, whol
 
 NO_TEXTUAL: Final = (
     "the live view needs Textual: pip install 'ompy[top]'. Without it, --once prints one table"
+)
+NO_TERMINAL: Final = (
+    "the live view needs a terminal; --once prints one table, --json the same for programs"
 )
 
 
@@ -56,6 +60,8 @@ def top(job: str, once: bool, stacks: bool, autopsy: bool, as_json: bool) -> Non
             answer = {"about": said, **found.ask_launcher("ranks")}
             lines = whole_text(said, answer)
         else:
+            if not (os.isatty(0) and os.isatty(1)):
+                raise click.ClickException(NO_TERMINAL)
             _watch(found.name.job_id)
             return
     except JobGone as problem:

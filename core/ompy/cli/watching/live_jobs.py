@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 from ompy.runtime.launching.job_sockets import JobName, connect_in, jobs_in, key_in, open_folder
 
 PATIENCE: Final = 10.0  # s; arbitrary: a launcher answers in ms, and ranks have half a second
+SHORT: Final = 6  # letters of a job's id; arbitrary: two jobs that have the same are rare
 READ_SIZE: Final = 65536  # bytes; arbitrary
 
 
@@ -149,7 +150,8 @@ def attach_to_job(word: str) -> LiveJob:
         what = f"of the name {word}" if word else "of yours that runs"
         hint = f": {', '.join(name.job_id for name in meant)}" if meant else ""
         count = "more than one job" if meant else "no job"
-        raise JobGone(f"there is {count} {what} on this host{hint}; ompy ps lists them")
+        choose = f"; name one, as in ompy top {meant[0].job_id[:SHORT]}" if meant else ""
+        raise JobGone(f"there is {count} {what} on this host{hint}{choose}; ompy ps lists them")
     folder = open_folder(make=False)
     try:
         return LiveJob(folder, meant[0])

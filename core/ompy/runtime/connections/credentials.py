@@ -112,7 +112,14 @@ class Munge:
                     f"there is no {program} on host {os.uname().nodename}, by which hosts prove "
                     "each other who they are; set OMPY_SECRET_FILE, or start by ompy-run"
                 )
-        self._socket = [] if any(map(os.path.exists, SOCKETS)) else _slurms_socket()
+        try:
+            self._socket = [] if any(map(os.path.exists, SOCKETS)) else _slurms_socket()
+        except CredentialError as problem:
+            raise CredentialError(
+                f"no daemon of MUNGE is to be found on host {os.uname().nodename}: neither "
+                f"{' nor '.join(SOCKETS)} is there, nor Slurm's configuration; set "
+                f"OMPY_SECRET_FILE, or start munged ({str(problem).splitlines()[-1]})"
+            ) from None
 
     def seal(self, text: bytes) -> bytes:
         """Encrypted, for this user on any host. The text goes through a pipe."""

@@ -93,9 +93,8 @@ def _of_rank(waits: Waits, ranks: list[int], said: Mapping[int, Said]) -> list[s
     is_at = "is" if len(ranks) == 1 else "are"
     lines = [f"  {ranks_in_words(ranks)} {is_at} at {line_text(waits.place)}"]
     for place, need in enumerate(waits.needs[:NEEDS_SHOWN]):
-        pending = need["what"] == PENDING
-        begin = "or " if place and not pending else _BEGIN.get(need["what"], "waiting for ")
-        lines.append(f"    {begin}{need['text']}{_missing(said, need, waits.rank)}")
+        begin = "or " if place and need["what"] != PENDING else ""
+        lines.append(f"    {begin or _begin(need)}{need['text']}{_missing(said, need, waits.rank)}")
     if len(waits.needs) > NEEDS_SHOWN:
         lines.append(f"    or {len(waits.needs) - NEEDS_SHOWN} more")
     misses = nearest_misses(said, waits)
@@ -103,6 +102,15 @@ def _of_rank(waits: Waits, ranks: list[int], said: Mapping[int, Said]) -> list[s
     if len(misses) > MISSES_SHOWN:
         lines.append(f"    near: {len(misses) - MISSES_SHOWN} more")
     return lines
+
+
+def need_text(need: Need) -> str:
+    """What would end a wait, in words."""
+    return f"{_begin(need)}{need['text']}"
+
+
+def _begin(need: Need) -> str:
+    return _BEGIN.get(need["what"], "waiting for ")
 
 
 def _missing(said: Mapping[int, Said], need: Need, rank: int) -> str:

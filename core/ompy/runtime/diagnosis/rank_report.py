@@ -65,7 +65,10 @@ def report_when_asked(process: RankProcess) -> None:
 
 def tell_of_error(process: RankProcess, value: BaseException) -> None:
     """Say what the rank did last when an uncaught error is one of a message."""
-    if isinstance(value, MPIError) and value.code in _WITH_STORY:
+    if not isinstance(value, MPIError) or value.code not in _WITH_STORY:
+        return
+    waiting = not process.finalized and (*process.pml.waiting(), *process.others_waiting())
+    if waiting or process.context.trace.recent():  # else nothing has happened that helps
         _say(report(process, None, AT_ERRORS, os.getpid()))
 
 

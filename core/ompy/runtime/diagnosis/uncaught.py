@@ -10,7 +10,8 @@ from functools import partial
 from time import sleep
 from typing import TYPE_CHECKING, Final
 
-from ompy.data.errors import waits_for_ended
+from ompy.data.errors import ERR_INTERN, MPIError, waits_for_ended
+from ompy.frameworks.call_site import program_frame
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,9 +63,15 @@ def install_excepthook(
     def hook(
         kind: type[BaseException], value: BaseException, traceback: TracebackType | None
     ) -> None:
+        last = _last_of_program(value, traceback)
+        cut = last.tb_next if last is not None else None
         try:
+            if last is not None:
+                last.tb_next = None
             previous(kind, value, traceback)
         finally:
+            if last is not None:  # who looks at it later finds all of it
+                last.tb_next = cut
             if not issubclass(kind, _HARMLESS):
                 if tell is not None:
                     tell(value)
@@ -81,6 +88,22 @@ def install_excepthook(
 
     sys.excepthook = hook
     atexit.register(at_exit)
+
+
+def _last_of_program(value: BaseException, traceback: TracebackType | None) -> TracebackType | None:
+    """Where an error of MPI left the program; None where our own frames are to be shown as well.
+
+    The reason is in its text, and by which of our functions it came helps nobody; but for an
+    internal error, which is ours to find.
+    """
+    if not isinstance(value, MPIError) or value.code == ERR_INTERN:
+        return None
+    last = None
+    while traceback is not None:
+        if program_frame(traceback.tb_frame) is traceback.tb_frame:
+            last = traceback
+        traceback = traceback.tb_next
+    return last
 
 
 def exit_code_of(problem: BaseException) -> int:

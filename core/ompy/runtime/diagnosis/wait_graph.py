@@ -6,7 +6,7 @@ import math
 from typing import Final
 from xml.etree import ElementTree as ET
 
-from ompy.runtime.diagnosis.autopsy import line_text
+from ompy.runtime.diagnosis.autopsy import line_text, need_text
 from ompy.runtime.machines.diagnosis.deadlock import Deadlock, Waits
 
 # all in pixels; arbitrary: what looked right
@@ -18,7 +18,9 @@ LINE: Final = 22  # height of a line of text
 LETTER: Final = 8  # width of a letter of the text
 HEAD: Final = 9  # of an arrow
 SHOWN: Final = 32  # ranks; arbitrary: more are a tangle, and the text has them
+INDENT: Final = 24  # of what a rank waits for
 TEXT: Final = 110  # letters of a line of the program; arbitrary
+KEY: Final = "An arrow leads to a rank that is waited for. Red: a circle of these."
 
 INK: Final = "#1f2933"
 PALE: Final = "#9aa5b1"
@@ -46,11 +48,16 @@ class _Picture:
         self._places = {
             each.rank: self._place(index, radius) for index, each in enumerate(self._waits)
         }
-        self._texts = [_sentence(each) for each in self._waits]
+        self._texts = [(0, KEY)]
+        for each in self._waits:
+            self._texts.append((0, _sentence(each)))
+            if each.needs:
+                self._texts.append((INDENT, _needed(each)))
         if self._left_out:
-            self._texts.append(f"and {self._left_out} more ranks")
+            self._texts.append((0, f"and {self._left_out} more ranks"))
         size = 2 * self._centre
-        width = max(size, 2 * MARGIN + LETTER * max(map(len, self._texts)))
+        longest = max(aside + LETTER * len(text) for aside, text in self._texts)
+        width = max(size, 2 * MARGIN + longest)
         self._top = size + MARGIN / 2
         height = self._top + LINE * (len(self._texts) + 1)
         self._root = ET.Element(
@@ -85,8 +92,9 @@ class _Picture:
             shape = {"cx": f"{x:.1f}", "cy": f"{y:.1f}", "r": str(RADIUS)}
             self._add("circle", fill=BACK, stroke=edge, **{"stroke-width": "2"}, **shape)
             self._write(x, y + 6, str(rank), anchor="middle", size=17)
-        for number, sentence in enumerate(self._texts):
-            self._write(MARGIN, self._top + LINE * number, sentence, anchor="start", size=14)
+        for number, (aside, text) in enumerate(self._texts):
+            y = self._top + LINE * number
+            self._write(MARGIN + aside, y, text, anchor="start", size=14)
 
     def _arrow(self, rank: int, other: int) -> None:
         inside = (rank, other) in self._circle
@@ -124,3 +132,10 @@ def _sentence(waits: Waits) -> str:
     line = line_text(waits.place)
     text = line if len(line) <= TEXT else f"...{line[len(line) - TEXT :]}"
     return f"rank {waits.rank}: {text}"
+
+
+def _needed(waits: Waits) -> str:
+    """The first that would end the wait."""
+    text = need_text(waits.needs[0])
+    more = f", or {len(waits.needs) - 1} more" if len(waits.needs) > 1 else ""
+    return f"{text if len(text) <= TEXT else text[:TEXT] + '...'}{more}"

@@ -72,6 +72,7 @@ class Diagram:
         rows: how many there are.
         legend: what arrows of each kind are.
         note: what else is to be known.
+        letters: what each letter at a point stands for, in the order of the alphabet.
     """
 
     title: str
@@ -83,7 +84,8 @@ class Diagram:
     bars: list[Bar] = field(default_factory=list)
     rows: int = 0
     legend: tuple[str, str, str] = LEGEND
-    note: str = "Letters: the steps of ob1's protocols. Down the page is later, to no scale."
+    note: str = "Down the page is later, to no scale."
+    letters: list[str] = field(default_factory=list)
 
 
 @dataclass(eq=False)

@@ -8,6 +8,7 @@ Source of the letters: seed ob1 (Protocol Details).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import count
 from typing import Any, Final
 
 from ompy.trace.amounts import byte_count
@@ -32,12 +33,17 @@ _SHOWN_LAST: Final = 2  # of them; how it ends
 _IMMEDIATE: Final = "Eager Send (Immediate)"
 
 
-def arrange(messages: Sequence[Message], headers: Mapping[int, RankHeader]) -> Diagram:
+def arrange(
+    messages: Sequence[Message],
+    headers: Mapping[int, RankHeader],
+    numbers: Sequence[int] | None = None,
+) -> Diagram:
     """Lay messages out.
 
     Args:
         messages: what to show; at least one.
         headers: of the trace.
+        numbers: of the messages, as the list of `ompy trace` has them; from 1 on if left out.
     """
     origin = min(_times(messages))
     ranks = sorted({rank for m in messages for rank in (m.sender, m.receiver) if rank >= 0})
@@ -46,8 +52,8 @@ def arrange(messages: Sequence[Message], headers: Mapping[int, RankHeader]) -> D
     entries: list[Entry] = []
     pairs: list[tuple[Arrow, str, Entry, Entry]] = []
     owned: list[list[Entry]] = []
-    for message in messages:
-        several = f" #{message.sequence}" if len(messages) > 1 else ""
+    for number, message in zip(numbers or count(1), messages, strict=False):
+        several = f" #{number}" if len(messages) > 1 else ""
         mine, arrows = _message(message, origin, several)
         entries += mine
         pairs += arrows
@@ -60,7 +66,24 @@ def arrange(messages: Sequence[Message], headers: Mapping[int, RankHeader]) -> D
     alone = [e for e in entries if id(e) not in at_arrows and not e.skipped]
     diagram.points = [placed(entry) for entry in sorted(alone, key=lambda e: e.row)]
     diagram.bars = [bar for mine in owned for bar in bars(mine)]
+    diagram.letters = _letters_told(pairs, entries)
     return diagram
+
+
+def _letters_told(
+    pairs: Iterable[tuple[Arrow, str, Entry, Entry]], entries: Iterable[Entry]
+) -> list[str]:
+    """What happens at the points of each letter: `C: ACK sent, PUT sent`."""
+    told: dict[str, dict[str, None]] = {}
+    for arrow, _, start, end in pairs:
+        name = arrow.name.partition(" (")[0]
+        begins = f"{name} begins" if arrow.kind is Kind.RDMA else f"{name} sent"
+        told.setdefault(start.point.letter, {})[begins] = None
+        told.setdefault(end.point.letter, {})[f"{name} arrives"] = None
+    for entry in entries:
+        if entry.point.text:
+            told.setdefault(entry.point.letter, {})[entry.point.text.partition(" #")[0]] = None
+    return [f"{letter}: {', '.join(told[letter])}" for letter in sorted(told) if letter]
 
 
 def _times(messages: Iterable[Message]) -> list[int]:

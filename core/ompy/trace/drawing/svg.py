@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 from xml.etree import ElementTree as ET
 
@@ -21,6 +22,7 @@ BESIDE: Final = 18  # arbitrary: from a life line to the text of a point there
 STRETCHES: Final = (1, 1.5, 2, 3, 5)  # arbitrary: rows are so much higher where labels need room
 HEAD: Final = 160  # arbitrary: width of the head of a life line, or more
 FOOT: Final = 70  # arbitrary: room for the legend
+LETTERS: Final = 16  # arbitrary: of a line of the legend that says what letters are
 RADIUS: Final = 10  # arbitrary: of a letter's circle
 LOOP: Final = 44  # arbitrary: width of an arrow to oneself
 THICK, THIN = 3.5, 1.6  # arbitrary: arrows of put and get, and others
@@ -54,7 +56,10 @@ class _Drawing:
         titles = max(width_of(diagram.title, 19), width_of(diagram.subtitle, 14))
         self._side = max(SIDE, _widest_side(diagram), (titles - lanes) / 2)
         self._width = 2 * self._side + lanes
-        self._height = TOP + self._row * (diagram.rows + 1) + FOOT
+        self._letters = _wrapped(diagram.letters, self._width - 2 * MARGIN)
+        below = FOOT + LETTERS * len(self._letters)
+        self._height = TOP + self._row * (diagram.rows + 1) + below
+        self._latest = _latest(diagram)
         self._layout = Layout([self._x(rank) for rank, _ in diagram.ranks], self._width)
         self._root = ET.Element(
             "svg",
@@ -229,13 +234,13 @@ class _Drawing:
             self._layout.place_box(box)
             self._ground(box)
             self._write(at, y + 5, point.text, text_anchor=anchor)
-        when = duration(point.time)
+        when = duration(point.time, self._latest)
         width = width_of(when, 12)
         self._layout.place_box(Box(margin - side * width / 2, y, width))
         self._write(margin, y + 5, when, text_anchor=outer, fill=PALE, font_size=12)
 
     def _legend(self) -> None:
-        y = self._height - 30
+        y = self._height - 30 - LETTERS * len(self._letters)
         x = self._width / 2 - 270
         for kind, text in zip(COLOURS, self._diagram.legend, strict=True):
             dash: dict[str, object] = {"stroke_dasharray": "6 4"} if kind is Kind.CONTROL else {}
@@ -251,8 +256,9 @@ class _Drawing:
             )
             self._write(x + 44, y + 5, text, fill=PALE, font_size=12)
             x += 180
-        note = self._diagram.note
-        self._write(self._width / 2, y + 24, note, fill=PALE, font_size=11, text_anchor="middle")
+        for line in (self._diagram.note, *self._letters):
+            y += 24 if line is self._diagram.note else LETTERS
+            self._write(self._width / 2, y, line, fill=PALE, font_size=11, text_anchor="middle")
 
 
 def _points(diagram: Diagram) -> list[Point]:
@@ -277,8 +283,26 @@ def _widest_side(diagram: Diagram) -> float:
     loops = [line.text for line in diagram.lines if line.start.rank == line.end.rank]
     texts = [width_of(point.text, 14) + BESIDE for point in _points(diagram)]
     texts += [width_of(text) + RADIUS + LOOP + CLEAR for text in loops]
-    times = [width_of(duration(point.time), 12) for point in _points(diagram)]
+    latest = _latest(diagram)
+    times = [width_of(duration(point.time, latest), 12) for point in _points(diagram)]
     return max([0.0, *texts]) + max([0.0, *times]) + 2 * MARGIN
+
+
+def _latest(diagram: Diagram) -> int:
+    """The time of the last point, which decides the unit of all."""
+    return max((point.time for point in _points(diagram)), default=0)
+
+
+def _wrapped(texts: Sequence[str], width: float) -> list[str]:
+    """Lines of texts, none wider than the picture where it can be helped."""
+    lines: list[str] = []
+    for text in texts:
+        longer = f"{lines[-1]} · {text}" if lines else text
+        if lines and width_of(longer, 11) <= width:
+            lines[-1] = longer
+        else:
+            lines.append(text)
+    return lines
 
 
 def _number(value: object) -> str:
