@@ -7,13 +7,11 @@ are of the other group, those whom messages are for, and `rank` is this process'
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from ompy.compiled import U64, ccall, cclass
-from ompy.frameworks.collectives.call_order import CallOrder, GroupsOrder, mixed
+from ompy.frameworks.collectives.call_order import WORD, CallOrder, GroupsOrder, mixed
 from ompy.frameworks.proc import Proc
-
-_WORD: Final = (1 << 64) - 1  # source: an account counts in words of 64 bits (`call_account.py`)
 
 if TYPE_CHECKING:
     from ompy.frameworks.collectives.coll_selection import SelectedColl
@@ -122,4 +120,4 @@ class Communicator:
         first = self.first()
         found = mixed(mixed(mixed(0, self.context_id), first.rank), size)
         found = mixed(found, self.order.digest)
-        return found * (size - 1) & _WORD if first is self.context.me else -found & _WORD
+        return found * (size - 1) & WORD if first is self.context.me else -found & WORD

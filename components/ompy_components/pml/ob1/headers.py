@@ -39,7 +39,7 @@ NAMES: Final = {
     CREDIT: "CREDIT",
     LEAVE: "LEAVE",
 }
-LAST_TAG: Final = 256  # source: tags of BTLs are a byte
+LAST_TAG: Final = 256  # reference: tags of BTLs are a byte
 # for the flight recorder, by tag; what begins a message is noted where its header is read
 ARRIVED: Final = [f"< {NAMES.get(tag, tag)}" for tag in range(LAST_TAG)]
 SENT: Final = {tag: f"> {name}" for tag, name in NAMES.items()}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
 from ompy import raw
 from ompy.data.constants import UNDEFINED
 from ompy.data.errors import ERR_ARG, ERR_COMM, ERR_GROUP, ERR_KEYVAL, MPIError
-from ompy.frameworks.collectives.call_order import TAG_CALLS_END
+from ompy.frameworks.collectives.call_order import TAG_CALLS_END, WORD
 from ompy.frameworks.proc import Proc
 from ompy.mpi import constants
 from ompy.mpi.communicators import predefined_attributes
@@ -38,8 +38,7 @@ if TYPE_CHECKING:
     from ompy.mpi.communicators.intercomm import Intercomm
     from ompy.mpi.point_to_point.request import Request
 
-_ONES: Final = (1 << 64) - 1  # source: a word, as `raw.two_words` makes them
-_BEFORE: Final = 16  # bytes; source: colour and key, two words, go before a proposal of an id
+_BEFORE: Final = 16  # bytes; arbitrary: colour and key, two words, go before a proposal of an id
 # internal tags from here down: of `Create_group`, and of the leaders in `Create_intercomm`, in turn
 TAG_GROUPS: Final = -TAG_CALLS_END - 1
 WORLD_ID: Final = 0  # context id; reference: every rank knows it without agreement
@@ -440,7 +439,7 @@ def _split_and_agree(state: CommState, color: int, key: int) -> CommState | None
     def ask(said: bytes) -> list[bytes]:
         if members:
             return exchange_words(parent, members, tag, said)
-        told = raw.two_words(color & _ONES, key & _ONES) + said
+        told = raw.two_words(color & WORD, key & WORD) + said
         answers = exchange_words(parent, range(state.size), tag, told)
         keys = [
             (raw.signed_word(answer, 8), rank)
