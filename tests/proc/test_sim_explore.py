@@ -108,6 +108,17 @@ if found[0] == 0:
 window.Unlock_all()
 window.Free()
 """
+FENCED = """
+from array import array
+memory = array("i", [-1] * comm.size)
+win = MPI.Win.Create(memory, 4, comm=comm)
+win.Fence()
+for other in range(comm.size):
+    win.Put(array("i", [comm.rank]), other, comm.rank)
+win.Fence()
+assert memory.tolist() == list(range(comm.size))
+win.Free()
+"""
 SMALL_BUFFER = """
 if comm.rank == 0:
     MPI.Attach_buffer(bytearray(8 + MPI.BSEND_OVERHEAD))
@@ -410,6 +421,12 @@ def test_what_a_rank_does_to_itself_has_orders_too(
     done = sim(tmp_path, program, "--explore", "--jobs", "1", "-n", str(ranks))
     assert done.returncode == 1, done.stderr
     assert says in done.stderr
+
+
+def test_puts_to_the_own_part_between_fences_need_no_order(tmp_path: Path) -> None:
+    done = sim(tmp_path, FENCED, "--explore", "--jobs", "1", "-n", "2")
+    assert done.returncode == 0, done.stderr
+    assert "1 schedule, 2 modes of buffering: every one ends well" in done.stderr
 
 
 def test_processes_that_come_later_are_explored(tmp_path: Path) -> None:

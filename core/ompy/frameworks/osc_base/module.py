@@ -121,11 +121,15 @@ class MessageOsc(OscModule):
         self._reach(target)
         with self._engine.lock:
             peer, pending = self.peer(target), Pending()
-            if target == self._at_once:
+            if target == self._at_once or (kind is Kind.PUT and self._is_apart(target)):
                 combine_elements(self._exposed.message(place), to_send(source), operation)
             elif source.size:
                 self._send_write(kind, peer, pending, source, place, operation)
             return peer.opened(pending)
+
+    def _is_apart(self, target: int) -> bool:
+        """Whether it is its own part without a lock: puts need no order then (MPI 4.1 12.7)."""
+        return target == self.rank and target not in self._held
 
     def _send_write(
         self,
@@ -148,7 +152,7 @@ class MessageOsc(OscModule):
         self._reach(target)
         with self._engine.lock:
             peer, pending = self.peer(target), Pending()
-            if target == self._at_once:
+            if target == self._at_once or self._is_apart(target):
                 into.store(to_send(self._exposed.message(place)))
             elif into.size:
                 self._send_get(peer, pending, into, place)
