@@ -122,7 +122,8 @@ def test_what_cannot_be_run(monkeypatch: pytest.MonkeyPatch) -> None:
     done = run("sm")
     assert done.exit_code == 2
     assert done.stderr == (
-        "ompy: error: the conformance kit needs pytest: pip install 'ompy[conformance]'\n"
+        "ompy conformance: error: the conformance kit needs pytest: "
+        "pip install 'ompy[conformance]'\n"
     )
 
 

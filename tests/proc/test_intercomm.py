@@ -46,5 +46,6 @@ def test_from_groups_of_the_world(options: tuple[str, ...]) -> None:
 
 def test_a_call_that_one_member_leaves_out() -> None:
     done = job(True)
-    assert done.returncode == 1
+    # who is heard first: one that waits for it for ever, or one that another one's failure stopped
+    assert done.returncode in {1, 4}, done.stderr
     assert "finalized" in done.stderr or "the same collective calls" in done.stderr

@@ -67,7 +67,10 @@ if comm.rank == 0:
 else:
     comm.send(comm.rank, dest=0)
 if os.environ.get("DIES"):
+    if comm.rank == 0:
+        comm.send(None, dest=2)  # it has received from both
     if comm.rank == 2:
+        comm.recv(source=0)
         os.kill(os.getpid(), 9)
     try:
         comm.Barrier()
