@@ -282,6 +282,8 @@ def _parsed(spec: Any, writable: bool, blocks: int) -> Typed:
     if isinstance(count, list) and displacement is None:  # of one message, a list is no counts
         count, displacement = count
     view, datatype = _resolve(buffer, kind, writable)
+    if datatype._inner is None:
+        _refuse_null(view, count, displacement)
     layout = _layout(datatype)
     start = 0
     if displacement is not None:
@@ -319,6 +321,8 @@ def vector_blocks(spec: Any, writable: bool, ranks: int) -> TypedBlocks:
     """A message per rank, with counts and displacements."""
     buffer, counts, displacements, kind = _parts(spec)
     view, datatype = _resolve(buffer, kind, writable)
+    if datatype._inner is None:
+        _refuse_null(view, counts, None)
     layout = _layout(datatype)
     numbers = _counts(counts, view, layout, ranks)
     if any(number < 0 for number in numbers):
@@ -453,6 +457,17 @@ def _layout(datatype: Datatype) -> Layout:
         raise MPIException(ERR_TYPE, "the datatype was never committed: call its Commit()")
     layout: Layout = state.layout
     return layout
+
+
+def _refuse_null(view: memoryview | None, count: Any, displacement: Any) -> None:
+    """Say what a null datatype leaves unknown, where that is more than its being no datatype."""
+    start = 0 if displacement is None else _number(displacement)
+    if start < 0:
+        raise ValueError(f"message: negative displacement {start}")
+    if start:
+        raise ValueError(f"message: displacement {start} of a datatype that is null")
+    if count is None and view is not None and len(view):
+        raise ValueError("message: cannot infer count, the datatype is null")
 
 
 def _origin(displacement: int, layout: Layout, room: int) -> int:
