@@ -10,7 +10,7 @@ from typing import Any, Final
 from ompy.calls.caller import Caller
 from ompy.frameworks.collectives.call_kinds import KINDS
 from ompy.frameworks.collectives.call_order import CallOrder, detail_of, number_of
-from ompy.mpi.buffers.markers import says_in_place
+from ompy.mpi.buffers.common_forms import says_in_place
 from ompy.mpi.buffers.spec import message
 
 _SENDS: Final = ("Send", "Ssend", "Bsend", "Rsend")

@@ -16,7 +16,7 @@ from zlib import adler32
 from ompy.check.lines import LineWatch, Watched
 from ompy.check.record import program_frames
 from ompy.mpi.buffers.addresses import address_of
-from ompy.mpi.buffers.markers import says_in_place
+from ompy.mpi.buffers.common_forms import says_in_place
 from ompy.mpi.buffers.spec import message
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from ompy.check.messages import whole
 from ompy.check.operations import ALONG_EDGES, REDUCTIONS, stem_of
 from ompy.check.signatures import OBJECT, Signature, of_elements, of_message, of_type, repeated
 from ompy.data.constants import ROOT
-from ompy.mpi.buffers.markers import says_in_place
+from ompy.mpi.buffers.common_forms import says_in_place
 from ompy.mpi.buffers.spec import even_blocks, typed_blocks, vector_blocks
 from ompy.mpi.collectives.neighbour_calls import edges
 

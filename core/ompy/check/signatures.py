@@ -12,7 +12,7 @@ from array import array
 from collections.abc import Iterator
 from typing import Any, Final
 
-from ompy.mpi.buffers.markers import says_in_place
+from ompy.mpi.buffers.common_forms import says_in_place
 from ompy.mpi.buffers.spec import message
 from ompy.mpi.datatypes.datatype import Datatype
 from ompy.mpi.datatypes.typestate import TypeState

@@ -196,9 +196,15 @@ class Blocks:
     def place(self, rank: int) -> int:
         """Byte of the memory from which on one rank's message lies in one piece.
 
-        -1 if it does not, or if the blocks are no equal parts; its own `place` then says.
+        -1 if it does not, as far as its layout says; its own `place` knows more.
         """
-        return self._origin + rank * self._step if self._flat else -1
+        if self._flat:
+            return self._origin + rank * self._step
+        layouts, origins = self._layouts, self._origins
+        if layouts is None or origins is None:
+            return -1
+        layout: Layout = layouts[rank]
+        return origins[rank] if layout.contiguous else -1
 
     @ccall
     def fits(self, message: Message) -> bool:

@@ -14,6 +14,7 @@ from ompy import raw
 from ompy.compiled import ccall, cfunc
 from ompy.data.layout import Layout
 from ompy.data.message import Message, message_of
+from ompy.mpi.buffers.markers import InPlaceType
 from ompy.mpi.datatypes.datatype import Datatype
 from ompy.mpi.datatypes.predefined import FORMATS, typedict
 from ompy.mpi.datatypes.typestate import TypeState
@@ -26,6 +27,15 @@ LAYOUTS: Final[list[Any]] = [
 ]
 BEYOND: Final = 1 << 40  # arbitrary, as `raw.small` has it
 LOWEST: Final = 1 << 12  # source: Linux mm: vm.mmap_min_addr, the first page is nobody's
+
+
+@ccall
+def says_in_place(spec: Any) -> bool:
+    """Whether a specification says that the data are in the other buffer: with a type, too."""
+    if isinstance(spec, (list, tuple)) and spec:
+        spec = spec[0]
+        return type(spec) is InPlaceType
+    return spec is None or type(spec) is InPlaceType
 
 
 @ccall

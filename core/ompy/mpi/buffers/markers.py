@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 
 class Marker:
@@ -62,13 +62,6 @@ class BufferAutomaticType(Marker):
     __slots__ = ()
     _address: ClassVar[int] = 2  # source: Open MPI mpi.h
     _text: ClassVar[str] = "BUFFER_AUTOMATIC"
-
-
-def says_in_place(spec: Any) -> bool:
-    """Whether a specification says that the data are in the other buffer: with a type, too."""
-    if isinstance(spec, (list, tuple)) and spec:
-        return isinstance(spec[0], InPlaceType)
-    return spec is None or isinstance(spec, InPlaceType)
 
 
 BOTTOM: Final = BottomType()

@@ -15,8 +15,8 @@ from ompy.data.layout import BYTES
 from ompy.data.message import Blocks, Message, parted
 from ompy.frameworks.collectives.call_kinds import KINDS
 from ompy.frameworks.collectives.call_order import detail_of
-from ompy.mpi.buffers.common_forms import plain, plain_or_derived
-from ompy.mpi.buffers.markers import InPlaceType, says_in_place
+from ompy.mpi.buffers.common_forms import plain, plain_or_derived, says_in_place
+from ompy.mpi.buffers.markers import InPlaceType
 from ompy.mpi.buffers.spec import (
     even_blocks,
     message,
@@ -31,9 +31,13 @@ NO_MESSAGE: Final = Message(memoryview(bytearray()), 0, 0, BYTES)
 BARRIER: Final[int] = KINDS["Barrier"]
 BCAST: Final[int] = KINDS["Bcast"]
 GATHER: Final[int] = KINDS["Gather"]
+GATHERV: Final[int] = KINDS["Gatherv"]
 SCATTER: Final[int] = KINDS["Scatter"]
+SCATTERV: Final[int] = KINDS["Scatterv"]
 ALLGATHER: Final[int] = KINDS["Allgather"]
+ALLGATHERV: Final[int] = KINDS["Allgatherv"]
 ALLTOALL: Final[int] = KINDS["Alltoall"]
+ALLTOALLV: Final[int] = KINDS["Alltoallv"]
 
 
 @recycled
@@ -151,25 +155,33 @@ def _plain_blocks(buffer: Any, writable: bool, ranks: int) -> Blocks | None:
     return None if whole is None else parted(whole, ranks)
 
 
+@cfunc
+def _blocks(buffer: Any, writable: bool, ranks: int, vector: bool) -> Blocks | None:
+    """Parts of a buffer of a common form, equal or with counts; None of any other."""
+    if vector:
+        return plain_vector_blocks(buffer, writable, ranks)
+    return _plain_blocks(buffer, writable, ranks)
+
+
 @ccall
-def gathered(state: CommState, sendbuf: Any, recvbuf: Any, root: Any) -> bool:
-    """Gather contiguous buffers of numbers.
+def gathered(state: CommState, sendbuf: Any, recvbuf: Any, root: Any, vector: bool) -> bool:
+    """Gather contiguous buffers of numbers; `vector`: of any size each.
 
     Raises:
         MPIException: it failed.
     """
-    state.communicator.order.begin(GATHER, detail_of(root))
+    state.communicator.order.begin(GATHERV if vector else GATHER, detail_of(root))
     if type(root) is not int or not 0 <= root < state.size:
         return False
     send: Message | None = None
     receive: Blocks | None = None
     if state.communicator.rank == root:
-        receive = _plain_blocks(recvbuf, True, state.size)
+        receive = _blocks(recvbuf, True, state.size, vector)
         if receive is None:
             return False
     if receive is None or not in_place(sendbuf):
         send = plain(sendbuf, False)
-        if send is None or (receive is not None and not receive.fits(send)):
+        if send is None or (receive is not None and not vector and not receive.fits(send)):
             return False
     try:
         state.collectives().gather(send, receive, root)
@@ -179,24 +191,24 @@ def gathered(state: CommState, sendbuf: Any, recvbuf: Any, root: Any) -> bool:
 
 
 @ccall
-def scattered(state: CommState, sendbuf: Any, recvbuf: Any, root: Any) -> bool:
-    """Scatter a contiguous buffer of numbers.
+def scattered(state: CommState, sendbuf: Any, recvbuf: Any, root: Any, vector: bool) -> bool:
+    """Scatter a contiguous buffer of numbers; `vector`: in parts of any size.
 
     Raises:
         MPIException: it failed.
     """
-    state.communicator.order.begin(SCATTER, detail_of(root))
+    state.communicator.order.begin(SCATTERV if vector else SCATTER, detail_of(root))
     if type(root) is not int or not 0 <= root < state.size:
         return False
     send: Blocks | None = None
     receive: Message | None = None
     if state.communicator.rank == root:
-        send = _plain_blocks(sendbuf, False, state.size)
+        send = _blocks(sendbuf, False, state.size, vector)
         if send is None:
             return False
     if send is None or not in_place(recvbuf):
         receive = plain(recvbuf, True)
-        if receive is None or (send is not None and not send.fits(receive)):
+        if receive is None or (send is not None and not vector and not send.fits(receive)):
             return False
     try:
         state.collectives().scatter(send, receive, root)
@@ -206,20 +218,20 @@ def scattered(state: CommState, sendbuf: Any, recvbuf: Any, root: Any) -> bool:
 
 
 @ccall
-def allgathered(state: CommState, sendbuf: Any, recvbuf: Any) -> bool:
-    """Gather contiguous buffers of numbers everywhere.
+def allgathered(state: CommState, sendbuf: Any, recvbuf: Any, vector: bool) -> bool:
+    """Gather contiguous buffers of numbers everywhere; `vector`: of any size each.
 
     Raises:
         MPIException: it failed.
     """
-    state.communicator.order.begin(ALLGATHER, 0)
-    receive: Blocks | None = _plain_blocks(recvbuf, True, state.size)
+    state.communicator.order.begin(ALLGATHERV if vector else ALLGATHER, 0)
+    receive: Blocks | None = _blocks(recvbuf, True, state.size, vector)
     if receive is None:
         return False
     send: Message | None = None
     if not in_place(sendbuf):
         send = plain(sendbuf, False)
-        if send is None or not receive.fits(send):
+        if send is None or not (vector or receive.fits(send)):
             return False
     try:
         state.collectives().allgather(send, receive)
@@ -229,19 +241,21 @@ def allgathered(state: CommState, sendbuf: Any, recvbuf: Any) -> bool:
 
 
 @ccall
-def exchanged(state: CommState, sendbuf: Any, recvbuf: Any) -> bool:
-    """Send equal parts of a contiguous buffer of numbers to all.
+def exchanged(state: CommState, sendbuf: Any, recvbuf: Any, vector: bool) -> bool:
+    """Send equal parts of a contiguous buffer of numbers to all; `vector`: parts of any size.
 
     Raises:
         MPIException: it failed.
     """
-    state.communicator.order.begin(ALLTOALL, 0)
-    receive: Blocks | None = _plain_blocks(recvbuf, True, state.size)
+    state.communicator.order.begin(ALLTOALLV if vector else ALLTOALL, 0)
+    receive: Blocks | None = _blocks(recvbuf, True, state.size, vector)
     if receive is None:
         return False
+    if vector:  # equal blocks here say nothing about the other members'
+        receive.regular = False
     send: Blocks | None = None
     if not in_place(sendbuf):
-        send = _plain_blocks(sendbuf, False, state.size)
+        send = _blocks(sendbuf, False, state.size, vector)
         if send is None:
             return False
     try:

@@ -48,52 +48,56 @@ class Collectives(CommBase):
         if type(root) is not int:
             root = whole_number(root)
         state = state_of_comm(self)
-        if not gathered(state, sendbuf, recvbuf, root):
+        if not gathered(state, sendbuf, recvbuf, root, False):
             completed(calls.gather(state, sendbuf, recvbuf, root, even_blocks))
 
     def Gatherv(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> None:
         """Gather parts of any size from every member at the root."""
         if type(root) is not int:
             root = whole_number(root)
-        completed(
-            calls.gather(begin_call(self, "Gatherv", root), sendbuf, recvbuf, root, vector_blocks)
-        )
+        state = state_of_comm(self)
+        if not gathered(state, sendbuf, recvbuf, root, True):
+            completed(calls.gather(state, sendbuf, recvbuf, root, vector_blocks))
 
     def Scatter(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> None:
         """Hand out equal parts of the root's buffer."""
         if type(root) is not int:
             root = whole_number(root)
         state = state_of_comm(self)
-        if not scattered(state, sendbuf, recvbuf, root):
+        if not scattered(state, sendbuf, recvbuf, root, False):
             completed(calls.scatter(state, sendbuf, recvbuf, root, even_blocks))
 
     def Scatterv(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> None:
         """Hand out parts of any size of the root's buffer."""
         if type(root) is not int:
             root = whole_number(root)
-        completed(
-            calls.scatter(begin_call(self, "Scatterv", root), sendbuf, recvbuf, root, vector_blocks)
-        )
+        state = state_of_comm(self)
+        if not scattered(state, sendbuf, recvbuf, root, True):
+            completed(calls.scatter(state, sendbuf, recvbuf, root, vector_blocks))
 
     def Allgather(self, sendbuf: Any, recvbuf: Any) -> None:
         """Gather equal parts from every member at every member."""
         state = state_of_comm(self)
-        if not allgathered(state, sendbuf, recvbuf):
+        if not allgathered(state, sendbuf, recvbuf, False):
             completed(calls.allgather(state, sendbuf, recvbuf, even_blocks))
 
     def Allgatherv(self, sendbuf: Any, recvbuf: Any) -> None:
         """Gather parts of any size from every member at every member."""
-        completed(calls.allgather(begin_call(self, "Allgatherv"), sendbuf, recvbuf, vector_blocks))
+        state = state_of_comm(self)
+        if not allgathered(state, sendbuf, recvbuf, True):
+            completed(calls.allgather(state, sendbuf, recvbuf, vector_blocks))
 
     def Alltoall(self, sendbuf: Any, recvbuf: Any) -> None:
         """Send an equal part to every member."""
         state = state_of_comm(self)
-        if not exchanged(state, sendbuf, recvbuf):
+        if not exchanged(state, sendbuf, recvbuf, False):
             completed(calls.alltoall(state, sendbuf, recvbuf, even_blocks))
 
     def Alltoallv(self, sendbuf: Any, recvbuf: Any) -> None:
         """Send a part of any size to every member."""
-        completed(calls.alltoall(begin_call(self, "Alltoallv"), sendbuf, recvbuf, vector_blocks))
+        state = state_of_comm(self)
+        if not exchanged(state, sendbuf, recvbuf, True):
+            completed(calls.alltoall(state, sendbuf, recvbuf, vector_blocks))
 
     def Alltoallw(self, sendbuf: Any, recvbuf: Any) -> None:
         """Send a part of any size and datatype to every member."""

@@ -8,7 +8,7 @@ from typing import Any
 from ompy.compiled import ccall, cfunc
 from ompy.data.errors import ERR_BUFFER, ERR_TOPOLOGY
 from ompy.frameworks.collectives.neighbours import Neighbours
-from ompy.mpi.buffers.markers import says_in_place
+from ompy.mpi.buffers.common_forms import says_in_place
 from ompy.mpi.buffers.spec import typed_blocks
 from ompy.mpi.collectives.collective_calls import Call, blocks_of, call_of, single
 from ompy.mpi.communicators.topologies import Graph

@@ -22,8 +22,7 @@ from ompy.data.message import Blocks, Message
 from ompy.data.operation import Operation
 from ompy.frameworks.collectives.call_kinds import KINDS
 from ompy.frameworks.collectives.call_order import detail_of
-from ompy.mpi.buffers.common_forms import plain
-from ompy.mpi.buffers.markers import says_in_place
+from ompy.mpi.buffers.common_forms import plain, says_in_place
 from ompy.mpi.buffers.spec import Typed, message
 from ompy.mpi.collectives.collective_calls import Call, call_of, check_in_place, in_place
 from ompy.mpi.collectives.operation import Op, check_match
