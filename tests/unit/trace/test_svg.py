@@ -151,7 +151,7 @@ def test_a_message_whose_sender_was_killed_adds_no_empty_name_to_the_heading() -
         message = Message(0, 1, number)
         message.sender = 0
         fields = {"side": "receive", "peer": 0, "tag": 5}
-        message.add_event(Event(0, number, 1, "pml.ob1", "MATCH", tuple(fields.items())), fields)
+        message.add_event(Event(number, 1, "pml.ob1", "MATCH", tuple(fields.items())), fields)
         message.protocol = protocol
         some.append(message)
     assert arrange(some, {}).subtitle == "Eager Send (Immediate)"
