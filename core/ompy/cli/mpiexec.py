@@ -26,9 +26,7 @@ exec {python} -m ompy.cli.mpiexec "$@"
 """
 
 
-@click.command(
-    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False}
-)
+@click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.option(
     "--link",
     metavar="DIR",
