@@ -46,6 +46,7 @@ myst_enable_extensions = ["colon_fence"]
 myst_linkify_fuzzy_links = False
 default_role = "code"  # docstrings have `name`, as Markdown does
 highlight_language = "none"
+smartquotes = False  # an option in a sentence of help keeps its two dashes
 nitpicky = False
 
 autodoc_typehints = "signature"

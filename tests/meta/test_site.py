@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,11 @@ def test_every_page_of_the_index_is_there() -> None:
     named = re.findall(r"^- \[[^]]+\]\((\S+)\)", text, re.MULTILINE)
     assert len(named) > 20
     assert [name for name in named if not (ROOT / "docs" / name).exists()] == []
+
+
+def test_options_in_sentences_keep_their_dashes() -> None:
+    """Sphinx made a dash of the two in front of `--hostfile`, in the help of commands."""
+    assert runpy.run_path(str(ROOT / "docs" / "conf.py"))["smartquotes"] is False
 
 
 def test_every_command_has_a_page() -> None:

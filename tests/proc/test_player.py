@@ -46,6 +46,16 @@ if gasnet.mynode() == 0:
     gasnet.get(bytearray(32), 1, 0)
 gasnet.barrier()
 """
+CROWDED = """
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+other = 1 - comm.rank
+receives = [comm.Irecv(bytearray(300_000), source=other, tag=tag) for tag in (1, 2)]
+receives += [comm.irecv(source=other, tag=tag) for tag in (3, 4)]
+sends = [comm.Isend(bytes(300_000), dest=other, tag=tag) for tag in (1, 2)]
+sends += [comm.isend("some words", dest=other, tag=tag) for tag in (3, 4)]
+MPI.Request.waitall(receives + sends)
+"""
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 pytestmark = pytest.mark.proc
 
@@ -94,6 +104,11 @@ def played(folder: Path, program: str, parameter: tuple[str, str], code: int) ->
 @pytest.fixture
 def page(browser: Any, page_file: Path) -> Iterator[Any]:
     yield from opened_page(browser, page_file)
+
+
+@pytest.fixture
+def crowded_page(browser: Any, tmp_path: Path) -> Iterator[Any]:
+    yield from opened_page(browser, played(tmp_path, CROWDED, ("btl", "self,tcp"), 0))
 
 
 @pytest.fixture
@@ -279,3 +294,36 @@ def test_active_messages_puts_and_gets(gasnet_page: Any) -> None:
         })"""
     )
     assert len(set(looks)) == len(looks) == 7
+
+
+def test_a_line_of_source_is_whole_on_a_narrow_screen(page: Any) -> None:
+    page.set_viewport_size({"width": 500, "height": 900})
+    go(page, steps_that_say(page, "calls Recv")[0])
+    code = page.locator('.name[data-lane="1"] code')
+    assert code.inner_text() == "comm.Recv(bytearray(1 << 20), source=0, tag=8)"
+    assert code.evaluate("each => each.scrollHeight <= each.clientHeight")
+    inside = """each => {
+        const box = each.getBoundingClientRect(), room = each.parentElement.getBoundingClientRect();
+        return box.bottom <= room.bottom && box.right <= room.right;
+    }"""
+    assert code.evaluate(inside)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 500
+
+
+def test_labels_of_messages_at_one_time_lie_apart(crowded_page: Any) -> None:
+    page = crowded_page
+    overlaps = """() => {
+        const shown = [...document.querySelectorAll("text.label")].filter(
+            (each) => getComputedStyle(each.parentElement).visibility === "visible");
+        const boxes = shown.map((each) => [each.textContent, each.getBBox()]);
+        const found = [];
+        boxes.forEach(([words, one], at) => boxes.slice(0, at).forEach(([others, other]) => {
+            if (one.x < other.x + other.width - 4 && other.x < one.x + one.width - 4
+                && one.y + 4 < other.y + other.height && other.y + 4 < one.y + one.height)
+                found.push([words, others]);
+        }));
+        return found;
+    }"""
+    for number in range(page.locator("#steps li").count()):
+        page.keyboard.press("ArrowRight")
+        assert page.evaluate(overlaps) == [], number

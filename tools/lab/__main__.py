@@ -53,8 +53,12 @@ def parser() -> argparse.ArgumentParser:
         cable = commands.add_parser(name, help=f"{name} a cable")
         cable.add_argument("host")
         cable.add_argument("link", help="rail1, rail2, ... or management")
-    for name in ("crash", "revive", "processes"):
-        commands.add_parser(name).add_argument("host")
+    for name, help_text in (
+        ("crash", "pull all cables of a host"),
+        ("revive", "plug them in again"),
+        ("processes", "list what runs on a host"),
+    ):
+        commands.add_parser(name, help=help_text).add_argument("host")
     commands.add_parser("down", help="end everything and leave nothing")
     pull = commands.add_parser(
         "pull_the_cable", help="two hosts, a job, a cable pulled", add_help=False

@@ -43,6 +43,7 @@ class Lesson(NamedTuple):
     mca: tuple[str, ...] = ()
     simulate: tuple[str, ...] = ()
     arguments: tuple[str, ...] = ()
+    note: str = ""
 
     @property
     def path(self) -> Path:
@@ -121,6 +122,7 @@ def introduction(lesson: Lesson) -> str:
         + "\n".join(f"    {line}" for line in said["Run"].splitlines())
         + f"\n\n![Messages between the ranks]({lesson.name}.svg)\n\n"
         "It needs `pip install 'ompy[notebook]'`. Each cell runs on all ranks."
+        + (f"\n\n{lesson.note}" if lesson.note else "")
     )
 
 

@@ -2,6 +2,7 @@
 
 `ompy mpiexec --link DIR` puts both names into a directory, to stand first in PATH; nothing is
 installed under them, as another MPI may have its own. They run `python -m ompy.cli.mpiexec`.
+`ompy mpiexec -n 2 python app.py` runs one launch line.
 """
 
 from __future__ import annotations
@@ -25,16 +26,30 @@ exec {python} -m ompy.cli.mpiexec "$@"
 """
 
 
-@click.command()
+@click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.option(
     "--link",
-    required=True,
     metavar="DIR",
     type=GivenPath(path_type=Path, file_okay=False),
     help="Put mpiexec and mpirun there, which start jobs by ompy-run; put DIR into PATH.",
 )
-def mpiexec(link: Path) -> None:
-    """Have mpiexec and mpirun start jobs by ompy-run: docs/mpiexec.md has their options."""
+@click.argument("line", nargs=-1, type=click.UNPROCESSED, metavar="[LAUNCH LINE]")
+def mpiexec(link: Path | None, line: tuple[str, ...]) -> None:
+    """Run a launch line of another MPI, or make mpiexec and mpirun that do.
+
+    docs/mpiexec.md has the options of a launch line.
+    """
+    if link is None:
+        if not line:
+            raise click.UsageError("write a launch line, as -n 2 python app.py, or --link DIR")
+        sys.exit(main(line))
+    if line:
+        raise click.UsageError("--link DIR makes commands, and takes no launch line")
+    make_commands(link)
+
+
+def make_commands(link: Path) -> None:
+    """Put mpiexec and mpirun into a directory."""
     from shlex import quote
 
     link.mkdir(parents=True, exist_ok=True)

@@ -28,6 +28,7 @@ from ompy.mca.plugins.component_records import WANTING, ComponentRecord, State
 from ompy.mca.plugins.components import ComponentTable
 from ompy.mca.plugins.diversion import Diversion
 from ompy.mca.plugins.loading import summary, traceback_text
+from ompy.mca.plugins.parts_elsewhere import parameter_elsewhere
 from ompy.mca.reporting import JSON, Reporter
 from ompy.mca.selection import LoadErrors, Selection
 
@@ -275,7 +276,7 @@ class Registry:
         excluded = [record for record in owners if record.component is None]
         known = self._components.names_of_ours(excluded)
         if known is not None and name not in known:
-            near = did_you_mean(name, known or self._all_names())
+            near = parameter_elsewhere(name) or did_you_mean(name, known or self._all_names())
             for setting in settings:
                 yield f"{setting.origin.place}: there is no parameter {name}{near}"
 

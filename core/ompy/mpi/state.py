@@ -279,7 +279,7 @@ class CommState(State):
         code = problem.code if problem.code in CLASS_TEXT else 1
         text = f"rank {rank} of {self.communicator.name}: {problem} (errors end the job here)"
         outputs.tell(f"*** {text}; the error handler of {whose} is fatal\n", "fatal error", "error")
-        self.world.abort(code, text)
+        self.world.abort(code, f"{problem} (errors end the job here)")
 
 
 def null_communicator() -> MPIException:

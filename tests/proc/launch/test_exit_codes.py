@@ -101,6 +101,23 @@ def test_abort(launch, code, expected):
     assert blocks(result) == 1
 
 
+@pytest.mark.parametrize(
+    ("call", "headline"),
+    [
+        ("comm.Abort(7)", "Rank 1 aborted the job with code 7.\n"),
+        (
+            "MPI.COMM_SELF.Abort(7)",
+            "Rank 1 aborted the job with code 7: called Abort(7) of",
+        ),
+    ],
+)
+def test_the_box_of_an_abort_says_it_once(launch, call, headline):
+    head = "from ompy import MPI\ncomm = MPI.COMM_WORLD\n"
+    result = launch.python(2, f"{head}{call} if comm.rank == 1 else comm.barrier()")
+    assert result.code == 7
+    assert headline in result.err
+
+
 def test_abort_writes_what_was_printed(launch):
     result = launch.python(1, ATTACH + "print('last words', end=''); c.abort(1, 'x')")
     assert result.out == "last words"

@@ -35,6 +35,16 @@ def test_a_line_of_hydra(path: str, name: str) -> None:
     assert (done.returncode, done.stdout) == (0, "2 V\n2 V\n"), done.stderr
 
 
+def test_a_line_without_any_links() -> None:
+    ompy = [sys.executable, "-m", "ompy.cli.main", "mpiexec"]
+    words = ["-n", "2", "-genv", "K", "V", sys.executable, "-c", SAYS, "--help"]
+    done = run(os.environ["PATH"], *ompy, *words)
+    assert (done.returncode, done.stdout) == (0, "2 V\n2 V\n"), done.stderr
+    done = run(os.environ["PATH"], *ompy)
+    assert done.returncode == 2
+    assert "write a launch line" in done.stderr
+
+
 def test_one_of_open_mpi(path: str) -> None:
     line = "--map-by core:PE=1:OVERSUBSCRIBE --bind-to core --report-bindings -x K=2"
     words = ["-n", "1", sys.executable, "-c", SAYS, ":", "-n", "2", sys.executable, "-c", SAYS]

@@ -222,6 +222,21 @@ def test_control_c_gives_the_prompt_back(notebook) -> None:
     assert lines(notebook.cell("%%ompy\nx")[0]) == ["[0] 3", "[1] 3", "[2] 3"]
 
 
+def test_calls_that_an_interruption_made_differ_are_not_complained_of(notebook) -> None:
+    notebook.cell(f"%%ompy -n 2\n{HEAD}import time")
+    timer = threading.Timer(2, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    code = "if comm.rank:\n    time.sleep(60)\ncomm.barrier()"
+    assert notebook.cell(f"%%ompy\n{code}")[2] == "CellError: interrupted."
+    timer.join()
+    assert notebook.cell("%ompy --stop") == (
+        "2 ranks have ended: %%ompy -n N starts new ones.\n",
+        "",
+        "",
+    )
+    assert notebook.cell("%ompy --stop")[0] == "No ranks: %%ompy -n N starts them.\n"
+
+
 def test_a_rank_that_does_not_listen_is_killed(notebook, monkeypatch) -> None:
     monkeypatch.setattr("ompy.cli.notebook.ranks.INTERRUPT_PATIENCE_S", 0.5)
     notebook.cell(f"%%ompy -n 2\n{HEAD}")

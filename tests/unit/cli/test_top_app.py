@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("textual")
 
 from ompy.cli.watching.live_jobs import JobGone, LiveJob
+from ompy.cli.watching.live_text import NARROW_HEAD, RANK_HEAD
 from ompy.cli.watching.top_app import TextScreen, TopApp
 from textual.pilot import Pilot
 from textual.widgets import DataTable, RichLog, Static
@@ -90,6 +91,20 @@ def test_ranks_are_shown_and_change_in_place() -> None:
         launcher.line = "a.py:4"
         await until(pilot, lambda: table.get_cell("0", "is at") == "a.py:4")
         assert table.row_count == 2
+
+    drive(app, test)
+
+
+def test_a_narrow_terminal_shows_where_a_rank_is_first() -> None:
+    app = app_of(Launcher())
+
+    async def test(pilot: Pilot[None]) -> None:
+        table = ranks(app)
+        await until(pilot, lambda: table.row_count == 2)
+        assert [str(each.value) for each in table.columns] == list(RANK_HEAD)
+        await pilot.resize_terminal(40, 40)
+        await until(pilot, lambda: [str(k.value) for k in table.columns] == list(NARROW_HEAD))
+        await until(pilot, lambda: table.get_row("1")[:2] == ["1", "a.py:3 in f: comm.Barrier()"])
 
     drive(app, test)
 

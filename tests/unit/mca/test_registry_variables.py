@@ -8,8 +8,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from ompy.frameworks.catalog import CATALOG
 from ompy.mca.errors import UsageError
 from ompy.mca.parameters.settings import DEFAULT, Origin, Setting, gather_settings
+from ompy.mca.plugins.parts_elsewhere import (
+    COMPONENTS,
+    FRAMEWORKS,
+    component_elsewhere,
+    parameter_elsewhere,
+)
 from ompy.mca.registry import Registry
 
 TCP_PARAMETERS = """(
@@ -103,6 +110,28 @@ def test_selections_are_checked(site) -> None:
         "--mca wire tcp,^sm: wire cannot be 'tcp,^sm': ^ negates the whole list and stands once, "
         "in front of it"
     ]
+
+
+def test_what_only_open_mpi_has_is_to_be_left_out(site) -> None:
+    about = "; it is Open MPI's, and ompy needs none: leave"
+    assert component_elsewhere("pml", "ucx", alone=True) == f"{about} it out"
+    assert component_elsewhere("btl", "uct", alone=False) == f"{about} uct out"
+    assert not component_elsewhere("pml", "ob2", alone=True)
+    for name in ("mtl", "mtl_ofi_tag_mode", "pml_ucx_tls", "oob_tcp_if_include"):
+        assert problems(site.registry((name, "1"))) == [
+            f"--mca {name} 1: there is no parameter {name}; it is Open MPI's, and has no meaning "
+            "here: leave it out"
+        ]
+    assert not parameter_elsewhere("mtlx")
+
+
+def test_what_we_have_too_is_not_said_to_be_another_ones() -> None:
+    registry = Registry(CATALOG, gather_settings([], {}, []))
+    for framework, names in COMPONENTS.items():
+        offered = [record.name for record in registry.records_of(framework)]
+        assert offered
+        assert set(names).isdisjoint(offered)
+    assert set(FRAMEWORKS).isdisjoint(framework.name for framework in CATALOG)
 
 
 def test_excluded_names_need_not_exist(site) -> None:

@@ -34,7 +34,9 @@ def test_pdb(line: str, expected: str) -> None:
 
 def test_debugpy_listens_on_this_host_alone() -> None:
     made = debugged_words(["python", "-c", "1"], debugger_words("debugpy", 7))
-    assert " ".join(made) == ("python -m debugpy --listen 127.0.0.1:7 --wait-for-client -c 1")
+    assert " ".join(made) == (
+        "python -X frozen_modules=off -m debugpy --listen 127.0.0.1:7 --wait-for-client -c 1"
+    )
 
 
 @pytest.mark.parametrize("line", ["./a.out", "python", "python -u", "python - x", "python -c 1"])

@@ -8,9 +8,11 @@ from xml.etree import ElementTree as ET
 
 import pytest
 from ompy.trace.drawing.diagram import Diagram, Line, Point
-from ompy.trace.drawing.labels import CLEAR, Layout, width_of
+from ompy.trace.drawing.labels import AIRY, CLEAR, STEP, Layout, width_of
+from ompy.trace.drawing.sequence_diagram import arrange
 from ompy.trace.drawing.svg import svg
-from ompy.trace.message_events import Kind
+from ompy.trace.message_events import Kind, Message
+from ompy.trace.sink import Event
 
 NAMESPACE = "{http://www.w3.org/2000/svg}"
 
@@ -104,7 +106,8 @@ def test_the_name_of_a_long_arrow_stays_beside_the_life_lines_it_crosses() -> No
     document = svg(Diagram("a message", "Eager Send", heads, [line], rows=2))
     ((x, _),) = label_places(document, {"MATCH 8 B"}).values()
     lives = [(left + right) / 2 for left, right, *_ in boxes(document)["lives"]]
-    assert all(abs(x - life) > 40 for life in lives)
+    half = width_of("MATCH 8 B") / 2
+    assert all(abs(x - life) - half > AIRY - STEP for life in lives)
 
 
 def test_a_label_that_is_exactly_as_wide_as_its_lane() -> None:
@@ -140,3 +143,15 @@ def test_what_letters_stand_for_is_within_the_picture() -> None:
     places = [float(line.get("y", "")) for line in lines]
     assert max(places) < height
     assert len(set(places)) == len(places)
+
+
+def test_a_message_whose_sender_was_killed_adds_no_empty_name_to_the_heading() -> None:
+    some = []
+    for number, protocol in enumerate(("Eager Send (Immediate)", "")):
+        message = Message(0, 1, number)
+        message.sender = 0
+        fields = {"side": "receive", "peer": 0, "tag": 5}
+        message.add_event(Event(number, 1, "pml.ob1", "MATCH", tuple(fields.items())), fields)
+        message.protocol = protocol
+        some.append(message)
+    assert arrange(some, {}).subtitle == "Eager Send (Immediate)"

@@ -97,6 +97,7 @@ class CellRank:
         except BaseException as problem:  # of the user's program, whatever it is
             self.running = False
             told.update(_as_told(problem, cell))
+            _compare_no_calls()
             if self._checker is not None:
                 self._checker.uncaught(problem, problem.__traceback__)
         for stream in (sys.stdout, sys.stderr):
@@ -155,6 +156,14 @@ class CellRank:
         if self._checker is None:
             return {"idle": True, "open": []}
         return {"idle": self._checker.is_idle(), "open": self._checker.requests.open_calls()}
+
+
+def _compare_no_calls() -> None:
+    """A cell has ended midway, here or at all ranks, so their collective calls may differ."""
+    from ompy.mpi.processes import life
+
+    if life.is_up():
+        life.current().process.other_calls = lambda: None
 
 
 def _begin_checking(record: int) -> Checker:

@@ -86,7 +86,7 @@ def k8s() -> None:
     "--secret",
     callback=_name,
     metavar="NAME",
-    help="Use this Secret, whose `key` has 32 random bytes, and write none.",
+    help="Use this Secret, whose `key` has 16 random bytes or more, and write none.",
 )
 @click.option(
     "--start-timeout",

@@ -67,12 +67,14 @@ class OmpyMagics(Magics):
     def ompy(self, line: str, cell: str | None = None) -> None:
         """Run a cell on MPI ranks, which are kept, with their variables, for the next one."""
         options = parse_argstring(self.ompy, line)
+        ended = 0
         if options.restart or options.stop:
+            ended = self._ranks.size if self._ranks is not None else 0
             self.end()
             if options.restart and not options.stop and cell is None:
                 self._use_ranks(options.n, options.mca, Shown(None))
         if cell is None:
-            print(self._state())
+            print(self._state(ended))
             return
         assert self.shell is not None, "it was given one"
         # the count itself is one more already, or not yet, by IPython's version
@@ -86,9 +88,10 @@ class OmpyMagics(Magics):
             raise UsageError(f"--rank {options.rank}: there are ranks 0 to {ranks.size - 1}")
         self._run(ranks, program, {"options": line, "body": cell}, shown, check=options.check)
 
-    def _state(self) -> str:
+    def _state(self, ended: int) -> str:
         if self._ranks is None:
-            return "No ranks: %%ompy -n N starts them."
+            what = f"{ended} ranks have ended" if ended else "No ranks"
+            return f"{what}: %%ompy -n N starts {'new ones' if ended else 'them'}."
         return f"{self._ranks.size} ranks wait for a cell."
 
     def _use_ranks(self, size: int | None, mca: Any, shown: Shown) -> Ranks:

@@ -13,6 +13,7 @@ Answer = Mapping[str, Any]
 UNITS: Final = ("", "k", "M", "G", "T")  # decimal, as networks count
 MATRIX_MAX: Final = 16  # ranks; arbitrary: columns that a terminal has room for
 RANK_HEAD: Final = ("rank", "host", "state", "for", "sent", "taken", "unexp", "posted", "is at")
+NARROW_HEAD: Final = ("rank", "is at", *RANK_HEAD[1:-1])  # where not all are seen at once
 LEAST: Final = 0.05  # s; arbitrary: the first look at a rank that runs knows of nothing before
 MESSAGES, BYTES = "messages", "bytes"
 _TEXT_MAX: Final = 200  # characters; arbitrary: more is no line any longer

@@ -12,6 +12,7 @@ from textual import work
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, VerticalScroll
+from textual.events import Resize
 from textual.message import Message
 from textual.screen import ModalScreen
 from textual.widgets import DataTable, Footer, RichLog, Static
@@ -21,6 +22,7 @@ from ompy.cli.watching.live_jobs import JobGone, LiveJob
 from ompy.cli.watching.live_text import (
     BYTES,
     MESSAGES,
+    NARROW_HEAD,
     RANK_HEAD,
     finding_lines,
     heading,
@@ -32,6 +34,7 @@ from ompy.cli.watching.live_text import (
 
 INTERVAL: Final = 1.0  # s; arbitrary: between two looks
 SOON: Final = 0.05  # s; arbitrary: between two tries to reach a job that has just been started
+NARROW: Final = 80  # columns; arbitrary: with fewer the line that a rank is at would be hidden
 Connect = Callable[[], LiveJob | None]
 
 
@@ -111,6 +114,7 @@ class TopApp(App[None]):
         self._job: LiveJob | None = None
         self._answer: dict[str, Any] = {"ranks": [], "rails": [], "broken": []}
         self._over = threading.Event()
+        self._narrow = False
 
     def compose(self) -> ComposeResult:
         """The job, its ranks, who sent to whom, rails, findings, output."""
@@ -125,13 +129,28 @@ class TopApp(App[None]):
 
     def on_mount(self) -> None:
         """Begin to look."""
-        table = self._ranks()
-        for name in RANK_HEAD:
-            table.add_column(name, key=name)
+        self._lay_out(narrow=self.size.width < NARROW)
         if self._follow is not None:
             self.query_one("#output", RichLog).display = True
             self._follow(lambda text: self.post_message(Written(text)))
         self._look()
+
+    def on_resize(self, event: Resize) -> None:
+        """The columns that a user looks for first have to be on the screen."""
+        narrow = event.size.width < NARROW
+        if narrow != self._narrow:
+            self._lay_out(narrow=narrow)
+
+    def _lay_out(self, *, narrow: bool) -> None:
+        table = self._ranks()
+        self._narrow = narrow
+        table.clear(columns=True)
+        for name in self._head():
+            table.add_column(name, key=name)
+        self._show_ranks([rank_row(row) for row in self._answer["ranks"]])
+
+    def _head(self) -> Sequence[str]:
+        return NARROW_HEAD if self._narrow else RANK_HEAD
 
     def on_unmount(self) -> None:
         """Look no longer."""
@@ -190,7 +209,8 @@ class TopApp(App[None]):
                 for name, cell in zip(RANK_HEAD, row, strict=True):
                     table.update_cell(row[0], name, cell, update_width=True)
             else:
-                table.add_row(*row, key=row[0])
+                cells = dict(zip(RANK_HEAD, row, strict=True))
+                table.add_row(*(cells[name] for name in self._head()), key=row[0])
 
     def _show_matrix(self) -> None:
         rows = matrix_rows(self._answer["ranks"], self._what)

@@ -18,6 +18,7 @@ from ompy.mca.plugins.component_records import ComponentRecord, State
 from ompy.mca.plugins.declarations import name_fault
 from ompy.mca.plugins.diversion import Diversion
 from ompy.mca.plugins.loading import LoadFailure, load_component, load_target
+from ompy.mca.plugins.parts_elsewhere import component_elsewhere
 from ompy.mca.reporting import TEXT, Reporter
 from ompy.mca.selection import Selection, parse_selection
 
@@ -158,6 +159,7 @@ class ComponentTable:
         there_are = f"there are {', '.join(dict.fromkeys(available)) or 'none'}"
         return [
             f"{place}: there is no {framework} component {name}"
+            f"{component_elsewhere(framework, name, alone=len(selection.names) == 1)}"
             f"{did_you_mean(name, [*available, *aliases])} ({there_are})"
             for name in selection.names
             if name not in available

@@ -293,8 +293,11 @@ class Communicators(CommBase):
         state: CommState | None = self._inner
         if state is None:
             raise null_communicator()
+        reason = f"called Abort({errorcode})"
         name, rank = state.communicator.name, state.communicator.rank
-        state.world.abort(errorcode, f"rank {rank} of {name} called Abort({errorcode})")
+        if name != "MPI_COMM_WORLD":
+            reason += f" of {name}, where it is rank {rank}"
+        state.world.abort(errorcode, reason)
 
     @classmethod
     def Get_parent(cls) -> Any:

@@ -26,7 +26,8 @@ def debugger_words(debugger: str, port: int) -> list[str]:
     """
     if debugger == PDB:
         return [PDB]
-    return ["-m", DEBUGPY, "--listen", f"{LOOPBACK}:{port}", "--wait-for-client"]
+    frozen = ["-X", "frozen_modules=off"]  # with them it may miss breakpoints, and says so
+    return [*frozen, "-m", DEBUGPY, "--listen", f"{LOOPBACK}:{port}", "--wait-for-client"]
 
 
 def debugged_words(argv: Sequence[str], words: Sequence[str]) -> list[str]:

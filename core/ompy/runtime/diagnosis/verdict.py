@@ -287,7 +287,8 @@ class Verdict:
         if self._ranks[rank].discarded:
             return
         self._ranks[rank].pid = pid
-        headline = f"Rank {rank} aborted the job with code {code}: {reason}"
+        known = reason == f"called Abort({code})"  # which the box says without it
+        headline = f"Rank {rank} aborted the job with code {code}{'.' if known else f': {reason}'}"
         facts = (*self._ranks[rank].facts(), ("call", "MPI_Abort"))  # tools look for this word
         self._set(Failure(code % 256, headline, facts))
 

@@ -15,6 +15,8 @@ HEIGHT: Final = 18  # px; arbitrary: of a line of text with some air
 CLEAR: Final = 14  # px; arbitrary: from a life line, beside which are letters in circles
 STEP: Final = 12  # px; arbitrary: between two places that are tried
 AWAY: Final = 10  # arbitrary: so much worse than along its arrow is a pixel away from it
+AIRY: Final = 40  # px; arbitrary: nearer to a life line a label seems to belong to its points
+TIGHT: Final = 4  # arbitrary: so much worse than along its arrow is a pixel nearer than that
 ROUNDING: Final = 0.001  # px; arbitrary: a lane that is as wide as its label has room for it
 REACH: Final = 60  # px; arbitrary: farther from its arrow nobody would know whose it is
 # em; about those of DejaVu Sans, the widest font that systems take for ours
@@ -109,9 +111,11 @@ class Layout:
             for x in {middle, highest, *(lowest + STEP * n for n in range(count))}:
                 along = (x - x1) / (x2 - x1) if left < right else 0.5
                 on = y1 + along * (y2 - y1)
+                air = min(x - first, last - x) - width / 2
+                tight = TIGHT * max(0.0, min(AIRY, (last - first - width) / 2) - air)
                 for away in range(0, REACH + 1, STEP // 2):
                     for y in {on - away, on + away}:
-                        yield abs(x - (x1 + x2) / 2) + AWAY * away, x, y
+                        yield abs(x - (x1 + x2) / 2) + AWAY * away + tight, x, y
 
     @property
     def crowded(self) -> bool:

@@ -94,7 +94,7 @@ def _times(messages: Iterable[Message]) -> list[int]:
 def _titles(messages: Sequence[Message]) -> tuple[str, str]:
     if len(messages) > 1:
         names = dict.fromkeys(m.decided or m.protocol for m in messages)
-        return f"{len(messages)} messages", ", ".join(names)
+        return f"{len(messages)} messages", ", ".join(filter(None, names))  # of one never sent: ""
     message = messages[0]
     title = (
         f"{byte_count(message.size)} from rank {message.sender} to rank {message.receiver}, "

@@ -9,6 +9,9 @@
   const AHEAD = 0.62; // part of the picture that is left of the playhead
   const RATE = 4; // places a second at speed 1
   const BAR = 18; // pixels: height of a call
+  const LETTER = 6.4; // pixels of a label's letter
+  const LINE = 14; // pixels of a label's height
+  const BESIDE = [0, 1, 2, 3].flatMap((line) => [-9 - line * LINE, 18 + line * LINE]); // pixels from an arrow to its label
   const SHOWN = 3; // entries of a queue that fit a lane
   const steps = trace.steps;
   const end = steps.length ? steps[steps.length - 1].place : 0;
@@ -37,25 +40,83 @@
     return (nanoseconds / 1e6).toFixed(3) + " ms";
   }
 
+  // labels: where they lie at last, in boxes by their places, and while they move
+
+  const settled = new Map();
+  const column = (at) => Math.floor(at / 300); // wider than any label
+
+  function meets(one, other) {
+    return Math.abs(one.x - other.x) < (one.width + other.width) / 2 && Math.abs(one.y - other.y) < LINE;
+  }
+
+  function near(box) {
+    const found = [];
+    for (let at = column(box.x) - 1; at <= column(box.x) + 1; at++) found.push(...(settled.get(at) || []));
+    return found;
+  }
+
+  function boxAt(arrow, at, beside) {
+    const { fromPoint: from, toPoint: to } = arrow;
+    return { x: from.x + (to.x - from.x) * at, y: from.y + (to.y - from.y) * at + beside, width: arrow.width };
+  }
+
+  function settle(arrow) { // those of both ways lie apart
+    const usual = arrow.from < arrow.to ? 0.42 : 0.58;
+    arrow.box = null;
+    for (const at of [usual, 1 - usual, 0.3, 0.7]) {
+      for (const beside of BESIDE) {
+        const box = { ...boxAt(arrow, at, beside), at, beside, arrow };
+        if (arrow.box === null) arrow.box = box; // if there is room nowhere
+        if (!near(box).some((other) => meets(box, other))) {
+          arrow.box = box;
+          settled.set(column(box.x), [...(settled.get(column(box.x)) || []), box]);
+          return;
+        }
+      }
+    }
+  }
+
+  function showLabels() {
+    const moving = [];
+    for (const arrow of trace.arrows) {
+      if (arrow.shown === null || arrow.shown < 0) continue;
+      let box = arrow.box;
+      if (arrow.shown < box.at) { // goes with the dot
+        const choices = [box.beside, ...BESIDE].map((beside) => boxAt(arrow, arrow.shown, beside));
+        const free = (choice) => !moving.some((other) => meets(choice, other))
+          && !near(choice).some((other) => other.arrow.shown >= other.at && meets(choice, other));
+        box = choices.find(free) || choices[0];
+        moving.push(box);
+      } else if (arrow.rests) continue;
+      arrow.rests = box === arrow.box;
+      arrow.label.setAttribute("x", box.x);
+      arrow.label.setAttribute("y", box.y - (arrow.from === arrow.to ? 30 * arrow.shown : 0));
+    }
+  }
+
   // what does not move
 
   function drawLanes() {
     const drawing = byId("drawing");
     drawing.setAttribute("height", trace.ranks.length * LANE);
     trace.ranks.forEach((rank, lane) => {
-      const name = element(byId("names"), "div", { class: "name", "data-lane": lane });
+      const row = `--row: ${lane + 2}`; // on a narrow screen, below the picture
+      const name = element(byId("names"), "div", { class: "name", "data-lane": lane, style: row });
       element(name, "b", {}, rank.head);
       rank.call = element(name, "div", { class: "call" });
       rank.where = element(name, "div", { class: "where" });
       rank.code = element(name, "code", {});
       element(byId("moving"), "line", { class: "life", x1: x(0) - LEAD, x2: x(end) + LEAD, y1: y(lane), y2: y(lane) });
-      const pair = element(byId("queues"), "div", { class: "queue-pair", "data-lane": lane });
+      const pair = element(byId("queues"), "div", { class: "queue-pair", "data-lane": lane, style: row });
       rank.queues = {};
       for (const [queue, words] of trace.queues) {
         const side = element(pair, "div", { class: queue });
         const title = element(side, "h3", {}, words);
         rank.queues[queue] = { title, words, list: element(side, "ul", { "data-queue": queue, "data-lane": lane }) };
       }
+    });
+    trace.ranks.forEach((rank, lane) => {
+      element(drawing, "text", { class: "lane-name", x: 6, y: lane * LANE + 16 }, rank.head);
     });
     const head = byId("playhead");
     head.setAttribute("y1", 0);
@@ -103,7 +164,8 @@
       arrow.dot = element(group, "circle", { class: "dot " + message.family, r: 6 });
       arrow.label = element(group, "text", { class: "label " + message.family }, words);
       element(group, "title", {}, [arrow.name, arrow.size, message.protocol, message.tag, message.size].filter(Boolean).join(" · "));
-      Object.assign(arrow, { fromPoint: from, toPoint: to, shown: null });
+      Object.assign(arrow, { fromPoint: from, toPoint: to, shown: null, rests: false, width: LETTER * words.length });
+      settle(arrow);
     }
   }
 
@@ -153,10 +215,7 @@
     arrow.dot.setAttribute("visibility", moving ? "inherit" : "hidden");
     arrow.dot.setAttribute("cx", here.x);
     arrow.dot.setAttribute("cy", here.y);
-    // the label goes with the dot, but not beyond the middle; those of both ways lie apart
-    const at = Math.min(part, arrow.from < arrow.to ? 0.42 : 0.58);
-    arrow.label.setAttribute("x", from.x + (to.x - from.x) * at);
-    arrow.label.setAttribute("y", from.y + (to.y - from.y) * at - 9 - rise / 2);
+    if (moving) arrow.rests = false;
     arrow.tip.setAttribute("d", !moving && arrow.end !== null ? tip(from, to, arrow.from === arrow.to) : "");
     if (arrow.cross) arrow.cross.setAttribute("visibility", moving ? "hidden" : "inherit");
   }
@@ -245,6 +304,7 @@
     step = number;
     if (moved) showStep();
     trace.arrows.forEach(showArrow);
+    showLabels();
     trace.calls.forEach(showCall);
     const width = byId("picture").clientWidth;
     const most = Math.max(0, x(end) + LEAD - width);
