@@ -110,6 +110,7 @@ def run_schedule(options: dict[str, Any]) -> int:
     from ompy.replay.replaying.outcomes import DIVERGED
     from ompy.runtime.exploration.events import Diverged
     from ompy.runtime.exploration.schedule_file import read_schedule
+    from ompy.runtime.exploration.window_parts import Parts
     from ompy.runtime.simulation.simulated_world import Exploring
 
     path = options["schedule"]
@@ -123,7 +124,8 @@ def run_schedule(options: dict[str, Any]) -> int:
     same = check_program(path, saved.about, options)
     scenario = _scenario(options, "--schedule", ())
     calls = None if options["go_on"] else saved.calls
-    exploring = Exploring(saved.script, saved.buffers, saved.polls, calls, lines=same)
+    parts = Parts(saved.parts)
+    exploring = Exploring(saved.script, saved.buffers, saved.polls, calls, lines=same, parts=parts)
     try:
         return run_scenario(scenario._replace(exploring=exploring), options)
     except Diverged as problem:

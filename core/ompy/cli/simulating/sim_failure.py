@@ -120,7 +120,13 @@ def _save(options: dict[str, Any], failure: Failure, *, buffers: bool) -> None:
     choices = [(one.key, one.value, one.site, said_of(one)) for one in kept.values()]
     about = about_world(options, [], OTHERS_NETS)
     text = text_of(
-        about, options["ranks"], failure.polls, choices, buffers=buffers, calls=failure.result.calls
+        about,
+        options["ranks"],
+        failure.polls,
+        choices,
+        buffers=buffers,
+        calls=failure.result.calls,
+        parts=failure.parts,
     )
     program = Path(options["program"])
     path = Path(options["keep"]) / f"{program.stem}-schedule.json"

@@ -15,11 +15,13 @@ from ompy.runtime.exploration.events import (
     NOTHING,
     POLL,
     PROBE,
+    SERVE,
     Event,
     Race,
     Value,
 )
 from ompy.runtime.exploration.exchange import Exchange
+from ompy.runtime.exploration.window_parts import FREE
 
 Known = Callable[[Operation, Value], bool]
 
@@ -44,6 +46,9 @@ class _Races:
 
     def find_all(self) -> Iterator[Race]:
         for place, event in enumerate(self._events):
+            if event.kind == SERVE:
+                yield from self._other_commands(event)
+                continue
             if event.kind in {MATCH, PROBE, CANCEL}:
                 yield from self._other_messages(event)
             else:
@@ -75,6 +80,19 @@ class _Races:
             past = self._closed(self._exchange.past_of(box, receive, message))
             if not past >> event.number & 1:
                 yield Race(event, (FROM, *message.sender), past, message.site)
+
+    def _other_commands(self, event: Event) -> Iterator[Race]:
+        """Commands of the same class that could have been served instead."""
+        box, asked = self._exchange.command_of_choice(event.key)
+        if asked.of == FREE:
+            return
+        for message in box.late_commands(asked.number, asked.of):
+            value = (FROM, *message.sender)
+            if self._known(event.key, value):
+                continue
+            past = self._closed(box.asked[message.sender].base)
+            if not past >> event.number & 1:
+                yield Race(event, value, past, message.site)
 
     def _begin_of(self, box: Box, place: int) -> dict[int, int]:
         """Where `Box.late` need not look: as far as for receives posted before `place`."""

@@ -34,6 +34,7 @@ from ompy.runtime.exploration.call_journal import Call, CallJournal, ComparedCal
 from ompy.runtime.exploration.events import Diverged, Value
 from ompy.runtime.exploration.exchange import Exchange
 from ompy.runtime.exploration.fence import Fence
+from ompy.runtime.exploration.window_parts import Parts
 from ompy.runtime.launching.kills import Kill
 from ompy.runtime.machines.launcher.asking import Answer, Asked, Growth, Reply
 from ompy.runtime.probes.virtual_agents import VirtualAgents
@@ -71,6 +72,7 @@ class Exploring(NamedTuple):
         polls: how often in a row a poll finds nothing although it could find something.
         calls: what each rank has to begin, as far as it came; None where that is not known.
         lines: in the same lines.
+        parts: what is known of windows; None if nothing is.
     """
 
     script: Mapping[Operation, Value]
@@ -78,6 +80,7 @@ class Exploring(NamedTuple):
     polls: int = 1
     calls: Sequence[Sequence[Call]] | None = None
     lines: bool = False
+    parts: Parts | None = None
 
 
 class Scenario(NamedTuple):
@@ -191,6 +194,8 @@ class World:
             polls=exploring.polls,
             unheeded=frozenset({TAG_INQUIRY}),
         )
+        if exploring.parts is not None:
+            made.parts = exploring.parts
         calls, lines = exploring.calls, exploring.lines
         made.journal = CallJournal(size) if calls is None else ComparedCalls(calls, lines=lines)
         self._scheduler.fence = Fence(made, self._board.engines, self._stubs)
