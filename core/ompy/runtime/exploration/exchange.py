@@ -49,11 +49,7 @@ _ORDER: Final = {MATCH: 0, SERVE: 0, PROBE: 1, ANY: 2, POLL: 3, FURTHER: 3, CANC
 
 
 class Exchange(Windows):
-    """Messages, receives and choices of one world.
-
-    Attributes:
-        script: what is chosen where.
-    """
+    """Messages, receives and choices of one world."""
 
     def __init__(
         self,
@@ -85,7 +81,14 @@ class Exchange(Windows):
 
     def __getstate__(self) -> dict[str, Any]:
         """For copies of a world at a choice: events are shared, the script is another one."""
-        return {**self.__dict__, "events": None, "script": None, "journal": None, "parts": None}
+        return {
+            **self.__dict__,
+            "events": None,
+            "script": None,
+            "_reads_of": None,
+            "journal": None,
+            "parts": None,
+        }
 
     # what ranks do
 
@@ -361,7 +364,7 @@ class Exchange(Windows):
     def _match(self, box: Box, receive: Receive, message: Message, event: int = 0) -> None:
         """A receive takes a message; both may be complete by that, and by an event's bit."""
         if isinstance(box, WindowBox) and self._is_command(box, message):
-            self._serve_message(box, receive, message, event)
+            self._serve_message(box, receive, message)
         else:
             self._take(box, receive, message, self.past_of(box, receive, message) | event)
 

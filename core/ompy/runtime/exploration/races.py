@@ -86,7 +86,13 @@ class _Races:
         box, asked = self._exchange.command_of_choice(event.key)
         if asked.of == FREE:
             return
-        for message in box.late_commands(asked.number, asked.of):
+        if asked.reads:
+            for value, late, needs in box.other_places(asked):
+                past = self._closed(asked.base | needs)
+                if not past & late and not self._known(event.key, value):
+                    yield Race(event, value, past, event.sent)
+            return
+        for message in box.late_commands(asked):
             value = (FROM, *message.sender)
             if self._known(event.key, value):
                 continue

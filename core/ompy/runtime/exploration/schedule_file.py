@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from ompy import outputs
 from ompy.runtime.exploration.boxes import Operation
 from ompy.runtime.exploration.call_journal import Call, from_json, to_json
-from ompy.runtime.exploration.events import DONE, FROM, NOTHING, Value
+from ompy.runtime.exploration.events import DONE, FROM, NOTHING, SEES, Value
 from ompy.runtime.exploration.window_parts import Parts
 
 
@@ -106,7 +106,7 @@ def read_schedule(path: str) -> SavedSchedule:
 
 
 def _value(given: Any) -> Value:
-    sizes = {FROM: 3, DONE: 2, NOTHING: 1}
+    sizes = {FROM: 3, SEES: 3, DONE: 2, NOTHING: 1}
     if not isinstance(given, list) or not given or sizes.get(given[0]) != len(given):
         raise ValueError(f"{given!r} can be chosen nowhere")
     return tuple(given)

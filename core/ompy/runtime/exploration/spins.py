@@ -10,13 +10,13 @@ A program that counts how often it has read can tell, as it can with any bound o
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from ompy.frameworks.osc_base.headers import Command, Kind
-from ompy.runtime.exploration.window_box import Asked
+from ompy.runtime.exploration.window_box import READING, Asked
 from ompy.runtime.exploration.window_parts import FREE, Place, changes
 
-_READS = frozenset({Kind.GET, Kind.FETCH, Kind.SWAP, Kind.ACCUMULATE})
+_READS: Final = READING | {Kind.SWAP}
 
 
 class Section:

@@ -21,7 +21,10 @@ from ompy.data.errors import MPIError
 from ompy.frameworks.osc_base.headers import COMMAND_TAG, Kind
 from ompy.frameworks.osc_base.locks import LockQueue
 from ompy.runtime.exploration.boxes import Box, Message, Operation, Receive
+from ompy.runtime.exploration.events import FROM, SEES, Value
 from ompy.runtime.exploration.window_parts import FREE, changes, command_of
+
+READING: Final = frozenset({Kind.GET, Kind.FETCH, Kind.ACCUMULATE})  # unless they change memory
 
 # a class and a place in it are one number of an operation: numbers of a rank's own are below
 _CLASSES: Final = 64  # bits of a class, and 1; arbitrary: no window is so large
@@ -34,8 +37,10 @@ class Asked:
     Attributes:
         kind: of command.
         of: its class.
-        number: its place in that, from 0 on; -1 before it is served.
+        reads: it only reads: it has no place in its class, but is between two that have.
+        number: its place in that, or of what follows it, from 0 on; -1 before it is served.
         base: events that it depends on, whatever comes before it in its class.
+        event: the number of its choice; -1 if it has none.
         past: those that its answer depends on.
         seen: how many changes of its class were before it.
         before: the same read by the same rank before, where the rank does nothing else meanwhile.
@@ -48,8 +53,10 @@ class Asked:
     def __init__(self, kind: Kind, of: int) -> None:
         self.kind = kind
         self.of = of
+        self.reads = False
         self.number = -1
         self.base = 0
+        self.event = -1
         self.past = 0
         self.seen = 0
         self.before: Asked | None = None
@@ -63,7 +70,7 @@ class Order:
     """What was served of one class.
 
     Attributes:
-        served: the commands, in order.
+        served: the commands that may have changed memory, or ask for the lock, in order.
         past: events that the next one depends on.
         changed: of each change of memory, what depends on it.
     """
@@ -108,13 +115,20 @@ class WindowBox(Box):
         """The receive for the next command."""
         return next((one for one in self.posted if one.wild and one.tag == COMMAND_TAG), None)
 
-    def key_of(self, asked: Asked, sender: Operation) -> Operation:
-        """The choice that a command is an answer to: which is the next of its class."""
+    def choice_of(self, asked: Asked, sender: Operation) -> tuple[Operation, Value]:
+        """The choice that is made if a command is served now, and its value.
+
+        Of reads it is when they are served; else which command is the next of its class.
+        """
         if asked.of == FREE:  # it has waited for others to change what it reads
-            return sender
-        number = len(self.order(asked.of).served)
-        place = ((self._context << _CLASSES) + asked.of + 2) << _PLACES
-        return self.rank, place + number
+            return sender, (FROM, *sender)
+        number = self._number_of(asked.of, len(self.order(asked.of).served))
+        if asked.reads:
+            return sender, (SEES, self.rank, number)
+        return (self.rank, number), (FROM, *sender)
+
+    def _number_of(self, of: int, place: int) -> int:
+        return (((self._context << _CLASSES) + of + 2) << _PLACES) + place
 
     def order(self, of: int) -> Order:
         """What was served of a class."""
@@ -152,18 +166,19 @@ class WindowBox(Box):
 
     # what happens
 
-    def serve(self, message: Message, event: int = 0) -> int:
-        """A command is served, by a choice if `event` is its bit. Returns what it depends on."""
+    def serve(self, message: Message, event: int = -1) -> int:
+        """A command is served, by a choice if `event` is its number. Returns its past."""
         asked = self.asked[message.sender]
-        asked.base = self.base_of(message)
-        past = asked.base | event
+        asked.base, asked.event = self.base_of(message), event
+        past = asked.base | (1 << event if event >= 0 else 0)
         if asked.of != FREE:
             order = self.order(asked.of)
             asked.number = len(order.served)
             asked.seen = len(order.changed)
-            order.served.append(message)
             past |= order.past
-            order.past = past
+            if not asked.reads:
+                order.served.append(message)
+                order.past = past
         asked.past, asked.served = past, True
         if asked.before is not None and asked.before.seen == asked.seen:
             asked.tries = asked.before.tries + 1
@@ -230,14 +245,28 @@ class WindowBox(Box):
             self._change(swap[0])
         return self._answers.pop((to, tag), None), changed
 
-    def late_commands(self, number: int, of: int) -> Iterator[Message]:
-        """What could have been the k-th of a class, of each other source its first behind that."""
-        served = self.orders[of].served
-        seen = {served[number].source}
-        for message in served[number + 1 :]:
+    def late_commands(self, asked: Asked) -> Iterator[Message]:
+        """What could have had its place in its class, of each other source its first behind it."""
+        served = self.orders[asked.of].served
+        seen = {served[asked.number].source}
+        for message in served[asked.number + 1 :]:
             if message.source not in seen:
                 seen.add(message.source)
                 yield message
+
+    def other_places(self, asked: Asked) -> Iterator[tuple[Value, int, int]]:
+        """Where a read could have been served instead.
+
+        Yields:
+            The value of its choice, events that it must not depend on, and events that it needs.
+        """
+        served = [self.asked[one.sender] for one in self.orders[asked.of].served]
+        for place in range(len(served) + 1):
+            value = (SEES, self.rank, self._number_of(asked.of, place))
+            if place < asked.number:
+                yield value, 1 << served[place].event, 0
+            elif place > asked.number:
+                yield value, 1 << asked.event, served[place - 1].past
 
 
 def command_asked(data: bytes, of: int) -> Asked:
@@ -245,4 +274,10 @@ def command_asked(data: bytes, of: int) -> Asked:
     command = command_of(data)
     made = Asked(command.kind, of)
     made.changes = changes(command)
+    made.reads = command.kind in READING and not made.changes
     return made
+
+
+def place_of(number: int) -> int:
+    """The place in its class that the number of a choice has."""
+    return number & ((1 << _PLACES) - 1)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from ompy.frameworks.osc_base.headers import COMMAND_TAG, Kind
 from ompy.runtime.exploration.boxes import Box, Message, Operation, Receive
-from ompy.runtime.exploration.events import FROM, SERVE, Event, Value
+from ompy.runtime.exploration.events import SEES, SERVE, Event, Value
 from ompy.runtime.exploration.operations import Operations
 from ompy.runtime.exploration.waits import Offer
 from ompy.runtime.exploration.window_box import Asked, WindowBox, command_asked
@@ -22,6 +22,7 @@ class Windows(Operations):
     Attributes:
         parts: what is known of them; shared by all worlds of a search.
         polls: how often in a row a poll finds nothing although it could find something.
+        script: what is chosen where.
         bounded: a poll had to find something because it had found nothing as often as it may.
     """
 
@@ -36,6 +37,9 @@ class Windows(Operations):
         self.parts = Parts()
         self.polls = polls
         self.bounded = False
+        self.script: Mapping[Operation, Value] = {}
+        self._reads_of: Mapping[Operation, Value] | None = None
+        self._reads: dict[Operation, list[Operation]] = {}  # by choice: reads to come before it
         self._windows: list[WindowBox] = []
         self._commands: dict[Operation, tuple[WindowBox, Asked]] = {}  # by choice
 
@@ -115,17 +119,27 @@ class Windows(Operations):
             receive = box.listening()
             if receive is None:
                 continue
-            found: dict[Operation, list[tuple[bool, Message]]] = {}
+            found: dict[Operation, list[tuple[bool, Value, Message]]] = {}
             for message, asked in box.heads():
                 waits = box.waits(asked)
                 if asked.of != FREE or waits:
-                    key = box.key_of(asked, message.sender)
-                    found.setdefault(key, []).append((waits, message))
+                    key, value = box.choice_of(asked, message.sender)
+                    if value[0] == SEES or not self._is_held(key):
+                        found.setdefault(key, []).append((waits, value, message))
             for key, of in found.items():
                 of.sort(key=lambda one: one[0])
-                values = {(FROM, *one.sender): (box, receive, one) for _, one in of}
-                spins = [self._ranks[one.sender[0]].spin.count for _, one in of]
+                values = {value: (box, receive, one) for _, value, one in of}
+                spins = [self._ranks[one.sender[0]].spin.count for _, _, one in of]
                 yield Offer(key, SERVE, values, spins[0] if of[0][0] else -1)
+
+    def _is_held(self, key: Operation) -> bool:
+        """Whether the next of a class waits for reads that are to be served before it."""
+        if self._reads_of is not self.script:
+            self._reads_of, self._reads = self.script, {}
+            for read, value in self.script.items():
+                if value[0] == SEES:
+                    self._reads.setdefault((value[1], value[2]), []).append(read)
+        return any(read not in self._commands for read in self._reads.get(key, ()))
 
     def _choose_command(
         self, key: Operation, value: Value, box: WindowBox, receive: Receive, message: Message
@@ -136,8 +150,7 @@ class Windows(Operations):
         spin = self._ranks[message.sender[0]].spin
         spin.count = spin.count + 1 if spins else 0
         number = self._new_number()
-        past = self._serve_message(box, receive, message, 1 << number)
-        past ^= 1 << number
+        past = self._serve_message(box, receive, message, number) & ~(1 << number)
         site, sent = receive.site, message.site
         self.events.append(
             Event(number, key, SERVE, value, past, 0, site, spins, sent=sent, served=True)
@@ -145,7 +158,7 @@ class Windows(Operations):
         self._commands[key] = box, asked
 
     def _serve_message(
-        self, box: WindowBox, receive: Receive, message: Message, event: int = 0
+        self, box: WindowBox, receive: Receive, message: Message, event: int = -1
     ) -> int:
         """A part serves what it was asked for. Returns the events that this depends on."""
         asked = box.asked[message.sender]
