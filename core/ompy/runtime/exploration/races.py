@@ -92,11 +92,12 @@ class _Races:
                 if not past & late and not self._known(event.key, value):
                     yield Race(event, value, past, event.sent)
             return
+        before = box.past_of_place(asked)
         for message in box.late_commands(asked):
             value = (FROM, *message.sender)
             if self._known(event.key, value):
                 continue
-            past = self._closed(box.asked[message.sender].base)
+            past = self._closed(box.asked[message.sender].base | before)
             if not past >> event.number & 1:
                 yield Race(event, value, past, message.site)
 

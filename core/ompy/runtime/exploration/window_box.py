@@ -254,6 +254,11 @@ class WindowBox(Box):
                 seen.add(message.source)
                 yield message
 
+    def past_of_place(self, asked: Asked) -> int:
+        """The events that made the place of a command the next one of its class."""
+        before = self.orders[asked.of].served[: asked.number]
+        return self.asked[before[-1].sender].past if before else 0
+
     def other_places(self, asked: Asked) -> Iterator[tuple[Value, int, int]]:
         """Where a read could have been served instead.
 
@@ -263,10 +268,11 @@ class WindowBox(Box):
         served = [self.asked[one.sender] for one in self.orders[asked.of].served]
         for place in range(len(served) + 1):
             value = (SEES, self.rank, self._number_of(asked.of, place))
+            needs = served[place - 1].past if place else 0
             if place < asked.number:
-                yield value, 1 << served[place].event, 0
+                yield value, 1 << served[place].event, needs
             elif place > asked.number:
-                yield value, 1 << asked.event, served[place - 1].past
+                yield value, 1 << asked.event, needs
 
 
 def command_asked(data: bytes, of: int) -> Asked:
