@@ -55,3 +55,20 @@ def test_ranks_that_spin_lose_no_outcome(first, second, third, polls):
     oracle = Oracle(programs, CELLS).run()
     _, outcomes, _ = explore(programs, CELLS, polls=polls)
     assert {one for one in outcomes if one[0]} == {one for one in oracle.outcomes if one[0]}
+
+
+@given(st.lists(st.lists(ACCESS, min_size=1, max_size=1), min_size=2, max_size=3))
+@settings(max_examples=effort(30), deadline=None)
+def test_ranks_that_swap_for_a_lock_lose_no_outcome(inside):
+    """What is inside the lock is on the other cells."""
+    apart = [[_moved(step) for step in steps] for steps in inside]
+    programs = [[("take", 0), *steps, ("put", 0, 0)] for steps in apart]
+    oracle = Oracle(programs, 3).run()
+    _, outcomes, _ = explore(programs, 3)
+    assert outcomes == oracle.outcomes
+
+
+def _moved(step):
+    what, cells, *words = step
+    moved = (1, cells[1]) if isinstance(cells, tuple) else cells + 1
+    return (what, moved, *words)

@@ -2,8 +2,9 @@
 
 A rank is a list of steps on the part of rank 0, which has some cells of 8 bytes:
 `("put", cells, value)`, `("add", cell, value)`, `("get", cells)`, `("fetch", cell, value)`,
-`("swap", cell, compare, new)`, `("lock", alone)`, `("unlock",)`, and `("spin", cell, value)`, which
-reads until that is there. Puts and adds do not wait, the others wait for their answer.
+`("swap", cell, compare, new)`, `("lock", alone)`, `("unlock",)`. `("spin", cell, value)` reads
+until that is there, and `("take", cell)` swaps 0 for 1 until that succeeds. Puts and adds do not
+wait, the others wait for their answer.
 """
 
 from __future__ import annotations
@@ -58,8 +59,9 @@ def command_of_step(step: Step, tag: int) -> Command:
         return Command(Kind.PUT, 0, size=count * CELL, data=packed(words[1]) * count, **where)
     if what in {"get", "spin"}:
         return Command(Kind.GET, tag, size=count * CELL, **where)
-    if what == "swap":
-        return Command(Kind.SWAP, tag, size=2 * CELL, data=packed(*words[1:]), **where)
+    if what in {"swap", "take"}:
+        new = words[1:] or (0, 1)
+        return Command(Kind.SWAP, tag, size=2 * CELL, data=packed(*new), **where)
     kind = Kind.ACCUMULATE if what == "add" else Kind.FETCH
     operation = OPERATIONS.index("MPI_SUM")
     used = 0 if what == "add" else tag
@@ -77,7 +79,14 @@ def execute(memory: list[int], step: Step) -> tuple[int, ...]:
         memory[first] += words[1]
     elif what == "swap" and memory[first] == words[1]:
         memory[first] = words[2]
+    elif what == "take":
+        memory[first] = memory[first] or 1
     return before
+
+
+def is_in_vain(step: Step, before: Sequence[int]) -> bool:
+    """Whether a step is done once more."""
+    return (step[0] == "spin" and before[0] != step[2]) or (step[0] == "take" and before[0] != 0)
 
 
 class _Rank:
@@ -150,11 +159,11 @@ class _Rank:
 
     def _take(self, data: bytes) -> None:
         self._awaits = 0
-        what, *words = self._steps[self._at]
-        if what == "spin":
-            if numbers(data)[0] != words[1]:
+        step = self._steps[self._at]
+        if step[0] in {"spin", "take"}:
+            if is_in_vain(step, numbers(data)):
                 return  # once more
-        elif what not in {"lock", "unlock"}:
+        elif step[0] not in {"lock", "unlock"}:
             self.results.append(numbers(data))
         self._at += 1
 
@@ -327,9 +336,9 @@ class Oracle:
         memory = tuple(cells)
         if step[0] not in {"put", "add"}:
             waits = _with(waits, rank, False)
-            again = step[0] == "spin" and before[0] != step[2]
+            again = is_in_vain(step, before)
             at = _with(at, rank, at[rank] + (not again))
-            if step[0] != "spin":
+            if step[0] not in {"spin", "take"}:
                 results = _with(results, rank, (*results[rank], before))
         return at, asked, waits, results, memory, held, queue, order
 
@@ -349,7 +358,7 @@ class Oracle:
     def _data_ordered(self, order: Any, rank: int, number: int, step: Step) -> Any:
         first = step[1][0] if isinstance(step[1], tuple) else step[1]
         of = self._classes[first]
-        if of < 0 or step[0] == "spin":
+        if of < 0 or step[0] in {"spin", "take"}:
             return order
         if step[0] == "get":
             place = len(dict(order).get(of, ()))

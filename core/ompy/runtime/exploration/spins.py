@@ -1,9 +1,9 @@
 """Ranks that read the same in a window again and again, until another rank has changed it.
 
-A read that is made once more, with the same result and nothing else in between, is a poll that
-finds nothing. It may do so as often as the bound of polls allows (`Exchange.polls`, at least once).
-Then it waits until something of its class has changed. If it is locked each time, the lock waits,
-as who has the lock may be who keeps others from changing anything.
+A read that is made once more from the same line, with the same result and nothing else in between,
+is a poll that finds nothing. It may do so as often as the bound of polls allows (`Exchange.polls`,
+at least once). Then it waits until something of its class has changed. If it is locked each time,
+the lock waits, as who has the lock may be who keeps others from changing anything.
 
 A program that counts how often it has read can tell, as it can with any bound of polls.
 """
@@ -83,15 +83,17 @@ class Spin:
             if section is not None:
                 self._closed[place] = section
         elif command.kind in _READS and not changes(command):
-            self._note_read(place, command, asked, most)
+            self._note_read((place, site), command, asked, most)
         elif command.kind is not Kind.FLUSH:
             self.reset()
 
-    def _note_read(self, place: Place, command: Command, asked: Asked, most: int) -> None:
+    def _note_read(
+        self, where: tuple[Place, str], command: Command, asked: Asked, most: int
+    ) -> None:
         at = command.displacement, command.number, bytes(command.layout)
-        what = place, command.kind, command.operation, at, bytes(command.data)
+        what = where, command.kind, command.operation, at, bytes(command.data)
         before = self._reads.get(what)
-        section = self._open.get(place)
+        section = self._open.get(where[0])
         if before is not None and before.served and not before.changes:
             asked.before = before
             others = {one.of for one in self._reads.values()} - {before.of, FREE}
