@@ -213,12 +213,13 @@ def _tell_well(options: dict[str, Any], explored: list[Explored]) -> int:
         return 0
     for_what = f"for -n {options['ranks']} and this input"
     shallow = any(one.shallow for one in explored)
+    heeded = any(one.heeded for one in explored)
     bounded = any(one.bounded for one in explored)
     within = "within --polls " if bounded else ""
-    proven = f"not proven {for_what}" if shallow else f"proven {within}{for_what}"
+    proven = f"not proven {for_what}" if shallow or heeded else f"proven {within}{for_what}"
     tell_user(
         f"{matchings}, 2 modes of buffering: every one ends well ({worlds} worlds); {proven}",
-        "not proven" if shallow else "proven",
+        "not proven" if shallow or heeded else "proven",
         worlds=worlds,
         schedules=schedules,
     )
@@ -226,6 +227,12 @@ def _tell_well(options: dict[str, Any], explored: list[Explored]) -> int:
         tell_user(
             f"within this bound: choices beyond the first {options['depth']} of a world took their "
             "first value, and nothing is proven beyond (--depth)",
+            "bound",
+        )
+    if heeded:
+        tell_user(
+            "within this bound: a rank looks at its own part of a window, and no call orders that; "
+            "what it does then comes after what the part has served by then",
             "bound",
         )
     if bounded:

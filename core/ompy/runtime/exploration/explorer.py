@@ -114,6 +114,7 @@ class Explored(NamedTuple):
         plain: the search as `search_file.plain_of` has it, unless a schedule fails.
         random: of the worlds of random priorities; None if there were none.
         found: what the checker has found; empty without one.
+        heeded: a rank looks at its own part of a window in between (`Parts.heeded`).
     """
 
     worlds: int
@@ -126,6 +127,7 @@ class Explored(NamedTuple):
     plain: Mapping[str, Any] | None = None
     random: RandomWorlds | None = None
     found: Sequence[Any] = ()
+    heeded: bool = False
 
 
 class Explorer:
@@ -187,6 +189,7 @@ class Explorer:
             self._plain_search() if failure is None else None,
             self._random,
             self._checker.found if self._checker is not None else (),
+            self._parts.heeded,
         )
 
     def _plain_search(self) -> dict[str, Any]:
@@ -204,7 +207,10 @@ class Explorer:
                 return self._explore_by_histories() if self._search.left else []
             except Learnt:
                 raise
-            except (Undetermined, Unfit, Diverged):
+            except (Undetermined, Unfit, Diverged) as problem:
+                if isinstance(problem, Diverged) and self._parts.pieces and not self._parts.heeded:
+                    self._parts.heeded = True
+                    raise Learnt from None
                 return self._explore_whole_worlds()
         except Learnt:
             self._close_trunk()

@@ -24,6 +24,7 @@ READ: Final = "read"  # how a piece is accessed: nobody changes it
 ORDERED: Final = "ordered"  # somebody does, in an order that can be seen
 LOCKS: Final = -1  # class of requests for a part's lock; no address is that
 FREE: Final = -2  # class of what commutes with all
+HEEDED: Final = -3  # in plain values: no class
 
 # accumulates whose order cannot be seen: results are exact, and the operation is commutative and
 # associative (MPI 4.1 6.9.2); those of floating point round, and NaN has no order
@@ -64,6 +65,8 @@ class Parts:
         pieces: of each part: first byte, byte behind the last, and how it is accessed; in order.
         alone: parts whose lock somebody wants alone.
         shared: parts whose lock was wanted, by nobody alone.
+        heeded: what a rank does depends on all that its parts have served, as it looks at their
+            memory and no call orders that. Not all orders of both are tried then.
     """
 
     def __init__(self, plain: Sequence[Any] = ()) -> None:
@@ -75,9 +78,12 @@ class Parts:
         self.pieces: dict[Place, list[tuple[int, int, str]]] = {}
         self.alone: set[Place] = set()
         self.shared: set[Place] = set()
+        self.heeded = False
         for context, rank, low, high, how in plain:
             place = int(context), int(rank)
-            if low == LOCKS:
+            if low == HEEDED:
+                self.heeded = True
+            elif low == LOCKS:
                 (self.alone if how == ORDERED else self.shared).add(place)
             else:
                 self.pieces.setdefault(place, []).append((int(low), int(high), str(how)))
@@ -86,7 +92,8 @@ class Parts:
         """As plain values."""
         pieces = [[*place, *one] for place, of in self.pieces.items() for one in of]
         locks = [[*place, LOCKS, 0, ORDERED] for place in self.alone]
-        return sorted([*pieces, *locks, *([*place, LOCKS, 0, READ] for place in self.shared)])
+        locks += [[*place, LOCKS, 0, READ] for place in self.shared]
+        return sorted([*pieces, *locks, *([[0, 0, HEEDED, 0, ORDERED]] if self.heeded else [])])
 
     def absorb(self, plain: Iterable[Any]) -> None:
         """Learn what a world of another process has.
@@ -97,7 +104,9 @@ class Parts:
         changed = False
         for context, rank, low, high, how in plain:
             place = context, rank
-            if low == LOCKS:
+            if low == HEEDED:
+                self.heeded = True
+            elif low == LOCKS:
                 changed = self._learn_lock(place, alone=how == ORDERED) or changed
             else:
                 changed = self._learn(place, Access(low, high, how)) or changed

@@ -107,6 +107,8 @@ class Windows(Operations):
         """
         if not isinstance(box, WindowBox) or message is None or message.tag < 0:
             return True
+        if self.parts.heeded:
+            return True
         if message.tag == COMMAND_TAG:
             return command_of(message.data).kind in _TOLD
         return bool(message.tag % 2)  # else they are data for the part
