@@ -43,6 +43,9 @@ class _Races:
         self._begins: dict[int, tuple[int, dict[int, int]]] = {}  # of boxes: a place, and `late`'s
         self._events = exchange.events
         self._by_number = {event.number: event for event in self._events}
+        self._whole: dict[int, int] = {}  # of events: all that they depend on, and themselves
+        for event in self._events:
+            self._whole[event.number] = 1 << event.number | self._closed(event.past)
 
     def find_all(self) -> Iterator[Race]:
         for place, event in enumerate(self._events):
@@ -62,9 +65,14 @@ class _Races:
         left, found = past, 0
         while left:
             number = left.bit_length() - 1
-            found |= 1 << number
-            event = self._by_number.get(number)
-            left = (left | event.past if event is not None else left) & ~found
+            whole = self._whole.get(number)
+            if whole is not None:
+                found |= whole
+            else:
+                found |= 1 << number
+                event = self._by_number.get(number)
+                left |= event.past if event is not None else 0
+            left &= ~found
         return found
 
     def _other_messages(self, event: Event) -> Iterator[Race]:

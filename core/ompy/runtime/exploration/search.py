@@ -72,6 +72,16 @@ class Node:
         return {one: self.values[one] for one, place in self.order.items() if place < end}
 
 
+def _differences(node: Node, schedule: Schedule) -> list[tuple[int, int]]:
+    """Events of a schedule that are others in a node's world, and their places there."""
+    values, order = node.values, node.order
+    return [
+        (event.number, order[event.key])
+        for event in schedule.events
+        if values.get(event.key, event.value) != event.value
+    ]
+
+
 def digest_of(values: Constraint) -> bytes:
     """The same for the same choices, of whatever order."""
     return blake2b(repr(sorted(values.items())).encode(), digest_size=16).digest()
@@ -171,16 +181,23 @@ class Search:
         new = seen not in self.seen
         if new:
             self.seen.add(seen)
+            apart: dict[Node, list[tuple[int, int]]] = {}
             # the last on top: it shares most with this world
             for race in sorted(schedule.races, key=lambda one: node.order[one.event.key]):
                 if self.depth is None or node.order[race.event.key] < self.depth:
-                    self._split(node, schedule, race)
+                    self._split(node, schedule, race, apart)
                 else:
                     self.shallow = True
         _end(node)
         return new
 
-    def _split(self, node: Node, schedule: Schedule, race: Race) -> None:
+    def _split(
+        self,
+        node: Node,
+        schedule: Schedule,
+        race: Race,
+        apart: dict[Node, list[tuple[int, int]]],
+    ) -> None:
         key = race.event.key
         above: Node = node
         while key in above.constraint:
@@ -188,6 +205,12 @@ class Search:
             above = above.parent
         if above.values.get(key) == race.value:
             return  # its own world has that
+        if (key, race.value) in above.plain:
+            if above not in apart:
+                apart[above] = _differences(above, schedule)
+            end = above.order[key]
+            if not any(race.past >> one & 1 and place < end for one, place in apart[above]):
+                return  # it was tried with no more than what stood before
         chosen = {**schedule.past(race.past), key: race.value}
         made = self._joined(above, key, chosen)
         if made is None:  # too different from that world: what it needs, and no more
