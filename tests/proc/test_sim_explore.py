@@ -36,6 +36,14 @@ BOTH_SEND = """
 comm.send(b"x", dest=1 - comm.rank)
 comm.recv(source=1 - comm.rank)
 """
+BCAST_FIRST = """
+if comm.rank == 0:
+    comm.bcast("x", root=0)
+    comm.recv(source=1)
+else:
+    comm.ssend(1, dest=0)
+    comm.bcast(None, root=0)
+"""
 MASTER = """
 status = MPI.Status()
 if comm.rank == 0:
@@ -231,6 +239,13 @@ request.Wait()
 part = comm.Split(comm.rank % 2)
 part.allgather(1)
 part.Free()
+comm.scatter([1] * comm.size if comm.rank == 0 else None)
+comm.gather(1, root=comm.size - 1)
+comm.reduce(1)
+comm.scan(1)
+ring = comm.Create_cart([comm.size], periods=[True])
+ring.neighbor_alltoall([1, 2])
+ring.Dup().Barrier()
 """
 
 
@@ -297,6 +312,13 @@ def test_sends_that_buffer_hide_a_deadlock(tmp_path: Path) -> None:
     assert "deadlock with standard sends that wait" in done.stderr
     assert "every schedule ends well where standard sends buffer" in done.stderr
     assert "can never go on; each waits for the next: 0 -> 1 -> 0" in done.stderr
+
+
+def test_collective_calls_that_need_not_wait_do_where_sends_wait(tmp_path: Path) -> None:
+    done = sim(tmp_path, BCAST_FIRST, "--explore", "-n", "2")
+    assert done.returncode == 4, done.stderr
+    assert "deadlock with standard sends that wait" in done.stderr
+    assert "every schedule ends well where standard sends buffer" in done.stderr
 
 
 @pytest.mark.nightly

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from ompy.frameworks.direct import waits_as_standard
 from ompy.runtime.exploration.boxes import Box, Message, Operation, Receive
 from ompy.runtime.exploration.call_journal import (
     LOOK,
@@ -128,7 +129,7 @@ class Exchange(Windows):
         """
         rank, number = sender
         self._note(rank, SEND, to[1], tag, site)
-        waits = synchronous or not (self._buffers or served or tag < 0)
+        waits = synchronous or not (self._buffers or served or not waits_as_standard(tag))
         past = self._ranks[rank].past
         made = Message(sender, source, tag, data, synchronous=waits, past=past, site=site)
         box = self._box(to, served=served)
