@@ -314,13 +314,27 @@ class Oracle:
                     queue,
                     order,
                 )
-            if asked[rank]:
-                yield self._served(state, rank)
+            for place in range(len(asked[rank])):
+                if self._may_be_served(asked[rank], place):
+                    yield self._served(state, rank, place)
 
-    def _served(self, state: Any, rank: int) -> Any:
+    def _may_be_served(self, asked: Any, place: int) -> bool:
+        """Only accumulates of the same bytes have an order, and what is waited for."""
+        step = asked[place][1]
+        before = [one[1] for one in asked[:place]]
+        if {"lock", "unlock"} & {step[0], *(one[0] for one in before)}:
+            return place == 0
+        chained = {"add", "fetch", "swap", "take"}
+        same = [one for one in before if one[0] in chained and self._of(one) == self._of(step)]
+        return step[0] not in chained or not same
+
+    def _of(self, step: Step) -> int:
+        return self._classes[step[1][0] if isinstance(step[1], tuple) else step[1]]
+
+    def _served(self, state: Any, rank: int, place: int) -> Any:
         at, asked, waits, results, memory, held, queue, order = state
-        (number, step), *others = asked[rank]
-        asked = _with(asked, rank, tuple(others))
+        number, step = asked[rank][place]
+        asked = _with(asked, rank, (*asked[rank][:place], *asked[rank][place + 1 :]))
         if step[0] == "lock":
             order = self._lock_ordered(order, rank, number)
             return self._granted(

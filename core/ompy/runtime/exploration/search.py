@@ -82,6 +82,11 @@ def _differences(node: Node, schedule: Schedule) -> list[tuple[int, int]]:
     ]
 
 
+def _needs_any(race: Race, events: Sequence[tuple[int, int]], end: int) -> bool:
+    """Whether a race needs one of some events whose places are before an end."""
+    return any(race.past >> number & 1 and place < end for number, place in events)
+
+
 def digest_of(values: Constraint) -> bytes:
     """The same for the same choices, of whatever order."""
     return blake2b(repr(sorted(values.items())).encode(), digest_size=16).digest()
@@ -208,8 +213,7 @@ class Search:
         if (key, race.value) in above.plain:
             if above not in apart:
                 apart[above] = _differences(above, schedule)
-            end = above.order[key]
-            if not any(race.past >> one & 1 and place < end for one, place in apart[above]):
+            if not _needs_any(race, apart[above], above.order[key]):
                 return  # it was tried with no more than what stood before
         chosen = {**schedule.past(race.past), key: race.value}
         made = self._joined(above, key, chosen)

@@ -4,15 +4,15 @@ Commands of others (and of the rank itself) come as messages to one receive from
 commands of one class need an order (`window_parts.py`). So the choices here are not which message a
 receive takes, but which command is the k-th of its class. All else is served when it is there.
 
-What a command depends on is what its sender knew, what this sender has asked for before, and the
-earlier commands of its class. What the rank itself does depends on none of them, only on what it
-is told for its own program. Its answers depend on the command that they answer; that a lock is
-granted, on its giving back by those who had it before.
+What a command depends on is what its sender knew, what this sender has asked for before and waited
+for, and the earlier commands of its class. What the rank itself does depends on none of them, only
+on what it is told for its own program. Its answers depend on the command that they answer; that a
+lock is granted, on its giving back by those who had it before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Final
@@ -24,6 +24,9 @@ from ompy.runtime.exploration.boxes import Box, Message, Operation, Receive
 from ompy.runtime.exploration.events import FROM, SEES, Value
 from ompy.runtime.exploration.window_parts import FREE, changes, command_of
 
+# what has no order among what its source asks for, and of this what has one within a class
+LOOSE: Final = frozenset({Kind.PUT, Kind.GET, Kind.ACCUMULATE, Kind.FETCH, Kind.SWAP})
+CHAINED: Final = frozenset({Kind.ACCUMULATE, Kind.FETCH, Kind.SWAP})
 READING: Final = frozenset({Kind.GET, Kind.FETCH, Kind.ACCUMULATE})  # unless they change memory
 
 # a class and a place in it are one number of an operation: numbers of a rank's own are below
@@ -94,7 +97,10 @@ class WindowBox(Box):
         self._context = context
         self.asked: dict[Operation, Asked] = {}
         self.orders: dict[int, Order] = {}
-        self._behind: dict[int, int] = {}  # of each source: what its next command depends on
+        # of each source: what was asked for depends on; of what was waited for; of accumulates
+        self._all: dict[int, int] = {}
+        self._waited: dict[int, int] = {}
+        self._chains: dict[tuple[int, int], int] = {}  # by source and class
         self._locks = LockQueue()
         self._alone: set[int] = set()  # sources that have asked for the lock alone
         self._given_back = [0, 0]  # events: of locks that were had alone, of all
@@ -104,12 +110,26 @@ class WindowBox(Box):
     # what there is to choose
 
     def heads(self) -> Iterator[tuple[Message, Asked]]:
-        """Of each source the first command that was not served."""
+        """Commands that can be served next.
+
+        What a source asks for has no order before it waits for that (MPI 4.1 12.7), but for
+        accumulates of the same bytes (12.7.2), which are of one class.
+        """
         for messages in self._waiting.values():
+            first, chained = True, set()
             for message in messages:
-                if message.tag == COMMAND_TAG:
-                    yield message, self.asked[message.sender]
+                if message.tag != COMMAND_TAG:
+                    continue
+                asked = self.asked[message.sender]
+                if asked.kind not in LOOSE:
+                    if first:
+                        yield message, asked
                     break
+                if asked.kind not in CHAINED or asked.of not in chained:
+                    yield message, asked
+                if asked.kind in CHAINED:
+                    chained.add(asked.of)
+                first = False
 
     def listening(self) -> Receive | None:
         """The receive for the next command."""
@@ -183,7 +203,12 @@ class WindowBox(Box):
         if asked.before is not None and asked.before.seen == asked.seen:
             asked.tries = asked.before.tries + 1
         asked.before = asked.again = None  # a long line of them could not be saved
-        self._behind[message.source] = past
+        source = message.source
+        self._all[source] = self._all.get(source, 0) | past
+        if asked.kind not in LOOSE:
+            self._waited[source] = past
+        elif asked.kind in CHAINED:
+            self._chains[source, asked.of] = past
         if asked.changes:
             self._change(asked)
         self._serve_command(message, asked)
@@ -192,10 +217,14 @@ class WindowBox(Box):
     def base_of(self, message: Message) -> int:
         """What a command depends on, whatever comes before it in its class."""
         asked = self.asked[message.sender]
-        base = message.past | self._behind.get(message.source, 0)
-        before = asked.again
-        if before is not None:
-            later = self.order(before.of).changed[before.seen :]
+        source = message.source
+        before = self._waited if asked.kind in LOOSE else self._all
+        base = message.past | before.get(source, 0)
+        if asked.kind in CHAINED:
+            base |= self._chains.get((source, asked.of), 0)
+        again = asked.again
+        if again is not None:
+            later = self.order(again.of).changed[again.seen :]
             base |= later[0] if later else 0
         return base
 
@@ -245,14 +274,9 @@ class WindowBox(Box):
             self._change(swap[0])
         return self._answers.pop((to, tag), None), changed
 
-    def late_commands(self, asked: Asked) -> Iterator[Message]:
-        """What could have had its place in its class, of each other source its first behind it."""
-        served = self.orders[asked.of].served
-        seen = {served[asked.number].source}
-        for message in served[asked.number + 1 :]:
-            if message.source not in seen:
-                seen.add(message.source)
-                yield message
+    def late_commands(self, asked: Asked) -> Sequence[Message]:
+        """What has places in its class behind it, and could have had its place."""
+        return self.orders[asked.of].served[asked.number + 1 :]
 
     def past_of_place(self, asked: Asked) -> int:
         """The events that made the place of a command the next one of its class."""
