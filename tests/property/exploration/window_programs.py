@@ -28,7 +28,7 @@ from ompy.frameworks.osc_base.locks import LockQueue
 from ompy.runtime.exploration.exchange import Exchange
 from ompy.runtime.exploration.races import find_races
 from ompy.runtime.exploration.search import KnownRaces, Schedule, Search
-from ompy.runtime.exploration.window_parts import Learnt, Parts
+from ompy.runtime.exploration.windows.parts import Learnt, Parts
 
 WINDOW = 7  # context id
 CELL = 8  # bytes

@@ -38,8 +38,8 @@ def run_exploration(options: dict[str, Any]) -> int:
     Raises:
         UsageError, ComponentError: what was asked for is wrong.
     """
+    from ompy.runtime.exploration.exploring import Exploring
     from ompy.runtime.exploration.modes import explore_modes
-    from ompy.runtime.simulation.simulated_world import Exploring
 
     if options["schedule"]:
         raise UsageError("--explore tries all schedules, --schedule one: choose one of them")
@@ -109,9 +109,9 @@ def run_schedule(options: dict[str, Any]) -> int:
     """
     from ompy.replay.replaying.outcomes import DIVERGED
     from ompy.runtime.exploration.events import Diverged
+    from ompy.runtime.exploration.exploring import Exploring
     from ompy.runtime.exploration.schedule_file import read_schedule
-    from ompy.runtime.exploration.window_parts import Parts
-    from ompy.runtime.simulation.simulated_world import Exploring
+    from ompy.runtime.exploration.windows.parts import Parts
 
     path = options["schedule"]
     try:
@@ -176,7 +176,7 @@ def plain_options(options: dict[str, Any]) -> dict[str, Any]:
 
 def plain_scenario(options: dict[str, Any]) -> Scenario:
     """The program of other options in a world that is explored."""
-    from ompy.runtime.simulation.simulated_world import Exploring
+    from ompy.runtime.exploration.exploring import Exploring
 
     scenario = _scenario(plain_options(options), "--explore", ())
     return scenario._replace(exploring=Exploring({}, polls=options["polls"]))
@@ -223,6 +223,12 @@ def _tell_well(options: dict[str, Any], explored: list[Explored]) -> int:
         worlds=worlds,
         schedules=schedules,
     )
+    _tell_bounds(options, shallow=shallow, heeded=heeded, bounded=bounded)
+    return 0
+
+
+def _tell_bounds(options: dict[str, Any], *, shallow: bool, heeded: bool, bounded: bool) -> None:
+    """Within which bounds something is proven, or not."""
     if shallow:
         tell_user(
             f"within this bound: choices beyond the first {options['depth']} of a world took their "
@@ -241,7 +247,6 @@ def _tell_well(options: dict[str, Any], explored: list[Explored]) -> int:
             f"{options['polls']} times in a row (--polls)",
             "bound",
         )
-    return 0
 
 
 def _felt(explored: list[Explored]) -> list[str]:

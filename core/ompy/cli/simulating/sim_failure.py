@@ -106,7 +106,7 @@ def said_of(event: Event) -> str:
 def _how_late(value: Value) -> str:
     """Of a read in a window: what is done before to the bytes that it reads."""
     from ompy.runtime.exploration.events import SEES
-    from ompy.runtime.exploration.window_box import place_of
+    from ompy.runtime.exploration.windows.box import place_of
 
     if value[0] != SEES:
         return ""

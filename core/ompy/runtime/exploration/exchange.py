@@ -42,8 +42,9 @@ from ompy.runtime.exploration.events import (
     Value,
 )
 from ompy.runtime.exploration.waits import News, Offer, Rank, Wait
-from ompy.runtime.exploration.window_box import WindowBox
-from ompy.runtime.exploration.windows import Windows
+from ompy.runtime.exploration.windows.box import WindowBox
+from ompy.runtime.exploration.windows.parts import Parts
+from ompy.runtime.exploration.windows.service import Windows
 
 # at a fence: who polls sees what can be seen
 _ORDER: Final = {MATCH: 0, SERVE: 0, PROBE: 1, ANY: 2, POLL: 3, FURTHER: 3, CANCEL: 3}
@@ -60,6 +61,7 @@ class Exchange(Windows):
         buffers: bool = True,
         polls: int = 1,
         unheeded: frozenset[int] = frozenset(),
+        parts: Parts | None = None,
     ) -> None:
         """Nothing is under way.
 
@@ -69,8 +71,9 @@ class Exchange(Windows):
             buffers: a standard send is complete at once; else when it is matched.
             polls: how often in a row a poll finds nothing although it could find something.
             unheeded: tags for which the order of messages makes no difference to a program.
+            parts: what is known of windows; None if nothing is.
         """
-        super().__init__(size, polls)
+        super().__init__(size, polls, parts)
         self._unheeded = unheeded
         self.script = dict(script or {})
         self._buffers = buffers

@@ -21,7 +21,7 @@ from ompy.runtime.exploration.search import KnownRaces, Node, Schedule, Search
 from ompy.runtime.exploration.search_file import plain_of, search_of
 from ompy.runtime.exploration.told_world import Ending, Point, ToldWorld
 from ompy.runtime.exploration.trunk import DIVERGED, LEARNT, Result, Trunk, result_of
-from ompy.runtime.exploration.window_parts import Learnt, Parts
+from ompy.runtime.exploration.windows.parts import Learnt, Parts
 from ompy.runtime.simulation.simulated_world import UNFIT, Scenario
 
 WELL: Final = "ended"  # kind of a world in which all went well

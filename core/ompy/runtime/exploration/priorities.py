@@ -34,7 +34,7 @@ from ompy.runtime.exploration.told_world import (
     Point,
     ToldWorld,
 )
-from ompy.runtime.exploration.window_parts import Parts
+from ompy.runtime.exploration.windows.parts import Parts
 from ompy.runtime.simulation.simulated_world import BEYOND
 
 ENOUGH: Final = 100_000  # calls; arbitrary: far above what a world has that ends

@@ -21,7 +21,7 @@ from ompy.runtime.exploration.events import (
     Value,
 )
 from ompy.runtime.exploration.exchange import Exchange
-from ompy.runtime.exploration.window_parts import FREE
+from ompy.runtime.exploration.windows.parts import FREE
 
 Known = Callable[[Operation, Value], bool]
 

@@ -17,7 +17,7 @@ from ompy import outputs
 from ompy.runtime.exploration.boxes import Operation
 from ompy.runtime.exploration.call_journal import Call, from_json, to_json
 from ompy.runtime.exploration.events import DONE, FROM, NOTHING, SEES, Value
-from ompy.runtime.exploration.window_parts import Parts
+from ompy.runtime.exploration.windows.parts import Parts
 
 
 class SavedSchedule(NamedTuple):

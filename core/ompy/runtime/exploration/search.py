@@ -72,19 +72,26 @@ class Node:
         return {one: self.values[one] for one, place in self.order.items() if place < end}
 
 
-def _differences(node: Node, schedule: Schedule) -> list[tuple[int, int]]:
-    """Events of a schedule that are others in a node's world, and their places there."""
-    values, order = node.values, node.order
-    return [
-        (event.number, order[event.key])
-        for event in schedule.events
-        if values.get(event.key, event.value) != event.value
-    ]
+def _is_plain(
+    race: Race, node: Node, schedule: Schedule, apart: dict[Node, list[tuple[int, int]]]
+) -> bool:
+    """Whether what a race needs is no other than what stood before its choice in a node's world.
 
-
-def _needs_any(race: Race, events: Sequence[tuple[int, int]], end: int) -> bool:
-    """Whether a race needs one of some events whose places are before an end."""
-    return any(race.past >> number & 1 and place < end for number, place in events)
+    Args:
+        race: of a schedule.
+        node: whose world it would split.
+        schedule: the race's.
+        apart: by node: events of the schedule that are others in its world, and their places there.
+    """
+    if node not in apart:
+        values, order = node.values, node.order
+        apart[node] = [
+            (event.number, order[event.key])
+            for event in schedule.events
+            if values.get(event.key, event.value) != event.value
+        ]
+    end = node.order[race.event.key]
+    return not any(race.past >> one & 1 and place < end for one, place in apart[node])
 
 
 def digest_of(values: Constraint) -> bytes:
@@ -210,11 +217,8 @@ class Search:
             above = above.parent
         if above.values.get(key) == race.value:
             return  # its own world has that
-        if (key, race.value) in above.plain:
-            if above not in apart:
-                apart[above] = _differences(above, schedule)
-            if not _needs_any(race, apart[above], above.order[key]):
-                return  # it was tried with no more than what stood before
+        if (key, race.value) in above.plain and _is_plain(race, above, schedule, apart):
+            return  # it was tried with no more than what stood before
         chosen = {**schedule.past(race.past), key: race.value}
         made = self._joined(above, key, chosen)
         if made is None:  # too different from that world: what it needs, and no more

@@ -17,9 +17,9 @@ from ompy import outputs
 from ompy.runtime.exploration.boxes import Operation
 from ompy.runtime.exploration.events import Value
 from ompy.runtime.exploration.search import Constraint, Node, Search
-from ompy.runtime.exploration.window_parts import Parts
+from ompy.runtime.exploration.windows.parts import Parts
 
-FORM: Final = 3  # of the file; another one is refused
+FORM: Final = 3  # of the file; arbitrary: one more than that of the last change; others are refused
 
 
 class SavedSearch(NamedTuple):

@@ -22,7 +22,7 @@ from ompy.runtime.exploration.exchange import Exchange
 from ompy.runtime.exploration.fence import IDLE_MOST
 from ompy.runtime.exploration.histories import Gone, Histories, Moment, Undetermined
 from ompy.runtime.exploration.races import find_races
-from ompy.runtime.exploration.window_parts import Parts
+from ompy.runtime.exploration.windows.parts import Parts
 from ompy.runtime.simulation.simulated_world import BEYOND
 from ompy.runtime.simulation.virtual_job import NEWS
 

@@ -20,7 +20,7 @@ from ompy.runtime.exploration.boxes import Operation
 from ompy.runtime.exploration.call_journal import Call
 from ompy.runtime.exploration.events import Diverged, Event, Meeting, Race, Value
 from ompy.runtime.exploration.races import find_races
-from ompy.runtime.exploration.window_parts import Learnt
+from ompy.runtime.exploration.windows.parts import Learnt
 from ompy.runtime.simulation.simulated_world import UNFIT, Scenario, World
 from ompy.runtime.simulation.twins import die_with_parent
 

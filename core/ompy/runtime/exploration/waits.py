@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from ompy.runtime.exploration.boxes import Box, Message, Operation
 from ompy.runtime.exploration.events import POLL, Value
-from ompy.runtime.exploration.spins import Spin
+from ompy.runtime.exploration.windows.spins import Spin
 
 News = tuple[Any, ...]
 

@@ -1,7 +1,7 @@
 """What the part of a window that one rank has is asked for, and in which order that is served.
 
 Commands of others (and of the rank itself) come as messages to one receive from ANY_SOURCE. Only
-commands of one class need an order (`window_parts.py`). So the choices here are not which message a
+commands of one class need an order (`parts.py`). So the choices here are not which message a
 receive takes, but which command is the k-th of its class. All else is served when it is there.
 
 What a command depends on is what its sender knew, what this sender has asked for before and waited
@@ -22,7 +22,7 @@ from ompy.frameworks.osc_base.headers import COMMAND_TAG, Kind
 from ompy.frameworks.osc_base.locks import LockQueue
 from ompy.runtime.exploration.boxes import Box, Message, Operation, Receive
 from ompy.runtime.exploration.events import FROM, SEES, Value
-from ompy.runtime.exploration.window_parts import FREE, changes, command_of
+from ompy.runtime.exploration.windows.parts import FREE, changes, command_of
 
 # what has no order among what its source asks for, and of this what has one within a class
 LOOSE: Final = frozenset({Kind.PUT, Kind.GET, Kind.ACCUMULATE, Kind.FETCH, Kind.SWAP})

@@ -9,8 +9,8 @@ from ompy.runtime.exploration.boxes import Box, Message, Operation, Receive
 from ompy.runtime.exploration.events import SEES, SERVE, Event, Value
 from ompy.runtime.exploration.operations import Operations
 from ompy.runtime.exploration.waits import Offer
-from ompy.runtime.exploration.window_box import Asked, WindowBox, command_asked
-from ompy.runtime.exploration.window_parts import FREE, Parts, command_of
+from ompy.runtime.exploration.windows.box import Asked, WindowBox, command_asked
+from ompy.runtime.exploration.windows.parts import FREE, Parts, command_of
 
 # commands that end a call of the rank that they are for: its program depends on them
 _TOLD = frozenset({Kind.POST, Kind.COMPLETE, Kind.REFUSED})
@@ -26,15 +26,16 @@ class Windows(Operations):
         bounded: a poll had to find something because it had found nothing as often as it may.
     """
 
-    def __init__(self, size: int, polls: int) -> None:
-        """Nothing is known and nothing asked.
+    def __init__(self, size: int, polls: int, parts: Parts | None = None) -> None:
+        """Nothing is asked yet.
 
         Args:
             size: ranks.
             polls: how often in a row a poll finds nothing although it could find something.
+            parts: what is known of windows; None if nothing is.
         """
         super().__init__(size)
-        self.parts = Parts()
+        self.parts = parts if parts is not None else Parts()
         self.polls = polls
         self.bounded = False
         self.script: Mapping[Operation, Value] = {}

@@ -24,7 +24,7 @@ READ: Final = "read"  # how a piece is accessed: nobody changes it
 ORDERED: Final = "ordered"  # somebody does, in an order that can be seen
 LOCKS: Final = -1  # class of requests for a part's lock; no address is that
 FREE: Final = -2  # class of what commutes with all
-HEEDED: Final = -3  # in plain values: no class
+HEEDED: Final = -3  # in plain values; arbitrary: no class
 
 # accumulates whose order cannot be seen: results are exact, and the operation is commutative and
 # associative (MPI 4.1 6.9.2); those of floating point round, and NaN has no order

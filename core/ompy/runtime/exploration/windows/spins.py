@@ -13,8 +13,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ompy.frameworks.osc_base.headers import Command, Kind
-from ompy.runtime.exploration.window_box import READING, Asked
-from ompy.runtime.exploration.window_parts import FREE, Place, changes
+from ompy.runtime.exploration.windows.box import READING, Asked
+from ompy.runtime.exploration.windows.parts import FREE, Place, changes
 
 _READS: Final = READING | {Kind.SWAP}
 
