@@ -43,6 +43,22 @@ def test_each_order_that_can_be_told_apart_is_tried_once(programs):
     assert search.schedules == len(oracle.orders)
 
 
+BESIDE = st.one_of(
+    ACCESS,
+    st.tuples(st.just("send"), st.integers(0, 2)),
+    st.tuples(st.just("receive"), st.integers(0, 2)),
+)
+
+
+@given(st.lists(st.lists(BESIDE, min_size=1, max_size=3), min_size=3, max_size=3))
+@settings(max_examples=effort(60), deadline=None)
+def test_messages_beside_windows_lose_no_order(programs):
+    oracle = Oracle(programs, CELLS).run()
+    search, outcomes, _ = explore(programs, CELLS, polls=POLLS)
+    assert outcomes == oracle.outcomes
+    assert search.schedules == len(oracle.orders)
+
+
 @given(
     st.lists(ACCESS, max_size=1),
     st.lists(ACCESS, max_size=1),

@@ -3,8 +3,8 @@
 A rank is a list of steps on the part of rank 0, which has some cells of 8 bytes:
 `("put", cells, value)`, `("add", cell, value)`, `("get", cells)`, `("fetch", cell, value)`,
 `("swap", cell, compare, new)`, `("lock", alone)`, `("unlock",)`. `("spin", cell, value)` reads
-until that is there, and `("take", cell)` swaps 0 for 1 until that succeeds. Puts and adds do not
-wait, the others wait for their answer.
+until that is there, and `("take", cell)` swaps 0 for 1 until that succeeds. `("send", rank)` and
+`("receive", rank)` are messages beside that. Puts, adds and sends do not wait, the others do.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from ompy.runtime.exploration.search import KnownRaces, Schedule, Search
 from ompy.runtime.exploration.windows.parts import Learnt, Parts
 
 WINDOW = 7  # context id
+WORLD = 0  # likewise, of messages beside it
 CELL = 8  # bytes
 LAYOUT = encode_layout(Layout.of((0, Run(CELL)), 0, CELL, "q"))
 Step = tuple[Any, ...]
@@ -142,9 +143,21 @@ class _Rank:
         while not self._awaits and not self.ended:
             self._do(self._steps[self._at])
         # who has ended waits for what never comes, and serves
-        self._exchange.await_operations((self.rank, 0), [], inner=True)
+        receives = not self.ended and self._steps[self._at][0] == "receive"
+        wanted = [self._awaits] if receives else []
+        self._exchange.await_operations((self.rank, 0), wanted, inner=not receives)
 
     def _do(self, step: Step) -> None:
+        if step[0] in {"send", "receive"}:
+            self._number += 1
+            operation = (self.rank, self._number)
+            if step[0] == "send":
+                self._exchange.send_message(operation, (WORLD, step[1]), self.rank, 0, b"")
+                self._at += 1
+            else:
+                self._exchange.post_receive(operation, WORLD, step[1], 0)
+                self._awaits = self._number
+            return
         if step[0] in {"put", "add"}:
             self._send(0, COMMAND_TAG, command_of_step(step, 0).packed(), serves=False)
             self._at += 1
@@ -163,7 +176,7 @@ class _Rank:
         if step[0] in {"spin", "take"}:
             if is_in_vain(step, numbers(data)):
                 return  # once more
-        elif step[0] not in {"lock", "unlock"}:
+        elif step[0] not in {"lock", "unlock", "receive"}:
             self.results.append(numbers(data))
         self._at += 1
 
@@ -239,7 +252,7 @@ def ordered_cells(programs: Sequence[Sequence[Step]], cells: int) -> list[int]:
     group = list(range(cells))
     ways: list[set[str]] = [set() for _ in range(cells)]
     for step in (one for steps in programs for one in steps):
-        if step[0] in {"lock", "unlock"}:
+        if step[0] in {"lock", "unlock", "send", "receive"}:
             continue
         first, count = step[1] if isinstance(step[1], tuple) else (step[1], 1)
         low = min(group[first : first + count])
@@ -299,24 +312,32 @@ class Oracle:
         return self
 
     def _nexts(self, state: Any) -> Iterator[Any]:
-        at, asked, waits, results, memory, held, queue, order = state
-        for rank, steps in enumerate(self._programs):
-            if at[rank] < len(steps) and not waits[rank]:
-                step = steps[at[rank]]
-                later = step[0] in {"put", "add"}
-                yield (
-                    _with(at, rank, at[rank] + later),
-                    _with(asked, rank, (*asked[rank], (at[rank], step))),
-                    _with(waits, rank, not later),
-                    results,
-                    memory,
-                    held,
-                    queue,
-                    order,
-                )
+        asked = state[1]
+        for rank in range(len(self._programs)):
+            yield from self._asks(state, rank)
             for place in range(len(asked[rank])):
                 if self._may_be_served(asked[rank], place):
                     yield self._served(state, rank, place)
+
+    def _asks(self, state: Any, rank: int) -> Iterator[Any]:
+        """What a rank does next itself."""
+        at, asked, waits, *others = state
+        number = at[rank]
+        if number == len(self._programs[rank]) or waits[rank]:
+            return
+        step = self._programs[rank][number]
+        beside = step[0] in {"send", "receive"}
+        if step[0] == "receive" and not self._has_come(at, step[1], rank):
+            return
+        later = beside or step[0] in {"put", "add"}
+        if not beside:
+            asked = _with(asked, rank, (*asked[rank], (number, step)))
+        yield _with(at, rank, number + later), asked, _with(waits, rank, not later), *others
+
+    def _has_come(self, at: Any, sender: int, rank: int) -> bool:
+        """Whether more was sent than was received."""
+        sent = self._programs[sender][: at[sender]].count(("send", rank))
+        return sent > self._programs[rank][: at[rank]].count(("receive", sender))
 
     def _may_be_served(self, asked: Any, place: int) -> bool:
         """Only accumulates of the same bytes have an order, and what is waited for."""
