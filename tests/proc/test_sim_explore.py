@@ -36,6 +36,22 @@ BOTH_SEND = """
 comm.send(b"x", dest=1 - comm.rank)
 comm.recv(source=1 - comm.rank)
 """
+ONE_IN_5040 = """
+if comm.rank == 0:
+    order, status = [], MPI.Status()
+    total = 0
+    for _ in range(1, comm.size):
+        total += comm.recv(source=MPI.ANY_SOURCE, status=status)
+        order.append(status.source)
+    same = 0
+    for one, other in zip(order, [3, 6, 1, 7, 4, 2, 5]):
+        same += one == other
+    if same == len(order):
+        total -= 1
+    assert total == sum(rank * rank for rank in range(comm.size)), order
+else:
+    comm.send(comm.rank**2, dest=0)
+"""
 BCAST_FIRST = """
 if comm.rank == 0:
     comm.bcast("x", root=0)
@@ -430,6 +446,16 @@ def test_collective_calls_that_need_not_wait_do_where_sends_wait(tmp_path: Path)
     assert done.returncode == 4, done.stderr
     assert "deadlock with standard sends that wait" in done.stderr
     assert "every schedule ends well where standard sends buffer" in done.stderr
+
+
+@pytest.mark.nightly
+def test_one_order_of_5040_is_found_and_shown(tmp_path: Path) -> None:
+    done = sim(tmp_path, ONE_IN_5040, "--explore", "-n", "8")
+    assert done.returncode == 1, done.stderr
+    assert "AssertionError: [3, 6, 1, 7, 4, 2, 5]" in done.stderr
+    saved = json.loads((tmp_path / "sim-failures" / "program-schedule.json").read_text())
+    assert len(saved["choices"]) <= len("3617425") - 1  # the last is what is left
+    assert (tmp_path / "sim-failures" / "program.svg").exists()
 
 
 @pytest.mark.nightly

@@ -49,7 +49,7 @@ def tell_failure(
         first = explored[True]
         some = (
             f"all {first.worlds} worlds that were tried end"
-            if first.left
+            if first.left or first.heeded
             else "every schedule ends"
         )
         tell_user(f"{some} well where standard sends buffer", "buffering")

@@ -57,7 +57,7 @@ def read_search(path: str) -> SavedSearch:
         modes = {bool(one["buffers"]): one for one in found["modes"]}
         for one in modes.values():
             search_of(one)
-            Parts(one["parts"])
+            Parts(one.get("parts", ()))
         return SavedSearch(dict(found["about"]), modes)
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as problem:
         raise ValueError(f"it is damaged or truncated, or no search: {problem}") from None
