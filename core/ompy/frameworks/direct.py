@@ -7,10 +7,22 @@ says what is complete (`runtime/exploration`). Numbers are those of the rank's o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 from ompy.compiled import cclass
 from ompy.data.request import AnyOf, Request
+from ompy.frameworks.coll import TAG_BARRIER, TAG_NEIGHBOR_ALLTOALL
+from ompy.frameworks.collectives.call_kinds import NAMES
+from ompy.frameworks.collectives.call_order import TAG_CALLS, call_of_tag
+
+# calls of communicators that return when they are done: no nonblocking or persistent ones
+BLOCKING: Final = frozenset(
+    name
+    for name in NAMES
+    if "." not in name
+    and not name.endswith("_init")
+    and not (name[:1] == "I" and name[1].islower())
+) - {"", "Spawn", "Accept", "Connect"}
 
 
 @cclass
@@ -102,6 +114,16 @@ class DirectLine:
     def on_complete(self, told: Callable[[int, Arrival], object]) -> None:
         """Have completions told: number, and what was received (or sent)."""
         raise NotImplementedError
+
+
+def waits_as_standard(tag: int) -> bool:
+    """Whether sends with a tag wait to be matched where standard sends do.
+
+    Those of programs, and of blocking collective calls, which may all synchronize (MPI 4.1 6.1).
+    """
+    if tag >= 0 or TAG_NEIGHBOR_ALLTOALL <= tag <= TAG_BARRIER:
+        return True
+    return tag <= -TAG_CALLS and call_of_tag(tag) in BLOCKING
 
 
 def numbers_of(waitable: object) -> tuple[Sequence[int], bool]:

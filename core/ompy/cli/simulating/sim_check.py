@@ -75,7 +75,7 @@ def decision_of(one: Found, explored: Mapping[bool, Explored], failure: Failure 
         return f"decided: order B fails, in which {_said(turn)}"
     if failure is not None and one.kind == BUFFERING and waits is not None:
         return "decided: it fails where standard sends wait"
-    whole = all(each.left == 0 and not each.shallow for each in explored.values())
+    whole = all(each.left == 0 and not (each.shallow or each.heeded) for each in explored.values())
     if failure is not None or not whole or len(explored) < 2:
         return "not decided: not all schedules were tried"
     return f"decided: both orders {WELL}" if one.kind == RACE else f"decided: both modes {WELL}"

@@ -38,8 +38,8 @@ def run_exploration(options: dict[str, Any]) -> int:
     Raises:
         UsageError, ComponentError: what was asked for is wrong.
     """
+    from ompy.runtime.exploration.exploring import Exploring
     from ompy.runtime.exploration.modes import explore_modes
-    from ompy.runtime.simulation.simulated_world import Exploring
 
     if options["schedule"]:
         raise UsageError("--explore tries all schedules, --schedule one: choose one of them")
@@ -109,8 +109,9 @@ def run_schedule(options: dict[str, Any]) -> int:
     """
     from ompy.replay.replaying.outcomes import DIVERGED
     from ompy.runtime.exploration.events import Diverged
+    from ompy.runtime.exploration.exploring import Exploring
     from ompy.runtime.exploration.schedule_file import read_schedule
-    from ompy.runtime.simulation.simulated_world import Exploring
+    from ompy.runtime.exploration.windows.parts import Parts
 
     path = options["schedule"]
     try:
@@ -123,7 +124,8 @@ def run_schedule(options: dict[str, Any]) -> int:
     same = check_program(path, saved.about, options)
     scenario = _scenario(options, "--schedule", ())
     calls = None if options["go_on"] else saved.calls
-    exploring = Exploring(saved.script, saved.buffers, saved.polls, calls, lines=same)
+    parts = Parts(saved.parts)
+    exploring = Exploring(saved.script, saved.buffers, saved.polls, calls, lines=same, parts=parts)
     try:
         return run_scenario(scenario._replace(exploring=exploring), options)
     except Diverged as problem:
@@ -174,7 +176,7 @@ def plain_options(options: dict[str, Any]) -> dict[str, Any]:
 
 def plain_scenario(options: dict[str, Any]) -> Scenario:
     """The program of other options in a world that is explored."""
-    from ompy.runtime.simulation.simulated_world import Exploring
+    from ompy.runtime.exploration.exploring import Exploring
 
     scenario = _scenario(plain_options(options), "--explore", ())
     return scenario._replace(exploring=Exploring({}, polls=options["polls"]))
@@ -211,19 +213,32 @@ def _tell_well(options: dict[str, Any], explored: list[Explored]) -> int:
         return 0
     for_what = f"for -n {options['ranks']} and this input"
     shallow = any(one.shallow for one in explored)
+    heeded = any(one.heeded for one in explored)
     bounded = any(one.bounded for one in explored)
     within = "within --polls " if bounded else ""
-    proven = f"not proven {for_what}" if shallow else f"proven {within}{for_what}"
+    proven = f"not proven {for_what}" if shallow or heeded else f"proven {within}{for_what}"
     tell_user(
         f"{matchings}, 2 modes of buffering: every one ends well ({worlds} worlds); {proven}",
-        "not proven" if shallow else "proven",
+        "not proven" if shallow or heeded else "proven",
         worlds=worlds,
         schedules=schedules,
     )
+    _tell_bounds(options, shallow=shallow, heeded=heeded, bounded=bounded)
+    return 0
+
+
+def _tell_bounds(options: dict[str, Any], *, shallow: bool, heeded: bool, bounded: bool) -> None:
+    """Within which bounds something is proven, or not."""
     if shallow:
         tell_user(
             f"within this bound: choices beyond the first {options['depth']} of a world took their "
             "first value, and nothing is proven beyond (--depth)",
+            "bound",
+        )
+    if heeded:
+        tell_user(
+            "within this bound: a rank looks at its own part of a window, and no call orders that; "
+            "what it does then comes after what the part has served by then",
             "bound",
         )
     if bounded:
@@ -232,7 +247,6 @@ def _tell_well(options: dict[str, Any], explored: list[Explored]) -> int:
             f"{options['polls']} times in a row (--polls)",
             "bound",
         )
-    return 0
 
 
 def _felt(explored: list[Explored]) -> list[str]:

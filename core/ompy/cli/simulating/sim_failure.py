@@ -13,7 +13,7 @@ from ompy.cli.simulating.kept_world import about_world, debugging_command
 from ompy.cli.simulating.sim import OTHERS_NETS, PROGRAM, tell_user
 
 if TYPE_CHECKING:
-    from ompy.runtime.exploration.events import Event, Race
+    from ompy.runtime.exploration.events import Event, Race, Value
     from ompy.runtime.exploration.explorer import Explored, Failure
 
 FAILED: Final = 1  # exit code where the world's own is 0; as any program that has failed
@@ -49,7 +49,7 @@ def tell_failure(
         first = explored[True]
         some = (
             f"all {first.worlds} worlds that were tried end"
-            if first.left
+            if first.left or first.heeded
             else "every schedule ends"
         )
         tell_user(f"{some} well where standard sends buffer", "buffering")
@@ -81,12 +81,15 @@ def _story(failure: Failure) -> Iterator[str]:
 
 def said_of(event: Event) -> str:
     """A choice in words."""
-    from ompy.runtime.exploration.events import ANY, CANCEL, FROM, FURTHER, NOTHING, PROBE
+    from ompy.runtime.exploration.events import ANY, CANCEL, FROM, FURTHER, NOTHING, PROBE, SEES
     from ompy.runtime.exploration.pair import short_site
 
     if event.served:
-        asked = f"what rank {event.value[1]} asked at {short_site(event.sent)}"
-        return f"rank {event.key[0]}'s part of a window serves {asked}"
+        target, asker = event.key[0], event.value[1]
+        if event.value[0] == SEES:
+            target, asker = asker, target
+        asked = f"what rank {asker} asked at {short_site(event.sent)}{_how_late(event.value)}"
+        return f"rank {target}'s part of a window serves {asked}"
     where = f"rank {event.key[0]} at {short_site(event.site)}"
     if event.value == (NOTHING,):
         if event.kind == CANCEL:
@@ -100,10 +103,23 @@ def said_of(event: Event) -> str:
     return f"{where} {told.get(event.kind, 'finds complete')} its operation {event.value[1]}"
 
 
+def _how_late(value: Value) -> str:
+    """Of a read in a window: what is done before to the bytes that it reads."""
+    from ompy.runtime.exploration.events import SEES
+    from ompy.runtime.exploration.windows.box import place_of
+
+    if value[0] != SEES:
+        return ""
+    place = place_of(value[2])
+    return f" after {place} change{'s' if place != 1 else ''} of what it reads"
+
+
 def _in_its_place(race: Race) -> str:
-    from ompy.runtime.exploration.events import FROM, NOTHING
+    from ompy.runtime.exploration.events import FROM, NOTHING, SEES
     from ompy.runtime.exploration.pair import short_site
 
+    if race.value[0] == SEES:
+        return f"this served{_how_late(race.value)}"
     if race.event.served:
         return f"what rank {race.value[1]} asked at {short_site(race.site)} first"
     if race.value[0] == FROM:
@@ -120,7 +136,13 @@ def _save(options: dict[str, Any], failure: Failure, *, buffers: bool) -> None:
     choices = [(one.key, one.value, one.site, said_of(one)) for one in kept.values()]
     about = about_world(options, [], OTHERS_NETS)
     text = text_of(
-        about, options["ranks"], failure.polls, choices, buffers=buffers, calls=failure.result.calls
+        about,
+        options["ranks"],
+        failure.polls,
+        choices,
+        buffers=buffers,
+        calls=failure.result.calls,
+        parts=failure.parts,
     )
     program = Path(options["program"])
     path = Path(options["keep"]) / f"{program.stem}-schedule.json"

@@ -23,11 +23,6 @@ class Accounts:
         """Whether a rank waits for something of the exchange."""
         return self._ranks[rank].wait is not None
 
-    def idle_polls(self) -> int:
-        """How often those that poll have found nothing since anything happened, the least."""
-        polling = [state.idle for state in self._ranks if state.wait and state.wait.polls]
-        return min(polling, default=0)
-
     def unmatched(self) -> dict[int, list[Message]]:
         """Messages that nothing has taken, by the rank that they were sent to."""
         found: dict[int, list[Message]] = {}

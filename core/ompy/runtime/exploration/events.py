@@ -6,13 +6,15 @@ from typing import Any, Final, NamedTuple
 
 from ompy.runtime.exploration.boxes import Operation
 
-Value = tuple[Any, ...]  # of a choice: FROM, DONE or NOTHING with what belongs to it
+Value = tuple[Any, ...]  # of a choice: FROM, DONE, SEES or NOTHING with what belongs to it
 FROM: Final = "from"  # the message that this operation sent
 DONE: Final = "done"  # this operation of the rank is complete
+SEES: Final = "sees"  # a read in a window is served just before this choice of its target
 NOTHING: Final = "nothing"  # the poll finds nothing
 MATCH: Final = "match"
 ANY: Final = "any"
 PROBE: Final = "probe"
+SERVE: Final = "serve"  # which command a part of a window serves next of a class
 CANCEL: Final = "cancel"  # of a receive: it may take a message before
 POLL: Final = "poll"
 FURTHER: Final = "further"  # a poll for what is told of together with what was told last
@@ -24,12 +26,12 @@ class Event(NamedTuple):
     Attributes:
         number: its bit in a past.
         key: the operation that had it; the same in every world with the same past.
-        kind: MATCH, PROBE, CANCEL, ANY, POLL or FURTHER.
+        kind: MATCH, SERVE, PROBE, CANCEL, ANY, POLL or FURTHER.
         value: what was chosen.
         past: numbers of the events that it depends on, a bit for each.
         own: of these, what its operation depends on, whatever is chosen.
         site: where the operation stands in the program.
-        offered: a poll could have found something.
+        offered: a poll could have found something; of SERVE: a read that nothing had changed for.
         outstanding: operations that could be complete instead (ANY, POLL, FURTHER).
         sent: where the message was sent that was taken, if one was.
         served: it is a request to this rank's part of a window.

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from ompy.runtime.exploration.accounts import Accounts
+from ompy.frameworks.direct import waits_as_standard
 from ompy.runtime.exploration.boxes import Box, Message, Operation, Receive
 from ompy.runtime.exploration.call_journal import (
     LOOK,
@@ -36,25 +36,22 @@ from ompy.runtime.exploration.events import (
     NOTHING,
     POLL,
     PROBE,
+    SERVE,
     Diverged,
     Event,
     Value,
 )
-from ompy.runtime.exploration.waits import Completion, News, Offer, Rank, Wait
+from ompy.runtime.exploration.waits import News, Offer, Rank, Wait
+from ompy.runtime.exploration.windows.box import WindowBox
+from ompy.runtime.exploration.windows.parts import Parts
+from ompy.runtime.exploration.windows.service import Windows
 
 # at a fence: who polls sees what can be seen
-_ORDER: Final = {MATCH: 0, PROBE: 1, ANY: 2, POLL: 3, FURTHER: 3, CANCEL: 3}
+_ORDER: Final = {MATCH: 0, SERVE: 0, PROBE: 1, ANY: 2, POLL: 3, FURTHER: 3, CANCEL: 3}
 
 
-class Exchange(Accounts):
-    """Messages, receives and choices of one world.
-
-    Attributes:
-        events: the choices that were made, in their order.
-        script: what is chosen where.
-        polls: how often in a row a poll finds nothing although it could find something.
-        bounded: a poll had to find something because it had found nothing as often as it may.
-    """
+class Exchange(Windows):
+    """Messages, receives and choices of one world."""
 
     def __init__(
         self,
@@ -64,6 +61,7 @@ class Exchange(Accounts):
         buffers: bool = True,
         polls: int = 1,
         unheeded: frozenset[int] = frozenset(),
+        parts: Parts | None = None,
     ) -> None:
         """Nothing is under way.
 
@@ -73,18 +71,13 @@ class Exchange(Accounts):
             buffers: a standard send is complete at once; else when it is matched.
             polls: how often in a row a poll finds nothing although it could find something.
             unheeded: tags for which the order of messages makes no difference to a program.
+            parts: what is known of windows; None if nothing is.
         """
-        super().__init__(size)
+        super().__init__(size, polls, parts)
         self._unheeded = unheeded
-        self.events: list[Event] = []
-        self._numbers = 0
-        self._turns = 0  # messages that were taken
         self.script = dict(script or {})
-        self.bounded = False
         self._buffers = buffers
-        self.polls = polls
         self._changed: set[tuple[int, int]] = set()
-        self._finished: dict[Operation, int] = {}  # past of each completion
         self._matches: dict[Operation, int] = {}  # past of a choice, and its own bit
         self._asked: dict[Operation, tuple[Box, Receive]] = {}  # receives with a choice, and probes
         self._news: dict[int, list[News]] = {}
@@ -92,7 +85,14 @@ class Exchange(Accounts):
 
     def __getstate__(self) -> dict[str, Any]:
         """For copies of a world at a choice: events are shared, the script is another one."""
-        return {**self.__dict__, "events": None, "script": None, "journal": None}
+        return {
+            **self.__dict__,
+            "events": None,
+            "script": None,
+            "_reads_of": None,
+            "journal": None,
+            "parts": None,
+        }
 
     # what ranks do
 
@@ -132,10 +132,12 @@ class Exchange(Accounts):
         """
         rank, number = sender
         self._note(rank, SEND, to[1], tag, site)
-        waits = synchronous or not (self._buffers or served or tag < 0)
+        waits = synchronous or not (self._buffers or served or not waits_as_standard(tag))
         past = self._ranks[rank].past
         made = Message(sender, source, tag, data, synchronous=waits, past=past, site=site)
-        self._box(to).add_message(made)
+        box = self._box(to, served=served)
+        self._note_message(to, made, served=served)
+        box.add_message(made)
         if waits:
             self._begin(rank, number, inner=tag < 0 or buffered)
             if buffered:
@@ -158,14 +160,16 @@ class Exchange(Accounts):
         """
         rank, number = operation
         self._note(rank, RECEIVE, source, tag, site)
-        state, box = self._ranks[rank], self._box((at, rank))
+        state, box = self._ranks[rank], self._box((at, rank), served=served)
+        if not served:
+            state.spin.reset()
         made = Receive(operation, source, tag, past=state.past, site=site)
         if made.wild and any(message.known for message in box.unclaimed(source, tag)):
             made.event = self._new_number()
             state.past |= 1 << made.event  # what the rank does from now on depends on the choice
         box.add_receive(made)
         self._begin(rank, number, inner=tag < -1 or served)
-        if served:
+        if served and not (tag > 0 and tag % 2):  # else it is an answer, which somebody waits for
             state.served.add(number)
 
     def cancel_receive(self, operation: Operation, number: int, site: str = "") -> bool:
@@ -190,6 +194,8 @@ class Exchange(Accounts):
         box = self._boxes.pop((at, rank), None)
         if box is not None:
             self._left.append(box)
+        if isinstance(box, WindowBox):
+            self._windows.remove(box)
 
     def await_operations(
         self, operation: Operation, wanted: Sequence[int], *, inner: bool, site: str = ""
@@ -292,6 +298,16 @@ class Exchange(Accounts):
             raise Diverged(f"what was to be chosen cannot be: {missing}")
         return False
 
+    def see_it_goes_on(self) -> None:
+        """Look whether ranks poll without end because of what is to be chosen.
+
+        Raises:
+            Diverged: they do.
+        """
+        for offer in self.offers():
+            if offer.key in self.script and self.script[offer.key] not in offer.values:
+                raise Diverged(f"what was to be chosen cannot be: {offer.key}")
+
     def take_first_come(self, came: Mapping[Operation, int]) -> bool:
         """Make an open choice as if time decided: what came first, or nothing if nothing has come.
 
@@ -315,6 +331,7 @@ class Exchange(Accounts):
             for box in self._boxes.values()
             for receive, of in box.candidates().items()
         ]
+        found += self._command_offers()
         for rank, state in enumerate(self._ranks):
             if state.wait is not None and state.wait.kind != MATCH:
                 cancels = state.wait.kind == CANCEL
@@ -326,6 +343,8 @@ class Exchange(Accounts):
 
     def _turn(self, offer: Offer) -> tuple[Any, ...]:
         """Its place at a fence: of polls that find nothing, whose last was the longest ago."""
+        if offer.spins >= 0:
+            return _ORDER[POLL], True, offer.spins, offer.key
         nothing = next(iter(offer.values)) == (NOTHING,)
         return _ORDER[offer.kind], nothing, self._ranks[offer.key[0]].idle, offer.key
 
@@ -333,50 +352,25 @@ class Exchange(Accounts):
         """What a receive or a probe with a choice has asked for, and where."""
         return self._asked[key]
 
-    def past_of_completion(self, operation: Operation) -> int | None:
-        """The events that it depends on; None if the operation was never complete."""
-        return self._finished.get(operation)
-
     def heeds(self, tag: int) -> bool:
         """Whether the order of messages with this tag makes a difference."""
         return tag not in self._unheeded
 
     # how it is done
 
-    def _box(self, place: tuple[int, int]) -> Box:
+    def _box(self, place: tuple[int, int], *, served: bool = False) -> Box:
         found = self._boxes.get(place)
         if found is None:
-            found = self._boxes[place] = Box(place[1])
+            found = self._boxes[place] = self._make_box(place, served=served)
         self._changed.add(place)
         return found
 
-    def _begin(self, rank: int, number: int, *, inner: bool) -> None:
-        state = self._ranks[rank]
-        state.open.add(number)
-        if inner:
-            state.inner.add(number)
-
-    def _new_number(self) -> int:
-        self._numbers += 1
-        return self._numbers - 1
-
     def _match(self, box: Box, receive: Receive, message: Message, event: int = 0) -> None:
         """A receive takes a message; both may be complete by that, and by an event's bit."""
-        past = self.past_of(box, receive, message) | event
-        box.take_message(receive, message)
-        self._turn_taken(message)
-        what = (DONE, receive.operation[1], message.source, message.tag, message.data)
-        self._finish(receive.operation, Completion(what, past, box, message))
-        self._finish_send(message, past)
-
-    def _turn_taken(self, message: Message) -> None:
-        self._turns += 1
-        message.turn = self._turns
-
-    def _finish_send(self, message: Message, past: int) -> None:
-        if message.synchronous:
-            what = (DONE, message.sender[1], message.source, message.tag, None)
-            self._finish(message.sender, Completion(what, past, None, None))
+        if isinstance(box, WindowBox) and self._is_command(box, message):
+            self._serve_message(box, receive, message)
+        else:
+            self._take(box, receive, message, self.past_of(box, receive, message) | event)
 
     def past_of(self, box: Box, receive: Receive, message: Message) -> int:
         """The events without which these two would not meet."""
@@ -384,13 +378,6 @@ class Exchange(Accounts):
         for other in box.before(receive, message):
             past |= self._matches.get(other.operation, 0)
         return past
-
-    def _finish(self, operation: Operation, completion: Completion) -> None:
-        rank, number = operation
-        state = self._ranks[rank]
-        state.open.discard(number)
-        state.done[number] = completion
-        self._finished[operation] = completion.past
 
     def _serve(self, rank: int, state: Rank) -> bool:
         """Tell a rank of what it waits for and has no choice of. Whether it can go on."""
@@ -410,9 +397,12 @@ class Exchange(Accounts):
 
     def _tell(self, rank: int, state: Rank, number: int) -> None:
         what, past, box, message = state.done.pop(number)
-        state.past |= past
+        if self._is_heeded(box, message):
+            state.past |= past
         if box is not None and message is not None:
             self._tell_arrival(box, message, state)
+        if number not in state.inner:
+            state.spin.reset()
         state.inner.discard(number)
         state.served.discard(number)
         state.nothings = state.idle = 0
@@ -462,6 +452,9 @@ class Exchange(Accounts):
         chosen = offer.values[value]
         if offer.kind == MATCH:
             self._choose_message(offer.key, value, *chosen)
+            return
+        if offer.kind == SERVE:
+            self._choose_command(offer.key, value, *chosen)
             return
         rank, _ = offer.key
         state = self._ranks[rank]
@@ -521,20 +514,13 @@ class Exchange(Accounts):
         state.nothings += offered
         state.idle += not offered
 
-    def _enter(self, state: Rank, event: Event) -> None:
-        """An event that its rank knows of."""
-        state.past |= event.past | 1 << event.number
-        self.events.append(event)
-
     def _choose_message(
         self, key: Operation, value: Value, box: Box, receive: Receive, message: Message
     ) -> None:
         number = receive.event if receive.event >= 0 else self._new_number()
         past = self.past_of(box, receive, message)
         site, sent = receive.site, message.site
-        served = key[1] in self._ranks[key[0]].served
-        own = receive.past
-        event = Event(number, key, MATCH, value, past, own, site, sent=sent, served=served)
+        event = Event(number, key, MATCH, value, past, receive.past, site, sent=sent)
         self.events.append(event)
         self._matches[key] = past | 1 << number
         self._asked[key] = (box, receive)
@@ -593,4 +579,5 @@ class Exchange(Accounts):
             what = (*what, message.data)
         state = self._ranks[rank]
         state.nothings = state.idle = 0
+        state.spin.reset()
         self._news.setdefault(rank, []).append(what)

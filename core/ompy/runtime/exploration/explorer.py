@@ -20,7 +20,8 @@ from ompy.runtime.exploration.priorities import PriorityWorld
 from ompy.runtime.exploration.search import KnownRaces, Node, Schedule, Search
 from ompy.runtime.exploration.search_file import plain_of, search_of
 from ompy.runtime.exploration.told_world import Ending, Point, ToldWorld
-from ompy.runtime.exploration.trunk import DIVERGED, Result, Trunk, result_of
+from ompy.runtime.exploration.trunk import DIVERGED, LEARNT, Result, Trunk, result_of
+from ompy.runtime.exploration.windows.parts import Learnt, Parts
 from ompy.runtime.simulation.simulated_world import UNFIT, Scenario
 
 WELL: Final = "ended"  # kind of a world in which all went well
@@ -59,6 +60,7 @@ class Failure(NamedTuple):
         tried: there are other schedules, of which none ended well.
         polls: how often in a row a poll finds nothing in it.
         well: the world that ended well; None where `turn` is.
+        parts: what is known of windows, as `Parts.plain` has it.
     """
 
     result: Result
@@ -68,6 +70,7 @@ class Failure(NamedTuple):
     tried: bool = False
     polls: int = 0
     well: Result | None = None
+    parts: Sequence[Any] = ()
 
 
 class Checker(Protocol):
@@ -111,6 +114,7 @@ class Explored(NamedTuple):
         plain: the search as `search_file.plain_of` has it, unless a schedule fails.
         random: of the worlds of random priorities; None if there were none.
         found: what the checker has found; empty without one.
+        heeded: a rank looks at its own part of a window in between (`Parts.heeded`).
     """
 
     worlds: int
@@ -123,6 +127,7 @@ class Explored(NamedTuple):
     plain: Mapping[str, Any] | None = None
     random: RandomWorlds | None = None
     found: Sequence[Any] = ()
+    heeded: bool = False
 
 
 class Explorer:
@@ -143,7 +148,6 @@ class Explorer:
             plain: the earlier search, as `search_file.plain_of` has it.
             checker: looks at what each world's ranks have called; it is not asked of whole worlds.
         """
-        self._scenario = scenario
         self._bounds = bounds
         self._until = time.monotonic() + bounds.seconds
         self._search = search_of(plain) if plain is not None else Search(bounds.depth)
@@ -156,22 +160,22 @@ class Explorer:
         self._beginning: Beginning | None = None
         assert scenario.exploring is not None, "it is a world that is explored"
         self._polls = scenario.exploring.polls
+        self._parts = Parts(plain.get("parts", ()) if plain is not None else ())
+        exploring = scenario.exploring._replace(parts=self._parts)
+        self._scenario = scenario._replace(exploring=exploring)
         self._trunk: Trunk | None = None  # of whole worlds; made when one is needed
 
     def explore_all(self) -> Explored:
         """Run worlds. Leaves no process."""
-        failures: list[Failure] = []
+        failures: list[Failure] | None = None
         try:
-            if self._search.left:
-                failures = self._explore_by_histories()
-        except (Undetermined, Unfit, Diverged):
-            failures = self._explore_whole_worlds()
+            while failures is None:
+                failures = self._explore_as_learnt()
         except KeyboardInterrupt:
             self._interrupted = True
         finally:
-            if self._trunk is not None:
-                self._trunk.close()
-        failure = failures[0] if failures else None
+            self._close_trunk()
+        failure = failures[0]._replace(parts=self._parts.plain()) if failures else None
         search = self._search
         left = 0 if failure else search.left
         return Explored(
@@ -182,15 +186,55 @@ class Explorer:
             failure,
             search.shallow,
             self._interrupted,
-            plain_of(search, bounded=self._bounded) if failure is None else None,
+            self._plain_search() if failure is None else None,
             self._random,
             self._checker.found if self._checker is not None else (),
+            self._parts.heeded,
         )
 
-    def _explore_whole_worlds(self) -> list[Failure]:
+    def _plain_search(self) -> dict[str, Any]:
+        return {**plain_of(self._search, bounded=self._bounded), "parts": self._parts.plain()}
+
+    def _close_trunk(self) -> None:
+        if self._trunk is not None:
+            self._trunk.close()
+        self._trunk = None
+
+    def _explore_as_learnt(self) -> list[Failure] | None:
+        """With what is known of windows. None where that is more now, so that all begins again."""
+        try:
+            try:
+                return self._explore_by_histories() if self._search.left else []
+            except Learnt:
+                raise
+            except (Undetermined, Unfit, Diverged) as problem:
+                if isinstance(problem, Diverged) and self._parts.pieces and not self._parts.heeded:
+                    self._parts.heeded = True
+                    raise Learnt from None
+                return self._explore_whole_worlds()
+        except Learnt:
+            self._close_trunk()
+            self._plain, self._before = None, 0
+            self._begin_again()
+            return None
+
+    def _learn(self, result: Result) -> None:
+        """What a whole world has shown of windows.
+
+        Raises:
+            Learnt: other operations need an order.
+        """
+        self._parts.absorb(result.parts)
+        if result.kind == LEARNT:
+            raise Learnt(result.parts)
+
+    def _begin_again(self) -> None:
         self._beginning = None
         self._search = search_of(self._plain) if self._plain else Search(self._bounds.depth)
         self._bounded = bool(self._plain and self._plain["bounded"])
+
+    def _explore_whole_worlds(self) -> list[Failure]:
+        self._begin_again()
         failed = self._run_until_failure()
         return [self._failure(failed)] if failed is not None else []
 
@@ -212,6 +256,8 @@ class Explorer:
 
         whole = explore_from_first_choice(self._scenario, explore)
         self._beginning = None
+        if whole is not None:
+            self._learn(whole)
         if whole is not None and whole.kind == "interrupted":
             self._interrupted = True
         elif whole is not None:
@@ -264,7 +310,12 @@ class Explorer:
             random = Random(f"{self._bounds.seed}/priorities/{worlds}")  # noqa: S311
             changes = [random.randrange(max(calls, 1)) for _ in range(depth - 1)]
             world = PriorityWorld(
-                beginning.point, beginning.histories, limit=limit, random=random, changes=changes
+                beginning.point,
+                beginning.histories,
+                limit=limit,
+                random=random,
+                changes=changes,
+                parts=self._parts,
             )
             try:
                 ending = world.run_to_end(lambda _key, _value: True)
@@ -278,11 +329,15 @@ class Explorer:
                 return self._confirm(ending)
         return None
 
-    def _begin_world(self, script: Mapping[Operation, Value], begin: Point | None) -> ToldWorld:
+    def _begin_world(
+        self, script: Mapping[Operation, Value], begin: Point | None, parts: Parts | None = None
+    ) -> ToldWorld:
         assert self._beginning is not None, "it is explored by histories"
         point, histories, _ = self._beginning
-        limit = self._scenario.limit
-        return ToldWorld(begin or point, script, histories, limit=limit, polls=self._polls)
+        limit, polls = self._scenario.limit, self._polls
+        return ToldWorld(
+            begin or point, script, histories, limit=limit, polls=polls, parts=parts or self._parts
+        )
 
     def _confirm(self, ending: Ending) -> Result:
         """The same schedule in a whole world.
@@ -292,6 +347,7 @@ class Explorer:
         """
         script = {event.key: event.value for event in ending.events}
         found = self._run_whole(script)
+        self._learn(found)
         if (found.kind, found.code) != (ending.kind, ending.code):
             raise Undetermined
         return found
@@ -304,7 +360,9 @@ class Explorer:
         if self._beginning is None:
             return self._run_whole(script)
         try:
-            ending = self._begin_world(script, None).run_to_end(lambda _key, _value: True)
+            parts = Parts(self._parts.plain())  # where the script leads is of no other use
+            world = self._begin_world(script, None, parts)
+            ending = world.run_to_end(lambda _key, _value: True)
         except Diverged as problem:
             return Result(DIVERGED, 1, str(problem), [], [])
         return Result(ending.kind, ending.code, ending.text, ending.events, [], ending.bounded)
@@ -340,6 +398,7 @@ class Explorer:
             for line in ready:
                 node = running.pop(line)
                 result = result_of(line)
+                self._learn(result)
                 self._bounded |= result.bounded
                 self._search.report_world(node, Schedule(result.events, result.races))
                 if result.kind != WELL and failed is None:

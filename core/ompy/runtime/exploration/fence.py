@@ -47,6 +47,7 @@ class Fence:
 
         Raises:
             TimeoutError: ranks poll without end.
+            Diverged: they do because something is to be chosen that does not come.
         """
         for rank in self.exchange.match_certain():
             self._engines[rank].wake()
@@ -55,6 +56,7 @@ class Fence:
         if any(not stub.done and not self.exchange.waits(stub.rank) for stub in self._stubs):
             return False  # it sleeps, or asks who conducts the world
         if self.exchange.idle_polls() > IDLE_MOST:
+            self.exchange.see_it_goes_on()
             raise TimeoutError(f"polls without end: nothing has come in {IDLE_MOST} polls of each")
         if self.at_first_choice is not None and self.exchange.offers():
             call, self.at_first_choice = self.at_first_choice, None

@@ -32,7 +32,13 @@ class Beginning(NamedTuple):
 
 
 class _Enough(BaseException):
-    """What was to be done there is done."""
+    """What was to be done there is done, or could not be.
+
+    Attributes:
+        problem: why it could not.
+    """
+
+    problem: Exception | None = None
 
 
 def explore_from_first_choice(
@@ -49,22 +55,28 @@ def explore_from_first_choice(
 
     Raises:
         Undetermined: the world is at something there that only a whole world can be at.
+        Exception: what `explore` raises.
     """
     world = World(scenario)
 
     def begin() -> None:
         made = _beginning(world, scenario.patience)
+        enough = _Enough()
         try:
             explore(made)
+        except Exception as problem:  # it is none of this world's, which would end by it
+            enough.problem = problem
         finally:
             for each in made.histories:
                 each.end_processes()
-        raise _Enough
+        raise enough
 
     world.at_first_choice = begin
     try:
         return result_of_world(world)
-    except _Enough:
+    except _Enough as enough:
+        if enough.problem is not None:
+            raise enough.problem from None
         return None
 
 

@@ -6,7 +6,8 @@ import linecache
 import os
 from collections.abc import Iterator
 
-from ompy.runtime.exploration.events import FROM, NOTHING, Event
+from ompy.runtime.exploration.boxes import Operation
+from ompy.runtime.exploration.events import FROM, NOTHING, SERVE, Event
 from ompy.runtime.exploration.explorer import Failure
 from ompy.runtime.exploration.trunk import Result
 from ompy.trace.drawing.schedule_pair import Pair, Panel, Step, shortened
@@ -40,8 +41,8 @@ def _what(result: Result) -> str:
 
 def _steps(result: Result, decides: Event) -> Iterator[Step]:
     """What meets, with the decision that is no meeting where it was made."""
-    met = [one.receiver for one in result.meetings]
-    alone = decides.key not in met
+    met = [_asker(decides) in {one.receiver, one.sender} for one in result.meetings]
+    alone = not any(met)
     place = _place_of(result, decides) if alone else -1
     for number, one in enumerate(result.meetings):
         if number == place:
@@ -51,10 +52,17 @@ def _steps(result: Result, decides: Event) -> Iterator[Step]:
             short_site(one.received),
             one.sender[0],
             short_site(one.sent),
-            decides=one.receiver == decides.key,
+            decides=met[number],
         )
     if alone and place >= len(met):
         yield _said(decides)
+
+
+def _asker(decides: Event) -> Operation:
+    """What has met something by a decision: its operation, or what was asked of a window."""
+    if decides.kind == SERVE and decides.value[0] == FROM:
+        return decides.value[1], decides.value[2]
+    return decides.key
 
 
 def _place_of(result: Result, decides: Event) -> int:

@@ -21,7 +21,7 @@ from random import Random
 from typing import Any, Final
 
 from ompy.runtime.exploration.boxes import Operation
-from ompy.runtime.exploration.events import NOTHING
+from ompy.runtime.exploration.events import NOTHING, SERVE
 from ompy.runtime.exploration.histories import Histories
 from ompy.runtime.exploration.told_world import (
     ENDED,
@@ -34,6 +34,7 @@ from ompy.runtime.exploration.told_world import (
     Point,
     ToldWorld,
 )
+from ompy.runtime.exploration.windows.parts import Parts
 from ompy.runtime.simulation.simulated_world import BEYOND
 
 ENOUGH: Final = 100_000  # calls; arbitrary: far above what a world has that ends
@@ -54,6 +55,7 @@ class PriorityWorld(ToldWorld):
         limit: int,
         random: Random,
         changes: Sequence[int],
+        parts: Parts | None = None,
     ) -> None:
         """Go on from a point.
 
@@ -63,8 +65,9 @@ class PriorityWorld(ToldWorld):
             limit: ns of virtual time.
             random: where priorities are drawn from.
             changes: the steps before which a priority changes.
+            parts: as of a `ToldWorld`.
         """
-        super().__init__(point, {}, histories, limit=limit, polls=ENOUGH)
+        super().__init__(point, {}, histories, limit=limit, polls=ENOUGH, parts=parts)
         order = random.sample(range(len(self._actors)), len(self._actors))
         self._priority = dict(enumerate(order))
         self._lowest = 0
@@ -138,6 +141,8 @@ class PriorityWorld(ToldWorld):
         for event in exchange.events[before:]:
             if event.value == (NOTHING,):
                 self._put_below(self._actors[event.key[0]])
+            elif event.kind == SERVE and event.offered:  # it has read in vain
+                self._put_below(self._actors[event.value[1]])
 
     def _put_below(self, actor: Actor) -> None:
         self._lowest -= 1

@@ -15,11 +15,13 @@ from ompy.runtime.exploration.events import (
     NOTHING,
     POLL,
     PROBE,
+    SERVE,
     Event,
     Race,
     Value,
 )
 from ompy.runtime.exploration.exchange import Exchange
+from ompy.runtime.exploration.windows.parts import FREE
 
 Known = Callable[[Operation, Value], bool]
 
@@ -41,9 +43,15 @@ class _Races:
         self._begins: dict[int, tuple[int, dict[int, int]]] = {}  # of boxes: a place, and `late`'s
         self._events = exchange.events
         self._by_number = {event.number: event for event in self._events}
+        self._whole: dict[int, int] = {}  # of events: all that they depend on, and themselves
+        for event in self._events:
+            self._whole[event.number] = 1 << event.number | self._closed(event.past)
 
     def find_all(self) -> Iterator[Race]:
         for place, event in enumerate(self._events):
+            if event.kind == SERVE:
+                yield from self._other_commands(event)
+                continue
             if event.kind in {MATCH, PROBE, CANCEL}:
                 yield from self._other_messages(event)
             else:
@@ -57,9 +65,14 @@ class _Races:
         left, found = past, 0
         while left:
             number = left.bit_length() - 1
-            found |= 1 << number
-            event = self._by_number.get(number)
-            left = (left | event.past if event is not None else left) & ~found
+            whole = self._whole.get(number)
+            if whole is not None:
+                found |= whole
+            else:
+                found |= 1 << number
+                event = self._by_number.get(number)
+                left |= event.past if event is not None else 0
+            left &= ~found
         return found
 
     def _other_messages(self, event: Event) -> Iterator[Race]:
@@ -75,6 +88,26 @@ class _Races:
             past = self._closed(self._exchange.past_of(box, receive, message))
             if not past >> event.number & 1:
                 yield Race(event, (FROM, *message.sender), past, message.site)
+
+    def _other_commands(self, event: Event) -> Iterator[Race]:
+        """Commands of the same class that could have been served instead."""
+        box, asked = self._exchange.command_of_choice(event.key)
+        if asked.of == FREE:
+            return
+        if asked.reads:
+            for value, late, needs in box.other_places(asked):
+                past = self._closed(asked.base | needs)
+                if not past & late and not self._known(event.key, value):
+                    yield Race(event, value, past, event.sent)
+            return
+        before = box.past_of_place(asked)
+        for message in box.late_commands(asked):
+            value = (FROM, *message.sender)
+            if self._known(event.key, value):
+                continue
+            past = self._closed(box.asked[message.sender].base | before)
+            if not past >> event.number & 1:
+                yield Race(event, value, past, message.site)
 
     def _begin_of(self, box: Box, place: int) -> dict[int, int]:
         """Where `Box.late` need not look: as far as for receives posted before `place`."""

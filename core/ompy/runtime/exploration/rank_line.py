@@ -11,7 +11,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any, ClassVar
 
-from ompy.frameworks.direct import Arrival, DirectLine, numbers_of
+from ompy.frameworks.direct import Arrival, DirectLine, numbers_of, waits_as_standard
 from ompy.frameworks.pml import BUFFERED, SYNCHRONOUS
 from ompy.runtime.exploration.events import DONE, FROM
 from ompy.runtime.simulation.remote import Conducted, RemoteEngine
@@ -91,8 +91,7 @@ class RankLine(DirectLine):
             mode == BUFFERED,
             site,
         )
-        # a library's own sends wait for nobody
-        complete = served or tag < 0 or self._buffers
+        complete = served or self._buffers or not waits_as_standard(tag)
         return number if synchronous or not complete else 0
 
     def receive(self, context: int, source: int, tag: int, *, served: bool) -> int:

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 from ompy import outputs
 from ompy.runtime.exploration.boxes import Operation
 from ompy.runtime.exploration.call_journal import Call, from_json, to_json
-from ompy.runtime.exploration.events import DONE, FROM, NOTHING, Value
+from ompy.runtime.exploration.events import DONE, FROM, NOTHING, SEES, Value
+from ompy.runtime.exploration.windows.parts import Parts
 
 
 class SavedSchedule(NamedTuple):
@@ -29,6 +30,7 @@ class SavedSchedule(NamedTuple):
         script: what is chosen where.
         about: of which program and options, as the writer has put it; empty if nobody has.
         calls: what each rank began; None where that is not there, or is of other choices.
+        parts: what is known of windows, as `Parts.plain` has it.
     """
 
     ranks: int
@@ -37,6 +39,7 @@ class SavedSchedule(NamedTuple):
     script: Mapping[Operation, Value]
     about: Mapping[str, Any]
     calls: Sequence[Sequence[Call]] | None = None
+    parts: Sequence[Any] = ()
 
 
 def text_of(
@@ -47,6 +50,7 @@ def text_of(
     *,
     buffers: bool,
     calls: Sequence[Sequence[Call]] = (),
+    parts: Sequence[Any] = (),
 ) -> str:
     """What to write: of each choice its operation, what was chosen, where, and in words.
 
@@ -57,12 +61,15 @@ def text_of(
         choices: operation, what was chosen, where, in words.
         buffers: standard sends are complete at once.
         calls: what each rank began, as far as it came.
+        parts: what is known of windows, as `Parts.plain` has it: it numbers what they serve.
     """
     listed = [
         {"rank": key[0], "operation": key[1], "value": list(value), "site": site, "says": says}
         for key, value, site, says in choices
     ]
     whole = {"about": dict(about), "ranks": ranks, "buffers": buffers, "polls": polls}
+    if parts:
+        whole["parts"] = list(parts)
     whole["choices"] = listed
     text = json.dumps(whole, indent=1)
     if not calls:
@@ -90,7 +97,8 @@ def read_schedule(path: str) -> SavedSchedule:
         if calls is not None:  # who has changed the choices wants another world
             same = calls["of"] == outputs.json_checksum(choices)
             calls = from_json(calls) if same else None
-        return SavedSchedule(*numbers, script, dict(found.get("about", {})), calls)
+        parts = Parts(found.get("parts", ())).plain()
+        return SavedSchedule(*numbers, script, dict(found.get("about", {})), calls, parts)
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as problem:
         raise ValueError(f"it is damaged or truncated, or no schedule: {problem}") from None
     except (KeyError, TypeError, AttributeError, IndexError) as problem:
@@ -98,7 +106,7 @@ def read_schedule(path: str) -> SavedSchedule:
 
 
 def _value(given: Any) -> Value:
-    sizes = {FROM: 3, DONE: 2, NOTHING: 1}
+    sizes = {FROM: 3, SEES: 3, DONE: 2, NOTHING: 1}
     if not isinstance(given, list) or not given or sizes.get(given[0]) != len(given):
         raise ValueError(f"{given!r} can be chosen nowhere")
     return tuple(given)

@@ -72,6 +72,28 @@ class Node:
         return {one: self.values[one] for one, place in self.order.items() if place < end}
 
 
+def _is_plain(
+    race: Race, node: Node, schedule: Schedule, apart: dict[Node, list[tuple[int, int]]]
+) -> bool:
+    """Whether what a race needs is no other than what stood before its choice in a node's world.
+
+    Args:
+        race: of a schedule.
+        node: whose world it would split.
+        schedule: the race's.
+        apart: by node: events of the schedule that are others in its world, and their places there.
+    """
+    if node not in apart:
+        values, order = node.values, node.order
+        apart[node] = [
+            (event.number, order[event.key])
+            for event in schedule.events
+            if values.get(event.key, event.value) != event.value
+        ]
+    end = node.order[race.event.key]
+    return not any(race.past >> one & 1 and place < end for one, place in apart[node])
+
+
 def digest_of(values: Constraint) -> bytes:
     """The same for the same choices, of whatever order."""
     return blake2b(repr(sorted(values.items())).encode(), digest_size=16).digest()
@@ -171,16 +193,23 @@ class Search:
         new = seen not in self.seen
         if new:
             self.seen.add(seen)
+            apart: dict[Node, list[tuple[int, int]]] = {}
             # the last on top: it shares most with this world
             for race in sorted(schedule.races, key=lambda one: node.order[one.event.key]):
                 if self.depth is None or node.order[race.event.key] < self.depth:
-                    self._split(node, schedule, race)
+                    self._split(node, schedule, race, apart)
                 else:
                     self.shallow = True
         _end(node)
         return new
 
-    def _split(self, node: Node, schedule: Schedule, race: Race) -> None:
+    def _split(
+        self,
+        node: Node,
+        schedule: Schedule,
+        race: Race,
+        apart: dict[Node, list[tuple[int, int]]],
+    ) -> None:
         key = race.event.key
         above: Node = node
         while key in above.constraint:
@@ -188,6 +217,8 @@ class Search:
             above = above.parent
         if above.values.get(key) == race.value:
             return  # its own world has that
+        if (key, race.value) in above.plain and _is_plain(race, above, schedule, apart):
+            return  # it was tried with no more than what stood before
         chosen = {**schedule.past(race.past), key: race.value}
         made = self._joined(above, key, chosen)
         if made is None:  # too different from that world: what it needs, and no more

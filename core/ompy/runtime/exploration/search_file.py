@@ -17,8 +17,9 @@ from ompy import outputs
 from ompy.runtime.exploration.boxes import Operation
 from ompy.runtime.exploration.events import Value
 from ompy.runtime.exploration.search import Constraint, Node, Search
+from ompy.runtime.exploration.windows.parts import Parts
 
-FORM: Final = 2  # of the file; another one is refused
+FORM: Final = 3  # of the file; arbitrary: one more than that of the last change; others are refused
 
 
 class SavedSearch(NamedTuple):
@@ -56,6 +57,7 @@ def read_search(path: str) -> SavedSearch:
         modes = {bool(one["buffers"]): one for one in found["modes"]}
         for one in modes.values():
             search_of(one)
+            Parts(one.get("parts", ()))
         return SavedSearch(dict(found["about"]), modes)
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as problem:
         raise ValueError(f"it is damaged or truncated, or no search: {problem}") from None

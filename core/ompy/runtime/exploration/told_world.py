@@ -22,6 +22,7 @@ from ompy.runtime.exploration.exchange import Exchange
 from ompy.runtime.exploration.fence import IDLE_MOST
 from ompy.runtime.exploration.histories import Gone, Histories, Moment, Undetermined
 from ompy.runtime.exploration.races import find_races
+from ompy.runtime.exploration.windows.parts import Parts
 from ompy.runtime.simulation.simulated_world import BEYOND
 from ompy.runtime.simulation.virtual_job import NEWS
 
@@ -125,6 +126,7 @@ class ToldWorld:
         *,
         limit: int,
         polls: int,
+        parts: Parts | None = None,
     ) -> None:
         """Go on from a point.
 
@@ -134,11 +136,13 @@ class ToldWorld:
             histories: of each rank.
             limit: ns of virtual time after which the world is ended.
             polls: how often in a row a poll finds nothing although it could.
+            parts: what is known of windows; None if nothing is.
         """
         self._exchange: Exchange = pickle.loads(point.exchange)  # noqa: S301 - our own
         self._exchange.events = list(point.events)
         self._exchange.script = dict(script)
         self._exchange.polls = polls
+        self._exchange.parts = parts if parts is not None else Parts()
         self._actors = [actor.copied() for actor in point.actors]
         self._timers = list(point.timers)
         self._time = point.time
@@ -206,6 +210,7 @@ class ToldWorld:
         if any(each.state != ENDED and not exchange.waits(each.rank) for each in self._actors):
             return False
         if exchange.idle_polls() > IDLE_MOST:
+            exchange.see_it_goes_on()
             raise Over("limit", BEYOND, "polls without end")
         if len(exchange.events) >= self._next_save:
             self._saved.append((len(exchange.events), self._point()))

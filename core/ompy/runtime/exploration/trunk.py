@@ -20,11 +20,13 @@ from ompy.runtime.exploration.boxes import Operation
 from ompy.runtime.exploration.call_journal import Call
 from ompy.runtime.exploration.events import Diverged, Event, Meeting, Race, Value
 from ompy.runtime.exploration.races import find_races
+from ompy.runtime.exploration.windows.parts import Learnt
 from ompy.runtime.simulation.simulated_world import UNFIT, Scenario, World
 from ompy.runtime.simulation.twins import die_with_parent
 
 _SIZE: Final = struct.Struct("!I")
 DIVERGED: Final = "diverged"  # kind of a world whose program did not do the same again
+LEARNT: Final = "learnt"  # kind of one that has shown that other operations need an order
 
 
 THREADS: Final = "a rank has more than one thread: a world of threads is not explored"
@@ -41,6 +43,7 @@ class Result(NamedTuple):
         meetings: of the program's messages and receives, in order.
         recorded: of each rank the record of its calls, where the program is checked.
         calls: what each rank has begun.
+        parts: what is known of windows, as `Parts.plain` has it.
     """
 
     kind: str
@@ -52,6 +55,7 @@ class Result(NamedTuple):
     meetings: Sequence[Meeting] = ()
     recorded: Sequence[list[tuple[Any, ...]]] = ()
     calls: Sequence[Sequence[Call]] = ()
+    parts: Sequence[Any] = ()
 
 
 class Trunk:
@@ -161,13 +165,17 @@ def result_of_world(world: World) -> Result:
     try:
         outcome = world.run()
         kind, code, text = outcome.kind, outcome.code, outcome.text
+    except Learnt:
+        kind, code, text = LEARNT, 1, ""
     except Diverged as problem:
         kind, code, text = DIVERGED, 1, str(problem)
     recorded = [stub.checked for stub in world.stubs]
     races, meetings = find_races(exchange), exchange.meetings()
     calls = exchange.journal.calls if exchange.journal is not None else ()
-    choices = exchange.events
-    return Result(kind, code, text, choices, races, exchange.bounded, meetings, recorded, calls)
+    choices, known = exchange.events, exchange.parts.plain()
+    return Result(
+        kind, code, text, choices, races, exchange.bounded, meetings, recorded, calls, known
+    )
 
 
 def _send(line: socket.socket, value: Any) -> None:

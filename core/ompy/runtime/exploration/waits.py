@@ -6,16 +6,25 @@ from typing import Any, NamedTuple
 
 from ompy.runtime.exploration.boxes import Box, Message, Operation
 from ompy.runtime.exploration.events import POLL, Value
+from ompy.runtime.exploration.windows.spins import Spin
 
 News = tuple[Any, ...]
 
 
 class Offer(NamedTuple):
-    """An open choice."""
+    """An open choice.
+
+    Attributes:
+        key: which.
+        kind: of choice.
+        values: what can be chosen, and what belongs to it.
+        spins: how often its rank has read the same in vain, if it can do nothing else; else -1.
+    """
 
     key: Operation
     kind: str
     values: dict[Value, Any]
+    spins: int = -1
 
 
 class Wait(NamedTuple):
@@ -78,3 +87,4 @@ class Rank:
         self.nothings = 0  # polls in a row that could have found something
         self.idle = 0  # polls in a row that could not
         self.chosen = 0  # the operation that was chosen last among several
+        self.spin = Spin()

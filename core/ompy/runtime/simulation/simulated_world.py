@@ -29,10 +29,10 @@ from ompy.runtime.diagnosis.call_account import complaint
 from ompy.runtime.diagnosis.rank_spans import ranks_in_words
 from ompy.runtime.diagnosis.survey import Survey, survey_lines
 from ompy.runtime.diagnosis.verdict import BY_SIGNAL, IMPROPER
-from ompy.runtime.exploration.boxes import Operation
-from ompy.runtime.exploration.call_journal import Call, CallJournal, ComparedCalls
-from ompy.runtime.exploration.events import Diverged, Value
+from ompy.runtime.exploration.call_journal import CallJournal, ComparedCalls
+from ompy.runtime.exploration.events import Diverged
 from ompy.runtime.exploration.exchange import Exchange
+from ompy.runtime.exploration.exploring import Exploring
 from ompy.runtime.exploration.fence import Fence
 from ompy.runtime.launching.kills import Kill
 from ompy.runtime.machines.launcher.asking import Answer, Asked, Growth, Reply
@@ -60,24 +60,6 @@ GUESTS: Final = "it comes to a port that another has come to: whose turn it is i
 UNFIT: Final = "unfit"  # kind of one that no virtual world can be of
 UNHURRIED: Final = 1e6  # s that a rank in a debugger may take; arbitrary: eleven days
 INTERRUPTED: Final = 130  # exit code: 128 and SIGINT, as a shell has it
-
-
-class Exploring(NamedTuple):
-    """How a world is explored.
-
-    Attributes:
-        script: what is chosen where, by operation.
-        buffers: standard sends are complete at once; else when they are matched.
-        polls: how often in a row a poll finds nothing although it could find something.
-        calls: what each rank has to begin, as far as it came; None where that is not known.
-        lines: in the same lines.
-    """
-
-    script: Mapping[Operation, Value]
-    buffers: bool = True
-    polls: int = 1
-    calls: Sequence[Sequence[Call]] | None = None
-    lines: bool = False
 
 
 class Scenario(NamedTuple):
@@ -190,6 +172,7 @@ class World:
             buffers=exploring.buffers,
             polls=exploring.polls,
             unheeded=frozenset({TAG_INQUIRY}),
+            parts=exploring.parts,
         )
         calls, lines = exploring.calls, exploring.lines
         made.journal = CallJournal(size) if calls is None else ComparedCalls(calls, lines=lines)

@@ -1,0 +1,171 @@
+"""Windows of an explored world: whom their parts serve next, and who reads in vain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ompy.frameworks.osc_base.headers import COMMAND_TAG, Kind
+from ompy.runtime.exploration.boxes import Box, Message, Operation, Receive
+from ompy.runtime.exploration.events import SEES, SERVE, Event, Value
+from ompy.runtime.exploration.operations import Operations
+from ompy.runtime.exploration.waits import Offer
+from ompy.runtime.exploration.windows.box import Asked, WindowBox, command_asked
+from ompy.runtime.exploration.windows.parts import FREE, Parts, command_of
+
+# commands that end a call of the rank that they are for: its program depends on them
+_TOLD = frozenset({Kind.POST, Kind.COMPLETE, Kind.REFUSED})
+
+
+class Windows(Operations):
+    """What is asked of parts of windows.
+
+    Attributes:
+        parts: what is known of them; shared by all worlds of a search.
+        polls: how often in a row a poll finds nothing although it could find something.
+        script: what is chosen where.
+        bounded: a poll had to find something because it had found nothing as often as it may.
+    """
+
+    def __init__(self, size: int, polls: int, parts: Parts | None = None) -> None:
+        """Nothing is asked yet.
+
+        Args:
+            size: ranks.
+            polls: how often in a row a poll finds nothing although it could find something.
+            parts: what is known of windows; None if nothing is.
+        """
+        super().__init__(size)
+        self.parts = parts if parts is not None else Parts()
+        self.polls = polls
+        self.bounded = False
+        self.script: Mapping[Operation, Value] = {}
+        self._reads_of: Mapping[Operation, Value] | None = None
+        self._reads: dict[Operation, list[Operation]] = {}  # by choice: reads to come before it
+        self._windows: list[WindowBox] = []
+        self._commands: dict[Operation, tuple[WindowBox, Asked]] = {}  # by choice
+
+    def command_of_choice(self, key: Operation) -> tuple[WindowBox, Asked]:
+        """What was chosen to be served, and where."""
+        return self._commands[key]
+
+    def idle_polls(self) -> int:
+        """How often those that poll have found nothing since anything happened, the least."""
+        polling = [state.idle for state in self._ranks if state.wait and state.wait.polls]
+        polling += [
+            self._ranks[message.sender[0]].spin.count
+            for box in self._windows
+            for message, asked in box.heads()
+            if box.waits(asked)
+        ]
+        return min(polling, default=0)
+
+    def _make_box(self, place: tuple[int, int], *, served: bool) -> Box:
+        if not served:
+            return Box(place[1])
+        made = WindowBox(*place)
+        self._windows.append(made)
+        return made
+
+    # what ranks ask
+
+    def _note_message(self, place: tuple[int, int], message: Message, *, served: bool) -> None:
+        """A rank sends: it asks a part of a window, or answers, or does something else."""
+        rank, tag = message.sender[0], message.tag
+        if not served or tag < 0:
+            self._ranks[rank].spin.reset()
+            return
+        own = self._boxes.get((place[0], rank))
+        if tag == COMMAND_TAG:
+            command = command_of(message.data)
+            if command.kind is Kind.REFUSED:
+                self._note_answer(own, place[1], command.tag + 1, message)
+            box = self._boxes[place]
+            assert isinstance(box, WindowBox), "it is served"
+            asked = command_asked(message.data, self.parts.class_of(place, command))
+            box.asked[message.sender] = asked
+            most = max(self.polls, 1)
+            self._ranks[rank].spin.note_command(place, command, asked, message.site, most)
+        elif tag % 2:
+            self._note_answer(own, place[1], tag, message)
+
+    def _note_answer(self, own: Box | None, to: int, tag: int, message: Message) -> None:
+        if not isinstance(own, WindowBox):
+            return
+        past, changed = own.answer(to, tag, message.data)
+        if past is not None:
+            message.past = past
+        if changed:
+            self._ranks[to].spin.reset()
+
+    @staticmethod
+    def _is_command(box: Box | None, message: Message | None) -> bool:
+        return isinstance(box, WindowBox) and message is not None and message.tag == COMMAND_TAG
+
+    def _is_heeded(self, box: Box | None, message: Message | None) -> bool:
+        """Whether the program of the rank that gets a message can tell.
+
+        What a part of a window is asked for makes no difference to it, but for ends of its calls.
+        """
+        if not isinstance(box, WindowBox) or message is None or message.tag < 0:
+            return True
+        if self.parts.heeded:
+            return True
+        if message.tag == COMMAND_TAG:
+            return command_of(message.data).kind in _TOLD
+        return bool(message.tag % 2)  # else they are data for the part
+
+    # what can be chosen
+
+    def _command_offers(self) -> Iterator[Offer]:
+        """Of each class the commands that can be its next; of ranks that spin, if no other can."""
+        for box in self._windows:
+            receive = box.listening()
+            if receive is None:
+                continue
+            found: dict[Operation, list[tuple[bool, Value, Message]]] = {}
+            for message, asked in box.heads():
+                waits = box.waits(asked)
+                if asked.of != FREE or waits:
+                    key, value = box.choice_of(asked, message.sender)
+                    if value[0] == SEES or not self._is_held(key):
+                        found.setdefault(key, []).append((waits, value, message))
+            for key, of in found.items():
+                of.sort(key=lambda one: one[0])
+                values = {value: (box, receive, one) for _, value, one in of}
+                spins = [self._ranks[one.sender[0]].spin.count for _, _, one in of]
+                yield Offer(key, SERVE, values, spins[0] if of[0][0] else -1)
+
+    def _is_held(self, key: Operation) -> bool:
+        """Whether the next of a class waits for reads that are to be served before it."""
+        if self._reads_of is not self.script:
+            self._reads_of, self._reads = self.script, {}
+            for read, value in self.script.items():
+                if value[0] == SEES:
+                    self._reads.setdefault((value[1], value[2]), []).append(read)
+        return any(read not in self._commands for read in self._reads.get(key, ()))
+
+    def _choose_command(
+        self, key: Operation, value: Value, box: WindowBox, receive: Receive, message: Message
+    ) -> None:
+        """What a part serves next of a class."""
+        asked = box.asked[message.sender]
+        spins = box.waits(asked)
+        spin = self._ranks[message.sender[0]].spin
+        spin.count = spin.count + 1 if spins else 0
+        number = self._new_number()
+        past = self._serve_message(box, receive, message, number) & ~(1 << number)
+        site, sent = receive.site, message.site
+        self.events.append(
+            Event(number, key, SERVE, value, past, 0, site, spins, sent=sent, served=True)
+        )
+        self._commands[key] = box, asked
+
+    def _serve_message(
+        self, box: WindowBox, receive: Receive, message: Message, event: int = -1
+    ) -> int:
+        """A part serves what it was asked for. Returns the events that this depends on."""
+        asked = box.asked[message.sender]
+        self.bounded |= asked.again is not None and not box.waits(asked)
+        past = box.serve(message, event)
+        self._take(box, receive, message, past)
+        return past
