@@ -38,6 +38,7 @@ ALLGATHER: Final[int] = KINDS["Allgather"]
 ALLGATHERV: Final[int] = KINDS["Allgatherv"]
 ALLTOALL: Final[int] = KINDS["Alltoall"]
 ALLTOALLV: Final[int] = KINDS["Alltoallv"]
+ALLTOALLW: Final[int] = KINDS["Alltoallw"]
 
 
 @recycled
@@ -266,7 +267,28 @@ def exchanged(state: CommState, sendbuf: Any, recvbuf: Any, vector: bool) -> boo
 
 
 @ccall
-def passed_along(state: CommState, sendbuf: Any, recvbuf: Any, edges: Any, same: bool) -> bool:
+def exchanged_typed(state: CommState, sendbuf: Any, recvbuf: Any) -> None:
+    """Send parts of any size and datatype to all.
+
+    Raises:
+        MPIException: it failed.
+    """
+    state.communicator.order.begin(ALLTOALLW, 0)
+    check_in_place(state, sendbuf)
+    send: Blocks | None = None
+    if not says_in_place(sendbuf):
+        send = typed_blocks(sendbuf, False, state.size)
+    receive: Blocks = typed_blocks(recvbuf, True, state.size)
+    try:
+        state.collectives().alltoall(send, receive)
+    except MPIError as problem:
+        raise state.raised(problem) from problem.__cause__
+
+
+@ccall
+def passed_along(
+    state: CommState, sendbuf: Any, recvbuf: Any, edges: Any, same: bool, vector: bool
+) -> bool:
     """Send contiguous buffers of numbers along edges, in a call that has begun.
 
     Args:
@@ -275,18 +297,19 @@ def passed_along(state: CommState, sendbuf: Any, recvbuf: Any, edges: Any, same:
         recvbuf: room for a part from each edge.
         edges: of this member.
         same: all of it is sent along each edge; else a part.
+        vector: parts are of any size.
 
     Raises:
         MPIException: it failed.
     """
     receive: Blocks | None = None
     if edges.sources and edges.targets:
-        receive = _plain_blocks(recvbuf, True, len(edges.sources))
+        receive = _blocks(recvbuf, True, len(edges.sources), vector)
     if receive is None:
         return False
     send: Any = plain(sendbuf, False) if same else None
     if not same:
-        send = _plain_blocks(sendbuf, False, len(edges.targets))
+        send = _blocks(sendbuf, False, len(edges.targets), vector)
     if send is None:
         return False
     try:

@@ -13,6 +13,7 @@ from ompy.mpi.collectives.collective_calls import (
     barrier,
     broadcast,
     exchanged,
+    exchanged_typed,
     gathered,
     scattered,
 )
@@ -21,7 +22,7 @@ from ompy.mpi.collectives.operation import SUM, Op
 from ompy.mpi.collectives.reduction_calls import reduced, reduced_in_parts, scanned
 from ompy.mpi.integers import whole_number
 from ompy.mpi.kinds import check_kind
-from ompy.mpi.state import CommBase, begin_call, state_of_comm
+from ompy.mpi.state import CommBase, state_of_comm
 
 
 class Collectives(CommBase):
@@ -101,7 +102,7 @@ class Collectives(CommBase):
 
     def Alltoallw(self, sendbuf: Any, recvbuf: Any) -> None:
         """Send a part of any size and datatype to every member."""
-        completed(calls.alltoallw(begin_call(self, "Alltoallw"), sendbuf, recvbuf))
+        exchanged_typed(state_of_comm(self), sendbuf, recvbuf)
 
     # --- reductions
 

@@ -70,24 +70,26 @@ class Topocomm(Intracomm):
     def Neighbor_allgather(self, sendbuf: Any, recvbuf: Any) -> None:
         """Send one block to every target, and receive one from every source."""
         state = begin_call(self, "Neighbor_allgather")
-        if not passed_along(state, sendbuf, recvbuf, calls.neighbours(state), True):
+        if not passed_along(state, sendbuf, recvbuf, calls.neighbours(state), True, False):
             completed(calls.allgather(state, sendbuf, recvbuf, even_blocks))
 
     def Neighbor_allgatherv(self, sendbuf: Any, recvbuf: Any) -> None:
         """As `Neighbor_allgather`, with blocks of any size to receive."""
         state = begin_call(self, "Neighbor_allgatherv")
-        completed(calls.allgather(state, sendbuf, recvbuf, vector_blocks))
+        if not passed_along(state, sendbuf, recvbuf, calls.neighbours(state), True, True):
+            completed(calls.allgather(state, sendbuf, recvbuf, vector_blocks))
 
     def Neighbor_alltoall(self, sendbuf: Any, recvbuf: Any) -> None:
         """Send a block of its own to every target, and receive one from every source."""
         state = begin_call(self, "Neighbor_alltoall")
-        if not passed_along(state, sendbuf, recvbuf, calls.neighbours(state), False):
+        if not passed_along(state, sendbuf, recvbuf, calls.neighbours(state), False, False):
             completed(calls.alltoall(state, sendbuf, recvbuf, even_blocks))
 
     def Neighbor_alltoallv(self, sendbuf: Any, recvbuf: Any) -> None:
         """As `Neighbor_alltoall`, with blocks of any size."""
         state = begin_call(self, "Neighbor_alltoallv")
-        completed(calls.alltoall(state, sendbuf, recvbuf, vector_blocks))
+        if not passed_along(state, sendbuf, recvbuf, calls.neighbours(state), False, True):
+            completed(calls.alltoall(state, sendbuf, recvbuf, vector_blocks))
 
     def Neighbor_alltoallw(self, sendbuf: Any, recvbuf: Any) -> None:
         """As `Neighbor_alltoall`, with blocks of any size and datatype."""
