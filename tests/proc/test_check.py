@@ -103,6 +103,9 @@ WRONG: Final = {
     "another root between two groups": Wrong(
         "root-mismatch", {4}, GROUPS + "x.bcast(1, max(root, 0) + (me == 3) if me % 2 else root)", 4
     ),
+    "a root that does not know of it": Wrong(
+        "root-mismatch", {4}, GROUPS + "x.bcast(1, 1 if me % 2 else root)", 4
+    ),
     "another type between two groups": Wrong(
         "type-mismatch", {4}, GROUPS + "x.Bcast(array('q' if me % 2 else 'd', bytes(8)), root)", 4
     ),
@@ -116,6 +119,24 @@ WRONG: Final = {
         "count-mismatch",
         {2},
         "w = MPI.Win.Allocate(8, comm=comm); w.Fence()\nw.Get(bytearray(4), right, (0, 8))",
+    ),
+    "another operation's kind at a window": Wrong(
+        "type-mismatch",
+        {3},
+        "w = MPI.Win.Allocate(8, comm=comm)\nw.Fence()\n"
+        "w.Accumulate(array('d', [1]), right, (0, 1, MPI.INT64_T))\nw.Fence()\nw.Free()",
+    ),
+    "another type of a message that a probe took": Wrong(
+        "type-mismatch",
+        {2, 5},
+        "if me:\n  comm.Send(array('d', [1, 2]), 0)\nelse:\n  m = comm.Mprobe(1)\n"
+        "  m.Recv(array('i', bytes(16)))",
+    ),
+    "less room for a message that a probe took": Wrong(
+        "count-mismatch",
+        {2, 5},
+        "if me:\n  comm.Send(bytes(9), 0)\nelse:\n  m = comm.Mprobe(1)\n"
+        "  m.Irecv(bytearray(8)).Wait()",
     ),
     "too much": Wrong(
         "count-mismatch",
@@ -142,6 +163,20 @@ WRONG: Final = {
         {2},
         "if me == 0:\n  first = comm.recv(source=MPI.ANY_SOURCE)\n"
         "  comm.recv(source=MPI.ANY_SOURCE)\nelse:\n  comm.send(me, 0)",
+        3,
+    ),
+    "who is first of a probe": Wrong(
+        "message-race",
+        {3},
+        "if me == 0:\n  for _ in range(2):\n    m = comm.mprobe()\n    first = m.recv()\n"
+        "else:\n  comm.send(me, 0)",
+        3,
+    ),
+    "who is first, whose number nobody looks at": Wrong(
+        "message-race",
+        {4},
+        "if me == 0:\n  values = []\n  for _ in range(2):\n    n, x = comm.recv()\n"
+        "    values.append(x)\n  print(values[0])\nelse:\n  comm.send((me, me / 2), 0)",
         3,
     ),
     "a buffer that is written": Wrong(
@@ -227,6 +262,18 @@ RIGHT: Final = {
     "one that asks who sent": (
         "if me == 0:\n  s = MPI.Status()\n  for _ in range(size - 1):\n"
         "    comm.recv(source=MPI.ANY_SOURCE, status=s)\nelse:\n  comm.send(me, 0)"
+    ),
+    "probes that ask who sent, and a sum of them": (
+        "if me == 0:\n  s, total = MPI.Status(), 0\n  for _ in range(size - 1):\n"
+        "    m = comm.mprobe(tag=0, status=s)\n    x = m.recv()\n    m = comm.Mprobe(s.source, 1)\n"
+        "    b = bytearray(1)\n    m.Recv(b)\n  for _ in range(size - 1):\n"
+        "    m = comm.Mprobe(tag=2)\n    m.Recv(b, s)\n  for _ in range(size - 1):\n"
+        "    total += comm.mprobe(tag=3).recv()\nelse:\n  comm.send(me, 0, 0)\n"
+        "  comm.Send(bytes(1), 0, 1)\n  comm.Send(bytes(1), 0, 2)\n  comm.send(me, 0, 3)"
+    ),
+    "a sum that begins with the first": (
+        "if me == 0:\n  total = comm.recv()\n  for _ in range(size - 2):\n"
+        "    total += comm.recv()\n  print(total)\nelse:\n  comm.send(me, 0)"
     ),
     "a sum of what comes": (
         "total = 0\nif me == 0:\n  for _ in range(size - 1):\n"

@@ -46,6 +46,7 @@ CHAPTERS: Final = {
     "epoch": "MPI 4.1, 12.5: accesses need an epoch, and epochs begin and end in pairs",
     "rma-race": "MPI 4.1, 12.7",
     "count-mismatch": "MPI 4.1, 3.2.4: a message may not be longer than the receive",
+    "type-mismatch": "MPI 4.1, 12.3: the types of both sides have to agree",
     "request-lifecycle": "MPI 4.1, 3.7 and 3.9",
     "deadlock": "MPI 4.1, 11.2.2: who has ended does nothing that others could wait for",
 }
@@ -198,6 +199,8 @@ class Checker:
             kind = "invalid-argument"  # else the system refuses it
         if code == errors.ERR_COUNT and "at the origin" in problem.detail:
             kind = "count-mismatch"
+        if code == errors.ERR_TYPE and "of origin and target" in problem.detail:
+            kind = "type-mismatch"
         if errors.waits_for_ended(problem):
             kind = "deadlock"  # elsewhere this waits for ever
         if kind is not None:

@@ -37,8 +37,9 @@ class Departures:
         self.dead: list[Proc] = []
 
     def listen(self, listener: Listener) -> None:
-        """Have a listener told from now on, and of the news that came before: while a rank starts
-        others may finish, and its PML is made late in that.
+        """Have a listener told from now on, and of the news that came before.
+
+        While a rank starts others may finish, and its PML is made late in that.
         """
         self.listeners.append(listener)
         for rank, silent in list(self._told.items()):
