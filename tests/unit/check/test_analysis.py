@@ -327,7 +327,7 @@ def _between(rank: int, root: int) -> Record:
         ((ROOT, 0, PROC_NULL, 0), None),
         ((ROOT, 1, PROC_NULL, 1), [0, 1]),
         ((PROC_NULL, 0, ROOT, 0), [2, 1]),
-        ((1, 0, 1, 0), [0, 1]),
+        ((0, 0, 0, 0), [0, 1]),
     ],
 )
 def test_roots_between_groups(roots: tuple[int, ...], sites: list[int] | None) -> None:
