@@ -271,6 +271,20 @@ RIGHT: Final = {
         "    total += comm.mprobe(tag=3).recv()\nelse:\n  comm.send(me, 0, 0)\n"
         "  comm.Send(bytes(1), 0, 1)\n  comm.Send(bytes(1), 0, 2)\n  comm.send(me, 0, 3)"
     ),
+    "probes by the class of messages": (
+        "for k in (1, 2):\n  r = comm.isend(k, me)\n"
+        "  assert k == MPI.Message.probe(comm, me).recv()\n"
+        "  r.wait()\n  r = comm.Isend(array('d', bytes(8 * k)), me)\n"
+        "  m = MPI.Message.Iprobe(comm, me, 0)\n  m.Irecv(array('d', bytes(8 * k))).Wait()\n"
+        "  r.Wait()"
+    ),
+    "a datatype of datatypes that was pickled": (
+        "import copy, pickle\nrow = MPI.INT.Create_contiguous(2)\n"
+        "both = MPI.Datatype.Create_struct([1, 1], [0, 16], [row, MPI.INT])\n"
+        "kind = both.Create_vector(2, 1, 2).Commit()\nnew = pickle.loads(pickle.dumps(kind))\n"
+        "other = copy.copy(kind)\nassert new.extent == other.extent == kind.extent\n"
+        "for each in (new, other, kind, both, row):\n  each.Free()"
+    ),
     "a sum that begins with the first": (
         "if me == 0:\n  total = comm.recv()\n  for _ in range(size - 2):\n"
         "    total += comm.recv()\n  print(total)\nelse:\n  comm.send(me, 0)"

@@ -11,7 +11,7 @@ from zlib import crc32
 
 from ompy.check.again.places import Places
 from ompy.check.interposing import Within
-from ompy.check.record import program_frame
+from ompy.check.record import MET, program_frame
 from ompy.check.recorder import Recorder
 from ompy.data import errors
 from ompy.mpi.errors import MPIException
@@ -151,7 +151,8 @@ class Checker:
         base = (communicator.context_id, tuple(every), len(worlds), part)
         count = self._keys[base] = self._keys.get(base, 0) + 1
         digest = crc32(",".join(map(str, every)).encode())
-        key = f"{communicator.context_id}{part}:{digest}:{count}" if len(worlds) == 1 else ""
+        met = MET if len(worlds) > 1 else ""
+        key = f"{met}{communicator.context_id}{part}:{digest}:{count}"
         self.write_event("comm", number, key, communicator.name, communicator.rank, members, own)
 
     def forget_comm(self, state: Any) -> None:

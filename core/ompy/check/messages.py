@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final
 from zlib import crc32
 
@@ -372,6 +372,14 @@ def _take(
     return found
 
 
+def _take_as(
+    check: Checker, at: int, call: str, original: Any, kind: Any, comm: Any,
+    source: Any = ANY_SOURCE, tag: Any = ANY_TAG, status: Status | None = None,
+) -> Any:  # fmt: skip
+    """The handler of `Message.Probe` and its like."""
+    return _take(check, at, call, partial(original, kind), comm, source, tag, status)
+
+
 def _receive_taken(
     check: Checker, at: int, call: str, original: Any, message: Any, *args: Any, **named: Any
 ) -> Any:
@@ -434,6 +442,7 @@ HANDLERS: Final[dict[str, Handler]] = {
     **dict.fromkeys(("Probe", "probe", "Iprobe", "iprobe"), _look),
     **dict.fromkeys(("Mprobe", "mprobe", "Improbe", "improbe"), _take),
 }
-MESSAGE_HANDLERS: Final[dict[str, Handler]] = dict.fromkeys(
-    ("Recv", "Irecv", "recv", "irecv"), _receive_taken
-)
+MESSAGE_HANDLERS: Final[dict[str, Handler]] = {
+    **dict.fromkeys(("Recv", "Irecv", "recv", "irecv"), _receive_taken),
+    **dict.fromkeys(("Probe", "Iprobe", "probe", "iprobe"), _take_as),
+}

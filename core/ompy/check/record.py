@@ -55,6 +55,7 @@ ADDS: Final = 2
 REFUSED: Final = 4  # arbitrary: the next bit
 NAMED: Final = 8  # arbitrary: the next one: one element of it is the sender's rank; which one:
 NAMED_AT: Final = 4  # arbitrary: the bits from here on
+MET: Final = "~"  # begins the key of a communicator of several worlds; arbitrary: no digit
 KEPT: Final = frozenset({"site", "started", "find", "end"})  # written beyond the limit, too
 HEADER: Final = 4  # bytes before an entry: its length
 WORD: Final = 8  # bytes; an entry begins at a multiple of them
