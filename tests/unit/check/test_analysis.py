@@ -328,6 +328,7 @@ def _between(rank: int, root: int) -> Record:
         ((ROOT, 1, PROC_NULL, 1), [0, 1]),
         ((PROC_NULL, 0, ROOT, 0), [2, 1]),
         ((0, 0, 0, 0), [0, 1]),
+        ((2, 2, 2, 2), None),  # none of these is there: the calls refuse it
     ],
 )
 def test_roots_between_groups(roots: tuple[int, ...], sites: list[int] | None) -> None:

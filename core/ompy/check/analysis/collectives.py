@@ -170,16 +170,16 @@ def _different_arguments(row: list[Call], *, whole: bool) -> Iterator[Found]:
 
 def _other_root(row: list[Call]) -> Found | None:
     """Who says that it is the root, and is not the one that the other group names."""
+    named = [call for call in row if 0 <= call.root < len(call.comm.members)]
     for root in row:
-        for call in row:
-            if root.root == ROOT and call.root >= 0 and call.root != root.comm.rank:
+        for call in named:
+            if root.root == ROOT and call.root != root.comm.rank:
                 message = (
                     f"{row[0].kind}: the root is {call.root} of the other group on rank "
                     f"{call.record.rank}, and rank {root.record.rank}, which is {root.comm.rank} "
                     "there, says that it is the root. MPI 4.1, 6.1: all members name the same root"
                 )
                 return Found("root-mismatch", message, (root.where, call.where))
-    named = [call for call in row if call.root >= 0]
     other = next((call for call in named if call.comm.own != named[0].comm.own), None)
     if other is None:
         return None
