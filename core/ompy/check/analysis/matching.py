@@ -174,7 +174,7 @@ def _receives(record: Record) -> list[Receive]:
         comm = record.comms.get(number)
         over, room = index, (site, call)
         if request in taken:
-            *room, signature, now = taken[request]
+            room, signature, now = taken[request][:2], *taken[request][2:]
             got = now or got
         elif got is None:
             over, got = later.get(request, (-1, None))
@@ -182,7 +182,7 @@ def _receives(record: Record) -> list[Receive]:
             continue
         receive = Receive(
             record.rank, index, site, call, comm.key, source, tag, signature, request, over,
-            None if got is None else tuple(got), tuple(room),
+            None if got is None else tuple(got), room,
         )  # fmt: skip
         found.append(receive)
     return found

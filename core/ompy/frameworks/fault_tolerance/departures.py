@@ -25,7 +25,7 @@ class Departures:
 
     Attributes:
         listeners: called with each piece of news, the rank's lock held or its only thread in a
-            call of the wire-up. They note it, and act from the engine's polling. `listen` adds one.
+            call of the wire-up. They note it, and act from the engine's polling.
         dead: those that have died where the job goes on without them, in the order of the news.
     """
 
@@ -36,7 +36,7 @@ class Departures:
         self.listeners: list[Listener] = []
         self.dead: list[Proc] = []
 
-    def listen(self, listener: Listener) -> None:
+    def add_listener(self, listener: Listener) -> None:
         """Have a listener told from now on, and of the news that came before.
 
         While a rank starts others may finish, and its PML is made late in that.
