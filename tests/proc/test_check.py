@@ -179,6 +179,25 @@ WRONG: Final = {
         "    values.append(x)\n  print(values[0])\nelse:\n  comm.send((me, me / 2), 0)",
         3,
     ),
+    "a view that is written": Wrong(
+        "buffer-in-use",
+        {3, 5},
+        "data = bytearray(64)\nwhole, part = memoryview(data), memoryview(data)[16:32]\n"
+        "r = comm.Isend(part, right)\ncomm.Recv(bytearray(16), left)\nwhole[20:22] = b'ab'\n"
+        "r.Wait()",
+    ),
+    "a view of another kind that is read": Wrong(
+        "buffer-in-use",
+        {3, 5},
+        "data = bytearray(64)\nwords = memoryview(data).cast('i')\n"
+        "r = comm.Irecv(data, left)\ncomm.Send(bytes(64), right)\nfirst = words[1]\nr.Wait()",
+    ),
+    "a part of an array that is written": Wrong(
+        "buffer-in-use",
+        {3, 5},
+        "np = __import__('numpy')\ndata = np.zeros(8); part = data[2:4]\n"
+        "r = comm.Isend(data, right)\ncomm.Recv(np.zeros(8), left)\npart[0] = 1\nr.Wait()",
+    ),
     "a buffer that is written": Wrong(
         "buffer-in-use",
         {2, 3},
@@ -303,6 +322,19 @@ RIGHT: Final = {
     "another part of the memory": (
         "data = bytearray(16)\nview = memoryview(data)\nr = comm.Isend(view[:8], right)\n"
         "data[9] = 1\ncomm.Recv(bytearray(8), left)\nr.Wait()"
+    ),
+    "the other half of an array": (
+        "np = __import__('numpy')\ndata = np.zeros(8)\nmine, rest = data[:4], data[4:]\n"
+        "r = comm.Irecv(mine, left)\nrest[:] = 3\nrest += 1\nprint(rest.sum(), rest)\n"
+        "comm.Send(np.ones(4), right)\nr.Wait()"
+    ),
+    "other parts of a buffer, in many ways": (
+        "import struct\ndata = bytearray(64)\nwhole = memoryview(data)\n"
+        "mine, rest = whole[:32], whole[32:]\nr = comm.Irecv(mine, left)\nrest[0] = 1\n"
+        "rest[4:6] = b'ab'\ndata[40] = whole[41]\nwords = rest.cast('i')\nwords[1] += 2\n"
+        "print(sum(rest), data.find(b'a', 32), struct.unpack_from('i', data, 40), words[2])\n"
+        "struct.pack_into('i', data, 40, 5)\nkind = mine.cast('i')\nprint(mine.obj is data)\n"
+        "comm.Send(bytes(32), right)\nr.Wait()"
     ),
     "a nonblocking duplicate that is freed": "c, r = comm.Idup()\nr.Wait()\nc.barrier()\nc.Free()",
     "a cancelled receive": "r = comm.Irecv(bytearray(8), left, 9)\nr.Cancel()\nr.Wait()",
