@@ -103,6 +103,9 @@ WRONG: Final = {
     "another root between two groups": Wrong(
         "root-mismatch", {4}, GROUPS + "x.bcast(1, max(root, 0) + (me == 3) if me % 2 else root)", 4
     ),
+    "a root that does not know of it": Wrong(
+        "root-mismatch", {4}, GROUPS + "x.bcast(1, 1 if me % 2 else root)", 4
+    ),
     "another type between two groups": Wrong(
         "type-mismatch", {4}, GROUPS + "x.Bcast(array('q' if me % 2 else 'd', bytes(8)), root)", 4
     ),
@@ -116,6 +119,24 @@ WRONG: Final = {
         "count-mismatch",
         {2},
         "w = MPI.Win.Allocate(8, comm=comm); w.Fence()\nw.Get(bytearray(4), right, (0, 8))",
+    ),
+    "another operation's kind at a window": Wrong(
+        "type-mismatch",
+        {3},
+        "w = MPI.Win.Allocate(8, comm=comm)\nw.Fence()\n"
+        "w.Accumulate(array('d', [1]), right, (0, 1, MPI.INT64_T))\nw.Fence()\nw.Free()",
+    ),
+    "another type of a message that a probe took": Wrong(
+        "type-mismatch",
+        {2, 5},
+        "if me:\n  comm.Send(array('d', [1, 2]), 0)\nelse:\n  m = comm.Mprobe(1)\n"
+        "  m.Recv(array('i', bytes(16)))",
+    ),
+    "less room for a message that a probe took": Wrong(
+        "count-mismatch",
+        {2, 5},
+        "if me:\n  comm.Send(bytes(9), 0)\nelse:\n  m = comm.Mprobe(1)\n"
+        "  m.Irecv(bytearray(8)).Wait()",
     ),
     "too much": Wrong(
         "count-mismatch",
@@ -143,6 +164,39 @@ WRONG: Final = {
         "if me == 0:\n  first = comm.recv(source=MPI.ANY_SOURCE)\n"
         "  comm.recv(source=MPI.ANY_SOURCE)\nelse:\n  comm.send(me, 0)",
         3,
+    ),
+    "who is first of a probe": Wrong(
+        "message-race",
+        {3},
+        "if me == 0:\n  for _ in range(2):\n    m = comm.mprobe()\n    first = m.recv()\n"
+        "else:\n  comm.send(me, 0)",
+        3,
+    ),
+    "who is first, whose number nobody looks at": Wrong(
+        "message-race",
+        {4},
+        "if me == 0:\n  values = []\n  for _ in range(2):\n    n, x = comm.recv()\n"
+        "    values.append(x)\n  print(values[0])\nelse:\n  comm.send((me, me / 2), 0)",
+        3,
+    ),
+    "a view that is written": Wrong(
+        "buffer-in-use",
+        {3, 5},
+        "data = bytearray(64)\nwhole, part = memoryview(data), memoryview(data)[16:32]\n"
+        "r = comm.Isend(part, right)\ncomm.Recv(bytearray(16), left)\nwhole[20:22] = b'ab'\n"
+        "r.Wait()",
+    ),
+    "a view of another kind that is read": Wrong(
+        "buffer-in-use",
+        {3, 5},
+        "data = bytearray(64)\nwords = memoryview(data).cast('i')\n"
+        "r = comm.Irecv(data, left)\ncomm.Send(bytes(64), right)\nfirst = words[1]\nr.Wait()",
+    ),
+    "a part of an array that is written": Wrong(
+        "buffer-in-use",
+        {3, 5},
+        "np = __import__('numpy')\ndata = np.zeros(8); part = data[2:4]\n"
+        "r = comm.Isend(data, right)\ncomm.Recv(np.zeros(8), left)\npart[0] = 1\nr.Wait()",
     ),
     "a buffer that is written": Wrong(
         "buffer-in-use",
@@ -228,6 +282,32 @@ RIGHT: Final = {
         "if me == 0:\n  s = MPI.Status()\n  for _ in range(size - 1):\n"
         "    comm.recv(source=MPI.ANY_SOURCE, status=s)\nelse:\n  comm.send(me, 0)"
     ),
+    "probes that ask who sent, and a sum of them": (
+        "if me == 0:\n  s, total = MPI.Status(), 0\n  for _ in range(size - 1):\n"
+        "    m = comm.mprobe(tag=0, status=s)\n    x = m.recv()\n    m = comm.Mprobe(s.source, 1)\n"
+        "    b = bytearray(1)\n    m.Recv(b)\n  for _ in range(size - 1):\n"
+        "    m = comm.Mprobe(tag=2)\n    m.Recv(b, s)\n  for _ in range(size - 1):\n"
+        "    total += comm.mprobe(tag=3).recv()\nelse:\n  comm.send(me, 0, 0)\n"
+        "  comm.Send(bytes(1), 0, 1)\n  comm.Send(bytes(1), 0, 2)\n  comm.send(me, 0, 3)"
+    ),
+    "probes by the class of messages": (
+        "for k in (1, 2):\n  r = comm.isend(k, me)\n"
+        "  assert k == MPI.Message.probe(comm, me).recv()\n"
+        "  r.wait()\n  r = comm.Isend(array('d', bytes(8 * k)), me)\n"
+        "  m = MPI.Message.Iprobe(comm, me, 0)\n  m.Irecv(array('d', bytes(8 * k))).Wait()\n"
+        "  r.Wait()"
+    ),
+    "a datatype of datatypes that was pickled": (
+        "import copy, pickle\nrow = MPI.INT.Create_contiguous(2)\n"
+        "both = MPI.Datatype.Create_struct([1, 1], [0, 16], [row, MPI.INT])\n"
+        "kind = both.Create_vector(2, 1, 2).Commit()\nnew = pickle.loads(pickle.dumps(kind))\n"
+        "other = copy.copy(kind)\nassert new.extent == other.extent == kind.extent\n"
+        "for each in (new, other, kind, both, row):\n  each.Free()"
+    ),
+    "a sum that begins with the first": (
+        "if me == 0:\n  total = comm.recv()\n  for _ in range(size - 2):\n"
+        "    total += comm.recv()\n  print(total)\nelse:\n  comm.send(me, 0)"
+    ),
     "a sum of what comes": (
         "total = 0\nif me == 0:\n  for _ in range(size - 1):\n"
         "    total += comm.recv(source=MPI.ANY_SOURCE)\nelse:\n  comm.send(me, 0)"
@@ -242,6 +322,19 @@ RIGHT: Final = {
     "another part of the memory": (
         "data = bytearray(16)\nview = memoryview(data)\nr = comm.Isend(view[:8], right)\n"
         "data[9] = 1\ncomm.Recv(bytearray(8), left)\nr.Wait()"
+    ),
+    "the other half of an array": (
+        "np = __import__('numpy')\ndata = np.zeros(8)\nmine, rest = data[:4], data[4:]\n"
+        "r = comm.Irecv(mine, left)\nrest[:] = 3\nrest += 1\nprint(rest.sum(), rest)\n"
+        "comm.Send(np.ones(4), right)\nr.Wait()"
+    ),
+    "other parts of a buffer, in many ways": (
+        "import struct\ndata = bytearray(64)\nwhole = memoryview(data)\n"
+        "mine, rest = whole[:32], whole[32:]\nr = comm.Irecv(mine, left)\nrest[0] = 1\n"
+        "rest[4:6] = b'ab'\ndata[40] = whole[41]\nwords = rest.cast('i')\nwords[1] += 2\n"
+        "print(sum(rest), data.find(b'a', 32), struct.unpack_from('i', data, 40), words[2])\n"
+        "struct.pack_into('i', data, 40, 5)\nkind = mine.cast('i')\nprint(mine.obj is data)\n"
+        "comm.Send(bytes(32), right)\nr.Wait()"
     ),
     "a nonblocking duplicate that is freed": "c, r = comm.Idup()\nr.Wait()\nc.barrier()\nc.Free()",
     "a cancelled receive": "r = comm.Irecv(bytearray(8), left, 9)\nr.Cancel()\nr.Wait()",

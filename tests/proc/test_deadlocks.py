@@ -104,6 +104,33 @@ comm.barrier()
 """,
         ("a message from any rank with any tag", "look first at rank 0, which is elsewhere"),
     ),
+    "from any rank that is left": Program(
+        4,
+        """
+if me == 0:
+    comm.recv(), comm.recv(), comm.recv()
+elif me == 1:
+    comm.recv(source=0)
+comm.send(me, dest=0)
+if me == 3:
+    import time
+    time.sleep(1)
+""",
+        (
+            "deadlock: ranks 0, 1 can never go on",
+            "from any rank with any tag in MPI_COMM_WORLD; ranks 2, 3 sent all, and left",
+        ),
+    ),
+    "a probe of any rank that is left": Program(
+        3,
+        """
+if me == 2:
+    comm.recv(source=0)
+elif me == 0:
+    comm.Probe(tag=1)
+""",
+        ("from any rank with tag 1 in MPI_COMM_WORLD; rank 1 sent all, and left",),
+    ),
     "any of several requests": Program(
         3,
         """
@@ -383,6 +410,23 @@ def test_who_waits_for_a_rank_that_has_ended(name: str, tmp_path: Path) -> None:
     assert simulated.returncode == DEADLOCK, simulated.stderr
 
 
+def test_who_starts_when_others_have_ended(tmp_path: Path) -> None:
+    """The news of rank 0 come before rank 1 has anything that could take them in."""
+    (tmp_path / "app.py").write_text(
+        "import os, time\n"
+        "time.sleep(0.7 * int(os.environ['OMPY_RANK']))\n"
+        "from mpi4py import MPI\n"
+        "if MPI.COMM_WORLD.rank: MPI.COMM_WORLD.recv(source=0)\n"
+    )
+    words = [str(BIN / "ompy-run"), "-n", "2", "--oversubscribe", "--timeout", "20"]
+    done = subprocess.run(
+        [*words, sys.executable, "app.py"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == DEADLOCK, done.stderr
+    assert 'app.py", line 4' in done.stderr
+
+
 def test_the_files(tmp_path: Path) -> None:
     """Who waits for whom, for programs and as a picture."""
     program = PROGRAMS["one does not come"]
@@ -404,6 +448,13 @@ def test_it_can_be_left_alone(tmp_path: Path) -> None:
 
 
 WAITS_IN_VAIN: Final = {
+    "a receive from anybody that fails, as nobody is left": """
+if me == 0:
+    try:
+        comm.recv()
+    except MPI.Exception:
+        pass
+""",
     "a thread that will send": """
 import threading, time
 def later():

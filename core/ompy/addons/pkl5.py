@@ -326,9 +326,11 @@ def _one_each(
     """A status for each; a list that is too short is filled up, as mpi4py does."""
     if statuses is None:
         return [None] * len(requests)
+    rest = [Status() for _ in range(len(statuses), len(requests))]
     if isinstance(statuses, list):
-        statuses += [Status() for _ in range(len(statuses), len(requests))]
-    return statuses
+        statuses += rest
+        return statuses
+    return [*statuses, *rest]
 
 
 def _received(objects: Sequence[Any] | None) -> Any:

@@ -70,12 +70,20 @@ def holds(value: Any, memory: Any, base: Any) -> bool:
     attributes = getattr(value, "__dict__", None)
     if not isinstance(attributes, dict) or len(attributes) > ATTRIBUTES:
         return False
-    return any(
-        each is memory or (base is not None and is_of_base(each, base))
-        for each in list(attributes.values())
-    )
+    return any(each is memory or is_of_base(each, base) for each in list(attributes.values()))
+
+
+def owner_of(memory: Any) -> Any:
+    """What has the memory of an array or a view: that of which it is a part, or itself."""
+    base = memory.obj if type(memory) is memoryview else getattr(memory, "base", None)
+    if type(base) is memoryview:
+        base = base.obj
+    return memory if base is None else base
 
 
 def is_of_base(value: Any, base: Any) -> bool:
-    """Whether an array is the one that a part was taken of, or another part of that."""
-    return value is base or (hasattr(value, "dtype") and getattr(value, "base", None) is base)
+    """Whether an array or a view is the one that a part was taken of, or another part of that."""
+    if value is base:
+        return True
+    is_view = type(value) is memoryview or hasattr(value, "dtype")
+    return is_view and owner_of(value) is base

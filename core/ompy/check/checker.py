@@ -11,7 +11,7 @@ from zlib import crc32
 
 from ompy.check.again.places import Places
 from ompy.check.interposing import Within
-from ompy.check.record import program_frame
+from ompy.check.record import MET, program_frame
 from ompy.check.recorder import Recorder
 from ompy.data import errors
 from ompy.mpi.errors import MPIException
@@ -46,6 +46,7 @@ CHAPTERS: Final = {
     "epoch": "MPI 4.1, 12.5: accesses need an epoch, and epochs begin and end in pairs",
     "rma-race": "MPI 4.1, 12.7",
     "count-mismatch": "MPI 4.1, 3.2.4: a message may not be longer than the receive",
+    "type-mismatch": "MPI 4.1, 12.3: the types of both sides have to agree",
     "request-lifecycle": "MPI 4.1, 3.7 and 3.9",
     "deadlock": "MPI 4.1, 11.2.2: who has ended does nothing that others could wait for",
 }
@@ -150,7 +151,8 @@ class Checker:
         base = (communicator.context_id, tuple(every), len(worlds), part)
         count = self._keys[base] = self._keys.get(base, 0) + 1
         digest = crc32(",".join(map(str, every)).encode())
-        key = f"{communicator.context_id}{part}:{digest}:{count}" if len(worlds) == 1 else ""
+        met = MET if len(worlds) > 1 else ""
+        key = f"{met}{communicator.context_id}{part}:{digest}:{count}"
         self.write_event("comm", number, key, communicator.name, communicator.rank, members, own)
 
     def forget_comm(self, state: Any) -> None:
@@ -198,6 +200,8 @@ class Checker:
             kind = "invalid-argument"  # else the system refuses it
         if code == errors.ERR_COUNT and "at the origin" in problem.detail:
             kind = "count-mismatch"
+        if code == errors.ERR_TYPE and "of origin and target" in problem.detail:
+            kind = "type-mismatch"
         if errors.waits_for_ended(problem):
             kind = "deadlock"  # elsewhere this waits for ever
         if kind is not None:

@@ -21,10 +21,12 @@ from ompy.check.callees import (
     holds,
     is_followed,
     is_of_base,
+    owner_of,
     variable,
 )
 from ompy.check.program_text import is_plain
 from ompy.check.uses import Name, Parts, Uses, uses_of
+from ompy.mpi.buffers.addresses import address_of
 
 _NOTHING: Final = object()  # what no name stands for
 # types of what neither is memory nor has any as an attribute
@@ -68,7 +70,7 @@ class Watched:
             return False
         if self.holder is self.memory:
             return True
-        return any(part is None or self._shares(frame, part) for part in parts)
+        return any(self._shares(frame, part) for part in parts)
 
     def is_read_by_call(self, frame: FrameType, part: ast.expr | None, called: str) -> bool:
         """Whether a function that gets it reads it, as far as its own lines will not tell."""
@@ -80,17 +82,40 @@ class Watched:
         # of a part that another function gets nobody knows which it uses
         return self.holder is self.memory and not is_followed(function)
 
-    def _shares(self, frame: FrameType, part: ast.expr) -> bool:
+    def _shares(self, frame: FrameType, part: ast.expr | None) -> bool:
+        """Whether a part of what the name stands for, None for all of it, is of the memory."""
+        if part is None:
+            # what is done with all of a buffer, as `find` and `unpack_from` do, may be with a part
+            return _is_array(self.holder) and share_memory(self.holder, self.memory)
         if not is_plain(part):
             return False
         try:
             code = compile(ast.Expression(body=part), "<index>", "eval")
             names = {**frame.f_globals, **frame.f_locals}
             index = eval(code, {"__builtins__": {}}, names)  # noqa: S307 - plain nodes: see above
-            view = self.holder[_as_slices(index)]
-            return bool(sys.modules["numpy"].shares_memory(view, self.memory, max_work=WORK))
+            whole = self.holder if _is_array(self.holder) else memoryview(self.holder)
+            return share_memory(whole[_as_slices(index)], self.memory)
         except Exception:
             return False  # the line itself says what is wrong with it
+
+
+def _is_array(value: Any) -> bool:
+    """Whether it is one of NumPy's."""
+    return hasattr(value, "dtype")
+
+
+def share_memory(one: Any, other: Any) -> bool:
+    """Whether two arrays or buffers have a byte in common, as far as that is known."""
+    try:
+        if _is_array(one) and _is_array(other):
+            return bool(sys.modules["numpy"].shares_memory(one, other, max_work=WORK))
+        views = memoryview(one), memoryview(other)
+        if not all(view.contiguous and view.nbytes for view in views):
+            return False
+        begin, first = address_of(views[0]), address_of(views[1])
+    except Exception:
+        return False  # too much work to find out, or it is gone
+    return begin < first + views[1].nbytes and first < begin + views[0].nbytes
 
 
 def _as_slices(index: Any) -> Any:
@@ -252,7 +277,7 @@ def _names_for(
     With `calls` also names of objects that have it, if functions of the program get them. Such an
     object is no name for the memory: only the functions are looked at.
     """
-    base, known = getattr(memory, "base", None), frame.f_locals
+    base, known = owner_of(memory), frame.f_locals
     own, shared = frame.f_code.co_varnames, frame.f_globals
     for name in names:
         value = known.get(name.first)
@@ -262,7 +287,7 @@ def _names_for(
             continue
         if name.attribute:
             value = getattr(value, "__dict__", {}).get(name.attribute)
-        is_memory = value is memory or (base is not None and is_of_base(value, base))
+        is_memory = value is memory or is_of_base(value, base)
         if is_memory and (name.used or (reads and name.called)):
             yield name.text, value
         elif calls and name.called and (is_memory or holds(value, memory, base)):

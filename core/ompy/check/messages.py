@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final
 from zlib import crc32
 
 from ompy.check.checker import Checker
-from ompy.check.record import ADDS, ASKED, REFUSED
+from ompy.check.record import ADDS, ASKED, NAMED, NAMED_AT, REFUSED
 from ompy.check.signatures import OBJECT, Signature, of_message
 from ompy.data.constants import ANY_SOURCE, ANY_TAG, PROC_NULL
 from ompy.data.errors import ERR_TRUNCATE
@@ -25,6 +25,7 @@ _MODES: Final = {"": STANDARD, "b": "buffered", "s": "synchronous", "r": "ready"
 Got = tuple[int, int, int, int, int]
 _JOINED: Final = (str, bytes, list, tuple)  # what + puts one behind the other
 _ARRIVED: Final = re.compile(r"from rank (\d+) with tag (\d+)")  # in errors of messages
+_NAMED_BEFORE: Final = 16  # elements; arbitrary: more than a program unpacks into names
 _DIGESTED: Final = 1 << 16  # bytes of a message; arbitrary: what differs mostly does so early
 
 
@@ -48,13 +49,20 @@ def digest(received: Any) -> int:
         return -1
 
 
-def says_source(received: Any, source: int) -> bool:
-    """Whether an object has its sender's rank in it, so that the program need not ask."""
+def says_source(received: Any, source: int) -> int:
+    """What is known where an object has its sender's rank in it: the program need not ask.
+
+    If one element of a sequence is that, the program's source may show that nobody looks at it.
+    """
     if isinstance(received, dict):
-        received = (*received.keys(), *received.values())
+        both = (*received.keys(), *received.values())
+        return ASKED if any(type(each) is int and each == source for each in both) else 0
     if not isinstance(received, (list, tuple)):
-        return False
-    return any(type(each) is int and each == source for each in received)
+        return 0
+    places = [n for n, each in enumerate(received) if type(each) is int and each == source]
+    if len(places) == 1 and places[0] < _NAMED_BEFORE:
+        return NAMED | places[0] << NAMED_AT
+    return ASKED if places else 0
 
 
 def got_of(status: Status, asked: bool, received: Any, wanted: int) -> Got:
@@ -65,7 +73,7 @@ def got_of(status: Status, asked: bool, received: Any, wanted: int) -> Got:
     source, tag, size = status.Get_source(), status.Get_tag(), status.Get_count()
     if wanted != ANY_SOURCE:
         return source, tag, size, ASKED, -1
-    known = ASKED if asked or says_source(received, source) else 0
+    known = ASKED if asked else says_source(received, source)
     known |= 0 if isinstance(received, _JOINED) else ADDS
     return source, tag, size, known, digest(received)
 
@@ -356,6 +364,7 @@ def _take(
     found = original(comm, source, tag, filled)
     if found and whole(source) != PROC_NULL:
         entry = check.requests.taken(found, at, call)
+        entry.wanted = whole(source) if status is None else filled.Get_source()
         number = check.comm(comm)
         got = got_of(filled, True, None, filled.Get_source())
         event = ("recv", at, call, number, whole(source), whole(tag), None, entry.number, got)
@@ -363,16 +372,55 @@ def _take(
     return found
 
 
+def _take_as(
+    check: Checker, at: int, call: str, original: Any, kind: Any, comm: Any,
+    source: Any = ANY_SOURCE, tag: Any = ANY_TAG, status: Status | None = None,
+) -> Any:  # fmt: skip
+    """The handler of `Message.Probe` and its like."""
+    return _take(check, at, call, partial(original, kind), comm, source, tag, status)
+
+
 def _receive_taken(
     check: Checker, at: int, call: str, original: Any, message: Any, *args: Any, **named: Any
 ) -> Any:
     """The handler of a message's `Recv` and its like."""
     state = message._inner
-    result = original(message, *args, **named)
-    check.requests.message_received(state, at, call)
-    if call in {"message.Irecv", "message.irecv"}:
-        check.requests.begun(result, at, call, "matched")
-    return result
+    entry = check.requests.taken_as(state)
+    if entry is None or call in {"message.Irecv", "message.irecv"}:
+        result = original(message, *args, **named)
+        _tell_taken(check, at, call, entry, args, named, None)
+        check.requests.message_received(state, at, call)
+        if call in {"message.Irecv", "message.irecv"}:
+            check.requests.begun(result, at, call, "matched")
+        return result
+    objects = call == "message.recv"
+    place = 0 if objects else 1  # of the status
+    asked = named.get("status") or (args[place] if len(args) > place else None)
+    filled = Status() if asked is None else asked
+    buffer = () if objects else args[:1]
+    rest = {name: value for name, value in named.items() if name != "status"}
+    got: Got | None = None
+    try:
+        result = original(message, *buffer, status=filled, **rest)
+        received = result if objects else (*buffer, named.get("buf"))[0]
+        got = got_of(filled, asked is not None, received, entry.wanted)
+        return result
+    except Exception as problem:
+        got = got_in_vain(problem, filled, objects)
+        raise
+    finally:
+        _tell_taken(check, at, call, entry, args, named, got)
+        check.requests.message_received(state, at, call)
+
+
+def _tell_taken(
+    check: Checker, at: int, call: str, entry: Any, args: Any, named: Any, got: Got | None
+) -> None:  # fmt: skip
+    """What a message is received into that a matched probe took."""
+    if entry is not None:
+        objects = call.rpartition(".")[2].islower()
+        signature = OBJECT if objects else of_message((*args, named.get("buf"))[0])
+        check.write_event("taken", entry.number, at, call, signature, got)
 
 
 HANDLERS: Final[dict[str, Handler]] = {
@@ -394,6 +442,7 @@ HANDLERS: Final[dict[str, Handler]] = {
     **dict.fromkeys(("Probe", "probe", "Iprobe", "iprobe"), _look),
     **dict.fromkeys(("Mprobe", "mprobe", "Improbe", "improbe"), _take),
 }
-MESSAGE_HANDLERS: Final[dict[str, Handler]] = dict.fromkeys(
-    ("Recv", "Irecv", "recv", "irecv"), _receive_taken
-)
+MESSAGE_HANDLERS: Final[dict[str, Handler]] = {
+    **dict.fromkeys(("Recv", "Irecv", "recv", "irecv"), _receive_taken),
+    **dict.fromkeys(("Probe", "Iprobe", "probe", "iprobe"), _take_as),
+}

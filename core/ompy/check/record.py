@@ -21,6 +21,8 @@ EVENTS: Final = {
     # got is None where the request tells later: (source, tag, bytes, what is known, digest)
     "recv": ("site", "call", "comm", "source", "tag", "signature", "request", "got"),
     "got": ("request", "got"),
+    # a message that a matched probe took (its request's `recv`) is received; got as there, or None
+    "taken": ("request", "site", "call", "signature", "got"),
     "probe": ("site", "call", "comm", "source", "tag"),
     # requests waited for, those that are over; how: all, any or test
     "wait": ("site", "call", "requests", "done", "how"),
@@ -51,6 +53,9 @@ EVENTS: Final = {
 ASKED: Final = 1
 ADDS: Final = 2
 REFUSED: Final = 4  # arbitrary: the next bit
+NAMED: Final = 8  # arbitrary: the next one: one element of it is the sender's rank; which one:
+NAMED_AT: Final = 4  # arbitrary: the bits from here on
+MET: Final = "~"  # begins the key of a communicator of several worlds; arbitrary: no digit
 KEPT: Final = frozenset({"site", "started", "find", "end"})  # written beyond the limit, too
 HEADER: Final = 4  # bytes before an entry: its length
 WORD: Final = 8  # bytes; an entry begins at a multiple of them

@@ -159,6 +159,11 @@ class Requests:
         self._messages[id(state)] = entry
         return entry
 
+    def taken_as(self, state: Any) -> Entry | None:
+        """What is known of a message that was taken and is not received yet."""
+        found: Entry | None = self._messages.get(id(state))
+        return found
+
     def message_received(self, state: Any, at: int, call: str) -> None:
         """It is received."""
         entry = self._messages.pop(id(state), None)

@@ -14,6 +14,7 @@ _HARMLESS: Final = frozenset(
     {
         "shape", "size", "dtype", "ndim", "nbytes", "itemsize", "flags", "strides", "T", "data",
         "base", "view", "reshape", "ravel", "real", "imag", "__array_interface__", "ctypes",
+        "cast", "obj", "format", "readonly", "toreadonly", "contiguous", "release", "transpose",
     }
 )  # fmt: skip
 # functions and methods that keep what they get, or ask what it is

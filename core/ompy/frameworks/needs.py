@@ -61,7 +61,8 @@ class Need(NamedTuple):
             has it gives it back; POST and COMPLETE, that call of others.
             PORT, that anybody at all comes to a port; `ranks` is empty.
         communicator: it is of, or what else all enter.
-        ranks: of the communicator, whom it needs.
+        ranks: of the communicator, whom it needs; of a message from anybody all that may yet send
+            one there.
         every: all of them; else any one.
         tag: of its message, ANY_TAG or less than 0 included.
         sequence: of a message to be received there, its number among those to that rank.

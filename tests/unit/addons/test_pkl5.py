@@ -90,6 +90,15 @@ def test_requests_that_end_together(comm: pkl5.Intracomm) -> None:
     assert not any(sent)
 
 
+def test_statuses_that_nobody_can_add_to(comm: pkl5.Intracomm) -> None:
+    """All requests are waited for, and not only those that have a status."""
+    sent = [comm.issend(number, 0, tag=number) for number in range(3)]
+    received = [comm.mprobe(0, number).irecv() for number in range(3)]
+    assert pkl5.Request.waitall(received, (MPI.Status(),)) == [0, 1, 2]
+    pkl5.Request.waitall(sent, (MPI.Status(),))
+    assert not any(sent)
+
+
 def test_no_irecv(comm: pkl5.Intracomm) -> None:
     with pytest.raises(RuntimeError, match="mprobe"):
         comm.irecv()

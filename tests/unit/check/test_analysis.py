@@ -6,8 +6,9 @@ import pytest
 from ompy.check.analysis import findings_of
 from ompy.check.analysis.matching import messages_of
 from ompy.check.analysis.order import Order
+from ompy.check.logs import Record
 from ompy.check.signatures import OBJECT
-from ompy.data.constants import ANY_SOURCE
+from ompy.data.constants import ANY_SOURCE, PROC_NULL, ROOT
 
 from tests.unit.check.records import FILE, coll, found_in, record, recv, send, wait
 
@@ -307,3 +308,32 @@ def test_order_by_messages_and_collectives():
     assert not order.before(1, 0, 2, 0), "a bcast orders from its root only"
     assert order.before(1, 1, 2, 1)
     assert order.before(1, 0, 1, 1)
+
+
+def _between(rank: int, root: int) -> Record:
+    """The record of a member of two groups of two, evens and odds; each names a root."""
+    made = Record(rank)
+    own, others = [rank % 2, rank % 2 + 2], [1 - rank % 2, 3 - rank % 2]
+    made.take_event(("comm", 2, "x", "x", rank // 2, others, own))
+    made.take_event(("site", rank + 1, "app.py", rank + 1, "main"))
+    made.take_event(("coll", rank + 1, "comm.bcast", 2, "bcast", root, "", None, None, 0))
+    made.take_event(("end",))
+    return made
+
+
+@pytest.mark.parametrize(
+    ("roots", "sites"),
+    [
+        ((ROOT, 0, PROC_NULL, 0), None),
+        ((ROOT, 1, PROC_NULL, 1), [0, 1]),
+        ((PROC_NULL, 0, ROOT, 0), [2, 1]),
+        ((0, 0, 0, 0), [0, 1]),
+        ((2, 2, 2, 2), None),  # none of these is there: the calls refuse it
+    ],
+)
+def test_roots_between_groups(roots: tuple[int, ...], sites: list[int] | None) -> None:
+    found = findings_of(
+        {rank: _between(rank, root) for rank, root in enumerate(roots)}, None, went_well=True
+    )
+    told = [(one.kind, [site["rank"] for site in one.sites]) for one in found]
+    assert told == ([] if sites is None else [("root-mismatch", sites)])

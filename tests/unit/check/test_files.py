@@ -201,6 +201,19 @@ def test_what_is_between(between: list[str], found: int) -> None:
     assert len(races(ranks)) == found
 
 
+@pytest.mark.parametrize(("between", "found"), [(["Barrier"], 0), ([], 1)])
+def test_what_is_written_when_it_was_read(between: list[str], found: int) -> None:
+    """A read that is over cannot miss, or see, what is written later."""
+    ranks = ranks_of(2)
+    files = [each.open() for each in ranks]
+    ranks[0].access(files[0], "read", 0, 8)
+    for _ in between:
+        for each in ranks:
+            each.barrier()
+    ranks[1].access(files[1], "write", 0, 8)
+    assert len(races(ranks)) == found
+
+
 @pytest.mark.parametrize("atomic", [(True, True), (True, False), (False, False)])
 def test_atomic_mode(atomic: tuple[bool, bool]) -> None:
     ranks = ranks_of(2)

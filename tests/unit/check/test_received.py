@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ompy.check.analysis.received import use_at
+from ompy.check.analysis.received import is_left, use_at
 from ompy.check.analysis.received_uses import Use
 from ompy.check.logs import Place
 
@@ -43,6 +43,7 @@ ADDED = {
     "added later": "x = GET\nif x is None:\n    left -= 1\nelse:\n    total += x",
     "subtracted": "left -= GET",
     "added in a longer form": "total = total + GET",
+    "the first of a sum": "x = GET\nfor _ in r:\n    x += comm.recv()\nprint(x)",
     "a buffer that is added": "comm.Recv(part, ANY)  # GET\nhist += part",
 }
 ANYTHING = {
@@ -53,6 +54,9 @@ ANYTHING = {
     "stacked": "parts = []\nparts.append(GET)\nwhole = np.vstack(parts)",
     "the last one": "for _ in r:\n    state = GET\nprint(state)",
     "at the loop's index": "for i in r:\n    rows[i] = GET",
+    "the first of weights": "x = GET\nx += 2 * comm.recv()\nprint(x)",
+    "the first, less others": "x = GET\nx -= comm.recv()\nprint(x)",
+    "the first of a sum, looked at": "x = GET\nprint(x)\nx += comm.recv()\nprint(x)",
     "a difference": "x = 2 * x - GET",
     "two compared": "a = GET\nb = comm.recv()\nassert a < b",
     "in an unknown function": "other.work(GET)",
@@ -79,3 +83,24 @@ def test_what_becomes_of_it(text: str, use: Use, tmp_path: Path) -> None:
     path.write_text(text.replace("GET", "comm.recv(source=ANY)"))
     line = next(n for n, each in enumerate(text.splitlines(), 1) if "GET" in each)
     assert use_at(Place(str(path), line, "")) == use
+
+
+LEFT = {
+    "n, x = GET\nprint(x)": True,
+    "for _ in r:\n    n, x = GET\n    total += x\n": True,
+    "n, x = GET\nprint(n)": False,
+    "n, x = GET\nn += 1": False,
+    "n, x = GET\nprint(locals())": False,
+    "def get():\n    n, x = GET\n    return x\nprint(n)": False,
+    "both = GET\nprint(both[1])": False,
+    "(n, y), x = GET": False,
+    "n, *x = GET": False,
+}
+
+
+@pytest.mark.parametrize("text", LEFT)
+def test_elements_that_nobody_looks_at(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "app.py"
+    file.write_text(text.replace("GET", "comm.recv(source=ANY)") + "\n")
+    line = next(n for n, each in enumerate(text.splitlines(), 1) if "GET" in each)
+    assert is_left(Place(str(file), line, ""), 0) == LEFT[text]

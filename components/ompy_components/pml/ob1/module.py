@@ -213,7 +213,7 @@ class Ob1(Pml):
         self.gone = Gone(self, context, values.leave_patience_ms)
         self.leaving = Leaving(self, context, self.gone.said)
         context.active_messages.register(LEAVE, self.leaving)
-        context.departures.listeners.append(self.gone.left)
+        context.departures.add_listener(self.gone.left)
         self._errors = self._make_errors()
         for module in context.btls:
             Ob1.add_btl(self, module)

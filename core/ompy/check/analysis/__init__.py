@@ -17,6 +17,7 @@ from ompy.check.analysis.stuck import deadlock_findings, with_lost_messages
 from ompy.check.analysis.windows import window_findings
 from ompy.check.findings import Found
 from ompy.check.logs import Record
+from ompy.check.record import MET
 
 # what makes a call refuse something, where it is told with the lines of several ranks
 CAUSES: Final = frozenset(
@@ -40,6 +41,7 @@ def findings_of(
         went_well: the job has ended with 0.
         synchronous: standard sends waited for their receives.
     """
+    _forget_strangers(records)
     found = [one for record in records.values() for one in _of_rank(record, went_well=went_well)]
     messages = messages_of(records)
     order = Order(records, messages)
@@ -57,6 +59,14 @@ def findings_of(
     if went_well:
         found += buffering_findings(records, messages)
     return found
+
+
+def _forget_strangers(records: Mapping[int, Record]) -> None:
+    """Communicators with processes of worlds that have not told: what these do is not known."""
+    for record in records.values():
+        for number, comm in record.comms.items():
+            if comm.key.startswith(MET) and not {*comm.members, *comm.own} <= records.keys():
+                record.comms[number] = comm._replace(key="")
 
 
 def _without_echoes(found: list[Found]) -> list[Found]:

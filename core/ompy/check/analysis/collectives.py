@@ -154,6 +154,10 @@ def _different_arguments(row: list[Call], *, whole: bool) -> Iterator[Found]:
             )
             yield Found("root-mismatch", message, tuple(named[i].where for i in odd))
             return
+        other = _other_root(row) if between else None
+        if other is not None:
+            yield other
+            return
     giving = [call for call in row if not between or stem != "reduce" or call.root >= 0]
     odd = odd_places([call.op for call in giving]) if stem in REDUCTIONS else []
     if odd:
@@ -162,6 +166,29 @@ def _different_arguments(row: list[Call], *, whole: bool) -> Iterator[Found]:
         yield Found("op-mismatch", message, tuple(giving[i].where for i in odd))
     if whole:  # whose data meet is told by the members' places in the row
         yield from _different_data(stem, row)
+
+
+def _other_root(row: list[Call]) -> Found | None:
+    """Who says that it is the root, and is not the one that the other group names."""
+    named = [call for call in row if 0 <= call.root < len(call.comm.members)]
+    for root in row:
+        for call in named:
+            if root.root == ROOT and call.root != root.comm.rank:
+                message = (
+                    f"{row[0].kind}: the root is {call.root} of the other group on rank "
+                    f"{call.record.rank}, and rank {root.record.rank}, which is {root.comm.rank} "
+                    "there, says that it is the root. MPI 4.1, 6.1: all members name the same root"
+                )
+                return Found("root-mismatch", message, (root.where, call.where))
+    other = next((call for call in named if call.comm.own != named[0].comm.own), None)
+    if other is None:
+        return None
+    message = (
+        f"{row[0].kind}: the root is {named[0].root} of the other group on rank "
+        f"{named[0].record.rank}, and {other.root} of the other group on rank {other.record.rank}. "
+        "MPI 4.1, 6.1: in the group of the root it says ROOT, and the others say PROC_NULL"
+    )
+    return Found("root-mismatch", message, (named[0].where, other.where))
 
 
 def _is_between(row: list[Call]) -> bool:

@@ -2,9 +2,11 @@
 
 Two ranks' accesses through one collective open conflict unless both are in atomic mode, or a Sync
 of the file is between them: it is collective, so the how-manieth counts. A barrier alone orders
-them, but need not make the one visible to the other. Through different opens the first has to be
-closed, or synchronized, before the second is opened, or synchronized; messages say what was before
-what. Of one rank two accesses conflict if the first is not complete when the second begins.
+them, but need not make the one visible to the other. Of a read that was complete before the other
+rank wrote nothing is said: there is nothing that it could miss. Through different opens the first
+has to be closed, or synchronized, before the second is opened, or synchronized; messages say what
+was before what. Of one rank two accesses conflict if the first is not complete when the second
+begins.
 """
 
 from __future__ import annotations
@@ -194,7 +196,7 @@ def _are_apart(one: Access, other: Access, order: Order) -> bool:
     if one.rank == other.rank:
         return False
     if one.opened == other.opened:
-        return one.syncs != other.syncs
+        return one.syncs != other.syncs or _was_read_before(one, other, order)
     if not order.known:
         return True
     return _before(one, other, order) or _before(other, one, order)
@@ -202,6 +204,14 @@ def _are_apart(one: Access, other: Access, order: Order) -> bool:
 
 def _before(one: Access, other: Access, order: Order) -> bool:
     return one.end is not None and order.before(one.rank, one.end, other.rank, other.begin)
+
+
+def _was_read_before(one: Access, other: Access, order: Order) -> bool:
+    """Whether one reads, and the other writes when that is over."""
+    read, write = (one, other) if one.what == "read" else (other, one)
+    if not order.known or read.what == write.what:
+        return False
+    return order.before(read.rank, read.done, write.rank, write.entry)
 
 
 def _found(records: Mapping[int, Record], low: int, high: int, one: Access, other: Access) -> Found:

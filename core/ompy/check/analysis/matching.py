@@ -45,6 +45,7 @@ class Receive(NamedTuple):
         over: index of the entry by which it is complete; -1 if it never was.
         source, tag: that were asked for.
         got: None where it is not known.
+        room: where its buffer is named, where that is elsewhere: site and call.
     """
 
     rank: int
@@ -58,6 +59,7 @@ class Receive(NamedTuple):
     request: int
     over: int
     got: tuple[int, int, int, int, int] | None
+    room: tuple[int, str]
 
     def takes(self, source: int, tag: int) -> bool:
         """Whether it could take a message."""
@@ -155,26 +157,32 @@ def _sends(record: Record) -> list[Send]:
 
 def _receives(record: Record) -> list[Receive]:
     later: dict[int, tuple[int, Any]] = {}
+    taken: dict[int, tuple[Any, ...]] = {}
     cancelled = set()
     for index, event in enumerate(record.events):
         if event[0] == "got":
             later[event[1]] = (index, tuple(event[2]))
         elif event[0] == "cancel":
             cancelled.add(event[1])
+        elif event[0] == "taken":
+            taken[event[1]] = event[2:]
     found = []
     for index, event in enumerate(record.events):
         if event[0] != "recv":
             continue
         site, call, number, source, tag, signature, request, got = event[1:]
         comm = record.comms.get(number)
-        over = index
-        if got is None:
+        over, room = index, (site, call)
+        if request in taken:
+            room, signature, now = taken[request][:2], *taken[request][2:]
+            got = now or got
+        elif got is None:
             over, got = later.get(request, (-1, None))
         if comm is None or not comm.key or (got is None and request in cancelled):
             continue
         receive = Receive(
             record.rank, index, site, call, comm.key, source, tag, signature, request, over,
-            None if got is None else tuple(got),
+            None if got is None else tuple(got), room,
         )  # fmt: skip
         found.append(receive)
     return found

@@ -37,7 +37,7 @@ def _disagreement(records: Mapping[int, Record], send: Send, receive: Receive) -
         return None  # it was told so, and went on
     sites = (
         *records[send.rank].sites(send.site, send.call),
-        *records[receive.rank].sites(receive.site, receive.call),
+        *records[receive.rank].sites(*receive.room),
     )
     both = (
         f"rank {send.rank} sends {text(send.signature)} with tag {send.tag}, rank {receive.rank} "

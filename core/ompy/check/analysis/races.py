@@ -10,12 +10,12 @@ from collections.abc import Mapping
 
 from ompy.check.analysis.matching import Messages, Receive, Send
 from ompy.check.analysis.order import Order
-from ompy.check.analysis.received import use_at
+from ompy.check.analysis.received import is_left, use_at
 from ompy.check.analysis.received_uses import Use
 from ompy.check.analysis.rounds import round_findings
 from ompy.check.findings import Found
 from ompy.check.logs import Place, Record
-from ompy.check.record import ADDS, ASKED
+from ompy.check.record import ADDS, ASKED, NAMED, NAMED_AT
 from ompy.data.constants import ANY_SOURCE, ANY_TAG
 
 
@@ -69,14 +69,15 @@ def _candidate(
 
 def _provided_for(record: Record, receive: Receive, other: Send, messages: Messages) -> bool:
     assert receive.got is not None, "only then is it asked"
-    if receive.got[3] & ASKED:
+    known, place = receive.got[3], record.places.get(receive.room[0], Place("", 0, ""))
+    if known & ASKED or (known & NAMED and not is_left(place, known >> NAMED_AT)):
         return True
     taken = messages.receive_of.get((other.rank, other.place))
     digest = receive.got[4]
     if taken is not None and taken.got is not None and digest >= 0 and taken.got[4] == digest:
         return True
-    use = use_at(record.places.get(receive.site, Place("", 0, "")))
-    return use == Use.ORDER_FREE or (use == Use.ADDED and bool(receive.got[3] & ADDS))
+    use = use_at(place)
+    return use == Use.ORDER_FREE or (use == Use.ADDED and bool(known & ADDS))
 
 
 def _race(

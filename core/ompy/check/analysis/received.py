@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import ast
 from functools import cache
+from typing import Final
 
 from ompy.check.analysis.received_uses import Flow, Use, called_name
 from ompy.check.logs import Place
 from ompy.check.program_text import parsed_file
+
+# functions that may read any name
+_ALL_NAMES: Final = frozenset({"locals", "globals", "vars", "eval", "exec"})
 
 
 @cache
@@ -28,6 +32,35 @@ def use_at(place: Place) -> Use:
         buffer = buffer_name(call)
         return flow.use_of_item_names(call, [buffer], False) if buffer else Use.ANYTHING
     return flow.use_of_item(call)
+
+
+@cache
+def is_left(place: Place, element: int) -> bool:
+    """Whether nobody looks at an element of what a line receives: it has a name that is not read.
+
+    Args:
+        place: the line.
+        element: its index.
+    """
+    tree = parsed_file(place.file)
+    path = [] if tree is None else path_to_call(tree, place.line)
+    assignment = path[-2] if len(path) > 1 else None
+    if tree is None or not isinstance(assignment, ast.Assign) or len(assignment.targets) > 1:
+        return False
+    target = assignment.targets[0]
+    if not isinstance(target, (ast.Tuple, ast.List)) or element >= len(target.elts):
+        return False
+    names = [each.id for each in target.elts if isinstance(each, ast.Name)]
+    if len(names) < len(target.elts):
+        return False
+    nodes = list(ast.walk(tree))
+    added = [each.target for each in nodes if isinstance(each, ast.AugAssign)]
+    read = {
+        each.id
+        for each in (*nodes, *added)
+        if isinstance(each, ast.Name) and (isinstance(each.ctx, ast.Load) or each in added)
+    }
+    return not read & {names[element], *_ALL_NAMES}
 
 
 def path_to_call(tree: ast.AST, line: int) -> list[ast.AST]:

@@ -56,6 +56,11 @@ def called_name(node: ast.Call) -> str:
     return node.func.id if isinstance(node.func, ast.Name) else ""
 
 
+def _receives(node: ast.AST) -> bool:
+    """Whether an expression is what a call receives, and nothing more."""
+    return isinstance(node, ast.Call) and called_name(node) == "recv"
+
+
 def _names(nodes: Iterable[ast.AST]) -> set[str]:
     return {n.id for node in nodes for n in ast.walk(node) if isinstance(n, ast.Name)}
 
@@ -184,7 +189,33 @@ class Flow:
     def _item_in_assign(self, parent: ast.Assign, _node: ast.AST, derived: bool) -> Use:
         if all(self._is_keyed(target) for target in parent.targets):
             return Use.ORDER_FREE
+        if self._begins_sum(parent):
+            return Use.ADDED
         return worst(self._use_of_target(target, derived) for target in parent.targets)
+
+    def _begins_sum(self, node: ast.Assign) -> bool:
+        """Whether others are added to what is received here before anybody looks at it."""
+        target = node.targets[0]
+        if len(node.targets) > 1 or not isinstance(target, ast.Name) or not _receives(node.value):
+            return False
+        scope = list(ast.walk(self._scope_of(node)))
+        sums = [
+            each
+            for each in scope
+            if isinstance(each, ast.AugAssign) and ast.unparse(each.target) == target.id
+        ]
+        reads = [
+            each.lineno
+            for each in scope
+            if isinstance(each, ast.Name) and each.id == target.id
+            if isinstance(each.ctx, ast.Load)
+        ]
+        return (
+            len({type(each.op) for each in sums}) == 1
+            and all(isinstance(each.op, (ast.Add, ast.Mult)) for each in sums)
+            and all(_receives(each.value) and each.lineno > node.lineno for each in sums)
+            and all(line > (each.end_lineno or 0) for each in sums for line in reads)
+        )
 
     def _item_in_namedexpr(self, parent: ast.NamedExpr, _node: ast.AST, derived: bool) -> Use:
         named = self._use_of_target(parent.target, derived)

@@ -32,8 +32,18 @@ class Departures:
     def __init__(self, procs: Sequence[Proc]) -> None:
         self._procs = procs
         self._early: dict[int, list[Callable[[], object]]] = {}
+        self._told: dict[int, bool] = {}  # ranks that have left, and whether silent
         self.listeners: list[Listener] = []
         self.dead: list[Proc] = []
+
+    def add_listener(self, listener: Listener) -> None:
+        """Have a listener told from now on, and of the news that came before.
+
+        While a rank starts others may finish, and its PML is made late in that.
+        """
+        self.listeners.append(listener)
+        for rank, silent in list(self._told.items()):
+            listener(self._procs[rank], silent)
 
     def known(self, proc: Proc) -> None:
         """From now on this process is known, too: news of it that came before are taken in."""
@@ -97,6 +107,7 @@ class Departures:
             self._procs[rank].departed = reason
 
     def _tell(self, proc: Proc, silent: bool) -> None:
+        self._told[proc.rank] = silent or self._told.get(proc.rank, False)
         for listener in self.listeners:
             listener(proc, silent)
 

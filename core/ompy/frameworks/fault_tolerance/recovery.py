@@ -370,7 +370,7 @@ class Recovery:
         self.dead = context.departures.dead
         self.on_unreachable: Callable[[int], object] = lambda _rank: None
         self.on_revoked: Callable[[Communicator], object] = lambda _communicator: None
-        context.departures.listeners.append(self._heard)
+        context.departures.add_listener(self._heard)
 
     @property
     def me(self) -> Proc:

@@ -62,8 +62,9 @@ class Datatype(Attributed):
     def __reduce__(self) -> Any:
         if self._name or self._inner is None or self._inner.symbol:
             return super().__reduce__()
-        base, combiner, params = self.decode()
-        return _recreate, (type(self), base, combiner, params, self._inner.committed)
+        from ompy.mpi.datatypes.pickled_types import recipe, recreate
+
+        return recreate, recipe(self)
 
     # --- sizes
 
@@ -586,13 +587,3 @@ def handle_of(state: TypeState) -> Datatype:
         assert isinstance(found, Datatype)
         return found
     return Datatype._adopt(state)
-
-
-def _recreate(
-    cls: type[Datatype], base: Datatype, combiner: str, params: dict[str, Any], committed: bool
-) -> Datatype:
-    """A datatype as its pickle describes it."""
-    maker = base if base else cls
-    made: Datatype = getattr(maker, f"Create_{combiner.lower()}")(**params)
-    handle = cls._adopt(made._inner)
-    return handle.Commit() if committed else handle

@@ -1,8 +1,9 @@
 """How a rank stands when it has slept in its calls for long: what the launcher needs for a proof.
 
 Every thread of the program sleeps in MPI, without a time limit. The rank says so by itself, once
-for each such sleep (more often while it cannot say all), and when the launcher asks (STAND): it can
-only answer while it sleeps, or polls. What it says, as JSON (ranks are those of the job,
+for each such sleep (more often while it cannot say all, and again when one of those has left who
+could send what it wants of anybody), and when the launcher asks (STAND): it can only answer while
+it sleeps, or polls. What it says, as JSON (ranks are those of the job,
 communicators their context ids):
 
     live        why it may go on by itself; empty if it may not
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
 # and nothing is proven by what is left out
 MOST: Final = 256
 PAUSE: Final = 100_000_000  # ns; arbitrary: doubled before each time that it is said again
+LOOK: Final = 300_000_000  # ns; arbitrary: a look at who is left takes some microseconds
 _CALLS: Final = {POST: "Win.Post", COMPLETE: "Win.Complete"}
 OWN_THREADS: Final = "ompy "  # names of threads of ours begin so
 
@@ -69,8 +71,9 @@ class _Told:
 
     Attributes:
         waitable, since: which sleep.
-        next: when it is told the next time, None for never.
+        next: when it is told, or looked at, the next time, None for never.
         pause: to the time after that, ns.
+        needs: what it said that it needs, where any one of several may give that; else None.
     """
 
     def __init__(self, waitable: int, since: int) -> None:
@@ -78,6 +81,7 @@ class _Told:
         self.since = since
         self.next: int | None = since
         self.pause = PAUSE
+        self.needs: list[dict[str, Any]] | None = None
 
 
 class Standing(Sleepers):
@@ -110,8 +114,29 @@ class Standing(Sleepers):
             told = self._told[thread] = _Told(id(waitable), since)
         now = self._process.context.engine.now()
         if told.next is not None and now >= told.next:
-            told.pause *= 2
-            told.next = None if self._say(0) else now + told.pause
+            self._say_again(told, waitable, now)
+
+    def _say_again(self, told: _Told, waitable: Waitable, now: int) -> None:
+        """Say how the rank stands, unless that is said and nobody has left since."""
+        needs = self._needs_anybody(waitable)
+        if needs is not None and needs == told.needs:
+            told.next = now + LOOK
+            return
+        told.needs = None
+        told.pause *= 2
+        if not self._say(0):
+            told.next = now + told.pause
+        elif needs is not None:
+            told.needs, told.next = needs, now + LOOK
+        else:
+            told.next = None
+
+    def _needs_anybody(self, waitable: Waitable) -> list[dict[str, Any]] | None:
+        """What a sleep needs, where a message of any of several ends it; else None."""
+        with self._process.context.engine.lock:
+            needs = _Account(self._process).needs(waitable)
+        wild = any(each["what"] in {RECEIVE, PROBE} and not each["every"] for each in needs or ())
+        return needs if wild else None
 
     def since(self, thread: int) -> int | None:
         """When a thread's long sleep began, ns of the engine's clock; None if it is in none."""
@@ -176,9 +201,9 @@ class _Account:
     def sleep_of_thread(self, thread: int, waitable: Waitable, since: int) -> dict[str, Any]:
         """What would end a thread's sleep."""
         frame = sys._current_frames().get(thread)  # noqa: SLF001 - its only name
-        return {"since": since, "at": place_of_program(frame), "needs": self._needs(waitable)}
+        return {"since": since, "at": place_of_program(frame), "needs": self.needs(waitable)}
 
-    def _needs(self, waitable: Waitable) -> list[dict[str, Any]] | None:
+    def needs(self, waitable: Waitable) -> list[dict[str, Any]] | None:
         """Those of which one suffices; None if that is not known."""
         each = waitable.waitables if isinstance(waitable, AnyOf) else [waitable]
         found = [self._need(one) for one in each]
@@ -302,10 +327,17 @@ def _text(need: Need) -> str:
         return f"{call_text(need.word)}, collective call {number_of(need.word)} of {name}"
     if need.what in {RECEIVE, PROBE}:
         source = f"rank {need.ranks[0]}" if need.every else "any rank"
-        return f"a message from {source} with {tag_text(need.tag)} in {name}"
+        return f"a message from {source} with {tag_text(need.tag)} in {name}{_left(need)}"
     if need.what == LOCK:
         return f"the lock of rank {need.target} of {name}"
     if need.what in {POST, COMPLETE}:
         return f"{_CALLS[need.what]} of {name} by {ranks_in_words(need.ranks)}"
     said = f"a receive for its {need.size} bytes with {tag_text(need.tag)}"
     return f"{said}, by rank {need.ranks[0]} of {name}"
+
+
+def _left(need: Need) -> str:
+    """Who could have sent what is wanted of anybody, and has left."""
+    everybody = range(len(need.communicator.procs))
+    left = [] if need.every else [rank for rank in everybody if rank not in need.ranks]
+    return f"; {ranks_in_words(left)} sent all, and left" if left else ""

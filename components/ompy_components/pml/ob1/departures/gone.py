@@ -342,6 +342,20 @@ class Gone(Poller):
 
     # --- what is known
 
+    def who_may_send(self, communicator: Communicator) -> list[int]:
+        """The members that have not left, or of which not all has come that they sent there.
+
+        None at all where all have left: then what waits for anybody fails by itself.
+        """
+        if self.anybody and self._all_left(communicator):
+            return []
+        members = enumerate(communicator.procs)
+        return [
+            place
+            for place, proc in members
+            if proc.rank not in self._known or not self._is_silent(communicator, place, proc.rank)
+        ]
+
     def _is_silent(self, communicator: Communicator, place: int, rank: int) -> bool:
         """Whether nothing more comes of a member of a communicator."""
         records = self._records.get(rank)

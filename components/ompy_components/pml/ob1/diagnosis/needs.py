@@ -32,20 +32,22 @@ def need_of(ob1: Ob1, waitable: Waitable) -> Need | None:
     if isinstance(waitable, RecvRequest):
         if waitable.complete or not waitable.queued:
             return None
-        return _message(RECEIVE, waitable.communicator, waitable.wanted_source, waitable.wanted_tag)
+        source, tag = waitable.wanted_source, waitable.wanted_tag
+        return _message(ob1, RECEIVE, waitable.communicator, source, tag)
     if isinstance(waitable, SendRequest):
         return _receive(ob1, waitable)
     if isinstance(waitable, Watched) and isinstance(waitable.predicate, Look):
         look = waitable.predicate
-        return _message(PROBE, look.communicator, look.source, look.tag)
+        return _message(ob1, PROBE, look.communicator, look.source, look.tag)
     return None
 
 
-def _message(what: str, communicator: Communicator, source: int, tag: int) -> Need:
-    """A message that has to be sent."""
-    from_any = source == ANY_SOURCE
-    ranks = tuple(range(communicator.size)) if from_any else (source,)
-    return Need(what, communicator, ranks, every=not from_any, tag=tag)
+def _message(ob1: Ob1, what: str, communicator: Communicator, source: int, tag: int) -> Need | None:
+    """A message that has to be sent; None where nobody is left who could send it."""
+    if source != ANY_SOURCE:
+        return Need(what, communicator, (source,), tag=tag)
+    ranks = tuple(ob1.gone.who_may_send(communicator))
+    return Need(what, communicator, ranks, every=False, tag=tag) if ranks else None
 
 
 def _receive(ob1: Ob1, request: SendRequest) -> Need | None:

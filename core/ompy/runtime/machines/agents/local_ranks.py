@@ -84,6 +84,7 @@ class LocalRanks:
         self._committed: set[int] = set()  # ranks of this host that have, once at least
         self._finalizing: list[tuple[int, int]] = []  # calls that wait for the rest of the job
         self._dead: set[int] = set()
+        self._left: dict[int, tuple[int, bool, Any]] = {}  # what was told of ranks that leave
         self.acts: list[Act] = []
         self.released = released
 
@@ -128,6 +129,9 @@ class LocalRanks:
         """An MPI process has made itself known as this rank."""
         rank.client_pid, rank.here = pid, True
         self.acts.append(Admit(rank.number))
+        theirs = for_rank(list(self._left.values()), rank.number)
+        if theirs:
+            self._say(rank, Kind.LEFT, {"ranks": theirs})
         for departed, reason in self._modex.departed.items():
             told = {"rank": departed, "dead": departed in self._dead}
             self._say(rank, Kind.DEPARTED, told, reason.encode())
@@ -280,7 +284,9 @@ class LocalRanks:
 
     def tell_leaving(self, news: News) -> None:
         """Tell the MPI processes that are not done themselves of ranks that finalize."""
-        for rank, done, _ in news:
+        for one in news:
+            rank, done, _ = one
+            self._left[rank] = one
             if done:
                 self._modex.depart(rank, FINALIZED)
         for other in self._ranks.values():
