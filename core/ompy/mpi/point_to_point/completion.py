@@ -34,6 +34,20 @@ def no_request(given: object) -> TypeError:
 
 
 @cfunc
+def _state_of(request: object) -> RequestState | None:
+    """What a request refers to; None for a null one.
+
+    Raises:
+        TypeError: it is no request.
+    """
+    if not isinstance(request, Handle):
+        raise no_request(request)
+    handle: Handle = request
+    state: RequestState | None = handle._inner
+    return state
+
+
+@cfunc
 def _engine_of(state: RequestState) -> Engine:
     """What drives the rank of an operation that is not complete."""
     world: World | None = state.world
@@ -68,10 +82,7 @@ def is_active(state: RequestState) -> bool:
 def _any_active(requests: Sequence[Request]) -> RequestState | None:
     """One that there is something to wait for of, or None."""
     for request in requests:
-        if not isinstance(request, Handle):
-            raise no_request(request)
-        handle: Handle = request
-        state: RequestState | None = handle._inner
+        state: RequestState | None = _state_of(request)
         if state is not None and is_active(state):
             return state
     return None
@@ -83,10 +94,7 @@ def _complete(requests: Sequence[Request]) -> list[int]:
     places: list[int] = []
     place: int = 0
     for request in requests:
-        if not isinstance(request, Handle):
-            raise no_request(request)
-        handle: Handle = request
-        state: RequestState | None = handle._inner
+        state: RequestState | None = _state_of(request)
         if state is not None and state.operation.complete and is_active(state):
             places.append(place)
         place += 1  # noqa: SIM113 - a number in C
@@ -96,10 +104,7 @@ def _complete(requests: Sequence[Request]) -> list[int]:
 @cfunc
 def _all_complete(requests: Sequence[Request]) -> bool:
     for request in requests:
-        if not isinstance(request, Handle):
-            raise no_request(request)
-        handle: Handle = request
-        state: RequestState | None = handle._inner
+        state: RequestState | None = _state_of(request)
         if state is not None and not state.operation.complete and is_active(state):
             return False
     return True
@@ -176,10 +181,7 @@ def first_complete(requests: Sequence[Request]) -> int:
 def wait_for_each(requests: Iterable[Request]) -> None:
     """Wait for requests in turn; none of them ends."""
     for request in requests:
-        if not isinstance(request, Handle):
-            raise no_request(request)
-        handle: Handle = request
-        state: RequestState | None = handle._inner
+        state: RequestState | None = _state_of(request)
         if state is not None and not state.operation.complete:
             wait_for(state)
 
@@ -194,10 +196,7 @@ def wait_plain_requests(requests: Iterable[Request]) -> bool:
         Whether they all were; if not, the others are as they were.
     """
     for request in requests:
-        if not isinstance(request, Handle):
-            raise no_request(request)
-        handle: Handle = request
-        state: RequestState | None = handle._inner
+        state: RequestState | None = _state_of(request)
         if state is None:
             continue
         again = isinstance(state, PersistentMessageState)
@@ -210,6 +209,7 @@ def wait_plain_requests(requests: Iterable[Request]) -> bool:
         if again:
             state.successor()
         else:
+            handle: Handle = request
             handle._inner = None
     return True
 
@@ -263,10 +263,7 @@ def _first_complete(requests: Sequence[Request]) -> int:
     """The place of the first one that is complete, or -1."""
     place: int = 0
     for request in requests:
-        if not isinstance(request, Handle):
-            raise no_request(request)
-        handle: Handle = request
-        state: RequestState | None = handle._inner
+        state: RequestState | None = _state_of(request)
         if state is not None and state.operation.complete and is_active(state):
             return place
         place += 1  # noqa: SIM113 - a number in C
