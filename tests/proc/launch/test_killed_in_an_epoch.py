@@ -69,6 +69,7 @@ try:
 except MPI.Exception as problem:
     code = problem.Get_error_class()
 print(json.dumps([case, code == MPI.ERR_PROC_FAILED, code, time.monotonic() - began]), flush=True)
+time.sleep(1)  # so that the agent has seen the other one's end first
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
