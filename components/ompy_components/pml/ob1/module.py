@@ -350,8 +350,8 @@ class Ob1(Pml):
     def remove_communicator(self, communicator: Communicator) -> None:
         """End matching."""
         with self._lock:
-            if (matching := self.matching(communicator)).has_peers():
-                self.leaving.keep(matching)
+            if self.matching(communicator).has_peers():
+                self.leaving.keep(self.matching(communicator))
             self.receiving.forget(communicator.context_id)
             if self.gone.abandoned.ranks:
                 self.gone.abandoned.forget(communicator.context_id)
