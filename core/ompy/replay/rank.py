@@ -74,7 +74,7 @@ def _note_deaths(context: RankContext, recovery: Recovery, recorder: Recorder) -
         text = f"{communicator.name} is revoked: when this rank heard of it is not recorded"
         recorder.note_unreplayable(NEVER, text)
 
-    context.departures.listeners.append(heard)
+    context.departures.add_listener(heard)
     recovery.on_revoked = revoked
 
 

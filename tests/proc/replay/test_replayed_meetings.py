@@ -78,6 +78,20 @@ if os.environ.get("DIES"):
         comm.Revoke()
     print(comm.Shrink().size)
 """
+DIES_EARLY: Final = """\
+import os, time
+rank = os.environ["OMPY_RANK"]
+time.sleep(0 if rank == "2" else 1.2)
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+if rank == "2":
+    os.kill(os.getpid(), 9)
+comm.Set_errhandler(MPI.ERRORS_RETURN)
+try:
+    comm.recv(source=2)
+except MPI.Exception:
+    print("nothing")
+"""
 
 
 def record(folder: Path, program: str, *options: str, **variables: str) -> list[str]:
@@ -126,3 +140,10 @@ def test_ranks_that_may_die_are_replayed_if_none_did(tmp_path: Path) -> None:
         code, _, errors = replay(tmp_path, *words)
         assert code == REFUSED
         assert "rank 2 has died: when this one heard of it is not recorded" in errors
+
+
+def test_a_rank_that_died_before_others_began_is_told_of(tmp_path: Path) -> None:
+    record(tmp_path, DIES_EARLY, "--mca", "mpi_ft_enable", "1")
+    code, _, errors = replay(tmp_path)
+    assert code == REFUSED, errors
+    assert "rank 2 has died: when this one heard of it is not recorded" in errors
