@@ -86,7 +86,7 @@ class Watched:
         """Whether a part of what the name stands for, None for all of it, is of the memory."""
         if part is None:
             # what is done with all of a buffer, as `find` and `unpack_from` do, may be with a part
-            return _is_array(self.holder) and share_memory(self.holder, self.memory)
+            return _is_array(self.holder) and _share_memory(self.holder, self.memory)
         if not is_plain(part):
             return False
         try:
@@ -94,7 +94,7 @@ class Watched:
             names = {**frame.f_globals, **frame.f_locals}
             index = eval(code, {"__builtins__": {}}, names)  # noqa: S307 - plain nodes: see above
             whole = self.holder if _is_array(self.holder) else memoryview(self.holder)
-            return share_memory(whole[_as_slices(index)], self.memory)
+            return _share_memory(whole[_as_slices(index)], self.memory)
         except Exception:
             return False  # the line itself says what is wrong with it
 
@@ -104,7 +104,7 @@ def _is_array(value: Any) -> bool:
     return hasattr(value, "dtype")
 
 
-def share_memory(one: Any, other: Any) -> bool:
+def _share_memory(one: Any, other: Any) -> bool:
     """Whether two arrays or buffers have a byte in common, as far as that is known."""
     try:
         if _is_array(one) and _is_array(other):

@@ -386,11 +386,12 @@ def _receive_taken(
     """The handler of a message's `Recv` and its like."""
     state = message._inner
     entry = check.requests.taken_as(state)
-    if entry is None or call in {"message.Irecv", "message.irecv"}:
+    waits_later = call in {"message.Irecv", "message.irecv"}
+    if entry is None or waits_later:
         result = original(message, *args, **named)
         _tell_taken(check, at, call, entry, args, named, None)
         check.requests.message_received(state, at, call)
-        if call in {"message.Irecv", "message.irecv"}:
+        if waits_later:
             check.requests.begun(result, at, call, "matched")
         return result
     objects = call == "message.recv"
@@ -415,7 +416,7 @@ def _receive_taken(
 
 def _tell_taken(
     check: Checker, at: int, call: str, entry: Any, args: Any, named: Any, got: Got | None
-) -> None:  # fmt: skip
+) -> None:
     """What a message is received into that a matched probe took."""
     if entry is not None:
         objects = call.rpartition(".")[2].islower()

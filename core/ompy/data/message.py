@@ -196,7 +196,7 @@ class Blocks:
     def place(self, rank: int) -> int:
         """Byte of the memory from which on one rank's message lies in one piece.
 
-        -1 if it does not, as far as its layout says; its own `place` knows more.
+        -1 if its layout has gaps: the `place` of the message itself may still find one.
         """
         if self._flat:
             return self._origin + rank * self._step

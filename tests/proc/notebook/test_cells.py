@@ -237,6 +237,13 @@ def test_calls_that_an_interruption_made_differ_are_not_complained_of(notebook) 
     assert notebook.cell("%ompy --stop")[0] == "No ranks: %%ompy -n N starts them.\n"
 
 
+def test_one_rank_is_told_of_as_one(notebook) -> None:
+    notebook.cell("%%ompy -n 1\n1")
+    assert notebook.cell("%ompy")[0] == "1 rank waits for a cell.\n"
+    ended = notebook.cell("%ompy --stop")[0]
+    assert ended == "1 rank has ended: %%ompy -n N starts new ones.\n"
+
+
 def test_a_rank_that_does_not_listen_is_killed(notebook, monkeypatch) -> None:
     monkeypatch.setattr("ompy.cli.notebook.ranks.INTERRUPT_PATIENCE_S", 0.5)
     notebook.cell(f"%%ompy -n 2\n{HEAD}")

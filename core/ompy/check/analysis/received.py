@@ -53,13 +53,12 @@ def is_left(place: Place, element: int) -> bool:
     names = [each.id for each in target.elts if isinstance(each, ast.Name)]
     if len(names) < len(target.elts):
         return False
-    nodes = list(ast.walk(tree))
-    added = [each.target for each in nodes if isinstance(each, ast.AugAssign)]
-    read = {
-        each.id
-        for each in (*nodes, *added)
-        if isinstance(each, ast.Name) and (isinstance(each.ctx, ast.Load) or each in added)
-    }
+    read = set()
+    for each in ast.walk(tree):
+        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load):
+            read.add(each.id)
+        elif isinstance(each, ast.AugAssign) and isinstance(each.target, ast.Name):
+            read.add(each.target.id)
     return not read & {names[element], *_ALL_NAMES}
 
 

@@ -89,10 +89,13 @@ class OmpyMagics(Magics):
         self._run(ranks, program, {"options": line, "body": cell}, shown, check=options.check)
 
     def _state(self, ended: int) -> str:
-        if self._ranks is None:
-            what = f"{ended} ranks have ended" if ended else "No ranks"
-            return f"{what}: %%ompy -n N starts {'new ones' if ended else 'them'}."
-        return f"{self._ranks.size} ranks wait for a cell."
+        if self._ranks is not None:
+            size = self._ranks.size
+            return "1 rank waits for a cell." if size == 1 else f"{size} ranks wait for a cell."
+        if ended:
+            what = "1 rank has ended" if ended == 1 else f"{ended} ranks have ended"
+            return f"{what}: %%ompy -n N starts new ones."
+        return "No ranks: %%ompy -n N starts them."
 
     def _use_ranks(self, size: int | None, mca: Any, shown: Shown) -> Ranks:
         """The ranks there are, or new ones if they are not what is wanted."""

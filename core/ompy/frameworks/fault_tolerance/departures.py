@@ -39,7 +39,7 @@ class Departures:
     def add_listener(self, listener: Listener) -> None:
         """Have a listener told from now on, and of the news that came before.
 
-        While a rank starts others may finish, and its PML is made late in that.
+        Others may finish while a rank starts, before it has made its PML.
         """
         self.listeners.append(listener)
         for rank, silent in list(self._told.items()):

@@ -33,8 +33,7 @@ LOWEST: Final = 1 << 12  # source: Linux mm: vm.mmap_min_addr, the first page is
 def says_in_place(spec: Any) -> bool:
     """Whether a specification says that the data are in the other buffer: with a type, too."""
     if isinstance(spec, (list, tuple)) and spec:
-        spec = spec[0]
-        return type(spec) is InPlaceType
+        return type(spec[0]) is InPlaceType
     return spec is None or type(spec) is InPlaceType
 
 

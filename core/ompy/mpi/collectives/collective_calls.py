@@ -274,10 +274,7 @@ def exchanged_typed(state: CommState, sendbuf: Any, recvbuf: Any) -> None:
         MPIException: it failed.
     """
     state.communicator.order.begin(ALLTOALLW, 0)
-    check_in_place(state, sendbuf)
-    send: Blocks | None = None
-    if not says_in_place(sendbuf):
-        send = typed_blocks(sendbuf, False, state.size)
+    send: Blocks | None = _typed_to_send(state, sendbuf)
     receive: Blocks = typed_blocks(recvbuf, True, state.size)
     try:
         state.collectives().alltoall(send, receive)
@@ -387,9 +384,15 @@ def alltoall(state: CommState, sendbuf: Any, recvbuf: Any, parse: Callable[..., 
 @ccall
 def alltoallw(state: CommState, sendbuf: Any, recvbuf: Any) -> Call:
     """The call of an alltoall with a datatype for each block."""
-    check_in_place(state, sendbuf)
-    send = None if says_in_place(sendbuf) else typed_blocks(sendbuf, False, state.size)
+    send: Blocks | None = _typed_to_send(state, sendbuf)
     return call_of(state, "alltoall", (send, typed_blocks(recvbuf, True, state.size)))
+
+
+@cfunc
+def _typed_to_send(state: CommState, sendbuf: Any) -> Blocks | None:
+    """Parts with a datatype each; None for in place."""
+    check_in_place(state, sendbuf)
+    return None if says_in_place(sendbuf) else typed_blocks(sendbuf, False, state.size)
 
 
 @ccall

@@ -13,12 +13,12 @@ def recipe(handle: Datatype) -> tuple[Any, ...]:
     """What `recreate` makes a datatype like this one of."""
     base, combiner, params = handle.decode()
     if "datatypes" in params:
-        params["datatypes"] = [_part(each) for each in params["datatypes"]]
-    return type(handle), _part(base), combiner, params, handle._inner.committed
+        params["datatypes"] = [_recipe_of_part(each) for each in params["datatypes"]]
+    return type(handle), _recipe_of_part(base), combiner, params, handle._inner.committed
 
 
-def _part(handle: Datatype) -> Any:
-    """What a datatype is made of: one that everybody has, or how to make another."""
+def _recipe_of_part(handle: Datatype) -> Any:
+    """As `recipe`; a datatype that everybody has is its own."""
     state = handle._inner
     return handle if state is None or state.symbol else recipe(handle)
 
@@ -28,9 +28,10 @@ def recreate(
 ) -> Datatype:
     """A datatype as its pickle describes it."""
     fresh: list[Datatype] = []
-    maker = _made_of(base, fresh)
+    maker = _make_part(base, fresh)
     if "datatypes" in params:
-        params = {**params, "datatypes": [_made_of(each, fresh) for each in params["datatypes"]]}
+        parts = [_make_part(each, fresh) for each in params["datatypes"]]
+        params = {**params, "datatypes": parts}
     made: Datatype = getattr(maker if maker else cls, f"Create_{combiner.lower()}")(**params)
     for inner in fresh:
         inner.Free()  # nobody else has these handles
@@ -38,8 +39,8 @@ def recreate(
     return handle.Commit() if committed else handle
 
 
-def _made_of(part: Any, fresh: list[Datatype]) -> Datatype:
-    """What `_part` has told of; `fresh` gets what is made here."""
+def _make_part(part: Any, fresh: list[Datatype]) -> Datatype:
+    """The datatype that `_recipe_of_part` describes; one that is made here goes into `fresh`."""
     if isinstance(part, Datatype):
         return part
     made = recreate(*part)

@@ -48,7 +48,7 @@ class RankProcess:
         finalized: true after `finalize`.
         calls_ended: balance of the communicators that were freed (`call_account.py`).
         other_calls: of an API besides MPI, its balance and its groups, when the rank leaves; None
-            where another rank may have ended it before it made all its calls.
+            where ranks may have been stopped before they made all their calls.
         api: what the API above keeps about it.
         answers_in_front: asked instead of the launcher, with what is asked, what belongs to it, and
             what asks; None where nobody stands in front of it.

@@ -343,16 +343,15 @@ class Gone(Poller):
     # --- what is known
 
     def who_may_send(self, communicator: Communicator) -> list[int]:
-        """The members that have not left, or of which not all has come that they sent there.
+        """The members that have not left, or of whose messages there not all have come.
 
-        None at all where all have left: then what waits for anybody fails by itself.
+        The list is empty where all have left: then what waits for anybody fails by itself.
         """
         if self.anybody and self._all_left(communicator):
             return []
-        members = enumerate(communicator.procs)
         return [
             place
-            for place, proc in members
+            for place, proc in enumerate(communicator.procs)
             if proc.rank not in self._known or not self._is_silent(communicator, place, proc.rank)
         ]
 
