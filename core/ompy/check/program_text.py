@@ -24,6 +24,12 @@ def parsed_file(file: str) -> ast.Module | None:
     return _parsed_text("".join(linecache.getlines(file)))
 
 
+def is_cell(file: str) -> bool:
+    """Whether a file is a cell of a notebook: its lines were kept, and are on no disk."""
+    kept = linecache.cache.get(file, ())
+    return len(kept) > 1 and kept[1] is None
+
+
 @lru_cache(PARSED)
 def _parsed_text(text: str) -> ast.Module | None:
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 from pathlib import Path
 
 import pytest
@@ -104,3 +105,19 @@ def test_elements_that_nobody_looks_at(text: str, tmp_path: Path) -> None:
     file.write_text(text.replace("GET", "comm.recv(source=ANY)") + "\n")
     line = next(n for n, each in enumerate(text.splitlines(), 1) if "GET" in each)
     assert is_left(Place(str(file), line, ""), 0) == LEFT[text]
+
+
+@pytest.mark.parametrize(
+    ("lines", "left"),
+    [
+        (["n, x = comm.recv()\n"], False),
+        (["def get():\n", "    n, x = comm.recv()\n", "    return x\n"], True),
+    ],
+)
+def test_names_of_a_cell_that_a_later_one_may_read(
+    lines: list[str], left: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(linecache.cache, "In[3]", (len("".join(lines)), None, lines, "In[3]"))
+    line = next(n for n, each in enumerate(lines, 1) if "recv" in each)
+    is_left.cache_clear()
+    assert is_left(Place("In[3]", line, ""), 0) == left

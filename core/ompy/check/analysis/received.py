@@ -8,7 +8,7 @@ from typing import Final
 
 from ompy.check.analysis.received_uses import Flow, Use, called_name
 from ompy.check.logs import Place
-from ompy.check.program_text import parsed_file
+from ompy.check.program_text import is_cell, parsed_file
 
 # functions that may read any name
 _ALL_NAMES: Final = frozenset({"locals", "globals", "vars", "eval", "exec"})
@@ -38,6 +38,8 @@ def use_at(place: Place) -> Use:
 def is_left(place: Place, element: int) -> bool:
     """Whether nobody looks at an element of what a line receives: it has a name that is not read.
 
+    A later cell may read the names of a cell, unless they are those of a function.
+
     Args:
         place: the line.
         element: its index.
@@ -49,6 +51,9 @@ def is_left(place: Place, element: int) -> bool:
         return False
     target = assignment.targets[0]
     if not isinstance(target, (ast.Tuple, ast.List)) or element >= len(target.elts):
+        return False
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    if is_cell(place.file) and not any(isinstance(each, functions) for each in path):
         return False
     names = [each.id for each in target.elts if isinstance(each, ast.Name)]
     if len(names) < len(target.elts):
