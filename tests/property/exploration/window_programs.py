@@ -226,17 +226,14 @@ def run_world(programs: Sequence[Sequence[Step]], exchange: Exchange, cells: int
 
 def explore(
     programs: Sequence[Sequence[Step]], cells: int, *, polls: int = 1
-) -> tuple[Search, set[Outcome], int]:
-    """Search all schedules. Returns the search, what comes of them, and how often it began."""
+) -> tuple[Search, set[Outcome]]:
+    """Search all schedules. Returns the search, and what comes of them."""
     parts = Parts()
-    begun = 0
     while True:
-        begun += 1
         search, outcomes = Search(), set()
         try:
             while (node := search.take_node()) is not None:
-                exchange = Exchange(len(programs), node.constraint, polls=polls)
-                exchange.parts = parts
+                exchange = Exchange(len(programs), node.constraint, polls=polls, parts=parts)
                 outcomes.add(run_world(programs, exchange, cells))
                 values = {event.key: event.value for event in exchange.events}
                 assert all(values.get(key) == value for key, value in node.constraint.items())
@@ -244,7 +241,7 @@ def explore(
                 search.report_world(node, Schedule(list(exchange.events), races))
         except Learnt:
             continue
-        return search, outcomes, begun
+        return search, outcomes
 
 
 def ordered_cells(programs: Sequence[Sequence[Step]], cells: int) -> list[int]:

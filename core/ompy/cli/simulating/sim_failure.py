@@ -81,10 +81,19 @@ def _story(failure: Failure) -> Iterator[str]:
 
 def said_of(event: Event) -> str:
     """A choice in words."""
-    from ompy.runtime.exploration.events import ANY, CANCEL, FROM, FURTHER, NOTHING, PROBE, SEES
+    from ompy.runtime.exploration.events import (
+        ANY,
+        CANCEL,
+        FROM,
+        FURTHER,
+        NOTHING,
+        PROBE,
+        SEES,
+        SERVE,
+    )
     from ompy.runtime.exploration.pair import short_site
 
-    if event.served:
+    if event.kind == SERVE:
         target, asker = event.key[0], event.value[1]
         if event.value[0] == SEES:
             target, asker = asker, target
@@ -115,12 +124,12 @@ def _how_late(value: Value) -> str:
 
 
 def _in_its_place(race: Race) -> str:
-    from ompy.runtime.exploration.events import FROM, NOTHING, SEES
+    from ompy.runtime.exploration.events import FROM, NOTHING, SEES, SERVE
     from ompy.runtime.exploration.pair import short_site
 
     if race.value[0] == SEES:
         return f"this served{_how_late(race.value)}"
-    if race.event.served:
+    if race.event.kind == SERVE:
         return f"what rank {race.value[1]} asked at {short_site(race.site)} first"
     if race.value[0] == FROM:
         return f"the message that rank {race.value[1]} sent at {short_site(race.site)}"

@@ -34,7 +34,6 @@ class Event(NamedTuple):
         offered: a poll could have found something; of SERVE: a read that nothing had changed for.
         outstanding: operations that could be complete instead (ANY, POLL, FURTHER).
         sent: where the message was sent that was taken, if one was.
-        served: it is a request to this rank's part of a window.
     """
 
     number: int
@@ -47,7 +46,6 @@ class Event(NamedTuple):
     offered: bool = False
     outstanding: tuple[int, ...] = ()
     sent: str = ""
-    served: bool = False
 
 
 class Race(NamedTuple):

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ompy.frameworks.direct import waits_as_standard
+from ompy.frameworks.osc_base.headers import COMMAND_TAG
 from ompy.runtime.exploration.boxes import Box, Message, Operation, Receive
 from ompy.runtime.exploration.call_journal import (
     LOOK,
@@ -367,7 +368,7 @@ class Exchange(Windows):
 
     def _match(self, box: Box, receive: Receive, message: Message, event: int = 0) -> None:
         """A receive takes a message; both may be complete by that, and by an event's bit."""
-        if isinstance(box, WindowBox) and self._is_command(box, message):
+        if isinstance(box, WindowBox) and message.tag == COMMAND_TAG:
             self._serve_message(box, receive, message)
         else:
             self._take(box, receive, message, self.past_of(box, receive, message) | event)

@@ -208,12 +208,10 @@ class Explorer:
             except Learnt:
                 raise
             except (Undetermined, Unfit, Diverged) as problem:
-                if isinstance(problem, Diverged) and self._parts.pieces and not self._parts.heeded:
-                    self._parts.heeded = True
-                    raise Learnt from None
+                if isinstance(problem, Diverged):
+                    self._heed_parts()
                 return self._explore_whole_worlds()
         except Learnt:
-            self._close_trunk()
             self._plain, self._before = None, 0
             self._begin_again()
             return None
@@ -228,7 +226,22 @@ class Explorer:
         if result.kind == LEARNT:
             raise Learnt(result.parts)
 
+    def _heed_parts(self) -> None:
+        """A choice could not be made: ranks may look at their own parts of windows.
+
+        Raises:
+            Learnt: they were not taken to.
+        """
+        if self._parts.pieces and not self._parts.heeded:
+            self._parts.heeded = True
+            raise Learnt(self._parts.plain())
+
     def _begin_again(self) -> None:
+        """Forget what this search has run; worlds of random priorities had polls of their own."""
+        self._close_trunk()
+        assert self._scenario.exploring is not None, "it is a world that is explored"
+        self._polls = self._scenario.exploring.polls
+        self._random = None
         self._beginning = None
         self._search = search_of(self._plain) if self._plain else Search(self._bounds.depth)
         self._bounded = bool(self._plain and self._plain["bounded"])
@@ -399,6 +412,8 @@ class Explorer:
                 node = running.pop(line)
                 result = result_of(line)
                 self._learn(result)
+                if result.kind == DIVERGED:
+                    self._heed_parts()
                 self._bounded |= result.bounded
                 self._search.report_world(node, Schedule(result.events, result.races))
                 if result.kind != WELL and failed is None:
@@ -453,8 +468,11 @@ class Explorer:
             before = result.events[: order[race.event.key]]
             script = {event.key: event.value for event in before}
             script |= {**schedule.past(race.past), race.event.key: race.value}
-            if self._run_trial(script).kind == WELL:
-                return race.event, race, self._run_whole(script)
+            if self._run_trial(script).kind != WELL:
+                continue
+            well = self._run_whole(script)
+            if well.kind == WELL:
+                return race.event, race, well
         return None, None, None
 
 

@@ -9,7 +9,7 @@ it has in common with one that was run.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from ompy.engine.virtual_engine import STEPS_MAX
@@ -21,7 +21,7 @@ from ompy.runtime.exploration.events import Event, Race, Value
 from ompy.runtime.exploration.exchange import Exchange
 from ompy.runtime.exploration.fence import IDLE_MOST
 from ompy.runtime.exploration.histories import Gone, Histories, Moment, Undetermined
-from ompy.runtime.exploration.races import find_races
+from ompy.runtime.exploration.races import Known, find_races
 from ompy.runtime.exploration.windows.parts import Parts
 from ompy.runtime.simulation.simulated_world import BEYOND
 from ompy.runtime.simulation.virtual_job import NEWS
@@ -110,9 +110,6 @@ class Ending(NamedTuple):
 
 class Over(Exception):
     """The world has ended badly: kind, code, text."""
-
-
-Known = Callable[[Operation, Value], bool]
 
 
 class ToldWorld:

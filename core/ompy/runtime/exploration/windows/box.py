@@ -242,7 +242,10 @@ class WindowBox(Box):
             self._swaps[rank, command.tag + 1] = asked, compare
         elif command.kind in {Kind.LOCK, Kind.LOCK_SHARED}:
             alone = command.kind is Kind.LOCK
-            (self._alone.add if alone else self._alone.discard)(message.source)
+            if alone:
+                self._alone.add(message.source)
+            else:
+                self._alone.discard(message.source)
             grant = partial(self._grant, rank, command.tag + 1, asked.past, alone)
             self._locks.request(message.source, alone, grant)
         elif command.kind is Kind.UNLOCK:

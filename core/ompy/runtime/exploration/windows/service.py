@@ -97,10 +97,6 @@ class Windows(Operations):
         if changed:
             self._ranks[to].spin.reset()
 
-    @staticmethod
-    def _is_command(box: Box | None, message: Message | None) -> bool:
-        return isinstance(box, WindowBox) and message is not None and message.tag == COMMAND_TAG
-
     def _is_heeded(self, box: Box | None, message: Message | None) -> bool:
         """Whether the program of the rank that gets a message can tell.
 
@@ -155,9 +151,7 @@ class Windows(Operations):
         number = self._new_number()
         past = self._serve_message(box, receive, message, number) & ~(1 << number)
         site, sent = receive.site, message.site
-        self.events.append(
-            Event(number, key, SERVE, value, past, 0, site, spins, sent=sent, served=True)
-        )
+        self.events.append(Event(number, key, SERVE, value, past, 0, site, spins, sent=sent))
         self._commands[key] = box, asked
 
     def _serve_message(
