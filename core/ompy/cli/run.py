@@ -26,10 +26,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return answer_completion(COMPLETION)
     from ompy.outputs import keep_standard_streams
 
-    _end_at_interrupts()
+    changed = _end_at_interrupts()
     keep_standard_streams()
     if arguments is not None:  # not a process of its own
-        return _guarded(lambda: _run(arguments))
+        try:
+            return _guarded(lambda: _run(arguments))
+        finally:
+            if changed:
+                signal.signal(signal.SIGINT, signal.default_int_handler)
     rank = _start_agent_early(sys.argv[1:])
     if rank is not None:  # the end of what follows is that of a program
         rank.run()
@@ -57,13 +61,18 @@ def _end(code: int) -> int:
     os._exit(code)
 
 
-def _end_at_interrupts() -> None:
+def _end_at_interrupts() -> bool:
     """Until the job is looked after, Ctrl-C ends us as SIGTERM does, at once.
 
     Python's own handler raises, and what it raises in a callback of an import is lost.
+
+    Returns:
+        Whether it was Python's own until now.
     """
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        return False
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    return True
 
 
 def _start_agent_early(words: Sequence[str]) -> ForkedRank | None:

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from click import Context
+from ompy.cli import run
 from ompy.cli.launch.command_line import Answered, CommandError, parse_command_line
 from ompy.cli.launch.launch_options import job_timeout
 from ompy.cli.launch.launching import make_job
@@ -272,3 +273,12 @@ def test_an_interrupt_is_not_lost_before_the_job_is_looked_after():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True)
     assert (done.returncode, done.stderr) == (-signal.SIGINT, b"")
+
+
+def test_a_program_that_calls_it_can_be_interrupted_afterwards():
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        assert run.main(["-n", "2", "--debug", "x", sys.executable, "-c", ""]) == 2
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
