@@ -148,54 +148,65 @@ if found[0] == 0:
 window.Unlock_all()
 window.Free()
 """
-SPIN_LOCK = """
+
+
+def counted_under_a_lock(memory: str, take: str, give: str) -> str:
+    """A program whose ranks count in the last word of a window, each behind a lock made of others.
+
+    Args:
+        memory: the words of the window, and what `take` needs.
+        take: how a rank gets the lock.
+        give: how it gives the lock back.
+    """
+    return f"""
 import numpy as np
-memory = np.zeros(2, "i8")  # whether it is taken, a count
+{memory}
 window = MPI.Win.Create(memory if comm.rank == 0 else None, 8, comm=comm)
-one, zero, found, count = (np.full(1, value, "i8") for value in (1, 0, 1, 0))
+one, count, last = np.full(1, 1, "i8"), np.full(1, 0, "i8"), len(memory) - 1
 window.Lock_all()
-while found[0]:
-    window.Compare_and_swap(one, zero, found, 0, 0)
-    window.Flush(0)
-window.Get(count, 0, 1)
+{take}
+window.Get(count, 0, last)
 window.Flush(0)
 count += 1
-window.Put(count, 0, 1)
+window.Put(count, 0, last)
 window.Flush(0)
-window.Accumulate(zero, 0, 0, op=MPI.REPLACE)
+{give}
 window.Unlock_all()
 comm.Barrier()
 if comm.rank == 0:
     window.Lock(0)
-    assert memory[1] == comm.size, memory
+    assert memory[last] == comm.size, memory
     window.Unlock(0)
 window.Free()
 """
-TICKETS = """
-import numpy as np
+
+
+SPIN_LOCK = counted_under_a_lock(
+    """
+memory = np.zeros(2, "i8")  # whether it is taken, a count
+zero, found = np.full(1, 0, "i8"), np.full(1, 1, "i8")
+""",
+    """
+while found[0]:
+    window.Compare_and_swap(one, zero, found, 0, 0)
+    window.Flush(0)
+""",
+    "window.Accumulate(zero, 0, 0, op=MPI.REPLACE)",
+)
+TICKETS = counted_under_a_lock(
+    """
 memory = np.zeros(3, "i8")  # the next ticket, whose turn it is, a count
-window = MPI.Win.Create(memory if comm.rank == 0 else None, 8, comm=comm)
-one, mine, now, count = (np.full(1, value, "i8") for value in (1, 0, -1, 0))
-window.Lock_all()
+mine, now = np.full(1, 0, "i8"), np.full(1, -1, "i8")
+""",
+    """
 window.Fetch_and_op(one, mine, 0, 0, op=MPI.SUM)
 window.Flush(0)
 while now[0] != mine[0]:
     window.Fetch_and_op(one, now, 0, 1, op=MPI.NO_OP)
     window.Flush(0)
-window.Get(count, 0, 2)
-window.Flush(0)
-count += 1
-window.Put(count, 0, 2)
-window.Flush(0)
-window.Accumulate(one, 0, 1, op=MPI.SUM)
-window.Unlock_all()
-comm.Barrier()
-if comm.rank == 0:
-    window.Lock(0)
-    assert memory[2] == comm.size, memory
-    window.Unlock(0)
-window.Free()
-"""
+""",
+    "window.Accumulate(one, 0, 1, op=MPI.SUM)",
+)
 FLAG = """
 import numpy as np
 memory = np.zeros(2, "i8")  # a flag, what it is for
@@ -636,7 +647,7 @@ def test_windows_need_few_schedules(
     ("program", "old", "new"),
     [
         (FLAG, "window.Put(one, 0, 1)\n    window.Flush(0)", "window.Put(one, 0, 1)"),
-        (TICKETS, "window.Put(count, 0, 2)\nwindow.Flush(0)", "window.Put(count, 0, 2)"),
+        (TICKETS, "window.Put(count, 0, last)\nwindow.Flush(0)", "window.Put(count, 0, last)"),
         (SPIN_LOCK, "window.Compare_and_swap(one, zero, found", "window.Get(found"),
     ],
     ids=["flag without flush", "ticket without flush", "lock without swap"],
