@@ -5,7 +5,8 @@ source when it is (`ompy/cli/building/declaring.py`); interpreted, these words d
 
 - `@cclass`: a class whose attributes are those annotated in its body, and lie in a C structure.
   If its name begins with `_` only compiled modules know one, unless it is `Shown[...]`.
-- `@recycled`, before `@cclass`: memory of a few instances that went is kept for the next ones.
+- `@recycled`, before `@cclass` or alone: memory of some instances that went is kept for the next
+  ones (`recycling.py`).
 - `@ccall`: a function or method that compiled modules call as C does, and all others as Python
   does. `@cfunc`: the same, but of this module, or class and those derived from it, alone.
 - In signatures, attributes and annotated local variables `int` is 64 bits with a sign, `U64` the
@@ -37,7 +38,7 @@ def cclass(marked: Marked) -> Marked:
 
 
 def recycled(marked: Marked) -> Marked:
-    """Mark a class with `@cclass` of which many instances are made and soon go."""
+    """Mark a class of which many instances are made and soon go."""
     return marked
 
 

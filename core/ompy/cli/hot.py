@@ -15,7 +15,9 @@ BUSY: Final = "-O1"  # a part in every message of some kind: more instructions w
 BUSIEST: Final = "-O2"  # a message of 8 bytes takes more instructions with `BUSY`
 SHARED: Final = "ompy.cython_shared"  # module of Cython's own functions, which the others import
 # whose hand-written declarations have all of it and are compiled into those that use them
-INLINE: Final = ("borrowed", "direct", "elements", "entries", "keyed", "raw", "vm", "wire")
+INLINE: Final = (
+    *("borrowed", "direct", "elements", "entries", "free_lists", "keyed", "raw", "vm", "wire"),
+)
 # how names of modules begin, each with a dot behind it: the seals of datagrams
 SEALS: Final = (
     "ompy.net.seals.datagram_seal.",
@@ -143,6 +145,7 @@ HOT: Final = {
     "ompy.net.seals.seal": BUSIEST,
     "ompy.net.seals.sealed": OFTEN,
     "ompy.net.sockets": OFTEN,
+    "ompy.recycling": OFTEN,
     "ompy.replay.counting_pml": BUSY,
     "ompy.replay.entry_writer": BUSY,
     "ompy.replay.program_lines": BUSY,

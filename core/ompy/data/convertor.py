@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from ompy import raw
-from ompy.compiled import ccall, cclass
+from ompy.compiled import ccall, cclass, recycled
 from ompy.data import borrowed
 from ompy.data.receive_memory import POOLED_FROM, receive_memory
 
@@ -111,6 +111,7 @@ class Convertor:
         return self.unpack(0, source[start : start + count])
 
 
+@recycled
 @cclass
 class ContiguousConvertor(Convertor):
     """A message that is one piece of memory."""
@@ -161,6 +162,7 @@ class ContiguousConvertor(Convertor):
         return count
 
 
+@recycled
 @cclass
 class LentConvertor(ContiguousConvertor):
     """A message in a user's buffer, taken as it is: a view is made when somebody asks for one.
@@ -259,6 +261,7 @@ def copied(source: Convertor) -> ContiguousConvertor:
     return made
 
 
+@recycled
 @cclass
 class GrowingConvertor(LentConvertor):
     """Room for one message of any length, made when the message is known.
@@ -301,6 +304,7 @@ def growing() -> GrowingConvertor:
     return made
 
 
+@recycled
 @cclass
 class GatherConvertor(Convertor):
     """Several pieces of memory sent as one message; send side only."""

@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Any, Final
 
 from ompy import raw
-from ompy.compiled import ccall, cclass, cfunc
+from ompy.compiled import ccall, cclass, cfunc, recycled
 from ompy.data import borrowed
 from ompy.data.convertor import Convertor
 from ompy.data.typemap import Loop, Node, Run, loop
@@ -151,6 +151,7 @@ class Elements:
 _NO_TABLE: Final = memoryview(b"")
 
 
+@recycled
 @cclass
 class RunsConvertor(Convertor):
     """The bytes of elements with gaps, in a user's buffer."""

@@ -59,7 +59,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from ompy.compiled import U64, ccall, cclass
+from ompy.compiled import U64, ccall, cclass, recycled
 from ompy.data.convertor import Convertor
 from ompy.engine.base import Poller
 from ompy.frameworks.btl_base.btl_component import BtlComponent as BtlComponent  # noqa: PLC0414 - from here
@@ -209,6 +209,7 @@ class Endpoint:
         return "", "", ""
 
 
+@recycled
 @cclass
 class Descriptor:
     """One fragment on its way out.

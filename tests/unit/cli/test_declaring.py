@@ -254,11 +254,15 @@ def test_what_is_compiled_has_every_line_in_its_place(tree: Path) -> None:
     )
 
 
-def test_memory_of_recycled_instances_is_kept_by_cython() -> None:
-    text = "from __future__ import annotations\n\n@recycled\n@cclass\nclass One:\n    at: int\n"
+def test_memory_of_recycled_instances_is_kept() -> None:
+    text = (
+        "from __future__ import annotations\n\n@recycled\n@cclass\nclass One:\n    at: int\n"
+        "@recycled\n@other\nclass Two:\n    pass\n"
+    )
     assert compilable("one", text) == (
-        "from __future__ import annotations; import cython\n\n"
-        "@cython.freelist(8)\n@cython.cclass\nclass One:\n    pass\n"
+        "from __future__ import annotations\n\n\n\nclass One:\n    pass\n"
+        "\n@other\nclass Two:\n    pass\n"
+        "from ompy.recycling import recycle; recycle(One, Two)\n"
     )
 
 

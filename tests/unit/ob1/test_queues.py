@@ -97,6 +97,7 @@ def test_one_of_many_unexpected_messages_takes_a_step() -> None:
     queue = UnexpectedQueue()
     for number in range(MANY):
         queue.append(fragment(number, number))
+    queue.find(MANY)  # in vain: from now on there is an index
 
     def take(wanted: int) -> Callable[[], object]:
         return lambda: queue.remove(queue.find(wanted))
@@ -113,7 +114,20 @@ def test_one_of_many_posted_receives_takes_a_step() -> None:
     posted = [receive(number, number) for number in range(MANY)]
     for request in posted:
         queue.append(request)
+    queue.find(MANY)  # in vain: from now on there is an index
     steps = [lines_of(lambda tag=tag: queue.remove(queue.find(tag))) for tag in (MANY - 1, 9, 0)]
     steps.append(lines_of(lambda: queue.remove(posted[MANY // 2])))  # cancelled
     assert max(steps) < 50, steps
     assert lines_of(lambda: queue.find(-7)) < 15
+
+
+@interpreted_only
+def test_those_taken_in_order_are_in_no_index() -> None:
+    """A window of receives, or of messages, costs as much as one after the other."""
+    posted, unexpected = ReceiveQueue(), UnexpectedQueue()
+    for number in range(MANY):
+        assert lines_of(lambda number=number: posted.append(receive(number, number))) < 30
+        assert lines_of(lambda number=number: unexpected.append(fragment(number, number))) < 35
+    for number in range(MANY):
+        assert lines_of(lambda number=number: posted.remove(posted.find(number))) < 35
+        assert lines_of(lambda number=number: unexpected.remove(unexpected.find(number))) < 35

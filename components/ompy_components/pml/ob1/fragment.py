@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ompy.compiled import U64, ccall, cclass
+from ompy.compiled import U64, ccall, cclass, recycled
 from ompy.data.request import Request
 from ompy.frameworks.btl import BtlModule
 
@@ -27,6 +27,7 @@ class RemoteMemory:
     __slots__ = tuple(__annotations__)
 
 
+@recycled
 @cclass
 class Fragment:
     """A message that arrived before its receive, with its first bytes.

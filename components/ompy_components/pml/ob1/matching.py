@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ompy.compiled import U64, ccall, cclass, cfunc
+from ompy.compiled import U64, ccall, cclass, cfunc, recycled
 from ompy.data.constants import ANY_SOURCE, ANY_TAG
 from ompy.data.convertor import Convertor
 from ompy.data.request import Request
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 _POSTED: Final = ReceiveState.POSTED  # every message asks for it
 
 
+@recycled
 @cclass
 class Message(MatchedMessage):
     """A fragment taken out of matching by a matched probe."""
@@ -56,6 +57,7 @@ def taken_message(communicator: Communicator, fragment: Fragment) -> Message:
     return made
 
 
+@recycled
 @cclass
 class RecvRequest(Request):
     """A posted receive.
@@ -168,8 +170,8 @@ def receive_request(
 class ReceiveQueue:
     """Posted receives that nothing has matched, in the order of posting.
 
-    A few are looked through. Where there are more, each tag has a line of its own too, so that
-    none is found or removed in more than a step.
+    A few are looked through: mostly the first one fits. Once that many were looked at in vain and
+    there are more, each tag has a line of its own, too, so that none is found in more than a step.
 
     Attributes:
         passed: looked at in vain by `find`; the first one to fit costs nothing.
@@ -188,7 +190,7 @@ class ReceiveQueue:
         self.passed = 0
         self._first = None
         self._last = None
-        # the first and the last that want each tag, once there were more than `SCANNED`
+        # the first and the last that want each tag, once `SCANNED` were looked at in vain
         self._firsts = None
         self._lasts = None
 
@@ -209,22 +211,26 @@ class ReceiveQueue:
         request.after = None
         if self._firsts is not None:
             self._index(request)
-        elif self._count > SCANNED:
-            self._index_all()
 
     @ccall
     def find(self, tag: int) -> RecvRequest | None:
         """The first that takes a message with `tag`; it stays."""
         if self._firsts is not None:
             return self._indexed(tag)
+        looked: int = 0
         request: RecvRequest | None = self._first
         while request is not None and not fits(request.wanted_tag, tag):
+            looked += 1
+            if looked > SCANNED:
+                return self._indexed(tag)
             self.passed += 1
             request = request.after if request is not self._last else None
         return request
 
     @cfunc
     def _indexed(self, tag: int) -> RecvRequest | None:
+        if self._firsts is None:
+            self._index_all()
         assert self._firsts is not None
         exact: RecvRequest | None = self._firsts.get(tag)
         if not fits(ANY_TAG, tag):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ompy.compiled import U64, ccall, cclass, cfunc
+from ompy.compiled import U64, ccall, cclass, cfunc, recycled
 from ompy.data.convertor import Convertor
 from ompy.data.request import Request
 from ompy.frameworks.bml import BmlEndpoint
@@ -27,6 +27,7 @@ _STARTED: Final = SendState.STARTED
 _STREAMING: Final = SendState.STREAMING
 
 
+@recycled
 @cclass
 class SendRequest(Request):
     """A message on its way out.

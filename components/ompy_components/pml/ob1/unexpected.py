@@ -1,8 +1,8 @@
 """Messages of one source that nobody has asked for yet, in order.
 
 Whatever is taken out is the first of its tag, or the first of all: so a line in order, and the
-first and last of each tag, find and remove in a step each, however many wait. Few messages, which
-is what most programs ever have here, are looked through instead: that is cheaper than an index.
+first and last of each tag, find and remove in a step each, however many wait. Mostly the first
+message is the one that is asked for: there is an index only once some were looked at in vain.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Line:
         self.passed = 0
         self.first = None
         self._last = None
-        # the first and the last of each tag, once there were more than `SCANNED`
+        # the first and the last of each tag, once `SCANNED` were looked at in vain
         self._firsts = None
         self._lasts = None
 
@@ -60,19 +60,28 @@ class Line:
         self.count += 1
         if self._firsts is not None:
             self._index(fragment)
-        elif self.count > _SCANNED:
-            self._index_all()
 
     @cfunc
     def find(self, tag: int) -> Fragment | None:
         """The first with this tag; it stays."""
         if self._firsts is not None:
-            return self._firsts.get(tag)
+            return self._indexed(tag)
+        looked: int = 0
         fragment: Fragment | None = self.first
         while fragment is not None and fragment.tag != tag:
+            looked += 1
+            if looked > _SCANNED:
+                return self._indexed(tag)
             self.passed += 1
             fragment = fragment.after
         return fragment
+
+    @cfunc
+    def _indexed(self, tag: int) -> Fragment | None:
+        if self._firsts is None:
+            self._index_all()
+        assert self._firsts is not None
+        return self._firsts.get(tag)
 
     @cfunc
     def remove(self, fragment: Fragment) -> None:

@@ -16,7 +16,7 @@ from ompy.cli.building.declaring import Declarations
 from ompy.cli.building.modules import dotted, hot_modules
 from ompy.cli.building.sources import CHECKING, Source, Tree, attributes, mark, methods, recycling
 
-KEPT: Final = 8  # instances; arbitrary: a call has two or three of a kind
+RECYCLER: Final = "ompy.recycling"
 
 
 def write_sources(tree: Path, target: Path) -> None:
@@ -63,7 +63,7 @@ def compilable(name: str, text: str, numbers: Sequence[str] = ()) -> str:
         numbers: its constants that are numbers in C, and so would be unknown to all others.
 
     Returns:
-        As many lines, and one that makes the numbers known.
+        As many lines, one that makes the numbers known, one that has memory of classes kept.
 
     Raises:
         SyntaxError: it is no Python.
@@ -74,14 +74,17 @@ def compilable(name: str, text: str, numbers: Sequence[str] = ()) -> str:
         _unmark(lines, function)
     for each in source.classes.values():
         _unmark(lines, each)
-        _keep_memory(lines, each)
         for method in methods(each):
             _unmark(lines, method)
         _without_attributes(lines, each)
-    if any(map(recycling, source.classes.values())):
-        _import_cython(lines, source.tree)
     shown = ", ".join(f"{number}={number}" for number in numbers)
-    return "".join(lines) + (f"globals().update({shown})\n" if shown else "")
+    kept = ", ".join(_recycled(lines, source.tree))
+    made = "".join(lines)
+    if shown:
+        made += f"globals().update({shown})\n"
+    if kept:
+        made += f"from {RECYCLER} import recycle; recycle({kept})\n"
+    return made
 
 
 def _unmark(lines: list[str], node: ast.ClassDef | ast.FunctionDef) -> None:
@@ -90,19 +93,14 @@ def _unmark(lines: list[str], node: ast.ClassDef | ast.FunctionDef) -> None:
             _blank(lines, one)
 
 
-def _keep_memory(lines: list[str], node: ast.ClassDef) -> None:
-    """Have Cython keep a list of free memory; the line of `@cclass` behind is free already."""
-    found = recycling(node)
-    if found is not None:
-        lines[found.lineno - 1] = f"@cython.freelist({KEPT})\n"
-        lines[found.lineno] = "@cython.cclass\n"  # not a word of ours: Cython wants both here
-
-
-def _import_cython(lines: list[str], tree: ast.Module) -> None:
-    """On the line of an import that is there."""
-    first = next(each for each in tree.body if isinstance(each, ast.ImportFrom))
-    at = (first.end_lineno or first.lineno) - 1
-    lines[at] = f"{lines[at].rstrip()}; import cython\n"
+def _recycled(lines: list[str], tree: ast.Module) -> list[str]:
+    """The classes of which memory is kept; their marks go."""
+    found = []
+    for each in tree.body:
+        if isinstance(each, ast.ClassDef) and (word := recycling(each)) is not None:
+            _blank(lines, word)
+            found.append(each.name)
+    return found
 
 
 def _without_attributes(lines: list[str], node: ast.ClassDef) -> None:

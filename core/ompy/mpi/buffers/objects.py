@@ -41,6 +41,7 @@ HIGHEST: Final = 5  # PEP 574: the protocol that keeps buffers out of the pickle
 Pieces = Sequence[Any]  # a message in one or more buffers
 
 
+@recycled
 class Frame:
     """An object that is a frame already: whoever made it chose how it is pickled.
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
-from ompy.compiled import DECLARING, ccall, cfunc
+from ompy.compiled import DECLARING, ccall, cfunc, recycled
 from ompy.data.constants import ANY_SOURCE, ANY_TAG
 from ompy.data.convertor import GrowingConvertor, growing
 from ompy.data.errors import ERR_REQUEST, MPIError
@@ -28,6 +28,7 @@ if DECLARING:
     from ompy.data.request import Request as Operation
 
 
+@recycled
 @made_plainly
 class Message(Handle):
     """A message taken by a matched probe; null when it has been received."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ompy.compiled import DECLARING, ccall, cclass
+from ompy.compiled import DECLARING, ccall, cclass, recycled
 from ompy.data.constants import PROC_NULL
 from ompy.data.convertor import Convertor, GrowingConvertor
 from ompy.data.request import Request
@@ -19,6 +19,7 @@ if DECLARING:
     from ompy.mpi.state import CommState
 
 
+@recycled
 @cclass
 class ObjectState(RequestState):
     """A receive of an object.

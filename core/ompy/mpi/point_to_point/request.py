@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from typing import Any, ClassVar, Final, Literal, Self
 
-from ompy.compiled import DECLARING, ccall
+from ompy.compiled import DECLARING, ccall, recycled
 from ompy.data.constants import UNDEFINED
 from ompy.data.errors import ERR_IN_STATUS, ERR_PROC_FAILED_PENDING, ERR_REQUEST, MPIError
 from ompy.data.request import Request as Operation
@@ -53,6 +53,7 @@ if DECLARING:
     from ompy.data.request import Request as Operation
 
 
+@recycled
 @made_plainly
 class Request(Handle):
     """An operation under way; null when it has been waited for.

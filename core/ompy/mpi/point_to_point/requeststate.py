@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from ompy.compiled import ccall, cclass
+from ompy.compiled import ccall, cclass, recycled
 from ompy.data.constants import ANY_SOURCE, ANY_TAG, PROC_NULL
 from ompy.data.convertor import Convertor
 from ompy.data.errors import ERR_REQUEST, MPIError
@@ -18,6 +18,7 @@ from ompy.mpi.point_to_point.status import Described, Status
 from ompy.mpi.state import CommState, World
 
 
+@recycled
 @cclass
 class RequestState(State):
     """An operation under way.
@@ -157,6 +158,7 @@ def complete_operation() -> Request:
     return _COMPLETE
 
 
+@recycled
 @cclass
 class MessageState(State):
     """A message that was taken and is still to be received.
