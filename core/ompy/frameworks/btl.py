@@ -10,22 +10,21 @@ called once, and the module is polled until it returns: what was accepted is del
 descriptor is completed (badly where the peer has departed), and nothing is left behind: no
 timer, source or poller.
 
-**Threads.** Every call comes with the rank's lock held, from whichever thread is inside MPI.
-
-**Callbacks.** Receive callbacks are called from within `poll` only: the PML is never called back
-in the middle of sending. Completions and errors come from within `poll`, `send`, `put`, `get` or
-`finalize`. A callback may send, not block. None comes after `finalize`. One `poll` does bounded
-work, however much has arrived.
+**Threads and callbacks.** Every call comes with the rank's lock held, from any thread inside MPI.
+Receive callbacks come from within `poll` only: the PML is never called back while it sends.
+Completions and errors come from within `poll`, `send`, `put`, `get` or `finalize`. A callback may
+send, not block. None comes after `finalize`. One `poll` does bounded work, however much has
+arrived.
 
 **Buffers.** A descriptor's `segment`, a memoryview, is the module's: the PML writes it between
 `alloc`/`prepare_src` and `send`, never afterwards. The user's memory that `prepare_src` refers to
 in place stays as it is until the completion. A receive callback has its data while it runs only.
 
-**Completion.** A descriptor accepted by `send` (`COMPLETED` or `QUEUED`) is completed exactly
-once. `COMPLETED` means: done already, and the callback is not called unless the descriptor
-has `SEND_ALWAYS_CALLBACK`, then it has been called. `QUEUED`: the callback, if any, will be
-called. A negative result: not accepted, the descriptor is still the caller's. An accepted one
-with `BTL_OWNERSHIP` is the module's; else the caller frees it when it is completed.
+**Completion.** A descriptor accepted by `send` (`COMPLETED` or `QUEUED`) is completed exactly once.
+`COMPLETED` means: done already, and the callback is not called unless the descriptor has
+`SEND_ALWAYS_CALLBACK`, then it has been called. `QUEUED`: the callback, if any, will be called.
+Negative: not accepted, the descriptor stays the caller's. An accepted one with `BTL_OWNERSHIP` is
+the module's; else the caller frees it when it is completed.
 
 **Remote memory** (modules with the `PUT` or `GET` flag). Both sides register memory; the handle has
 a `bytes()` of `registration_handle_size` that goes to the peer by the PML's own message. As with
@@ -38,13 +37,13 @@ before. Not every module needs a local handle; `btl_base/registration.py` has wh
 them.
 
 **Failover obligations** (modules with the `FAILOVER_SUPPORT` flag): each accepted fragment gets
-exactly one completion, good or bad; queued ones fail when the path breaks; the error callback
-comes once, before the error completions; completed well means the peer has it. A fragment that ends
-badly has its bytes in `segment` and `payload` while the callback runs: another path may do for it.
-`sendi` has no completion to tell of a later loss: it either answers `NOT_AVAILABLE`, or what it
-took and may not have arrived goes back by `ErrorCallback.returned`, in order. So may a fragment
-with `RETURNABLE`, completed before the peer has it; one with `UNHURRIED` may complete late.
-A module does all this, which may cost something, once the PML has called `begin_failover`.
+exactly one completion, good or bad; queued ones fail when the path breaks; the error callback comes
+once, before the error completions; completed well means the peer has it. A fragment that ends badly
+has its bytes in `segment` and `payload` while the callback runs: another path may do for it.
+`sendi` has no completion to tell of a later loss: it answers `NOT_AVAILABLE`, or what it took and
+may not have arrived goes back in order by `ErrorCallback.returned`. So may a fragment with
+`RETURNABLE`, completed before the peer has it; one with `UNHURRIED` may complete late. All this,
+which may cost something, is done once the PML has called `begin_failover`.
 
 **Failing over and back.** A path that breaks is told once, with `ERROR_NONFATAL` where the module
 keeps the obligations: another path may do. The module goes on trying to mend it by itself, and

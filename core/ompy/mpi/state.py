@@ -1,4 +1,4 @@
-"""What MPI keeps for one rank, for each of its communicators, and for groups.
+"""What MPI keeps for one rank, each of its communicators, for reductions and groups.
 
 A `World` belongs to a RankProcess, never to the interpreter: the virtual world has many. A session
 has a branch of the rank's one.
@@ -9,7 +9,7 @@ has a branch of the rank's one.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 from operator import index
 from typing import Any, ClassVar, Final, NoReturn
@@ -26,6 +26,8 @@ from ompy.data.errors import (
     ERR_REVOKED,
     MPIError,
 )
+from ompy.data.layout import Layout
+from ompy.data.operation import Operation
 from ompy.data.request import Waitable
 from ompy.engine.base import Engine
 from ompy.frameworks.collectives.call_kinds import KINDS
@@ -390,6 +392,45 @@ def _likeness(mine: CommState, theirs: CommState) -> int:
 
 
 # --- groups
+
+
+@cclass
+class OpState(State):
+    """A reduction.
+
+    Attributes:
+        name: of a predefined one; empty for a user's.
+        commutes: the order of operands may be changed.
+        objects: combines two Python objects.
+        buffers: the user's `f(inbuf, inoutbuf, datatype)`, or None.
+        known: the datatype that a user's was asked for last, the operation on buffers of it, and
+            its layout, if contiguous buffers of numbers have it without being told; or None.
+        operation: the predefined one on buffers, once it was asked for, or None.
+    """
+
+    buffers: Callable[[Any, Any, Any], Any] | None
+    commutes: bool
+    known: tuple[Any, Operation, Layout | None] | None
+    name: str
+    objects: Callable[[Any, Any], Any]
+    operation: Operation | None
+    __slots__ = tuple(__annotations__)
+
+    def __init__(
+        self,
+        name: str,
+        objects: Callable[[Any, Any], Any],
+        buffers: Callable[[Any, Any, Any], Any] | None = None,
+        *,
+        commutes: bool = True,
+    ) -> None:
+        self.number = 0
+        self.name = name
+        self.objects = objects
+        self.buffers = buffers
+        self.commutes = commutes
+        self.known = None
+        self.operation = None
 
 
 @cclass

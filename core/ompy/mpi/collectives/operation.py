@@ -16,44 +16,12 @@ from ompy.data.packed import in_place, to_send
 from ompy.mpi.buffers.common_forms import DATATYPES
 from ompy.mpi.buffers.spec import message
 from ompy.mpi.datatypes.datatype import Datatype
-from ompy.mpi.datatypes.typestate import TypeState
 from ompy.mpi.errors import MPIException
-from ompy.mpi.handles import Handle, State
+from ompy.mpi.handles import Handle
 from ompy.mpi.limits import Limited
+from ompy.mpi.state import OpState
 
 Function = Callable[[Any, Any, Any], Any]
-
-
-class OpState(State):
-    """A reduction.
-
-    Attributes:
-        name: of a predefined one; empty for a user's.
-        commutes: the order of operands may be changed.
-        objects: combines two Python objects.
-        buffers: the user's `f(inbuf, inoutbuf, datatype)`, or None.
-        known: the datatype that a user's was asked for last, the operation on buffers of it, and
-            its layout, if contiguous buffers of numbers have it without being told; or None.
-        operation: the predefined one on buffers, once it was asked for, or None.
-    """
-
-    __slots__ = ("buffers", "commutes", "known", "name", "objects", "operation")
-
-    def __init__(
-        self,
-        name: str,
-        objects: Callable[[Any, Any], Any],
-        buffers: Function | None = None,
-        *,
-        commutes: bool = True,
-    ) -> None:
-        self.number = 0
-        self.name = name
-        self.objects = objects
-        self.buffers = buffers
-        self.commutes = commutes
-        self.known: tuple[TypeState, Operation, Layout | None] | None = None
-        self.operation: Operation | None = None
 
 
 class Op(Handle):

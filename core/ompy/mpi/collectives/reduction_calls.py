@@ -28,8 +28,9 @@ from ompy.mpi.collectives.collective_calls import Call, call_of, check_in_place,
 from ompy.mpi.collectives.operation import Op, check_match
 from ompy.mpi.datatypes.datatype import Datatype
 from ompy.mpi.errors import MPIException
+from ompy.mpi.handles import Handle
 from ompy.mpi.point_to_point.peers import check_root, is_root, own_size
-from ompy.mpi.state import CommState
+from ompy.mpi.state import CommState, OpState
 
 _NUMBER: Final = Struct("<q")
 REDUCE: Final[int] = KINDS["Reduce"]
@@ -52,7 +53,8 @@ def _operation_of(op: Op, spec: Any, layout: Layout) -> Operation | None:
         spec: the buffer whose datatype a user's function is told.
         layout: of that.
     """
-    state = op._inner
+    handle: Handle = op
+    state: OpState | None = handle._inner
     if state is None:
         return None
     found: Operation | None = state.operation

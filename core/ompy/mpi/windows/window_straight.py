@@ -23,6 +23,7 @@ from ompy.mpi.buffers.access import raw_bytes
 from ompy.mpi.collectives.operation import Op
 from ompy.mpi.constants import LOCK_EXCLUSIVE, LOCK_SHARED
 from ompy.mpi.handles import Handle
+from ompy.mpi.state import OpState
 from ompy.mpi.windows.window_epochs import FENCE, LOCK, POST, START, Epochs
 from ompy.mpi.windows.window_numbers import Numbers, displacement_of, numbers_of
 
@@ -416,7 +417,7 @@ def _name(op: Any) -> Any:
     if not isinstance(op, Op):
         return ""
     handle: Handle = op
-    state = handle._inner
+    state: OpState | None = handle._inner
     return "" if state is None else state.name
 
 
