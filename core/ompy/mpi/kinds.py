@@ -6,7 +6,8 @@ from typing import Any, Final
 
 from ompy.compiled import ccall
 
-_fitting: Final[set[tuple[type, str]]] = set()  # classes that were asked for their bases, and fit
+# by class the kinds that it was asked for and is of
+_fitting: Final[dict[type, set[str]]] = {}
 
 
 @ccall
@@ -21,7 +22,8 @@ def check_kind(value: Any, kind: str, name: str) -> None:
     Raises:
         TypeError: it is something else; in mpi4py's words.
     """
-    if (type(value), kind) not in _fitting:
+    known = _fitting.get(type(value))
+    if known is None or kind not in known:
         _check_bases(type(value), kind, name)
 
 
@@ -31,4 +33,4 @@ def _check_bases(found: type, kind: str, name: str) -> None:
         expected, got = f"mpi4py.MPI.{kind}", found.__name__
         text = f"Argument '{name}' has incorrect type (expected {expected}, got {got})"
         raise TypeError(text)
-    _fitting.add((found, kind))
+    _fitting.setdefault(found, set()).add(kind)

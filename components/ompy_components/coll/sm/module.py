@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ompy.compiled import U64, Shown, ccall, cclass, cfunc
-from ompy.data.layout import Layout
 from ompy.data.message import Blocks, Message
 from ompy.data.operation import Operation
 from ompy.data.request import Request
@@ -214,7 +213,7 @@ class SmColl(CollModule):
         self, send: Message | None, receive: Message | None, operation: Operation, root: int
     ) -> None:
         """Combine all members' data; elements that are larger than a fragment as messages."""
-        mine: Message | None = send if send is not None else receive
+        mine = send if send is not None else receive
         assert mine is not None, "every member has data"
         operations: Operations | None = self._ready()
         if operations is None or mine.layout.size > self._fragment:
@@ -336,18 +335,16 @@ class SmColl(CollModule):
 
     def scan(self, send: Message | None, receive: Message, operation: Operation) -> None:
         """Combine the data of the members up to this one."""
-        layout: Layout = receive.layout
         parts: PartOperations | None = self._ready_parts()
-        if parts is None or layout.size > self._fragment:
+        if parts is None or receive.layout.size > self._fragment:
             self._complete(TAG_SCAN, self._next.schedule_scan, send, receive, operation)
         else:
             parts.scan(send, receive, operation, True)
 
     def exscan(self, send: Message | None, receive: Message, operation: Operation) -> None:
         """Combine the data of the members before this one."""
-        layout: Layout = receive.layout
         parts: PartOperations | None = self._ready_parts()
-        if parts is None or layout.size > self._fragment:
+        if parts is None or receive.layout.size > self._fragment:
             self._complete(TAG_EXSCAN, self._next.schedule_exscan, send, receive, operation)
         else:
             parts.scan(send, receive, operation, False)
