@@ -31,11 +31,30 @@ LINES = {
         "--tag-output --output-filename D --merge-stderr --display-map --report-bindings p"
     ),
     "-l -genv K V -genvlist A,B -n 3 p": "--tag-output -x K=V -x A -x B -n 3 p",
-    "-genvall -ppn 2 -f hosts p": "--npernode 2 --hostfile hosts p",
-    "-hosts a,b -launcher rsh p": "--host a,b --mca plm ssh p",
+    "-genvall -ppn 2 -f hosts p": "--npernode 2 --hostfile hosts --oversubscribe p",
+    "-hosts a,b -launcher rsh p": "--host a,b --oversubscribe --mca plm ssh p",
+    "-n 1 p : -hosts a,b -n 2 q": "--oversubscribe -n 1 p : --host a,b -n 2 q",
+    "-genv K=V --env=J=W -n 2 p": "-x K=V -x J=W -n 2 p",
+    "-v --debug-daemons -print-all-exitcodes p": "p",
+    "--bind-to-core --bysocket p": "--bind-to core --map-by package p",
+    "--with-ft ulfm p": "--mca mpi_ft_enable 1 p",
+    "--with-ft no p": "--mca mpi_ft_enable 0 p",
+    "--mca plm rsh --mca plm_rsh_agent x p": "--mca plm ssh --mca plm_rsh_agent x p",
+    "--mca rmaps_base_no_oversubscribe 1 p": "--nooversubscribe p",
+    "--mca rmaps_base_oversubscribe 0 p": "--nooversubscribe p",
+    "--mca rmaps_base_no_oversubscribe false p": "--oversubscribe p",
+    "--map-by slot:NOOVERSUBSCRIBE p": "--map-by slot:NOOVERSUBSCRIBE p",
+    "--mca btl_base_warn_component_unused 0 --mca opal_cuda_support 1 p": "p",
+    "--mca pml ucx --mca osc ^ucx --mca btl self,vader p": (
+        "--mca osc ^ucx --mca btl self,vader p"
+    ),
     "--mca mpi_yield_when_idle 1 --mca btl tcp,self p": "--mca btl tcp,self p",
     "--mca orte_base_help_aggregate 0 --mca rmaps_base_oversubscribe 1 p": "--oversubscribe p",
-    "--mca rmaps_default_mapping_policy :oversubscribe p": "--oversubscribe p",
+    "--mca rmaps_default_mapping_policy :oversubscribe p": "--map-by :oversubscribe p",
+    "--prtemca rmaps_default_mapping_policy ppr:2:node:oversubscribe p": (
+        "--map-by ppr:2:node:oversubscribe p"
+    ),
+    "--mca orte_default_hostfile F p": "--hostfile F p",
     "--prtemca plm_rsh_agent x -x A=1 --output tag p": "-x A=1 --tag-output p",
     "--oversubscribe -n 1 -x A=1 p a : -n 2 -env B 2 q": (
         "--oversubscribe -n 1 -x A=1 p a : -n 2 -x B=2 q"
@@ -56,10 +75,14 @@ def test_lines(line: str) -> None:
 
 
 def test_what_is_of_no_effect_is_said() -> None:
-    line = "--map-by numa:PE=2:INHERIT:ordered --rank-by numa:SPAN --bind-to core p"
+    line = "--map-by numa:PE=2:INHERIT:ordered --rank-by numa:SPAN --bind-to core"
+    line += " --output tag,file=F --display map,topo --mca pml ucx --mca orte_x 1 --mca pml ob1 p"
     assert translate_line(line.split()).notes == [
         "of --map-by numa:PE=2:INHERIT:ordered, INHERIT, ordered is of no effect",
         "of --rank-by numa:SPAN, SPAN is of no effect",
+        "of --output tag,file=F, file=F is of no effect",
+        "of --display map,topo, topo is of no effect",
+        "--mca pml ucx is of no effect",
     ]
 
 

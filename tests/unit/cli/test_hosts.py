@@ -100,6 +100,7 @@ def test_hostfile(hostfile):
         "d max-slots=1 username=me port=2222\n"
         "c count=2\n"
         "you@localhost cpu=1\n"
+        "e:4\n"
     )
     assert hosts(files=[path]).hosts == (
         Host("a", 2, 4),
@@ -107,6 +108,7 @@ def test_hostfile(hostfile):
         Host("c", 3),
         Host("d", 1, 1, "me", 2222),
         Host("here", 1, user="you"),
+        Host("e", 4),
     )
 
 
@@ -116,6 +118,7 @@ def test_hostfile(hostfile):
         ("a slot=2", "slot=2 is no setting of a host; did you mean slots?"),
         ("a 2", "2 is no setting of a host"),
         ("a slots=two", "'two' is no number of slots"),
+        ("a:two", "'two' is no number of slots"),
         ("a slots=", "'' is no number of slots"),
         ("a slots=3 max_slots=2", "3 slots are more than max_slots, which is 2"),
         ("a port=70000", "'70000' is no number of port"),

@@ -14,6 +14,7 @@ from ompy.mca.parameters.settings import DEFAULT, Origin, Setting, gather_settin
 from ompy.mca.plugins.parts_elsewhere import (
     COMPONENTS,
     FRAMEWORKS,
+    PARAMETERS,
     component_elsewhere,
     parameter_elsewhere,
 )
@@ -117,7 +118,7 @@ def test_what_only_open_mpi_has_is_to_be_left_out(site) -> None:
     assert component_elsewhere("pml", "ucx", alone=True) == f"{about} it out"
     assert component_elsewhere("btl", "uct", alone=False) == f"{about} uct out"
     assert not component_elsewhere("pml", "ob2", alone=True)
-    for name in ("mtl", "mtl_ofi_tag_mode", "pml_ucx_tls", "oob_tcp_if_include"):
+    for name in ("mtl_ofi_tag_mode", "pml_ucx_tls", "oob_tcp_if_include", "btl_sm_fbox_max"):
         assert problems(site.registry((name, "1"))) == [
             f"--mca {name} 1: there is no parameter {name}; it is Open MPI's, and has no meaning "
             "here: leave it out"
@@ -132,6 +133,9 @@ def test_what_we_have_too_is_not_said_to_be_another_ones() -> None:
         assert offered
         assert set(names).isdisjoint(offered)
     assert set(FRAMEWORKS).isdisjoint(framework.name for framework in CATALOG)
+    for name in PARAMETERS:
+        with pytest.raises(UsageError):
+            registry.value(name)
 
 
 def test_excluded_names_need_not_exist(site) -> None:

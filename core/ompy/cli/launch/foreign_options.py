@@ -12,8 +12,11 @@ from typing import Final, NamedTuple
 
 from ompy.cli.launch.command_line import SEPARATOR, split_programs
 from ompy.frameworks.places import FRAMEWORKS
+from ompy.mca.enumerators import FALSE, TRUE
+from ompy.mca.plugins.parts_elsewhere import component_elsewhere, parameter_elsewhere
 
 Made = list[str]
+ANY_NUMBER: Final = "--oversubscribe"
 
 
 class Translation(NamedTuple):
@@ -35,11 +38,13 @@ class ForeignOption(NamedTuple):
         values: words it takes.
         made: of these words, what `ompy-run` is told.
         left_out: of these words, what is of no effect here.
+        joined: a first word with `=` is all.
     """
 
     values: int
     made: Callable[[Sequence[str]], Made]
     left_out: Callable[[Sequence[str]], str] = lambda _values: ""
+    joined: bool = False
 
 
 def _same(*words: str) -> Callable[[Sequence[str]], Made]:
@@ -51,7 +56,7 @@ def _renamed(option: str) -> Callable[[Sequence[str]], Made]:
 
 
 def _variable(values: Sequence[str]) -> Made:
-    return ["-x", f"{values[0]}={values[1]}"]
+    return ["-x", "=".join(values)]
 
 
 def _variables(values: Sequence[str]) -> Made:
@@ -108,29 +113,73 @@ def _output(values: Sequence[str]) -> Made:
     return found
 
 
+def _unknown_outputs(values: Sequence[str]) -> str:
+    words = values[0].split(",")
+    return ", ".join(word for word in words if word.partition("=")[0].lower() not in OUTPUT)
+
+
 def _display(values: Sequence[str]) -> Made:
-    words = values[0].lower()
-    shown = {"map": "--display-map", "bind": "--report-bindings"}
-    return [option for word, option in shown.items() if word in words]
+    return [DISPLAY[word] for word in values[0].lower().split(",") if word in DISPLAY]
+
+
+def _unknown_displays(values: Sequence[str]) -> str:
+    return ", ".join(word for word in values[0].split(",") if word.lower() not in DISPLAY)
+
+
+def _recovery(values: Sequence[str]) -> Made:
+    """`ulfm`, `mpi` and whatever is not a refusal."""
+    refused = values[0].lower() in {"none", "0", *FALSE}
+    return ["--mca", "mpi_ft_enable", "0" if refused else "1"]
+
+
+def _hosts(option: str) -> Callable[[Sequence[str]], Made]:
+    """Hosts take as many processes as there are: MPICH's have no limit."""
+    return lambda values: [option, *values, ANY_NUMBER]
 
 
 def _parameter(values: Sequence[str]) -> Made:
     """A parameter of a layer that ompy has not: of the launcher, or of waiting."""
     name, value = values
-    if "oversubscribe" in name or "oversubscribe" in value.lower():
-        return ["--oversubscribe"]
-    dropped = (name.startswith(LAYERS) and name not in KEPT) or name in WAITING
-    return [] if dropped else ["--mca", name, value]
+    text = value.lower()
+    if "oversubscribe" in name:
+        asked = (text in {"1", *TRUE}) != ("no_oversubscribe" in name)
+        return [ANY_NUMBER if asked else "--nooversubscribe"]
+    if "oversubscribe" in text:
+        return _mapping([value])
+    if name == "plm":
+        return ["--mca", name, _PLM.get(value, value)]
+    if name.endswith("default_hostfile"):
+        return ["--hostfile", value]
+    layer = name.startswith(LAYERS) and name not in KEPT
+    return [] if layer or _is_elsewhere(name, value) else ["--mca", name, value]
+
+
+def _foreign_parameter(values: Sequence[str]) -> str:
+    """What one may count on, of parameters that Open MPI alone has."""
+    quiet = (*LAYERS, *WAITING)
+    silent = values[0].startswith(quiet) or not _is_elsewhere(*values)
+    return "" if silent else " ".join(values)
+
+
+def _is_elsewhere(name: str, value: str) -> bool:
+    """Whether a parameter, or each component that it chooses, is one that Open MPI alone has."""
+    components = value.split(",")
+    return bool(parameter_elsewhere(name)) or all(
+        component_elsewhere(name, part, alone=True) for part in components
+    )
 
 
 # of `--output` (reference openmpi.md 2.4), by ours
 OUTPUT: Final = {
     "tag": "--tag-output",
+    "tag-detailed": "--tag-output",
+    "tag-fullname": "--tag-output",
     "rank": "--tag-output",
     "timestamp": "--timestamp-output",
     "merge": "--merge-stderr",
     "dir": "--output-filename",
 }
+DISPLAY: Final = {"map": "--display-map", "bind": "--report-bindings"}  # of `--display`, likewise
 # of Open MPI: its launchers, and the topology they look at
 LAYERS: Final = ("orte_", "prte_", "rmaps_", "ras_", "odls_", "ess_", "iof_", "hwloc_", "pmix_")
 WAITING: Final = ("mpi_yield_when_idle",)  # ranks yield where they share cores, without being told
@@ -151,34 +200,44 @@ KEPT: Final = frozenset(
 _PLM: Final = {"rsh": "ssh", "fork": "local"}
 
 _NOTHING: Final = _same()
+# what ompy always does, or what only shows more of another launcher
+QUIET: Final = (
+    *("--noprefix", "--report-state-on-timeout", "--genvall", "--envall", "--hetero-nodes"),
+    *("--keep-fqdn-hostnames", "-v", "--verbose", "--show-progress", "--debug-daemons"),
+    *("--leave-session-attached", "--print-all-exitcodes"),
+)
 OPTIONS: Final[dict[str, ForeignOption]] = {
+    **{name: ForeignOption(0, _NOTHING) for name in QUIET},
     "--bind-to": ForeignOption(1, _binding),
     "--rank-by": ForeignOption(1, _ranking, _rank_qualifiers),
     "--map-by": ForeignOption(1, _mapping, _unknown_qualifiers),
     "--pernode": ForeignOption(0, _same("--npernode", "1")),
     "--bynode": ForeignOption(0, _same("--map-by", "node")),
     "--bycore": ForeignOption(0, _same("--map-by", "core")),
+    "--bysocket": ForeignOption(0, _same("--map-by", "package")),
+    "--bind-to-none": ForeignOption(0, _same("--bind-to", "none")),
+    "--bind-to-core": ForeignOption(0, _same("--bind-to", "core")),
+    "--bind-to-socket": ForeignOption(0, _same("--bind-to", "package")),
+    "--rr": ForeignOption(0, _same("--map-by", "node")),
     "--byslot": ForeignOption(0, _same("--map-by", "slot")),
-    "--noprefix": ForeignOption(0, _NOTHING),
-    "--report-state-on-timeout": ForeignOption(0, _NOTHING),
-    "--with-ft": ForeignOption(1, _same("--mca", "mpi_ft_enable", "1")),
-    "--output": ForeignOption(1, _output),
-    "--display": ForeignOption(1, _display),
-    "--mca": ForeignOption(2, _parameter),
-    "--omca": ForeignOption(2, _parameter),
-    "--gmca": ForeignOption(2, _parameter),
+    "--with-ft": ForeignOption(1, _recovery),
+    "--enable-recovery": ForeignOption(0, _same("--mca", "mpi_ft_enable", "1")),
+    "--disable-recovery": ForeignOption(0, _same("--mca", "mpi_ft_enable", "0")),
+    "--output": ForeignOption(1, _output, _unknown_outputs),
+    "--display": ForeignOption(1, _display, _unknown_displays),
+    "--mca": ForeignOption(2, _parameter, _foreign_parameter),
+    "--omca": ForeignOption(2, _parameter, _foreign_parameter),
+    "--gmca": ForeignOption(2, _parameter, _foreign_parameter),
     "--prtemca": ForeignOption(2, lambda values: _parameter((f"prte_{values[0]}", values[1]))),
     "--pmixmca": ForeignOption(2, _NOTHING),
     "-l": ForeignOption(0, _same("--tag-output")),
     "--prepend-rank": ForeignOption(0, _same("--tag-output")),
-    "--genv": ForeignOption(2, _variable),
-    "--env": ForeignOption(2, _variable),
+    "--genv": ForeignOption(2, _variable, joined=True),
+    "--env": ForeignOption(2, _variable, joined=True),
     "--genvlist": ForeignOption(1, _variables),
     "--envlist": ForeignOption(1, _variables),
-    "--genvall": ForeignOption(0, _NOTHING),
-    "--envall": ForeignOption(0, _NOTHING),
-    "-f": ForeignOption(1, _renamed("--hostfile")),
-    "--hosts": ForeignOption(1, _renamed("--host")),
+    "-f": ForeignOption(1, _hosts("--hostfile")),
+    "--hosts": ForeignOption(1, _hosts("--host")),
     "--ppn": ForeignOption(1, _renamed("--npernode")),
     "--perhost": ForeignOption(1, _renamed("--npernode")),
     "--print-rank-map": ForeignOption(0, _same("--display-map")),
@@ -211,13 +270,22 @@ def _translate_part(part: Sequence[str], found: Translation) -> None:
             found.words.extend(part[at : at + 1 + taken])
             at += 1 + taken
             continue
-        values = [value] if joined else list(part[at + 1 : at + 1 + foreign.values])
-        at += 1 + (0 if joined else foreign.values)
-        if len(values) < foreign.values:  # ompy-run says what is missing
+        after = [value] if joined else list(part[at + 1 :])
+        wanted = 1 if foreign.joined and "=" in "".join(after[:1]) else foreign.values
+        values = after[:wanted]
+        at += 1 + (0 if joined else wanted)
+        if len(values) < wanted:  # ompy-run says what is missing
             found.words.append(name)
             continue
-        found.words.extend(foreign.made(values))
-        dropped = foreign.left_out(values)
-        if dropped:
-            found.notes.append(f"of {name} {' '.join(values)}, {dropped} is of no effect")
+        made = foreign.made(values)
+        if made[-1:] == [ANY_NUMBER] and SEPARATOR in found.words:  # it is of the whole job
+            found.words.insert(0, made.pop())
+        found.words.extend(made)
+        if dropped := foreign.left_out(values):
+            found.notes.append(_note(" ".join((name, *values)), dropped))
     found.words.extend(part[at:])
+
+
+def _note(written: str, dropped: str) -> str:
+    part = "" if written.endswith(f" {dropped}") else f", {dropped}"
+    return f"{'of ' if part else ''}{written}{part} is of no effect"

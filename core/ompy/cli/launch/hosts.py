@@ -139,8 +139,10 @@ def _file(path: str, here: str) -> list[_Mention]:
 
 
 def _line(words: Sequence[str], where: str, here: str) -> _Mention:
-    user, name = _login(words[0], where)
-    slots, limit, port, counted = 1, 0, 0, False
+    """`name slots=N` of Open MPI, or `name:N` of MPICH."""
+    first, counted, number = words[0].partition(":")
+    user, name = _login(first, where)
+    slots, limit, port = _number(number, where, "slots") if counted else 1, 0, 0
     for word in words[1:]:
         written, equals, value = word.partition("=")
         key = written.lower().replace("-", "_")
@@ -148,7 +150,7 @@ def _line(words: Sequence[str], where: str, here: str) -> _Mention:
             near = did_you_mean(key, _KEYS)
             raise CommandError(f"{where}: {shown(word)} is no setting of a host{near}")
         if key in SLOT_KEYS:
-            slots, counted = _number(value, where, written), True
+            slots, counted = _number(value, where, written), equals
         elif key in LIMIT_KEYS:
             limit = _number(value, where, written)
         elif key in USER_KEYS:
@@ -159,7 +161,7 @@ def _line(words: Sequence[str], where: str, here: str) -> _Mention:
         slots = min(slots, limit)
     if limit and slots > limit:
         raise CommandError(f"{where}: {slots} slots are more than max_slots, which is {limit}")
-    return _Mention(Host(_canonical(name, here), slots, limit, user, port), counted)
+    return _Mention(Host(_canonical(name, here), slots, limit, user, port), bool(counted))
 
 
 def _login(text: str, where: str) -> tuple[str, str]:
