@@ -26,9 +26,10 @@ PARAMETERS: Final = frozenset(
     for part, names in {
         "mpi": "abort_delay abort_print_stack add_procs_cutoff built_with_cuda_support "
         "comm_verbose cuda_support dynamics_enabled event_tick_rate have_sparse_group_storage "
-        "hugepage_base keep_peer_hostnames leave_pinned_pipeline no_free_handles paffinity_alone param_check "
-        "pmix_connect_timeout preconnect_all preconnect_mpi show_handle_leaks show_mca_params "
-        "show_mca_params_file show_mpi_alloc_mem_leaks spc_attach spc_dump_enabled "
+        "hugepage_base keep_peer_hostnames leave_pinned_pipeline no_free_handles "
+        "paffinity_alone param_check pmix_connect_timeout preconnect_all preconnect_mpi "
+        "show_handle_leaks show_mca_params show_mca_params_file show_mpi_alloc_mem_leaks "
+        "spc_attach spc_dump_enabled "
         "use_sparse_group_storage warn_on_fork yield_when_idle",
         "btl_base": "exclude include warn_component_unused warn_peer_error",
         "btl_sm": "backing_directory fbox_max fbox_size fbox_threshold free_list_inc free_list_num "
