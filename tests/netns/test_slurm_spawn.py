@@ -1,4 +1,4 @@
-"""Processes that are spawned in a Slurm allocation, on all of its hosts: who is killed, what is left.
+"""Processes that are spawned in a Slurm allocation, on all of its hosts, and somebody is killed.
 
 Each kind of victim while the new processes start, and when all are up.
 """
