@@ -6,6 +6,8 @@ when it is first looked at. `MPI.pyi` says the same for type checkers.
 
 from __future__ import annotations
 
+from collections.abc import Iterable as _Iterable
+from contextlib import suppress as _suppress
 from importlib import import_module as _import_module
 from typing import Any as _Any
 from typing import Final as _Final
@@ -107,6 +109,7 @@ from ompy.mpi.processes.life import (
 pickle.PROTOCOL = None
 pickle.THRESHOLD = None
 
+_imported_as = ""
 # where names are that are imported when they are first looked at
 _LATER: _Final = {
     "Win": "ompy.mpi.windows.windows",
@@ -152,9 +155,31 @@ def __getattr__(name: str) -> _Any:
         raise AttributeError(_NO_C_API)
     if name not in _LATER:
         raise AttributeError(f"module 'ompy.MPI' has no attribute {name!r}")
-    found = getattr(_import_module(_LATER[name]), "buffer" if name == "memory" else name)
+    place = _LATER[name]
+    module = _import_module(place)
+    if _imported_as:
+        _name_classes(getattr(module, key, None) for key in _LATER if _LATER[key] == place)
+    found = getattr(module, "buffer" if name == "memory" else name)
     globals()[name] = found
     return found
+
+
+def _import_as(name: str) -> None:
+    """Have classes say in texts, tracebacks and pickles that they are of the module of this name.
+
+    Args:
+        name: by which the program knows this module.
+    """
+    global _imported_as
+    _imported_as = name
+    _name_classes(value for key, value in globals().items() if not key.startswith("_"))
+
+
+def _name_classes(values: _Iterable[_Any]) -> None:
+    for kind in values:
+        if isinstance(kind, type):
+            with _suppress(TypeError):  # one that is compiled keeps its name
+                kind.__module__ = _imported_as
 
 
 def __dir__() -> list[str]:

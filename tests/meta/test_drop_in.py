@@ -102,3 +102,28 @@ def test_pools_and_tools_are_imported_by_those_who_want_them() -> None:
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == []
+
+
+NAMES = """
+import pickle, sys
+from mpi4py import MPI
+kinds = sorted({value for name in dir(MPI) if not name.startswith("_")
+                for value in [getattr(MPI, name)] if isinstance(value, type)}, key=str)
+print(*(f"{kind.__module__}.{kind.__qualname__}" for kind in kinds))
+print(all(pickle.loads(pickle.dumps(kind)) is kind for kind in kinds))
+print(repr(MPI.COMM_WORLD).split(" ")[0], type(MPI.Alloc_mem(1)))
+MPI.COMM_WORLD.Send(b"", 5)
+"""
+
+
+def test_classes_say_that_they_are_mpi4pys() -> None:
+    """As doctests, logs and what looks at `type(comm).__module__` expect."""
+    environment = {**os.environ, "PYTHONPATH": f"{DROP_IN}:{ROOT / 'core'}"}
+    command = [sys.executable, "-c", NAMES]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    names, pickled, texts = done.stdout.splitlines()
+    foreign = [name for name in names.split() if not name.startswith("mpi4py.MPI.")]
+    assert foreign == ["ompy.mpi.buffers.objects.Pickle"] * COMPILED
+    assert len(names.split()) > 20
+    assert (pickled, texts) == ("True", "<mpi4py.MPI.Intracomm <class 'mpi4py.MPI.buffer'>")
+    assert "\nmpi4py.MPI.Exception: MPI_ERR_RANK" in done.stderr

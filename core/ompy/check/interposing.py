@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Mapping
 from functools import update_wrapper
 from types import FrameType
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from ompy import raw
 from ompy.check.record import is_ours
@@ -23,6 +23,7 @@ from ompy.mpi.errors import MPIException
 Handler = Callable[..., Any]
 _frame = sys._getframe  # noqa: SLF001 - its only name
 _HERE = globals()
+OURS: Final = ("ompy.mpi", "ompy.MPI", "mpi4py.MPI")  # modules that our classes say they are of
 
 
 class Inside(Protocol):
@@ -176,7 +177,7 @@ def interpose_class(
         others: of the other methods, whose errors only are looked at; None to leave them alone.
     """
     for base in kind.__mro__:
-        if not base.__module__.startswith("ompy.mpi") or base.__name__ == "Handle":
+        if not base.__module__.startswith(OURS) or base.__name__ == "Handle":
             continue
         for name, value in list(vars(base).items()):
             handler = handlers.get(name, others)

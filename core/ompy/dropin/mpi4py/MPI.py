@@ -4,4 +4,5 @@ import sys
 
 import ompy.MPI
 
+ompy.MPI._import_as(__name__)
 sys.modules[__name__] = ompy.MPI
