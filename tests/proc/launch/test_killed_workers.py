@@ -106,4 +106,3 @@ def test_a_started_worker_is_killed(launch, processes, tmp_path, seed):
     ends = [line for line in result.out.splitlines() if line.startswith("ends")]
     assert len(ends) == 2
     assert set(ends) <= ENDS
-    assert "BrokenExecutor" in result.out or "the job goes on without it" not in result.err
