@@ -30,7 +30,9 @@ from tools.bench.surface_rows import (
     handles,
     messages,
     persistent,
+    questions,
     requests,
+    sessions,
     windows,
 )
 from tools.bench.surface_rows.rows import Row, Step
@@ -44,6 +46,8 @@ FAMILIES: Final[dict[str, Callable[[Any], Iterator[Row]]]] = {
     "windows": windows.rows,
     "handles": handles.rows,
     "files": files.rows,
+    "sessions": sessions.rows,
+    "questions": questions.rows,
 }
 PARTS: Final = 7  # arbitrary: enough for one that other work has not disturbed
 WARM_UP: Final = 3  # arbitrary: connections are made, pages are touched

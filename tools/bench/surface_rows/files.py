@@ -33,7 +33,9 @@ def rows(comm: Any) -> Iterator[Row]:
                 yield _row(comm, f"I{verb.lower()}{place}")
         for place in ("_at", "_at_all"):
             yield _row(comm, f"{verb}{place}", columns=True)
-    yield Row("File.Open", "Open, Close", lambda _: repeat(lambda: _file(comm).Close()), False)
+    yield Row(
+        "File.Open", "Open, Close", lambda _: repeat(lambda: nameless_file(comm).Close()), False
+    )
     yield Row("File.Set_view", "Set_view", lambda _: _viewed(comm), False)
     for name, given in (("Set_size", ROOM), ("Preallocate", ROOM), ("Set_atomicity", True)):
         yield _plain(comm, name, given)
@@ -41,7 +43,7 @@ def rows(comm: Any) -> Iterator[Row]:
         yield _plain(comm, name)
 
 
-def _file(comm: Any) -> Any:
+def nameless_file(comm: Any) -> Any:
     """A file without a name."""
     path = os.path.join(tempfile.gettempdir(), f"surface-{comm.bcast(os.getpid(), 0)}")
     file = MPI.File.Open(comm, path, MODE)
@@ -53,7 +55,7 @@ def _file(comm: Any) -> Any:
 
 def _filled(comm: Any, size: int, columns: bool) -> tuple[Any, Any, int]:
     """A file with what each rank reads, a buffer for it, and where it is."""
-    file, data = _file(comm), room(doubles(size), float)
+    file, data = nameless_file(comm), room(doubles(size), float)
     KEPT.append(file)
     place = comm.rank * data.nbytes
     if columns:

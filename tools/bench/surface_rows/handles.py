@@ -10,7 +10,7 @@ from typing import Any
 from mpi4py import MPI
 
 from tools.bench.surface_rows.messages import typed_layouts
-from tools.bench.surface_rows.rows import Row, repeat, room
+from tools.bench.surface_rows.rows import KEPT, Row, repeat, room
 
 
 def rows(comm: Any) -> Iterator[Row]:
@@ -63,6 +63,9 @@ def _asked(comm: Any) -> dict[str, Callable[[], Any]]:
     key = MPI.Comm.Create_keyval()
     comm.Set_attr(key, 5)
     return {
+        **_of_descriptions(info, status),
+        "Group.Compare": lambda: MPI.Group.Compare(group, other),
+        "Group.Dup": lambda: group.Dup().Free(),
         "Comm.Get_rank": comm.Get_rank,
         "Comm.Get_size": comm.Get_size,
         "Comm.Get_attr": lambda: comm.Get_attr(key),
@@ -88,6 +91,32 @@ def _asked(comm: Any) -> dict[str, Callable[[], Any]]:
         "Op.Create": lambda: MPI.Op.Create(lambda one, two, kind: None).Free(),
         "MPI.Wtime": MPI.Wtime,
         "MPI.Alloc_mem": lambda: MPI.Free_mem(MPI.Alloc_mem(4096)),
+    }
+
+
+def _of_descriptions(info: Any, status: Any) -> dict[str, Callable[[], Any]]:
+    """Of what describes: datatypes, hints, statuses, operations."""
+    key = MPI.Datatype.Create_keyval()
+    kind = MPI.DOUBLE.Dup()
+    kind.Set_attr(key, 5)
+    one, two = room(8, float), room(8, float)
+    window = MPI.Win.Allocate(64, comm=MPI.COMM_SELF)
+    KEPT.append(window)
+    return {
+        "Datatype.Dup": lambda: MPI.DOUBLE.Dup().Free(),
+        "Datatype.Get_attr": lambda: kind.Get_attr(key),
+        "Win.Get_attr": lambda: window.Get_attr(MPI.WIN_SIZE),
+        "Info.Create": lambda: MPI.Info.Create().Free(),
+        "Info.Dup": lambda: info.Dup().Free(),
+        "Info.Set": lambda: info.Set("key", "value"),
+        "Info.Get_nthkey": lambda: info.Get_nthkey(0),
+        "Op.Reduce_local": lambda: MPI.SUM.Reduce_local(one, two),
+        "Status.Get_elements": lambda: status.Get_elements(MPI.BYTE),
+        "Status.Set_elements": lambda: status.Set_elements(MPI.BYTE, 8),
+        "Status.Set_cancelled": lambda: status.Set_cancelled(False),
+        "Status.Set_error": lambda: status.Set_error(0),
+        "Status.Set_source": lambda: status.Set_source(0),
+        "Status.Set_tag": lambda: status.Set_tag(0),
     }
 
 

@@ -1,4 +1,7 @@
-"""Methods without a row of their own, with the reason: what is neither here nor there fails."""
+"""Methods without a row of their own, with the reason: what is neither here nor there fails.
+
+A name is that of a method of every class, or of one, as `Win.Test`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,8 @@ UNTIMED: Final[dict[str, str]] = {
         "Commit Complete Detach_buffer Free Post Start Startall Unlock Unlock_all Wait wait free "
         "Flush Flush_buffer Attach_buffer Disconnect Pready Pready_list Pready_range Parrived "
         "Iflush_buffer Pack_size Pack_external_size Close Seek Seek_shared Read_all_end "
-        "Read_at_all_end Read_ordered_end Write_all_end Write_at_all_end Write_ordered_end"
+        "Read_at_all_end Read_ordered_end Write_all_end Write_at_all_end Write_ordered_end "
+        "Grequest.complete Session.Finalize Win.Test"
     ),
     "the same as another row by other names": (
         "improbe iprobe probe test testall testany testsome waitall waitany waitsome cancel "
@@ -18,7 +22,9 @@ UNTIMED: Final[dict[str, str]] = {
         "Create_hindexed Create_hindexed_block Create_hvector Create_contiguous Create_dup "
         "Create_resized Resized Create_struct Create_darray Create_dist_graph Create_graph "
         "Difference Excl Intersect Intersection Range_excl Range_incl Create_from_group "
-        "Create_from_groups Create_intercomm Merge"
+        "Create_from_groups Create_intercomm Merge Message.Probe Message.Iprobe Message.recv "
+        "Message.irecv Info.get Info.items Info.keys Info.values Info.pop Info.popitem "
+        "Info.update Info.clear Info.copy"
     ),
     "bookkeeping of one process, which no program does often": (
         "Abort Call_errhandler Cancel Create_errhandler Create_keyval Delete_attr Free_keyval "
@@ -28,11 +34,11 @@ UNTIMED: Final[dict[str, str]] = {
         "Get_remote_group Get_remote_size Get_parent Attach Detach Shared_query "
         "Create_f90_complex Create_f90_integer Create_f90_real Get_contents Get_envelope "
         "Get_true_extent Get_value_index Match_size decode fromcode tocode Delete Get_amode "
-        "Get_atomicity Get_byte_offset Get_type_extent"
+        "Get_atomicity Get_byte_offset Get_type_extent Create_env"
     ),
     "of processes that come, go or fail: the time is theirs": (
         "Accept Connect Join Spawn Spawn_multiple Ack_failed Agree Get_failed Iagree Is_revoked "
-        "Ishrink Revoke Shrink Create_from_session_pset"
+        "Ishrink Revoke Shrink"
     ),
 }
 
