@@ -19,6 +19,7 @@ from ompy.mpi.datatypes.datatype import Datatype
 from ompy.mpi.datatypes.predefined import DATATYPE_NULL, DATATYPES
 from ompy.mpi.datatypes.signatures import elements_in
 from ompy.mpi.errors import MPIException
+from ompy.mpi.processes import environment
 
 BYTE, CHAR, SHORT, INT, LONG, DOUBLE = (
     DATATYPES[name] for name in ("BYTE", "CHAR", "SHORT", "INT", "LONG", "DOUBLE")
@@ -337,3 +338,17 @@ def test_packing_takes_whole_elements_and_leaves_the_rest_of_the_buffer() -> Non
     assert column.Unpack(packed, 0, back, Comm()) == 8
     assert back.tolist() == [1, 0, 3, 0]
     assert column.Pack(words[:2], packed, 0, Comm()) == 0, "none is whole"
+
+
+def test_what_a_binary_interface_would_have() -> None:
+    assert environment.Get_abi_version() == (-1, -1)  # MPI-5.0: there is none
+    assert dict(environment.Get_abi_info()) == {
+        f"mpi_{n}_size": "8" for n in ("aint", "count", "offset")
+    }
+    found = dict(environment.Get_abi_fortran_info())
+    assert found.pop("mpi_double_precision_size") == "8"
+    assert {found.pop(f"mpi_{name}_size") for name in ("logical", "integer", "real")} == {"4"}
+    for key, text in found.items():
+        name = key.removeprefix("mpi_").removesuffix("_supported").upper()
+        assert text == str(DATATYPES[name] != DATATYPE_NULL).lower()
+    assert len(found) == 19

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Hashable
-from typing import Any
+from typing import Any, Final
 
 import ompy
 from ompy.mpi import constants
@@ -15,6 +15,7 @@ from ompy.mpi.communicators.comm import Comm
 from ompy.mpi.communicators.intercomm import Intercomm
 from ompy.mpi.communicators.intracomm import Intracomm
 from ompy.mpi.datatypes.datatype import Datatype
+from ompy.mpi.datatypes.predefined import DATATYPES
 from ompy.mpi.handles import Handle
 from ompy.mpi.info import Info
 from ompy.mpi.integers import whole_number
@@ -26,6 +27,15 @@ from ompy.mpi.processes.life import current
 from ompy.mpi.unsupported import not_available
 
 Wtime = time.monotonic
+# MPI-5.0: the keys of MPI_Abi_get_info and MPI_Abi_get_fortran_info
+_ABI_INTEGERS: Final = ("AINT", "COUNT", "OFFSET")
+_FORTRAN_DEFAULTS: Final = ("LOGICAL", "INTEGER", "REAL", "DOUBLE_PRECISION")
+_FORTRAN_SIZED: Final = (
+    *("LOGICAL1", "LOGICAL2", "LOGICAL4", "LOGICAL8", "LOGICAL16"),
+    *("INTEGER1", "INTEGER2", "INTEGER4", "INTEGER8", "INTEGER16"),
+    *("REAL2", "REAL4", "REAL8", "REAL16"),
+    *("COMPLEX4", "COMPLEX8", "COMPLEX16", "COMPLEX32", "DOUBLE_COMPLEX"),
+)
 
 
 def Wtick() -> float:
@@ -102,18 +112,24 @@ def Get_hw_resource_info() -> Info:
 
 
 def Get_abi_version() -> tuple[int, int]:
-    """The version of the binary interface. Not available."""
-    raise not_available("Get_abi_version", "MPI 5's ABI queries")
+    """The version of MPI's binary interface: none, as there is no C library."""
+    return -1, -1
 
 
 def Get_abi_info() -> Info:
-    """What is known of the binary interface. Not available."""
-    raise not_available("Get_abi_info", "MPI 5's ABI queries")
+    """How many bytes MPI's own kinds of integers have."""
+    return Info.Create({f"mpi_{name.lower()}_size": _size(name) for name in _ABI_INTEGERS})
 
 
 def Get_abi_fortran_info() -> Info:
-    """What is known of the Fortran side of the binary interface. Not available."""
-    raise not_available("Get_abi_fortran_info", "MPI 5's ABI queries")
+    """How many bytes Fortran's default types have, and which types of a given size there are."""
+    sizes = {f"mpi_{name.lower()}_size": _size(name) for name in _FORTRAN_DEFAULTS}
+    known = ((name, str(bool(DATATYPES[name])).lower()) for name in _FORTRAN_SIZED)
+    return Info.Create({**sizes, **{f"mpi_{name.lower()}_supported": text for name, text in known}})
+
+
+def _size(name: str) -> str:
+    return str(DATATYPES[name].Get_size())
 
 
 # --- what mpi4py's own Python packages use
