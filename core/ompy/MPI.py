@@ -170,8 +170,7 @@ def _import_as(name: str) -> None:
     Args:
         name: by which the program knows this module.
     """
-    global _imported_as
-    _imported_as = name
+    globals()["_imported_as"] = name
     _name_classes(value for key, value in globals().items() if not key.startswith("_"))
 
 
