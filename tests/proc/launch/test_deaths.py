@@ -81,6 +81,27 @@ def test_without_the_parameter_a_death_is_the_end() -> None:
     assert done.stdout == ""
 
 
+LATE = """
+import time
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+for turn in range(4):
+    made = [comm.Dup() for _ in range(3)]
+    for other in made:
+        other.Barrier()
+    for other in made:
+        other.Free()  # it goes when all have freed it: in the middle of the next wait
+    if comm.rank == turn % 2:
+        time.sleep(0.5)  # longer than a wait that asks nothing
+    comm.allgather(comm.rank)
+"""
+
+
+def test_a_late_rank_after_communicators_were_freed() -> None:
+    done = run("-n", "2", sys.executable, "-c", LATE)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+
+
 def test_nobody_survives() -> None:
     text = "import os; from mpi4py import MPI; MPI.COMM_WORLD.Barrier(); os._exit(4)"
     done = run("-n", "2", sys.executable, "-c", text)

@@ -230,7 +230,7 @@ class CallInquiries:
     def __init__(self, context: RankContext) -> None:
         self._context = context
         self._waits: list[LongWait] = []
-        self._posted: list[Request] = []
+        self._posted: list[tuple[Communicator, Request]] = []
         self._sent: list[Request] = []
         self._early: list[tuple[Communicator, int, int]] = []
 
@@ -255,9 +255,10 @@ class CallInquiries:
             self._waits.remove(wait)
         if not self._waits:
             posted, self._posted = self._posted, []
-            for request in posted:
-                with suppress(MPIError):
-                    wait.communicator.pml.cancel(request)
+            for communicator, request in posted:
+                if self._is_there(communicator):
+                    with suppress(MPIError):
+                        communicator.pml.cancel(request)
         self._sent = [request for request in self._sent if not request.complete]
 
     def tell(self, communicator: Communicator, rank: int, what: int, word: int) -> None:
@@ -275,7 +276,7 @@ class CallInquiries:
             request = communicator.pml.irecv(
                 communicator, ContiguousConvertor(room), ANY_SOURCE, TAG_INQUIRY
             )
-            self._posted.append(request)
+            self._posted.append((communicator, request))
             request.notify(partial(self._arrived, communicator, request, room))
 
     def _arrived(self, communicator: Communicator, request: Request, room: memoryview) -> None:
@@ -283,7 +284,7 @@ class CallInquiries:
         if not request.cancelled and not request.error:
             engine = self._context.engine
             engine.call_later(0, partial(self._read, communicator, request.source, room))
-        self._posted = [other for other in self._posted if other is not request]
+        self._posted = [pair for pair in self._posted if pair[1] is not request]
 
     def _read(self, communicator: Communicator, rank: int, room: memoryview) -> None:
         what, word = _INQUIRY.unpack(room)
@@ -291,8 +292,12 @@ class CallInquiries:
             self._asked(communicator, rank, word)
         else:
             self._compare(communicator, rank, word)
-        if self._waits and communicator.context_id in self._context.communicators:
+        if self._waits and self._is_there(communicator):
             self._listen(communicator)
+
+    def _is_there(self, communicator: Communicator) -> bool:
+        """Whether it has not been released meanwhile, which may be in the middle of a wait."""
+        return self._context.communicators.get(communicator.context_id) is communicator
 
     def _asked(self, communicator: Communicator, rank: int, word: int) -> None:
         order = communicator.order
@@ -300,7 +305,7 @@ class CallInquiries:
             self._early.append((communicator, rank, word))
             return
         mine = order.at(number_of(word))
-        if mine and mine != word:
+        if mine and mine != word and self._is_there(communicator):
             self.tell(communicator, rank, ANSWER, mine)
             self._compare(communicator, rank, word)
 
