@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from ompy.frameworks.job import Job, JobWorld, called_abort
 from ompy.runtime.diagnosis.call_account import ADVICE, complaint
 from ompy.runtime.diagnosis.rank_spans import ranks_in_words
-from ompy.runtime.ranks.stages import Stage
+from ompy.runtime.machines.stages import Stage
 
 IMPROPER: Final = 1  # reference openmpi.md 2.6: an end without MPI_Init or MPI_Finalize
 TIMED_OUT: Final = errno.ETIMEDOUT  # reference openmpi.md 2.6: 110 on Linux

@@ -52,8 +52,8 @@ from ompy.runtime.machines.launcher.cuts import cut_off
 from ompy.runtime.machines.launcher.job_news import JobNews, said
 from ompy.runtime.machines.launcher.job_rules import JobRules
 from ompy.runtime.machines.launcher.job_table import LAUNCHED, JobPhase, Pair
+from ompy.runtime.machines.stages import Stage
 from ompy.runtime.rails.comm_methods import COLLECTING
-from ompy.runtime.ranks.stages import Stage
 
 if TYPE_CHECKING:
     from ompy.runtime.machines.diagnosis.proving import Proof

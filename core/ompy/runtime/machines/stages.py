@@ -1,4 +1,4 @@
-"""How far ranks have come."""
+"""How far a rank has come, as launcher and agents know it."""
 
 from __future__ import annotations
 
