@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ompy import MPI
+from ompy.mpi.communicators.predefined_comms import world_of
+from ompy.runtime.ranks.process import RankProcess
+
+from tests.support.worlds import virtual
 
 STUBS = Path(MPI.__file__).with_suffix(".pyi")
 # they end or start something; their parameters are those of others
@@ -106,3 +110,33 @@ def call_with(call: Any, parameter: Parameter, comm: Any, value: Any) -> None:
     words[parameter.name] = value
     placed = [words.pop(name) for name in list(words)[: parameter.unnamed]]
     call(*placed, **words)
+
+
+def check_answers(
+    owner: str,
+    parameters: Iterable[Parameter],
+    folder: Path,
+    answer: Callable[[Any, Parameter, Any], str],
+) -> None:
+    """Ask all calls of a class; what they answer is why it is wrong, or nothing.
+
+    Args:
+        owner: name of the class; empty: the module.
+        parameters: of all classes.
+        folder: for files.
+        answer: of a call, for one of its parameters; the last is a communicator to call it with.
+    """
+
+    def program(process: RankProcess) -> dict[str, str]:
+        comm = world_of(process).Dup()
+        comm.Set_errhandler(MPI.ERRORS_RETURN)
+        target = owner_of(owner, comm, folder)
+        return {
+            f"{owner}.{each.method}({each.name})": answer(getattr(target, each.method), each, comm)
+            for each in parameters
+            if each.owner == owner
+        }
+
+    (said,) = virtual(1, program).results  # type: ignore[attr-defined]
+    assert said
+    assert {call: why for call, why in said.items() if why} == {}

@@ -11,7 +11,7 @@ from tools.package.who_knows_whom import Folder, draw, measure, members, table
 HOUSE = """
 from __future__ import annotations
 
-from village.cellar import Cellar, Kind
+from village.below.cellar import Cellar, Kind
 from village.guest import Guest
 
 
@@ -81,8 +81,9 @@ class Cellar:
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> Folder:
     village = tmp_path_factory.mktemp("root") / "village"
-    village.mkdir()
-    for name, text in (("__init__", ""), ("house", HOUSE), ("guest", GUEST), ("cellar", CELLAR)):
+    (village / "below").mkdir(parents=True)
+    texts = {"__init__": "", "house": HOUSE, "guest": GUEST}
+    for name, text in {**texts, "below/__init__": "", "below/cellar": CELLAR}.items():
         (village / f"{name}.py").write_text(text)
     return measure(village, village.parent)
 

@@ -15,9 +15,9 @@ through an alias or a loop as well, and also where the import is for types only.
     (types)   the import is for types only: at run time the two are handed to each other
     circle    each of the two knows the other, if by way of others
 
-Functions of a file count as a class that has the file's name. Enums, tuples with names and
-exceptions are values, and left out. A base class of the same folder is known by what `self` takes
-of it.
+Folders below belong to it. Functions of a file count as a class that has the file's name. Enums,
+tuples with names and exceptions are values, and left out. A base class of the same folder is known
+by what `self` takes of it.
 """
 
 from __future__ import annotations
@@ -113,9 +113,10 @@ def measure(folder: Path, root: Path | None = None) -> Folder:
     if base is None:
         raise SystemExit(f"{folder} is in none of {', '.join(map(str, ROOTS))}")
     package = ".".join(folder.relative_to(base).parts)
-    files = {file.stem: file for file in sorted(folder.glob("*.py"))}
-    names = {stem: f"{package}.{stem}" if stem != "__init__" else package for stem in files}
-    texts = {names[stem]: file.read_text() for stem, file in files.items()}
+    texts = {
+        _module_of(file.relative_to(base)): file.read_text()
+        for file in sorted(folder.rglob("*.py"))
+    }
     apart = {name: "\n" * (APART * at) + text for at, (name, text) in enumerate(texts.items(), 1)}
     sources = [BuildSource(f"{name}.py", name, text) for name, text in apart.items()]
     result = build.build(sources, _options(base))
@@ -125,11 +126,17 @@ def measure(folder: Path, root: Path | None = None) -> Folder:
     found = Folder()
     for name, text in apart.items():
         _Reader(found, result.files[name], package, types).visit(ast.parse(text))
-    found.circles = _import_circles([result.files[name] for name in names.values()])
+    found.circles = _import_circles([result.files[name] for name in texts])
     found.lines = sum(text.count("\n") for text in texts.values())
     found.ignored = sum(text.count("# type: ignore") for text in texts.values())
     _mark_circles(found)
     return found
+
+
+def _module_of(file: Path) -> str:
+    """What a file is imported as, which is below the root of imports."""
+    path = file.parent if file.stem == "__init__" else file.with_suffix("")
+    return ".".join(path.parts)
 
 
 def _options(base: Path) -> Options:
@@ -235,8 +242,7 @@ class _Reader(ast.NodeVisitor):
             yield from self._named(part, inside=inside)
 
     def _is_ours(self, info: TypeInfo) -> bool:
-        module = info.module_name
-        return self._package in (module, module.rpartition(".")[0])
+        return f"{info.module_name}.".startswith(f"{self._package}.")
 
     def _pair(self, known: TypeInfo) -> Known:
         pair = Known(self._holder, known.name, types_only=known.module_name in self._for_types)

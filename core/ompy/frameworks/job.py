@@ -186,3 +186,8 @@ def app_of(values: Mapping[str, Any]) -> App:
 def world_of(values: Mapping[str, Any]) -> JobWorld:
     """A world, from plain values as JSON has them."""
     return JobWorld(**{**values, "parents": tuple(values["parents"])})
+
+
+def called_abort(code: int) -> str:
+    """Why a job ends where its program has called `Abort`. Reports that say so know the words."""
+    return f"called Abort({code})"

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Final, Self
 from ompy.data.errors import ERR_ARG, ERR_ERRHANDLER, MPIError
 from ompy.mpi.errors import MPIException
 from ompy.mpi.handles import Handle, State, made_plainly
+from ompy.mpi.kinds import check_kind
 from ompy.mpi.limits import Limited
 
 
@@ -94,6 +95,23 @@ class Errhandler(Handle):
         if not self._name:
             self._release()
             self._inner = None
+
+
+def set_errhandler(owner: Any, errhandler: Errhandler) -> None:
+    """Give a communicator, window or session another error handler."""
+    check_kind(errhandler, "Errhandler", "errhandler")
+    state = owner._state()
+    try:
+        state.errhandler = errhandler._for(owner._kind)
+    except MPIError as problem:
+        raise state.raised(problem) from None
+
+
+def call_errhandler(owner: Any, errorcode: int) -> None:
+    """Call the one that it has."""
+    state = owner._state()
+    if errorcode != 0:
+        state.raised(MPIException(errorcode))
 
 
 ERRHANDLER_NULL: Final = Errhandler()._constant("ERRHANDLER_NULL")

@@ -41,11 +41,11 @@ class Peer(btl.Endpoint):
 class UdpLiteModule(btl.BtlModule):
     """The way to every rank that has udplite too."""
 
-    def __init__(self, context: RankContext, values: Values) -> None:
-        super().__init__("udplite", context, values)
+    def __init__(self, context: RankContext, values: Values, name: str = "udplite") -> None:
+        super().__init__(name, context, values)
         self.window: int = values.window
         self.peers: dict[int, Peer] = {}
-        self.socket = JobDatagrams(context, "btl.udplite")
+        self.socket = JobDatagrams(context, f"btl.{name}")
         self.timer = context.engine.call_later(0, self.resend)
 
     def reach(self, proc: Proc) -> Peer | None:
@@ -86,25 +86,27 @@ class UdpLiteModule(btl.BtlModule):
         return [p for p in self.peers.values() if p.kept and not (p.left or p.proc.departed)]
 
     def poll(self) -> int:
-        """Take in what has arrived, hand out the fragments whose turn it is, answer."""
+        """Take in what has arrived."""
         arrived = self.socket.arrived()
         for proc, packet in arrived:
-            tag, number, expected = HEADER.unpack_from(packet)
-            peer = cast("Peer", self.reach(proc))  # who sends has published an address
-            peer.kept = {n: fragment for n, fragment in peer.kept.items() if n >= expected}
-            if tag == ACK:
-                continue
-            if number >= peer.expected:
-                peer.early[number] = tag, packet[HEADER.size :]
-            while peer.expected in peer.early:
-                tag, fragment = peer.early.pop(peer.expected)
-                peer.expected += 1
-                if tag == BYE:
-                    peer.left = True
-                else:
-                    self.dispatch(peer, tag, fragment)
-            self.transmit(peer, 0, ACK)
+            self.take(cast("Peer", self.reach(proc)), packet)  # who sends has published an address
         return len(arrived)
+
+    def take(self, peer: Peer, packet: memoryview) -> None:
+        """Drop what is acknowledged, hand out the fragments whose turn it is, answer."""
+        tag, number, expected = HEADER.unpack_from(packet)
+        peer.kept = {n: fragment for n, fragment in peer.kept.items() if n >= expected}
+        if tag == ACK:
+            return
+        if number >= peer.expected:
+            peer.early[number] = tag, packet[HEADER.size :]
+        while peer.expected in peer.early:
+            tag, fragment = peer.early.pop(peer.expected)
+            peer.expected += 1
+            peer.left = tag == BYE
+            if not peer.left:
+                self.dispatch(peer, tag, fragment)
+        self.transmit(peer, 0, ACK)
 
     def arm(self) -> bool:
         """Sleep only when no datagram is here; one that comes later ends the sleep."""

@@ -12,13 +12,12 @@ from struct import Struct
 from ompy.frameworks import btl
 from ompy.frameworks.capabilities import Capabilities
 from ompy.frameworks.context import RankContext
-from ompy.frameworks.datagrams import JobDatagrams
 from ompy.frameworks.paths.path_keeper import PathKeeper, PathUser
 from ompy.frameworks.paths.path_life import Opening, Stage
 from ompy.frameworks.proc import Proc
 from ompy.mca.parameter import Values
 
-from ompy_btl_udplite.component import ACK, BYE, HEADER, PAUSE, Peer, UdpLite, UdpLiteModule
+from ompy_btl_udplite.component import BYE, HEADER, PAUSE, Peer, UdpLite, UdpLiteModule
 
 GENERATION = Struct("<I")  # in front of the header
 WORD = BYE + 1  # tag of a word; the number says the stage
@@ -70,6 +69,12 @@ class KeptPeer(Peer, PathUser):
         assert isinstance(self.module, KeptModule)
         self.module.transmit(self, stage.value, WORD)
 
+    def acknowledge(self, expected: int) -> None:
+        """Those below it are there."""
+        for number in [number for number in self.descriptors if number < expected]:
+            if number in self.descriptors:  # still
+                self.complete(self.descriptors.pop(number), 0)
+
     def complete(self, descriptor: btl.Descriptor, status: int) -> None:
         """Tell who waits for it."""
         if descriptor.callback is not None:
@@ -80,11 +85,8 @@ class KeptModule(UdpLiteModule):
     """As the module it is made of, with the obligations."""
 
     def __init__(self, context: RankContext, values: Values) -> None:
-        btl.BtlModule.__init__(self, "udpkept", context, values, btl.SEND | btl.FAILOVER_SUPPORT)
-        self.window: int = values.window
-        self.peers: dict[int, Peer] = {}
-        self.socket = JobDatagrams(context, "btl.udpkept")
-        self.timer = context.engine.call_later(0, self.resend)
+        super().__init__(context, values, "udpkept")
+        self.flags |= btl.FAILOVER_SUPPORT
         self.keeper = PathKeeper(self, OPENING, SILENCE)
 
     def begin_failover(self) -> bool:
@@ -128,50 +130,24 @@ class KeptModule(UdpLiteModule):
         if not self.timer.pending:
             self.timer = self.context.engine.call_later(PAUSE, self.resend)
 
-    def poll(self) -> int:
-        """Take in what belongs to the generation that its path is in."""
-        arrived = self.socket.arrived()
-        for proc, packet in arrived:
-            peer = self.reach(proc)
-            assert peer is not None, "who sends has published an address"
-            (generation,) = GENERATION.unpack_from(packet)
-            self.take(peer, generation, packet[GENERATION.size :])
-        return len(arrived)
-
-    def take(self, peer: KeptPeer, generation: int, packet: memoryview) -> None:
-        """One datagram."""
-        tag, number, expected = HEADER.unpack_from(packet)
+    def take(self, peer: Peer, packet: memoryview) -> None:
+        """Only what belongs to the generation that the path is in; words may be of another one."""
+        assert isinstance(peer, KeptPeer)
         path = peer.keeper_path
+        (generation,) = GENERATION.unpack_from(packet)
+        packet = packet[GENERATION.size :]
+        tag, number, expected = HEADER.unpack_from(packet)
         if tag == WORD:
             path.word(generation, Stage(number))
-            return
-        if generation == path.life.number:
+        elif generation == path.life.number:
             path.data()
-        if generation != path.life.number or not path.up:
-            return
-        peer.heard += 1
-        done = [n for n in peer.kept if n < expected]
-        for n in done:
-            del peer.kept[n]
-        for n in done:
-            if n in peer.descriptors:
-                peer.complete(peer.descriptors.pop(n), 0)
-        if tag != ACK and path.up:
-            self.hand_out(peer, tag, number, packet[HEADER.size :])
-
-    def hand_out(self, peer: KeptPeer, tag: int, number: int, fragment: memoryview) -> None:
-        """Those whose turn it is; then answer."""
-        if number >= peer.expected:
-            peer.early[number] = tag, fragment
-        while peer.expected in peer.early:
-            tag, fragment = peer.early.pop(peer.expected)
-            peer.expected += 1
-            if tag == BYE:
-                peer.left = True
-                peer.keeper_path.left()
-            else:
-                self.dispatch(peer, tag, fragment)
-        self.transmit(peer, 0, ACK)
+            if path.up:
+                peer.heard += 1
+                peer.acknowledge(expected)
+            if path.up:  # still: who was told of a completion may have broken it
+                super().take(peer, packet)
+        if peer.left:
+            path.left()
 
     def finalize(self) -> None:
         """As without, once all is acknowledged, or broken for good."""

@@ -8,7 +8,8 @@ import threading
 
 import pytest
 from ompy.data.errors import MPIError
-from ompy.runtime.connections.control import AGENT_FD, Decoder, receive
+from ompy.runtime.connections.control import AGENT_FD, Decoder
+from ompy.runtime.connections.frame_io import receive_frames
 from ompy.runtime.ranks import client
 
 pytestmark = pytest.mark.proc
@@ -322,7 +323,7 @@ def test_somebody_else_at_the_other_end(monkeypatch, answer):
 
     def impostor():
         decoder = Decoder()
-        receive(theirs, decoder)
+        receive_frames(theirs, decoder)
         (descriptor,) = decoder.next().descriptors
         with socket.socket(fileno=descriptor) as connection:
             if answer == "garbage":

@@ -60,10 +60,10 @@ def end_in(life: Life) -> PathLife:
 
 
 def key(path: PathLife) -> object:
-    """What of an end decides what it does; moments do not."""
-    left_out = ("_limits", "_opening", "_damping", "due")
+    """What of an end decides what it does; moments do not, nor repetitions beyond the last."""
+    left_out = ("_limits", "_opening", "_damping", "due", "_repeated")
     state = tuple(getattr(path, name) for name in path.__slots__ if name not in left_out)
-    return (*state, path.due is None)
+    return (*state, path.due is None, min(path._repeated, path._opening.tries + 1))
 
 
 def test_all_pairs_of_life_and_kind() -> None:
@@ -84,15 +84,18 @@ class Net(NamedTuple):
 
     Attributes:
         begun: by whom the connection was that an end has or tries.
+        kept: so many packets are under way to an end at most.
     """
 
     ends: tuple[PathLife, PathLife]
     wires: tuple[tuple[Packet, ...], tuple[Packet, ...]]
     breaks: int
     begun: tuple[int, int] = (0, 0)
+    kept: int = KEPT
 
     def key(self) -> object:
-        return key(self.ends[0]), key(self.ends[1]), self.wires, self.breaks, self.begun
+        wires = tuple(map(frozenset, self.wires))  # any of a wire may come first
+        return key(self.ends[0]), key(self.ends[1]), wires, self.breaks, self.begun
 
 
 def begun(net: Net, which: int, by: int) -> Net:
@@ -107,7 +110,7 @@ def with_wire(net: Net, which: int, wire: tuple[Packet, ...]) -> Net:
 def put(net: Net, which: int, packet: Packet) -> Net:
     """Something goes to an end."""
     wire = net.wires[which]
-    return with_wire(net, which, (*(one for one in wire if one != packet), packet)[-KEPT:])
+    return with_wire(net, which, (*(one for one in wire if one != packet), packet)[-net.kept :])
 
 
 def perform(net: Net, which: int, before: PathLife, acts: list[Act]) -> Net:
@@ -248,41 +251,69 @@ def settle(net: Net) -> Net:
     return net
 
 
+class Seen:
+    """What an exploration has come across: of every so many nets it was tried that they settle.
+
+    Attributes:
+        left: nets of which it is not known what follows.
+    """
+
+    def __init__(self, start: Net, generations: int, tried: int, most: int) -> None:
+        self.settled = self.crossed = self.half = 0
+        known, todo, chance = {start.key()}, [start], Random(1)
+        while todo and len(known) < most:
+            chosen = chance.randrange(len(todo))  # early ones and late ones
+            todo[chosen], todo[-1] = todo[-1], todo[chosen]
+            net = todo.pop()
+            if len(known) % tried == 0:
+                self.settle(net)
+            for then in after(net):
+                found = then.key()
+                if found not in known and max(end.number for end in then.ends) <= generations:
+                    known.add(found)
+                    todo.append(then)
+                    self.count([end.life for end in then.ends])
+        self.left = len(todo)
+
+    def settle(self, net: Net) -> None:
+        one, other = settle(net).ends
+        self.settled += 1
+        assert one.life in IN_USE, (net, one.life, other.life)
+        assert other.life in IN_USE, (net, one.life, other.life)
+        assert one.number == other.number, net
+
+    def count(self, lives: list[Life]) -> None:
+        self.crossed += lives == [Life.OPENING, Life.OPENING]
+        self.half += any(life in IN_USE for life in lives) and any(life in DOWN for life in lives)
+
+
+def at_first(opening: Opening, number: int, breaks: int, kept: int) -> Net:
+    ends = end_of(opening, senior=True, number=number), end_of(opening, senior=False, number=number)
+    return Net(ends, ((), ()), breaks, kept=kept)
+
+
+@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize("opening", [WORDS, CONNECTIONS], ids=["words", "connections"])
+def test_every_order_loss_and_repetition(opening: Opening, number: int) -> None:
+    """All there is of one generation more, with one break and one packet each way at a time."""
+    start = at_first(opening._replace(tries=1), number, breaks=1, kept=1)
+    seen = Seen(start, number + 1, tried=3 if THOROUGH else 97, most=10**6)
+    assert not seen.left
+    assert seen.settled > 10
+    assert seen.half, "ends that had not noticed were among them"
+    assert seen.crossed or number, "so were two that began at once"
+
+
 @pytest.mark.parametrize("breaks", [1, 2])
 @pytest.mark.parametrize("number", [0, 1])
 @pytest.mark.parametrize("opening", [WORDS, CONNECTIONS], ids=["words", "connections"])
-def test_every_order_loss_and_repetition(opening: Opening, number: int, breaks: int) -> None:
+def test_orders_of_more_packets_and_breaks(opening: Opening, number: int, breaks: int) -> None:
     """Whoever breaks, and however often: in the end both work in one generation."""
-    ends = end_of(opening, senior=True, number=number), end_of(opening, senior=False, number=number)
-    start = Net(ends, ((), ()), breaks)
-    known = {start.key()}
-    todo = [start]
-    crossed = half = settled = 0
-    chance = Random(1)
-    most = 40_000 if THOROUGH else 3_000
-    while todo and len(known) < most:
-        chosen = chance.randrange(len(todo))  # early ones and late ones
-        todo[chosen], todo[-1] = todo[-1], todo[chosen]
-        net = todo.pop()
-        if len(known) % (5 if THOROUGH else 29) == 0:
-            one, other = settle(net).ends
-            settled += 1
-            assert one.life in IN_USE, (net, one.life, other.life)
-            assert other.life in IN_USE, (net, one.life, other.life)
-            assert one.number == other.number, net
-        for then in after(net):
-            found = then.key()
-            if found not in known and max(end.number for end in then.ends) <= number + breaks + 3:
-                known.add(found)
-                todo.append(then)
-                lives = [end.life for end in then.ends]
-                crossed += lives == [Life.OPENING, Life.OPENING]
-                half += any(life in IN_USE for life in lives) and any(
-                    life in DOWN for life in lives
-                )
-    assert settled > 10
-    assert crossed, "two that began at once were among them"
-    assert half, "so were ends that had not noticed"
+    tried, most = (5, 40_000) if THOROUGH else (29, 3_000)
+    seen = Seen(at_first(opening, number, breaks, KEPT), number + breaks + 3, tried, most)
+    assert seen.settled > 10
+    assert seen.half, "ends that had not noticed were among them"
+    assert seen.crossed, "so were two that began at once"
 
 
 def said(acts: list[Act]) -> list[Do]:

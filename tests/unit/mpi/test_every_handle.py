@@ -6,12 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ompy import MPI
-from ompy.mpi.communicators.predefined_comms import world_of
-from ompy.runtime.ranks.process import RankProcess
 
-from tests.support.api_parameters import Parameter, call_with, declared, owner_of
-from tests.support.worlds import virtual
+from tests.support.api_parameters import Parameter, call_with, check_answers, declared
 
 KINDS = {
     *("Comm", "Datatype", "Errhandler", "Group", "Info", "Intracomm", "Op", "Session", "Status"),
@@ -36,19 +32,7 @@ def answer(call: Any, parameter: Parameter, comm: Any) -> str:
 @pytest.mark.filterwarnings("ignore:the 'buf' argument is not used")
 @pytest.mark.parametrize("owner", CLASSES, ids=lambda name: name or "MPI")
 def test_what_is_none_is_refused(owner: str, tmp_path: Path) -> None:
-    def program(process: RankProcess) -> dict[str, str]:
-        comm = world_of(process).Dup()
-        comm.Set_errhandler(MPI.ERRORS_RETURN)
-        target = owner_of(owner, comm, tmp_path)
-        return {
-            f"{owner}.{each.method}({each.name})": answer(getattr(target, each.method), each, comm)
-            for each in PARAMETERS
-            if each.owner == owner
-        }
-
-    (said,) = virtual(1, program).results  # type: ignore[attr-defined]
-    assert said
-    assert {call: why for call, why in said.items() if why} == {}
+    check_answers(owner, PARAMETERS, tmp_path, answer)
 
 
 def test_there_are_many() -> None:

@@ -10,12 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ompy import MPI
-from ompy.mpi.communicators.predefined_comms import world_of
-from ompy.runtime.ranks.process import RankProcess
 
-from tests.support.api_parameters import Parameter, call_with, declared, owner_of
-from tests.support.worlds import virtual
+from tests.support.api_parameters import Parameter, call_with, check_answers, declared
 
 SEQUENCES = {("Compute_dims", "dims")}  # or a number; mpi4py itself wants `__index__` there
 
@@ -55,21 +51,10 @@ def answer(call: Any, parameter: Parameter, comm: Any, value: Any) -> str:
 @pytest.mark.parametrize("value", [Poison(), "0"], ids=["number", "text"])
 @pytest.mark.parametrize("owner", CLASSES, ids=lambda name: name or "MPI")
 def test_it_is_converted(owner: str, value: Any, tmp_path: Path) -> None:
-    def program(process: RankProcess) -> dict[str, str]:
-        comm = world_of(process).Dup()
-        comm.Set_errhandler(MPI.ERRORS_RETURN)
-        target = owner_of(owner, comm, tmp_path)
-        return {
-            f"{owner}.{each.method}({each.name})": answer(
-                getattr(target, each.method), each, comm, value
-            )
-            for each in PARAMETERS
-            if each.owner == owner
-        }
+    def ask(call: Any, parameter: Parameter, comm: Any) -> str:
+        return answer(call, parameter, comm, value)
 
-    (said,) = virtual(1, program).results  # type: ignore[attr-defined]
-    assert said
-    assert {call: why for call, why in said.items() if why} == {}
+    check_answers(owner, PARAMETERS, tmp_path, ask)
 
 
 def test_there_are_many() -> None:

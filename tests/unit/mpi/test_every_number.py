@@ -10,7 +10,7 @@ from ompy import MPI
 from ompy.mpi.communicators.predefined_comms import world_of
 from ompy.runtime.ranks.process import RankProcess
 
-from tests.support.api_parameters import Parameter, call_with, declared, owner_of
+from tests.support.api_parameters import Parameter, call_with, check_answers, declared
 from tests.support.worlds import virtual
 
 PARAMETERS = [each for each in declared() if "int" in each.kinds]
@@ -32,21 +32,10 @@ def answer(call: Any, parameter: Parameter, comm: Any, value: int) -> str:
 @pytest.mark.parametrize("value", [1 << 64, -(1 << 64)], ids=["large", "small"])
 @pytest.mark.parametrize("owner", CLASSES, ids=lambda name: name or "MPI")
 def test_it_is_refused(owner: str, value: int, tmp_path: Path) -> None:
-    def program(process: RankProcess) -> dict[str, str]:
-        comm = world_of(process).Dup()
-        comm.Set_errhandler(MPI.ERRORS_RETURN)
-        target = owner_of(owner, comm, tmp_path)
-        return {
-            f"{owner}.{each.method}({each.name})": answer(
-                getattr(target, each.method), each, comm, value
-            )
-            for each in PARAMETERS
-            if each.owner == owner
-        }
+    def ask(call: Any, parameter: Parameter, comm: Any) -> str:
+        return answer(call, parameter, comm, value)
 
-    (said,) = virtual(1, program).results  # type: ignore[attr-defined]
-    assert said
-    assert {call: why for call, why in said.items() if why} == {}
+    check_answers(owner, PARAMETERS, tmp_path, ask)
 
 
 def test_there_are_many() -> None:

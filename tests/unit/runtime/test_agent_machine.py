@@ -48,7 +48,7 @@ from ompy.runtime.machines.agents.local_ranks import RankLife
 from ompy.runtime.machines.agents.relaying import RelayMachine
 from ompy.runtime.machines.children import Child
 from ompy.runtime.machines.events import Event, Seen, WrongPhase
-from ompy.runtime.ranks.ranks import Stage
+from ompy.runtime.machines.stages import Stage
 
 P = AgentPhase
 START = {

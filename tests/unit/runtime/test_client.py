@@ -49,7 +49,7 @@ def test_a_departure_that_came_with_an_answer_is_told(agent):
 def test_a_notice_is_not_taken_from_under_a_call_of_another_thread(agent, monkeypatch):
     """What polls meanwhile would throw the call's answer away, and it would wait for ever."""
     made, theirs = agent
-    told, looked, receive = [], threading.Event(), client.receive
+    told, looked, receive = [], threading.Event(), client.receive_frames
     made.on_path = lambda *news: told.append(news)
     calling = threading.Thread(target=made.fence, daemon=True)
 
@@ -58,7 +58,7 @@ def test_a_notice_is_not_taken_from_under_a_call_of_another_thread(agent, monkey
             looked.wait()
         return receive(*args)
 
-    monkeypatch.setattr(client, "receive", late)
+    monkeypatch.setattr(client, "receive_frames", late)
     calling.start()
     assert theirs.recv(4096)  # it has asked
     theirs.send(encode(Kind.REPLY, {"call": 1}) + encode(Kind.PATH, NEWS))

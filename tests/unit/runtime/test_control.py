@@ -18,9 +18,8 @@ from ompy.runtime.connections.control import (
     Frame,
     Kind,
     encode,
-    receive,
-    send_all,
 )
+from ompy.runtime.connections.frame_io import receive_frames, send_all
 
 HEADERS = st.dictionaries(st.text(max_size=8), st.integers() | st.text(max_size=8), max_size=3)
 FRAMES = st.lists(
@@ -146,7 +145,7 @@ def test_descriptors_go_with_their_frames():
         send_all(left, encode(Kind.FENCE))
         left.shutdown(socket.SHUT_WR)
         decoder = Decoder()
-        while receive(right, decoder):
+        while receive_frames(right, decoder):
             pass
     frames = decode_all(decoder)
     assert [len(frame.descriptors) for frame in frames] == [1, 1, 1, 0]

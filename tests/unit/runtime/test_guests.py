@@ -14,8 +14,9 @@ from ompy.frameworks.job import App, Job, Placement
 from ompy.runtime.agents.agent_proof import accept
 from ompy.runtime.agents.agent_start import BANNER
 from ompy.runtime.agents.agent_tree import Tree
-from ompy.runtime.connections.control import Kind, encode, send_all
+from ompy.runtime.connections.control import Kind, encode
 from ompy.runtime.connections.credentials import CredentialError
+from ompy.runtime.connections.frame_io import send_all
 from ompy.runtime.connections.modex import bundle, unbundle
 from ompy.runtime.connections.pipes import PipePair
 from ompy.runtime.guests.job_key import hide_key

@@ -6,7 +6,7 @@ import pytest
 from ompy.frameworks.job import App, Job, Placement
 from ompy.runtime.diagnosis.verdict import Verdict
 from ompy.runtime.launching.report import WIDTH, failure_block, job_map
-from ompy.runtime.ranks.ranks import Stage
+from ompy.runtime.machines.stages import Stage
 
 
 def make_job(size=3):

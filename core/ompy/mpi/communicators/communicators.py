@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
 
 from ompy import raw
 from ompy.data.constants import UNDEFINED
-from ompy.data.errors import ERR_ARG, ERR_COMM, ERR_GROUP, ERR_KEYVAL, MPIError
+from ompy.data.errors import ERR_ARG, ERR_COMM, ERR_GROUP, ERR_KEYVAL
 from ompy.frameworks.collectives.call_order import TAG_CALLS_END, WORD
+from ompy.frameworks.job import called_abort
 from ompy.frameworks.proc import Proc
 from ompy.mpi import constants
 from ompy.mpi.communicators import predefined_attributes
@@ -23,7 +24,7 @@ from ompy.mpi.communicators.context_agreement import (
 from ompy.mpi.communicators.duplicates import begin_duplicate, duplicate
 from ompy.mpi.communicators.group import Group
 from ompy.mpi.communicators.making import make_communicator, with_context
-from ompy.mpi.errhandler import Errhandler
+from ompy.mpi.errhandler import Errhandler, call_errhandler, set_errhandler
 from ompy.mpi.errors import MPIException
 from ompy.mpi.handles import plain_handle
 from ompy.mpi.info import Info, InfoState
@@ -273,19 +274,12 @@ class Communicators(CommBase):
 
     def Set_errhandler(self, errhandler: Errhandler) -> None:
         """Set its error handler."""
-        check_kind(errhandler, "Errhandler", "errhandler")
-        state = self._state()
-        try:
-            state.errhandler = errhandler._for("Comm")
-        except MPIError as problem:
-            raise state.raised(problem) from None
+        set_errhandler(self, errhandler)
 
     @takes_c_ints("errorcode")
     def Call_errhandler(self, errorcode: int) -> None:
         """Call its error handler."""
-        state = self._state()
-        if errorcode != 0:
-            state.raised(MPIException(errorcode))
+        call_errhandler(self, errorcode)
 
     @takes_c_ints("errorcode")
     def Abort(self, errorcode: int = 0) -> NoReturn:
@@ -293,7 +287,7 @@ class Communicators(CommBase):
         state: CommState | None = self._inner
         if state is None:
             raise null_communicator()
-        reason = f"called Abort({errorcode})"
+        reason = called_abort(errorcode)
         name, rank = state.communicator.name, state.communicator.rank
         if name != "MPI_COMM_WORLD":
             reason += f" of {name}, where it is rank {rank}"

@@ -16,7 +16,7 @@ from ompy.data.errors import CLASS_TEXT, ERR_ARG, ERR_OTHER, ERR_SESSION, MPIErr
 from ompy.frameworks.proc import Proc
 from ompy.mpi.callbacks import guarded
 from ompy.mpi.communicators.group import Group
-from ompy.mpi.errhandler import ARE_FATAL, Errhandler
+from ompy.mpi.errhandler import ARE_FATAL, Errhandler, call_errhandler, set_errhandler
 from ompy.mpi.errors import MPIException
 from ompy.mpi.handles import Handle, State
 from ompy.mpi.info import INFO_NULL, Info, InfoState
@@ -220,19 +220,12 @@ class Session(Handle):
 
     def Set_errhandler(self, errhandler: Errhandler) -> None:
         """Set its error handler."""
-        check_kind(errhandler, "Errhandler", "errhandler")
-        state = self._state()
-        try:
-            state.errhandler = errhandler._for("Session")
-        except MPIError as problem:
-            raise state.raised(problem) from None
+        set_errhandler(self, errhandler)
 
     @takes_c_ints("errorcode")
     def Call_errhandler(self, errorcode: int) -> None:
         """Call its error handler."""
-        state = self._state()
-        if errorcode != 0:
-            state.raised(MPIException(errorcode))
+        call_errhandler(self, errorcode)
 
 
 def begin_session(world: World) -> Session:

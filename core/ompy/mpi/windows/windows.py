@@ -21,8 +21,7 @@ from ompy.mpi.buffers.memory import buffer
 from ompy.mpi.communicators.attributes import Attributed, delete_all
 from ompy.mpi.communicators.group import Group
 from ompy.mpi.communicators.intracomm import Intracomm
-from ompy.mpi.errhandler import Errhandler
-from ompy.mpi.errors import MPIException
+from ompy.mpi.errhandler import Errhandler, call_errhandler, set_errhandler
 from ompy.mpi.info import INFO_NULL, Info, InfoState
 from ompy.mpi.integers import takes_c_ints, takes_integers
 from ompy.mpi.kinds import check_kind
@@ -329,19 +328,12 @@ class Win(WindowAccess, Attributed, Exporter):  # type: ignore[misc, unused-igno
 
     def Set_errhandler(self, errhandler: Errhandler) -> None:
         """Set its error handler."""
-        check_kind(errhandler, "Errhandler", "errhandler")
-        state = self._state()
-        try:
-            state.errhandler = errhandler._for("Win")
-        except MPIError as problem:
-            raise state.raised(problem) from None
+        set_errhandler(self, errhandler)
 
     @takes_c_ints("errorcode")
     def Call_errhandler(self, errorcode: int) -> None:
         """Call its error handler."""
-        state = self._state()
-        if errorcode != 0:
-            state.raised(MPIException(errorcode))
+        call_errhandler(self, errorcode)
 
 
 WIN_NULL: Final = Win()._constant("WIN_NULL")

@@ -22,9 +22,8 @@ from ompy.runtime.connections.control import (
     Frame,
     Kind,
     encode,
-    receive,
-    send_all,
 )
+from ompy.runtime.connections.frame_io import receive_frames, send_all
 from ompy.runtime.connections.pipes import Connection
 from ompy.runtime.diagnosis.shortage import shortage, tell_of
 from ompy.runtime.ranks.descendants import become_subreaper, control_process, kill_descendants
@@ -111,7 +110,7 @@ def _receive_first(connection: Connection, decoder: Decoder) -> Frame | None:
     while (frame := decoder.next()) is None:
         ready, _, _ = select.select([connection], [], [], START_PATIENCE)
         try:
-            if not ready or not receive(connection, decoder):
+            if not ready or not receive_frames(connection, decoder):
                 return None
         except BlockingIOError:  # half a record
             continue

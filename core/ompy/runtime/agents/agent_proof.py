@@ -22,8 +22,9 @@ import os
 from typing import TYPE_CHECKING, Any, Final
 
 from ompy.net.seals.records import session_keys
-from ompy.runtime.connections.control import KEY_SIZE, send_all
+from ompy.runtime.connections.control import KEY_SIZE
 from ompy.runtime.connections.credentials import CredentialError, Credentials, credentials
+from ompy.runtime.connections.frame_io import send_all
 from ompy.runtime.connections.sealed_connection import SealedConnection
 
 if TYPE_CHECKING:

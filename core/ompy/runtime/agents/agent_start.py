@@ -19,15 +19,8 @@ from ompy.frameworks.plm import AgentLink
 from ompy.mca.component import NotAvailable
 from ompy.runtime.agents.agent_command import start_by
 from ompy.runtime.agents.agent_tree import Branch, Tree, to_plain
-from ompy.runtime.connections.control import (
-    READ_SIZE,
-    ControlError,
-    Decoder,
-    Frame,
-    Kind,
-    encode,
-    send_all,
-)
+from ompy.runtime.connections.control import READ_SIZE, ControlError, Decoder, Frame, Kind, encode
+from ompy.runtime.connections.frame_io import send_all
 from ompy.runtime.connections.pipes import Connection, connection_of
 
 if TYPE_CHECKING:

@@ -17,10 +17,9 @@ from typing import Final
 
 from ompy.engine.reactor import Loop
 from ompy.runtime.connections.channel import Channel
-from ompy.runtime.connections.control import READ_SIZE, Kind
+from ompy.runtime.connections.control import OUTPUT_WINDOW, READ_SIZE, Kind
 from ompy.runtime.connections.lines import LineAssembler
 
-OUTPUT_WINDOW: Final = 1024 * 1024  # bytes; arbitrary: what the launcher keeps per host at most
 INPUT_WINDOW: Final = 256 * 1024  # bytes; arbitrary: what the agent keeps of standard input
 assert INPUT_WINDOW >= READ_SIZE
 PROMPT_AFTER: Final = 0.1  # s; arbitrary: soon for a person, late for the pieces of one line

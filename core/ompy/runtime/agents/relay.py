@@ -18,8 +18,9 @@ from ompy.frameworks.plm import AgentLink
 from ompy.mca.component import NotAvailable
 from ompy.runtime.agents.agent_start import AgentStart, ParentGone, ReadyAgent
 from ompy.runtime.agents.agent_tree import Tree, from_plain
-from ompy.runtime.connections.control import Decoder, Frame, Kind, encode, send_all
+from ompy.runtime.connections.control import Decoder, Frame, Kind, encode
 from ompy.runtime.connections.driver import ENDING, Driver
+from ompy.runtime.connections.frame_io import send_all
 from ompy.runtime.connections.pipes import Connection
 from ompy.runtime.machines.acts import PARENT, Act, Sweep
 from ompy.runtime.machines.agents.relaying import RelayMachine

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from ompy import __version__, outputs
 from ompy.runtime.agents.agent import LAUNCHER_GONE, PATIENCE, serve
 from ompy.runtime.agents.agent_start import BANNER
-from ompy.runtime.connections.control import Kind, encode, send_all
+from ompy.runtime.connections.control import Kind, encode
+from ompy.runtime.connections.frame_io import send_all
 from ompy.runtime.connections.pipes import Connection, PipePair
 from ompy.runtime.ranks.descendants import become_subreaper, control_process, kill_descendants
 from ompy.runtime.ranks.warm import WarmStart

@@ -8,15 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ompy.engine.reactor import Loop
-from ompy.runtime.connections.control import (
-    ControlError,
-    Decoder,
-    Frame,
-    Kind,
-    encode,
-    receive,
-    send_some,
-)
+from ompy.runtime.connections.control import ControlError, Decoder, Frame, Kind, encode
+from ompy.runtime.connections.frame_io import receive_frames, send_some
 from ompy.runtime.connections.pipes import Connection, writing_descriptor
 
 
@@ -104,7 +97,7 @@ class Channel:
         if not self._open:
             return False
         try:
-            more = receive(self._connection, self._decoder)
+            more = receive_frames(self._connection, self._decoder)
         except BlockingIOError:
             return False
         except OSError:

@@ -2,22 +2,18 @@
 
 A frame is a fixed prefix, a small JSON header and a raw body. Sizes are capped before anything
 is kept. Descriptors travel beside the first byte of their frame (`SCM_RIGHTS`), and the prefix
-says how many there are. Nothing here reads or waits except `receive` and `send_all`.
+says how many there are. Nothing here reads, writes or waits: `frame_io.py` does.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import socket
 import struct
 from collections import deque
 from collections.abc import Mapping, Sequence
 from enum import IntEnum, unique
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
-
-if TYPE_CHECKING:
-    from ompy.runtime.connections.pipes import Connection
+from typing import Any, Final, NamedTuple
 
 AGENT_FD: Final = "OMPY_AGENT_FD"  # variable with the number of a rank's inherited descriptor
 AGENT_NAME: Final = "ompy-agent"  # what the process of an agent is called
@@ -25,7 +21,6 @@ ATTACH_MS: Final = "OMPY_ATTACH_MS"  # variable: how long a rank waits there for
 PLACE: Final = "OMPY_PLACE"  # variable of a bound rank: which it is of those it shares threads with
 KEY_SIZE: Final = 32  # bytes; arbitrary: 256 bits of the kernel's random generator
 _PREFIX: Final = struct.Struct("!2sBBBII")  # magic, version, kind, descriptors, header, body
-_INT: Final = struct.Struct("@i")
 _MAGIC: Final = b"\x9aM"  # arbitrary: no text starts like this
 _VERSION: Final = 1  # arbitrary: the first
 PREFIX_SIZE: Final = 13
@@ -34,6 +29,7 @@ HEADER_LIMIT: Final = 64 * 1024  # bytes; arbitrary: headers hold a few numbers 
 BODY_LIMIT: Final = 16 * 1024 * 1024  # bytes; arbitrary: a job of thousands of ranks fits
 DESCRIPTOR_LIMIT: Final = 4  # arbitrary: no message needs more
 READ_SIZE: Final = 64 * 1024  # bytes; what a Linux pipe holds
+OUTPUT_WINDOW: Final = 1024 * 1024  # bytes; arbitrary: what the launcher keeps per host at most
 
 
 @unique
@@ -218,49 +214,3 @@ def _parse_header(kind: Kind, text: bytes) -> dict[str, Any]:
     if not isinstance(header, dict):
         raise ControlError(f"{kind.name}: header is no object")
     return header
-
-
-def receive(connection: Connection, decoder: Decoder, flags: int = 0) -> bool:
-    """Read once from `connection` into `decoder`. False at the end of the connection.
-
-    Args:
-        connection: a Unix stream socket, or a pair of pipes.
-        decoder: gets the bytes and descriptors.
-        flags: of `recvmsg`, as `MSG_DONTWAIT`.
-
-    Raises:
-        BlockingIOError: nothing there, and waiting was not wanted.
-    """
-    space = socket.CMSG_SPACE(_INT.size * DESCRIPTOR_LIMIT)
-    data, ancillary, _, _ = connection.recvmsg(READ_SIZE, space, flags | socket.MSG_CMSG_CLOEXEC)
-    descriptors = []
-    for level, kind, content in ancillary:
-        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
-            whole = content[: len(content) - len(content) % _INT.size]
-            descriptors += [number for (number,) in _INT.iter_unpack(whole)]
-    decoder.feed(data, descriptors)
-    return bool(data)
-
-
-def send_some(
-    connection: Connection, data: bytes | memoryview, descriptors: Sequence[int] = ()
-) -> int:
-    """Send the beginning of `data`, and `descriptors` with its first byte. How much went.
-
-    Raises:
-        BlockingIOError: nothing went; the socket does not wait.
-    """
-    if not descriptors:
-        return connection.send(data, socket.MSG_NOSIGNAL)
-    assert isinstance(connection, socket.socket), "pipes pass no descriptors"
-    numbers = b"".join(map(_INT.pack, descriptors))
-    rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, numbers)
-    return connection.sendmsg([data], [rights], socket.MSG_NOSIGNAL)
-
-
-def send_all(connection: Connection, data: bytes, descriptors: Sequence[int] = ()) -> None:
-    """Send all of `data` over a connection that waits."""
-    sent = send_some(connection, data, descriptors)
-    rest = memoryview(data)[sent:]
-    while rest:
-        rest = rest[connection.send(rest, socket.MSG_NOSIGNAL) :]

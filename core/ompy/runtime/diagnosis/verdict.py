@@ -8,10 +8,10 @@ import signal
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from ompy.frameworks.job import Job, JobWorld
+from ompy.frameworks.job import Job, JobWorld, called_abort
 from ompy.runtime.diagnosis.call_account import ADVICE, complaint
 from ompy.runtime.diagnosis.rank_spans import ranks_in_words
-from ompy.runtime.ranks.ranks import Stage
+from ompy.runtime.machines.stages import Stage
 
 IMPROPER: Final = 1  # reference openmpi.md 2.6: an end without MPI_Init or MPI_Finalize
 TIMED_OUT: Final = errno.ETIMEDOUT  # reference openmpi.md 2.6: 110 on Linux
@@ -287,7 +287,7 @@ class Verdict:
         if self._ranks[rank].discarded:
             return
         self._ranks[rank].pid = pid
-        known = reason == f"called Abort({code})"  # which the box says without it
+        known = reason == called_abort(code)  # which the box says without it
         headline = f"Rank {rank} aborted the job with code {code}{'.' if known else f': {reason}'}"
         facts = (*self._ranks[rank].facts(), ("call", "MPI_Abort"))  # tools look for this word
         self._set(Failure(code % 256, headline, facts))

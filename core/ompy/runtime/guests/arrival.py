@@ -17,17 +17,10 @@ from ompy.frameworks.plm import AgentLink
 from ompy.runtime.agents.agent_proof import accept
 from ompy.runtime.agents.agent_start import BANNER
 from ompy.runtime.agents.relay import fork_agent
-from ompy.runtime.connections.control import (
-    ControlError,
-    Decoder,
-    Frame,
-    Kind,
-    encode,
-    receive,
-    send_all,
-)
+from ompy.runtime.connections.control import ControlError, Decoder, Frame, Kind, encode
 from ompy.runtime.connections.credentials import CredentialError
 from ompy.runtime.connections.driver import ENDING, Driver
+from ompy.runtime.connections.frame_io import receive_frames, send_all
 from ompy.runtime.connections.pipes import PipePair
 from ompy.runtime.connections.sealed_connection import SealedConnection
 from ompy.runtime.guests.job_key import hide_key
@@ -176,7 +169,7 @@ def _packed(apps: Sequence[App]) -> bytes:
 def _first(connection: SealedConnection, decoder: Decoder) -> Frame:
     while (frame := decoder.next()) is None:
         with suppress(BlockingIOError):  # half a record
-            if not receive(connection, decoder):
+            if not receive_frames(connection, decoder):
                 raise BrokenPipeError
     return frame
 

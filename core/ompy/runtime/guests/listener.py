@@ -14,16 +14,9 @@ from ompy.engine.reactor import Cancellable, Loop
 from ompy.net.real import host_interfaces
 from ompy.runtime.agents.agent_proof import AgentProof
 from ompy.runtime.agents.agent_start import BANNER
-from ompy.runtime.connections.control import (
-    READ_SIZE,
-    ControlError,
-    Decoder,
-    Frame,
-    Kind,
-    encode,
-    send_all,
-)
+from ompy.runtime.connections.control import READ_SIZE, ControlError, Decoder, Frame, Kind, encode
 from ompy.runtime.connections.credentials import CredentialError
+from ompy.runtime.connections.frame_io import send_all
 from ompy.runtime.connections.sealed_connection import SealedConnection
 from ompy.runtime.guests.job_key import hide_key
 from ompy.runtime.guests.ticket import Ticket, TicketError, write_ticket

@@ -11,7 +11,8 @@ from ompy.frameworks.plm import AgentLink, CommandPlm, PlmComponent, Target
 from ompy.mca.component import NotAvailable
 from ompy.runtime.agents.agent_tree import Branch, Tree, parents
 from ompy.runtime.agents.early_agent import discard
-from ompy.runtime.connections.control import KEY_SIZE, Kind, encode, send_all
+from ompy.runtime.connections.control import KEY_SIZE, Kind, encode
+from ompy.runtime.connections.frame_io import send_all
 from ompy.runtime.connections.pipes import connection_of
 from ompy.runtime.launching.job_events import SILENT, Reporting
 from ompy.runtime.ranks.descendants import become_subreaper, kill_descendants

@@ -10,7 +10,7 @@ from ompy.runtime.machines.acts import Drop, Send
 from ompy.runtime.machines.agenda import earliest
 from ompy.runtime.machines.events import NOTHING, Event
 from ompy.runtime.machines.pulse import Pulse
-from ompy.runtime.ranks.ranks import Stage
+from ompy.runtime.machines.stages import Stage
 
 SILENT: Final = "Nothing was heard of it for {:g} s: its host is down, or the way to it."
 

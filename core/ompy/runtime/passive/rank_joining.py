@@ -10,15 +10,8 @@ import time
 from typing import Final
 
 from ompy.data.errors import ERR_OTHER, MPIError
-from ompy.runtime.connections.control import (
-    ControlError,
-    Decoder,
-    Frame,
-    Kind,
-    encode,
-    receive,
-    send_all,
-)
+from ompy.runtime.connections.control import ControlError, Decoder, Frame, Kind, encode
+from ompy.runtime.connections.frame_io import receive_frames, send_all
 from ompy.runtime.launching.launchers import Membership
 from ompy.runtime.ranks.client import AgentClient
 from ompy.runtime.ranks.environment import OWN_CODE, identity, own_import_path
@@ -108,7 +101,7 @@ def _first_frame(connection: socket.socket, decoder: Decoder) -> Frame:
     while True:
         while (frame := decoder.next()) is None:
             try:
-                there = receive(connection, decoder)
+                there = receive_frames(connection, decoder)
             except ConnectionError:
                 there = False
             if not there and not taken:

@@ -31,9 +31,8 @@ from ompy.runtime.connections.control import (
     Frame,
     Kind,
     encode,
-    receive,
-    send_all,
 )
+from ompy.runtime.connections.frame_io import receive_frames, send_all
 from ompy.runtime.connections.modex import pack, unpack
 
 ATTACH_PATIENCE: Final = 300.0  # s; arbitrary: the default of plm_base_attach_timeout_ms
@@ -127,7 +126,7 @@ def _send_registration(number: str, connection: socket.socket) -> None:
 
 def _first_frame(connection: socket.socket, decoder: Decoder) -> Frame:
     while (frame := decoder.next()) is None:
-        if not receive(connection, decoder):
+        if not receive_frames(connection, decoder):
             raise ValueError("nobody answers")
     return frame
 
@@ -417,7 +416,7 @@ class AgentClient(WireUp):
     def _receive(self, flags: int = 0) -> bool:
         """Read once. Without an agent there is no job and this process ends."""
         try:
-            there = receive(self._connection, self._decoder, flags)
+            there = receive_frames(self._connection, self._decoder, flags)
         except ConnectionError:
             there = False
         if not there:

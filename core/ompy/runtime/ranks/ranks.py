@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from ompy.runtime.ranks.descendants import is_ending
@@ -13,15 +12,6 @@ if TYPE_CHECKING:
 
     from ompy.runtime.connections.channel import Channel
     from ompy.runtime.ranks.spawn import Spawned
-
-
-class Stage(StrEnum):
-    """How far a rank has come. It never goes back."""
-
-    STARTED = "started"
-    ATTACHED = "attached"  # an MPI process has made itself known
-    INITIALIZED = "initialized"  # and committed its addresses
-    FINALIZED = "finalized"
 
 
 class AttachedRank:

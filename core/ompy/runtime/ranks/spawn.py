@@ -11,7 +11,8 @@ from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 from ompy.frameworks.job import App
-from ompy.runtime.connections.control import AGENT_FD, Kind, encode, send_all
+from ompy.runtime.connections.control import AGENT_FD, Kind, encode
+from ompy.runtime.connections.frame_io import send_all
 from ompy.runtime.ranks.descendants import die_with_parent
 
 if TYPE_CHECKING:

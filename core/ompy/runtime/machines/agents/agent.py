@@ -42,7 +42,7 @@ from ompy.runtime.machines.agents.leave_news import COLLECTING
 from ompy.runtime.machines.agents.local_ranks import LocalRanks, RankLife
 from ompy.runtime.machines.events import Event, Seen, WrongPhase
 from ompy.runtime.machines.pulse import Pulse
-from ompy.runtime.ranks.ranks import Stage
+from ompy.runtime.machines.stages import Stage
 
 RETRY: Final = (
     0.02  # s; arbitrary: how often what SIGKILL left, or forked meanwhile, is killed again

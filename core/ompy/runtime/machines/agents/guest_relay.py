@@ -19,7 +19,7 @@ from ompy.runtime.machines.agents.agent_table import RELAY, AgentPhase, Table
 from ompy.runtime.machines.agents.relaying import RelayMachine
 from ompy.runtime.machines.children import Child
 from ompy.runtime.machines.events import Event, Seen
-from ompy.runtime.ranks.ranks import Stage
+from ompy.runtime.machines.stages import Stage
 
 GRACE_MS: Final = 1000  # reference openmpi.md 2.4.2
 _P, _S = AgentPhase, Seen

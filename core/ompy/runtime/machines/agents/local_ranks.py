@@ -13,7 +13,7 @@ from ompy.runtime.connections.modex import Answer, ModexStore, bundle
 from ompy.runtime.machines.acts import PARENT, Act, Admit, Send, ToRank
 from ompy.runtime.machines.agents.leave_news import LeavingNews, News, for_rank
 from ompy.runtime.machines.events import NOTHING, Event
-from ompy.runtime.ranks.ranks import Stage
+from ompy.runtime.machines.stages import Stage
 
 STAGES: Final = tuple(Stage)  # in the order in which a rank comes to them
 

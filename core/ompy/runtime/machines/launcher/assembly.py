@@ -22,7 +22,7 @@ from ompy.runtime.machines.events import Event, Seen
 from ompy.runtime.machines.launcher.job import JobMachine, Moment
 from ompy.runtime.machines.launcher.job_rules import JobRules
 from ompy.runtime.machines.launcher.job_table import JOINED, JobPhase, Pair
-from ompy.runtime.ranks.ranks import Stage
+from ompy.runtime.machines.stages import Stage
 
 OVERDUE: Final = 30.0  # s; arbitrary: ranks of one job rarely start so far apart
 UNUSABLE: Final = 1  # exit code of ranks of a job that cannot begin

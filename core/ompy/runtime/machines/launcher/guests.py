@@ -13,7 +13,7 @@ from ompy.runtime.connections.control import Kind
 from ompy.runtime.connections.modex import bundle
 from ompy.runtime.machines.acts import Send
 from ompy.runtime.machines.events import NOTHING
-from ompy.runtime.ranks.ranks import Stage
+from ompy.runtime.machines.stages import Stage
 
 
 class Guests:

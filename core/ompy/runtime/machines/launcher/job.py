@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from ompy.frameworks.job import Job
 from ompy.mca.reporting import Finding
 from ompy.runtime.agents.agent_tree import Tree
-from ompy.runtime.agents.forwarding import OUTPUT_WINDOW
-from ompy.runtime.connections.control import Kind
+from ompy.runtime.connections.control import OUTPUT_WINDOW, Kind
 from ompy.runtime.diagnosis.rank_spans import ranks_in_words
 from ompy.runtime.diagnosis.verdict import Verdict
 from ompy.runtime.faults.fault_report import NEVER_FIRED
@@ -53,8 +52,8 @@ from ompy.runtime.machines.launcher.cuts import cut_off
 from ompy.runtime.machines.launcher.job_news import JobNews, said
 from ompy.runtime.machines.launcher.job_rules import JobRules
 from ompy.runtime.machines.launcher.job_table import LAUNCHED, JobPhase, Pair
+from ompy.runtime.machines.stages import Stage
 from ompy.runtime.rails.comm_methods import COLLECTING
-from ompy.runtime.ranks.ranks import Stage
 
 if TYPE_CHECKING:
     from ompy.runtime.machines.diagnosis.proving import Proof
