@@ -401,6 +401,18 @@ ring = comm.Create_cart([comm.size], periods=[True])
 ring.neighbor_alltoall([1, 2])
 ring.Dup().Barrier()
 """
+NBX = """
+to, status = (comm.rank + 1) % comm.size, MPI.Status()
+start = comm.START if comm.rank == 1 else comm.issend
+send = start(comm.rank, dest=to, tag=7)
+got, barrier = [], None
+while barrier is None or not barrier.Test():
+    if comm.iprobe(source=MPI.ANY_SOURCE, tag=7, status=status):
+        got.append(comm.recv(source=status.source, tag=7))
+    if barrier is None and send.Test():
+        barrier = comm.Ibarrier()
+assert len(got) == 1, got
+"""
 
 
 def sim(folder: Path, program: str, *words: str) -> subprocess.CompletedProcess[str]:
@@ -458,6 +470,19 @@ def test_a_schedule_that_fails(
     (tmp_path / "other.json").write_text(json.dumps({**saved, "choices": []}))
     as_it_comes = code if "in world 1:" in done.stderr else 0
     assert sim(tmp_path, program, "--schedule", "other.json", *words).returncode == as_it_comes
+
+
+def test_a_sparse_exchange_needs_synchronous_sends(tmp_path: Path) -> None:
+    done = sim(tmp_path, NBX.replace("START", "isend"), "--explore", "--jobs", "1", "-n", "3")
+    assert done.returncode == 1, done.stderr
+    assert "rank 2 at program.py:8 finds nothing yet" in done.stderr
+
+
+@nightly
+def test_a_sparse_exchange_is_proven(tmp_path: Path) -> None:
+    done = sim(tmp_path, NBX.replace("START", "issend"), "--explore", "-n", "3")
+    assert done.returncode == 0, done.stderr
+    assert "; proven within --polls for -n 3" in done.stderr
 
 
 def test_sends_that_buffer_hide_a_deadlock(tmp_path: Path) -> None:

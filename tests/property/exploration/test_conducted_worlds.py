@@ -8,7 +8,7 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ompy.data.constants import ANY_SOURCE
+from ompy.data.constants import ANY_SOURCE, ANY_TAG
 from ompy.runtime.exploration import told_world
 from ompy.runtime.exploration.priorities import PriorityWorld
 from ompy.runtime.exploration.search import Search
@@ -96,6 +96,42 @@ def test_a_bound_of_depth_keeps_what_is_beyond():
         conduct(ranks, search)
         counts.append((search.schedules, search.shallow))
     assert counts == [(1, True), (2, True), (4, True), (8, True), (20, False)]
+
+
+def test_polls_that_can_find_nothing_have_an_end():
+    """The receiver polls for what is not its own, too: no rank has all turns meanwhile."""
+
+    def sender():
+        send = yield ("ssend", 1, 0)
+        while send not in dict((yield ("poll",))):
+            yield ("iprobe", ANY_SOURCE, 0)
+
+    def receiver():
+        yield ("poll",)
+        while (yield ("iprobe", ANY_SOURCE, ANY_TAG)) is None:
+            yield ("poll",)
+        yield ("wait", (yield ("post", 0, 0)))
+
+    search = Search()
+    outcomes = conduct([sender, receiver], search, most=100)
+    assert search.left == 0
+    assert set(outcomes.values()) == {"ended"}
+
+
+def test_who_only_probes_leaves_others_their_turns():
+    def prober():
+        while (yield ("iprobe", ANY_SOURCE, 0)) is None:
+            pass
+
+    def poller():
+        yield ("post", 2, 1)
+        yield ("poll",)
+        yield ("send", 0, 0)
+
+    search = Search()
+    outcomes = conduct([prober, poller, sender_of(0)], search, most=100)
+    assert search.left == 0
+    assert set(outcomes.values()) == {"ended"}
 
 
 def late_one_first():

@@ -206,12 +206,16 @@ class Box:
     def tell_arrival(self, message: Message) -> list[Message]:
         """The receiver hears of a message: what its sender sent before has arrived, too.
 
+        A collective call's message tells nothing of a program's own: MPI promises nobody that a
+        message has arrived because its sender has come to a barrier, say.
+
         Returns:
             What it had not heard of.
         """
         news = []
+        tells = message.tag >= 0
         for sent in self.channels[message.source]:
-            if not sent.known:
+            if not sent.known and (tells or sent.tag < 0):
                 sent.known = True
                 news.append(sent)
             if sent is message:

@@ -285,14 +285,21 @@ class Exchange(Windows):
     def decide(self) -> bool:
         """Make one of the open choices, as the script has it. False if none is open."""
         offers = self.offers()
-        for offer in offers:
+        idle = [offer for offer in offers if offer.idle]
+        busy = [offer for offer in offers if not offer.idle]
+        for offer in busy:
             value = self.script.get(offer.key)
             if value is not None and value in offer.values:
                 self._choose(offer, value)
                 return True
-        for offer in offers:
+        for offer in busy:
             if offer.key not in self.script:
                 self._choose(offer, next(iter(offer.values)))
+                return True
+        for offer in idle:  # whether the script has them or not: else one rank has all turns
+            value = self.script.get(offer.key, next(iter(offer.values)))
+            if value in offer.values:
+                self._choose(offer, value)
                 return True
         if offers:
             missing = ", ".join(f"{one.key}: {self.script[one.key]}" for one in offers)
@@ -344,10 +351,10 @@ class Exchange(Windows):
 
     def _turn(self, offer: Offer) -> tuple[Any, ...]:
         """Its place at a fence: of polls that find nothing, whose last was the longest ago."""
-        if offer.spins >= 0:
-            return _ORDER[POLL], True, offer.spins, offer.key
-        nothing = next(iter(offer.values)) == (NOTHING,)
-        return _ORDER[offer.kind], nothing, self._ranks[offer.key[0]].idle, offer.key
+        if not offer.idle:
+            return False, _ORDER[offer.kind], offer.key
+        count = self._ranks[offer.key[0]].idle if offer.spins < 0 else offer.spins
+        return True, count, _ORDER[offer.kind], offer.spins >= 0, offer.key
 
     def asked(self, key: Operation) -> tuple[Box, Receive]:
         """What a receive or a probe with a choice has asked for, and where."""
@@ -434,7 +441,8 @@ class Exchange(Windows):
                 return values
         if wait.kind == FURTHER:
             return values | {(NOTHING,): None}
-        may = not values or state.nothings < self.polls
+        chosen = self.script.get((rank, wait.number)) == (NOTHING,)  # when nothing was there
+        may = not values or state.nothings < self.polls or chosen
         self.bounded |= not may
         return values | ({(NOTHING,): None} if may else {})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ompy.runtime.exploration.boxes import Box, Message, Operation
-from ompy.runtime.exploration.events import POLL, Value
+from ompy.runtime.exploration.events import NOTHING, POLL, PROBE, Value
 from ompy.runtime.exploration.windows.spins import Spin
 
 News = tuple[Any, ...]
@@ -25,6 +25,12 @@ class Offer(NamedTuple):
     kind: str
     values: dict[Value, Any]
     spins: int = -1
+
+    @property
+    def idle(self) -> bool:
+        """It is a poll that can find nothing, or a read in vain: it waits until others are done."""
+        only_nothing = self.kind in {POLL, PROBE} and self.values.keys() == {(NOTHING,)}
+        return self.spins >= 0 or only_nothing
 
 
 class Wait(NamedTuple):

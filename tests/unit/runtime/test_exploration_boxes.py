@@ -1,0 +1,35 @@
+"""Matching of one rank in an explored world: what it is known to have."""
+
+from __future__ import annotations
+
+from ompy.data.constants import ANY_SOURCE
+from ompy.runtime.exploration.boxes import Box, Message, Receive
+
+BARRIER = -20  # a tag of a collective call
+
+
+def message(number, tag):
+    return Message((1, number), 1, tag, b"", synchronous=False, past=0, site="")
+
+
+def box_of(*tags):
+    box = Box(0)
+    for number, tag in enumerate(tags, 1):
+        box.add_message(message(number, tag))
+    return box
+
+
+def test_a_message_tells_that_earlier_ones_have_arrived():
+    box = box_of(5, 7)
+    assert box.tell_arrival(box.channels[1][1]) == box.channels[1]
+
+
+def test_a_collective_call_tells_nothing_of_a_programs_messages():
+    box = box_of(5, BARRIER)
+    posted = Receive((0, 1), 1, BARRIER, past=0, site="")
+    box.add_receive(posted)
+    last = box.channels[1][1]
+    box.take_message(posted, last)
+    assert box.tell_arrival(last) == [last]
+    (found,) = box.unclaimed(ANY_SOURCE, 5)
+    assert not found.known
