@@ -401,6 +401,14 @@ ring = comm.Create_cart([comm.size], periods=[True])
 ring.neighbor_alltoall([1, 2])
 ring.Dup().Barrier()
 """
+READY_SEND = """got = bytearray(1)
+if comm.rank == 0:
+    TOLD
+    comm.Rsend(b"x", 1, 1)
+else:
+    POSTS
+    request.Wait()
+"""
 NBX = """
 to, status = (comm.rank + 1) % comm.size, MPI.Status()
 start = comm.START if comm.rank == 1 else comm.issend
@@ -475,7 +483,7 @@ def test_a_schedule_that_fails(
 def test_a_sparse_exchange_needs_synchronous_sends(tmp_path: Path) -> None:
     done = sim(tmp_path, NBX.replace("START", "isend"), "--explore", "--jobs", "1", "-n", "3")
     assert done.returncode == 1, done.stderr
-    assert "rank 2 at program.py:8 finds nothing yet" in done.stderr
+    assert "rank 2 at program.py:9 finds nothing yet" in done.stderr
 
 
 @nightly
@@ -483,6 +491,29 @@ def test_a_sparse_exchange_is_proven(tmp_path: Path) -> None:
     done = sim(tmp_path, NBX.replace("START", "issend"), "--explore", "-n", "3")
     assert done.returncode == 0, done.stderr
     assert "; proven within --polls for -n 3" in done.stderr
+
+
+POSTED = "request = comm.Irecv(got, 0, 1)"
+
+
+@pytest.mark.parametrize(
+    ("told", "posts", "says"),
+    [
+        ("comm.recv(source=1)", f"{POSTED}; comm.send(None, 0)", ""),
+        ("comm.ssend(None, 1, 2)", f"{POSTED}; comm.recv(source=0, tag=2)", ""),
+        ("comm.Barrier()", f"{POSTED}; comm.Barrier()", ""),
+        ("comm.recv(source=1)", f"comm.send(None, 0); {POSTED}", "may begin before its receive"),
+        ("pass", POSTED, "at program.py:6 to rank 1 may begin before its receive at program.py:8"),
+    ],
+    ids=["message", "synchronous send", "barrier", "told too early", "not told"],
+)
+def test_a_ready_send_needs_a_receive_that_is_posted(
+    tmp_path: Path, told: str, posts: str, says: str
+) -> None:
+    program = READY_SEND.replace("TOLD", told).replace("POSTS", posts)
+    done = sim(tmp_path, program, "--explore", "--jobs", "1", "-n", "2")
+    assert done.returncode == bool(says), done.stderr
+    assert says in done.stderr
 
 
 def test_sends_that_buffer_hide_a_deadlock(tmp_path: Path) -> None:

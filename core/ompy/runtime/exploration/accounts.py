@@ -7,6 +7,7 @@ from typing import Any
 
 from ompy.runtime.exploration.boxes import Box, Message
 from ompy.runtime.exploration.events import Meeting
+from ompy.runtime.exploration.knowledge import complaint_of
 from ompy.runtime.exploration.waits import Rank
 
 
@@ -18,10 +19,19 @@ class Accounts:
         self._ranks = [Rank() for _ in range(size)]
         self._boxes: dict[tuple[int, int], Box] = {}
         self._left: list[Box] = []  # of freed communicators
+        self._improper: list[str] = []  # ready sends whose receives may be posted later
 
     def waits(self, rank: int) -> bool:
         """Whether a rank waits for something of the exchange."""
         return self._ranks[rank].wait is not None
+
+    def complaint(self) -> str:
+        """What is wrong with ready sends, when all ranks have ended; empty if nothing is."""
+        for box in (*self._boxes.values(), *self._left):
+            for message in box.waiting():
+                if message.ready:
+                    return complaint_of(message, box.rank, None)
+        return self._improper[0] if self._improper else ""
 
     def unmatched(self) -> dict[int, list[Message]]:
         """Messages that nothing has taken, by the rank that they were sent to."""

@@ -9,7 +9,7 @@ Pure: no clock, no network. Source: MPI 4.1, 3.5 (semantics of point-to-point co
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from ompy.data.constants import ANY_SOURCE, ANY_TAG
 
@@ -27,6 +27,8 @@ class Message:
         synchronous: its sender waits until it is taken.
         past: events that its sending depends on, a bit for each.
         site: where in the program it was sent.
+        ready: its sender says that its receive is posted.
+        knows: what its sender knew of others' operations (`knowledge.py`).
         taken: what took it.
         known: its receiver knows that it has arrived, by it or by one that was sent later.
         turn: when it was taken, among all of the world that were.
@@ -35,7 +37,9 @@ class Message:
     __slots__ = (
         "data",
         "known",
+        "knows",
         "past",
+        "ready",
         "sender",
         "site",
         "source",
@@ -64,6 +68,8 @@ class Message:
         self.past = past
         self.site = site
         self.taken: Receive | None = None
+        self.ready = False
+        self.knows: Mapping[int, int] = {}
         self.known = False
         self.turn = 0
 
@@ -77,6 +83,7 @@ class Receive:
         tag: a tag, or ANY_TAG.
         past: events that its posting depends on.
         site: where in the program it was posted.
+        knows: what its rank knew of others' operations (`knowledge.py`).
         place: among those of its box, in the order of posting.
         message: what it has taken.
         held: it is about to be cancelled: what it takes before is a choice.
@@ -84,7 +91,18 @@ class Receive:
             be there, so that it takes one that is sent before or beside that; -1 if not.
     """
 
-    __slots__ = ("event", "held", "message", "operation", "past", "place", "site", "source", "tag")
+    __slots__ = (
+        "event",
+        "held",
+        "knows",
+        "message",
+        "operation",
+        "past",
+        "place",
+        "site",
+        "source",
+        "tag",
+    )
 
     def __init__(
         self, operation: Operation, source: int, tag: int, *, past: int, site: str
@@ -94,6 +112,7 @@ class Receive:
         self.tag = tag
         self.past = past
         self.site = site
+        self.knows: Mapping[int, int] = {}
         self.place = 0
         self.message: Message | None = None
         self.event = -1

@@ -42,7 +42,8 @@ from ompy.runtime.exploration.events import (
     Event,
     Value,
 )
-from ompy.runtime.exploration.waits import News, Offer, Rank, Wait
+from ompy.runtime.exploration.knowledge import joined
+from ompy.runtime.exploration.waits import News, Offer, Rank, Wait, next_choice
 from ompy.runtime.exploration.windows.box import WindowBox
 from ompy.runtime.exploration.windows.parts import Parts
 from ompy.runtime.exploration.windows.service import Windows
@@ -112,6 +113,7 @@ class Exchange(Windows):
         synchronous: bool = False,
         served: bool = False,
         buffered: bool = False,
+        ready: bool = False,
         site: str = "",
     ) -> bool:
         """A rank sends.
@@ -126,6 +128,7 @@ class Exchange(Windows):
             served: the library's own, for a window: it is complete at once, likewise.
             buffered: the sender waits for nothing; it is told with whatever it waits for that its
                 memory is free, where standard sends wait when the message is matched.
+            ready: the sender says that its receive is posted.
             site: where in the program.
 
         Returns:
@@ -134,15 +137,17 @@ class Exchange(Windows):
         rank, number = sender
         self._note(rank, SEND, to[1], tag, site)
         waits = synchronous or not (self._buffers or served or not waits_as_standard(tag))
-        past = self._ranks[rank].past
+        state = self._ranks[rank]
+        past = state.past
         made = Message(sender, source, tag, data, synchronous=waits, past=past, site=site)
+        made.ready, made.knows = ready, state.knows
         box = self._box(to, served=served)
         self._note_message(to, made, served=served)
         box.add_message(made)
         if waits:
             self._begin(rank, number, inner=tag < 0 or buffered)
             if buffered:
-                self._ranks[rank].served.add(number)
+                state.served.add(number)
         return not waits
 
     def post_receive(
@@ -165,6 +170,7 @@ class Exchange(Windows):
         if not served:
             state.spin.reset()
         made = Receive(operation, source, tag, past=state.past, site=site)
+        made.knows = state.knows
         if made.wild and any(message.known for message in box.unclaimed(source, tag)):
             made.event = self._new_number()
             state.past |= 1 << made.event  # what the rank does from now on depends on the choice
@@ -285,22 +291,10 @@ class Exchange(Windows):
     def decide(self) -> bool:
         """Make one of the open choices, as the script has it. False if none is open."""
         offers = self.offers()
-        idle = [offer for offer in offers if offer.idle]
-        busy = [offer for offer in offers if not offer.idle]
-        for offer in busy:
-            value = self.script.get(offer.key)
-            if value is not None and value in offer.values:
-                self._choose(offer, value)
-                return True
-        for offer in busy:
-            if offer.key not in self.script:
-                self._choose(offer, next(iter(offer.values)))
-                return True
-        for offer in idle:  # whether the script has them or not: else one rank has all turns
-            value = self.script.get(offer.key, next(iter(offer.values)))
-            if value in offer.values:
-                self._choose(offer, value)
-                return True
+        found = next_choice(offers, self.script)
+        if found is not None:
+            self._choose(*found)
+            return True
         if offers:
             missing = ", ".join(f"{one.key}: {self.script[one.key]}" for one in offers)
             raise Diverged(f"what was to be chosen cannot be: {missing}")
@@ -404,7 +398,8 @@ class Exchange(Windows):
         return ends
 
     def _tell(self, rank: int, state: Rank, number: int) -> None:
-        what, past, box, message = state.done.pop(number)
+        what, past, box, message, of, knows = state.done.pop(number)
+        state.knows = joined(state.knows, knows, of)
         if self._is_heeded(box, message):
             state.past |= past
         if box is not None and message is not None:
@@ -578,15 +573,17 @@ class Exchange(Windows):
         """A probe finds a message, and may take it."""
         rank, number = probe.operation
         what: News = (FROM, number, message.source, message.tag, len(message.data))
-        self._tell_arrival(box, message, self._ranks[rank])
+        state = self._ranks[rank]
+        self._tell_arrival(box, message, state)
+        probe.knows = state.knows
+        state.knows = joined(state.knows, message.knows, message.sender)
         if takes:
             self._matches[probe.operation] = event.past | 1 << event.number
             box.all.append(probe)
             box.take_message(probe, message)
             self._turn_taken(message)
-            self._finish_send(message, event.past | 1 << event.number)
+            self._finish_send(probe, message, event.past | 1 << event.number)
             what = (*what, message.data)
-        state = self._ranks[rank]
         state.nothings = state.idle = 0
         state.spin.reset()
         self._news.setdefault(rank, []).append(what)

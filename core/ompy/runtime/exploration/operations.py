@@ -5,6 +5,7 @@ from __future__ import annotations
 from ompy.runtime.exploration.accounts import Accounts
 from ompy.runtime.exploration.boxes import Box, Message, Operation, Receive
 from ompy.runtime.exploration.events import DONE, Event
+from ompy.runtime.exploration.knowledge import complaint_of, is_late
 from ompy.runtime.exploration.waits import Completion, Rank
 
 
@@ -51,13 +52,17 @@ class Operations(Accounts):
         box.take_message(receive, message)
         self._turn_taken(message)
         what = (DONE, receive.operation[1], message.source, message.tag, message.data)
-        self._finish(receive.operation, Completion(what, past, box, message))
-        self._finish_send(message, past)
+        told = Completion(what, past, box, message, message.sender, message.knows)
+        self._finish(receive.operation, told)
+        self._finish_send(receive, message, past)
 
-    def _finish_send(self, message: Message, past: int) -> None:
+    def _finish_send(self, receive: Receive, message: Message, past: int) -> None:
+        if message.ready and is_late(receive, message):
+            self._improper.append(complaint_of(message, receive.operation[0], receive))
         if message.synchronous:
             what = (DONE, message.sender[1], message.source, message.tag, None)
-            self._finish(message.sender, Completion(what, past, None, None))
+            told = Completion(what, past, None, None, receive.operation, receive.knows)
+            self._finish(message.sender, told)
 
     def _finish(self, operation: Operation, completion: Completion) -> None:
         rank, number = operation

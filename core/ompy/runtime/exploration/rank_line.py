@@ -12,11 +12,11 @@ from random import Random
 from typing import Any, ClassVar
 
 from ompy.frameworks.direct import Arrival, DirectLine, numbers_of, waits_as_standard
-from ompy.frameworks.pml import BUFFERED, SYNCHRONOUS
+from ompy.frameworks.pml import BUFFERED, READY, SYNCHRONOUS
 from ompy.runtime.exploration.events import DONE, FROM
+from ompy.runtime.exploration.knowledge import SERVED
 from ompy.runtime.simulation.remote import Conducted, RemoteEngine
 
-SERVED = 1 << 32  # numbers of what is done for others begin there; arbitrary: no rank does so much
 _OURS = frozenset({"ompy", "ompy_components", "mpi4py", "importlib", "runpy"})
 
 
@@ -90,6 +90,7 @@ class RankLine(DirectLine):
             served,
             mode == BUFFERED,
             site,
+            mode == READY,
         )
         complete = served or self._buffers or not waits_as_standard(tag)
         return number if synchronous or not complete else 0

@@ -176,6 +176,7 @@ class ToldWorld:
             return "stuck", BEYOND, "a rank does not come back"
         accounts = {actor.rank: actor.calls for actor in self._actors if actor.calls}
         found = complaint(accounts) if len(accounts) == len(self._actors) else ""
+        found = found or self._exchange.complaint()
         return ("failed", IMPROPER, found) if found else ("ended", 0, "")
 
     def records(self, before: Sequence[Sequence[tuple[Any, ...]]]) -> list[list[tuple[Any, ...]]]:
@@ -322,6 +323,7 @@ class ToldWorld:
         served: bool,
         buffered: bool,
         site: str,
+        ready: bool = False,
     ) -> None:
         """A message."""
         self._exchange.send_message(
@@ -333,6 +335,7 @@ class ToldWorld:
             synchronous=synchronous,
             served=served,
             buffered=buffered,
+            ready=ready,
             site=site,
         )
 

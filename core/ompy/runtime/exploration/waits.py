@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ompy.runtime.exploration.boxes import Box, Message, Operation
@@ -31,6 +32,30 @@ class Offer(NamedTuple):
         """It is a poll that can find nothing, or a read in vain: it waits until others are done."""
         only_nothing = self.kind in {POLL, PROBE} and self.values.keys() == {(NOTHING,)}
         return self.spins >= 0 or only_nothing
+
+
+def next_choice(
+    offers: Sequence[Offer], script: Mapping[Operation, Value]
+) -> tuple[Offer, Value] | None:
+    """Which open choice is made now, and what is chosen; None if the script has others for all.
+
+    Args:
+        offers: the open choices, in the order in which they are made.
+        script: what is chosen where. It may also have what idle polls find, which still wait for
+            all others: if they came first, one rank would have all turns.
+    """
+    for offer in offers:
+        value = script.get(offer.key)
+        if value in offer.values and not offer.idle and value is not None:
+            return offer, value
+    for offer in offers:
+        if offer.key not in script and not offer.idle:
+            return offer, next(iter(offer.values))
+    for offer in offers:
+        value = script.get(offer.key, next(iter(offer.values)))
+        if value in offer.values and offer.idle:
+            return offer, value
+    return None
 
 
 class Wait(NamedTuple):
@@ -72,12 +97,16 @@ class Completion(NamedTuple):
         news: what its rank is told.
         past: events that it depends on, a bit for each.
         box, message: what it has received, and where.
+        of: the operation of another rank that it says was begun.
+        knows: what that one's rank knew then.
     """
 
     news: News
     past: int
     box: Box | None
     message: Message | None
+    of: Operation
+    knows: Mapping[int, int]
 
 
 class Rank:
@@ -85,6 +114,7 @@ class Rank:
 
     def __init__(self) -> None:
         self.past = 0
+        self.knows: Mapping[int, int] = {}  # of others' operations
         self.wait: Wait | None = None
         self.done: dict[int, Completion] = {}  # of what is complete and it was not told of
         self.inner: set[int] = set()  # its operations that are the library's own

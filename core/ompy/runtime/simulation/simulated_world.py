@@ -423,7 +423,8 @@ class World:
         accounts = {stub.rank: stub.calls for stub in self._stubs if stub.calls}
         found = complaint(accounts) if len(accounts) == len(self._stubs) else ""
         if not found:
-            return "ended", 0, ""
+            wrong = self.exchange.complaint() if self.exchange is not None else ""
+            return ("failed", IMPROPER, wrong) if wrong else ("ended", 0, "")
         return "failed", IMPROPER, f"the ranks did not make the same collective calls: {found}"
 
     def _failed(self, failure: RankFailed) -> tuple[str, int, str]:

@@ -387,9 +387,15 @@ class RankStub:
         served: bool,
         buffered: bool,
         site: str,
+        ready: bool = False,
     ) -> None:
         """A message."""
-        how = {"synchronous": synchronous, "served": served, "buffered": buffered}
+        how = {
+            "synchronous": synchronous,
+            "served": served,
+            "buffered": buffered,
+            "ready": ready,
+        }
         self.exchange.send_message((self.rank, number), to, source, tag, data, site=site, **how)
 
     def do_direct_receive(
