@@ -55,9 +55,10 @@ class TimedStub(RankStub):
         served: bool,
         waited: bool,
         site: str,
+        ready: bool = False,
     ) -> None:
         """A message: first the overhead, then it leaves."""
-        del served, site
+        del served, site, ready
         busy = max(self.timed.busy_until(self.rank) - self._engine.now(), 0)
         overhead = self.timed.costs(self.rank, to[1], len(data)).overhead
         if busy + overhead:

@@ -384,7 +384,7 @@ class Exchange(Windows):
     def _serve(self, rank: int, state: Rank) -> bool:
         """Tell a rank of what it waits for and has no choice of. Whether it can go on."""
         wait = state.wait
-        if wait is None:
+        if wait is None or not state.done:
             return False
         mine = {*(state.inner if wait.inner else state.served)}
         if wait.kind == MATCH:

@@ -41,12 +41,12 @@ def next_choice(
 
     Args:
         offers: the open choices, in the order in which they are made.
-        script: what is chosen where. It may also have what idle polls find, which still wait for
-            all others: if they came first, one rank would have all turns.
+        script: what is chosen where. Polls that can find nothing wait for all others even if it has
+            them: if they came first, one rank would have all turns.
     """
     for offer in offers:
         value = script.get(offer.key)
-        if value in offer.values and not offer.idle and value is not None:
+        if value in offer.values and value is not None and (not offer.idle or offer.spins >= 0):
             return offer, value
     for offer in offers:
         if offer.key not in script and not offer.idle:
