@@ -10,6 +10,7 @@ Pure: no clock, no network. Source: MPI 4.1, 3.5 (semantics of point-to-point co
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import ClassVar
 
 from ompy.data.constants import ANY_SOURCE, ANY_TAG
 
@@ -138,12 +139,15 @@ class Box:
     """What one rank gets in one communicator.
 
     Attributes:
+        ours: all of its messages are the library's own.
         rank: whose.
         channels: all messages of each sender, by its rank in the communicator, in their order.
         posted: receives that have taken nothing yet, in the order of posting.
         all: all receives, in that order.
         unheard: of these, such as are from ANY_SOURCE and whose rank has not heard what they took.
     """
+
+    ours: ClassVar[bool] = False
 
     def __init__(self, rank: int) -> None:
         self.rank = rank
@@ -232,7 +236,7 @@ class Box:
             What it had not heard of.
         """
         news = []
-        tells = message.tag >= 0
+        tells = message.tag >= 0 or self.ours
         for sent in self.channels[message.source]:
             if not sent.known and (tells or sent.tag < 0):
                 sent.known = True

@@ -348,7 +348,7 @@ class Exchange(Windows):
         if not offer.idle:
             return False, _ORDER[offer.kind], offer.key
         count = self._ranks[offer.key[0]].idle if offer.spins < 0 else offer.spins
-        return True, count, _ORDER[offer.kind], offer.spins >= 0, offer.key
+        return True, count, offer.key
 
     def asked(self, key: Operation) -> tuple[Box, Receive]:
         """What a receive or a probe with a choice has asked for, and where."""

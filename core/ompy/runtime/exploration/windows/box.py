@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Final
+from typing import ClassVar, Final
 
 from ompy.data.errors import MPIError
 from ompy.frameworks.osc_base.headers import COMMAND_TAG, Kind
@@ -91,6 +91,8 @@ class WindowBox(Box):
         asked: of each command that has come, what it is.
         orders: by class.
     """
+
+    ours: ClassVar[bool] = True
 
     def __init__(self, context: int, rank: int) -> None:
         super().__init__(rank)
