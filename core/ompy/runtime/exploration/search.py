@@ -19,7 +19,7 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from ompy.runtime.exploration.boxes import Operation
-from ompy.runtime.exploration.events import Event, Race, Value
+from ompy.runtime.exploration.events import SEES, Event, Race, Value
 
 Constraint = dict[Operation, Value]
 
@@ -230,6 +230,8 @@ class Search:
         below = Node(made, above, key if made is not chosen else None)
         if made is not chosen:
             place = above.order[key]
+            if race.value[0] == SEES:  # the read comes before this choice, wherever it came there
+                place = min(place, above.order.get(race.value[1:], place))
             below.begin = next(
                 (one for at, one in reversed(above.saved) if at <= place), above.begin
             )
