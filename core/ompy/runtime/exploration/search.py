@@ -94,6 +94,19 @@ def _is_plain(
     return not any(race.past >> one & 1 and place < end for one, place in apart[node])
 
 
+def _place_of_change(node: Node, key: Operation, chosen: Constraint) -> int:
+    """Up to how many choices a world with these is the same as a node's.
+
+    A read that is to come before a choice has to be there when that is made, wherever it came in
+    the node's world.
+    """
+    places = [node.order[key]]
+    for read, value in chosen.items():
+        if value[0] == SEES and node.values.get(read) != value and value[1:] in node.order:
+            places.append(node.order[value[1:]])
+    return min(places)
+
+
 def digest_of(values: Constraint) -> bytes:
     """The same for the same choices, of whatever order."""
     return blake2b(repr(sorted(values.items())).encode(), digest_size=16).digest()
@@ -229,9 +242,7 @@ class Search:
         tried.append(made)
         below = Node(made, above, key if made is not chosen else None)
         if made is not chosen:
-            place = above.order[key]
-            if race.value[0] == SEES:  # the read comes before this choice, wherever it came there
-                place = min(place, above.order.get(race.value[1:], place))
+            place = _place_of_change(above, key, chosen)
             below.begin = next(
                 (one for at, one in reversed(above.saved) if at <= place), above.begin
             )
