@@ -13,9 +13,8 @@ from typing import Final
 from ompy.runtime.exploration.boxes import Message, Operation, Receive
 
 Knows = Mapping[int, int]  # by rank, up to which number its operations were begun; never changed
-SERVED: Final = (
-    1 << 32
-)  # numbers of what is done for others begin there; arbitrary: no rank does so much
+# numbers of what a rank does for others begin there
+SERVED: Final = 1 << 32  # arbitrary: no rank does so much
 
 
 def joined(mine: Knows, others: Knows, operation: Operation) -> Knows:

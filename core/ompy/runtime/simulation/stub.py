@@ -390,12 +390,7 @@ class RankStub:
         ready: bool = False,
     ) -> None:
         """A message."""
-        how = {
-            "synchronous": synchronous,
-            "served": served,
-            "buffered": buffered,
-            "ready": ready,
-        }
+        how = {"synchronous": synchronous, "served": served, "buffered": buffered, "ready": ready}
         self.exchange.send_message((self.rank, number), to, source, tag, data, site=site, **how)
 
     def do_direct_receive(
