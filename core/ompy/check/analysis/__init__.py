@@ -13,6 +13,7 @@ from ompy.check.analysis.matching import messages_of
 from ompy.check.analysis.messages import message_findings
 from ompy.check.analysis.order import Order
 from ompy.check.analysis.races import race_findings
+from ompy.check.analysis.starts import start_findings
 from ompy.check.analysis.stuck import deadlock_findings, with_lost_messages
 from ompy.check.analysis.windows import window_findings
 from ompy.check.findings import Found
@@ -45,7 +46,10 @@ def findings_of(
     found = [one for record in records.values() for one in _of_rank(record, went_well=went_well)]
     messages = messages_of(records)
     order = Order(records, messages)
-    found += collective_findings(records)
+    calls = collective_findings(records)
+    found += calls
+    if not any(one.kind == "collective-order" for one in calls):
+        found += start_findings(records)
     found += message_findings(records, messages)
     found += race_findings(records, messages, order)
     found += window_findings(dict(records), order)

@@ -51,6 +51,25 @@ _WORD: Final = WORD
 
 
 @cclass
+class KeptCall:
+    """A call that is started again and again.
+
+    Attributes:
+        word: of it.
+        starts: how often this rank has started it.
+    """
+
+    starts: int
+    word: U64
+    __slots__ = tuple(__annotations__)
+
+    def __init__(self, word: U64) -> None:
+        """Never started; `word` is the call's."""
+        self.word = word
+        self.starts = 0
+
+
+@cclass
 class CallOrder:
     """The collective calls that this rank has begun in one communicator.
 
@@ -60,7 +79,7 @@ class CallOrder:
         digest: of the kinds of all of them, in their order.
     """
 
-    _kept: dict[int, int] | None
+    _kept: dict[int, KeptCall] | None
     _past: memoryview[int]
     digest: U64
     number: U64
@@ -99,19 +118,28 @@ class CallOrder:
         place |= (word >> KIND_SHIFT & KIND_MASK) << TAG_KIND_SHIFT
         return -(_TAG_CALLS + place + (word & TAG_DETAIL))
 
-    def keep(self) -> int:
-        """Remember the last call for ever: it will be started again. Returns its word."""
+    def keep(self) -> KeptCall:
+        """Remember the last call for ever: it will be started again, which is counted there."""
         if self._kept is None:
             self._kept = {}
-        self._kept[self.number] = self.word
-        return self.word
+        made = self._kept[self.number] = KeptCall(self.word)
+        return made
 
     def at(self, number: int) -> int:
         """The word of a call; 0 when it has not begun, or so long ago that it was forgotten."""
         word = raw.word(self._past, 8 * (number % _REMEMBERED))
         if word >> NUMBER_SHIFT == number:
             return word
-        return self._kept.get(number, 0) if self._kept is not None else 0
+        kept = self.kept(number)
+        return kept.word if kept is not None else 0
+
+    def kept(self, number: int) -> KeptCall | None:
+        """A call that is started again and again; None for any other."""
+        return self._kept.get(number) if self._kept is not None else None
+
+    def starts(self) -> list[tuple[int, int]]:
+        """Of each such call the number, and how often it was started; the oldest first."""
+        return [(number, kept.starts) for number, kept in (self._kept or {}).items()]
 
 
 @cclass
