@@ -328,6 +328,9 @@ def _between(rank: int, root: int) -> Record:
         ((ROOT, 1, PROC_NULL, 1), [0, 1]),
         ((PROC_NULL, 0, ROOT, 0), [2, 1]),
         ((0, 0, 0, 0), [0, 1]),
+        ((ROOT, ROOT, PROC_NULL, PROC_NULL), [0, 1]),
+        ((ROOT, 0, ROOT, 0), [2, 1]),
+        ((PROC_NULL, 0, PROC_NULL, 0), [0, 1]),
         ((2, 2, 2, 2), None),  # none of these is there: the calls refuse it
     ],
 )

@@ -88,9 +88,13 @@ def differ(communicator: Communicator, rank: int, word: int, own: int = 0) -> MP
     """
     mine, name = own or communicator.order.word, communicator.name
     other = f"rank {rank}" if rank >= 0 else "another member"
+    if communicator.between and rank >= 0:
+        other += " of the other group"
     said = f"rank {communicator.rank} calls {call_text(mine)}, {other} calls {call_text(word)}"
     if number_of(word) != number_of(mine):
         said += f" as its collective call {number_of(word)} there"
+    if communicator.between:
+        said += f" (the first group is that of {communicator.first()})"
     return MPIError(
         ERR_OTHER,
         f"collective call {number_of(mine)} of {name} is not the same in all members: {said}. "
