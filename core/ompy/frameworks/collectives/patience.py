@@ -192,8 +192,12 @@ class LongWait(Poller):
     def arm(self) -> bool:
         """The rank is about to sleep, perhaps after news that a peer has ended."""
         if self._timer is None and self._ended() >= 0:
-            self._timer = self._engine.call_later(PATIENCE, self._give_up)
+            self._timer = self._engine.call_later(PATIENCE // 2, self._look_again)
         return True
+
+    def _look_again(self) -> None:
+        """A rank that got no processor meanwhile has taken nothing in: it does before the next."""
+        self._timer = self._engine.call_later(PATIENCE // 2, self._give_up)
 
     def _ended(self) -> int:
         procs = self.communicator.procs
