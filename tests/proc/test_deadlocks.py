@@ -173,6 +173,23 @@ if me == 1:
 """,
         ("Iallreduce, collective call 1 of MPI_COMM_WORLD, where rank 0 is missing",),
     ),
+    "persistent collectives in two orders": Program(
+        3,
+        """
+from array import array
+data, rooms = array('d', [1.0]), [array('d', [0.0]), array('d', [0.0])]
+calls = [comm.Allreduce_init(data, room) for room in rooms]
+for turn in range(2):
+    for call in calls[:: -1 if turn and me == 1 else 1]:
+        call.Start()
+        call.Wait()
+""",
+        (
+            "ranks 0, 2 are at app.py:11 in <module>: call.Wait()",
+            "start 2 of Allreduce_init, collective call 1 of MPI_COMM_WORLD, where rank 1 is",
+            "start 2 of Allreduce_init, collective call 2 of MPI_COMM_WORLD, where ranks 0, 2 are",
+        ),
+    ),
     "a part of the ranks": Program(
         3,
         """
@@ -320,11 +337,12 @@ work()
 CI: Final = (
     *("a tag that differs", "one does not come", "a collective that was begun", "a fence"),
     *("crossed locks", "nobody connects", "a partition that is never ready"),
-    "nobody prepares the other side",
+    *("nobody prepares the other side", "persistent collectives in two orders"),
 )
 SIMULATED: Final = (
     "a tag that differs",
     "one does not come",
+    "persistent collectives in two orders",
     "crossed locks",
     "a barrier of GASNet",
 )

@@ -153,6 +153,29 @@ class Phase:
         if second is not None:
             second.Wait()
 
+    def prepared(self) -> None:
+        """Collectives that are started again and again, in any order if all are, before a wait."""
+        comm, chance = self.comm, self.chance
+        data, room = bytearray(max(8, self.size)), bytearray(max(8, self.size))
+        made = [
+            comm.Barrier_init(),
+            comm.Bcast_init(data, chance.randrange(comm.size)),
+            comm.Allreduce_init(data, room, op=MPI.MAX),
+            comm.Gather_init(bytes(8), bytearray(8 * comm.size), chance.randrange(comm.size)),
+        ]
+        for _ in range(chance.randint(1, 4)):
+            self.late = [chance.random() < 0.3 for _ in range(comm.size)]
+            in_turn = chance.random() < 0.5
+            order = (chance if in_turn else self.own).sample(made, len(made))
+            self.be_late()
+            for request in order:
+                request.Start()
+                if in_turn:
+                    request.Wait()
+            MPI.Request.Waitall(made)
+        for request in made:
+            request.Free()
+
     def groups(self) -> None:
         """Halves that do different things."""
         comm = self.comm
@@ -320,7 +343,7 @@ def chance_of(random: Random) -> bool:
     return random.random() < 0.5
 
 
-MESSAGES: Final = ("pairs", "wildcard", "ring", "collectives", "begun", "groups")
+MESSAGES: Final = ("pairs", "wildcard", "ring", "collectives", "begun", "prepared", "groups")
 KINDS: Final = (*MESSAGES * 4, *("windows",) * 8, *("files",) * 4)
 RARE: Final = ("threads", "stopped", "ports")
 

@@ -23,6 +23,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -42,70 +43,57 @@ sys.argv = sys.argv[1:]
 runpy.run_path(sys.argv[0], run_name="__main__")
 print("took", time.perf_counter() - begun, file=sys.stderr)
 """
-CALLS: Final = """
+# what a program does again and again, in a loop of a file of its own: the checker reads the source
+LOOPS: Final = {
+    "Send and Recv of 8 B": (
+        "if me:",
+        "    comm.Recv(room, there)",
+        "    comm.Send(small, there)",
+        "else:",
+        "    comm.Send(small, there)",
+        "    comm.Recv(room, there)",
+    ),
+    "Irecv, Isend, Waitall of 8 B": (
+        "MPI.Request.Waitall([comm.Irecv(room, there), comm.Isend(small, there)])",
+    ),
+    "Irecv, Isend, Waitall of 64 KiB": (
+        "MPI.Request.Waitall([comm.Irecv(hall, there), comm.Isend(large, there)])",
+    ),
+    "Allreduce of 8 B": ("comm.Allreduce(small, room)",),
+    "bcast of a number": ("comm.bcast(1)",),
+}
+BUFFERS: Final = """
 import sys, time
 from mpi4py import MPI
-comm = MPI.COMM_WORLD
-other = 1 - comm.rank
 small, room = bytearray(8), bytearray(8)
 large, hall = bytearray(1 << 16), bytearray(1 << 16)
-
-def ping_pong():
-    if comm.rank:
-        comm.Recv(room, other)
-        comm.Send(small, other)
-    else:
-        comm.Send(small, other)
-        comm.Recv(room, other)
-
-def exchange():
-    MPI.Request.Waitall([comm.Irecv(hall, other), comm.Isend(large, other)])
-
-calls = {
-    "Send and Recv of 8 B": (ping_pong, 500),
-    "Irecv, Isend, Waitall of 64 KiB": (exchange, 200),
-    "Allreduce of 8 B": (lambda: comm.Allreduce(small, room), 500),
-    "bcast of a number": (lambda: comm.bcast(1), 500),
-}
-for name, (call, times) in calls.items():
-    best = 1e9
-    for _ in range(5):
-        comm.Barrier()
-        begun = time.perf_counter()
-        for _ in range(times):
-            call()
-        best = min(best, (time.perf_counter() - begun) / times)
-    if comm.rank == 0:
-        print("call", best * 1e6, name, sep=";", file=sys.stderr)
 """
+TIMES: Final = {"64 KiB": 200}  # calls of one measurement; arbitrary
+OFTEN: Final = 500  # of the others; arbitrary: a millisecond
 
 
-# calls of one rank that sends to itself; so many times
-COUNTED: Final = """
-import sys
-from mpi4py import MPI
-comm = MPI.COMM_SELF
-small, room = bytearray(8), bytearray(8)
-large, hall = bytearray(1 << 16), bytearray(1 << 16)
+def timed_program() -> str:
+    """The program of two ranks that takes the times of all loops; the best of five."""
+    lines = [BUFFERS, "comm = MPI.COMM_WORLD", "me, there = comm.rank, 1 - comm.rank"]
+    for name, calls in LOOPS.items():
+        times = next((times for end, times in TIMES.items() if name.endswith(end)), OFTEN)
+        lines += ["best = 1e9", "for _ in range(5):", "    comm.Barrier()"]
+        lines += ["    begun = time.perf_counter()", f"    for _ in range({times}):"]
+        lines += [f"        {call}" for call in calls]
+        lines += [f"    best = min(best, (time.perf_counter() - begun) / {times})"]
+        lines += [
+            "if comm.rank == 0:",
+            f"    print('call', best * 1e6, {name!r}, sep=';', file=sys.stderr)",
+        ]
+    return "\n".join(lines)
 
-def ping_pong():
-    comm.Send(small, 0)
-    comm.Recv(room, 0)
 
-calls = {
-    "Send and Recv of 8 B": ping_pong,
-    "Irecv, Isend, Waitall of 8 B":
-        lambda: MPI.Request.Waitall([comm.Irecv(room, 0), comm.Isend(small, 0)]),
-    "Irecv, Isend, Waitall of 64 KiB":
-        lambda: MPI.Request.Waitall([comm.Irecv(hall, 0), comm.Isend(large, 0)]),
-    "Allreduce of 8 B": lambda: comm.Allreduce(small, room),
-    "bcast of a number": lambda: comm.bcast(1),
-}
-call = calls[sys.argv[1]]
-for _ in range(int(sys.argv[2])):
-    call()
-"""
-NAMES: Final = tuple(re.findall(r'^    "(.*)":', COUNTED, re.MULTILINE))
+def counted_program(name: str) -> str:
+    """The program of one rank that sends to itself, as often as its command line says."""
+    lines = [BUFFERS, "comm, me, there = MPI.COMM_SELF, 0, 0", "for _ in range(int(sys.argv[1])):"]
+    return "\n".join([*lines, *(f"    {call}" for call in LOOPS[name])])
+
+
 FEW, MANY = 100, 300  # calls; arbitrary: the first ones do what is done once
 COLLECTED: Final = re.compile(r"Collected : (\d+)")
 
@@ -114,9 +102,11 @@ def count_instructions(name: str, environment: dict[str, str], *, checked: bool)
     """Instructions of one call."""
     counts = []
     with tempfile.TemporaryDirectory() as folder:
+        program = Path(folder) / "program.py"
+        program.write_text(counted_program(name))
         for times in (FEW, MANY):
             out = f"--callgrind-out-file={folder}/out"
-            words = ["valgrind", "--tool=callgrind", out, sys.executable, "-c", COUNTED, name]
+            words = ["valgrind", "--tool=callgrind", out, sys.executable, str(program)]
             command = [str(BIN / "ompy-run"), "-n", "1", *(["--check"] if checked else []), *words]
             done = subprocess.run(
                 [*command, str(times)], env=environment, capture_output=True, text=True, check=False
@@ -139,16 +129,25 @@ def run(words: list[str], environment: dict[str, str], *, checked: bool) -> tupl
     return done.stderr, took
 
 
+def time_loops(environment: dict[str, str], *, checked: bool) -> Iterator[tuple[str, float]]:
+    """Each loop's name, and us of one turn of it."""
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(folder) / "program.py"
+        program.write_text(timed_program())
+        said, _ = run([sys.executable, str(program)], environment, checked=checked)
+    for line in said.splitlines():
+        if line.startswith("call;"):
+            _, value, name = line.split(";")
+            yield name, float(value)
+
+
 def measure(rounds: int, environment: dict[str, str]) -> dict[str, tuple[list[float], list[float]]]:
     """Times by what was measured: without and with the check."""
     found: dict[str, tuple[list[float], list[float]]] = defaultdict(lambda: ([], []))
     for _ in range(rounds):
         for checked in (False, True):
-            said, _ = run([sys.executable, "-c", CALLS], environment, checked=checked)
-            for line in said.splitlines():
-                if line.startswith("call;"):
-                    _, value, name = line.split(";")
-                    found[name][checked].append(float(value))
+            for name, value in time_loops(environment, checked=checked):
+                found[name][checked].append(value)
             for name in EXAMPLES:
                 example = str(ROOT / "examples" / f"{name}.py")
                 said, _ = run([sys.executable, "-c", TIMED, example], environment, checked=checked)
@@ -170,7 +169,7 @@ def main() -> None:
     if options.instructions:
         environment["PYTHONHASHSEED"] = "0"
         print("| instructions of | without | with | ratio |\n|---|---:|---:|---:|")
-        for name in NAMES:
+        for name in LOOPS:
             a, b = (count_instructions(name, environment, checked=on) for on in (False, True))
             print(f"| {name} | {a:,.0f} | {b:,.0f} | {b / a:.2f} |", flush=True)
         return

@@ -244,7 +244,7 @@ def _begun(
         (given.get("buf"), not _is_root(comm, given)),
     )
     if persistent:
-        check.requests.prepared(result, at, call, ("coll", *used), None)
+        check.requests.prepared(result, at, call, ("coll", request, *used), None)
         return
     entry = check.requests.begun(result, at, call, "coll")
     entry.number = request

@@ -32,14 +32,21 @@ _MAKING: Final = {
     "Spawn_multiple": "Spawn",
     "Shrink": "",
     "Create_group": "",
+    "Create_from_group": "",
+    "Create_from_groups": "",
     "Accept": "Accept",
     "Connect": "Connect",
+}
+_NEVER: Final = {
+    "file": "opened here was never closed",
+    "session": "begun here was never finalized",
 }
 _WHY: Final = {
     "communicator": "MPI 4.1, 7.4.3: call its Free when it is not needed any more",
     "datatype": "MPI 4.1, 5.1.9: call its Free when it is not needed any more",
     "window": "MPI 4.1, 12.2.5: all members call its Free",
     "file": "MPI 4.1, 14.2.2: all members call its Close before the program ends",
+    "session": "MPI 4.1, 11.3.1: call its Finalize",
     "attached buffer": "MPI 4.1, 3.6: call MPI.Detach_buffer",
 }
 
@@ -94,6 +101,22 @@ def _free_datatype(check: Checker, _at: int, _call: str, original: Any, datatype
     return result
 
 
+def _begin_session(
+    check: Checker, at: int, call: str, original: Any, kind: Any, *args: Any, **named: Any
+) -> Any:  # fmt: skip
+    """The handler of `Session.Init`."""
+    result = original(kind, *args, **named)
+    check.hold("session", at, call, result._inner)
+    return result
+
+
+def _end_session(check: Checker, _at: int, _call: str, original: Any, session: Any) -> Any:
+    state = session._inner
+    result = original(session)
+    check.release(state)
+    return result
+
+
 class _Attached:
     """Memory for buffered sends, as something that has to be given back."""
 
@@ -120,7 +143,7 @@ def finish(checker: Checker) -> None:
         if state is not None and state.communicator.context_id in state.world.context.communicators:
             checker.hold("communicator", at, call, state)
     for what, at, call, _ in list(checker.handles.values()):
-        never = "opened here was never closed" if what == "file" else "made here was never freed"
+        never = _NEVER.get(what, "made here was never freed")
         text = f"{call}: the {what} {never}. {_WHY[what]}"
         checker.add_finding("leak", text, (at, call))
 
@@ -140,6 +163,7 @@ DATATYPE_HANDLERS: Final[dict[str, Handler]] = {
     ),
     **dict.fromkeys(("Free", "free"), _free_datatype),
 }  # fmt: skip
+SESSION_HANDLERS: Final[dict[str, Handler]] = {"Init": _begin_session, "Finalize": _end_session}
 FUNCTION_HANDLERS: Final[dict[str, Handler]] = {
     "Attach_buffer": _attach,
     "Detach_buffer": _detach,

@@ -84,6 +84,7 @@ def _interpose(checker: Checker) -> None:
     requests.watch_awaiting(checker, MPI.Request)
     interpose_class(checker, MPI.Message, "message.", messages.MESSAGE_HANDLERS)
     interpose_class(checker, MPI.Datatype, "datatype.", handles.DATATYPE_HANDLERS)
+    interpose_class(checker, MPI.Session, "session.", handles.SESSION_HANDLERS)
     for other in (MPI.Group, MPI.Op, MPI.Info):
         interpose_class(checker, other, f"{other.__name__.lower()}.", {})
     interpose_functions(checker, MPI, handles.FUNCTION_HANDLERS)

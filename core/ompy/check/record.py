@@ -30,6 +30,10 @@ EVENTS: Final = {
     # signatures: one for every rank, a list by rank, or None; of neighbours pairs of rank and
     # signature, edge by edge
     "coll": ("site", "call", "comm", "kind", "root", "op", "sends", "receives", "request"),
+    # a persistent collective call is started; prepared: the request of the `coll` that made it
+    "start": ("site", "call", "prepared", "request"),
+    # such calls are about to be waited for: a `wait` is written when it is over
+    "awaits": ("site", "call", "requests"),
     "win": ("site", "call", "window", "key", "comm", "rank"),
     # ranges of bytes in the target's part: (begin, end); what: put, get, acc, load or store
     "rma": ("site", "call", "window", "what", "target", "ranges", "op", "request"),
@@ -61,7 +65,7 @@ HEADER: Final = 4  # bytes before an entry: its length
 WORD: Final = 8  # bytes; an entry begins at a multiple of them
 AGAIN: Final = 1 << 31  # in the length of an entry that is one of a shape: README.md has its form
 # where the number of a request is in an entry, by its name
-_REQUESTS: Final = {"send": 8, "recv": 7, "got": 1, "coll": 9}
+_REQUESTS: Final = {"send": 8, "recv": 7, "got": 1, "coll": 9, "start": 4}
 OURS: Final = ("ompy", "ompy_components", "mpi4py")  # packages whose lines are not the program's
 
 
@@ -77,6 +81,8 @@ def with_numbers(event: tuple[Any, ...], *requests: int) -> tuple[Any, ...]:
         return event
     if event[0] == "wait":
         return (*event[:3], numbers, list(numbers), event[5])
+    if event[0] == "awaits":
+        return (*event[:3], numbers)
     place = _REQUESTS[event[0]]
     return (*event[:place], numbers[0], *event[place + 1 :])
 

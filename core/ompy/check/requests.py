@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from ompy.check.checker import Checker
 from ompy.check.record import REFUSED
-from ompy.check.under_way import Entry, numbers_of
+from ompy.check.under_way import Entry, numbers_of, started_collectives
 from ompy.mpi.errors import MPIException
 from ompy.mpi.point_to_point.status import Status
 
@@ -26,6 +26,7 @@ def _wait(
     """The handler of `Wait` and `wait`."""
     entries = [check.requests.of(request)]
     filled = Status() if status is None else status
+    _begin_wait(check, at, call, entries)
     try:
         result = original(request, filled)
     except MPIException:  # it is over, too
@@ -33,6 +34,15 @@ def _wait(
         raise
     _all_over(check, at, call, entries, [filled], status is not None, [result], "all")
     return result
+
+
+def _begin_wait(check: Checker, at: int, call: str, entries: Sequence[Entry | None]) -> None:
+    """A wait may never end, where persistent collective calls are started in other orders."""
+    numbers = started_collectives(entries)
+    if len(numbers) > 2:
+        check.write_event("awaits", at, call, numbers)
+    elif numbers:
+        check.write_again(("awaits", at, call, 0), *numbers)
 
 
 def _test(
@@ -56,6 +66,7 @@ def _wait_all(
     requests = list(requests)
     entries = _entries(check, requests)
     filled: list[Status] = [] if statuses is None else statuses
+    _begin_wait(check, at, call, entries)
     try:
         result = original(kind, requests, filled)
     except MPIException:

@@ -184,7 +184,9 @@ class Requests:
         entry.at, entry.call, entry.active = at, call, True
         entry.number = checker.number()
         if template[0] == "coll":
-            for spec, writes in template[1:]:
+            made: int = checker.recorder.start_site(at, *entry.made)
+            checker.write_again(("start", made, call, template[1], 0), entry.number)
+            for spec, writes in template[2:]:
                 checker.buffers.begin_use(entry, spec, writes=writes)
             return
         if entry.parts is not None:
@@ -366,6 +368,12 @@ def entry_again(number: int, again: Any, at: int, call: Any, kind: Any) -> Entry
     made.received = made.template = made.buffer = made.made = made.parts = None
     made.memory = made.spec = made.before = made.state = made.kept = None
     return made
+
+
+def started_collectives(entries: Iterable[Entry | None]) -> list[int]:
+    """The numbers of persistent collective calls that are active."""
+    active = [each for each in entries if each is not None and each.active]
+    return [each.number for each in active if each.template and each.template[0] == "coll"]
 
 
 def numbers_of(entries: Iterable[Entry | None]) -> list[int]:

@@ -10,7 +10,14 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ompy.compiled import U64, ccall, cclass
-from ompy.frameworks.collectives.call_order import WORD, CallOrder, GroupsOrder, mixed
+from ompy.frameworks.collectives.call_order import (
+    FIRST_GROUP,
+    SECOND_GROUP,
+    WORD,
+    CallOrder,
+    GroupsOrder,
+    mixed,
+)
 from ompy.frameworks.proc import Proc
 
 if TYPE_CHECKING:
@@ -79,9 +86,14 @@ class Communicator:
         self.name = name
         self.chosen = None
         self.selecting = None
-        self.order = GroupsOrder() if self.between else CallOrder()
+        self.order = self._order()
         self.pml_state = None
         self.revoked = False
+
+    def _order(self) -> CallOrder:
+        if not self.between:
+            return CallOrder()
+        return GroupsOrder(FIRST_GROUP if self.first() is self.own[0] else SECOND_GROUP)
 
     @property
     def coll(self) -> SelectedColl | None:

@@ -68,6 +68,7 @@ class Need(NamedTuple):
         sequence: of a message to be received there, its number among those to that rank.
         size: bytes of that.
         word: of a collective call (`collectives/call_order.py`).
+        start: which start of that, if it is started again and again; 0 for any other.
         target: of the communicator, whose lock.
         alone: nobody else may have that.
         detail: of a port and of a meeting, what is waited for, in words.
@@ -81,6 +82,7 @@ class Need(NamedTuple):
     sequence: int = 0
     size: int = 0
     word: int = 0
+    start: int = 0
     target: int = -1
     alone: bool = False
     detail: str = ""

@@ -251,6 +251,33 @@ def test_groups_that_make_different_calls(pair: tuple[str, str], late: int, btl:
 
 
 @pytest.mark.parametrize("btl", ["sm", "tcp"])
+@pytest.mark.parametrize("form", ["bcast", "Bcast", "Ibcast", "Bcast_init"])
+def test_groups_that_both_name_a_rank_of_the_other_one(form: str, btl: str) -> None:
+    """Each waits for a root in the other one: both are told, and nobody waits for ever."""
+
+    def end(made: Any) -> None:
+        if form == "Bcast_init":
+            made.Start()
+        made.Wait()
+
+    def program(process: RankProcess) -> str:
+        comm, side = between(world_of(process), 2)
+        root = (MPI.PROC_NULL, MPI.ROOT, 1)[side.rank]
+        assert comm.bcast(1, root) == (1 if side.rank == 2 else None), "this is right"
+        with pytest.raises(MPI.Exception) as raised:
+            end(getattr(comm, form)(bytearray(8), 0))
+        return str(raised.value)
+
+    said = virtual(3, program, btl=f"self,{btl}").results
+    told = [each for each in said if "(the first group is that of rank 0" in each]
+    assert len(told) == len(said) or form not in {"bcast", "Bcast"}, "or another one has left"
+    for each in told:
+        assert "with its root in the first group" in each
+        assert "with its root in the second group" in each
+    assert told
+
+
+@pytest.mark.parametrize("btl", ["sm", "tcp"])
 @pytest.mark.parametrize("call", ["Barrier", "allgather", "Dup", "Merge", "Ibarrier"])
 def test_a_member_that_has_left(call: str, btl: str) -> None:
     """Whoever waits for it, in the other group or for one that waits for it, gets an error."""

@@ -28,7 +28,7 @@ def record(rank: int, size: int, *events: tuple[Any, ...], ends: bool = True) ->
     return made
 
 
-SITED = frozenset({"send", "recv", "coll", "wait", "probe"})
+SITED = frozenset({"send", "recv", "coll", "start", "awaits", "wait", "probe"})
 
 
 def send(

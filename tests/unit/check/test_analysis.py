@@ -88,6 +88,16 @@ def test_of_a_rank_that_died_nothing_is_unreceived():
     assert not kinds([send(1, 5)], [], ends=False, went_well=False)
 
 
+@pytest.mark.parametrize("more", [[], [send(0)]])
+def test_an_error_that_a_rank_has_caught_before_the_job_was_stopped(more):
+    """It may have tried something: it is at fault only if it has done nothing since."""
+    raised = ("raised", "invalid-argument", "comm.Send: it is wrong", ((1, "comm.Send"),))
+    records = {0: record(0, 1, send(0), raised, *more, ends=False)}
+    found = findings_of(records, None, went_well=False, stopped=True)
+    assert [one.kind for one in found] == ([] if more else ["invalid-argument"])
+    assert len(findings_of(records, None, went_well=False)) == 1
+
+
 def bridge(rank, *events):
     """The record of a rank of an intercommunicator of ranks 0, 1 and ranks 2, 3."""
     made = record(rank, 4, *events)
@@ -328,6 +338,9 @@ def _between(rank: int, root: int) -> Record:
         ((ROOT, 1, PROC_NULL, 1), [0, 1]),
         ((PROC_NULL, 0, ROOT, 0), [2, 1]),
         ((0, 0, 0, 0), [0, 1]),
+        ((ROOT, ROOT, PROC_NULL, PROC_NULL), [0, 1]),
+        ((ROOT, 0, ROOT, 0), [2, 1]),
+        ((PROC_NULL, 0, PROC_NULL, 0), [0, 1]),
         ((2, 2, 2, 2), None),  # none of these is there: the calls refuse it
     ],
 )

@@ -139,6 +139,21 @@ def test_a_call_beside_what_the_thread_waits_for_goes_on_by_itself():
     assert found(said(collective(1), begun={"0": 1}), held, lost) == [0, 1, 2]
 
 
+def test_starts_of_a_call_that_is_started_again_and_again():
+    """It has a number since it was made: what counts is how often it was started."""
+
+    def inside(number: int, start: int, other: int, *starts: int) -> Said:
+        wants = need("collective", [other], number=number, start=start)
+        return said(wants, begun={"0": 2}, started={"0": list(enumerate(starts, 1))})
+
+    assert found(inside(1, 2, 1, 2, 1), inside(2, 2, 0, 1, 2)) == [0, 1]
+    assert found(inside(1, 2, 1, 2, 1), inside(2, 2, 0, 2, 2)) == [], "it has done its part"
+    assert found(inside(1, 2, 1, 2, 1), inside(1, 3, 0, 3, 1)) == [], "it is over that start"
+    assert found(inside(1, 2, 1, 2, 1), inside(1, 2, 0, 2, 1)) == [], "both are in the same"
+    assert found(inside(1, 2, 1, 2, 1), said(receive(0), begun={"0": 2})) == [], "not known"
+    assert found(inside(1, 1, 1, 1), said(receive(0), begun={"0": 0})) == [0, 1], "never made"
+
+
 def test_all_threads_have_to_be_lost():
     two = said(receive(1))
     more = {"since": 1, "at": AT, "needs": [receive(2)]}

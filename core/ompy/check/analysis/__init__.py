@@ -13,6 +13,7 @@ from ompy.check.analysis.matching import messages_of
 from ompy.check.analysis.messages import message_findings
 from ompy.check.analysis.order import Order
 from ompy.check.analysis.races import race_findings
+from ompy.check.analysis.starts import start_findings
 from ompy.check.analysis.stuck import deadlock_findings, with_lost_messages
 from ompy.check.analysis.windows import window_findings
 from ompy.check.findings import Found
@@ -32,6 +33,7 @@ def findings_of(
     *,
     went_well: bool,
     synchronous: bool = False,
+    stopped: bool = False,
 ) -> list[Found]:
     """All that is wrong.
 
@@ -40,12 +42,20 @@ def findings_of(
         deadlock: what the launcher has proven, as JSON has it; or None.
         went_well: the job has ended with 0.
         synchronous: standard sends waited for their receives.
+        stopped: a signal or the end of its time has ended it, and nothing that the program did.
     """
     _forget_strangers(records)
-    found = [one for record in records.values() for one in _of_rank(record, went_well=went_well)]
+    found = [
+        one
+        for record in records.values()
+        for one in _of_rank(record, went_well=went_well, stopped=stopped)
+    ]
     messages = messages_of(records)
     order = Order(records, messages)
-    found += collective_findings(records)
+    calls = collective_findings(records)
+    found += calls
+    if not any(one.kind == "collective-order" for one in calls):
+        found += start_findings(records)
     found += message_findings(records, messages)
     found += race_findings(records, messages, order)
     found += window_findings(dict(records), order)
@@ -85,11 +95,16 @@ def _without_echoes(found: list[Found]) -> list[Found]:
     return [one for one in found if not one.sites or not is_echo(one)]
 
 
-def _of_rank(record: Record, *, went_well: bool) -> list[Found]:
-    """What the rank has found itself, and what it ended by."""
+def _of_rank(record: Record, *, went_well: bool, stopped: bool) -> list[Found]:
+    """What the rank has found itself, and what it ended by.
+
+    A rank that was stopped has not ended by an error behind which it has called anything else.
+    """
     events = [event for event in record.events if event[0] == "find"]
     if not went_well and not record.complete:
-        events += [event for event in record.events if event[0] == "raised"][-1:]
+        rest = [event for event in record.events if event[0] != "find"]
+        raised = [event for event in (rest[-1:] if stopped else rest) if event[0] == "raised"]
+        events += raised[-1:]
     return [
         Found(kind, text, tuple(record.site(*site) for site in sites))
         for _, kind, text, sites in events

@@ -154,7 +154,7 @@ def _different_arguments(row: list[Call], *, whole: bool) -> Iterator[Found]:
             )
             yield Found("root-mismatch", message, tuple(named[i].where for i in odd))
             return
-        other = _other_root(row) if between else None
+        other = (_other_root(row) or _root_count(row, whole=whole)) if between else None
         if other is not None:
             yield other
             return
@@ -189,6 +189,26 @@ def _other_root(row: list[Call]) -> Found | None:
         "MPI 4.1, 6.1: in the group of the root it says ROOT, and the others say PROC_NULL"
     )
     return Found("root-mismatch", message, (named[0].where, other.where))
+
+
+def _root_count(row: list[Call], *, whole: bool) -> Found | None:
+    """Several members that say that they are the root, or none where one is named."""
+    roots = [call for call in row if call.root == ROOT]
+    named = [call for call in row if 0 <= call.root < len(call.comm.members)]
+    rule = "MPI 4.1, 6.1: in the group of the root it says ROOT, and the others say PROC_NULL"
+    if len(roots) > 1:
+        who = " and ".join(f"rank {call.record.rank}" for call in roots[:4])
+        message = f"{row[0].kind}: {who} say that they are the root. {rule}"
+        return Found("root-mismatch", message, tuple(call.where for call in roots))
+    if roots or not named or not whole:
+        return None
+    first = named[0]
+    root = next((call for call in row if call.record.rank == first.comm.members[first.root]), first)
+    message = (
+        f"{row[0].kind}: the root is {first.root} of the other group on rank {first.record.rank}, "
+        f"and rank {root.record.rank}, which is {first.root} there, does not say ROOT. {rule}"
+    )
+    return Found("root-mismatch", message, _both(root, first))
 
 
 def _is_between(row: list[Call]) -> bool:

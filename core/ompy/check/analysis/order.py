@@ -16,7 +16,8 @@ from ompy.check.logs import Comm, Record
 from ompy.check.operations import FROM_LOWER, FROM_ROOT, TO_ROOT, stem_of
 
 Clock = dict[int, int]
-Call = tuple[str, int]  # a communicator's key, and which of its collective calls
+# a communicator's key, which of its collective calls, and which start of that (0 for others)
+Call = tuple[str, int, int]
 
 
 def awaited(stem: str, root: int, rank: int, ranks: Iterable[int]) -> list[int]:
@@ -50,6 +51,12 @@ class Collective:
         self.comm = comm
         self.request = request
 
+    def started(self, request: int) -> Collective:
+        """A persistent one, started once more: from there on it has this request."""
+        key, number, start = self.call
+        call = (key, number, start + 1)
+        return Collective(call, self.stem, self.root, self.comm, request)
+
     def needed(self) -> list[int]:
         """The ranks of the job whose data it needs."""
         ranks = range(len(self.comm.own))
@@ -61,20 +68,26 @@ class Collective:
 
 
 def collectives_of(record: Record) -> dict[int, Collective]:
-    """The collective calls of a rank, by the entries of its record."""
+    """The collective calls of a rank, starts of persistent ones too, by entries of its record."""
     found: dict[int, Collective] = {}
     counts: dict[str, int] = defaultdict(int)
+    prepared: dict[int, Collective] = {}
     for index, event in enumerate(record.events):
+        if event[0] == "start" and event[3] in prepared:
+            made = prepared[event[3]] = prepared[event[3]].started(event[4])
+            found[index] = made
         if event[0] != "coll":
             continue
         comm = record.comms.get(event[3])
         if comm is None or not comm.key:
             continue
         counts[comm.key] += 1
-        call = (comm.key, counts[comm.key])
+        call = (comm.key, counts[comm.key], 0)
         between = comm.own != comm.members
         stem = "barrier" if between else stem_of(event[4])
-        found[index] = Collective(call, stem, event[5], comm, event[9])
+        found[index] = made = Collective(call, stem, event[5], comm, event[9])
+        if event[4].endswith("_init"):
+            prepared[made.request] = made
     return found
 
 
@@ -153,7 +166,7 @@ class _Walk:
                 if source not in self._sent:
                     return False
                 self._learn(rank, index, [self._sent[source]])
-        elif name == "coll":
+        elif name in {"coll", "start"}:
             return self._collective(rank, index)
         elif name == "wait":
             for request in event[4]:

@@ -297,7 +297,7 @@ def _call(asked: Asked, comm: Communicator) -> Callable[[], None]:
         return lambda: getattr(coll, operation)(*arguments)
     if asked.form == NONBLOCKING:
         return lambda: _completed(wait, coll.begin_operation(operation, order.tag(), arguments))
-    tag, word, kept = order.tag(), order.keep(), coll.keep_call(operation)
+    tag, word, kept = order.tag(), order.keep().word, coll.keep_call(operation)
     return lambda: _completed(wait, coll.begin_operation(operation, tag, arguments, word, kept))
 
 

@@ -16,12 +16,14 @@ from ompy.check.logs import read_records
 from ompy.cli.launch.command_line import CHECK_BUFFERING, PROGRAM, CommandError, write_error_line
 from ompy.mca.hooks import HookCaller
 from ompy.mca.reporting import Finding, Reporter
+from ompy.runtime.diagnosis.verdict import TIMED_OUT
 
 if TYPE_CHECKING:
     from ompy.frameworks.job import Job
 
 # reference openmpi.md 2.6: after Ctrl-C; what was not finished is not judged
 ENDED_BY_USER: Final = 130
+KILLED: Final = 128  # reference openmpi.md 2.6: and the signal's number
 
 
 class Listener(HookCaller):
@@ -72,9 +74,8 @@ class CheckedJob:
         records = read_records(self.directory)
         shutil.rmtree(self.directory, ignore_errors=True)
         deadlock = self.listener.deadlock
-        found = merged(
-            findings_of(records, deadlock, went_well=code == 0, synchronous=self._synchronous)
-        )
+        how = {"went_well": code == 0, "stopped": code == TIMED_OUT or code > KILLED}
+        found = merged(findings_of(records, deadlock, synchronous=self._synchronous, **how))
         found = [one for one in found if not expected(one)]
         self._write(found)
         if not self._quiet and code != ENDED_BY_USER:

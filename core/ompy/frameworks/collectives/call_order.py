@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from ompy import raw
 from ompy.compiled import U64, ccall, cclass, cfunc
+from ompy.data.constants import PROC_NULL, ROOT
 from ompy.frameworks.collectives.call_kinds import KIND_BITS, NAMES, ROOTED
 from ompy.trace.tag_names import name_tags_by
 
@@ -29,6 +30,10 @@ NUMBER_MASK: Final = (1 << 32) - 1  # what is left of 64 bits
 KIND_SHIFT: Final = 16  # arbitrary, as above
 KIND_MASK: Final = (1 << KIND_BITS) - 1
 DETAIL_MASK: Final = 0xFFFF  # arbitrary: more ranks than that have no root of their own here
+# in place of a root between two groups: which has it; arbitrary, and no rank that anybody has
+FIRST_GROUP: Final = 0xFFF1
+SECOND_GROUP: Final = 0xFFF2
+_GROUPS: Final = {FIRST_GROUP: "first", SECOND_GROUP: "second"}
 # places in a tag of 32 bits
 TAG_DETAIL: Final = 63
 TAG_KIND_SHIFT: Final = 6
@@ -44,10 +49,32 @@ WORD: Final = (1 << 64) - 1
 # of this module: numbers in C where it is compiled
 _TAG_CALLS: Final = TAG_CALLS
 _DETAIL_MASK: Final = DETAIL_MASK
+# what a word has of a root that is this rank, or another one of its group
+_ROOT_HERE: Final = ROOT & DETAIL_MASK
+_ROOT_BESIDE: Final = PROC_NULL & DETAIL_MASK
 _REMEMBERED: Final = REMEMBERED
 _PAST: Final = bytes(8 * REMEMBERED)  # a word for each
 _DIGEST: Final = DIGEST
 _WORD: Final = WORD
+
+
+@cclass
+class KeptCall:
+    """A call that is started again and again.
+
+    Attributes:
+        word: of it.
+        starts: how often this rank has started it.
+    """
+
+    starts: int
+    word: U64
+    __slots__ = tuple(__annotations__)
+
+    def __init__(self, word: U64) -> None:
+        """Never started; `word` is the call's."""
+        self.word = word
+        self.starts = 0
 
 
 @cclass
@@ -60,7 +87,7 @@ class CallOrder:
         digest: of the kinds of all of them, in their order.
     """
 
-    _kept: dict[int, int] | None
+    _kept: dict[int, KeptCall] | None
     _past: memoryview[int]
     digest: U64
     number: U64
@@ -99,31 +126,56 @@ class CallOrder:
         place |= (word >> KIND_SHIFT & KIND_MASK) << TAG_KIND_SHIFT
         return -(_TAG_CALLS + place + (word & TAG_DETAIL))
 
-    def keep(self) -> int:
-        """Remember the last call for ever: it will be started again. Returns its word."""
+    def keep(self) -> KeptCall:
+        """Remember the last call for ever: it will be started again, which is counted there."""
         if self._kept is None:
             self._kept = {}
-        self._kept[self.number] = self.word
-        return self.word
+        made = self._kept[self.number] = KeptCall(self.word)
+        return made
 
     def at(self, number: int) -> int:
         """The word of a call; 0 when it has not begun, or so long ago that it was forgotten."""
         word = raw.word(self._past, 8 * (number % _REMEMBERED))
         if word >> NUMBER_SHIFT == number:
             return word
-        return self._kept.get(number, 0) if self._kept is not None else 0
+        kept = self.kept(number)
+        return kept.word if kept is not None else 0
+
+    def kept(self, number: int) -> KeptCall | None:
+        """A call that is started again and again; None for any other."""
+        return self._kept.get(number) if self._kept is not None else None
+
+    def starts(self) -> list[tuple[int, int]]:
+        """Of each such call the number, and how often it was started; the oldest first."""
+        return [(number, kept.starts) for number, kept in (self._kept or {}).items()]
 
 
 @cclass
 class GroupsOrder(CallOrder):
-    """The calls of a communicator between two groups, whose members name one root differently."""
+    """The calls of a communicator between two groups, whose members name one root differently.
 
-    __slots__ = ()
+    A member that has the root in its own group says ROOT or PROC_NULL, and not which one it is. So
+    a word says in which group it is: members of both that name a rank of the other one are told.
+    """
+
+    _other: U64
+    _own: U64
+    __slots__ = tuple(__annotations__)
+
+    def __init__(self, own: U64) -> None:
+        """No call yet; `own` is FIRST_GROUP or SECOND_GROUP, which this rank's is."""
+        CallOrder.__init__(self)
+        self._own = own
+        self._other = FIRST_GROUP + SECOND_GROUP - own
 
     @ccall
     def begin(self, kind: U64, detail: U64) -> None:
-        """The rank makes the next call; of its root nothing is kept."""
-        CallOrder.begin(self, kind, 0)
+        """The rank makes the next call."""
+        if kind in ROOTED:
+            here: bool = detail in (_ROOT_HERE, _ROOT_BESIDE)
+            CallOrder.begin(self, kind, self._own if here else self._other)
+        else:
+            CallOrder.begin(self, kind, 0)
 
 
 @ccall
@@ -162,7 +214,10 @@ def call_text(word: int) -> str:
     """A call as people know it."""
     kind, detail = word >> KIND_SHIFT & KIND_MASK, word & DETAIL_MASK
     name = NAMES[kind] if kind < len(NAMES) else f"call of kind {kind}"
-    return f"{name} with root {detail}" if kind in ROOTED else name
+    if kind not in ROOTED:
+        return name
+    group = _GROUPS.get(detail)
+    return f"{name} with its root in the {group} group" if group else f"{name} with root {detail}"
 
 
 def word_of_tag(tag: int, near: int) -> int:

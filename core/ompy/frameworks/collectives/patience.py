@@ -88,9 +88,13 @@ def differ(communicator: Communicator, rank: int, word: int, own: int = 0) -> MP
     """
     mine, name = own or communicator.order.word, communicator.name
     other = f"rank {rank}" if rank >= 0 else "another member"
+    if communicator.between and rank >= 0:
+        other += " of the other group"
     said = f"rank {communicator.rank} calls {call_text(mine)}, {other} calls {call_text(word)}"
     if number_of(word) != number_of(mine):
         said += f" as its collective call {number_of(word)} there"
+    if communicator.between:
+        said += f" (the first group is that of {communicator.first()})"
     return MPIError(
         ERR_OTHER,
         f"collective call {number_of(mine)} of {name} is not the same in all members: {said}. "
@@ -188,8 +192,12 @@ class LongWait(Poller):
     def arm(self) -> bool:
         """The rank is about to sleep, perhaps after news that a peer has ended."""
         if self._timer is None and self._ended() >= 0:
-            self._timer = self._engine.call_later(PATIENCE, self._give_up)
+            self._timer = self._engine.call_later(PATIENCE // 2, self._look_again)
         return True
+
+    def _look_again(self) -> None:
+        """A rank that got no processor meanwhile has taken nothing in: it does before the next."""
+        self._timer = self._engine.call_later(PATIENCE // 2, self._give_up)
 
     def _ended(self) -> int:
         procs = self.communicator.procs

@@ -8,6 +8,7 @@ from ompy.compiled import U64, ccall, cclass, cfunc, recycled
 from ompy.data.errors import ERR_REQUEST, MPIError
 from ompy.data.request import Request as Operation
 from ompy.frameworks.coll import PreparedCall
+from ompy.frameworks.collectives.call_order import KeptCall
 from ompy.frameworks.collectives.coll_selection import UnderWay
 from ompy.mpi.collectives.collective_calls import Call
 from ompy.mpi.collectives.reduction_calls import raised_in_operation
@@ -113,6 +114,7 @@ class PersistentCollectiveState(PersistentState):
     """
 
     _arguments: tuple[Any, ...]
+    _call: KeptCall
     _kept: int
     _operation_name: str
     _prepared: PreparedCall | None
@@ -127,7 +129,8 @@ class PersistentCollectiveState(PersistentState):
         self._operation_name = call.operation
         order = call.comm.communicator.order
         self._tag = order.tag()
-        self._word = order.keep()
+        self._call = order.keep()
+        self._word = self._call.word
         coll = call.comm.coll
         self._kept = coll.keep_call(call.operation)
         self._prepared = coll.prepare_call(
@@ -145,6 +148,7 @@ class PersistentCollectiveState(PersistentState):
         comm = self.comm
         assert comm is not None, "a collective operation is in a communicator"
         started: Operation | None = None
+        self._call.starts += 1
         try:
             if self._prepared is not None and not comm.communicator.revoked:
                 started = self._prepared.start()

@@ -14,6 +14,7 @@ from ompy.runtime.machines.diagnosis.deadlock import (
     Said,
     Waits,
     asked_before,
+    has_begun,
     holding,
 )
 from ompy.runtime.machines.diagnosis.nearest import nearest_misses
@@ -119,8 +120,7 @@ def _missing(said: Mapping[int, Said], need: Need, rank: int) -> str:
         return _holders_text(said, need, rank)
     if need["what"] != COLLECTIVE:
         return ""
-    comm, number = str(need["comm"]), need["number"]
-    missing = [rank for rank, each in said.items() if each["begun"].get(comm, number) < number]
+    missing = [rank for rank, each in said.items() if has_begun(each, need) is False]
     return f", where {ranks_in_words(missing)} {_is_missing(missing)}" if missing else ""
 
 

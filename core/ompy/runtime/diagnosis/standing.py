@@ -12,6 +12,8 @@ communicators their context ids):
     tasks       collective calls that go on beside that, with what they need
     begun       by communicator the number of its last collective call; by meeting (`needs.py`) how
                 often the rank has entered
+    started     by communicator the numbers of persistent collective calls, and how often the rank
+                has started each
     sent        by communicator the messages to each rank
     received    the same, of those from each rank that have come
     unmatched   messages that are here and that no receive has taken
@@ -225,7 +227,9 @@ class _Account:
         awaited = tuple(long.awaited())
         if not awaited or not long.word:
             return None
-        return self._told(Need(COLLECTIVE, long.communicator, awaited, word=long.word))
+        kept = long.communicator.order.kept(number_of(long.word))
+        start = kept.starts if kept is not None else 0
+        return self._told(Need(COLLECTIVE, long.communicator, awaited, word=long.word, start=start))
 
     def _told(self, need: Need | None) -> dict[str, Any] | None:
         """A need as JSON has it."""
@@ -270,6 +274,7 @@ class _Account:
     def messages(self) -> dict[str, Any]:
         """What was begun, sent and received, by communicator."""
         begun: dict[str, int] = {}
+        started: dict[str, list[tuple[int, int]]] = {}
         sent: dict[str, list[list[int]]] = {}
         received: dict[str, list[list[int]]] = {}
         unmatched: list[list[int]] = []
@@ -280,6 +285,8 @@ class _Account:
             comm = communicator.context_id
             number = str(comm)  # as JSON has keys
             begun[number] = communicator.order.number
+            if starts := communicator.order.starts():
+                started[number] = starts[-MOST:]
             if communicator.revoked:
                 revoked.append(comm)
             traffic = self._process.pml.traffic(communicator)
@@ -293,6 +300,7 @@ class _Account:
                 source = communicator.procs[message.source].rank
                 unmatched.append([comm, source, message.sequence, message.tag, message.size])
         found = {"begun": begun, "sent": sent, "received": received, "unmatched": unmatched}
+        found |= {"started": started} if started else {}
         return {**found, "revoked": revoked} if revoked else found
 
 
@@ -313,6 +321,7 @@ def _as_json(need: Need) -> dict[str, Any]:
         "sequence": need.sequence,
         "size": need.size,
         "number": number_of(need.word),
+        "start": need.start,
         "target": communicator.procs[need.target].rank if need.target >= 0 else -1,
         "alone": need.alone,
         "text": _text(need),
@@ -324,7 +333,8 @@ def _text(need: Need) -> str:
     if need.detail:
         return need.detail
     if need.what == COLLECTIVE:
-        return f"{call_text(need.word)}, collective call {number_of(need.word)} of {name}"
+        start = f"start {need.start} of " if need.start else ""
+        return f"{start}{call_text(need.word)}, collective call {number_of(need.word)} of {name}"
     if need.what in {RECEIVE, PROBE}:
         source = f"rank {need.ranks[0]}" if need.every else "any rank"
         return f"a message from {source} with {tag_text(need.tag)} in {name}{_left(need)}"

@@ -27,6 +27,7 @@ from ompy.runtime.machines.diagnosis.deadlock import (
     Said,
     Waits,
     find_deadlock,
+    has_begun,
     keeps_lock,
 )
 
@@ -104,8 +105,7 @@ def _awaited(who: int, need: Need, facts: Mapping[int, Said]) -> Iterable[int]:
         return [rank for rank in need["ranks"] if keeps_lock(facts, who, need, rank)]
     if need["what"] != COLLECTIVE:
         return list(need["ranks"])
-    comm, number = str(need["comm"]), need["number"]
-    return [r for r in need["ranks"] if facts.get(r, NOTHING)["begun"].get(comm, -1) < number]
+    return [rank for rank in need["ranks"] if not has_begun(facts.get(rank, NOTHING), need)]
 
 
 def survey_lines(survey: Survey, *, proven: bool = False, events: int = 0) -> list[str]:

@@ -8,7 +8,7 @@ if one of its needs may be met, and that if the ranks it needs may act:
 | any | nothing is known of p, or p may go on by itself, or one of its threads may go on |
 | receive, probe, collective | so; or not all that p has sent has come |
 | send | so; or the message is not among those that p has and no receive has taken |
-| collective | it has not begun it, and so; is in it, and may go on there; is over it |
+| collective | it has not begun, or started, it, and so; is in it, and may go on there; is over it |
 | post, complete (of a window) | as for receive |
 | port | so: of all processes of the job that live, where nobody else can come |
 | lock (of a window) | so; or does not say that it has it, nor the owner that it gets it first |
@@ -207,10 +207,10 @@ class _State:
 
     def _takes_part(self, rank: int, need: Need, other: int) -> bool:
         """Whether a member may do its part in a collective call."""
-        begun = self._said[other]["begun"].get(str(need["comm"]))
+        begun = has_begun(self._said[other], need)
         if begun is None:
             return True
-        if begun < need["number"]:
+        if not begun:
             return self.rank_acts(other)
         inside = list(self._inside(need, other))
         goes_on = not inside or any(node in self._may for node in inside)
@@ -258,8 +258,7 @@ class _State:
         """Whether the other's program would have to call something."""
         if need["what"] != COLLECTIVE:
             return True
-        begun = self._said[other]["begun"][str(need["comm"])]
-        return bool(begun < need["number"])
+        return has_begun(self._said[other], need) is False
 
     def waits(self, rank: int) -> Waits:
         """What a rank waits for that never goes on."""
@@ -268,6 +267,23 @@ class _State:
         ways = (way for node in self._threads(rank) for way in self._ways(node))
         blocking = dict.fromkeys(other for _, other in ways)
         return Waits(rank, said[0]["at"], needs, tuple(blocking))
+
+
+def has_begun(said: Said, need: Need) -> bool | None:
+    """Whether a rank has begun a collective call, and started it so often; None: it is not known.
+
+    Args:
+        said: what the rank has said.
+        need: of another member of that call.
+    """
+    comm, wanted, start = str(need["comm"]), need["number"], need.get("start", 0)
+    begun = said["begun"].get(comm)
+    if begun is None:
+        return None
+    if begun < wanted or not start:
+        return bool(begun >= wanted)
+    starts = said.get("started", {}).get(comm, ())
+    return next((count >= start for number, count in starts if number == wanted), None)
 
 
 def keeps_lock(said: Mapping[int, Said], rank: int, need: Need, other: int) -> bool:
@@ -305,9 +321,9 @@ def _count(counts: Mapping[str, Any], comm: int, rank: int) -> int | None:
 
 def _is_of_call(need: Need, wanted: Need) -> bool:
     """Whether a need is of a collective call; those who wait at a port are in one."""
-    parts = ("comm", "number")
+    parts = ("comm", "number", "start")
     inside = need["what"] in {COLLECTIVE, PORT}
-    return inside and all(need[part] == wanted[part] for part in parts)
+    return inside and all(need.get(part, 0) == wanted.get(part, 0) for part in parts)
 
 
 def _cycle(edges: Mapping[int, Iterable[int]]) -> tuple[int, ...]:
