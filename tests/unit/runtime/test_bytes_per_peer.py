@@ -59,7 +59,7 @@ def test_a_rank_knows_a_process_by_a_few_numbers() -> None:
 def test_an_agent_keeps_what_a_rank_has_published() -> None:
     def make(ranks: int) -> Callable[[], object]:
         def fill() -> ModexStore:
-            store = ModexStore(frozenset({0}), ranks)
+            store = ModexStore(frozenset({0}), [0] * ranks, 0)
             for rank in range(ranks):
                 store.commit(rank, bytes(59))
             return store
