@@ -347,6 +347,12 @@ class Laboratory:
             shape = ("tbf", "rate", value, "burst", "256kb", "latency", "20ms")
             _run(*tc, "replace", "dev", link, "root", *shape)
 
+    def shape(self, host: str, link: str, rate: str) -> None:
+        """Limit both directions of a link as a cable does: no burst passes, and nothing is lost."""
+        shape = ("tbf", "rate", rate, "burst", "16kb", "latency", "500ms")
+        for space, device in ((self._space(host), link), (self._switch, self._port(host, link))):
+            _run("tc", "-netns", space, "qdisc", "replace", "dev", device, "root", *shape)
+
     def refuse(self, host: str, link: str, value: str) -> None:
         """Answer each packet of a connection over a link with a reset (`on`), or not (`off`)."""
         if shutil.which("nft") is None:
