@@ -65,23 +65,25 @@ def all_cases() -> list[Case]:
     return [Case(*one) for one in itertools.product(PROGRAMS, SIZES)]
 
 
-def write_programs(folder: Path) -> Path:
-    """All cases, one after the other."""
-    for name in PROGRAMS:
+def write_programs(folder: Path, cases: Sequence[Case], turns: int, batches: int) -> Path:
+    """A program that runs all cases, one after the other."""
+    for name in {case.program for case in cases}:
         (folder / f"{name}.py").write_text(program_text(name))
-    plan = [[f"{folder}/{case.program}.py", case.size, TURNS, BATCHES] for case in all_cases()]
+    plan = [[f"{folder}/{case.program}.py", case.size, turns, batches] for case in cases]
     (folder / "all.py").write_text(IN_TURN.format(plan=plan))
     return folder / "all.py"
 
 
-def run_cases(command: Sequence[str], environment: dict[str, str]) -> dict[Case, float]:
+def run_cases(
+    command: Sequence[str], cases: Sequence[Case], environment: dict[str, str]
+) -> dict[Case, float]:
     """Seconds of a round of each."""
     done = subprocess.run(
         command, env=environment, capture_output=True, text=True, check=False, timeout=600
     )
     if done.returncode:
-        sys.exit(f"cluster_links: {done.stderr}")
-    return dict(zip(all_cases(), map(float, done.stdout.split()), strict=True))
+        sys.exit(f"{command[0]}: {done.stderr}")
+    return dict(zip(cases, map(float, done.stdout.split()), strict=True))
 
 
 def cluster_text(link: Link) -> str:
@@ -109,13 +111,13 @@ def predicted(link: Link, folder: Path) -> dict[Case, float]:
     (folder / "cluster.toml").write_text(cluster_text(link))
     words = ("sim", "-q", "--cluster", str(folder / "cluster.toml"), "-n", str(HOSTS))
     command = [str(BIN / "ompy"), *words, str(folder / "all.py")]
-    return run_cases(command, dict(os.environ))
+    return run_cases(command, all_cases(), dict(os.environ))
 
 
 def measured(lab: Laboratory, link: Link, folder: Path, rounds: int) -> dict[Case, float]:
     """Medians over rounds."""
     for host in lab.hosts():
-        lab.shape(host, RAIL, f"{link.rate_mbit}mbit")
+        lab.shape(host, RAIL, link.rate_mbit)
     hosts = ",".join(f"{host}:1" for host in lab.hosts())
     words = [str(BIN / "ompy-run"), "--host", hosts, "--mca", "btl", "self,tcp"]
     words += ["--mca", "btl_tcp_if_include", RAIL]
@@ -124,7 +126,7 @@ def measured(lab: Laboratory, link: Link, folder: Path, rounds: int) -> dict[Cas
     words += [str(BIN / "python"), str(folder / "all.py")]
     environment = {**os.environ, **lab.environment()}
     command = lab.command("h1", words)
-    found = [run_cases(command, environment) for _ in range(rounds)]
+    found = [run_cases(command, all_cases(), environment) for _ in range(rounds)]
     return {case: median(one[case] for one in found) for case in found[0]}
 
 
@@ -168,7 +170,7 @@ def main() -> None:
     lab, rows, loads = Laboratory(f"links{os.getpid()}"), list[dict[str, Any]](), []
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
-        write_programs(folder)
+        write_programs(folder, all_cases(), TURNS, BATCHES)
         lab.up(HOSTS, 1)
         try:
             for link in links:
