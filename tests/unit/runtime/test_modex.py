@@ -68,11 +68,11 @@ def test_another_host_is_asked_for_once():
 def test_an_agent_is_told_of_a_host_when_it_wants_one_of_its_ranks_and_what_is_new_from_then_on():
     index, places = CardIndex(), [Placement(rank, 0, rank // 2, rank % 2) for rank in range(6)]
     assert index.commit(bundle({2: b"a", 3: b"b"}), places) == []
-    assert index.fetch(0, 1) == bundle({2: b"a", 3: b"b"})
-    assert index.fetch(7, 2) == b"", "nothing is there yet"
+    assert index.cards_for(0, 1) == bundle({2: b"a", 3: b"b"})
+    assert index.cards_for(7, 2) == b"", "nothing is there yet"
     assert index.commit(bundle({2: b"again"}), places) == [0]
     assert index.commit(bundle({5: b"late"}), places) == [7]
-    assert index.fetch(9, 1) == bundle({2: b"again", 3: b"b"})
+    assert index.cards_for(9, 1) == bundle({2: b"again", 3: b"b"})
 
 
 def test_fence_is_complete_when_all_of_this_host_have_come():

@@ -138,7 +138,7 @@ class CardIndex:
             self._committed.setdefault(placements[rank].node, {})[rank] = packed
         return [agent for host in hosts for agent in self._followers.get(host, ())]
 
-    def fetch(self, agent: int, host: int) -> bytes:
+    def cards_for(self, agent: int, host: int) -> bytes:
         """An agent wants what the ranks of a host have committed, and follows it from now on.
 
         Args:

@@ -178,11 +178,11 @@ class Children:
 
     def collect_leaving(self, event: Event) -> bool:
         """Ranks leave. Returns whether these are the first of which nobody was told."""
-        return self._leaving.add(event.who, event.body)
+        return self._leaving.add_news(event.who, event.body)
 
     def leaving(self) -> list[Send]:
         """Tell all of the ranks that leave: the moment is over, or somebody has ended."""
-        body, agents = self._leaving.take()
+        body, agents = self._leaving.take_news()
         if not body:
             return []
         only = self._only(agents.pop()) if len(agents) == 1 else None

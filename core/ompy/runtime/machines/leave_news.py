@@ -60,14 +60,14 @@ class NewsOfHosts:
         self._news: News = []
         self._agents: set[int] = set()
 
-    def add(self, agent: int, body: bytes) -> bool:
+    def add_news(self, agent: int, body: bytes) -> bool:
         """What an agent below says. Returns whether it is the first: the moment begins."""
         first = not self._news
         self._news += unpack_news(body)
         self._agents.add(agent)
         return first
 
-    def take(self) -> tuple[bytes, set[int]]:
+    def take_news(self) -> tuple[bytes, set[int]]:
         """All of it, which may be nothing, and the agents it is from: the moment is over."""
         news, self._news = self._news, []
         agents, self._agents = self._agents, set()

@@ -112,7 +112,7 @@ class RelayMachine(AgentMachine):
             if self._children.fenced(event.who):
                 self._up(Kind.FENCED)
         elif kind is Kind.LEFT:
-            if self._leaving.add(event.who, event.body) and self.phase is not AgentPhase.OVER:
+            if self._leaving.add_news(event.who, event.body) and self.phase is not AgentPhase.OVER:
                 self._later(Moment.NEWS, COLLECTING)
         elif kind is not Kind.ALIVE:
             assert kind is not None
@@ -123,7 +123,7 @@ class RelayMachine(AgentMachine):
     def _pass_leaving_on(self) -> None:
         """The moment is over, or something comes that has to be heard after them."""
         self._agenda.drop((Moment.NEWS, ALL))
-        body, _ = self._leaving.take()
+        body, _ = self._leaving.take_news()
         if body:
             self._up(Kind.LEFT, body)
 

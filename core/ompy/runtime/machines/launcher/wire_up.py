@@ -40,7 +40,7 @@ class WireUp:
             followers = self._cards.commit(event.body, placements)
             return [self._to_one(other, Kind.MODEX, NOTHING, event.body) for other in followers]
         agent, host = event.header["node"], event.header["host"]
-        return [self._to_one(agent, Kind.MODEX, {"host": host}, self._cards.fetch(agent, host))]
+        return [self._to_one(agent, Kind.MODEX, {"host": host}, self._cards.cards_for(agent, host))]
 
     def departed(self, event: Event) -> list[Send]:
         """A rank has ended: if that is news, those that leave before it come first."""
