@@ -75,7 +75,9 @@ def fixture_folder() -> Iterator[Path]:
 
 def environment(folder: Path) -> dict[str, str]:
     mine = {"TMPDIR": str(folder), "RAY_AUTH_MODE": "disabled"}
-    mine["OMPY_MCA_plm_base_start_timeout_ms"] = "200000"  # beside others its nodes are slow
+    # beside others nodes are slow, and may say nothing for seconds
+    mine["OMPY_MCA_plm_base_start_timeout_ms"] = "200000"
+    mine["OMPY_MCA_plm_base_heartbeat_misses"] = "100"
     return {**os.environ, **mine, "RAY_raylet_start_wait_time_s": "200"}
 
 
