@@ -206,8 +206,8 @@ class Agent(Driven):
         if self.node in self.world.shape.litter:
             self.world.litter(self.node)
         beat = Beat(start["heartbeat_ms"] / 1000, start["heartbeat_misses"])
-        size = len(self.world.job.placements)
-        self.machine = HostMachine(start["node"], beat, lives, size, several=True)
+        hosts = [place.node for place in self.world.job.placements]
+        self.machine = HostMachine(start["node"], beat, lives, hosts, several=True)
         self.see(Seen.BEGUN)
 
     def lose(self, who: int) -> None:

@@ -114,8 +114,8 @@ class GuestAgent(Agent):
                 self.send(PARENT, Kind.STARTED, {"rank": rank.number, "pid": rank.pid})
                 lives.append(RankLife(rank.number, rank.pid))
         beat = Beat(start["heartbeat_ms"] / 1000, start["heartbeat_misses"])
-        size = len(self.job.placements)
-        self.machine = HostMachine(self.node, beat, lives, size, several=True)
+        hosts = [place.node for place in self.job.placements]
+        self.machine = HostMachine(self.node, beat, lives, hosts, several=True)
         self.see(Seen.BEGUN)
 
 

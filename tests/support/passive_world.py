@@ -8,6 +8,7 @@ MPI can be looked for, as under Slurm: by the second host, later by the others.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from random import Random
 from typing import Any, NamedTuple
@@ -104,8 +105,8 @@ class Coordinator(Driven):
     def carry_out(self, act: Act) -> None:
         match act:
             case MakeJob():
-                body = b"{}"
                 job = self.world.job
+                body = json.dumps(job.to_dict()).encode()
                 self.see(
                     Seen.MADE, -1, body, job=job, grace_ms=500, heartbeat_ms=100,
                     heartbeat_misses=15,

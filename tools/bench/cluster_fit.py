@@ -205,7 +205,8 @@ def main() -> None:
     worst = max(abs(row["error"]) for row in rows if not row["fitted"])
     FILE.write_text(file_text(fits, about, worst))
     said = {"about": about, "load": loads, "rounds": options.rounds, "fit": fits, "rows": rows}
-    (FIGURES / "what-if.json").write_text(json.dumps(said, indent=1) + "\n")
+    path = FIGURES / "what-if.json"  # others have written parts of it
+    path.write_text(json.dumps({**json.loads(path.read_text()), **said}, indent=1) + "\n")
     print_tables(said)
 
 

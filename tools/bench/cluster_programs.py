@@ -68,6 +68,10 @@ MPI.Request.Waitall(requests)
 comm.Bcast(data)
 comm.Barrier()
 """,
+    "allreduce": """
+words = size // 8
+comm.Allreduce([data, words, MPI.INT64_T], [room, words, MPI.INT64_T])
+""",
     "alltoall": """
 half = size // ranks * ranks
 comm.Alltoall(memoryview(data)[:half], memoryview(room)[:half])

@@ -3,7 +3,8 @@
 
     python tools/bench control_scale [--ranks 16,64,256,1024,4096,10000:20] [--radix 32]
 
-A number of ranks may be followed by how many there are on each host, 16 otherwise.
+A number of ranks may be followed by how many there are on each host, 16 otherwise. Each rank looks
+for the addresses of those that it exchanges messages with in an `Allreduce` by recursive doubling.
 
 The product's machines (`JobMachine`, `RelayMachine`, `HostMachine`) in a virtual world without
 processes; counts are exact, seconds are processor time of the whole world. Writes
@@ -22,13 +23,13 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from ompy.runtime.connections.control import Kind
-from ompy.runtime.connections.modex import ModexStore
+from ompy.runtime.connections.modex import CardIndex, ModexStore, bundle
 from ompy.runtime.machines.agents.agent import HostMachine
 from ompy.runtime.machines.agents.relaying import RelayMachine
 from ompy.runtime.machines.launcher.job import JobMachine
 
 from tests.support.control_processes import Driven, Process
-from tests.support.control_world import LAUNCHER, Rank, Shape, World, judge
+from tests.support.control_world import LAUNCHER, Agent, Rank, Shape, World, judge
 from tools.bench.plots.figure import FIGURES
 
 # bytes that a rank publishes with btl self,sm,tcp on a host with one interface; measured
@@ -59,6 +60,7 @@ class LargeWorld(World):
     took_s = 0.0  # to the launcher's end, in virtual time
 
     def _build(self) -> None:
+        self.partners: dict[int, int] = {}  # how many a rank has looked for
         self.processes = ByHost()
         super()._build()
 
@@ -85,6 +87,7 @@ class Meter:
         self.sent: Counter[str] = Counter()  # by process
         self.heard: Counter[str] = Counter()
         self.bytes: Counter[str] = Counter()  # heard
+        self.bytes_sent: Counter[str] = Counter()
         self.kinds: Counter[str] = Counter()
         self.ranks: Counter[str] = Counter()  # what ranks hear, by kind
         self.events: Counter[str] = Counter()  # that machines were told, by their kind
@@ -92,7 +95,7 @@ class Meter:
     def watch_processes(self) -> Callable[[], None]:
         """Begin. Returns what ends it."""
         send, hear, commit = Driven.send, Driven.hear, Rank._commit  # noqa: SLF001 - a model's
-        rank_hear = Rank._hear  # noqa: SLF001
+        rank_hear, lookup = Rank._hear, Rank._lookup  # noqa: SLF001
         meter = self
 
         def sending(
@@ -100,6 +103,7 @@ class Meter:
         ) -> None:
             meter.sent[self.name] += 1
             meter.kinds[kind.name] += 1
+            meter.bytes_sent[self.name] += len(json.dumps(dict(header))) + len(body)
             send(self, to, kind, header, body)
 
         def hearing(self: Driven, who: int, message: tuple[Kind, Mapping[str, Any], bytes]) -> None:
@@ -118,11 +122,13 @@ class Meter:
         handles = {kind: self._count_events(kind, one) for kind, one in MACHINES.items()}
         Driven.send, Driven.hear = sending, hearing  # type: ignore[method-assign]
         Rank._commit = committing  # type: ignore[method-assign] # noqa: SLF001
+        Rank._lookup = look_for_partners  # type: ignore[method-assign] # noqa: SLF001
         Rank._hear = rank_hearing  # type: ignore[method-assign] # noqa: SLF001
 
         def end() -> None:
             Driven.send, Driven.hear = send, hear  # type: ignore[method-assign]
             Rank._commit = commit  # type: ignore[method-assign] # noqa: SLF001
+            Rank._lookup = lookup  # type: ignore[method-assign] # noqa: SLF001
             Rank._hear = rank_hear  # type: ignore[method-assign] # noqa: SLF001
             for kind, one in MACHINES.items():
                 one.handle = handles[kind]  # type: ignore[attr-defined]
@@ -138,6 +144,17 @@ class Meter:
 
         machine.handle = counted
         return handle
+
+
+def look_for_partners(self: Rank) -> None:
+    """One after the other: those at distances 1, 2, 4, ..."""
+    size = len(self.world.job.placements)
+    done = self.world.partners.setdefault(self.number, 0)  # type: ignore[attr-defined]
+    self.world.partners[self.number] += 1  # type: ignore[attr-defined]
+    partner = self.number ^ (1 << done)
+    if 1 << (done + 1) < size:
+        self._step -= 1  # once more after the answer
+    self._call(Kind.LOOKUP, rank=partner if partner < size else 0)
 
 
 def run_job(ranks: int, per_host: int, radix: int) -> dict[str, Any]:
@@ -164,19 +181,30 @@ def run_job(ranks: int, per_host: int, radix: int) -> dict[str, Any]:
         "busiest": busiest,
         "busiest_heard": others[busiest],
         "busiest_bytes": meter.bytes[busiest],
+        "launcher_bytes_heard": meter.bytes[LAUNCHER],
+        "launcher_bytes_sent": meter.bytes_sent[LAUNCHER],
+        "agent_bytes_heard": max(meter.bytes[f"agent {host}"] for host in world.agents),
         "events": dict(meter.events),
         "processor_s": round(time.process_time() - begun, 3),
         "virtual_s": round(world.took_s, 3),
-        "modex_bytes": modex_bytes(ranks),
+        "cards": max(cards_of(agent) for agent in world.agents.values()),
+        "index_bytes": index_bytes(world),
     }
 
 
-def modex_bytes(ranks: int) -> int:
-    """Memory of what an agent knows of all ranks."""
+def cards_of(agent: Agent) -> int:
+    """Of how many ranks an agent has what they published."""
+    store: ModexStore = agent.machine._ranks._modex  # noqa: SLF001 - of the product
+    return len(store._committed)  # noqa: SLF001
+
+
+def index_bytes(world: World) -> int:
+    """Memory of what the launcher has of all ranks."""
+    placements = world.job.placements
     tracemalloc.start()
-    store = ModexStore(frozenset(range(1)), ranks)
-    for rank in range(ranks):
-        store.commit(rank, bytes(PUBLISHED))
+    index = CardIndex()
+    for place in placements:
+        index.commit(bundle({place.rank: bytes(PUBLISHED)}), placements)
     used, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     return used
@@ -185,9 +213,9 @@ def modex_bytes(ranks: int) -> int:
 def print_table(rows: list[dict[str, Any]]) -> None:
     """Markdown, per rank where it says so."""
     heads = (
-        "ranks", "hosts", "words of a rank's agent to it", "words to the launcher, per rank",
-        "words to the busiest agent, per rank", "bytes to it, per rank", "all words, per rank",
-        "an agent's modex, bytes per rank", "processor time, ms per rank",
+        "ranks", "hosts", "the launcher hears", "it sends", "bytes it hears", "bytes it sends",
+        "the busiest agent or relay hears", "a rank hears", "all words",
+        "ranks an agent has addresses of", "bytes an agent hears", "processor time, ms",
     )  # fmt: skip
     print(f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}")
     for row in rows:
@@ -195,12 +223,15 @@ def print_table(rows: list[dict[str, Any]]) -> None:
         cells = (
             f"{ranks:,}",
             row["hosts"],
-            f"{sum(row['ranks_heard'].values()) / ranks:.1f}",
             f"{row['launcher_heard'] / ranks:.1f}",
+            f"{row['launcher_sent'] / ranks:.1f}",
+            f"{row['launcher_bytes_heard'] / ranks:.0f}",
+            f"{row['launcher_bytes_sent'] / ranks:.0f}",
             f"{row['busiest_heard'] / ranks:.1f}",
-            f"{row['busiest_bytes'] / ranks:.0f}",
+            f"{sum(row['ranks_heard'].values()) / ranks:.1f}",
             f"{row['messages'] / ranks:.1f}",
-            f"{row['modex_bytes'] / ranks:.0f}",
+            f"{row['cards']:,}",
+            f"{row['agent_bytes_heard'] / ranks:.0f}",
             f"{row['processor_s'] / ranks * 1e3:.1f}",
         )
         print("|", " | ".join(map(str, cells)), "|")

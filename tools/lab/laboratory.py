@@ -22,6 +22,8 @@ from tools.lab import slurm
 MANAGEMENT = "management"
 HOSTS_MAX = 99  # arbitrary: numbers that fit an address and a name of an interface
 RAILS_MAX = 9  # arbitrary: same
+FRAMES = 3200  # bytes, two frames; arbitrary: tbf passes no frame larger than its burst
+BURST_US = 500  # us of a rate that may pass at once; arbitrary: tbf wakes up no more often
 PATIENCE = 5.0  # s; arbitrary: sshd listens within some hundredths, killed processes go at once
 SLURM_PATIENCE = 30.0  # s; arbitrary: slurmds register within a few
 TOOLS = ("ip", "ss", "tc", "nsenter", "unshare", "ssh", "ssh-keygen")
@@ -346,6 +348,13 @@ class Laboratory:
         else:
             shape = ("tbf", "rate", value, "burst", "256kb", "latency", "20ms")
             _run(*tc, "replace", "dev", link, "root", *shape)
+
+    def shape(self, host: str, link: str, mbit: int) -> None:
+        """Limit both directions of a link as a cable does: no burst passes, and nothing is lost."""
+        burst = max(FRAMES, mbit * BURST_US // 8)
+        shape = ("tbf", "rate", f"{mbit}mbit", "burst", str(burst), "latency", "500ms")
+        for space, device in ((self._space(host), link), (self._switch, self._port(host, link))):
+            _run("tc", "-netns", space, "qdisc", "replace", "dev", device, "root", *shape)
 
     def refuse(self, host: str, link: str, value: str) -> None:
         """Answer each packet of a connection over a link with a reset (`on`), or not (`off`)."""

@@ -60,6 +60,7 @@ def installed(chosen: Sequence[str]) -> bool:
         (HOME.exists() or passed(sys.executable, "-m", "venv", "--without-pip", str(HOME)))
         and passed(*install, "hatchling>=1.27", *(ENGINES[name] for name in chosen))
         and passed(*install, "cloudpickle>=3", "pytest>=8.2", "pytest-timeout>=2.3")
+        and passed(*install, "numpy>=1.26")  # torch's collectives of objects need it
         and passed(*install, "pytest-xdist>=3.6", *own_needs())
         and passed(*install, "--no-build-isolation", "--force-reinstall", "--no-deps", *ours)
     )

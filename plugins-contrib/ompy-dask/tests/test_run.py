@@ -28,7 +28,7 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])
 def fixture_client() -> Iterator[Any]:
     with (
         distributed.LocalCluster(
-            n_workers=1, threads_per_worker=2, dashboard_address=None
+            n_workers=1, threads_per_worker=2, dashboard_address=":0"
         ) as cluster,
         distributed.Client(cluster) as client,
     ):

@@ -50,11 +50,12 @@ class Reservation:
         remove_placement_group(self.group)
 
     def nodes(self) -> list[Node]:
-        """Its nodes, in the order of their first bundles."""
+        """Its nodes, in the order of their first bundles; those of one machine are one."""
         table: dict[str, Any] = placement_group_table(self.group)
         addresses = {node["NodeID"]: node["NodeManagerAddress"] for node in ray.nodes()}
         found: dict[str, Node] = {}
         for bundle, node in sorted(table["bundles_to_node_id"].items()):
-            before = found.get(node, Node(addresses[node], 0, int(bundle)))
-            found[node] = before._replace(slots=before.slots + 1)
+            address = addresses[node]
+            before = found.get(address, Node(address, 0, int(bundle)))
+            found[address] = before._replace(slots=before.slots + 1)
         return list(found.values())

@@ -30,5 +30,5 @@ def test_every_fault(shape: Shape) -> None:
         assert code is not None or killed, fault
         assert found.count("job failed") == int(bool(code)), fault
         became["on" if "host lost" in found and not code else "ended"] += 1
-    assert became["on"] > 5, became
+    assert became["on"] > 2, became
     assert became["ended"] > 5, became

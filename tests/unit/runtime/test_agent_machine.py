@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from collections.abc import Callable
 
@@ -43,11 +44,11 @@ from ompy.runtime.machines.agents.agent_table import (
     Table,
 )
 from ompy.runtime.machines.agents.joining import JoiningMachine, Step
-from ompy.runtime.machines.agents.leave_news import COLLECTING
 from ompy.runtime.machines.agents.local_ranks import RankLife
 from ompy.runtime.machines.agents.relaying import RelayMachine
 from ompy.runtime.machines.children import Child
 from ompy.runtime.machines.events import Event, Seen, WrongPhase
+from ompy.runtime.machines.leave_news import COLLECTING, pack_news, unpack_news
 from ompy.runtime.machines.stages import Stage
 
 P = AgentPhase
@@ -74,7 +75,9 @@ def said(rank: int, kind: Kind, body: bytes = b"", /, **header: object) -> Event
 
 def host_machine(*, committed: bool = True) -> HostMachine:
     """Two ranks; a fence has been passed by neither."""
-    made = HostMachine(0, Beat(0.1, 3), [RankLife(0, 10), RankLife(1, 11)], 4, several=True)
+    made = HostMachine(
+        0, Beat(0.1, 3), [RankLife(0, 10), RankLife(1, 11)], [0, 0, 1, 1], several=True
+    )
     made.handle(seen(Seen.BEGUN), 0.0)
     for rank in (0, 1):
         made.handle(seen(Seen.ATTACHED, rank, pid=20 + rank), 0.0)
@@ -121,6 +124,9 @@ def hello(rank: int) -> dict[str, object]:
     }
 
 
+JOB = json.dumps({"placements": [{"node": rank // 2} for rank in range(4)]}).encode()
+
+
 def joining_in(phase: AgentPhase) -> JoiningMachine:
     made = JoiningMachine(Step("srun", 4, 2, "other", False, "here", watched=True, orphans=True))
     made.handle(seen(Seen.BEGUN), 0.0)
@@ -129,7 +135,7 @@ def joining_in(phase: AgentPhase) -> JoiningMachine:
         P.MEETING: [seen(Seen.CAME, 1, **hello(1))],
         P.WAITING: [seen(Seen.MET, leads=False)],
         P.RUNNING: [
-            above(Kind.START, **START),
+            above(Kind.START, JOB, node=0, **START),
             *(seen(Seen.ATTACHED, rank, pid=20 + rank) for rank in (0, 1)),
         ],
         P.RELEASED: [above(Kind.FINISHED)],
@@ -155,12 +161,12 @@ HEADERS: dict[Kind, dict[str, object]] = {
     Kind.INPUT_END: {"to": 2},
     Kind.SIGNAL: {"signal": signal.SIGTSTP},
     Kind.END: {"grace_ms": 500, "code": 1},
-    Kind.LEFT: {"ranks": [(3, True, None)]},
     Kind.DEPARTED: {"rank": 3, "finalized": False},
     Kind.START: {**START, "node": 1},
     Kind.GROW: {"first": 4, "nodes": [[0, 1], [1, 2]]},
     Kind.DISCARD: {"first": 4, "size": 3},
     Kind.KILL: {"rank": -1, "to": 2},
+    Kind.MODEX: {"to": 2},
     Kind.ANSWER: {"rank": 1, "ask": 1, "code": 0, "to": 2},
     Kind.STAND: {"question": 1, "ranks": [0, 3]},
     Kind.STILL: {"question": 1},
@@ -178,6 +184,7 @@ HEADERS: dict[Kind, dict[str, object]] = {
     Kind.EXPENDABLE: {"on": True},
     Kind.ABORT: {"code": 3},
 }
+BODIES = {Kind.START: JOB, Kind.MODEX: bundle({3: b"x"}), Kind.LEFT: pack_news([(3, True, None)])}
 FACTS: dict[Seen, dict[str, object]] = {
     Seen.EXITED: {"status": 0},
     Seen.REAPED: {"ended": True, "left": True},
@@ -195,7 +202,7 @@ def every_event(who: int) -> list[Event]:
     events = [seen(what, who, **FACTS.get(what, {})) for what in set(Seen) - words]
     for kind in Kind:
         header = {"call": 1, **HEADERS.get(kind, {})}
-        body = bundle({3: b"x"}) if kind is Kind.MODEX else b"{}"
+        body = BODIES.get(kind, b"{}")
         events += [
             Event(what, PARENT if what is Seen.ABOVE else who, kind, header, body) for what in words
         ]
@@ -300,7 +307,7 @@ def test_ranks_that_leave_are_told_of_together() -> None:
     made.handle(said(0, Kind.LEAVING, told=[]), 1.0)
     made.handle(said(0, Kind.FINALIZED), 1.01)
     acts = made.handle(seen(Seen.TIME), 1.0 + COLLECTING)
-    told = [(act.rank, act.header["ranks"]) for act in acts if isinstance(act, ToRank)]
+    told = [(act.rank, unpack_news(act.body)) for act in acts if isinstance(act, ToRank)]
     assert told == [(1, [(0, True, True)])], "only those that have not finalized"
     assert Kind.LEFT in kinds(acts)
 
@@ -349,6 +356,68 @@ def test_that_a_process_ends_is_no_news_when_it_was_done() -> None:
     assert news_up(acts) == [(Kind.LEFT, None), (Kind.EXITED, True)], "the news go first"
     acts = made.handle(seen(Seen.EXITED, 1, status=5), 1.002)
     assert news_up(acts) == [(Kind.EXITED, False)], "others hear of how it failed"
+
+
+def fetched(acts: list[Act]) -> list[int]:
+    return [act.header["host"] for act in acts if isinstance(act, Send) and act.kind is Kind.FETCH]
+
+
+def replies(acts: list[Act]) -> list[tuple[int, Kind, bytes]]:
+    return [(act.rank, act.kind, act.body) for act in acts if isinstance(act, ToRank)]
+
+
+def test_what_another_host_published_is_fetched_when_a_rank_looks_for_it() -> None:
+    made = host_machine()
+    assert fetched(made.handle(said(0, Kind.LOOKUP, call=1, rank=2), 1.0)) == [1]
+    assert not fetched(made.handle(said(1, Kind.LOOKUP, call=1, rank=2), 1.0)), "it is on its way"
+    come = Event(Seen.ABOVE, PARENT, Kind.MODEX, {"host": 1}, bundle({2: b"two"}))
+    acts = made.handle(come, 1.1)
+    assert replies(acts) == [(0, Kind.REPLY, b"two"), (1, Kind.REPLY, b"two")]
+    acts = made.handle(said(0, Kind.LOOKUP, call=2, rank=3), 1.2)
+    assert not acts, "the launcher tells what is new of that host, without being asked again"
+    acts = made.handle(Event(Seen.ABOVE, PARENT, Kind.MODEX, {}, bundle({3: b"three"})), 1.3)
+    assert replies(acts) == [(0, Kind.REPLY, b"three")]
+
+
+@pytest.mark.parametrize("told_first", [True, False])
+def test_of_a_rank_that_ended_all_is_fetched_before_it_is_given_up(told_first: bool) -> None:
+    """It may have published what it had before it ended, and others may still need it."""
+    made = host_machine()
+    gone = [above(Kind.DEPARTED, rank=rank, finalized=True) for rank in (2, 3)]
+    events = [said(0, Kind.LOOKUP, call=1, rank=2), said(1, Kind.LOOKUP, call=1, rank=3)]
+    acts = [made.handle(event, 1.0) for event in [*gone, *events][:: 1 if told_first else -1]]
+    assert not [kind for each in acts for _, kind, _ in replies(each) if kind is not Kind.DEPARTED]
+    come = Event(Seen.ABOVE, PARENT, Kind.MODEX, {"host": 1}, bundle({2: b"two"}))
+    found = replies(made.handle(come, 1.1))
+    assert [one[:2] for one in found] == [(0, Kind.REPLY), (1, Kind.REFUSED)]
+    assert replies(made.handle(said(0, Kind.LOOKUP, call=2, rank=3), 1.2))[0][1] is Kind.REFUSED
+
+
+def test_news_of_all_hosts_say_nothing_new_of_the_own_ranks() -> None:
+    made = host_machine()
+    own, other = (0, True, []), (3, True, [])
+    come = Event(Seen.ABOVE, PARENT, Kind.LEFT, {}, pack_news([own, other]))
+    told = [unpack_news(act.body) for act in made.handle(come, 1.0) if isinstance(act, ToRank)]
+    assert told == [[(3, True, True)], [(3, True, True)]]
+    assert not made.handle(above(Kind.DEPARTED, rank=1, finalized=True), 1.0)
+
+
+def test_a_relay_passes_on_in_one_word_that_ranks_of_several_hosts_leave() -> None:
+    made = relay_in(P.PASSING)
+    for child, rank in ((1, 2), (2, 4)):
+        body = pack_news([(rank, True, [])])
+        assert not made.handle(Event(Seen.BELOW, child, Kind.LEFT, {}, body), 1.0)
+    acts = made.handle(seen(Seen.TIME), 1.0 + COLLECTING)
+    said_up = [act for act in acts if isinstance(act, Send) and act.kind is Kind.LEFT]
+    assert [(act.to, len(unpack_news(act.body))) for act in said_up] == [(PARENT, 2)]
+
+
+def test_that_a_rank_has_left_comes_before_its_end_through_a_relay() -> None:
+    made = relay_in(P.PASSING)
+    made.handle(Event(Seen.BELOW, 2, Kind.LEFT, {}, pack_news([(3, True, [])])), 1.0)
+    ended = Event(Seen.BELOW, 2, Kind.EXITED, HEADERS[Kind.EXITED], b"")
+    assert kinds(made.handle(ended, 1.001)) == [Kind.LEFT, Kind.EXITED]
+    assert Kind.LEFT not in kinds(made.handle(seen(Seen.TIME), 1.0 + COLLECTING))
 
 
 def test_a_failed_rank_is_told_of_when_all_are_told_to_end() -> None:

@@ -11,12 +11,14 @@ from ompy.frameworks.catalog import CATALOG
 from ompy.frameworks.job import App, Job, Placement
 from ompy.mca.parameters.settings import gather_settings
 from ompy.mca.registry import Registry
-from ompy.runtime.connections.modex import ModexStore
+from ompy.runtime.connections.modex import CardIndex, ModexStore, bundle
+from ompy.runtime.machines.agents.local_ranks import LocalRanks, RankLife
 from ompy.runtime.ranks.process import RankProcess
 from ompy.runtime.ranks.rank_start import procs_of
 from ompy.runtime.simulation.virtual_job import VirtualJob
 
 PROC = 200  # bytes of a `Proc` and its place in a list; arbitrary: above what is measured
+UNKNOWN = 16  # bytes of a rank that nobody has looked for; measured: 8
 KNOWN = 200  # bytes of a commit of 59 bytes in an agent; measured: 129 to 160
 PEER = 400  # bytes of a peer in a rank that has sent it nothing; measured: 154 and 333
 
@@ -56,10 +58,33 @@ def test_a_rank_knows_a_process_by_a_few_numbers() -> None:
     assert slope(1600, 3200, make) <= PROC
 
 
+def test_the_launcher_keeps_what_a_rank_has_published() -> None:
+    def make(ranks: int) -> Callable[[], object]:
+        placements = job_of(ranks).placements
+
+        def fill() -> CardIndex:
+            index = CardIndex()
+            for rank in range(ranks):
+                index.commit(bundle({rank: bytes(59)}), placements)
+            return index
+
+        return fill
+
+    assert slope(1600, 3200, make) <= KNOWN
+
+
+def test_an_agent_keeps_of_other_hosts_only_where_their_ranks_are() -> None:
+    def make(ranks: int) -> Callable[[], object]:
+        hosts = [placement.node for placement in job_of(ranks).placements]
+        return lambda: LocalRanks([RankLife(0)], hosts, 0, several=True)
+
+    assert slope(1600, 3200, make) <= UNKNOWN
+
+
 def test_an_agent_keeps_what_a_rank_has_published() -> None:
     def make(ranks: int) -> Callable[[], object]:
         def fill() -> ModexStore:
-            store = ModexStore(frozenset({0}), ranks)
+            store = ModexStore(frozenset({0}), [0] * ranks, 0)
             for rank in range(ranks):
                 store.commit(rank, bytes(59))
             return store

@@ -32,6 +32,7 @@ from ompy.runtime.machines.events import Event, Seen, WrongPhase
 from ompy.runtime.machines.launcher.job import CUT_PATIENCE, PATIENCE, JobMachine
 from ompy.runtime.machines.launcher.job_rules import JobRules
 from ompy.runtime.machines.launcher.job_table import LAUNCHED, JobPhase
+from ompy.runtime.machines.leave_news import COLLECTING, pack_news
 from ompy.runtime.rails.rail_report import FIELDS
 
 RULES = JobRules(grace_ms=1000, heartbeat_s=0.1, misses=3, start_s=10.0, timeout_s=60.0)
@@ -60,7 +61,8 @@ WORDS = {
     Kind.OUTPUT: {"rank": 0, "stream": 1},
     Kind.INPUT_TAKEN: {"bytes": 3},
     Kind.MODEX: {},
-    Kind.LEFT: {"ranks": []},
+    Kind.FETCH: {"node": 0, "host": 1},
+    Kind.LEFT: {},
     Kind.FAULTS: {"rank": 0, "delivered": []},
     Kind.PATHS: {"rank": 0, "peer": 1, "reason": "why"},
     Kind.STARTED: {"rank": 0, "pid": 7},
@@ -86,6 +88,9 @@ WORDS = {
     Kind.UNREACHABLE: {"rank": 0, "peer": 1},
     Kind.RAIL: {**dict.fromkeys(FIELDS, 0), "number": 0},
 }
+
+
+BODIES = {Kind.PATHS: b"[]", Kind.STILL: b'{"live": "so"}', Kind.LEFT: b"[[0, true, null]]"}
 
 
 def brought_to(phase: JobPhase) -> JobMachine:
@@ -116,7 +121,7 @@ def test_all_pairs(phase: JobPhase) -> None:
     events = [Event(what, 1) for what in set(Seen) - words - {Seen.WRITTEN}]
     events.append(Event(Seen.WRITTEN, -1, None, {"node": 0, "bytes": 1}))
     for kind in Kind:
-        body = {Kind.PATHS: b"[]", Kind.STILL: b'{"live": "so"}'}.get(kind, b"")
+        body = BODIES.get(kind, b"")
         events.append(Event(Seen.BELOW, 1, kind, WORDS.get(kind, {}), body))
         events.append(Event(Seen.RANK, 1, kind))
     for event in events:
@@ -627,3 +632,37 @@ def test_a_second_signal_while_ranks_are_asked_where_they_are() -> None:
     assert any(isinstance(act, Stop) for act in acts)
     assert made.due is None or made.phase is JobPhase.OVER
     assert made.exit_code == 130
+
+
+def told(acts: list[Act]) -> list[tuple[int, Kind]]:
+    news = {Kind.LEFT, Kind.DEPARTED, Kind.MODEX}
+    return [(act.to, act.kind) for act in acts if isinstance(act, Send) and act.kind in news]
+
+
+def test_ranks_that_leave_are_told_of_together_after_a_moment() -> None:
+    made = machine()
+    assert not told(made.handle(word(0, Kind.LEFT, pack_news([(0, True, [])])), 1.0))
+    assert not told(made.handle(word(1, Kind.LEFT, pack_news([(2, True, [])])), 1.01))
+    acts = made.handle(Event(Seen.TIME), 1.0 + COLLECTING)
+    assert told(acts) == [(0, Kind.LEFT), (1, Kind.LEFT)]
+    assert not told(made.handle(Event(Seen.TIME), 1.0 + 2 * COLLECTING))
+
+
+def test_an_agent_that_alone_has_said_something_is_not_told_the_same() -> None:
+    made = machine()
+    made.handle(word(0, Kind.LEFT, pack_news([(0, True, [])])), 1.0)
+    assert told(made.handle(Event(Seen.TIME), 1.0 + COLLECTING)) == [(1, Kind.LEFT)]
+
+
+def test_who_leaves_is_told_of_before_an_end_that_is_news() -> None:
+    made = machine()
+    made.handle(word(0, Kind.LEFT, pack_news([(0, True, [])])), 1.0)
+    acts = made.handle(ended(1, 0, 0), 1.001)
+    assert told(acts) == [(1, Kind.LEFT), (1, Kind.DEPARTED)]
+
+
+def test_what_is_new_of_a_host_goes_to_those_that_have_asked_for_it() -> None:
+    made = machine()
+    assert not told(made.handle(word(0, Kind.MODEX, bundle({0: b"x"})), 1.0))
+    assert told(made.handle(word(1, Kind.FETCH, node=1, host=0), 1.1)) == [(1, Kind.MODEX)]
+    assert told(made.handle(word(0, Kind.MODEX, bundle({1: b"y"})), 1.2)) == [(1, Kind.MODEX)]

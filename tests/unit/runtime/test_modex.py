@@ -2,7 +2,8 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from ompy.runtime.connections.modex import ModexStore, pack, unpack
+from ompy.frameworks.job import Placement
+from ompy.runtime.connections.modex import CardIndex, ModexStore, bundle, pack, unpack
 
 SIZE = 8  # ranks that the job begins with
 
@@ -16,7 +17,7 @@ class Asker:
 
 
 def store(*ranks):
-    return ModexStore(frozenset(ranks), SIZE)
+    return ModexStore(frozenset(ranks), [0] * SIZE, 0)
 
 
 def test_lookup_waits_for_the_commit():
@@ -52,6 +53,28 @@ def test_what_a_departed_rank_committed_can_still_be_looked_up():
     assert asker.answers == [(b"address", "")]
 
 
+def test_another_host_is_asked_for_once():
+    modex, asker = ModexStore(frozenset({0}), [0, 0, 0, 1, 1], 0), Asker()
+    assert not modex.lookup(1, Asker()), "its own host's"
+    assert modex.lookup(3, asker)
+    assert not modex.lookup(3, asker)
+    assert not modex.lookup(4, Asker())
+    modex.commit(3, b"three")
+    modex.follow(1)
+    assert asker.answers == [(b"three", "")] * 2
+    assert not modex.lookup(4, Asker()), "it will be told"
+
+
+def test_an_agent_is_told_of_a_host_when_it_wants_one_of_its_ranks_and_what_is_new_from_then_on():
+    index, places = CardIndex(), [Placement(rank, 0, rank // 2, rank % 2) for rank in range(6)]
+    assert index.commit(bundle({2: b"a", 3: b"b"}), places) == []
+    assert index.cards_for(0, 1) == bundle({2: b"a", 3: b"b"})
+    assert index.cards_for(7, 2) == b"", "nothing is there yet"
+    assert index.commit(bundle({2: b"again"}), places) == [0]
+    assert index.commit(bundle({5: b"late"}), places) == [7]
+    assert index.cards_for(9, 1) == bundle({2: b"again", 3: b"b"})
+
+
 def test_fence_is_complete_when_all_of_this_host_have_come():
     modex, first, second = store(0, 1), Asker(), Asker()
     assert not modex.fence(0, first)
@@ -76,7 +99,9 @@ def test_published_survives_packing(published):
 
 
 def test_a_fence_is_for_the_ranks_that_a_job_begins_with():
-    modex, first, second, later = store(0, 1), Asker(), Asker(), Asker()
+    hosts, first, second, later = [0] * SIZE, Asker(), Asker(), Asker()
+    modex = ModexStore(frozenset({0, 1}), hosts, 0)
+    hosts += [0, 0]  # a world that came later
     modex.depart(SIZE, "ended with exit code 0")
     assert not modex.fence(0, first)
     assert not modex.fence(SIZE + 1, later)

@@ -83,7 +83,7 @@ class Supervisor(Driver):
             start.header["node"],
             Beat(start.header["heartbeat_ms"] / 1000, start.header["heartbeat_misses"]),
             [RankLife(rank.rank, rank.process.pid) for rank in ranks],
-            len(job.placements),
+            [placement.node for placement in job.placements],
             several=several,
         )
         self._launcher = self.connect(PARENT, connection, decoder)

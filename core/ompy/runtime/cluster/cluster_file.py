@@ -14,7 +14,14 @@ from pydantic_core import ErrorDetails
 
 from ompy.mca.errors import UsageError, did_you_mean
 from ompy.mca.parameters.parameter_files import parameter_set_directory
-from ompy.runtime.cluster.model import Cluster, MessageCosts, Validated, Way
+from ompy.runtime.cluster.model import (
+    CROSSINGS,
+    CROSSINGS_LEAST,
+    Cluster,
+    MessageCosts,
+    Validated,
+    Way,
+)
 from ompy.runtime.cluster.topology import (
     FAT_TREE,
     SWITCH,
@@ -51,6 +58,7 @@ class _Messages(_Strict):
     gap: Duration = 0
     bandwidth: Rate
     rendezvous: Annotated[bool, Field(strict=True)] = False
+    crossings: Annotated[int, Field(ge=CROSSINGS_LEAST, strict=True)] = CROSSINGS
 
 
 class _Memory(_Strict):
@@ -228,7 +236,13 @@ def _topology(said: _File) -> Topology:
 def _way(said: _Memory) -> Way:
     messages = tuple(
         MessageCosts(
-            one.begin, one.latency, one.overhead, one.gap, one.bandwidth / BITS, one.rendezvous
+            one.begin,
+            one.latency,
+            one.overhead,
+            one.gap,
+            one.bandwidth / BITS,
+            one.rendezvous,
+            one.crossings,
         )
         for one in said.messages
     )

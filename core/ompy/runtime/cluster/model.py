@@ -8,9 +8,14 @@ Pure values: they are shared by all ranks, and imported in their processes.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ompy.runtime.cluster.topology import Topology
+
+# how often a rendezvous crosses the way: RNDV, PUT, the bytes, their acknowledgement, FIN;
+# measured: ob1 over tcp, with links of 5 and 10 ms
+CROSSINGS: Final = 5
+CROSSINGS_LEAST: Final = 3  # the envelope, the answer, the bytes
 
 
 class MessageCosts(NamedTuple):
@@ -23,6 +28,7 @@ class MessageCosts(NamedTuple):
         gap: ns between two messages that a rank sends; g.
         bandwidth: bytes per ns of one message; 1/G.
         rendezvous: the bytes move only when the receive is posted, and the sender waits for that.
+        crossings: how often a rendezvous crosses the links of the way, from end to end.
     """
 
     begin: int
@@ -31,6 +37,7 @@ class MessageCosts(NamedTuple):
     gap: int
     bandwidth: float
     rendezvous: bool
+    crossings: int = CROSSINGS
 
 
 class Way(NamedTuple):

@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 
 from ompy.data.constants import ANY_SOURCE, ANY_TAG
 from ompy.runtime.cluster.flow_network import FlowNetwork
-from ompy.runtime.cluster.model import Cluster, MessageCosts, Way
+from ompy.runtime.cluster.model import CROSSINGS_LEAST, Cluster, MessageCosts, Way
 from ompy.runtime.cluster.topology import LinkName
 from ompy.runtime.exploration.events import DONE, FROM, NOTHING
 
@@ -409,8 +409,11 @@ class TimedExchange:
     def _envelope(self, message: Message) -> int:
         """What a message without bytes takes on the same way (ns)."""
         rank, target = message.sender[0], message.target
-        first = self._way(rank, target).messages[0].latency
-        return first + self._route(rank, target)[1]
+        return self._way(rank, target).messages[0].latency + self._links_latency(message)
+
+    def _links_latency(self, message: Message) -> int:
+        """That of all links on the way (ns)."""
+        return self._route(message.sender[0], message.target)[1]
 
     def _move(self, message: Message, ended: Callable[[], object]) -> None:
         """Have the bytes move: all but the first take time (LogGP)."""
@@ -423,9 +426,8 @@ class TimedExchange:
         self._plan_settling()
 
     def _after_move(self, message: Message, arrived: Callable[[], object]) -> None:
-        spent = self._envelope(message) if message.costs.rendezvous else 0
         message.whole = True
-        self._clock.after(max(message.latency - spent, 0), arrived)
+        self._clock.after(message.latency, arrived)
 
     def _plan_settling(self) -> None:
         if not self._settling:
@@ -470,7 +472,8 @@ class TimedExchange:
         """A message has met its receive: it ends at once, or its bytes begin to move."""
         sent = partial(self._sent, message)
         if message.costs.rendezvous:
-            self._move(message, partial(self._end_rendezvous, message, ended, sent))
+            move = partial(self._move, message, partial(self._end_rendezvous, message, ended, sent))
+            self._clock.after(self._links_latency(message), move)  # the sender gets the answer
             return
         message.whole = True
         if message.waited:
@@ -480,9 +483,14 @@ class TimedExchange:
     def _end_rendezvous(
         self, message: Message, ended: Callable[[], object], sent: Callable[[], object]
     ) -> None:
+        """The bytes have left. Crossings follow, the last of which only the receiver waits for."""
+        links = self._links_latency(message)
+        left = message.costs.crossings - CROSSINGS_LEAST  # after the bytes' own
         if message.waited:
-            sent()
-        self._after_move(message, ended)
+            self._clock.after(links * left, sent)
+        message.whole = True
+        rest = message.latency - self._envelope(message)
+        self._clock.after(max(rest, 0) + links * (1 + left), ended)
 
     def _sent(self, message: Message) -> None:
         rank, number = message.sender

@@ -64,12 +64,13 @@ class Kind(IntEnum):
     READY = 26  # the first word of an agent that is no fork of the launcher: version, cores
     UNREADY = 27  # an agent below could not be started; body: why
     AGENT_GONE = 28  # an agent below has gone, and all below that unless it is said; body: why
+    FETCH = 29  # what ranks of this host have committed, and will, is wanted by that one
     # both ways between L and A, in jobs of several hosts
     ALIVE = 31  # nothing but that
-    MODEX = 32  # what a rank elsewhere committed
+    MODEX = 32  # what ranks of one host committed; to A if it follows that host
     FENCED = 33  # all ranks there, or everywhere, have come to the fence
     DEPARTED = 34  # a rank elsewhere has gone; to R: a rank has gone; body: reason
-    LEFT = 35  # ranks elsewhere finalize (`machines/agents/leave_news.py`); to R: ranks finalize
+    LEFT = 35  # ranks finalize (`machines/leave_news.py`); to R the same; body: which
     # R to A
     HELLO = 48  # over the inherited socket, with the socket to talk over
     COMMIT = 49

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from ompy.runtime.connections.control import Kind
 from ompy.runtime.machines.acts import Drop, Send
 from ompy.runtime.machines.agenda import earliest
 from ompy.runtime.machines.events import NOTHING, Event
+from ompy.runtime.machines.leave_news import NewsOfHosts
 from ompy.runtime.machines.pulse import Pulse
 from ompy.runtime.machines.stages import Stage
 
@@ -54,9 +55,17 @@ class Child:
 class Children:
     """Those a process is connected to."""
 
-    def __init__(self, members: Iterable[Child] = ()) -> None:
+    def __init__(self, members: Iterable[Child] = (), relays: Collection[int] = ()) -> None:
+        """All are there.
+
+        Args:
+            members: they.
+            relays: which of them have others below them.
+        """
         self._members = {child.node: child for child in members}
+        self._relays = frozenset(relays)
         self._fenced: set[int] = set()
+        self._leaving = NewsOfHosts()
 
     @property
     def nodes(self) -> list[int]:
@@ -154,23 +163,34 @@ class Children:
             if node != but and child.here
         ]
 
-    def news(self, event: Event) -> list[Send]:
-        """Pass a rank's commit or end on to those the news did not come from.
+    def departure(self, event: Event) -> list[Send]:
+        """Tell all of a rank's end, but for its agent if that says so itself.
 
-        What passed it on to us has told its own others. That a process has ended is no news where
-        its agent has told by LEFT that it was done.
+        That a process has ended is no news where its agent has told by LEFT that it was done.
         """
-        header, body, kind = event.header, event.body, event.kind
-        if kind is Kind.EXITED:
-            if header["known"]:
-                return []
-            kind = Kind.DEPARTED
-            done = header["stage"] == Stage.FINALIZED
-            finalized, dead = header["expendable"] or done, header["expendable"] and not done
-            body = header["reason"].encode()
-            header = {"rank": header["rank"], "finalized": finalized, "dead": dead}
-        assert kind in {Kind.MODEX, Kind.LEFT, Kind.DEPARTED}
-        return self.tell(kind, header, body, event.who)
+        header = event.header
+        if header["known"]:
+            return []
+        done = header["stage"] == Stage.FINALIZED
+        finalized, dead = header["expendable"] or done, header["expendable"] and not done
+        told = {"rank": header["rank"], "finalized": finalized, "dead": dead}
+        return self.tell(Kind.DEPARTED, told, header["reason"].encode(), self._only(event.who))
+
+    def collect_leaving(self, event: Event) -> bool:
+        """Ranks leave. Returns whether these are the first of which nobody was told."""
+        return self._leaving.add_news(event.who, event.body)
+
+    def leaving(self) -> list[Send]:
+        """Tell all of the ranks that leave: the moment is over, or somebody has ended."""
+        body, agents = self._leaving.take_news()
+        if not body:
+            return []
+        only = self._only(agents.pop()) if len(agents) == 1 else None
+        return self.tell(Kind.LEFT, NOTHING, body, only)
+
+    def _only(self, node: int) -> int | None:
+        """One that need not be told what it has said; a relay has not told those below it."""
+        return None if node in self._relays else node
 
     def fenced(self, node: int) -> bool:
         """All ranks below an agent are at the fence. True: and below all agents."""

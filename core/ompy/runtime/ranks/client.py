@@ -463,7 +463,7 @@ class AgentClient(WireUp):
             dead = frame.header.get("dead", False)
             self._departures.append((frame.header["rank"], frame.body.decode(), dead))
         elif frame.kind is Kind.LEFT:
-            self._leavers += frame.header["ranks"]
+            self._leavers += json.loads(frame.body)
         elif frame.kind is Kind.ANSWER:
             self._answers.append(frame)
         elif frame.kind is Kind.PATH:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from ompy.mca.errors import UsageError
 from ompy.runtime.cluster.cluster_file import cluster_of, read_cluster
+from ompy.runtime.cluster.model import CROSSINGS
 from ompy.runtime.cluster.topology import FatTree, Switch, Torus
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -39,7 +40,7 @@ def test_a_good_one() -> None:
     assert cluster.topology == Switch(4)
     assert cluster.link_bandwidth == 1.0  # bytes per ns
     assert cluster.memory.costs(999).latency == 100
-    assert cluster.memory.costs(1000) == (1000, 200, 0, 0, 2.0, True)
+    assert cluster.memory.costs(1000) == (1000, 200, 0, 0, 2.0, True, CROSSINGS)
     assert cluster.memory.port == 2.0
     assert cluster.network.costs(10**9).overhead == 0
 

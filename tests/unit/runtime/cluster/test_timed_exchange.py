@@ -8,7 +8,7 @@ from itertools import count
 
 import pytest
 from ompy.data.constants import ANY_SOURCE, ANY_TAG
-from ompy.runtime.cluster.model import Cluster, MessageCosts, Way
+from ompy.runtime.cluster.model import CROSSINGS, Cluster, MessageCosts, Way
 from ompy.runtime.cluster.timed_exchange import TimedExchange
 from ompy.runtime.cluster.topology import Switch
 
@@ -22,9 +22,14 @@ class World:
     """A clock, and ranks that do as they are told."""
 
     def __init__(
-        self, hosts: Sequence[int] = (0, 1), *, link: float = 8.0, rank_bandwidth: float = 0.0
+        self,
+        hosts: Sequence[int] = (0, 1),
+        *,
+        link: float = 8.0,
+        rank_bandwidth: float = 0.0,
+        whole: MessageCosts = WHOLE,
     ) -> None:
-        way = Way((SMALL, WHOLE), rank_bandwidth)
+        way = Way((SMALL, whole), rank_bandwidth)
         cluster = Cluster("test", 8, 0, Switch(8), 10, link, way, way, 8.0)
         self.time = 0
         self._calls: list[tuple[int, int, Callable[[], object]]] = []
@@ -91,9 +96,10 @@ def test_a_rendezvous_waits_for_its_receive_and_its_sender_for_the_bytes() -> No
     assert world.woken == []
     world.exchange.begin_wait(1, [world.receive(1)])
     world.run_to()
-    moved = 20_000 + LARGE - 1
-    # the envelope has taken LATENCY and the hops of 3 LATENCY and the hops already
-    assert world.woken == [(moved, 0), (moved + 2 * LATENCY + SPENT, 1)]
+    moved = 20_000 + HOPS + LARGE - 1  # the sender has had to hear that it is to send them
+    # and that they have come: the receiver hears last that this was all
+    # the envelope has taken LATENCY of 3 LATENCY already
+    assert world.woken == [(moved + 2 * HOPS, 0), (moved + 2 * LATENCY + 3 * HOPS + SPENT, 1)]
 
 
 def test_a_rendezvous_that_is_awaited_takes_what_its_sizes_say() -> None:
@@ -101,7 +107,16 @@ def test_a_rendezvous_that_is_awaited_takes_what_its_sizes_say() -> None:
     world.exchange.begin_wait(1, [world.receive(1)])
     world.send(0, 1, bytes(LARGE))
     world.run_to()
-    assert world.woken == [(LARGE - 1 + 3 * LATENCY + HOPS + SPENT, 1)]
+    assert world.woken == [(LARGE - 1 + 3 * LATENCY + CROSSINGS * HOPS + SPENT, 1)]
+
+
+def test_a_rendezvous_may_cross_the_links_less_often() -> None:
+    world = World(whole=WHOLE._replace(crossings=3))
+    world.exchange.begin_wait(0, [world.send(0, 1, bytes(LARGE))])
+    world.exchange.begin_wait(1, [world.receive(1)])
+    world.run_to()
+    left = LATENCY + 2 * HOPS + LARGE - 1
+    assert world.woken == [(left, 0), (left + 2 * LATENCY + HOPS + SPENT, 1)]
 
 
 def test_a_synchronous_send_ends_when_it_is_matched_and_that_is_known() -> None:

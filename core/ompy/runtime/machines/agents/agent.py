@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import Any, ClassVar, Final, NamedTuple
 
@@ -38,9 +39,9 @@ from ompy.runtime.machines.agents.agent_table import (
     AgentPhase,
     Table,
 )
-from ompy.runtime.machines.agents.leave_news import COLLECTING
 from ompy.runtime.machines.agents.local_ranks import LocalRanks, RankLife
 from ompy.runtime.machines.events import Event, Seen, WrongPhase
+from ompy.runtime.machines.leave_news import COLLECTING, unpack_news
 from ompy.runtime.machines.pulse import Pulse
 from ompy.runtime.machines.stages import Stage
 
@@ -246,15 +247,16 @@ class RanksAgent(AgentMachine):
 
     def _elsewhere(self, event: Event) -> None:
         """What ranks of other hosts have come to."""
-        header = event.header
         match event.kind:
             case Kind.MODEX:
                 for rank, packed in unbundle(event.body).items():
                     self._ranks.committed(rank, packed)
+                if "host" in event.header:
+                    self._ranks.follow(event.header["host"])
             case Kind.FENCED:
                 self._ranks.fenced()
             case Kind.LEFT:
-                self._ranks.tell_leaving(header["ranks"])
+                self._ranks.elsewhere_leaving(unpack_news(event.body))
         self._acts += self._ranks.take()
 
     def _come(self, moment: Moment, rank: int) -> None:
@@ -267,7 +269,7 @@ class HostMachine(RanksAgent):
     """The agent of a host whose ranks it has started."""
 
     def __init__(
-        self, node: int, beat: Beat, ranks: list[RankLife], size: int, *, several: bool
+        self, node: int, beat: Beat, ranks: list[RankLife], hosts: Iterable[int], *, several: bool
     ) -> None:
         """They have been started.
 
@@ -275,11 +277,11 @@ class HostMachine(RanksAgent):
             node: index of the host.
             beat: heartbeats of it and the parent.
             ranks: of this host.
-            size: processes of the job.
+            hosts: index of the host of each process of the job.
             several: there are other hosts.
         """
         super().__init__(node, beat)
-        self._ranks = LocalRanks(ranks, size, several=several)
+        self._ranks = LocalRanks(ranks, hosts, node, several=several)
         self._all = ranks
         self._begun_with = len(ranks)
         self._abort: tuple[RankLife, int, bytes] | None = None
@@ -335,10 +337,7 @@ class HostMachine(RanksAgent):
             case Kind.END:
                 self._end(header["grace_ms"])
             case Kind.DEPARTED:
-                rank, finalized = header["rank"], header["finalized"]
-                self._departed(
-                    rank, event.text, finalized=finalized, dead=header.get("dead", False)
-                )
+                self._departed_elsewhere(header, event.text)
             case Kind.GROW:
                 self._grow(header["first"], header["nodes"], event.body)
             case Kind.DISCARD:
@@ -379,12 +378,9 @@ class HostMachine(RanksAgent):
 
     def _grow(self, first: int, nodes: list[list[int]], body: bytes) -> None:
         """The job has more ranks: start ours, if nobody is ending what is here."""
-        ours: list[int] = []
-        number = first
-        for node, count in nodes:
-            ours += range(number, number + count) if node == self._node else ()
-            number += count
-        self._ranks.grow_to(number)
+        hosts = [node for node, count in nodes for _ in range(count)]
+        ours = [number for number, node in enumerate(hosts, first) if node == self._node]
+        self._ranks.grow(first, hosts)
         if ours and self.phase is AgentPhase.FINISHED:
             self.phase = AgentPhase.RUNNING  # what it had is over, and this begins
         if self.phase is AgentPhase.RUNNING:
@@ -429,6 +425,11 @@ class HostMachine(RanksAgent):
         done = rank.stage is Stage.FINALIZED
         dead = rank.expendable and not done
         self._departed(rank.number, reason, finalized=rank.expendable or done, dead=dead)
+
+    def _departed_elsewhere(self, header: Mapping[str, Any], reason: str) -> None:
+        rank, dead = header["rank"], header.get("dead", False)
+        if self._ranks.get(rank) is None:  # else it was this agent that has told it
+            self._departed(rank, reason, finalized=header["finalized"], dead=dead)
 
     def _departed(self, rank: int, reason: str, *, finalized: bool, dead: bool) -> None:
         """Tell the others, of a rank that failed once they have been told to end.

@@ -78,7 +78,6 @@ RANK_WORDS: Final = WIREUP | REPORTS | {Kind.ABORT, Kind.ASK}
 # what every host has to know
 TO_ALL: Final = frozenset(
     {
-        Kind.MODEX,
         Kind.FENCED,
         Kind.LEFT,
         Kind.DEPARTED,
@@ -90,7 +89,9 @@ TO_ALL: Final = frozenset(
         Kind.DISCARD,
     }
 )
-TO_ONE: Final = frozenset({Kind.CREDIT, Kind.INPUT, Kind.INPUT_END, Kind.ANSWER, Kind.KILL})
+TO_ONE: Final = frozenset(
+    {Kind.CREDIT, Kind.INPUT, Kind.INPUT_END, Kind.ANSWER, Kind.KILL, Kind.MODEX}
+)
 FROM_AGENTS: Final = frozenset(
     {
         Kind.ALIVE,
@@ -106,6 +107,7 @@ FROM_AGENTS: Final = frozenset(
         Kind.FINISHED,
         Kind.AGENT_GONE,
         Kind.MODEX,
+        Kind.FETCH,
         Kind.FENCED,
         Kind.LEFT,
         Kind.ASK,

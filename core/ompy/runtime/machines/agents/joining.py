@@ -7,6 +7,7 @@ have ended. So this agent first gathers them, then looks for the coordinator, an
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final, NamedTuple
 
@@ -85,7 +86,7 @@ class JoiningMachine(RanksAgent):
         super().__init__(-1, Beat(0, 0))
         self._step = step
         self._waiting: dict[int, _WaitingRank] = {}
-        self._ranks = LocalRanks((), step.size, several=bool(step.meeting), released=False)
+        self._ranks = LocalRanks((), (), -1, several=bool(step.meeting), released=False)
         self._running: set[int] = set()  # ranks whose process has not ended
         self._came: set[int] = set()
         self._aborting: RankLife | None = None
@@ -261,7 +262,9 @@ class JoiningMachine(RanksAgent):
         header, step = event.header, self._step
         self._grace_ms = header["grace_ms"]
         ranks = [one.rank for one in self._waiting.values()]
-        self._ranks = LocalRanks(ranks, step.size, several=bool(step.meeting), released=False)
+        hosts = [placed["node"] for placed in json.loads(event.body)["placements"]]
+        several = bool(step.meeting)
+        self._ranks = LocalRanks(ranks, hosts, header["node"], several=several, released=False)
         self._running = set(self._waiting)
         self._waiting.clear()
         self._pulse = None

@@ -11,8 +11,8 @@ from ompy.frameworks.fault_tolerance.departures import FINALIZED
 from ompy.runtime.connections.control import Kind
 from ompy.runtime.connections.modex import Answer, ModexStore, bundle
 from ompy.runtime.machines.acts import PARENT, Act, Admit, Send, ToRank
-from ompy.runtime.machines.agents.leave_news import LeavingNews, News, for_rank
 from ompy.runtime.machines.events import NOTHING, Event
+from ompy.runtime.machines.leave_news import LeavingNews, News, for_rank, pack_news
 from ompy.runtime.machines.stages import Stage
 
 STAGES: Final = tuple(Stage)  # in the order in which a rank comes to them
@@ -60,24 +60,31 @@ class LocalRanks:
     Attributes:
         acts: what is to be done; the machine takes it.
         released: `MPI_Finalize` need not wait for the rest of the job.
-        size: processes of the job.
     """
 
     def __init__(
-        self, ranks: Iterable[RankLife], size: int, *, several: bool, released: bool = True
+        self,
+        ranks: Iterable[RankLife],
+        hosts: Iterable[int],
+        node: int,
+        *,
+        several: bool,
+        released: bool = True,
     ) -> None:
         """Nothing has been said.
 
         Args:
             ranks: of this host.
-            size: processes of the job.
+            hosts: index of the host of each process of the job.
+            node: index of this one.
             several: there are other hosts, which need the news.
             released: see above.
         """
         self._ranks = {rank.number: rank for rank in ranks}
-        self.size = size
+        self._hosts = list(hosts)
         self._several = several
-        self._modex = ModexStore(frozenset(self._ranks), size)
+        self._node = node
+        self._modex = ModexStore(frozenset(self._ranks), self._hosts, node)
         self._news = LeavingNews()
         self._told_done: set[int] = set()  # whom the other hosts know to have finalized
         self._commits: dict[int, bytes] = {}  # which the other hosts were not told yet
@@ -103,10 +110,15 @@ class LocalRanks:
         assert rank.number not in self._ranks, f"rank {rank.number} is here already"
         self._ranks[rank.number] = rank
 
-    def grow_to(self, size: int) -> None:
-        """The job has so many processes now."""
-        assert size >= self.size, f"a job of {self.size} processes grows to {size}"
-        self.size = size
+    @property
+    def size(self) -> int:
+        """Processes of the job."""
+        return len(self._hosts)
+
+    def grow(self, first: int, hosts: Iterable[int]) -> None:
+        """The job has more processes, from number `first` on, on these hosts."""
+        assert first == self.size, f"a job of {self.size} processes grows at {first}"
+        self._hosts += hosts
 
     def take(self) -> list[Act]:
         """What is to be done, once."""
@@ -131,7 +143,7 @@ class LocalRanks:
         self.acts.append(Admit(rank.number))
         theirs = for_rank(list(self._left.values()), rank.number)
         if theirs:
-            self._say(rank, Kind.LEFT, {"ranks": theirs})
+            self._say(rank, Kind.LEFT, NOTHING, pack_news(theirs))
         for departed, reason in self._modex.departed.items():
             told = {"rank": departed, "dead": departed in self._dead}
             self._say(rank, Kind.DEPARTED, told, reason.encode())
@@ -191,14 +203,15 @@ class LocalRanks:
         return first
 
     def pass_commits_on(self) -> None:
-        """Tell the other hosts, in one word, what ranks of this one have committed."""
+        """Tell the launcher, in one word, what ranks of this host have committed."""
         if self._commits:
             self.up(Kind.MODEX, NOTHING, bundle(self._commits))
             self._commits.clear()
 
     def _lookup(self, rank: RankLife, call: int, wanted: int) -> None:
         if 0 <= wanted < self.size:
-            self._modex.lookup(wanted, self._later(rank, call, f"rank {wanted} "))
+            if self._modex.lookup(wanted, self._later(rank, call, f"rank {wanted} ")):
+                self.up(Kind.FETCH, {"host": self._hosts[wanted], "node": self._node})
         else:
             text = f"there is no rank {wanted} in a job of {self.size}"
             self._say(rank, Kind.REFUSED, {"call": call, "code": ERR_RANK}, text.encode())
@@ -207,7 +220,7 @@ class LocalRanks:
         answer = self._later(rank, call, "the fence cannot complete: ")
         if self._modex.fence(rank.number, answer):
             if self._several:
-                self.pass_commits_on()  # whoever leaves the fence looks for them
+                self.pass_commits_on()  # whoever leaves the fence may ask for them
                 self.up(Kind.FENCED)
             else:
                 self._modex.fenced()
@@ -237,6 +250,10 @@ class LocalRanks:
     def committed(self, rank: int, packed: bytes) -> None:
         """A rank of another host has."""
         self._modex.commit(rank, packed)
+
+    def follow(self, host: int) -> None:
+        """All is here that the ranks of another host have committed, and will be."""
+        self._modex.follow(host)
 
     def fenced(self) -> None:
         """All ranks of the job are at the fence."""
@@ -268,7 +285,7 @@ class LocalRanks:
             return
         self.tell_leaving(news)
         if self._several:
-            self.up(Kind.LEFT, {"ranks": news})
+            self.up(Kind.LEFT, NOTHING, pack_news(news))
             self._told_done.update(rank for rank, done, _ in news if done)
 
     def exited(self, rank: RankLife) -> bool:
@@ -282,6 +299,10 @@ class LocalRanks:
         self.pass_commits_on()
         return rank.status == 0 and rank.number in self._told_done
 
+    def elsewhere_leaving(self, news: News) -> None:
+        """What was told of all hosts: those of this one have been told."""
+        self.tell_leaving([one for one in news if one[0] not in self._ranks])
+
     def tell_leaving(self, news: News) -> None:
         """Tell the MPI processes that are not done themselves of ranks that finalize."""
         for one in news:
@@ -293,4 +314,4 @@ class LocalRanks:
             if other.stage is not Stage.FINALIZED:
                 theirs = for_rank(news, other.number)
                 if theirs:
-                    self._say(other, Kind.LEFT, {"ranks": theirs})
+                    self._say(other, Kind.LEFT, NOTHING, pack_news(theirs))

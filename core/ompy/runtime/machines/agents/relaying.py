@@ -1,8 +1,9 @@
 """A relay's rows: an agent that has agents below it, and only passes messages on.
 
-What comes from above goes to all below or to the one that is meant, what comes from below up, and
-news that every host needs up and to all others at once. A fence is one message from it, when all
-below have come. Its own host's ranks have an agent of their own, which is its fork.
+What comes from above goes to all below or to the one that is meant, and what comes from below goes
+up. Some of it becomes less on the way: a fence is one message, when all below have come, and so are
+news of ranks that leave, after a moment. Its own host's ranks have an agent of their own, which is
+its fork.
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ from ompy.runtime.machines.agents.agent import ALL, RETRY, AgentMachine, Beat, M
 from ompy.runtime.machines.agents.agent_table import RELAY, TO_ALL, AgentPhase, Table
 from ompy.runtime.machines.children import Child, Children
 from ompy.runtime.machines.events import Event, Seen
+from ompy.runtime.machines.leave_news import COLLECTING, NewsOfHosts
 
+# ends of which others have to hear after they have heard of the ranks that leave
+ENDS: Final = frozenset({Kind.EXITED, Kind.AGENT_GONE})
 START_PATIENCE: Final = 600.0  # s; arbitrary: as that of other agents
 
 
@@ -39,6 +43,7 @@ class RelayMachine(AgentMachine):
         self._tree = tree
         self._children = Children(children)
         self._key = key
+        self._leaving = NewsOfHosts()
 
     @property
     def _other_due(self) -> float | None:
@@ -61,7 +66,8 @@ class RelayMachine(AgentMachine):
     def _check(self) -> None:
         super()._check()
         passing = self.phase is AgentPhase.PASSING
-        assert not passing or self._agenda.due is None, "the job is there, and all are alive"
+        started = (Moment.START, ALL) not in self._agenda
+        assert not passing or started, "the job is there, and all are alive"
         swept = (Moment.KILL, ALL) in self._agenda
         assert swept is (self.phase is AgentPhase.SWEEPING), "what an agent has left is ended"
 
@@ -105,15 +111,26 @@ class RelayMachine(AgentMachine):
         if kind is Kind.FENCED:
             if self._children.fenced(event.who):
                 self._up(Kind.FENCED)
+        elif kind is Kind.LEFT:
+            if self._leaving.add_news(event.who, event.body) and self.phase is not AgentPhase.OVER:
+                self._later(Moment.NEWS, COLLECTING)
         elif kind is not Kind.ALIVE:
             assert kind is not None
+            if kind in ENDS and not event.header.get("known"):
+                self._pass_leaving_on()
             self._up(kind, event.body, **event.header)
-            if kind in {Kind.MODEX, Kind.LEFT, Kind.EXITED}:
-                self._acts += self._children.news(event)
+
+    def _pass_leaving_on(self) -> None:
+        """The moment is over, or something comes that has to be heard after them."""
+        self._agenda.drop((Moment.NEWS, ALL))
+        body, _ = self._leaving.take_news()
+        if body:
+            self._up(Kind.LEFT, body)
 
     def _gone(self, node: int, reason: bytes) -> None:
         """Tell the launcher. Those below it end with it; below our own agent there are ranks."""
         own = node == self._node
+        self._pass_leaving_on()
         self._up(Kind.AGENT_GONE, reason, node=node, pid=self._children.pid(node), alone=own)
         if own:
             self._sweep()
@@ -134,5 +151,7 @@ class RelayMachine(AgentMachine):
     def _come(self, moment: Moment, rank: int) -> None:
         if moment is Moment.START:
             self._stop()
+        elif moment is Moment.NEWS:
+            self._pass_leaving_on()
         else:
             self._sweep()

@@ -19,6 +19,7 @@ from ompy.runtime.machines.acts import Act, CancelStep, Find, MakeJob, Released,
 from ompy.runtime.machines.agents.agent import WAITING_BEAT
 from ompy.runtime.machines.children import Child
 from ompy.runtime.machines.events import Event, Seen
+from ompy.runtime.machines.launcher.asking import Asked
 from ompy.runtime.machines.launcher.job import JobMachine, Moment
 from ompy.runtime.machines.launcher.job_rules import JobRules
 from ompy.runtime.machines.launcher.job_table import JOINED, JobPhase, Pair
@@ -132,6 +133,7 @@ class JoinedJobMachine(JobMachine):
         self._agenda.drop(Moment.OVERDUE)
         header = event.header
         self.verdict = Verdict(header["job"])
+        self._asked = Asked(header["job"])
         acts: list[Act] = []
         for node, part in enumerate(self._parts):
             for rank, _, pid, *_ in part.part["ranks"]:
@@ -166,11 +168,12 @@ class JoinedJobMachine(JobMachine):
             return []
         acts: list[Act] = []
         match event.kind:
-            case Kind.MODEX | Kind.LEFT:
-                acts = [*self._children.news(event)]
+            case Kind.MODEX | Kind.FETCH:
+                named = event._replace(header={**event.header, "node": event.who})
+                acts = [*self._wire_up.word(named, self._asked.job.placements)]
             case Kind.FENCED if self._children.fenced(event.who):
                 acts = [*self._children.tell(Kind.FENCED)]
-            case Kind.PATHS | Kind.RAIL:
+            case Kind.PATHS | Kind.RAIL | Kind.LEFT:
                 self._told_news(event, now)
             case Kind.STILL if self.phase is JobPhase.RUNNING:
                 acts = self._deadlocks.told(event, now)
@@ -243,6 +246,7 @@ class JoinedJobMachine(JobMachine):
             return []
         self._done = True
         self.phase = JobPhase.OVER
+        self._agenda.clear()
         return [Released()]
 
     def _time(self, now: float) -> list[Act]:
@@ -256,4 +260,6 @@ class JoinedJobMachine(JobMachine):
                 acts.append(self._overdue())
             elif moment is Moment.PATHS:
                 acts += self.news.lost_paths()
+            elif moment is Moment.LEAVING:
+                acts += self._children.leaving()
         return [*acts, *self._deadlocks.turn(now)]

@@ -10,9 +10,7 @@ from typing import Any
 
 from ompy.frameworks.job import App, Job, JobWorld, Placement
 from ompy.runtime.connections.control import Kind
-from ompy.runtime.connections.modex import bundle
 from ompy.runtime.machines.acts import Send
-from ompy.runtime.machines.events import NOTHING
 from ompy.runtime.machines.stages import Stage
 
 
@@ -29,11 +27,6 @@ class Guests:
         self.nodes: set[int] = set()
         self.alone: set[int] = set()
         self._ending: set[int] = set()
-        self._commits: dict[int, bytes] = {}
-
-    def committed(self, rank: int, packed: bytes) -> None:
-        """What a rank has published last; who joins later has not been told."""
-        self._commits[rank] = packed
 
     def missed(self, node: int, ended: Iterable[int]) -> Iterator[Send]:
         """What the agent of a new guest has to be told that others know.
@@ -42,11 +35,7 @@ class Guests:
             node: index of its host.
             ended: the ranks that have ended.
         """
-        gone = set(ended)
-        for rank, packed in self._commits.items():
-            if rank not in gone:
-                yield Send(node, Kind.MODEX, NOTHING, bundle({rank: packed}))
-        for rank in sorted(gone):
+        for rank in sorted(set(ended)):
             told = {"rank": rank, "finalized": True, "dead": False}
             yield Send(node, Kind.DEPARTED, told, b"ended before this program joined the job")
 

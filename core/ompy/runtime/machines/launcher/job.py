@@ -49,9 +49,12 @@ from ompy.runtime.machines.launcher.asking import (
     runs_of,
 )
 from ompy.runtime.machines.launcher.cuts import cut_off
+from ompy.runtime.machines.launcher.host import Host
 from ompy.runtime.machines.launcher.job_news import JobNews, said
 from ompy.runtime.machines.launcher.job_rules import JobRules
 from ompy.runtime.machines.launcher.job_table import LAUNCHED, JobPhase, Pair
+from ompy.runtime.machines.launcher.wire_up import WireUp
+from ompy.runtime.machines.leave_news import COLLECTING as LEAVING
 from ompy.runtime.machines.stages import Stage
 from ompy.runtime.rails.comm_methods import COLLECTING
 
@@ -64,7 +67,7 @@ PATIENCE: Final = 5.0  # s; arbitrary: killed processes go at once unless the ke
 CUT_PATIENCE: Final = 0.3
 # what ranks tell that is kept, and bears on no exit code by itself
 TOLD: Final = frozenset(
-    {Kind.FAULTS, Kind.PATHS, Kind.RAIL, Kind.CARRIED, Kind.COUNTED, Kind.UNREACHABLE}
+    {Kind.FAULTS, Kind.PATHS, Kind.RAIL, Kind.CARRIED, Kind.COUNTED, Kind.UNREACHABLE, Kind.LEFT}
 )
 INTERRUPT: Final = 2  # Linux SIGINT
 USER_1: Final = 10  # Linux SIGUSR1
@@ -79,18 +82,8 @@ class Moment(Enum):
     PATHS = "both ends of a lost path have told of it"
     OVERDUE = "agents do not come"
     KILL = "somebody is to be killed on purpose"
+    LEAVING = "ranks that leave at the same time are told of together"
     CUT = "others have said that they do not reach each other"
-
-
-class Host:
-    """An agent, wherever it is in the tree."""
-
-    def __init__(self, node: int, name: str) -> None:
-        self.node = node
-        self.name = name
-        self.done = False  # it has finished, or it has gone
-        self.known = 0  # so many ranks the job has to have where it finishes
-        self.uncredited = 0
 
 
 class JobMachine:
@@ -120,7 +113,8 @@ class JobMachine:
         self._asked = Asked(job)
         self._tree = tree
         self._rules = rules
-        self._children = Children(children)
+        self._children = Children(children, {branch.parent for branch in tree})
+        self._wire_up = WireUp(self._children, self._to_one)
         self._hosts = [Host(node, name) for node, name in enumerate(job.hosts)]
         self._agenda: Agenda[Moment] = Agenda()
         tell, in_mpi = self._children.tell, lambda: self.verdict.in_mpi
@@ -248,8 +242,8 @@ class JobMachine:
                 acts = [Show(node, header["rank"], header["stream"], event.body)]
             case Kind.INPUT_TAKEN | Kind.INPUT_CLOSED:
                 acts = [TakeInput(header.get("bytes", 0))]
-            case Kind.MODEX | Kind.LEFT:
-                acts = [*self._children.news(event)]
+            case Kind.MODEX | Kind.FETCH:
+                acts = [*self._wire_up.word(event, self._asked.job.placements)]
             case Kind.FENCED if self._children.fenced(event.who):
                 acts = [*self._children.tell(Kind.FENCED)]
             case Kind.FINISHED:
@@ -297,8 +291,11 @@ class JobMachine:
         return [Widen(job), *self._children.tell(Kind.GROW, told, packed_world(job, world))]
 
     def _told_news(self, event: Event, now: float) -> list[Act]:
-        """What became of faults, paths and rails, and what was counted."""
+        """What became of faults, paths and rails, what was counted, and who leaves."""
         match event.kind:
+            case Kind.LEFT:
+                if self._children.collect_leaving(event) and self.phase is not JobPhase.OVER:
+                    self._agenda.set(Moment.LEAVING, now + LEAVING)
             case Kind.FAULTS:
                 self.news.faults.told(event.header["rank"], event.header["delivered"])
             case Kind.UNREACHABLE:
@@ -329,7 +326,7 @@ class JobMachine:
                 if self.phase in {JobPhase.RUNNING, JobPhase.RELEASED}:
                     self.news.alone.add(header["rank"])
                 gone = self._reply(self._asked.gone(header["rank"]))
-                return [*self._exited(header), *self._children.news(event), *gone]
+                return [*self._exited(header), *self._wire_up.departed(event), *gone]
             case Kind.LOST:
                 verdict.lost(header["rank"], header["pid"])
             case Kind.ABORTED:
@@ -422,7 +419,7 @@ class JobMachine:
 
     def _go_on_without(self, lost: list[Host], ranks: list[int]) -> list[Act]:
         """Hosts are lost with their ranks, and the others are told so."""
-        acts: list[Act] = []
+        acts: list[Act] = [*self._children.leaving()]
         for rank in ranks:
             name = self._hosts[self._asked.job.placements[rank].node].name
             dead = self.verdict.exited(rank, 0, expendable=True)
@@ -546,6 +543,8 @@ class JobMachine:
                 acts = self._kill_somebody()
             case Moment.CUT:
                 acts = self._end_cut_off()
+            case Moment.LEAVING:
+                acts = [*self._children.leaving()]
         return acts
 
     def _see(self, now: float) -> list[Act]:

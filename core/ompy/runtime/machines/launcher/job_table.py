@@ -42,6 +42,7 @@ NEWS: Final = (
     Kind.INPUT_TAKEN,
     Kind.INPUT_CLOSED,
     Kind.MODEX,
+    Kind.FETCH,
     Kind.FENCED,
     Kind.LEFT,
     Kind.FAULTS,
@@ -67,6 +68,7 @@ FATEFUL: Final = (
 PASSIVE_NEWS: Final = (
     Kind.ALIVE,
     Kind.MODEX,
+    Kind.FETCH,
     Kind.FENCED,
     Kind.LEFT,
     Kind.PATHS,

@@ -11,14 +11,14 @@ from typing import ClassVar, Final
 
 from ompy.frameworks.job import app_of
 from ompy.runtime.connections.control import Kind
-from ompy.runtime.connections.modex import unbundle
 from ompy.runtime.diagnosis.rank_spans import ranks_in_words
 from ompy.runtime.machines.acts import Act, AdmitGuest, Widen
 from ompy.runtime.machines.children import Child
 from ompy.runtime.machines.events import Event, Seen
 from ompy.runtime.machines.launcher.asking import packed_world
 from ompy.runtime.machines.launcher.guests import has_failed
-from ompy.runtime.machines.launcher.job import Host, JobMachine
+from ompy.runtime.machines.launcher.host import Host
+from ompy.runtime.machines.launcher.job import JobMachine
 from ompy.runtime.machines.launcher.job_news import said
 from ompy.runtime.machines.launcher.job_table import JOINABLE, JobPhase, Pair
 
@@ -67,12 +67,6 @@ class OpenJobMachine(JobMachine):
             *said("guest joined", [] if rules.quiet else [text], "info", host=name),
         ]
 
-    def _word(self, event: Event, now: float) -> list[Act]:
-        if event.kind is Kind.MODEX:
-            for rank, packed in unbundle(event.body).items():
-                self._asked.guests.committed(rank, packed)
-        return super()._word(event, now)
-
     def _judge(self, event: Event, now: float) -> list[Act]:
         if event.kind in _ENDS:
             node = self._asked.job.placements[event.header["rank"]].node
@@ -92,7 +86,7 @@ class OpenJobMachine(JobMachine):
         if event.kind is Kind.EXITED:
             self.news.alone.add(rank)
             header = {**event.header, "expendable": True}
-            acts += self._children.news(event._replace(header=header))
+            acts += self._wire_up.departed(event._replace(header=header))
         return acts
 
     def _agents_gone(self, nodes: list[int], pid: int, reason: str) -> list[Act]:

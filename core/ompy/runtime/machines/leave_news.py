@@ -1,12 +1,14 @@
-"""News of ranks that finalize, as agents pass them on: collected for a moment, then told at once.
+"""News of ranks that finalize: collected for a moment, then told at once.
 
 Most jobs end with all ranks finalizing together. Told at once, each would tell each of the others,
 which are on their way out as well. So an agent waits a little, and then tells only those of its
-ranks that have not finalized by then: mostly there are none.
+ranks that have not finalized by then: mostly there are none. Relays and the launcher do likewise
+with the news of hosts, so that their number does not grow with the square of the hosts.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -49,6 +51,37 @@ class LeavingNews:
         """All of it: the moment is over."""
         finalized, self._finalized = self._finalized, {}
         return [(rank, done, self._told.get(rank)) for rank, done in finalized.items()]
+
+
+class NewsOfHosts:
+    """The same of several hosts, as a relay or the launcher passes them on."""
+
+    def __init__(self) -> None:
+        self._news: News = []
+        self._agents: set[int] = set()
+
+    def add_news(self, agent: int, body: bytes) -> bool:
+        """What an agent below says. Returns whether it is the first: the moment begins."""
+        first = not self._news
+        self._news += unpack_news(body)
+        self._agents.add(agent)
+        return first
+
+    def take_news(self) -> tuple[bytes, set[int]]:
+        """All of it, which may be nothing, and the agents it is from: the moment is over."""
+        news, self._news = self._news, []
+        agents, self._agents = self._agents, set()
+        return pack_news(news) if news else b"", agents
+
+
+def pack_news(news: Sequence[object]) -> bytes:
+    """As the body of LEFT: of thousands of ranks it is too large for a header."""
+    return json.dumps(news, separators=(",", ":")).encode()
+
+
+def unpack_news(body: bytes) -> News:
+    """The inverse of `pack_news`."""
+    return [(rank, done, told) for rank, done, told in json.loads(body)]
 
 
 def for_rank(news: News, receiver: int) -> list[tuple[int, bool, bool]]:
