@@ -45,6 +45,9 @@ ADDED = {
     "subtracted": "left -= GET",
     "added in a longer form": "total = total + GET",
     "the first of a sum": "x = GET\nfor _ in r:\n    x += comm.recv()\nprint(x)",
+    "added to what the same receive got": "a = GET\nb = comm.recv(source=ANY)\nprint(a + b)",
+    "the second one": "a = comm.recv(source=ANY)\nb = GET\nprint(a * b)",
+    "two in one line": "print(GET + comm.recv(source=ANY))",
     "a buffer that is added": "comm.Recv(part, ANY)  # GET\nhist += part",
 }
 ANYTHING = {
@@ -59,6 +62,9 @@ ANYTHING = {
     "the first, less others": "x = GET\nx -= comm.recv()\nprint(x)",
     "the first of a sum, looked at": "x = GET\nprint(x)\nx += comm.recv()\nprint(x)",
     "a difference": "x = 2 * x - GET",
+    "a difference of two": "a = GET\nb = comm.recv(source=ANY)\nprint(a - b)",
+    "added, and looked at": "a = GET\nb = comm.recv(source=ANY)\nprint(a + b, a)",
+    "added to another's": "a = GET\nb = comm.recv(source=ANY, tag=2)\nprint(a + b)",
     "two compared": "a = GET\nb = comm.recv()\nassert a < b",
     "in an unknown function": "other.work(GET)",
     "a buffer that is kept by the loop": "comm.Recv(row, ANY)  # GET\nfor i in r:\n    c[i] = row",

@@ -169,8 +169,29 @@ class Flow:
         )
         if again and (node is parent.right or isinstance(parent.op, (ast.Add, ast.Mult))):
             return self._sum(parent.op, derived)
+        if isinstance(parent.op, (ast.Add, ast.Mult)) and self._are_alike(node, other):
+            return Use.ADDED
         folded = isinstance(outer, ast.Assign) and _names(outer.targets) & _names([other])
         return Use.ANYTHING if folded else self.use_of_item(parent, True)
+
+    def _are_alike(self, *operands: ast.AST) -> bool:
+        """Whether each is what the same receive got, and is used nowhere else."""
+        received = [self._received_by(each) for each in operands]
+        return "" not in received and len(set(received)) == 1
+
+    def _received_by(self, node: ast.AST) -> str:
+        """The receive of which an operand is the only use; empty if it is none."""
+        if not isinstance(node, ast.Name):
+            return ast.unparse(node) if _receives(node) else ""
+        named = [
+            each
+            for each in ast.walk(self._scope_of(node))
+            if isinstance(each, ast.Name) and each.id == node.id
+        ]
+        store = next((each for each in named if isinstance(each.ctx, ast.Store)), None)
+        made = self._parents.get(store) if store is not None else None
+        plain = isinstance(made, ast.Assign) and len(made.targets) == 1 and len(named) == 2
+        return ast.unparse(made.value) if plain and _receives(made.value) else ""
 
     def _item_in_boolop(self, parent: ast.BoolOp, _node: ast.AST, _derived: bool) -> Use:
         outer = self._parents.get(parent)
