@@ -190,8 +190,9 @@ class Flow:
         ]
         store = next((each for each in named if isinstance(each.ctx, ast.Store)), None)
         made = self._parents.get(store) if store is not None else None
-        plain = isinstance(made, ast.Assign) and len(made.targets) == 1 and len(named) == 2
-        return ast.unparse(made.value) if plain and _receives(made.value) else ""
+        if not isinstance(made, ast.Assign) or len(made.targets) > 1 or len(named) > 2:
+            return ""
+        return ast.unparse(made.value) if _receives(made.value) else ""
 
     def _item_in_boolop(self, parent: ast.BoolOp, _node: ast.AST, _derived: bool) -> Use:
         outer = self._parents.get(parent)
