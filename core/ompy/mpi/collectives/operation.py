@@ -13,7 +13,7 @@ from ompy.data.layout import Layout
 from ompy.data.message import Message
 from ompy.data.operation import Operation
 from ompy.data.packed import in_place, to_send
-from ompy.mpi.buffers.common_forms import DATATYPES
+from ompy.mpi.buffers.common_forms import DATATYPES, plain
 from ompy.mpi.buffers.spec import message
 from ompy.mpi.datatypes.datatype import Datatype
 from ompy.mpi.errors import MPIException
@@ -102,6 +102,8 @@ class Op(Handle):
 
     def Reduce_local(self, inbuf: Any, inoutbuf: Any) -> None:
         """Combine two buffers of this process; the result is in the second."""
+        if self._reduced_plainly(inbuf, inoutbuf):
+            return
         left, datatype = message(inbuf, False)
         right, other = message(inoutbuf, True)
         check_match(left, datatype, right, other)
@@ -117,6 +119,23 @@ class Op(Handle):
             raise MPIException(problem.code, problem.detail) from problem
         if place is None:
             right.store(result)
+
+    def _reduced_plainly(self, inbuf: Any, inoutbuf: Any) -> bool:
+        """Combine two contiguous buffers of equal numbers by a predefined operation."""
+        state: OpState | None = self._inner
+        operation = None if state is None else state.operation
+        left = None if operation is None else plain(inbuf, False)
+        right = None if left is None else plain(inoutbuf, True)
+        if operation is None or left is None or right is None:
+            return False
+        layout = right.layout
+        if left.layout is not layout or left.count != right.count:
+            return False
+        if layout.format not in operation.loops:
+            return False
+        size = right.count * layout.size
+        operation.combine(layout, left.memory, left.origin, right.memory, right.origin, size)
+        return True
 
     def _operation(self, datatype: Datatype) -> Operation:
         """The operation on buffers of a datatype, as the collectives want it."""

@@ -132,7 +132,10 @@ class Status(Described):
 
     def Set_source(self, source: int) -> None:
         """Set the sender's rank."""
-        self._set(c_int(source), self.tag, self.error, self._bytes, self._cancelled)
+        said: Described = self
+        said._source = c_int(source)
+        if said._memory is not None:
+            said._memory[F_SOURCE] = said._source
 
     def Get_tag(self) -> int:
         """The message's tag."""
@@ -141,7 +144,10 @@ class Status(Described):
 
     def Set_tag(self, tag: int) -> None:
         """Set the message's tag."""
-        self._set(self.source, c_int(tag), self.error, self._bytes, self._cancelled)
+        said: Described = self
+        said._tag = c_int(tag)
+        if said._memory is not None:
+            said._memory[F_TAG] = said._tag
 
     def Get_error(self) -> int:
         """The error code of the operation."""
@@ -150,7 +156,10 @@ class Status(Described):
 
     def Set_error(self, error: int) -> None:
         """Set the error code of the operation."""
-        self._set(self.source, self.tag, c_int(error), self._bytes, self._cancelled)
+        said: Described = self
+        said._error = c_int(error)
+        if said._memory is not None:
+            said._memory[F_ERROR] = said._error
 
     def Get_count(self, datatype: Datatype = BYTE) -> int:
         """Elements of a datatype in the message; UNDEFINED if they are not whole."""
@@ -159,25 +168,25 @@ class Status(Described):
         if datatype is BYTE:
             return length
         check_kind(datatype, "Datatype", "datatype")
-        size = state_of(datatype).described().size
-        if not size:
-            return 0 if not length else UNDEFINED
-        return length // size if length % size == 0 else UNDEFINED
+        return _whole(length, state_of(datatype).described().size)
 
     def Get_elements(self, datatype: Datatype) -> int:
         """Basic elements of a datatype in the message; UNDEFINED if they are not whole."""
+        check_kind(datatype, "Datatype", "datatype")
+        state = state_of(datatype)
+        layout = state.described()
+        if state.predefined and len(layout.format) == 1:
+            return _whole(self._bytes, layout.size)
         from ompy.mpi.datatypes.signatures import elements_in
 
-        check_kind(datatype, "Datatype", "datatype")
-
-        return elements_in(datatype._state(), self._bytes)
+        return elements_in(state, self._bytes)
 
     def Set_elements(self, datatype: Datatype, count: int) -> None:
         """Set the message's length to that of `count` elements."""
         check_kind(datatype, "Datatype", "datatype")
         if datatype._inner is None:
             raise MPIException(ERR_TYPE, "the datatype is null")
-        self._bytes = _checked(count) * datatype._state().layout.size
+        self._bytes = _checked(count) * state_of(datatype).described().size
 
     def Is_cancelled(self) -> bool:
         """Whether the operation was cancelled."""
@@ -222,6 +231,13 @@ class Status(Described):
         size = (arg[_COUNT_HIGH] << 32) + (arg[_COUNT_LOW] & 0xFFFFFFFF)
         self._set(arg[F_SOURCE], arg[F_TAG], arg[F_ERROR], size, bool(arg[_CANCELLED]))
         return self
+
+
+def _whole(length: int, size: int) -> int:
+    """How many elements of `size` bytes there are; UNDEFINED if they are not whole."""
+    if not size:
+        return 0 if not length else UNDEFINED
+    return length // size if length % size == 0 else UNDEFINED
 
 
 def _checked(count: int) -> int:
