@@ -12,7 +12,7 @@ from ompy.data.errors import ERR_ARG
 from ompy.frameworks.proc import Proc
 from ompy.mpi.constants import IDENT, SIMILAR, UNEQUAL
 from ompy.mpi.errors import MPIException
-from ompy.mpi.handles import Handle, made_plainly
+from ompy.mpi.handles import Handle, handle_like, made_plainly
 from ompy.mpi.kinds import check_kind
 from ompy.mpi.state import (
     EMPTY_GROUP,
@@ -50,15 +50,17 @@ class Group(Handle):
 
     def _with(self, procs: list[Proc], other: GroupState | None = None) -> Self:
         """A group of processes that this process knows, from this group and maybe another."""
-        return self.__class__._adopt(group_with(self, procs, other))
+        made: Self = handle_like(self, group_with(self, procs, other))
+        return made
 
     def Get_size(self) -> int:
         """How many processes there are."""
-        return len(self._state().procs)
+        state: GroupState = state_of_group(self)
+        return len(state.procs)
 
     def Get_rank(self) -> int:
         """This process's rank, or UNDEFINED if it is not a member."""
-        state = self._state()
+        state: GroupState = state_of_group(self)
         return UNDEFINED if state.me is None else state.places().get(state.me, UNDEFINED)
 
     @property
@@ -87,14 +89,16 @@ class Group(Handle):
     def Compare(self, group: Group) -> int:
         """IDENT for the same processes in the same order, SIMILAR in another, else UNEQUAL."""
         check_kind(group, "Group", "group")
-        mine, theirs = self._state().procs, group._state().procs
+        first: GroupState = state_of_group(self)
+        second: GroupState = state_of_group(group)
+        mine, theirs = first.procs, second.procs
         if mine == theirs:
             return IDENT
         return SIMILAR if set(mine) == set(theirs) and len(mine) == len(theirs) else UNEQUAL
 
     def Dup(self) -> Self:
         """A group of the same processes."""
-        return self._with(list(self._state().procs))
+        return self._with(list(state_of_group(self).procs))
 
     @classmethod
     def Union(cls, group1: Group, group2: Group) -> Self:
@@ -108,8 +112,8 @@ class Group(Handle):
         """The first group's processes that are in the second."""
         check_kind(group1, "Group", "group1")
         check_kind(group2, "Group", "group2")
-        others = group2._state().places()
-        made = group1._with([proc for proc in group1._state().procs if proc in others])
+        others = state_of_group(group2).places()
+        made = group1._with([proc for proc in state_of_group(group1).procs if proc in others])
         return cls._adopt(made._inner)
 
     Intersect = Intersection
@@ -119,8 +123,8 @@ class Group(Handle):
         """The first group's processes that are not in the second."""
         check_kind(group1, "Group", "group1")
         check_kind(group2, "Group", "group2")
-        others = group2._state().places()
-        made = group1._with([proc for proc in group1._state().procs if proc not in others])
+        others = state_of_group(group2).places()
+        made = group1._with([proc for proc in state_of_group(group1).procs if proc not in others])
         return cls._adopt(made._inner)
 
     def Incl(self, ranks: Sequence[int]) -> Self:
@@ -131,7 +135,7 @@ class Group(Handle):
     def Excl(self, ranks: Sequence[int]) -> Self:
         """The processes of other ranks than these."""
         left_out = set(procs_of_ranks(self, ranks))
-        return self._with([proc for proc in self._state().procs if proc not in left_out])
+        return self._with([proc for proc in state_of_group(self).procs if proc not in left_out])
 
     def Range_incl(self, ranks: Sequence[tuple[int, int, int]]) -> Self:
         """The processes of ranges (first, last, stride) of ranks."""

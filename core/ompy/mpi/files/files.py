@@ -24,7 +24,7 @@ from ompy.mpi.info import INFO_NULL, Info, InfoState
 from ompy.mpi.integers import c_int, whole_number
 from ompy.mpi.kinds import check_kind
 from ompy.mpi.processes.life import current
-from ompy.mpi.state import GroupState
+from ompy.mpi.state import group_of
 
 if TYPE_CHECKING:
     from ompy.mpi.communicators.intracomm import Intracomm
@@ -137,8 +137,7 @@ class File(FileAccess, Handle):  # type: ignore[misc, unused-ignore]
 
     def Get_group(self) -> Group:
         """The processes that have opened it."""
-        state = self._state()
-        return Group._adopt(GroupState(state.comm.communicator.procs, state.world.context.me))
+        return Group._adopt(group_of(self._state().comm))
 
     def Set_info(self, info: Info) -> None:
         """Set hints; all members call this. What is said at `Open` has an effect."""

@@ -26,7 +26,7 @@ from ompy.mpi.info import INFO_NULL, Info, InfoState
 from ompy.mpi.integers import takes_c_ints, takes_integers
 from ompy.mpi.kinds import check_kind
 from ompy.mpi.processes.life import COMM_SELF
-from ompy.mpi.state import GroupState
+from ompy.mpi.state import group_of
 from ompy.mpi.strings import c_string
 from ompy.mpi.windows.window_access import WindowAccess, call_below, state_of_window
 
@@ -260,9 +260,7 @@ class Win(WindowAccess, Attributed, Exporter):  # type: ignore[misc, unused-igno
 
     def Get_group(self) -> Group:
         """Its members."""
-        state = self._state()
-        procs = state.comm.communicator.procs
-        return Group._adopt(GroupState(procs, state.world.context.me))
+        return Group._adopt(group_of(self._state().comm))
 
     @property
     def group(self) -> Group:
