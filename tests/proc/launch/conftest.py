@@ -127,8 +127,9 @@ def launch(tmp_path):
 
 
 def shared_memory_files():
-    """Names in /dev/shm."""
-    return {path.name for path in Path("/dev/shm").iterdir()}
+    """Names in /dev/shm; not those of Open MPI and of multiprocessing, which others may run."""
+    names = {path.name for path in Path("/dev/shm").iterdir()}
+    return {name for name in names if not name.startswith(("sm_segment.", "sem."))}
 
 
 def is_in_use(name):
