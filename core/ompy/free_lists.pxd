@@ -29,7 +29,8 @@ cdef extern from *:
 
     static inline void ompy_give(ompy_free_list *list, void *gone) {
         PyTypeObject *kind = Py_TYPE((PyObject *)gone);
-        if (kind != list->kind || list->count >= OMPY_KEPT) {
+        /* the collector notes in memory that a finalizer was run: a program has given the class one */
+        if (kind != list->kind || list->count >= OMPY_KEPT || kind->tp_finalize) {
             if (PyType_IS_GC(kind)) PyObject_GC_Del(gone);
             else PyObject_Free(gone);
             return;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from typing import Any
 
 import pytest
 from ompy import MPI
@@ -27,11 +28,24 @@ def state_of(number: int) -> RequestState:
     return made
 
 
+def other_class() -> Any:
+    """One whose instances are as large: Python's allocator would give them the same memory."""
+    word, plain = type("_", (), {"__slots__": ("a",)}), type("_", (), {"__slots__": ()})
+    size = word.__basicsize__ - plain.__basicsize__
+    count = (RequestState.__basicsize__ - plain.__basicsize__) // size
+    names = tuple(f"word{number}" for number in range(count))
+    return type("Other", (), {"__slots__": names})
+
+
 @pytest.mark.skipif(not COMPILED, reason="Python's allocator is all there is, interpreted")
 def test_memory_of_what_went_is_used_again() -> None:
+    """By the next one of its class, and by nothing else."""
+    other = other_class()
     first = state_of(7)
     place = id(first)
     del first
+    others = [other() for _ in range(MANY)]
+    assert place not in map(id, others)
     assert id(state_of(8)) == place
 
 
@@ -86,6 +100,24 @@ def test_the_collector_goes_through_them() -> None:
         gc.collect()
         assert weak() is None
     assert state_of(5).number == 5
+
+
+def test_a_finalizer_that_a_program_adds_is_run_each_time() -> None:
+    """Python notes in an object's memory that it was run."""
+    ended = []
+
+    def note(request: MPI.Request) -> None:
+        ended.append(type(request))
+
+    MPI.Request.__del__ = note  # type: ignore[attr-defined]
+    try:
+        for _ in range(MANY):
+            made = MPI.Request()
+            del made
+    finally:
+        del MPI.Request.__del__  # type: ignore[attr-defined]
+    assert len(ended) >= MANY
+    assert not MPI.Request()
 
 
 def test_buffers_are_given_back() -> None:
