@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Callable
+from statistics import median
 
 import pytest
 from ompy.data.constants import ANY_TAG
@@ -125,9 +126,12 @@ def test_one_of_many_posted_receives_takes_a_step() -> None:
 def test_those_taken_in_order_are_in_no_index() -> None:
     """A window of receives, or of messages, costs as much as one after the other."""
     posted, unexpected = ReceiveQueue(), UnexpectedQueue()
+    steps: dict[str, list[int]] = {"append": [], "take": []}
     for number in range(MANY):
-        assert lines_of(lambda number=number: posted.append(receive(number, number))) < 30
-        assert lines_of(lambda number=number: unexpected.append(fragment(number, number))) < 35
+        steps["append"].append(lines_of(lambda n=number: posted.append(receive(n, n))))
+        steps["append"].append(lines_of(lambda n=number: unexpected.append(fragment(n, n))))
     for number in range(MANY):
-        assert lines_of(lambda number=number: posted.remove(posted.find(number))) < 35
-        assert lines_of(lambda number=number: unexpected.remove(unexpected.find(number))) < 35
+        steps["take"].append(lines_of(lambda n=number: posted.remove(posted.find(n))))
+        steps["take"].append(lines_of(lambda n=number: unexpected.remove(unexpected.find(n))))
+    # the median: the collector may run in between, and tools that listen to it
+    assert max(median(found) for found in steps.values()) < 28, "an index takes a dozen more"
