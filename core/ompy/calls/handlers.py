@@ -119,8 +119,7 @@ def _fields(
 def _tag_of(order: CallOrder, call: str, root: Any) -> int:
     """The tag that the messages of the next call will have."""
     kind = KINDS.get(call) or KINDS[_SAME[call]]
-    ahead = type(order)()
-    ahead.number = order.number
+    ahead = order.ahead()
     ahead.begin(kind, detail_of(root))
     return ahead.tag()
 

@@ -126,6 +126,15 @@ class CallOrder:
         place |= (word >> KIND_SHIFT & KIND_MASK) << TAG_KIND_SHIFT
         return -(_TAG_CALLS + place + (word & TAG_DETAIL))
 
+    def ahead(self) -> CallOrder:
+        """One that stands at the same call, to see what the next one would be."""
+        made = self._fresh()
+        made.number = self.number
+        return made
+
+    def _fresh(self) -> CallOrder:
+        return CallOrder()
+
     def keep(self) -> KeptCall:
         """Remember the last call for ever: it will be started again, which is counted there."""
         if self._kept is None:
@@ -167,6 +176,9 @@ class GroupsOrder(CallOrder):
         CallOrder.__init__(self)
         self._own = own
         self._other = FIRST_GROUP + SECOND_GROUP - own
+
+    def _fresh(self) -> CallOrder:
+        return GroupsOrder(self._own)
 
     @ccall
     def begin(self, kind: U64, detail: U64) -> None:
