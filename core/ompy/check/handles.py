@@ -94,9 +94,10 @@ def _make_datatype(
     return result
 
 
-def _free_datatype(check: Checker, _at: int, _call: str, original: Any, datatype: Any) -> Any:
-    state = datatype._inner
-    result = original(datatype)
+def _let_go(check: Checker, _at: int, _call: str, original: Any, handle: Any) -> Any:
+    """The handler of what ends a datatype or a session."""
+    state = handle._inner
+    result = original(handle)
     check.release(state)
     return result
 
@@ -107,13 +108,6 @@ def _begin_session(
     """The handler of `Session.Init`."""
     result = original(kind, *args, **named)
     check.hold("session", at, call, result._inner)
-    return result
-
-
-def _end_session(check: Checker, _at: int, _call: str, original: Any, session: Any) -> Any:
-    state = session._inner
-    result = original(session)
-    check.release(state)
     return result
 
 
@@ -161,9 +155,9 @@ DATATYPE_HANDLERS: Final[dict[str, Handler]] = {
         ),
         _make_datatype,
     ),
-    **dict.fromkeys(("Free", "free"), _free_datatype),
+    **dict.fromkeys(("Free", "free"), _let_go),
 }  # fmt: skip
-SESSION_HANDLERS: Final[dict[str, Handler]] = {"Init": _begin_session, "Finalize": _end_session}
+SESSION_HANDLERS: Final[dict[str, Handler]] = {"Init": _begin_session, "Finalize": _let_go}
 FUNCTION_HANDLERS: Final[dict[str, Handler]] = {
     "Attach_buffer": _attach,
     "Detach_buffer": _detach,

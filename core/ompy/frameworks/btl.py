@@ -27,14 +27,14 @@ Negative: not accepted, the descriptor stays the caller's. An accepted one with 
 the module's; else the caller frees it when it is completed.
 
 **Remote memory** (modules with the `PUT` or `GET` flag). Both sides register memory; the handle has
-a `bytes()` of `registration_handle_size` that goes to the peer by the PML's own message. As with
-`send`; the completion gets a descriptor whose `segment` is the local memory and whose `context` is
-the caller's. A completed put is in the peer's memory before any fragment sent to that peer later
-arrives (with `RDMA_COMPLETION`: at once). More than `put_limit` or `get_limit` bytes, and what
-misses the alignment, gets `NOT_AVAILABLE`. A handle that names nothing (now), bytes outside of it
-and access it does not give end with `BAD_PARAM`, as result or status; the path is as good as
-before. Not every module needs a local handle; `btl_base/registration.py` has what most do with
-them.
+a `bytes()` of `registration_handle_size` that goes to the peer by the PML's own message. The
+results are those of `send`; the callback gets a descriptor whose `segment` is the local memory and
+whose `context` is the caller's. A completed put is in the peer's memory before any fragment sent to
+that peer later arrives (with `RDMA_COMPLETION`: at once). More than `put_limit` or `get_limit`
+bytes, and what misses the alignment, gets `NOT_AVAILABLE`. A handle that names nothing (now), bytes
+outside of it and access it does not give end with `BAD_PARAM`, as result or status; the path is as
+good as before. Not every module needs a local handle; `btl_base/registration.py` has what most do
+with them.
 
 **Failover obligations** (modules with the `FAILOVER_SUPPORT` flag): each accepted fragment gets
 exactly one completion, good or bad; queued ones fail when the path breaks; the error callback comes

@@ -391,7 +391,7 @@ def _likeness(mine: CommState, theirs: CommState) -> int:
     return constants.SIMILAR if alike else constants.UNEQUAL
 
 
-# --- groups
+# --- reductions
 
 
 @cclass
@@ -431,6 +431,9 @@ class OpState(State):
         self.commutes = commutes
         self.known = None
         self.operation = None
+
+
+# --- groups
 
 
 @cclass
