@@ -17,9 +17,15 @@ is there: the producer clears the word of the record after it before it stores i
 that does not fit before the end begins at the first place again. Once it is there, a word of kind
 `WRAP` in the place where it would have been says so.
 
+A processor makes its stores visible in order, and takes a line from the other one for each that is
+not its own. So all stores to a record's first line follow each other with no other line's between:
+the consumer, which looks at that line all the time, takes it once and not half written. The word
+after a record as long as the last one is cleared right behind that one, when nobody waits for it.
+
 A record belongs to the producer from `reserve` to `publish` and to the consumer from `peek` to
 `release`. The ring is full when `slots` records are under way, however small they are. Its memory
-is larger than these can be by two, so that no record and no cleared word meets an unread one.
+is larger than these can be by two: one may be lost before the end, and the word after the next
+record is cleared. So no record and no cleared word meets an unread one.
 """
 
 from __future__ import annotations
@@ -27,7 +33,7 @@ from __future__ import annotations
 from typing import Final
 
 from ompy import raw
-from ompy.compiled import U64, U64View, ccall, cclass
+from ompy.compiled import U64, U64View, ccall, cclass, cfunc
 
 HEADER_SIZE: Final = 128  # the layout above: one x86 cache line for each end
 CACHE_LINE: Final = 64  # bytes; x86 and most aarch64
@@ -67,9 +73,11 @@ class RingWriter:
         room: payload bytes one record holds at most.
     """
 
+    _after: int
     _at: int
     _base: int
     _bytes: memoryview[int]
+    _cleared: int
     _end: int
     _first: int
     _lines: U64
@@ -92,7 +100,9 @@ class RingWriter:
         self._slots = slots
         self._written = self._words[self._base + _WRITTEN]
         self._read = self._words[self._base + _READ]
-        self._at = self._place = self._first + self._words[self._base + _WRITTEN + 1]
+        self._at = self._after = self._first + self._words[self._base + _WRITTEN + 1]
+        self._place = self._at
+        self._cleared = -1
         self._lines = 0
         self.room = slot_size - SLOT_HEADER
 
@@ -104,9 +114,19 @@ class RingWriter:
             if self._written - self._read >= self._slots:
                 return -1
         self._lines = (_SLOT_HEADER + size + _LINE - 1) // _LINE
-        fits = self._at + self._lines * _LINE <= self._end
-        self._place = self._at if fits else self._first
+        self._take_place(self._at)
+        if self._after != self._cleared:
+            self._words[self._after >> 3] = 0
         return self._place + _SLOT_HEADER
+
+    @cfunc
+    def _take_place(self, at: int) -> None:
+        """Where the record lies that is to follow at `at`, and where the one after it begins."""
+        length: int = self._lines * _LINE
+        self._place = at if at + length <= self._end else self._first
+        self._after = self._place + length
+        if self._after >= self._end:
+            self._after = self._first
 
     @ccall
     def publish(self, length: U64, tag: U64, kind: U64, reference: U64) -> None:
@@ -115,19 +135,18 @@ class RingWriter:
         The length is told as it is: that of what the reference is to, where the payload is empty.
         """
         at: int = self._place
-        after: int = at + self._lines * _LINE
-        if after >= self._end:
-            after = self._first
-        self._words[after >> 3] = 0
         self._words[(at >> 3) + 1] = reference
         word: U64 = length | (tag << 32) | ((kind + 1) << 40) | (self._lines << 48)
         raw.put_word(self._bytes, at, word)
         if at != self._at:
             raw.put_word(self._bytes, self._at, _WRAP << 40)
-        self._at = after
+        self._at = self._after
         self._written += 1
         self._words[self._base + _WRITTEN] = self._written
-        self._words[self._base + _WRITTEN + 1] = after - self._first
+        self._words[self._base + _WRITTEN + 1] = self._at - self._first
+        self._take_place(self._at)  # of one as long
+        self._cleared = self._after
+        self._words[self._cleared >> 3] = 0
 
     @ccall
     def records_written(self) -> int:
