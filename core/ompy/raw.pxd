@@ -249,7 +249,110 @@ cdef inline object as_bytes(object view):
     inside.strides[0] = 1
     return view
 
+# An array of NumPy, by the fields that its binary interface has fixed for extension modules. Asked for
+# its buffer, NumPy makes shape, strides and a text of its type each time: some 600 instructions. The
+# first array shows whether the fields are there: they have to say what its buffer says
+cdef extern from *:
+    """
+    #include <string.h>
+    typedef struct { PyObject_HEAD PyTypeObject *typeobj; char kind, type, byteorder, former_flags; int type_num; } ompy_dtype;
+    typedef struct {
+        PyObject_HEAD
+        char *data; int nd; Py_ssize_t *dimensions; Py_ssize_t *strides; PyObject *base; ompy_dtype *descr; int flags;
+    } ompy_array;
+    #define OMPY_ARRAY_TOGETHER 0x1  /* in the order of C */
+    #define OMPY_ARRAY_WRITABLE 0x400
+    #define OMPY_NUMBERS 13  /* from bool to double, as NumPy numbers its types */
+    static const char ompy_formats[OMPY_NUMBERS][2] = {"?", "b", "B", "h", "H", "i", "I", "l", "L", "q", "Q", "f", "d"};
+    static const unsigned char ompy_sizes[OMPY_NUMBERS] = {
+        1, 1, 1, sizeof(short), sizeof(short), sizeof(int), sizeof(int), sizeof(long), sizeof(long),
+        sizeof(long long), sizeof(long long), sizeof(float), sizeof(double)};
+    static PyTypeObject *ompy_array_type = NULL;
+    static int ompy_arrays_differ = 0;
+
+    /* the buffer of an array of numbers that lie together, not empty; 0 for whatever else it may be */
+    static CYTHON_INLINE int ompy_look_at_array(PyObject *object, Py_buffer *seen) {
+        ompy_array *array = (ompy_array *)object;
+        ompy_dtype *dtype = array->descr;
+        int each;
+        if (array->flags < 0 || !(array->flags & OMPY_ARRAY_TOGETHER) || !array->nd) return 0;
+        if ((unsigned)dtype->type_num >= OMPY_NUMBERS || (dtype->byteorder != '=' && dtype->byteorder != '|')) return 0;
+        seen->itemsize = seen->len = ompy_sizes[dtype->type_num];
+        for (each = 0; each < array->nd; each++) seen->len *= array->dimensions[each];
+        if (!seen->len) return 0;
+        seen->buf = array->data;
+        seen->obj = object;
+        seen->readonly = !(array->flags & OMPY_ARRAY_WRITABLE);
+        seen->ndim = 1;
+        seen->format = (char *)ompy_formats[dtype->type_num];
+        seen->shape = seen->strides = seen->suboffsets = NULL;
+        seen->internal = NULL;
+        return 1;
+    }
+    static CYTHON_UNUSED int ompy_meet_array(PyObject *array) {
+        PyObject *modules = PyImport_GetModuleDict();
+        PyObject *numpy = modules ? PyDict_GetItemString(modules, "numpy") : NULL;
+        PyObject *type = numpy ? PyObject_GetAttrString(numpy, "ndarray") : NULL;
+        PyBufferProcs *slots = Py_TYPE(array)->tp_as_buffer;
+        Py_buffer here, there;
+        int same;
+        Py_XDECREF(type);
+        if (type != (PyObject *)Py_TYPE(array) || !slots || slots->bf_releasebuffer
+            || PyObject_GetBuffer(array, &there, PyBUF_FULL_RO) < 0) {
+            PyErr_Clear();
+            return 0;
+        }
+        if (((ompy_array *)array)->data != there.buf || ((ompy_array *)array)->nd != there.ndim) {
+            ompy_arrays_differ = 1;
+        } else if (ompy_look_at_array(array, &here)) {
+            same = here.len == there.len && here.itemsize == there.itemsize && here.readonly == there.readonly;
+            if (same && there.format && !strcmp(here.format, there.format)) ompy_array_type = Py_TYPE(array);
+            else ompy_arrays_differ = 1;
+        }
+        PyBuffer_Release(&there);
+        return ompy_array_type != NULL;
+    }
+    static CYTHON_INLINE int ompy_see_array(PyObject *object, Py_buffer *seen) {
+        PyTypeObject *type = Py_TYPE(object);
+        if (type != ompy_array_type) {
+            if (ompy_array_type || ompy_arrays_differ || strcmp(type->tp_name, "numpy.ndarray")) return 0;
+            if (!ompy_meet_array(object)) return 0;
+        }
+        return ompy_look_at_array(object, seen);
+    }
+    /* a view of one dimension, as numbers or as bytes; None for whatever else it may be */
+    static CYTHON_UNUSED PyObject *ompy_view_of_array(PyObject *array, int as_bytes) {
+        Py_buffer seen;
+        Py_ssize_t count;
+        PyMemoryViewObject *view;
+        if (!ompy_see_array(array, &seen)) Py_RETURN_NONE;
+        if (as_bytes) {
+            seen.format = (char *)"B";
+            seen.itemsize = 1;
+        }
+        count = seen.len / seen.itemsize;
+        seen.shape = &count;
+        seen.strides = &seen.itemsize;
+        if (!(view = (PyMemoryViewObject *)PyMemoryView_FromBuffer(&seen))) return NULL;
+        /* it has its own room for shape and strides; a view owns what it is of */
+        view->mbuf->master.shape = view->mbuf->master.strides = NULL;
+        Py_INCREF(array);
+        view->mbuf->master.obj = view->view.obj = array;
+        return (PyObject *)view;
+    }
+    """
+    bint ompy_see_array(object array, Py_buffer *seen)
+    object ompy_view_of_array(object array, bint as_bytes)
+
+# as memoryview(), but an array of numbers has one dimension
+cdef inline object look(object buffer):
+    view = ompy_view_of_array(buffer, False)
+    return PyMemoryView_FromObject(buffer) if view is None else view
+
 cdef inline object numbers(object buffer):
+    view = ompy_view_of_array(buffer, True)
+    if view is not None:
+        return view
     try:
         view = PyMemoryView_FromObject(buffer)
     except (TypeError, ValueError):
@@ -257,6 +360,9 @@ cdef inline object numbers(object buffer):
     return as_bytes(view) if are_numbers(PyMemoryView_GET_BUFFER(view)) else None
 
 cdef inline object shaped(object buffer):
+    view = ompy_view_of_array(buffer, False)
+    if view is not None:
+        return view
     try:
         view = PyMemoryView_FromObject(buffer)
     except (TypeError, ValueError):

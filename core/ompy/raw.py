@@ -122,6 +122,15 @@ def moved(
     return memory[at : at + count]
 
 
+def look(buffer: Any) -> memoryview:
+    """A view of a buffer. Compiled, an array of numbers that lie together has one dimension.
+
+    Raises:
+        TypeError, ValueError, BufferError: it is none that can be looked at.
+    """
+    return memoryview(buffer)
+
+
 def numbers(buffer: Any) -> memoryview | None:
     """The bytes of a contiguous buffer of numbers, or None for whatever else it may be."""
     try:
@@ -139,7 +148,7 @@ def numbers(buffer: Any) -> memoryview | None:
 def shaped(buffer: Any) -> memoryview | None:
     """A view of a contiguous buffer of numbers as it is, or None for whatever else it may be.
 
-    Compiled, numbers may be complex.
+    Compiled, numbers may be complex, and an array has one dimension.
     """
     try:
         view = memoryview(buffer)

@@ -72,12 +72,19 @@ cdef extern from "Python.h":
         int ndim
         char *format
     bint PyObject_CheckBuffer(object exporter)
+    void Py_INCREF(object)
     int PyObject_GetBuffer(object exporter, Lent *view, int flags) noexcept
     void PyErr_Clear() noexcept
     void PyBuffer_Release(Lent *view)
 
 cdef inline Lent borrow(object buffer, bint writable):
     cdef Lent lent
+    if raw.ompy_see_array(buffer, <Py_buffer *>&lent):
+        if writable and lent.readonly:
+            lent.obj = NULL
+        else:
+            Py_INCREF(buffer)
+        return lent
     memset(&lent, 0, sizeof(lent))
     if not PyObject_CheckBuffer(buffer):
         return lent
