@@ -18,14 +18,12 @@ that does not fit before the end begins at the first place again. Once it is the
 `WRAP` in the place where it would have been says so.
 
 A processor makes its stores visible in order, and takes a line from the other one for each that is
-not its own. So all stores to a record's first line follow each other with no other line's between:
-the consumer, which looks at that line all the time, takes it once and not half written. The word
-after a record as long as the last one is cleared right behind that one, when nobody waits for it.
+not its own. So the word behind a record is cleared before anything is stored to the record's first
+line: the consumer, which looks at that line all the time, takes it once and not half written.
 
 A record belongs to the producer from `reserve` to `publish` and to the consumer from `peek` to
 `release`. The ring is full when `slots` records are under way, however small they are. Its memory
-is larger than these can be by two: one may be lost before the end, and the word after the next
-record is cleared. So no record and no cleared word meets an unread one.
+is larger than these can be by two, so that no record and no cleared word meets an unread one.
 """
 
 from __future__ import annotations
@@ -33,7 +31,7 @@ from __future__ import annotations
 from typing import Final
 
 from ompy import raw
-from ompy.compiled import U64, U64View, ccall, cclass, cfunc
+from ompy.compiled import U64, U64View, ccall, cclass
 
 HEADER_SIZE: Final = 128  # the layout above: one x86 cache line for each end
 CACHE_LINE: Final = 64  # bytes; x86 and most aarch64
@@ -77,7 +75,6 @@ class RingWriter:
     _at: int
     _base: int
     _bytes: memoryview[int]
-    _cleared: int
     _end: int
     _first: int
     _lines: U64
@@ -102,7 +99,6 @@ class RingWriter:
         self._read = self._words[self._base + _READ]
         self._at = self._after = self._first + self._words[self._base + _WRITTEN + 1]
         self._place = self._at
-        self._cleared = -1
         self._lines = 0
         self.room = slot_size - SLOT_HEADER
 
@@ -114,19 +110,13 @@ class RingWriter:
             if self._written - self._read >= self._slots:
                 return -1
         self._lines = (_SLOT_HEADER + size + _LINE - 1) // _LINE
-        self._take_place(self._at)
-        if self._after != self._cleared:
-            self._words[self._after >> 3] = 0
-        return self._place + _SLOT_HEADER
-
-    @cfunc
-    def _take_place(self, at: int) -> None:
-        """Where the record lies that is to follow at `at`, and where the one after it begins."""
         length: int = self._lines * _LINE
-        self._place = at if at + length <= self._end else self._first
+        self._place = self._at if self._at + length <= self._end else self._first
         self._after = self._place + length
         if self._after >= self._end:
             self._after = self._first
+        self._words[self._after >> 3] = 0
+        return self._place + _SLOT_HEADER
 
     @ccall
     def publish(self, length: U64, tag: U64, kind: U64, reference: U64) -> None:
@@ -144,9 +134,6 @@ class RingWriter:
         self._written += 1
         self._words[self._base + _WRITTEN] = self._written
         self._words[self._base + _WRITTEN + 1] = self._at - self._first
-        self._take_place(self._at)  # of one as long
-        self._cleared = self._after
-        self._words[self._cleared >> 3] = 0
 
     @ccall
     def records_written(self) -> int:
