@@ -77,6 +77,8 @@ class Engine:
     """Drives one rank: polls, keeps time, waits.
 
     Attributes:
+        awaited: what a blocking call does nothing but wait for, or None. A poller may leave more
+            news where they are once it is complete: the next call may have asked for them by then.
         has_core: every rank of the host can have a processor core to itself.
         lock: held by whoever works on the rank's communication state; re-entrant.
         random: the only source of randomness protocols may use.
@@ -86,6 +88,7 @@ class Engine:
     _polling: Shown[bool]
     _seldom: Shown[list[Poller]]
     _timers: Shown[TimerHeap]
+    awaited: Waitable | None
     has_core: bool
     lock: RankLock
     random: Random
@@ -94,6 +97,7 @@ class Engine:
     def __init__(self, random: Random) -> None:
         self.lock = rank_lock()
         self.random = random
+        self.awaited = None
         self.has_core = False
         self._pollers = []
         self._seldom = []

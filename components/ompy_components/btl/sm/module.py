@@ -53,6 +53,8 @@ from ompy_components.btl.sm.layout import (
 from ompy_components.btl.sm.remote import RemoteMemory
 
 if DECLARING:
+    from ompy.data.request import Waitable
+    from ompy.engine.base import Engine
     from ompy.frameworks.btl import ReceiveCallback
 
 # kinds of records
@@ -102,6 +104,7 @@ class SmModule(RdmaModule):
     _block_room: int
     _block_size: int
     _endpoints: dict[int, SmEndpoint]
+    _engine: Engine
     _free: Shown[list[int]]
     _handlers: list[ReceiveCallback | None]
     _in_flight: list[SmDescriptor]
@@ -167,6 +170,7 @@ class SmModule(RdmaModule):
         self._spares = {}  # sent ones in private memory, by size
         self._starved = False
         self._endpoints, self._inboxes = {}, []
+        self._engine = context.engine
         for proc in peers:
             if proc is not context.me:
                 self._connect(proc, places[proc.rank], slots)
@@ -439,6 +443,7 @@ class SmModule(RdmaModule):
     @cfunc
     def _drain(self, inbox: Inbox) -> int:
         reader: RingReader = inbox.reader
+        awaited: Waitable | None = self._engine.awaited
         count: int = 0
         while count < DRAIN_MAX and reader.peek():
             handler: ReceiveCallback | None = self._handlers[reader.tag]
@@ -457,6 +462,8 @@ class SmModule(RdmaModule):
                     self._words[block] = FREE
                 reader.release()
             count += 1
+            if awaited is not None and awaited.complete:
+                break  # what follows would have to be kept until somebody asks for it
         if self._words[inbox.peer.parked] == WAITS_FOR_ROOM:
             self._ring(inbox.peer)
         return count
