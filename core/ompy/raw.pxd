@@ -89,6 +89,36 @@ cdef inline long long clock() noexcept:
     clock_gettime(CLOCK_MONOTONIC, &now)
     return <long long>now.tv_sec * 1000000000 + now.tv_nsec
 
+cdef extern from * nogil:
+    """
+    #if defined(__x86_64__) && defined(__GNUC__)
+    #include <cpuid.h>
+    /* whether the processor's counter runs at one rate, also while a core sleeps */
+    static int ompy_counter_is_even(void) {
+        unsigned a, b, c, d;
+        return __get_cpuid(0x80000007u, &a, &b, &c, &d) && (d >> 8 & 1);
+    }
+    static CYTHON_INLINE long long ompy_ticks(void) {
+        static int even = -1;
+        struct timespec now;
+        if (even < 0) even = ompy_counter_is_even();
+        if (even) return (long long)__builtin_ia32_rdtsc();
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        return (long long)now.tv_sec * 1000000000 + now.tv_nsec;
+    }
+    #else
+    static CYTHON_INLINE long long ompy_ticks(void) {
+        struct timespec now;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        return (long long)now.tv_sec * 1000000000 + now.tv_nsec;
+    }
+    #endif
+    """
+    long long ompy_ticks()
+
+cdef inline long long ticks() noexcept:
+    return ompy_ticks()
+
 cdef inline char *begin(object memory) except NULL:
     if PyBytes_CheckExact(memory):
         return PyBytes_AS_STRING(memory)

@@ -33,6 +33,8 @@ Made = TypeVar("Made")
 BEYOND: Final = 1 << 40  # arbitrary: more than any rank or tag, and it fits a C integer
 
 clock = monotonic_ns
+# grows evenly with time; compiled, an x86 processor's counter, read in less than half the time
+ticks = monotonic_ns
 _OURS: Final = frozenset({"ompy", "ompy_components", "mpi4py"})
 _frame = sys._getframe  # noqa: SLF001 - its only name
 give_way = sched_yield

@@ -119,6 +119,8 @@ class Trace:
     _monotonic: bool
     _noted: int
     _recent: Any
+    _ticks_began: int
+    _time_began: int
     _writer: EventWriter | None
     active: bool
     clock: Callable[[], int]
@@ -143,6 +145,7 @@ class Trace:
         self._recent = entries.ring(recent)
         self._listeners = []
         self._noted = 0
+        self._time_began, self._ticks_began = raw.clock(), raw.ticks()
         self.noting = recent > 0
 
     def start(self, writer: EventWriter | None = None) -> None:
@@ -204,7 +207,7 @@ class Trace:
         if self._listeners:
             for listener in self._listeners:
                 listener(what, context, peer, tag, sequence, size)
-        time: int = raw.clock() if self._monotonic else self.clock()
+        time: int = raw.ticks() if self._monotonic else self.clock()
         entries.put(self._recent, self._noted, time, what, context, peer, tag, sequence, size)
         self._noted += 1
 
@@ -215,7 +218,12 @@ class Trace:
 
     def recent(self) -> list[Recent]:
         """What the flight recorder holds, the oldest first."""
-        return [Recent(*entry) for entry in entries.entries(self._recent, self._noted)]
+        kept = [Recent(*entry) for entry in entries.entries(self._recent, self._noted)]
+        if not self._monotonic:
+            return kept
+        began, ticks = self._time_began, self._ticks_began
+        rate = (raw.clock() - began) / max(raw.ticks() - ticks, 1)
+        return [one._replace(time=began + round((one.time - ticks) * rate)) for one in kept]
 
     def __iter__(self) -> Iterator[Event]:
         return iter(self._events)

@@ -131,6 +131,17 @@ def test_the_flight_recorder_is_a_ring() -> None:
     assert Trace(0, counting(), recent=0).noting is False
 
 
+def test_the_flight_recorder_tells_the_time_of_the_clock() -> None:
+    trace = Trace(0, monotonic_ns, recent=3)
+    before = monotonic_ns()
+    sleep(0.01)
+    trace.note("> send", 0, 1, 7, 1, 8)
+    after = monotonic_ns()
+    sleep(0.01)
+    (entry,) = trace.recent()
+    assert before + 9_000_000 < entry.time < after + 1_000_000
+
+
 def test_a_write_that_is_interrupted_is_finished_first(tmp_path: Path) -> None:
     """A signal handler that comes in the middle of a write has its turn behind it."""
     writer = TraceWriter(str(tmp_path), RankHeader(0), 100)

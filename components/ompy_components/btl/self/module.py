@@ -1,16 +1,18 @@
 """self: a fragment sent is a fragment received, in the next poll; a put or get is one copy.
 
 Fragments are queued and delivered from `poll`, never from within `send`: the PML must not be
-called back while it is in the middle of sending.
+called back while it is in the middle of sending. Small ones lie in a ring, as between two ranks.
+What finds it full, or does not fit, is queued; what comes behind that is queued, too.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from typing import Final
 
 from ompy import raw
-from ompy.compiled import DECLARING, ccall, cclass
+from ompy.compiled import DECLARING, ccall, cclass, cfunc
 from ompy.data.convertor import Convertor
 from ompy.frameworks.btl import (
     BAD_PARAM,
@@ -30,11 +32,15 @@ from ompy.frameworks.btl_base.transfers import RdmaModule
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.proc import Proc
 from ompy.mca.parameter import Values
+from ompy.net.memory.ring import RingReader, RingWriter, ring_size, slot_size_for
 
 if DECLARING:
+    from ompy.data.request import Waitable
     from ompy.frameworks.btl import ReceiveCallback
 
-DELIVERIES_PER_POLL = 16  # arbitrary: bounded work a poll
+DELIVERIES_PER_POLL: Final = 16  # arbitrary: bounded work a poll
+SLOTS: Final = 16  # arbitrary: a program seldom sends itself more before it receives
+HEADERS: Final = 64  # bytes; arbitrary: a header in front of an eager message is shorter
 
 
 @cclass
@@ -47,7 +53,11 @@ class SelfModule(RdmaModule):
 
     _endpoint: Endpoint
     _handlers: list[ReceiveCallback | None]
+    _memory: memoryview[int]
     _queue: deque[Descriptor]
+    _reader: RingReader
+    _view: memoryview[int]
+    _writer: RingWriter
     registered: RegistrationTable
     __slots__ = tuple(__annotations__)
 
@@ -57,6 +67,11 @@ class SelfModule(RdmaModule):
         self._endpoint = Endpoint(self, context.me)
         self._handlers = context.active_messages.handlers
         self._queue = deque()
+        slot = slot_size_for(self.eager_limit + HEADERS)
+        self._memory = memoryview(bytearray(ring_size(SLOTS, slot)))
+        self._view = self._memory[:0]
+        self._writer = RingWriter(self._memory, 0, SLOTS, slot)
+        self._reader = RingReader(self._memory, 0, SLOTS, slot)
         self.registered = RegistrationTable(context.rank)
 
     @ccall
@@ -92,7 +107,16 @@ class SelfModule(RdmaModule):
         tag: int,
     ) -> int:
         """Queue a copy of header and payload."""
-        begin = len(header)
+        begin: int = len(header)
+        total: int = begin + payload_size
+        at: int = -1
+        if total <= self._writer.room and not self._queue:
+            at = self._writer.reserve(total)
+        if at >= 0:
+            raw.copy(self._memory, at, header, 0, begin)
+            convertor.pack_at(self._memory, at + begin, payload_size)
+            self._writer.publish(total, tag, 0, 0)
+            return COMPLETED
         segment = memoryview(bytearray(begin + payload_size))
         raw.copy(segment, 0, header, 0, begin)
         convertor.pack_at(segment, begin, payload_size)
@@ -125,7 +149,9 @@ class SelfModule(RdmaModule):
 
     @ccall
     def poll(self) -> int:
-        """Deliver what was queued before this call."""
+        """Deliver what was sent before this call, or as much of it."""
+        if self._reader.pending():
+            return self._deliver_small()
         queue = self._queue
         if not queue:
             return 0
@@ -140,9 +166,28 @@ class SelfModule(RdmaModule):
                 descriptor.callback.completed(self, self._endpoint, descriptor, 0)
         return count
 
+    @cfunc
+    def _deliver_small(self) -> int:
+        """Deliver what lies in the ring, until what a blocking call waits for is there."""
+        reader: RingReader = self._reader
+        awaited: Waitable | None = self.context.engine.awaited
+        count: int = 0
+        while count < DELIVERIES_PER_POLL and reader.peek():
+            handler: ReceiveCallback | None = self._handlers[reader.tag]
+            assert handler is not None, f"nobody registered for tag {reader.tag}"
+            self._view = raw.moved(self._view, self._memory, reader.payload, reader.length)
+            try:
+                handler.received(self, self._endpoint, reader.tag, self._view)
+            finally:
+                reader.release()
+            count += 1
+            if awaited is not None and awaited.complete:
+                break
+        return count
+
     def arm(self) -> bool:
         """Stay awake while something is queued."""
-        return not self._queue
+        return not self._queue and not self._reader.pending()
 
     @ccall
     def finalize(self) -> None:
