@@ -13,7 +13,7 @@ from ompy.engine.base import Poller
 from ompy.frameworks.communicator import Communicator
 from ompy.net.base import LinkError
 from ompy.runtime.ranks.process import RankProcess
-from ompy_components.coll.sm.board import SHOWN
+from ompy_components.coll.sm.board import HEAD, NUMBER
 from ompy_components.coll.sm.board import Board as SharedBoard
 from ompy_components.coll.sm.module import SmColl
 
@@ -310,7 +310,7 @@ def test_if_nobody_saw_that_he_was_the_last_a_waiting_one_makes_the_result() -> 
         memory = memoryview(bytearray(1 << 12))
         board = SharedBoard(comm, memory, 2, 64)
         # rank 1 has shown fragment 1
-        memory.cast("Q")[(board.line(1) >> 3) + SHOWN] = 1
+        memory.cast("Q")[(board.slot(1, 1) - HEAD >> 3) + NUMBER] = 1
         board.show(1, 0)
         board.wait_for_result(1)
         assert not board.has_result(1)

@@ -318,7 +318,7 @@ class BlockOperations:
         for rank in range(board.ranks):
             if rank != board.rank:
                 total += blocks.room(rank)
-        slot: int = board.slot(board.rank, number)
+        slot: int = board.table(board.rank, number)
         if self._table + total > self._most:
             return self._tabulate_large(number, blocks, total, lent, changing)
         place: int = self._table
@@ -338,7 +338,7 @@ class BlockOperations:
     ) -> list[memoryview]:
         """The same, of blocks that have no room."""
         board: Board = self._board
-        slot: int = board.slot(board.rank, number)
+        slot: int = board.table(board.rank, number)
         possible: bool = self._lending.possible()
         kept: list[memoryview] = []
         rank: int
@@ -383,7 +383,7 @@ class BlockOperations:
     def _take(self, number: int, rank: int, target: Message, tag: int) -> MPIError | None:
         """This member's block of another's table. Returns what is wrong with it."""
         board: Board = self._board
-        slot: int = board.slot(rank, number)
+        slot: int = board.table(rank, number)
         at: int = slot + WORD + board.rank * ENTRY
         place: U64 = board.word(at)
         size: int = board.word(at + WORD)
@@ -403,7 +403,7 @@ class BlockOperations:
     def _take_block(self, number: int, rank: int, receive: Blocks, tag: int) -> MPIError | None:
         """The same into one of the blocks."""
         board: Board = self._board
-        slot: int = board.slot(rank, number)
+        slot: int = board.table(rank, number)
         at: int = slot + WORD + board.rank * ENTRY
         size: int = board.word(at + WORD)
         if board.word(slot) != SHOWN or size > receive.room(rank):
@@ -437,7 +437,7 @@ class BlockOperations:
         for turn, each in zip(edges.turns, edges.receiving):  # noqa: B905 - alike as they are made
             rank: int = edges.sources[each]
             board.wait_for_members(rank, rank + 1, number)
-            slot: int = board.slot(rank, number)
+            slot: int = board.table(rank, number)
             if board.word(slot) == SENT:
                 if exchange is None:
                     exchange = Exchange(self._communicator, tag)
@@ -470,7 +470,7 @@ class BlockOperations:
     ) -> bool:
         """Show a table of blocks with their targets, and the blocks; false if there is no room."""
         board: Board = self._board
-        slot: int = board.slot(board.rank, number)
+        slot: int = board.table(board.rank, number)
         total: int = bytes_along(send, blocks, edges)
         if total > self._most:
             board.set_word(slot, SENT)

@@ -2,18 +2,20 @@
 
     0         the value that proves the memory to be the right one, then words for others
     parked    a word per member: whether it sleeps, and what for
-    lines     whole cache lines per member: last fragment shown, last fragment done with, its
-              process, where that has this memory, whether it may read all others' (`lending.py`),
-              and for each slot the bytes of the whole message and the call (`call_order.py`)
-    headers   one cache line for each of the last `depth` results: its number, bytes of the
-              message, the call
+    lines     one cache line per member: last fragment done with, its process, where that has this
+              memory, whether it may read all others' (`lending.py`)
     results   one slot for each of the last `depth` fragments
     slots     as many for each member, side by side
+    windows   room as large as the slots, for results and for each member, for much data
+
+    slot: 0 number of the fragment | 8 bytes of the whole message | 16 the call (`call_order.py`)
+          | 32 the data, or 64 a table and data
 
 Every fragment of every operation has the next number, which all members count alike. Fragment k
 uses the slots k modulo depth. A member may write a slot again when all others are done with what
-was in it. Words are stored after what they speak of, and each has one writer, but the header of a
-result: two members may make the same result, of the same bytes.
+was in it. The number is stored last: whoever waits looks at it alone, and what it speaks of comes
+with the same cache line, if it is little. Each word has one writer, but the head of a result: two
+members may make the same result, of the same bytes.
 
 A member compares the call with its own wherever it looks at a fragment of others: when it shows its
 own, all that were shown before; in the header, before it takes a result. So of two members that
@@ -42,23 +44,21 @@ if DECLARING:
 
 LINE: Final = 64  # bytes; the cache line of x86 and most aarch64
 LINE_WORDS: Final = LINE // 8
-# words of a member's lines, by place
-SHOWN: Final = 0
-DONE: Final = 1
-PROCESS: Final = 2  # for the kernel's copy, and one more, as 0 is none
-ADDRESS: Final = 3  # of this memory in that process
-READS: Final = 4  # 1: this member may read the memory of all others
-TOTALS: Final = 5  # two for each slot: bytes of the message, and the call behind them
-PER_SLOT: Final = 2
+# words of a member's line, by place
+DONE: Final = 0
+PROCESS: Final = 1  # for the kernel's copy, and one more, as 0 is none
+ADDRESS: Final = 2  # of this memory in that process
+READS: Final = 3  # 1: this member may read the memory of all others
 PARKED: Final = LINE_WORDS  # the word of member 0 among all words
 # values of a parked word
 AWAKE: Final = 0
 ASLEEP: Final = 1  # wake me when something was shown, or a result is there
 WAITS_FOR_DONE: Final = 2  # wake me when somebody is done
-# words of a result's header
+# words of a slot's head
 NUMBER: Final = 0
 TOTAL: Final = 1
 CALL: Final = 2
+HEAD: Final = 32  # bytes; arbitrary: what is behind it is aligned for any number
 # what a member waits for
 RESULT: Final = 0  # the result of a fragment; or that it can make it
 SHOWN_BY: Final = 1  # that some members have shown it
@@ -73,14 +73,13 @@ def lines_of(words: int) -> int:
 
 def board_size(ranks: int, depth: int, fragment: int) -> int:
     """Bytes of the memory of a communicator."""
-    words = LINE + lines_of(ranks) + ranks * lines_of(TOTALS + PER_SLOT * depth) + depth * LINE
-    return words + (ranks + 1) * depth * slot_size(fragment)
+    return LINE + lines_of(ranks) + ranks * LINE + 2 * (ranks + 1) * depth * slot_size(fragment)
 
 
 @ccall
 def slot_size(fragment: int) -> int:
-    """Bytes of a slot."""
-    return -(-fragment // LINE) * LINE
+    """Bytes of a slot with its head."""
+    return LINE + -(-fragment // LINE) * LINE
 
 
 @cclass
@@ -101,18 +100,19 @@ class Board(SlotMemory):
     _engine: Engine
     _first: int
     _goal: int
-    _headers: int
     _idle: bool
-    _line: int
     _lines: int
+    _last: int
     _lost: int
     _number: U64
     _order: CallOrder
     _own: int
-    _results: int
     _safe: int
     _slot: int
+    _slots: int
+    _stride: int
     _waits: Waitable
+    _windows: int
     area: int
     depth: int
     last: int
@@ -127,6 +127,7 @@ class Board(SlotMemory):
         self.rank = communicator.rank
         self.ranks = communicator.size
         self.depth = depth
+        self._last = depth - 1
         self.area = depth * slot_size(fragment)
         self.last = 0
         self._communicator = communicator
@@ -136,10 +137,10 @@ class Board(SlotMemory):
         self._slot = slot_size(fragment)
         first = LINE + lines_of(self.ranks)
         self._lines = first // 8
-        self._line = lines_of(TOTALS + PER_SLOT * depth) // 8
-        self._own = self._lines + self.rank * self._line
-        self._headers = first + self.ranks * self._line * 8
-        self._results = self._headers + depth * LINE
+        self._own = self._lines + self.rank * LINE_WORDS
+        self._slots = first + self.ranks * LINE
+        self._windows = self._slots + (1 + self.ranks) * self.area
+        self._stride = self.area // 8  # words from a member's slot to the next one's
         self._safe = 0  # all are known to be done with the fragments up to here
         self._waits = Waitable()
         self._idle = True
@@ -153,28 +154,43 @@ class Board(SlotMemory):
 
     @ccall
     def header(self, number: int) -> int:
-        """Where the header of a fragment's result begins."""
-        return self._headers + number % self.depth * LINE
+        """Where the head of a fragment's result begins."""
+        return self._slots + (number & self._last) * self._slot
 
     @ccall
     def result(self, number: int) -> int:
-        """Where the slot of a fragment's result begins."""
-        return self._results + number % self.depth * self._slot
+        """Where the data of a fragment's result begin."""
+        return self.header(number) + HEAD
+
+    @cfunc
+    def _head(self, rank: int, number: int) -> int:
+        """The word with which a member's slot of a fragment begins."""
+        at: int = self._slots + (number & self._last) * self._slot
+        return (at >> 3) + (1 + rank) * self._stride
 
     @ccall
     def slot(self, rank: int, number: int) -> int:
-        """Where a member's slot of a fragment begins."""
-        return self._results + (1 + rank) * self.area + number % self.depth * self._slot
+        """Where the data of a member's fragment begin."""
+        at: int = self._slots + (number & self._last) * self._slot
+        return at + (1 + rank) * self.area + HEAD
+
+    @ccall
+    def table(self, rank: int, number: int) -> int:
+        """Where a member's data begin that take long to write: not in the line with the number.
+
+        Whoever looks at that line would take it away in the middle.
+        """
+        return self.slot(rank, number) - HEAD + LINE
 
     @ccall
     def all_results(self) -> int:
-        """Where the slots of results begin: `area` bytes."""
-        return self._results
+        """Where the window of results begins: `area` bytes."""
+        return self._windows
 
     @ccall
     def all_slots(self, rank: int) -> int:
-        """Where a member's slots begin: `area` bytes."""
-        return self._results + (1 + rank) * self.area
+        """Where a member's window begins: `area` bytes."""
+        return self._windows + (1 + rank) * self.area
 
     # --- what members say
 
@@ -182,15 +198,15 @@ class Board(SlotMemory):
     def agree(self, number: int, total: U64) -> bool:
         """Whether all members have shown a fragment of a message of so many bytes."""
         words = self._words
-        at: int = self._lines + TOTALS + number % self.depth * PER_SLOT
+        at: int = self._head(0, number)
         call: U64 = self._order.word
         rank: int
         for rank in range(self.ranks):
-            if words[at + 1] != call:
-                raise self._other_call(rank, words[at + 1])
-            if words[at] != total:
+            if words[at + CALL] != call:
+                raise self._other_call(rank, words[at + CALL])
+            if words[at + TOTAL] != total:
                 return False
-            at += self._line
+            at += self._stride
         return True
 
     @ccall
@@ -201,17 +217,16 @@ class Board(SlotMemory):
             MPIError: ERR_OTHER, a member makes another call.
         """
         words = self._words
-        at: int = self._lines
-        slot: int = TOTALS + number % self.depth * PER_SLOT + 1
+        at: int = self._head(0, number)
         call: U64 = self._order.word
         shown: bool = True
         rank: int
         for rank in range(self.ranks):
-            if words[at + SHOWN] < number:
+            if words[at + NUMBER] < number:
                 shown = False
-            elif words[at + slot] != call:
-                raise self._other_call(rank, words[at + slot])
-            at += self._line
+            elif words[at + CALL] != call:
+                raise self._other_call(rank, words[at + CALL])
+            at += self._stride
         return shown
 
     @ccall
@@ -233,12 +248,12 @@ class Board(SlotMemory):
             MPIError: ERR_OTHER, a member makes another call.
         """
         words = self._words
-        at: int = self._lines
+        at: int = self._head(0, number)
         rank: int
         for rank in range(self.ranks):
-            if words[at + SHOWN] >= number and rank != self.rank:
+            if words[at + NUMBER] >= number and rank != self.rank:
                 self.join(number)
-            at += self._line
+            at += self._stride
 
     @ccall
     def total(self, number: int) -> int:
@@ -252,7 +267,7 @@ class Board(SlotMemory):
         at: int = self.header(number) >> 3
         words[at + TOTAL] = total
         words[at + CALL] = self._order.word
-        words[at + NUMBER] = number
+        raw.put_word(self.memory, (at + NUMBER) * 8, number)
 
     @ccall
     def check_result(self, number: int) -> None:
@@ -269,11 +284,10 @@ class Board(SlotMemory):
     def show(self, number: int, total: int) -> None:
         """Say that this member's slot has the fragment, of a message of so many bytes."""
         words = self._words
-        at: int = self._own
-        slot: int = at + TOTALS + number % self.depth * PER_SLOT
-        words[slot] = total
-        words[slot + 1] = self._order.word
-        words[at + SHOWN] = number
+        at: int = self._head(self.rank, number)
+        words[at + TOTAL] = total
+        words[at + CALL] = self._order.word
+        raw.put_word(self.memory, (at + NUMBER) * 8, number)
         raw.fence()  # of two that show at a time, one at least sees both
 
     @ccall
@@ -322,17 +336,25 @@ class Board(SlotMemory):
     @ccall
     def shown_by(self, first: int, end: int, number: U64) -> bool:
         """Whether the members from `first` up to `end` have shown a fragment."""
-        return self._reached(SHOWN, first, end, number)
+        return self._reached(SHOWN_BY, first, end, number)
 
     @cfunc
-    def _reached(self, which: int, first: int, end: int, number: U64) -> bool:
+    def _place(self, goal: int, rank: int, number: int) -> int:
+        """The word that says how far a member has come."""
+        if goal == DONE_BY:
+            return self._lines + rank * LINE_WORDS + DONE
+        return self._head(rank, number) + NUMBER
+
+    @cfunc
+    def _reached(self, goal: int, first: int, end: int, number: U64) -> bool:
         """Whether members have come as far as a fragment."""
         words = self._words
-        at: int = self._lines + first * self._line + which
+        at: int = self._place(goal, first, number)
+        step: int = LINE_WORDS if goal == DONE_BY else self._stride
         for _ in range(first, end):
             if words[at] < number:
                 return False
-            at += self._line
+            at += step
         return True
 
     @ccall
@@ -345,7 +367,7 @@ class Board(SlotMemory):
         least: int = words[self._own + DONE]
         for _ in range(self.ranks):
             least = min(least, words[at])
-            at += self._line
+            at += LINE_WORDS
         self._safe = max(least, self._safe)
         return number <= self._safe
 
@@ -395,21 +417,19 @@ class Board(SlotMemory):
         Raises:
             MPIError: ERR_OTHER, it is another's.
         """
-        at: int = self._lines + rank * self._line + TOTALS + number % self.depth * PER_SLOT
-        call: U64 = self._words[at + 1]
+        call: U64 = self._words[self._head(rank, number) + CALL]
         if call != self._order.word:
             raise self._other_call(rank, call)
 
     @ccall
     def total_of(self, rank: int, number: int) -> int:
         """Bytes of the message that a member has shown a fragment of."""
-        at: int = self._lines + rank * self._line + TOTALS + number % self.depth * PER_SLOT
-        return self._words[at]
+        return self._words[self._head(rank, number) + TOTAL]
 
     @ccall
     def line(self, rank: int) -> int:
-        """Where the lines of a member begin, in bytes."""
-        return (self._lines + rank * self._line) * 8
+        """Where the line of a member begins, in bytes."""
+        return (self._lines + rank * LINE_WORDS) * 8
 
     @ccall
     def wait_for_result(self, number: int) -> None:
@@ -421,13 +441,12 @@ class Board(SlotMemory):
     @cfunc
     def _wait_for(self, goal: int, first: int, end: int, number: int) -> None:
         """Look for a moment whether members have come so far, then let the engine wait."""
-        which: int = SHOWN if goal == SHOWN_BY else DONE
         rank: int
         for rank in range(first, end):
-            at: int = (self._lines + rank * self._line + which) * 8
+            at: int = self._place(goal, rank, number) * 8
             if rank != self.rank and not self._engine.look_for(self.memory, at, number):
                 break
-        if not self._reached(which, first, end, number):
+        if not self._reached(goal, first, end, number):
             self._first, self._end = first, end
             self._wait(goal, number)
 
@@ -463,8 +482,7 @@ class Board(SlotMemory):
     def _holds(self) -> bool:
         if self._goal == RESULT:
             return self.has_result(self._number)
-        which: int = SHOWN if self._goal == SHOWN_BY else DONE
-        return self._reached(which, self._first, self._end, self._number)
+        return self._reached(self._goal, self._first, self._end, self._number)
 
     @ccall
     def poll(self) -> int:
@@ -512,11 +530,13 @@ class Board(SlotMemory):
     @cfunc
     def _behind(self) -> list[int]:
         """The members that have not come as far as is waited for."""
-        which: int = DONE if self._goal == DONE_BY else SHOWN
         first: int = 0 if self._goal == RESULT else self._first
         end: int = self.ranks if self._goal == RESULT else self._end
-        places = {rank: self._lines + rank * self._line + which for rank in range(first, end)}
-        return [rank for rank, at in places.items() if self._words[at] < self._number]
+        return [
+            rank
+            for rank in range(first, end)
+            if not self._reached(self._goal, rank, rank + 1, self._number)
+        ]
 
     @cfunc
     def _other_call(self, rank: int, word: U64) -> MPIError:

@@ -165,10 +165,10 @@ class UnsizedOperations(UnsizedMessages):
         board: Board = self._board
         total: int = board.total_of(rank, number)
         self._check(rank, total)
-        slot: int = board.slot(rank, number)
-        if tabulated:
-            return self._read_row(slot, slot + board.rank * ENTRY)
-        return self._read(slot, total)
+        if not tabulated:
+            return self._read(board.slot(rank, number), total)
+        slot: int = board.table(rank, number)
+        return self._read_row(slot, slot + board.rank * ENTRY)
 
     @cfunc
     def _read_row(self, slot: int, row: int) -> Any:
@@ -223,7 +223,7 @@ class UnsizedOperations(UnsizedMessages):
     def _tabulate(self, number: int, said: list[Any]) -> None:
         """Show messages for the others, those that have room."""
         board: Board = self._board
-        slot: int = board.slot(board.rank, number)
+        slot: int = board.table(board.rank, number)
         place: int = self._table
         rank: int
         for rank in range(board.ranks):
@@ -273,7 +273,7 @@ class UnsizedOperations(UnsizedMessages):
     def _lay_edges(self, number: int, said: list[Any], edges: Neighbours) -> None:
         """Show a table of messages with their targets, and those that have room."""
         board: Board = self._board
-        slot: int = board.slot(board.rank, number)
+        slot: int = board.table(board.rank, number)
         place: int = WORD + len(edges.sending) * EDGE
         if place > self._most:
             board.show(number, AS_MESSAGE)
@@ -295,7 +295,7 @@ class UnsizedOperations(UnsizedMessages):
         if shown == AS_MESSAGE:
             return None
         self._check(rank, shown)
-        slot: int = board.slot(rank, number)
+        slot: int = board.table(rank, number)
         row: int = slot + WORD
         end: int = row + board.word(slot) * EDGE
         own: U64 = board.rank
