@@ -126,6 +126,7 @@ class Board(SlotMemory):
         self.memory = memory
         self.rank = communicator.rank
         self.ranks = communicator.size
+        assert depth & (depth - 1) == 0, "a power of two"
         self.depth = depth
         self._last = depth - 1
         self.area = depth * slot_size(fragment)

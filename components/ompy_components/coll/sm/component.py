@@ -42,7 +42,8 @@ class SmCollComponent(CollComponent):
             "comm_num_segments",
             "int",
             8,  # Open MPI: coll_sm_comm_num_segments
-            "Fragments of a rank that may be in use at a time: how far ranks may be apart.",
+            "Fragments of a rank that may be in use at a time: how far ranks may be apart. It is "
+            "rounded up to a power of two.",
             level=6,
             unit="fragments",
             minimum=2,

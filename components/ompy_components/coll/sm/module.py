@@ -80,7 +80,7 @@ class SmColl(CollModule):
     def __init__(self, communicator: Communicator, values: Values) -> None:
         super().__init__(communicator)
         self._fragment = values.fragment_size
-        self._depth = values.comm_num_segments
+        self._depth = 1 << (values.comm_num_segments - 1).bit_length()
         self._window = values.window_size
         self._single_copy = values.single_copy
         self._tables = table_size(communicator.size) <= self._fragment  # they fit into a slot

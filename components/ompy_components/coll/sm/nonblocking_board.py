@@ -2,8 +2,8 @@
 
     0         the value that proves the memory to be the right one
     parked    a word per member: whether it sleeps
-    words     for each member, for each of its slots: SHOWN, DONE, TOTAL, CALL
-    slots     for each member
+    words     for each member, for each of its slots: DONE
+    slots     for each member: 0 SHOWN | 8 TOTAL | 16 CALL | 32 the data, or 64 a table and data
 
 A blocking call's fragments have one order and are done with in that order (`board.py`).
 Nonblocking ones may complete in any, so that each slot says by itself which call it shows: SHOWN is
@@ -13,8 +13,8 @@ first `depth` slots are for calls that are begun once, call n in slot n modulo d
 persistent request has some of the others to itself, as members may start them in any order, and
 those for which there are none are served by messages.
 
-Words are stored after what they speak of, and each has one writer. All zero is the valid initial
-state.
+SHOWN is stored last: little data come with the cache line that is looked at (`board.py`). Each word
+has one writer. All zero is the valid initial state.
 """
 
 from __future__ import annotations
@@ -44,10 +44,9 @@ if TYPE_CHECKING:
 LINE: Final = 64  # bytes; the cache line of x86 and most aarch64
 # words of a slot, by place
 SHOWN: Final = 0
-DONE: Final = 1
-TOTAL: Final = 2
-CALL: Final = 3
-PER_SLOT: Final = 4
+TOTAL: Final = 1
+CALL: Final = 2
+HEAD: Final = 32  # bytes; arbitrary: what is behind it is aligned for any number
 PARKED: Final = LINE // 8  # the word of member 0 among all words
 AWAKE: Final = 0
 ASLEEP: Final = 1
@@ -71,8 +70,8 @@ def lines_of(size: int) -> int:
 
 def nonblocking_size(ranks: int, slots: int, size: int) -> int:
     """Bytes of the memory of a communicator."""
-    words = LINE + lines_of(8 * ranks) + ranks * lines_of(8 * PER_SLOT * slots)
-    return words + ranks * slots * lines_of(size)
+    words = LINE + lines_of(8 * ranks) + ranks * lines_of(8 * slots)
+    return words + ranks * slots * (LINE + lines_of(size))
 
 
 @cclass
@@ -175,10 +174,10 @@ class NonblockingBoard(SlotMemory):
         self._engine = communicator.context.engine
         self._words = memory.cast("Q")
         self._slots = slots
-        self._slot_size = lines_of(room)
+        self._slot_size = LINE + lines_of(room)
         self._area = slots * self._slot_size
         self._first = (LINE + lines_of(8 * self.ranks)) // 8
-        self._line = lines_of(8 * PER_SLOT * slots) // 8
+        self._line = lines_of(8 * slots) // 8
         self._data = (self._first + self.ranks * self._line) * 8
         self._calls = []
         self._bells = {}
@@ -197,12 +196,22 @@ class NonblockingBoard(SlotMemory):
     @ccall
     def slot(self, rank: int, slot: int) -> int:
         """Where the data of a member's slot begin, in bytes."""
-        return self._data + rank * self._area + slot * self._slot_size
+        return self._data + rank * self._area + slot * self._slot_size + HEAD
+
+    @ccall
+    def table(self, rank: int, slot: int) -> int:
+        """Where a member's data begin that take long to write: not in the line of SHOWN."""
+        return self._data + rank * self._area + slot * self._slot_size + LINE
 
     @cfunc
     def _at(self, rank: int, slot: int) -> int:
-        """Where the words of a member's slot begin, in words."""
-        return self._first + rank * self._line + slot * PER_SLOT
+        """The word with which a member's slot begins."""
+        return (self._data + rank * self._area + slot * self._slot_size) >> 3
+
+    @cfunc
+    def _done(self, rank: int, slot: int) -> int:
+        """The word that says which call of a slot a member is done with."""
+        return self._first + rank * self._line + slot
 
     # --- what members say
 
@@ -212,7 +221,7 @@ class NonblockingBoard(SlotMemory):
         words = self._words
         rank: int
         for rank in range(self.ranks):
-            if words[self._at(rank, call.slot) + DONE] < call.before:
+            if words[self._done(rank, call.slot)] < call.before:
                 return False
         return True
 
@@ -223,14 +232,14 @@ class NonblockingBoard(SlotMemory):
         at: int = self._at(self.rank, call.slot)
         words[at + TOTAL] = total
         words[at + CALL] = call.word
-        words[at + SHOWN] = call.number
+        raw.put_word(self.memory, (at + SHOWN) * 8, call.number)
         raw.fence()
         self._wake()
 
     @ccall
     def finish(self, call: PendingCall) -> None:
         """Say that this member reads nothing more of a call."""
-        self._words[self._at(self.rank, call.slot) + DONE] = call.number
+        self._words[self._done(self.rank, call.slot)] = call.number
         self._wake()
 
     @ccall
@@ -417,7 +426,7 @@ class NonblockingBoard(SlotMemory):
             return [
                 rank
                 for rank in range(self.ranks)
-                if words[self._at(rank, call.slot) + DONE] < call.before
+                if words[self._done(rank, call.slot)] < call.before
             ]
         sources = call.sources
         return [

@@ -288,7 +288,7 @@ class NonblockingCall(PendingCall):
         """A block for each of the others; `changing`: the memory is about to be received into."""
         board: NonblockingBoard = self._board
         rank: int
-        slot: int = board.slot(self._rank, self.slot)
+        slot: int = board.table(self._rank, self.slot)
         place: int = table_size(board.ranks)
         total: int = place
         for rank in range(board.ranks):
@@ -339,7 +339,7 @@ class NonblockingCall(PendingCall):
     def _take_entry(self, rank: int, target: Message) -> None:
         """This member's block of another's table."""
         board: NonblockingBoard = self._board
-        slot: int = board.slot(rank, self.slot)
+        slot: int = board.table(rank, self.slot)
         at: int = slot + WORD + self._rank * ENTRY
         place: int = board.word(at)
         size: int = board.word(at + WORD)
@@ -357,7 +357,7 @@ class NonblockingCall(PendingCall):
     def _take_entry_to_block(self, rank: int, receive: Blocks) -> None:
         """The same into one of the blocks."""
         board: NonblockingBoard = self._board
-        slot: int = board.slot(rank, self.slot)
+        slot: int = board.table(rank, self.slot)
         at: int = slot + WORD + self._rank * ENTRY
         size: int = board.word(at + WORD)
         if board.word(slot) == SENT or size > receive.room(rank):

@@ -60,7 +60,7 @@ class EdgeCall(NonblockingCall):
         same: Message | None = given if isinstance(given, Message) else None
         blocks: Blocks | None = None if same is not None else given
         total: int = bytes_along(same, blocks, edges)
-        slot: int = board.slot(self._rank, self.slot)
+        slot: int = board.table(self._rank, self.slot)
         if total > board.room:
             board.set_word(slot, SENT)
             self._keep_to_send(same, blocks)
@@ -88,7 +88,7 @@ class EdgeCall(NonblockingCall):
         problem: MPIError | None = None
         for turn, each in zip(edges.turns, edges.receiving):  # noqa: B905 - alike as they are made
             rank: int = edges.sources[each]
-            slot: int = board.slot(rank, self.slot)
+            slot: int = board.table(rank, self.slot)
             if board.word(slot) == SENT:
                 self._receive_later(receive.block(each), rank)
             else:
