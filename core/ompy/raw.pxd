@@ -375,7 +375,7 @@ cdef extern from *:
     object ompy_view_of_array(object array, bint as_bytes)
 
 # as memoryview(), but an array of numbers has one dimension
-cdef inline object look(object buffer):
+cdef inline object look_at_buffer(object buffer):
     view = ompy_view_of_array(buffer, False)
     return PyMemoryView_FromObject(buffer) if view is None else view
 

@@ -124,7 +124,7 @@ def moved(
     return memory[at : at + count]
 
 
-def look(buffer: Any) -> memoryview:
+def look_at_buffer(buffer: Any) -> memoryview:
     """A view of a buffer. Compiled, an array of numbers that lie together has one dimension.
 
     Raises:

@@ -211,6 +211,15 @@ class Engine:
         """
         raise NotImplementedError
 
+    @ccall
+    def wait_only(self, waitable: Waitable) -> None:
+        """Wait for what a blocking call does nothing but wait for: it is `awaited` meanwhile."""
+        self.awaited = waitable
+        try:
+            self.wait(waitable)
+        finally:
+            self.awaited = None
+
     def wait_as(self, spin: int | None, park: int | None) -> None:
         """Say what a wait does while nothing comes, from now on.
 

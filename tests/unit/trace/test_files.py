@@ -6,6 +6,7 @@ import errno
 import json
 import os
 from pathlib import Path
+from time import monotonic_ns, sleep
 
 import pytest
 from ompy.trace.sink import CHUNK, Event, Trace

@@ -165,8 +165,7 @@ class SmModule(RdmaModule):
         self._pool = self._layout.block(self._place, 0)
         self._free = list(range(blocks))
         self._unread = []
-        self._in_flight = []
-        self._waiting = 0
+        self._in_flight, self._waiting = [], 0
         self._spares = {}  # sent ones in private memory, by size
         self._starved = False
         self._endpoints, self._inboxes = {}, []

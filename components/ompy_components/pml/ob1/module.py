@@ -549,9 +549,7 @@ class Ob1(Pml):
     def wait(self, communicator: Communicator, request: Request) -> Request:
         """Wait for a request; raises MPIError when it failed."""
         if not request.complete:
-            self._engine.awaited = request
-            self._engine.wait(request)
-            self._engine.awaited = None
+            self._engine.wait_only(request)
         if request.error:
             raise self.gone.in_doubt.error_of(request)
         return request

@@ -46,7 +46,7 @@ def plain(buffer: Any, writable: bool) -> Message | None:
     if isinstance(buffer, (list, tuple)):
         return _of_type(buffer, writable, True)
     try:
-        view = raw.look(buffer)
+        view = raw.look_at_buffer(buffer)
     except (TypeError, ValueError):
         return None
     layout: Layout | None = LAYOUTS[raw.code(view)]

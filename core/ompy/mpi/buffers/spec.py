@@ -132,7 +132,7 @@ def _straight(spec: Any, writable: bool, blocks: int) -> Typed | None:
     if isinstance(spec, (list, tuple)):
         return _straight_of_type(spec, writable, blocks)
     try:
-        view = raw.look(spec)
+        view = raw.look_at_buffer(spec)
     except (TypeError, ValueError):
         return None
     code: int = raw.code(view)

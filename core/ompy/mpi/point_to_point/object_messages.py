@@ -184,7 +184,7 @@ def exchange_objects(
         convertor: GrowingConvertor = growing()
         received: Operation = begin_receive(state, convertor, source, recvtag)
         if not received.complete:
-            state.world.engine.wait(received)
+            state.world.engine.wait_only(received)
         if status is not None:
             status._fill(received)
         if received.error:

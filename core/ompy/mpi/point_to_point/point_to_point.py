@@ -535,7 +535,7 @@ def exchange_waited(
     if outgoing is not None:
         sent = _begin_other(state, outgoing, dest, sendtag, received)
     if not received.complete:
-        state.world.engine.wait(received)
+        state.world.engine.wait_only(received)
     if sent is not None and not sent.complete:
         state.world.engine.wait(sent)
     if status is not None and incoming is not None:
