@@ -40,13 +40,15 @@ class SmOscComponent(OscComponent):
         in a window that has to be shared.
         """
         communicator = window.communicator
-        if window.flavor not in {ALLOCATED, SHARED} or communicator.size < 2:
+        if window.flavor not in {ALLOCATED, SHARED}:
             return None
         if window.flavor != SHARED and communicator.context.recovery is not None:
             return None  # who waits in memory for one that dies would not hear of it
         if len({proc.node for proc in communicator.procs}) > 1:
             return None
-        by_memory = any(module.name == "sm" for module in communicator.context.btls)
+        by_memory = communicator.size == 1 or any(
+            module.name == "sm" for module in communicator.context.btls
+        )
         if window.flavor == ALLOCATED and not by_memory:
             return None
         from ompy_components.osc.sm.module import shared_window

@@ -84,7 +84,7 @@ class MessageOsc(OscModule):
         self._held: dict[int, Held] = {}
         coll = communicator.coll
         assert coll is not None, "a window's communicator has its collectives"
-        self._prompt_barrier = coll.prompt_barrier() if communicator.size > 1 else None
+        self._prompt_barrier = coll.prompt_barrier() if communicator.size > 1 else _nothing
         with self._engine.lock:
             if self._service is not None:
                 self._service.opened(self)
@@ -563,8 +563,6 @@ class MessageOsc(OscModule):
         Raises:
             MPIError: ERR_PROC_FAILED, one of them has ended and will not.
         """
-        if self._communicator.size == 1:
-            return
         if self._prompt_barrier is not None:
             self._prompt_barrier()
             return
@@ -586,7 +584,7 @@ class MessageOsc(OscModule):
 
 
 def _nothing() -> None:
-    """What a timer calls whose end is all there is to it."""
+    """For a timer whose end is all there is to it, and for one that meets nobody."""
 
 
 def _placed(kind: Kind, tag: int, place: Place, size: int) -> Command:
