@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final, Self
 from ompy.data.errors import ERR_ARG, ERR_INFO, ERR_INFO_KEY, ERR_INFO_NOKEY, ERR_INFO_VALUE
 from ompy.mpi.constants import MAX_INFO_KEY, MAX_INFO_VAL
 from ompy.mpi.errors import MPIException
-from ompy.mpi.handles import Handle, State, made_plainly
+from ompy.mpi.handles import Handle, State, handle_like, made_plainly, plain_handle
 from ompy.mpi.integers import whole_number
 from ompy.mpi.strings import c_string
 
@@ -29,7 +29,7 @@ class InfoState(State):
     __slots__ = ("pairs",)
 
     def __init__(self, pairs: dict[str, str] | None = None) -> None:
-        super().__init__()
+        self.number = 0
         self.pairs = {} if pairs is None else pairs
 
 
@@ -63,7 +63,7 @@ class Info(Handle):
     @classmethod
     def Create(cls, items: Info | Pairs | None = None) -> Self:
         """A new info object, with these pairs in it."""
-        self = cls._adopt(InfoState())
+        self: Self = plain_handle(cls, InfoState()) if cls is Info else cls._adopt(InfoState())
         if items is not None:
             self.update(items)
         return self
@@ -76,23 +76,28 @@ class Info(Handle):
 
     def Free(self) -> None:
         """Free it."""
-        self._pairs()
+        if self._inner is None:
+            self._pairs()
         if self._name:
             raise MPIException(ERR_INFO, f"{self._name} is predefined")
         self._inner = None
 
     def Dup(self) -> Self:
         """A copy."""
-        return type(self)._adopt(InfoState(dict(self._pairs())))
+        copied: Self = handle_like(self, InfoState({**self._pairs()}))
+        return copied
 
     def Get(self, key: str) -> str | None:
         """The value of a key, or None."""
-        return self._pairs().get(c_string(key))
+        inner = self._inner
+        pairs = self._pairs() if inner is None else inner.pairs
+        return pairs.get(c_string(key))
 
     def Set(self, key: str, value: str) -> None:
         """Set the value of a key."""
         key, value = c_string(key), c_string(value)
-        pairs = self._pairs()
+        inner = self._inner
+        pairs = self._pairs() if inner is None else inner.pairs
         if not 0 < len(key) <= MAX_INFO_KEY:
             raise MPIException(ERR_INFO_KEY, f"a key has 1 to {MAX_INFO_KEY} characters")
         if not 0 < len(value) <= MAX_INFO_VAL:
@@ -106,11 +111,15 @@ class Info(Handle):
 
     def Get_nkeys(self) -> int:
         """How many keys there are."""
-        return len(self._pairs())
+        inner = self._inner
+        return len(self._pairs() if inner is None else inner.pairs)
 
     def Get_nthkey(self, n: int) -> str:
         """The n-th key, in the order they were set."""
-        n, keys = whole_number(n), list(self._pairs())
+        if type(n) is not int:
+            n = whole_number(n)
+        inner = self._inner
+        keys: list[str] = [*(self._pairs() if inner is None else inner.pairs)]
         if not 0 <= n < len(keys):
             raise MPIException(ERR_ARG, f"there is no key number {n}, there are {len(keys)}")
         return keys[n]

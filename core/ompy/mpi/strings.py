@@ -10,6 +10,8 @@ def c_string(value: object) -> str:
         TypeError: it is neither.
         ValueError: it has a character that no string of C can have.
     """
+    if type(value) is str and value.isascii() and "\0" not in value:
+        return value
     if isinstance(value, bytes):
         value = value.decode()
     if not isinstance(value, str):

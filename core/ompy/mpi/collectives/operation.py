@@ -88,7 +88,9 @@ class Op(Handle):
 
     def Is_commutative(self) -> bool:
         """Whether the order of operands may be changed."""
-        return self._state().commutes
+        inner = self._inner
+        commutes: bool = self._state().commutes if inner is None else inner.commutes
+        return commutes
 
     @property
     def is_commutative(self) -> bool:

@@ -88,11 +88,12 @@ class Group(Handle):
 
     def Compare(self, group: Group) -> int:
         """IDENT for the same processes in the same order, SIMILAR in another, else UNEQUAL."""
-        check_kind(group, "Group", "group")
+        if type(group) is not Group:
+            check_kind(group, "Group", "group")
         first: GroupState = state_of_group(self)
         second: GroupState = state_of_group(group)
         mine, theirs = first.procs, second.procs
-        if mine == theirs:
+        if first is second or mine == theirs:
             return IDENT
         return SIMILAR if set(mine) == set(theirs) and len(mine) == len(theirs) else UNEQUAL
 
@@ -103,8 +104,10 @@ class Group(Handle):
     @classmethod
     def Union(cls, group1: Group, group2: Group) -> Self:
         """The first group's processes, then those only the second has."""
-        check_kind(group1, "Group", "group1")
-        check_kind(group2, "Group", "group2")
+        if type(group1) is not Group:
+            check_kind(group1, "Group", "group1")
+        if type(group2) is not Group:
+            check_kind(group2, "Group", "group2")
         return cls._adopt(union_of_groups(group1, group2))
 
     @classmethod

@@ -172,7 +172,8 @@ class Status(Described):
 
     def Get_elements(self, datatype: Datatype) -> int:
         """Basic elements of a datatype in the message; UNDEFINED if they are not whole."""
-        check_kind(datatype, "Datatype", "datatype")
+        if type(datatype) is not Datatype:
+            check_kind(datatype, "Datatype", "datatype")
         state = state_of(datatype)
         layout = state.described()
         if state.predefined and len(layout.format) == 1:
@@ -183,7 +184,8 @@ class Status(Described):
 
     def Set_elements(self, datatype: Datatype, count: int) -> None:
         """Set the message's length to that of `count` elements."""
-        check_kind(datatype, "Datatype", "datatype")
+        if type(datatype) is not Datatype:
+            check_kind(datatype, "Datatype", "datatype")
         if datatype._inner is None:
             raise MPIException(ERR_TYPE, "the datatype is null")
         self._bytes = _checked(count) * state_of(datatype).described().size

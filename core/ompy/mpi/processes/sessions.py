@@ -18,9 +18,9 @@ from ompy.mpi.callbacks import guarded
 from ompy.mpi.communicators.group import Group
 from ompy.mpi.errhandler import ARE_FATAL, Errhandler, call_errhandler, set_errhandler
 from ompy.mpi.errors import MPIException
-from ompy.mpi.handles import Handle, State
+from ompy.mpi.handles import Handle, State, made_plainly
 from ompy.mpi.info import INFO_NULL, Info, InfoState
-from ompy.mpi.integers import takes_c_ints
+from ompy.mpi.integers import takes_c_ints, whole_number
 from ompy.mpi.kinds import check_kind
 from ompy.mpi.point_to_point import buffering
 from ompy.mpi.point_to_point.request import Request
@@ -32,22 +32,47 @@ PSETS: Final = ("mpi://WORLD", "mpi://SELF", "mpix://SHARED")
 THREAD_LEVEL: Final = "MPI_THREAD_MULTIPLE"  # what a session has, whatever it asks for
 
 
+_OPENERS: Final[list[Callable[[], World]]] = []
+
+
+def _opened() -> World:
+    """The rank, as `life.open_session` brings it up: that imports this module."""
+    if not _OPENERS:
+        from ompy.mpi.processes.life import open_session
+
+        _OPENERS.append(open_session)
+    return _OPENERS[0]()
+
+
 class SessionState(State):
     """What MPI keeps for a session.
 
     Attributes:
-        world: its branch of the rank's.
+        rank: what MPI keeps for the rank.
         errhandler: what happens when a call fails.
         finalized: it is over.
     """
 
-    __slots__ = ("errhandler", "finalized", "world")
+    __slots__ = ("_branch", "errhandler", "finalized", "rank")
 
-    def __init__(self, world: World) -> None:
-        super().__init__()
-        self.world = world
-        self.errhandler = world.errors
+    def __init__(self, rank: World) -> None:
+        self.number = 0
+        self.rank = rank
+        self._branch: World | None = None
+        self.errhandler = rank.errors
         self.finalized = False
+
+    @property
+    def world(self) -> World:
+        """The session's branch of it, for what is made of its groups."""
+        if self._branch is None:
+            self._branch = self.rank.branch()
+        return self._branch
+
+    def release_buffers(self) -> None:
+        """Wait for what is in memory that was lent to it, and give that back."""
+        if self._branch is not None:
+            buffering.detach_buffer(self._branch, self._branch)
 
     def fail(self, code: int, detail: str) -> MPIException:
         """The exception for a call that failed, after the error handler had its say."""
@@ -88,6 +113,7 @@ class SessionState(State):
         raise self.fail(ERR_ARG, f"there is no process set {name!r}, but {', '.join(PSETS)}")
 
 
+@made_plainly
 class Session(Handle):
     """A part of the program that uses MPI by itself, with communicators of its own."""
 
@@ -124,12 +150,11 @@ class Session(Handle):
         Raises:
             MPIException: ERR_OTHER, this process has left its job with `MPI.Finalize`.
         """
-        check_kind(info, "Info", "info")
+        if type(info) is not Info:
+            check_kind(info, "Info", "info")
         if errhandler is not None:
             check_kind(errhandler, "Errhandler", "errhandler")
-        from ompy.mpi.processes.life import open_session
-
-        state = SessionState(open_session().branch())
+        state = SessionState(_opened())
         if errhandler:
             state.errhandler = errhandler._state()
         return cls._adopt(state)
@@ -137,7 +162,7 @@ class Session(Handle):
     def Finalize(self) -> None:
         """End it. Communicators that were made of its groups stay until they are freed."""
         state = self._state()
-        buffering.detach_buffer(state.world, state.world)
+        state.release_buffers()
         state.finalized = True
         self._inner = None
 
@@ -150,18 +175,21 @@ class Session(Handle):
 
     def Get_num_psets(self, info: Info = INFO_NULL) -> int:
         """How many process sets there are."""
-        check_kind(info, "Info", "info")
+        if type(info) is not Info:
+            check_kind(info, "Info", "info")
         self._state()
         return len(PSETS)
 
-    @takes_c_ints("n")
     def Get_nth_pset(self, n: int, info: Info = INFO_NULL) -> str:
         """The name of a process set.
 
         Raises:
             MPIException: ERR_ARG, there is no such number.
         """
-        check_kind(info, "Info", "info")
+        if type(n) is not int:
+            n = whole_number(n)
+        if type(info) is not Info:
+            check_kind(info, "Info", "info")
         state = self._state()
         if not 0 <= n < len(PSETS):
             raise state.fail(ERR_ARG, f"process set {n}: there are {len(PSETS)}, from 0 on")
@@ -230,7 +258,7 @@ class Session(Handle):
 
 def begin_session(world: World) -> Session:
     """A new session of a rank."""
-    return Session._adopt(SessionState(world.branch()))
+    return Session._adopt(SessionState(world))
 
 
 SESSION_NULL: Final = Session()._constant("SESSION_NULL")

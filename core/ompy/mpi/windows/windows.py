@@ -298,7 +298,9 @@ class Win(WindowAccess, Attributed, Exporter):  # type: ignore[misc, unused-igno
 
     def Get_name(self) -> str:
         """Its name."""
-        return "MPI_WIN_NULL" if self._inner is None else self._state().name
+        inner = self._inner
+        name: str = "MPI_WIN_NULL" if inner is None else inner.name
+        return name
 
     def Set_name(self, name: str) -> None:
         """Name it."""
