@@ -199,6 +199,7 @@ HOT: Final = {
     "ompy_components.btl.usnic.statistics": OFTEN,
     "ompy_components.coll.sm.blocks": BUSY,
     "ompy_components.coll.sm.board": BUSY,
+    "ompy_components.coll.sm.broadcast": BUSY,
     "ompy_components.coll.sm.lending": OFTEN,
     "ompy_components.coll.sm.module": BUSY,
     "ompy_components.coll.sm.nonblocking": BUSY,

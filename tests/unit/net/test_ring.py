@@ -65,6 +65,64 @@ def test_goes_round_with_records_of_one_size(size: int) -> None:
     assert max(places) + size <= len(memory)
 
 
+@given(st.integers(20, 60), st.lists(st.tuples(st.integers(0, 4), SIZES), max_size=300))
+def test_begins_again_when_it_is_empty_and_loses_nothing(
+    slots: int, steps: list[tuple[int, int]]
+) -> None:
+    """Bursts of records, each followed by as many as that are taken out: often all of them."""
+    memory = memoryview(bytearray(ring_size(slots, SLOT)))
+    writer, reader = RingWriter(memory, 0, slots, SLOT), RingReader(memory, 0, slots, SLOT)
+    writer._least = 3 * SLOT
+    writer._turn = writer._first + writer._least
+    expected: deque[tuple[int, bytes]] = deque()
+    for number, (burst, size) in enumerate(steps):
+        for _ in range(burst):
+            at = writer.reserve(size)
+            if at >= 0:
+                memory[at : at + size] = bytes([number % 251]) * size
+                writer.publish(size, number % 256, 1, number)
+                expected.append((number, bytes([number % 251]) * size))
+        while expected and number % 5:
+            assert reader.peek()
+            wanted, data = expected.popleft()
+            assert reader.reference == wanted
+            assert bytes(memory[reader.payload : reader.payload + reader.length]) == data
+            reader.release()
+            if number % 5 == 1:
+                break
+        assert reader.pending() == bool(expected)
+
+
+def test_an_empty_ring_stays_in_the_same_lines() -> None:
+    memory = memoryview(bytearray(ring_size(512, 4160)))
+    writer, reader = RingWriter(memory, 0, 512, 4160), RingReader(memory, 0, 512, 4160)
+    places = set()
+    for number in range(10_000):
+        places.add(writer.reserve(8))
+        writer.publish(8, 1, 1, number)
+        assert reader.peek()
+        assert reader.reference == number
+        reader.release()
+    assert max(places) < 20_000
+
+
+def test_the_word_that_says_where_to_go_on_is_not_written_over() -> None:
+    """The consumer has not followed yet when the producer comes there again."""
+    memory = memoryview(bytearray(ring_size(512, 4160)))
+    writer, reader = RingWriter(memory, 0, 512, 4160), RingReader(memory, 0, 512, 4160)
+    count = 0
+    for burst in (5, 400, 1, 5, 400, 3, 511):
+        first = count
+        for _ in range(burst):
+            assert writer.reserve(4000) >= 0
+            writer.publish(4000, 1, 1, count)
+            count += 1
+        for number in range(first, count):
+            assert reader.peek()
+            assert reader.reference == number
+            reader.release()
+
+
 def test_the_length_of_what_lies_elsewhere_takes_no_room() -> None:
     memory = memoryview(bytearray(ring_size(3, SLOT)))
     writer, reader = RingWriter(memory, 0, 3, SLOT), RingReader(memory, 0, 3, SLOT)

@@ -26,9 +26,10 @@ from ompy.mca.performance import LEVEL, PerformanceVariable
 from ompy.net.base import LinkError
 
 INLINE_MAX: Final = 4096  # reference openmpi.md 3.13: Open MPI's eager limit
-# 64 KiB and ob1's largest header. Open MPI's is 4 KiB; measured here, compiled: a message of 64 KiB
-# through a block took 7 to 18 us one way, by rendezvous and single copy 13 to 32 in turns with it
-EAGER_LIMIT: Final = 64 * 1024 + 64
+# 32 KiB and ob1's largest header. Open MPI's is 4 KiB; measured, compiled, one way, through a block
+# and by rendezvous with single copy: 64 KiB between near cores 7 and 12 us, between far ones 34 and
+# 13; 32 KiB 5 and 10, or 18 and 10
+EAGER_LIMIT: Final = 32 * 1024 + 64
 INT_MAX: Final = (1 << 31) - 1  # reference openmpi.md 3.13: a size nothing reaches
 # measured: puts of 4 KiB move 0.15 GB/s, of 128 KiB 2.2, of 1 MiB 3.7, from 4 MiB on 4.8;
 # reference openmpi.md 3.13: what ofi has

@@ -2,15 +2,15 @@
 
 A member's slot has its block, or a table of its blocks for the others:
 
-    gather, allgather     the block; or, of one that is too large, the word of where it is
+    gather, allgather     the block, unless the slot's head says where it is lent
     scatter, alltoall     way, then for each member the place and the bytes of its block, then the
                           blocks themselves, if they have room behind the table
     along edges           as in `slots.py`; what has no room goes as messages
 
-Blocks that have no room are lent (`lending.py`): their place is an address, and their owner returns
-when the readers are done. Where nothing can be lent they go as messages under the call's tag, which
-the readers see by the way, or by a place of 0. Members decide so each for itself: the readers do as
-the table says.
+Large blocks are lent (`lending.py`), and those that have no room: their place is an address, and
+their owner returns when the readers are done. Where nothing can be lent, those that have no room go
+as messages under the call's tag, which the readers see by the way, or by a place of 0. Members
+decide so each for itself: the readers do as the table says.
 """
 
 from __future__ import annotations
@@ -57,25 +57,28 @@ class BlockOperations:
     _board: Board
     _communicator: Communicator
     _lending: Lending
+    _least: int
     _most: int
     _table: int
     __slots__ = tuple(__annotations__)
 
     def __init__(
-        self, communicator: Communicator, board: Board, lending: Lending, most: int
+        self, communicator: Communicator, board: Board, lending: Lending, most: int, least: int
     ) -> None:
         """Begin with a board where nothing was shown.
 
         Args:
             communicator: of the members.
             board: what they share.
-            lending: of blocks that are too large.
+            lending: of large blocks.
             most: bytes that a slot has room for.
+            least: bytes from which on blocks are lent.
         """
         self._communicator = communicator
         self._board = board
         self._lending = lending
         self._most = most
+        self._least = least
         self._table = table_size(board.ranks)
 
     # --- gather
@@ -120,7 +123,8 @@ class BlockOperations:
         """Show a block, or lend it until the root is done."""
         board: Board = self._board
         size: int = send.count * send.layout.size
-        if size <= self._most:
+        if not self._is_large(size):
+            board.say_lent(number, 0)
             board.put(board.slot(board.rank, number), send, size)
             board.show(number, size)
             if board.join(number):
@@ -143,11 +147,16 @@ class BlockOperations:
         board.finish(number)
 
     @cfunc
+    def _is_large(self, size: int) -> bool:
+        """Whether a block does not go through a slot."""
+        return size > self._most or (size >= self._least and self._lending.possible())
+
+    @cfunc
     def _offer(self, number: int, block: memoryview, size: int) -> int:
         """Show where a large block is. Returns its address; 0 if it is to be sent."""
         board: Board = self._board
         address: int = self._lending.address_of(block) if self._lending.possible() else 0
-        board.set_word(board.slot(board.rank, number), address)
+        board.say_lent(number, address)
         board.show(number, size)
         return address
 
@@ -164,7 +173,8 @@ class BlockOperations:
         board.wait_for_room(number)
         block: memoryview | None = None
         address: int = 0
-        if size <= self._most:
+        if not self._is_large(size):
+            board.say_lent(number, 0)
             board.put(board.slot(board.rank, number), given, size)
             board.show(number, size)
         else:
@@ -319,7 +329,8 @@ class BlockOperations:
             if rank != board.rank:
                 total += blocks.room(rank)
         slot: int = board.table(board.rank, number)
-        if self._table + total > self._most:
+        each: int = total // (board.ranks - 1) if board.ranks > 1 else 0
+        if self._table + total > self._most or self._is_large(each):
             return self._tabulate_large(number, blocks, total, lent, changing)
         place: int = self._table
         for rank in range(board.ranks):
@@ -388,6 +399,8 @@ class BlockOperations:
         place: U64 = board.word(at)
         size: int = board.word(at + WORD)
         way: U64 = board.word(slot)
+        if size >= self._least:
+            self._lending.possible()  # it is said by who asks
         if way == SENT and size:
             return self._receive(rank, target, tag)
         if size > target.count * target.layout.size:
@@ -487,15 +500,17 @@ class BlockOperations:
         """A member's only block. Returns what is wrong with it."""
         board: Board = self._board
         size: int = board.total_of(rank, number)
-        slot: int = board.slot(rank, number)
-        if size > self._most and not board.word(slot):
+        address: U64 = 0
+        if size >= self._least and self._lending.possible():  # it is said by who asks
+            address = board.lent_by(rank, number)
+        if size > self._most and not address:
             return self._receive(rank, receive.block(rank), tag)
         if size > receive.room(rank):
             return too_large(size, receive.block(rank), rank)
-        if size > self._most:
-            return self._read(rank, board.word(slot), receive.block(rank), size)
+        if address:
+            return self._read(rank, address, receive.block(rank), size)
         if size:
-            board.get_block(slot, receive, rank, size)
+            board.get_block(board.slot(rank, number), receive, rank, size)
         return None
 
     @cfunc

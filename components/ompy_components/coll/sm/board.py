@@ -9,7 +9,7 @@
     windows   room as large as the slots, for results and for each member, for much data
 
     slot: 0 number of the fragment | 8 bytes of the whole message | 16 the call (`call_order.py`)
-          | 32 the data, or 64 a table and data
+          | 24 where a large broadcast is lent | 32 the data, or 64 a table and data
 
 Every fragment of every operation has the next number, which all members count alike. Fragment k
 uses the slots k modulo depth. A member may write a slot again when all others are done with what
@@ -58,6 +58,7 @@ WAITS_FOR_DONE: Final = 2  # wake me when somebody is done
 NUMBER: Final = 0
 TOTAL: Final = 1
 CALL: Final = 2
+LENT: Final = 3  # address of a broadcast's data in its root's process; 0: they are in slots
 HEAD: Final = 32  # bytes; arbitrary: what is behind it is aligned for any number
 # what a member waits for
 RESULT: Final = 0  # the result of a fragment; or that it can make it
@@ -426,6 +427,16 @@ class Board(SlotMemory):
     def total_of(self, rank: int, number: int) -> int:
         """Bytes of the message that a member has shown a fragment of."""
         return self._words[self._head(rank, number) + TOTAL]
+
+    @ccall
+    def say_lent(self, number: int, address: U64) -> None:
+        """Say where the data of a broadcast are, before it is shown; 0 if they are in slots."""
+        self._words[self._head(self.rank, number) + LENT] = address
+
+    @ccall
+    def lent_by(self, rank: int, number: int) -> int:
+        """Where the data of a broadcast are that a member has shown; 0 if they are in slots."""
+        return self._words[self._head(rank, number) + LENT]
 
     @ccall
     def line(self, rank: int) -> int:

@@ -10,6 +10,7 @@ from ompy.frameworks.explanation import Branch, Change, Choice, Limit
 from ompy.trace.amounts import byte_count
 
 FRAGMENTS: Final = "fragments in memory"
+IN_PLACE: Final = "read in place, or fragments in memory"
 LAST_COMBINES: Final = "one fragment, combined by who shows last"
 ROOT_COMBINES: Final = "one fragment, combined by the root"
 EACH_COMBINES: Final = "one fragment, combined by each for itself"
@@ -70,7 +71,7 @@ def way(about: Asked, fragment: int, single_copy: bool) -> str:
     if operation == "barrier":
         return "a fragment without data"
     if operation == "bcast":
-        return FRAGMENTS
+        return IN_PLACE if single_copy and about.size > fragment else FRAGMENTS
     if operation in _REDUCTIONS:
         return _SMALL.get(operation, EACH_COMBINES) if about.size <= fragment else WINDOWS
     if about.size <= fragment:

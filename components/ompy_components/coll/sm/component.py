@@ -39,6 +39,15 @@ class SmCollComponent(CollComponent):
             minimum=64,
         ),
         Parameter(
+            "lend_least",
+            "size_t",
+            16 * 1024,  # measured: near cores take less by slots, far ones two to four times it
+            "Bytes of a broadcast or of blocks from which on they are read in place, if all ranks "
+            "may read each other's memory.",
+            level=6,
+            unit="bytes",
+        ),
+        Parameter(
             "comm_num_segments",
             "int",
             8,  # Open MPI: coll_sm_comm_num_segments
@@ -51,7 +60,7 @@ class SmCollComponent(CollComponent):
         Parameter(
             "nonblocking_size",
             "size_t",
-            64 * 1024,  # arbitrary: as a fragment of a blocking call
+            32 * 1024,  # measured: as messages, more takes half the time between far cores
             "Bytes that a rank shows the others in a nonblocking or persistent call; what is more "
             "goes as messages.",
             level=6,

@@ -44,6 +44,7 @@ from ompy.mca.parameter import Values
 
 from ompy_components.coll.sm.blocks import BlockOperations, table_size
 from ompy_components.coll.sm.board import LINE, Board, board_size
+from ompy_components.coll.sm.broadcast import Broadcast
 from ompy_components.coll.sm.choosing import Asked, asked, reasons, way
 from ompy_components.coll.sm.lending import Lending
 from ompy_components.coll.sm.nonblocking import NonblockingCalls
@@ -62,7 +63,9 @@ class SmColl(CollModule):
     """Operations of one communicator."""
 
     _blocks: BlockOperations | None
+    _broadcast: Broadcast | None
     _depth: int
+    _lend_least: int
     _exchanged: int
     _fragment: int
     _lending: Lending | None
@@ -80,6 +83,7 @@ class SmColl(CollModule):
     def __init__(self, communicator: Communicator, values: Values) -> None:
         super().__init__(communicator)
         self._fragment = values.fragment_size
+        self._lend_least = max(1, values.lend_least)
         self._depth = 1 << (values.comm_num_segments - 1).bit_length()
         self._window = values.window_size
         self._single_copy = values.single_copy
@@ -89,6 +93,7 @@ class SmColl(CollModule):
         self._lending = None
         self._operations = None
         self._blocks = None
+        self._broadcast = None
         self._parts = None
         self._unsized = None
         self._room = values.nonblocking_size
@@ -148,10 +153,13 @@ class SmColl(CollModule):
         board = kind(self.communicator, view, self._depth, self._fragment)
         lending = lender(board, shared.copy if self._single_copy else None)
         self._lending = lending
-        self._blocks = BlockOperations(self.communicator, board, lending, self._fragment)
+        self._blocks = BlockOperations(
+            self.communicator, board, lending, self._fragment, self._lend_least
+        )
         self._parts = PartOperations(board, self._fragment, self._window)
         if self._tables:
             self._unsized = UnsizedOperations(self.communicator, board, self._fragment)
+        self._broadcast = Broadcast(board, lending, self._fragment, self._lend_least)
         self._operations = Operations(board, self._fragment, self._window)
 
     def name_way(self, operation: str, arguments: tuple[Any, ...]) -> str:
@@ -182,6 +190,7 @@ class SmColl(CollModule):
     def close(self) -> None:
         """Give the memory back."""
         self._operations = self._blocks = self._parts = self._unsized = None
+        self._broadcast = None
         self._nonblocking.close()
         if self._lending is not None:
             self._lending.close()
@@ -203,11 +212,11 @@ class SmColl(CollModule):
 
     def bcast(self, message: Message, root: int) -> None:
         """Copy the root's message to every member."""
-        operations: Operations | None = self._ready()
-        if operations is None:
+        broadcast: Broadcast | None = self._broadcast if self._ready() is not None else None
+        if broadcast is None:
             self._complete(TAG_BCAST, self._next.schedule_bcast, message, root)
         else:
-            operations.bcast(message, root)
+            broadcast.bcast(message, root)
 
     def reduce(
         self, send: Message | None, receive: Message | None, operation: Operation, root: int

@@ -4,7 +4,8 @@ Records follow each other, each as long as it has to be: small messages share pa
 order in which a processor fetches memory ahead. Layout, in bytes from the ring's base; each end
 writes one of the first two lines and looks at the other's only when it has to:
 
-    0    records ever published u64 | where the next one begins u64; written by the producer only
+    0    records ever published u64 | where the next one begins u64 | where it last left for the
+         first place, and 1, u64 | records published before that u64; written by the producer only
     64   records ever consumed  u64 | where the next one begins u64; written by the consumer only
     128  records, each on a cache line of its own
 
@@ -15,15 +16,19 @@ where `lines` are the cache lines that it takes.
 The consumer looks at the next record's first word and nowhere else. The word is 0 until the record
 is there: the producer clears the word of the record after it before it stores its own. A record
 that does not fit before the end begins at the first place again. Once it is there, a word of kind
-`WRAP` in the place where it would have been says so.
+`WRAP` in the place where it would have been says so, and where it is, in lines.
 
 A processor makes its stores visible in order, and takes a line from the other one for each that is
 not its own. So the word behind a record is cleared before anything is stored to the record's first
-line: the consumer, which looks at that line all the time, takes it once and not half written.
+line: the consumer, which looks at that line all the time, takes it once and not half written. Lines
+that both have used a moment ago change hands faster than those of a lap ago: after `REWIND` bytes
+the producer begins at the first place again as soon as the ring is empty. Until the consumer has
+followed, its records go round the word that says so.
 
 A record belongs to the producer from `reserve` to `publish` and to the consumer from `peek` to
 `release`. The ring is full when `slots` records are under way, however small they are. Its memory
-is larger than these can be by two, so that no record and no cleared word meets an unread one.
+is larger than these can be by three: what is lost before the end, what is lost in front of that
+word, and the cleared word. So no record and no cleared word meets an unread one.
 """
 
 from __future__ import annotations
@@ -31,16 +36,18 @@ from __future__ import annotations
 from typing import Final
 
 from ompy import raw
-from ompy.compiled import U64, U64View, ccall, cclass
+from ompy.compiled import U64, U64View, ccall, cclass, cfunc
 
 HEADER_SIZE: Final = 128  # the layout above: one x86 cache line for each end
 CACHE_LINE: Final = 64  # bytes; x86 and most aarch64
 SLOT_HEADER: Final = 16
-WRAP: Final = 255  # in place of a kind and 1: there is no record here, go on at the first place
+REWIND: Final = 16 * 1024  # bytes; arbitrary: half of the nearest cache of most processors
+WRAP: Final = 255  # in place of a kind and 1: there is no record here, go on elsewhere
 # indices of an end's words, from its ring's base, and how many more the ring holds than it takes
 _WRITTEN: Final = 0
 _READ: Final = CACHE_LINE // 8
-_SPARE: Final = 2
+_SPARE: Final = 3
+_REWIND: Final = REWIND
 _LINE: Final = CACHE_LINE
 _SLOT_HEADER: Final = SLOT_HEADER
 _WRAP: Final = WRAP
@@ -77,10 +84,14 @@ class RingWriter:
     _bytes: memoryview[int]
     _end: int
     _first: int
+    _least: int
+    _left: int
+    _left_at: U64
     _lines: U64
     _place: int
     _read: U64
     _slots: U64
+    _turn: int
     _words: U64View
     _written: U64
     room: int
@@ -99,6 +110,12 @@ class RingWriter:
         self._read = self._words[self._base + _READ]
         self._at = self._after = self._first + self._words[self._base + _WRITTEN + 1]
         self._place = self._at
+        self._least = max(
+            _REWIND, 2 * slot_size
+        )  # a record there ends before the place that is left
+        self._turn = self._first + self._least
+        self._left = self._words[self._base + _WRITTEN + 2] + self._first - 1
+        self._left_at = self._words[self._base + _WRITTEN + 3]
         self._lines = 0
         self.room = slot_size - SLOT_HEADER
 
@@ -111,12 +128,40 @@ class RingWriter:
                 return -1
         self._lines = (_SLOT_HEADER + size + _LINE - 1) // _LINE
         length: int = self._lines * _LINE
-        self._place = self._at if self._at + length <= self._end else self._first
+        self._place = self._at
+        if self._at >= self._turn:
+            self._look_for_rewind()
+        if self._place <= self._left <= self._place + length:
+            self._go_round()
+        if self._place + length > self._end:
+            self._place = self._first
         self._after = self._place + length
         if self._after >= self._end:
             self._after = self._first
         self._words[self._after >> 3] = 0
         return self._place + _SLOT_HEADER
+
+    @cfunc
+    def _look_for_rewind(self) -> None:
+        """Put the record to the first place if the ring is empty; else look later again."""
+        self._read = self._words[self._base + _READ]
+        if self._read != self._written:
+            self._turn = self._at + self._least
+            return
+        self._place = self._first
+        self._left = self._at
+        self._left_at = self._written
+        self._words[self._base + _WRITTEN + 2] = self._left - self._first + 1
+        self._words[self._base + _WRITTEN + 3] = self._written
+
+    @cfunc
+    def _go_round(self) -> None:
+        """Put the record behind the place that was left, if the consumer has not left it yet."""
+        self._read = self._words[self._base + _READ]
+        if self._read > self._left_at:
+            self._left = -1
+        else:
+            self._place = self._left + _LINE
 
     @ccall
     def publish(self, length: U64, tag: U64, kind: U64, reference: U64) -> None:
@@ -129,7 +174,9 @@ class RingWriter:
         word: U64 = length | (tag << 32) | ((kind + 1) << 40) | (self._lines << 48)
         raw.put_word(self._bytes, at, word)
         if at != self._at:
-            raw.put_word(self._bytes, self._at, _WRAP << 40)
+            there: U64 = (at - self._first) // _LINE
+            raw.put_word(self._bytes, self._at, (_WRAP << 40) | there)
+            self._turn = self._first + self._least
         self._at = self._after
         self._written += 1
         self._words[self._base + _WRITTEN] = self._written
@@ -188,7 +235,7 @@ class RingReader:
         word: U64 = self._words[self._at >> 3]
         if word >> 40 == _WRAP:
             raw.load_fence()
-            self._at = self._first
+            self._at = self._first + (word & _LENGTH) * _LINE
             word = self._words[self._at >> 3]
         if not word:
             return False
