@@ -7,14 +7,20 @@ says what is complete (`runtime/exploration`). Numbers are those of the rank's o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from ompy.compiled import cclass
 from ompy.data.request import AnyOf, Request
 from ompy.frameworks.coll import TAG_BARRIER, TAG_NEIGHBOR_ALLTOALL
 from ompy.frameworks.collectives.call_kinds import NAMES
 from ompy.frameworks.collectives.call_order import TAG_CALLS, call_of_tag
+from ompy.frameworks.needs import Need, Needing
 
+if TYPE_CHECKING:
+    from ompy.data.request import Waitable
+    from ompy.frameworks.collectives.coll_selection import SelectedColl
+
+EXPOSURE: Final = -2  # in place of a tag: ends of an exposure epoch; arbitrary: no message has it
 # calls of communicators that return when they are done: no nonblocking or persistent ones
 BLOCKING: Final = frozenset(
     name
@@ -23,6 +29,12 @@ BLOCKING: Final = frozenset(
     and not name.endswith("_init")
     and not (name[:1] == "I" and name[1].islower())
 ) - {"", "Spawn", "Accept", "Connect"}
+# those whose request a program tests, or starts
+TESTED: Final = frozenset(
+    name
+    for name in NAMES
+    if name.endswith("_init") or (name[:1] == "I" and name[1].islower() and name != "Idup")
+)
 
 
 @cclass
@@ -39,6 +51,37 @@ class DirectRequest(Request):
     def __init__(self) -> None:
         Request.__init__(self)
         self.number = 0
+
+
+class Whole(DirectRequest, Needing):
+    """What several messages do together. The world says when the program is told of its end.
+
+    Attributes:
+        of: what they are: it completes with the last of them, or says what they need.
+        problem: what a user's reduction function raised, or None.
+    """
+
+    __slots__ = ("of", "problem")
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+        self.of: Request | Needing | None = None
+        self.problem: Exception | None = None
+
+    def need(self) -> Need | Waitable | None:
+        """What the messages need."""
+        return self.of.need() if isinstance(self.of, Needing) else self.of
+
+    def finish(self) -> None:
+        """The program is told: of how the messages have ended."""
+        of = self.of
+        if isinstance(of, Request):
+            self.source, self.tag = of.source, of.tag
+            self.received, self.length = of.received, of.length
+            self.error, self.detail = of.error, of.detail
+            self.problem = getattr(of, "problem", None)
+        super().finish()
 
 
 class Arrival(NamedTuple):
@@ -109,6 +152,18 @@ class DirectLine:
 
     def record_call(self, event: tuple[Any, ...]) -> None:
         """An entry of the record of calls, for who conducts the world."""
+        raise NotImplementedError
+
+    def begin_whole(self, context: int, tag: int) -> Whole:
+        """Messages with a tag are one operation from now on, until `end_whole`."""
+        raise NotImplementedError
+
+    def end_whole(self, whole: Whole) -> None:
+        """The last of them is complete."""
+        raise NotImplementedError
+
+    def watch_calls(self, coll: SelectedColl) -> None:
+        """The world says when a program is told of the end of nonblocking collective calls."""
         raise NotImplementedError
 
     def on_complete(self, told: Callable[[int, Arrival], object]) -> None:

@@ -9,6 +9,7 @@ from ompy.runtime.exploration.boxes import Operation
 Value = tuple[Any, ...]  # of a choice: FROM, DONE, SEES or NOTHING with what belongs to it
 FROM: Final = "from"  # the message that this operation sent
 DONE: Final = "done"  # this operation of the rank is complete
+AGAIN: Final = "again"  # no value: a rank that polls has work to do before it is answered
 SEES: Final = "sees"  # a read in a window is served just before this choice of its target
 NOTHING: Final = "nothing"  # the poll finds nothing
 MATCH: Final = "match"

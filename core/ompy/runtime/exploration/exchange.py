@@ -17,8 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ompy.frameworks.direct import waits_as_standard
-from ompy.frameworks.osc_base.headers import COMMAND_TAG
-from ompy.runtime.exploration.boxes import Box, Message, Operation, Receive
+from ompy.runtime.exploration.boxes import Message, Operation, Receive
 from ompy.runtime.exploration.call_journal import (
     LOOK,
     RECEIVE,
@@ -28,6 +27,7 @@ from ompy.runtime.exploration.call_journal import (
     CallJournal,
 )
 from ompy.runtime.exploration.events import (
+    AGAIN,
     ANY,
     CANCEL,
     DONE,
@@ -43,16 +43,16 @@ from ompy.runtime.exploration.events import (
     Value,
 )
 from ompy.runtime.exploration.knowledge import joined
+from ompy.runtime.exploration.receives import Receives
 from ompy.runtime.exploration.waits import News, Offer, Rank, Wait, next_choice
 from ompy.runtime.exploration.windows.box import WindowBox
 from ompy.runtime.exploration.windows.parts import Parts
-from ompy.runtime.exploration.windows.service import Windows
 
 # at a fence: who polls sees what can be seen
 _ORDER: Final = {MATCH: 0, SERVE: 0, PROBE: 1, ANY: 2, POLL: 3, FURTHER: 3, CANCEL: 3}
 
 
-class Exchange(Windows):
+class Exchange(Receives):
     """Messages, receives and choices of one world."""
 
     def __init__(
@@ -79,10 +79,6 @@ class Exchange(Windows):
         self._unheeded = unheeded
         self.script = dict(script or {})
         self._buffers = buffers
-        self._changed: set[tuple[int, int]] = set()
-        self._matches: dict[Operation, int] = {}  # past of a choice, and its own bit
-        self._asked: dict[Operation, tuple[Box, Receive]] = {}  # receives with a choice, and probes
-        self._news: dict[int, list[News]] = {}
         self.journal: CallJournal | None = None  # of what ranks begin
 
     def __getstate__(self) -> dict[str, Any]:
@@ -138,9 +134,9 @@ class Exchange(Windows):
         self._note(rank, SEND, to[1], tag, site)
         waits = synchronous or not (self._buffers or served or not waits_as_standard(tag))
         state = self._ranks[rank]
-        past = state.past
+        past, knows = self._before(state, number, to[0], tag)
         made = Message(sender, source, tag, data, synchronous=waits, past=past, site=site)
-        made.ready, made.knows = ready, state.knows
+        made.ready, made.knows = ready, knows
         box = self._box(to, served=served)
         self._note_message(to, made, served=served)
         box.add_message(made)
@@ -169,8 +165,11 @@ class Exchange(Windows):
         state, box = self._ranks[rank], self._box((at, rank), served=served)
         if not served:
             state.spin.reset()
-        made = Receive(operation, source, tag, past=state.past, site=site)
-        made.knows = state.knows
+        past, knows = self._before(state, number, at, tag)
+        made = Receive(operation, source, tag, past=past, site=site)
+        made.knows = knows
+        if (at, tag) in state.wholes:
+            state.apart[number] = state.wholes[at, tag]
         if made.wild and any(message.known for message in box.unclaimed(source, tag)):
             made.event = self._new_number()
             state.past |= 1 << made.event  # what the rank does from now on depends on the choice
@@ -178,23 +177,6 @@ class Exchange(Windows):
         self._begin(rank, number, inner=tag < -1 or served)
         if served and not (tag > 0 and tag % 2):  # else it is an answer, which somebody waits for
             state.served.add(number)
-
-    def cancel_receive(self, operation: Operation, number: int, site: str = "") -> bool:
-        """A rank cancels a receive. Its news say whether that is in time; False if it is matched.
-
-        Args:
-            operation: the cancelling, as one of the rank's.
-            number: of the receive.
-            site: where in the program.
-        """
-        rank, own = operation
-        for place, box in self._boxes.items():
-            receive = box.find_posted((rank, number)) if box.rank == rank else None
-            if receive is not None:
-                receive.held = True
-                self._ranks[rank].wait = Wait(CANCEL, own, box=place, site=site, receive=number)
-                return True
-        return False
 
     def forget(self, at: int, rank: int) -> None:
         """A rank has freed a communicator: what is left in it nobody will receive."""
@@ -350,55 +332,43 @@ class Exchange(Windows):
         count = self._ranks[offer.key[0]].idle if offer.spins < 0 else offer.spins
         return True, count, offer.key
 
-    def asked(self, key: Operation) -> tuple[Box, Receive]:
-        """What a receive or a probe with a choice has asked for, and where."""
-        return self._asked[key]
-
     def heeds(self, tag: int) -> bool:
         """Whether the order of messages with this tag makes a difference."""
         return tag not in self._unheeded
 
     # how it is done
 
-    def _box(self, place: tuple[int, int], *, served: bool = False) -> Box:
-        found = self._boxes.get(place)
-        if found is None:
-            found = self._boxes[place] = self._make_box(place, served=served)
-        self._changed.add(place)
-        return found
-
-    def _match(self, box: Box, receive: Receive, message: Message, event: int = 0) -> None:
-        """A receive takes a message; both may be complete by that, and by an event's bit."""
-        if isinstance(box, WindowBox) and message.tag == COMMAND_TAG:
-            self._serve_message(box, receive, message)
-        else:
-            self._take(box, receive, message, self.past_of(box, receive, message) | event)
-
-    def past_of(self, box: Box, receive: Receive, message: Message) -> int:
-        """The events without which these two would not meet."""
-        past = receive.past | message.past
-        for other in box.before(receive, message):
-            past |= self._matches.get(other.operation, 0)
-        return past
-
     def _serve(self, rank: int, state: Rank) -> bool:
         """Tell a rank of what it waits for and has no choice of. Whether it can go on."""
         wait = state.wait
         if wait is None or not state.done:
             return False
-        mine = {*(state.inner if wait.inner else state.served)}
+        mine = {*(state.inner if wait.inner else state.served), *state.apart}
         if wait.kind == MATCH:
             mine.add(wait.wanted[0])
         told = [number for number in sorted(state.done) if number in mine]
+        apart = not state.served.isdisjoint(told) or not state.apart.keys().isdisjoint(told)
         for number in told:
             self._tell(rank, state, number)
-        ends = bool(told) and wait.kind not in {POLL, FURTHER}
+        polls = wait.kind in {POLL, FURTHER}
+        if polls and apart:  # it has work to do, which may be what is polled for
+            self._news[rank].append((AGAIN, wait.number))
+        ends = bool(told) and (apart or not polls)
         if ends:
             state.wait = None
         return ends
 
     def _tell(self, rank: int, state: Rank, number: int) -> None:
-        what, past, box, message, of, knows = state.done.pop(number)
+        """Tell a rank that an operation is complete."""
+        completion = state.done.pop(number)
+        what, past, box, message, of, knows = completion
+        self._news.setdefault(rank, []).append(what)
+        whole = self._whole_of(state, number, box, message)
+        if whole is not None:
+            self._tell_part(whole, completion)
+            state.inner.discard(number)
+            state.served.discard(number)
+            return
         state.knows = joined(state.knows, knows, of)
         if self._is_heeded(box, message):
             state.past |= past
@@ -409,17 +379,6 @@ class Exchange(Windows):
         state.inner.discard(number)
         state.served.discard(number)
         state.nothings = state.idle = 0
-        self._news.setdefault(rank, []).append(what)
-
-    def _tell_arrival(self, box: Box, message: Message, state: Rank) -> None:
-        """A rank hears of a message. What it does from now on depends on what is chosen by that."""
-        for heard in box.tell_arrival(message):
-            for receive in list(box.chosen_by(heard)):
-                if receive.message is not None:
-                    state.past |= self._matches.get(receive.operation, 0)
-                else:
-                    receive.event = self._new_number()
-                    state.past |= 1 << receive.event
 
     def _values(self, rank: int, wait: Wait) -> dict[Value, Any]:
         """What can be chosen for a rank that waits, the likely first."""
@@ -440,17 +399,6 @@ class Exchange(Windows):
         may = not values or state.nothings < self.polls or chosen
         self.bounded |= not may
         return values | ({(NOTHING,): None} if may else {})
-
-    def _values_of_cancel(self, rank: int, wait: Wait) -> dict[Value, Any]:
-        """What a receive may take before it is cancelled; it does if that is known to be here."""
-        box = self._boxes[wait.box]
-        receive = box.find_posted((rank, wait.receive))
-        assert receive is not None, "it is held"
-        here = box.candidates(held=True).get(receive, [])
-        values: dict[Value, Any] = {(FROM, *one.sender): (box, receive, one) for one in here}
-        if any(one.known for one in here):
-            return values
-        return values | {(NOTHING,): (box, receive, None)}
 
     def _choose(self, offer: Offer, value: Value) -> None:
         chosen = offer.values[value]
@@ -517,73 +465,3 @@ class Exchange(Windows):
     def _count_nothing(self, state: Rank, *, offered: bool) -> None:
         state.nothings += offered
         state.idle += not offered
-
-    def _choose_message(
-        self, key: Operation, value: Value, box: Box, receive: Receive, message: Message
-    ) -> None:
-        number = receive.event if receive.event >= 0 else self._new_number()
-        past = self.past_of(box, receive, message)
-        site, sent = receive.site, message.site
-        event = Event(number, key, MATCH, value, past, receive.past, site, sent=sent)
-        self.events.append(event)
-        self._matches[key] = past | 1 << number
-        self._asked[key] = (box, receive)
-        self._match(box, receive, message, 1 << number)
-        for place, other in self._boxes.items():
-            if other is box:
-                self._changed.add(place)
-
-    def _choose_cancel(
-        self,
-        offer: Offer,
-        wait: Wait,
-        value: Value,
-        box: Box,
-        receive: Receive,
-        message: Message | None,
-    ) -> None:
-        """Whether a receive is cancelled in time, or what it takes before."""
-        key = offer.key
-        state = self._ranks[key[0]]
-        own = past = state.past
-        if message is not None:
-            past |= self.past_of(box, receive, message)
-        offered = (NOTHING,) in offer.values and len(offer.values) > 1
-        sent = message.site if message is not None else ""
-        number = self._new_number()
-        made = Event(number, key, CANCEL, value, past, own, wait.site, offered, sent=sent)
-        self._asked[key] = (box, receive)
-        self._enter(state, made)
-        if message is None:
-            box.remove_posted(receive)
-            state.open.discard(wait.receive)
-            self._news.setdefault(key[0], []).append((NOTHING, key[1]))
-        else:
-            receive.held = False
-            self._tell_arrival(box, message, state)
-            self._matches[receive.operation] = made.past | 1 << made.number
-            self._match(box, receive, message, 1 << made.number)
-            what = (FROM, key[1], message.source, message.tag, len(message.data))
-            self._news.setdefault(key[0], []).append(what)
-        self._changed.add(wait.box)
-
-    def _find(
-        self, box: Box, probe: Receive, message: Message, event: Event, *, takes: bool
-    ) -> None:
-        """A probe finds a message, and may take it."""
-        rank, number = probe.operation
-        what: News = (FROM, number, message.source, message.tag, len(message.data))
-        state = self._ranks[rank]
-        self._tell_arrival(box, message, state)
-        probe.knows = state.knows
-        state.knows = joined(state.knows, message.knows, message.sender)
-        if takes:
-            self._matches[probe.operation] = event.past | 1 << event.number
-            box.all.append(probe)
-            box.take_message(probe, message)
-            self._turn_taken(message)
-            self._finish_send(probe, message, event.past | 1 << event.number)
-            what = (*what, message.data)
-        state.nothings = state.idle = 0
-        state.spin.reset()
-        self._news.setdefault(rank, []).append(what)

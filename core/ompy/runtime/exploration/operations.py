@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ompy.runtime.exploration.accounts import Accounts
 from ompy.runtime.exploration.boxes import Box, Message, Operation, Receive
 from ompy.runtime.exploration.events import DONE, Event
-from ompy.runtime.exploration.knowledge import complaint_of, is_late
-from ompy.runtime.exploration.waits import Completion, Rank
+from ompy.runtime.exploration.knowledge import SERVED, complaint_of, is_late, joined
+from ompy.runtime.exploration.waits import Completion, Rank, Whole
 
 
 class Operations(Accounts):
@@ -27,6 +29,46 @@ class Operations(Accounts):
     def past_of_completion(self, operation: Operation) -> int | None:
         """The events that it depends on; None if the operation was never complete."""
         return self._finished.get(operation)
+
+    def note_whole(self, rank: int, number: int, context: int = -1, tag: int = 0) -> None:
+        """Messages of a rank are one operation of its program from now on, or that is complete.
+
+        Args:
+            rank: whose.
+            number: of the operation.
+            context: id of the communicator of the messages; -1 if all have come.
+            tag: of the messages.
+        """
+        state = self._ranks[rank]
+        if context >= 0:
+            state.wholes[context, tag] = Whole(number, state.past, state.knows)
+            self._begin(rank, number, inner=False)
+            return
+        key = next(key for key, whole in state.wholes.items() if whole.number == number)
+        whole = state.wholes.pop(key)
+        what = (DONE, number, 0, 0, None)
+        told = Completion(what, whole.past, None, None, (rank, 0), whole.knows)
+        self._finish((rank, number), told)
+
+    def _before(
+        self, state: Rank, number: int, context: int, tag: int
+    ) -> tuple[int, Mapping[int, int]]:
+        """What a message or a receive depends on, and what its rank knew then."""
+        whole = state.wholes.get((context, tag)) if number >= SERVED else None
+        return (state.past, state.knows) if whole is None else (whole.past, whole.knows)
+
+    def _whole_of(
+        self, state: Rank, number: int, _box: Box | None, _message: Message | None
+    ) -> Whole | None:
+        """What a completed operation is a part of; the program is not told of it by itself."""
+        return state.apart.pop(number, None)
+
+    @staticmethod
+    def _tell_part(whole: Whole, completion: Completion) -> None:
+        whole.past |= completion.past
+        whole.knows = joined(whole.knows, completion.knows, completion.of)
+        if completion.box is not None and completion.message is not None:
+            completion.box.tell_arrival(completion.message)
 
     def _enter(self, state: Rank, event: Event) -> None:
         """An event that its rank knows of."""

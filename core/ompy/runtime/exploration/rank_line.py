@@ -8,14 +8,27 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from random import Random
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from ompy.frameworks.direct import Arrival, DirectLine, numbers_of, waits_as_standard
+from ompy.frameworks.collectives.call_order import call_of_tag
+from ompy.frameworks.direct import (
+    TESTED,
+    Arrival,
+    DirectLine,
+    Whole,
+    numbers_of,
+    waits_as_standard,
+)
 from ompy.frameworks.pml import BUFFERED, READY, SYNCHRONOUS
-from ompy.runtime.exploration.events import DONE, FROM
+from ompy.runtime.exploration.events import AGAIN, DONE, FROM
 from ompy.runtime.exploration.knowledge import SERVED
 from ompy.runtime.simulation.remote import Conducted, RemoteEngine
+
+if TYPE_CHECKING:
+    from ompy.data.request import Request
+    from ompy.frameworks.collectives.coll_selection import SelectedColl
 
 _OURS = frozenset({"ompy", "ompy_components", "mpi4py", "importlib", "runpy"})
 
@@ -46,7 +59,16 @@ class RankLine(DirectLine):
         self._found: tuple[Any, ...] = ()
         self._last: tuple[int, object] = (0, None)  # wait with a choice, and for what
         self._told: Callable[[int, Arrival], object] = lambda _number, _arrival: None
+        self._wholes: dict[tuple[int, int], Whole] = {}  # under way, by context id and tag
+        self._ending: dict[int, Whole] = {}  # that the program was not told of
+        self._steps: dict[int, int] = {}  # of each whole: operations in service of it
+        self._again = False  # a poll is not answered: there is work to do first
+        self._advance: Callable[[], object] = int
         world.on_direct = self._hear
+
+    def on_parts(self, advance: Callable[[], object]) -> None:
+        """Have the work done that messages bring with them, between two questions."""
+        self._advance = advance
 
     def on_complete(self, told: Callable[[int, Arrival], object]) -> None:
         """Have completions told."""
@@ -56,7 +78,33 @@ class RankLine(DirectLine):
         """An entry of the record of calls: it goes along with the next call."""
         self._world.record_call(event)
 
-    def new_number(self, context: int = 0) -> int:
+    def begin_whole(self, context: int, tag: int) -> Whole:
+        """Messages with a tag are one operation from now on."""
+        whole = Whole(self.new_number())
+        self._wholes[context, tag] = self._ending[whole.number] = whole
+        self._world.later("direct_whole", whole.number, context, tag)
+        return whole
+
+    def end_whole(self, whole: Whole) -> None:
+        """The last of them is complete."""
+        self._wholes = {key: one for key, one in self._wholes.items() if one is not whole}
+        self._world.later("direct_whole", whole.number)
+
+    def watch_calls(self, coll: SelectedColl) -> None:
+        """The world says when a program is told of the end of nonblocking collective calls."""
+        begin, communicator = coll.begin_operation, coll.communicator
+
+        def begun(operation: str, tag: int, *others: Any) -> Request:
+            if communicator.size == 1 or call_of_tag(tag) not in TESTED:
+                return begin(operation, tag, *others)
+            whole = self.begin_whole(communicator.context_id, tag)
+            request = whole.of = begin(operation, tag, *others)
+            request.notify(partial(self.end_whole, whole))
+            return whole
+
+        vars(coll)["begin_operation"] = begun
+
+    def new_number(self, context: int = 0, tag: int = 0) -> int:
         """Of the rank's next operation. A thread beside the main one ends the world.
 
         What a rank does for others has numbers of its own in each communicator: when it comes to
@@ -64,9 +112,14 @@ class RankLine(DirectLine):
 
         Args:
             context: id of the communicator; 0 if it is in none.
+            tag: of its message. Steps of one nonblocking call have numbers of their own, too.
         """
         if self.explores and threading.get_ident() != self._thread:
             self._world.refuse_threads()
+        whole = self._wholes.get((context, tag)) if self.serves else None
+        if whole is not None:
+            step = self._steps[whole.number] = self._steps.get(whole.number, 0) + 1
+            return ((context + 1) * SERVED + whole.number) * SERVED + step
         if self.explores and self.serves and context:
             self._served[context] = self._served.get(context, 0) + 1
             return context * SERVED + self._served[context]
@@ -77,7 +130,7 @@ class RankLine(DirectLine):
         self, to: tuple[int, int], source: int, tag: int, data: bytes, mode: int, *, served: bool
     ) -> int:
         """Send."""
-        number, site = self.new_number(to[0]), site_of_program()
+        number, site = self.new_number(to[0], tag), site_of_program()
         synchronous = mode == SYNCHRONOUS
         self._world.later(
             "direct_send",
@@ -97,7 +150,7 @@ class RankLine(DirectLine):
 
     def receive(self, context: int, source: int, tag: int, *, served: bool) -> int:
         """Post a receive."""
-        number, site = self.new_number(context), site_of_program()
+        number, site = self.new_number(context, tag), site_of_program()
         self._world.later("direct_receive", number, context, source, tag, served, site)
         return number
 
@@ -108,6 +161,8 @@ class RankLine(DirectLine):
         while not self._found:  # else it was told of something else meanwhile
             if self._world.call("direct_cancel", *asks) is False:
                 return False
+            if not self._found:
+                self._advance()
         return self._found[0] != FROM
 
     def look(
@@ -118,6 +173,8 @@ class RankLine(DirectLine):
         self._found = ()
         while not self._found:  # else it was told of something else meanwhile
             self._world.call("direct_look", number, context, source, tag, takes, waits, site)
+            if not self._found:
+                self._advance()
         kind, *found = self._found
         if kind != FROM:
             return None
@@ -140,16 +197,31 @@ class RankLine(DirectLine):
 
     def poll(self) -> None:
         """Give the turn away, and hear what is complete."""
-        self._world.call("direct_poll", self.new_number(), site_of_program(), False)
+        self._poll(further=False)
 
     def poll_further(self) -> bool:
         """Hear whether another operation completes at the same time as what was told of last."""
         self._told_of = 0
-        self._world.call("direct_poll", self.new_number(), site_of_program(), True)
+        self._poll(further=True)
         return self._told_of > 0
 
+    def _poll(self, *, further: bool) -> None:
+        number, site = self.new_number(), site_of_program()
+        self._again = True
+        while self._again:
+            self._again = False
+            self._world.call("direct_poll", number, site, further)
+            if self._again:
+                self._told_of = 0
+                self._advance()
+
     def _hear(self, kind: str, number: int, *said: Any) -> None:
-        if kind == DONE:
+        if kind == AGAIN:
+            self._again = True
+        elif kind == DONE and number in self._ending:
+            self._told_of = number
+            self._ending.pop(number).finish()
+        elif kind == DONE:
             self._told_of = number
             source, tag, data = said
             self._told(number, Arrival(source, tag, len(data or b""), data))
@@ -166,6 +238,7 @@ class DirectEngine(RemoteEngine):
         """Drive it; the rest as for a `RemoteEngine`."""
         super().__init__(world, random, breaks)
         self._direct = line
+        line.on_parts(self.poll_all)
 
     def progress(self) -> int:
         """Let the world say what is complete. What passes is a turn, and no time."""

@@ -353,6 +353,10 @@ class ToldWorld:
         operation = (actor.rank, number)
         self._exchange.post_receive(operation, context, source, tag, site, served=served)
 
+    def do_direct_whole(self, actor: Actor, *said: int) -> None:
+        """Several messages become one operation, or it is complete."""
+        self._exchange.note_whole(actor.rank, *said)
+
     def do_direct_cancel(self, actor: Actor, number: int, receive: int, site: str) -> bool | None:
         """Cancel a receive. False: it is matched already; else news say what became of it."""
         if not self._exchange.cancel_receive((actor.rank, number), receive, site):

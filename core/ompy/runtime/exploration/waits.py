@@ -109,6 +109,24 @@ class Completion(NamedTuple):
     knows: Mapping[int, int]
 
 
+class Whole:
+    """Messages of a rank that its program is told of as one operation.
+
+    What they lead to, as a further step of a collective call, depends on them. What the program
+    does depends on them only when it is told.
+
+    Attributes:
+        number: of the operation.
+        past: events that those depend on which have come.
+        knows: of others' operations, by these.
+    """
+
+    def __init__(self, number: int, past: int, knows: Mapping[int, int]) -> None:
+        self.number = number
+        self.past = past
+        self.knows = knows
+
+
 class Rank:
     """One rank, as the exchange knows it."""
 
@@ -120,6 +138,8 @@ class Rank:
         self.inner: set[int] = set()  # its operations that are the library's own
         self.served: set[int] = set()  # of these, such as are told whatever it waits for
         self.open: set[int] = set()  # its operations that are not complete
+        self.wholes: dict[tuple[int, int], Whole] = {}  # under way, by context id and tag
+        self.apart: dict[int, Whole] = {}  # receives that belong to one
         self.nothings = 0  # polls in a row that could have found something
         self.idle = 0  # polls in a row that could not
         self.chosen = 0  # the operation that was chosen last among several

@@ -192,7 +192,11 @@ class RankProcess:
     def _select_colls(self, communicator: Communicator) -> SelectedColl:
         offers = [self._offer(component, communicator) for component in list(self._colls)]
         excluded = partial(_excluded_with, self.registry, communicator)
-        return SelectedColl(communicator, offers, excluded)
+        made = SelectedColl(communicator, offers, excluded)
+        line = self.context.direct
+        if line is not None and line.explores:
+            line.watch_calls(made)
+        return made
 
     def _line(self, context_id: int, between: Communicator) -> Communicator:
         """A communicator of both groups of another one, for messages of the PML alone."""

@@ -403,6 +403,10 @@ class RankStub:
         """Entries of the record of calls."""
         self.checked += events
 
+    def do_direct_whole(self, *said: int) -> None:
+        """Several messages become one operation, or it is complete."""
+        self.exchange.note_whole(self.rank, *said)
+
     def do_direct_cancel(self, number: int, receive: int, site: str) -> bool | None:
         """Cancel a receive. False: it is matched already; else news say what became of it."""
         if not self.exchange.cancel_receive((self.rank, number), receive, site):
@@ -443,10 +447,8 @@ class RankStub:
         site: str,
     ) -> None:
         """Probe."""
-        operation = (self.rank, number)
-        self.exchange.probe_message(
-            operation, context, source, tag, takes=takes, waits=waits, site=site
-        )
+        asks = (self.rank, number), context, source, tag
+        self.exchange.probe_message(*asks, takes=takes, waits=waits, site=site)
         self._await_choice()
 
     def _await_choice(self) -> None:

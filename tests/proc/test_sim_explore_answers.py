@@ -1,0 +1,126 @@
+"""`ompy sim --explore`: whatever a test, a cancel or a look may be answered is a choice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.proc.test_sim_explore import sim
+
+pytestmark = pytest.mark.proc
+
+# each with what is taken for granted (WHAT) that another schedule does not give
+IBARRIER = """
+request = comm.Ibarrier()
+polls = 0
+while not request.Test():
+    polls += 1
+assert WHAT
+"""
+IALLREDUCE = """
+from array import array
+total = array("i", [0])
+request = comm.Iallreduce(array("i", [1]), total)
+done = request.Test()
+request.Wait()
+assert total[0] == 2 and (WHAT)
+"""
+# what a rank does after an answer comes before what would have been another answer
+TOLD_EARLY = """
+if comm.rank == 0:
+    request = comm.Ibarrier()
+    comm.send("late" if request.Test() else "early", dest=1)
+    request.Wait()
+elif comm.rank == 1:
+    first = comm.recv(source=MPI.ANY_SOURCE)
+    comm.Ibarrier().Wait()
+    comm.recv(source=MPI.ANY_SOURCE)
+    assert WHAT
+else:
+    request = comm.isend("beside", dest=1)
+    comm.Ibarrier().Wait()
+    request.wait()
+"""
+ANY_OF_BOTH = """
+room = bytearray(1)
+request = comm.Ibarrier()
+if comm.rank == 0:
+    both = [request, comm.Irecv(room, source=1)]
+    first = MPI.Request.Waitany(both)
+    MPI.Request.Waitall(both)
+    assert WHAT
+else:
+    comm.Send(b"x", dest=0)
+    request.Wait()
+"""
+# all wait for rank 0 meanwhile, which has to go on with its barrier there
+BESIDE_A_PROBE = """
+request = comm.Ibarrier()
+if comm.rank == 0:
+    for _ in range(2):
+        comm.Probe(source=MPI.ANY_SOURCE)
+        comm.recv(source=MPI.ANY_SOURCE)
+    request.Wait()
+else:
+    request.Wait()
+    comm.send(None, dest=0)
+assert WHAT
+"""
+PERSISTENT = """
+request = comm.Barrier_init()
+for _ in range(2):
+    request.Start()
+    done = request.Test()
+    request.Wait()
+assert WHAT
+"""
+
+
+def explored(folder: Path, program: str, what: str, ranks: int) -> tuple[int, str]:
+    """How a program is explored that takes something for granted."""
+    words = ["--explore", "--jobs", "1", "-n", str(ranks)]
+    done = sim(folder, program.replace("WHAT", what), *words)
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("program", "what", "ranks", "says"),
+    [
+        (IBARRIER, "polls == 0", 2, "finds nothing yet"),
+        (IBARRIER, "polls == 1", 2, "AssertionError"),
+        (IALLREDUCE, "done", 2, "finds nothing yet"),
+        (IALLREDUCE, "not done", 2, ""),
+        (TOLD_EARLY, "first != 'early'", 3, "takes the message that rank 0"),
+        (ANY_OF_BOTH, "first == 0", 2, "is told first of its operation"),
+        (ANY_OF_BOTH, "first == 1", 2, "is told first of its operation"),
+        (PERSISTENT, "done", 2, "finds nothing yet"),
+        (PERSISTENT, "not done", 2, ""),
+    ],
+)
+def test_an_answer_that_is_taken_for_granted(
+    tmp_path: Path, program: str, what: str, ranks: int, says: str
+) -> None:
+    code, said = explored(tmp_path, program, what, ranks)
+    assert code == 1, said
+    assert "AssertionError" in said
+    assert says in said
+
+
+@pytest.mark.parametrize(
+    ("program", "what", "ranks"),
+    [
+        (IBARRIER, "polls <= 1", 3),
+        (IALLREDUCE, "True", 2),
+        (TOLD_EARLY, "first in ('early', 'beside')", 3),
+        (ANY_OF_BOTH, "first in (0, 1)", 2),
+        (BESIDE_A_PROBE, "True", 3),
+        (PERSISTENT, "True", 2),
+    ],
+)
+def test_whatever_is_answered_ends_well(
+    tmp_path: Path, program: str, what: str, ranks: int
+) -> None:
+    code, said = explored(tmp_path, program, what, ranks)
+    assert code == 0, said
+    assert "; proven " in said
