@@ -75,6 +75,23 @@ for _ in range(2):
     request.Wait()
 assert WHAT
 """
+EXPOSED = """
+memory = bytearray(2)
+window = MPI.Win.Create(memory, 1, comm=comm)
+if comm.rank == 0:
+    window.Post(comm.group.Excl([0]))
+    done = window.Test()
+    polls = 0
+    while not done and not window.Test():
+        polls += 1
+    assert bytes(memory) == b"xx"[: comm.size - 1].ljust(2, bytes(1))
+    assert WHAT
+else:
+    window.Start(comm.group.Incl([0]))
+    window.Put(b"x", 0, comm.rank - 1)
+    window.Complete()
+window.Free()
+"""
 
 
 def explored(folder: Path, program: str, what: str, ranks: int) -> tuple[int, str]:
@@ -96,6 +113,9 @@ def explored(folder: Path, program: str, what: str, ranks: int) -> tuple[int, st
         (ANY_OF_BOTH, "first == 1", 2, "is told first of its operation"),
         (PERSISTENT, "done", 2, "finds nothing yet"),
         (PERSISTENT, "not done", 2, ""),
+        (EXPOSED, "done", 2, "finds nothing yet"),
+        (EXPOSED, "not done", 2, ""),
+        (EXPOSED, "not done", 3, ""),
     ],
 )
 def test_an_answer_that_is_taken_for_granted(
@@ -116,6 +136,7 @@ def test_an_answer_that_is_taken_for_granted(
         (ANY_OF_BOTH, "first in (0, 1)", 2),
         (BESIDE_A_PROBE, "True", 3),
         (PERSISTENT, "True", 2),
+        (EXPOSED, "polls <= 1", 3),
     ],
 )
 def test_whatever_is_answered_ends_well(

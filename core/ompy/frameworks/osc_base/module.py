@@ -82,6 +82,7 @@ class MessageOsc(OscModule):
         self._peers: dict[int, Peer] = {}
         self._gone_since: dict[int, int] = {}
         self._held: dict[int, Held] = {}
+        self._ends: AwaitCompletes  # of the last exposure
         coll = communicator.coll
         assert coll is not None, "a window's communicator has its collectives"
         self._prompt_barrier = coll.prompt_barrier() if communicator.size > 1 else _nothing
@@ -365,13 +366,15 @@ class MessageOsc(OscModule):
             except MPIError as problem:
                 failure = failure or problem
         if self.rank in targets:
-            self.target.channel(self.rank).completes += 1
+            self.target.channel(self.rank).complete_epoch()
         self._finish(targets, Kind.COMPLETE, always=True)
         if failure is not None:
             raise failure
 
     def post(self, origins: Sequence[int]) -> None:
         """Tell each."""
+        channels = [self.target.channel(origin) for origin in origins]
+        self._ends = AwaitCompletes(self._communicator, self._listener, channels, self._gone)
         with self._engine.lock:
             for origin in origins:
                 peer = self.peer(origin)
@@ -385,9 +388,7 @@ class MessageOsc(OscModule):
     def wait(self, origins: Sequence[int]) -> None:
         """Wait for each to complete."""
         channels = [self.target.channel(origin) for origin in origins]
-        ended = AwaitCompletes(self._communicator, self._listener, channels, self._gone)
-        if not ended():
-            self._engine.wait_until(ended)
+        self._ends.wait(self._engine)
         gone = [channel.origin for channel in channels if not channel.completes]
         for channel in channels:
             channel.completes = max(0, channel.completes - 1)
@@ -397,8 +398,7 @@ class MessageOsc(OscModule):
     def test(self, origins: Sequence[int]) -> bool:
         """Look whether each has."""
         self._engine.progress()
-        channels = [self.target.channel(origin) for origin in origins]
-        if not all(channel.completes or self._gone(channel.origin) for channel in channels):
+        if not self._ends():
             return False
         self.wait(origins)
         return True

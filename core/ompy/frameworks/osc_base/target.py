@@ -48,6 +48,7 @@ class Channel:
         blocked: the data of an accumulate are on the way.
         problem: what went wrong first since the origin was told last.
         completes: ends of its epochs that `wait` has not asked for.
+        on_complete: called with each of these, if anybody wants to know.
     """
 
     def __init__(self, origin: int) -> None:
@@ -57,6 +58,13 @@ class Channel:
         self.blocked = False
         self.problem: MPIError | None = None
         self.completes = 0
+        self.on_complete: Callable[[], object] | None = None
+
+    def complete_epoch(self) -> None:
+        """It has ended an epoch."""
+        self.completes += 1
+        if self.on_complete is not None:
+            self.on_complete()
 
     def is_busy(self) -> bool:
         """Whether something of it is under way."""
@@ -295,7 +303,7 @@ class Target:
         self._flush(channel, command)
 
     def _complete(self, channel: Channel, command: Command) -> None:
-        channel.completes += 1
+        channel.complete_epoch()
         self._flush(channel, command)
 
     def _lock(self, channel: Channel, command: Command) -> None:

@@ -8,15 +8,19 @@ and is not looked at yet is under way.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ompy.data.request import Request
+from ompy.frameworks.direct import EXPOSURE
 from ompy.frameworks.needs import COMPLETE, LOCK, POST, Need, Needing
 from ompy.frameworks.osc_base.pending import Pending
 
 if TYPE_CHECKING:
     from ompy.data.request import Waitable
+    from ompy.engine.base import Engine
     from ompy.frameworks.communicator import Communicator
+    from ompy.frameworks.direct import DirectLine, Whole
     from ompy.frameworks.osc_base.listener import Listener
     from ompy.frameworks.osc_base.pending import Peer
     from ompy.frameworks.osc_base.target import Channel
@@ -99,9 +103,12 @@ class AwaitPost(Needing):
 
 
 class AwaitCompletes(Needing):
-    """Whether each origin has completed, or will not any more."""
+    """Whether each origin has completed, or will not any more.
 
-    __slots__ = ("_channels", "_communicator", "_gone", "_listener")
+    Where all that can be is tried, the world says when the rank is told.
+    """
+
+    __slots__ = ("_channels", "_communicator", "_gone", "_listener", "_whole")
 
     def __init__(
         self,
@@ -114,9 +121,38 @@ class AwaitCompletes(Needing):
         self._listener = listener
         self._channels = channels
         self._gone = gone
+        self._whole: Whole | None = None
+        line = communicator.context.direct
+        if line is not None and line.explores:
+            self._begin_whole(line)
+
+    def _begin_whole(self, line: DirectLine) -> None:
+        whole = self._whole = line.begin_whole(self._communicator.context_id, EXPOSURE)
+        whole.of = self
+        missing = {each.origin for each in self._channels if not each.completes}
+
+        def came(channel: Channel) -> None:
+            channel.on_complete = None
+            missing.discard(channel.origin)
+            if not missing:
+                line.end_whole(whole)
+
+        for each in self._channels:
+            each.on_complete = partial(came, each) if each.origin in missing else None
+        if not missing:
+            line.end_whole(whole)
+
+    def wait(self, engine: Engine) -> None:
+        """Wait for that."""
+        if self._whole is not None:
+            engine.wait(self._whole)
+        elif not self():
+            engine.wait_until(self)
 
     def __call__(self) -> bool:
         """Look."""
+        if self._whole is not None:
+            return self._whole.complete
         return all(each.completes or self._gone(each.origin) for each in self._channels)
 
     def need(self) -> Need | None:

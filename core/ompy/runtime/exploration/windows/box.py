@@ -90,13 +90,14 @@ class WindowBox(Box):
     Attributes:
         asked: of each command that has come, what it is.
         orders: by class.
+        context: id of the communicator.
     """
 
     ours: ClassVar[bool] = True
 
     def __init__(self, context: int, rank: int) -> None:
         super().__init__(rank)
-        self._context = context
+        self.context = context
         self.asked: dict[Operation, Asked] = {}
         self.orders: dict[int, Order] = {}
         # of each source: what was asked for depends on; of what was waited for; of accumulates
@@ -150,7 +151,7 @@ class WindowBox(Box):
         return (self.rank, number), (FROM, *sender)
 
     def _number_of(self, of: int, place: int) -> int:
-        return (((self._context << _CLASSES) + of + 2) << _PLACES) + place
+        return (((self.context << _CLASSES) + of + 2) << _PLACES) + place
 
     def order(self, of: int) -> Order:
         """What was served of a class."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from ompy.frameworks.direct import EXPOSURE
 from ompy.frameworks.osc_base.headers import COMMAND_TAG, Kind
 from ompy.runtime.exploration.boxes import Box, Message, Operation, Receive
 from ompy.runtime.exploration.events import SEES, SERVE, Event, Value
 from ompy.runtime.exploration.operations import Operations
-from ompy.runtime.exploration.waits import Offer
+from ompy.runtime.exploration.waits import Offer, Rank, Whole
 from ompy.runtime.exploration.windows.box import Asked, WindowBox, command_asked
 from ompy.runtime.exploration.windows.parts import FREE, Parts, command_of
 
@@ -96,6 +97,16 @@ class Windows(Operations):
             message.past = past
         if changed:
             self._ranks[to].spin.reset()
+
+    def _whole_of(
+        self, state: Rank, number: int, box: Box | None, message: Message | None
+    ) -> Whole | None:
+        """What a completed operation is a part of: the end of another rank's epoch, of its own."""
+        if isinstance(box, WindowBox) and message is not None and message.tag == COMMAND_TAG:
+            if command_of(message.data).kind is Kind.COMPLETE:
+                return state.wholes.get((box.context, EXPOSURE))
+            return None
+        return super()._whole_of(state, number, box, message)
 
     def _is_heeded(self, box: Box | None, message: Message | None) -> bool:
         """Whether the program of the rank that gets a message can tell.
