@@ -92,6 +92,37 @@ else:
     window.Complete()
 window.Free()
 """
+PARTITIONS = """
+room = bytearray(range(4)) if comm.rank == 0 else bytearray(4)
+if comm.rank == 0:
+    request = comm.Psend_init(room, 2, dest=1, tag=1)
+    request.Start()
+    request.Pready(0)
+    request.Pready(1)
+else:
+    request = comm.Precv_init(room, PARTS, source=0, tag=1)
+    request.Start()
+    ASKS
+request.Wait()
+request.Free()
+if comm.rank == 1:
+    assert room == bytearray(range(4)) and (WHAT)
+"""
+EACH = PARTITIONS.replace("PARTS", "2").replace(
+    "ASKS", "second, first = request.Parrived(1), request.Parrived(0)"
+)
+BOTH = PARTITIONS.replace("PARTS", "1").replace("ASKS", "both = request.Parrived(0)")
+WHOLE = PARTITIONS.replace("PARTS", "2").replace("ASKS", "both = request.Test()")
+TESTALL = """
+room = memoryview(bytearray(2))
+if comm.rank == 0:
+    requests = [comm.Irecv(room[:1], source=1), comm.Irecv(room[1:], source=2)]
+    both = MPI.Request.Testall(requests)
+    MPI.Request.Waitall(requests)
+    assert WHAT
+else:
+    comm.Send(b"x", dest=0)
+"""
 
 
 def explored(folder: Path, program: str, what: str, ranks: int) -> tuple[int, str]:
@@ -116,6 +147,16 @@ def explored(folder: Path, program: str, what: str, ranks: int) -> tuple[int, st
         (EXPOSED, "done", 2, "finds nothing yet"),
         (EXPOSED, "not done", 2, ""),
         (EXPOSED, "not done", 3, ""),
+        (EACH, "first or not second", 2, "finds complete its operation"),
+        (EACH, "second or not first", 2, "finds complete its operation"),
+        (EACH, "first or second", 2, "finds nothing yet"),
+        (EACH, "not first or not second", 2, ""),
+        (BOTH, "both", 2, ""),
+        (BOTH, "not both", 2, ""),
+        (WHOLE, "both", 2, ""),
+        (WHOLE, "not both", 2, ""),
+        (TESTALL, "both", 3, ""),
+        (TESTALL, "not both", 3, "is told at the same time"),
     ],
 )
 def test_an_answer_that_is_taken_for_granted(
@@ -137,6 +178,10 @@ def test_an_answer_that_is_taken_for_granted(
         (BESIDE_A_PROBE, "True", 3),
         (PERSISTENT, "True", 2),
         (EXPOSED, "polls <= 1", 3),
+        (EACH, "True", 2),
+        (BOTH, "True", 2),
+        (WHOLE, "True", 2),
+        (TESTALL, "True", 3),
     ],
 )
 def test_whatever_is_answered_ends_well(

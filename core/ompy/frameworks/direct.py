@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from ompy.frameworks.collectives.coll_selection import SelectedColl
 
 EXPOSURE: Final = -2  # in place of a tag: ends of an exposure epoch; arbitrary: no message has it
+# tags of partitions of messages, from the first on downwards, and not down to those of calls;
+# arbitrary: clear of all other internal ones
+TAG_PARTITIONS: Final = -(1 << 21)
 # calls of communicators that return when they are done: no nonblocking or persistent ones
 BLOCKING: Final = frozenset(
     name
@@ -179,6 +182,11 @@ def waits_as_standard(tag: int) -> bool:
     if tag >= 0 or TAG_NEIGHBOR_ALLTOALL <= tag <= TAG_BARRIER:
         return True
     return tag <= -TAG_CALLS and call_of_tag(tag) in BLOCKING
+
+
+def is_partition(tag: int) -> bool:
+    """Whether messages with a tag are partitions, of which a program may see each arrive."""
+    return -TAG_CALLS < tag <= TAG_PARTITIONS
 
 
 def numbers_of(waitable: object) -> tuple[Sequence[int], bool]:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ompy.compiled import ccall, cfunc
-from ompy.data.request import AnyOf
+from ompy.data.request import AnyOf, Deferred
 from ompy.engine.base import Engine
 from ompy.mpi.handles import Handle
 from ompy.mpi.point_to_point.requeststate import (
@@ -66,10 +66,14 @@ def wait_for(state: RequestState) -> None:
 def poll_operation(state: RequestState) -> bool:
     """Let communication advance once; whether the operation is complete then."""
     engine: Engine = _engine_of(state)
-    engine.progress()
-    if not state.operation.complete:
+    operation = state.operation
+    # an operation of several messages: more of them may be here
+    further: bool = engine.progress() > 0 and isinstance(operation, Deferred)
+    if not operation.complete:
+        while further and not operation.complete:
+            further = engine.look_further()
         engine.glance()
-    return state.operation.complete
+    return operation.complete
 
 
 @ccall
@@ -151,7 +155,9 @@ def all_complete(requests: Sequence[Request]) -> bool:
     one: RequestState | None = _any_active(requests)
     assert one is not None, "one of them is not complete"
     engine: Engine = _engine_of(one)
-    engine.progress()
+    further: bool = engine.progress() > 0
+    while further and not _all_complete(requests):
+        further = engine.look_further()
     engine.glance()
     return _all_complete(requests)
 

@@ -26,6 +26,7 @@ from ompy.data.errors import ERR_INTERN, ERR_OTHER, MPIError
 from ompy.data.request import Request
 from ompy.frameworks.coll import TAG_NONBLOCKING, TAGS_IN_TURN
 from ompy.frameworks.collectives.call_order import TAG_CALLS
+from ompy.frameworks.direct import TAG_PARTITIONS, is_partition
 from ompy.frameworks.pml import STANDARD
 from ompy.trace.tag_names import name_tags, name_tags_by
 
@@ -35,15 +36,13 @@ if TYPE_CHECKING:
 # internal tags; arbitrary, below that of inquiries
 TAG_OFFER: Final = -60
 TAG_ANSWER: Final = -61
-# those of partitions, from the first on downwards; arbitrary: clear of all above, before the calls'
-TAG_PARTITIONS: Final = -(1 << 21)
 PARTITIONS_MAX: Final = TAG_CALLS + TAG_PARTITIONS - 1
 assert TAG_PARTITIONS < TAG_NONBLOCKING - TAGS_IN_TURN, "others have tags above"
 _OFFER: Final = Struct("<QqQQ")
 _ANSWER: Final = Struct("<Qqq")
 
 name_tags({TAG_OFFER: "an offer of partitions", TAG_ANSWER: "an answer to an offer of partitions"})
-name_tags_by(lambda tag: "a partition" if -TAG_CALLS < tag <= TAG_PARTITIONS else "")
+name_tags_by(lambda tag: "a partition" if is_partition(tag) else "")
 
 
 # partitions up to this go in runs: arbitrary, a copy of it takes less than a message
@@ -58,9 +57,15 @@ class Parts(NamedTuple):
     size: int
 
 
-def in_runs(parts: Parts) -> int:
-    """How many partitions a run has at most; 0 if they are messages of their own."""
+def in_runs(state: CommState, parts: Parts) -> int:
+    """How many partitions a run has at most; 0 if they are messages of their own.
+
+    So they are in a world that tries all orders in which they may arrive.
+    """
     partitions, size = parts
+    line = state.communicator.context.direct
+    if line is not None and line.explores:
+        return 0
     return min(partitions, RUN_BYTES // max(size, 1)) if size <= SMALL else 0
 
 

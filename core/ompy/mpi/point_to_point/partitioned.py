@@ -226,7 +226,7 @@ class PartitionedSend(PartitionedState):
         PartitionedState.__init__(self, comm, room, parts, keep, peer, tag, receives=False)
         self._ready = bytearray(parts.partitions)
         self._held = []  # ready before the answer
-        self._run = in_runs(parts)
+        self._run = in_runs(comm, parts)
 
     def tell_receiver(self) -> None:
         """Tell the receiver of it.
@@ -426,7 +426,7 @@ class PartitionedReceive(PartitionedState):
             if self._gone and self.operation.complete:
                 raise MPIError(ERR_REQUEST, "the receive was freed before it was started")
             self._check_size(partitions * size)
-            self._run = in_runs(offer.parts)
+            self._run = in_runs(self.communicator_state, offer.parts)
             self.first = channels.reserve_tags(self.peer, 1 if self._run else partitions)
             channels.answer_offer(self.peer, offer.number, self.first)
         except MPIError as refused:
@@ -549,10 +549,14 @@ class PartitionedReceive(PartitionedState):
         (chosen,) = self.check_partitions((partition,))
         if not self.running or self.operation.source == PROC_NULL:
             return True
-        for look in (self.engine.progress, self.engine.glance):
-            if self._is_here(chosen):
-                return True
-            look()
+        if not self._is_here(chosen):
+            further = self.engine.progress() > 0
+            # several of the sender's may be in it
+            further = further and self.offer and self.offer.parts.partitions > self._partitions
+            while further and not self._is_here(chosen):
+                further = self.engine.look_further()
+            if not self._is_here(chosen):
+                self.engine.glance()
         return self._is_here(chosen)
 
     def _is_here(self, chosen: int) -> bool:

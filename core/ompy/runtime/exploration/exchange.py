@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from ompy.frameworks.direct import waits_as_standard
+from ompy.frameworks.direct import is_partition, waits_as_standard
 from ompy.runtime.exploration.boxes import Message, Operation, Receive
 from ompy.runtime.exploration.call_journal import (
     LOOK,
@@ -174,7 +174,9 @@ class Exchange(Receives):
             made.event = self._new_number()
             state.past |= 1 << made.event  # what the rank does from now on depends on the choice
         box.add_receive(made)
-        self._begin(rank, number, inner=tag < -1 or served)
+        if is_partition(tag):
+            state.parts.add(number)
+        self._begin(rank, number, inner=(tag < -1 or served) and not is_partition(tag))
         if served and not (tag > 0 and tag % 2):  # else it is an answer, which somebody waits for
             state.served.add(number)
 
@@ -343,20 +345,20 @@ class Exchange(Receives):
         wait = state.wait
         if wait is None or not state.done:
             return False
+        polls = wait.kind in {POLL, FURTHER}
         mine = {*(state.inner if wait.inner else state.served), *state.apart}
+        if wait.inner and not polls:  # who waits for all parts of a message has no choice
+            mine |= state.parts
         if wait.kind == MATCH:
             mine.add(wait.wanted[0])
         told = [number for number in sorted(state.done) if number in mine]
-        apart = not state.served.isdisjoint(told) or not state.apart.keys().isdisjoint(told)
         for number in told:
             self._tell(rank, state, number)
-        polls = wait.kind in {POLL, FURTHER}
-        if polls and apart:  # it has work to do, which may be what is polled for
+        if told and polls:  # it has work to do, which may be what is polled for
             self._news[rank].append((AGAIN, wait.number))
-        ends = bool(told) and (apart or not polls)
-        if ends:
+        if told:
             state.wait = None
-        return ends
+        return bool(told)
 
     def _tell(self, rank: int, state: Rank, number: int) -> None:
         """Tell a rank that an operation is complete."""
@@ -378,6 +380,7 @@ class Exchange(Receives):
             state.spin.reset()
         state.inner.discard(number)
         state.served.discard(number)
+        state.parts.discard(number)
         state.nothings = state.idle = 0
 
     def _values(self, rank: int, wait: Wait) -> dict[Value, Any]:

@@ -195,25 +195,23 @@ class RankLine(DirectLine):
             number = self._last[0]
         self._world.call("direct_wait", number, list(wanted), others, site_of_program())
 
-    def poll(self) -> None:
-        """Give the turn away, and hear what is complete."""
-        self._poll(further=False)
+    def poll(self) -> bool:
+        """Give the turn away, and hear what is complete. Whether an operation was told of."""
+        return self._poll(further=False)
 
     def poll_further(self) -> bool:
         """Hear whether another operation completes at the same time as what was told of last."""
-        self._told_of = 0
-        self._poll(further=True)
-        return self._told_of > 0
+        return self._poll(further=True)
 
-    def _poll(self, *, further: bool) -> None:
+    def _poll(self, *, further: bool) -> bool:
         number, site = self.new_number(), site_of_program()
         self._again = True
         while self._again:
-            self._again = False
+            self._again, self._told_of = False, 0
             self._world.call("direct_poll", number, site, further)
             if self._again:
-                self._told_of = 0
                 self._advance()
+        return self._told_of > 0
 
     def _hear(self, kind: str, number: int, *said: Any) -> None:
         if kind == AGAIN:
@@ -242,8 +240,8 @@ class DirectEngine(RemoteEngine):
 
     def progress(self) -> int:
         """Let the world say what is complete. What passes is a turn, and no time."""
-        self._direct.poll()
-        return self.poll_all()
+        told = self._direct.poll()
+        return self.poll_all() + told
 
     def look_further(self) -> bool:
         """Let the world say whether more is complete."""
