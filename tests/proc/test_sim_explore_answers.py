@@ -123,6 +123,62 @@ if comm.rank == 0:
 else:
     comm.Send(b"x", dest=0)
 """
+# the sender goes on when its message is taken, or later
+CANCELLED = """
+room, status = bytearray(1), MPI.Status()
+if comm.rank == 0:
+    request = comm.Irecv(room, source=SOURCE, tag=1)
+    BETWEEN
+    request.Cancel()
+    request.Wait(status)
+    late = not status.Is_cancelled()
+    comm.recv(source=1, tag=3)
+    if not late:
+        comm.Recv(room, source=SOURCE, tag=1)
+    assert room == b"x" and (WHAT)
+elif comm.rank == 1:
+    send = comm.SENDS(room[:0] + b"x", dest=0, tag=1)
+    told = comm.isend(None, dest=0, tag=3)
+    AFTER
+    told.wait()
+    send.Wait()
+else:
+    comm.send(None, dest=0, tag=2)
+"""
+
+
+def cancelled(source: str, sends: str, between: str, after: str = "pass") -> str:
+    """A program that cancels a receive behind another call."""
+    program = CANCELLED.replace("SOURCE", source).replace("SENDS", sends)
+    return program.replace("BETWEEN", between).replace("AFTER", after)
+
+
+BESIDE_OTHERS = cancelled("1", "Isend", "comm.recv(source=2, tag=2)")
+SYNCHRONOUS = cancelled("1", "Issend", "comm.recv(source=2, tag=2)")
+OF_ANYBODY = cancelled("MPI.ANY_SOURCE", "Issend", "comm.recv(source=2, tag=2)")
+BARRIER = cancelled("1", "Isend", "comm.Barrier()", "comm.Barrier()")
+KNOWN = cancelled("1", "Isend", "comm.recv(source=1, tag=4)", "comm.send(None, dest=0, tag=4)")
+# who cancels waits in the other case, and only a receive that is not cancelled ends that
+ONE_OF_TWO = """
+room, status = bytearray(1), MPI.Status()
+if comm.rank == 0:
+    request = comm.Irecv(room, source=1, tag=1)
+    if comm.recv(source=MPI.ANY_SOURCE, tag=2) == 1:
+        request.Wait()
+    else:
+        request.Cancel()
+        request.Wait(status)
+        if status.Is_cancelled():
+            comm.Recv(room, source=1, tag=1)
+        assert WHAT
+    comm.recv(source=MPI.ANY_SOURCE, tag=2)
+else:
+    if comm.rank == 1:
+        send = comm.Isend(b"x", dest=0, tag=1)
+    comm.send(comm.rank, dest=0, tag=2)
+    if comm.rank == 1:
+        send.Wait()
+"""
 
 
 def explored(folder: Path, program: str, what: str, ranks: int) -> tuple[int, str]:
@@ -156,6 +212,17 @@ def explored(folder: Path, program: str, what: str, ranks: int) -> tuple[int, st
         (WHOLE, "both", 2, ""),
         (WHOLE, "not both", 2, ""),
         (TESTALL, "both", 3, ""),
+        (BESIDE_OTHERS, "late", 3, "posts a receive that is cancelled before anything comes"),
+        (BESIDE_OTHERS, "not late", 3, "takes the message that rank 1"),
+        (SYNCHRONOUS, "late", 3, "cancelled before anything comes"),
+        (SYNCHRONOUS, "not late", 3, "takes the message that rank 1"),
+        (OF_ANYBODY, "late", 3, "cancelled before anything comes"),
+        (OF_ANYBODY, "not late", 3, "takes the message that rank 1"),
+        (BARRIER, "late", 2, "cancelled before anything comes"),
+        (BARRIER, "not late", 2, "takes the message that rank 1"),
+        (KNOWN, "not late", 2, ""),
+        (ONE_OF_TWO, "status.Is_cancelled()", 3, ""),
+        (ONE_OF_TWO, "not status.Is_cancelled()", 3, "cancelled before anything comes"),
         (TESTALL, "not both", 3, "is told at the same time"),
     ],
 )
@@ -182,6 +249,12 @@ def test_an_answer_that_is_taken_for_granted(
         (BOTH, "True", 2),
         (WHOLE, "True", 2),
         (TESTALL, "True", 3),
+        (BESIDE_OTHERS, "True", 3),
+        (SYNCHRONOUS, "True", 3),
+        (OF_ANYBODY, "True", 3),
+        (BARRIER, "True", 2),
+        (KNOWN, "late", 2),
+        (ONE_OF_TWO, "True", 3),
     ],
 )
 def test_whatever_is_answered_ends_well(

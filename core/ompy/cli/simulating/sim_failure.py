@@ -102,7 +102,7 @@ def said_of(event: Event) -> str:
     where = f"rank {event.key[0]} at {short_site(event.site)}"
     if event.value == (NOTHING,):
         if event.kind == CANCEL:
-            return f"{where} cancels a receive before anything comes"
+            return f"{where} posts a receive that is cancelled before anything comes"
         return f"{where} finds nothing {'more' if event.kind == FURTHER else 'yet'}"
     if event.value[0] == FROM:
         does = "finds" if event.kind == PROBE else "takes"

@@ -87,12 +87,17 @@ class Receive:
         knows: what its rank knew of others' operations (`knowledge.py`).
         place: among those of its box, in the order of posting.
         message: what it has taken.
-        held: it is about to be cancelled: what it takes before is a choice.
+        doubtful: it may be cancelled: whether it takes anything before is a choice.
+        held: it takes nothing before.
+        released: it was to take nothing, and nothing else could go on: it takes what is there.
+        cancelled: it was.
         event: number of its choice, if that is made before the rank goes on: a message is known to
             be there, so that it takes one that is sent before or beside that; -1 if not.
     """
 
     __slots__ = (
+        "cancelled",
+        "doubtful",
         "event",
         "held",
         "knows",
@@ -100,6 +105,7 @@ class Receive:
         "operation",
         "past",
         "place",
+        "released",
         "site",
         "source",
         "tag",
@@ -117,7 +123,7 @@ class Receive:
         self.place = 0
         self.message: Message | None = None
         self.event = -1
-        self.held = False
+        self.doubtful = self.held = self.released = self.cancelled = False
 
     def may_take(self, message: Message) -> bool:
         """Whether a message is not sent too late for it."""
@@ -131,8 +137,13 @@ class Receive:
 
     @property
     def wild(self) -> bool:
-        """Whether it has a choice."""
+        """Whether it may take messages of several senders."""
         return self.source == ANY_SOURCE
+
+    @property
+    def chooses(self) -> bool:
+        """Whether it has a choice."""
+        return (self.source == ANY_SOURCE or self.doubtful) and not self.released
 
 
 class Box:
@@ -170,12 +181,13 @@ class Box:
         if receive.wild:
             self.unheard.append(receive)
 
-    def find_posted(self, operation: Operation) -> Receive | None:
-        """A receive that has taken nothing yet."""
-        return next((one for one in self.posted if one.operation == operation), None)
+    def find_receive(self, operation: Operation) -> Receive | None:
+        """One that was posted."""
+        return next((one for one in self.all if one.operation == operation), None)
 
     def remove_posted(self, receive: Receive) -> None:
         """It was cancelled."""
+        receive.cancelled = True
         self.posted.remove(receive)
         if receive in self.unheard:
             self.unheard.remove(receive)
@@ -188,7 +200,7 @@ class Box:
             for messages in self._waiting.values():
                 for message in messages:
                     receive = self.first_fitting(message)
-                    if receive is not None and not receive.wild and not receive.held:
+                    if receive is not None and not receive.chooses and not receive.held:
                         yield receive, message
                         found = True
                         break  # the list is another one now
@@ -201,10 +213,10 @@ class Box:
         return None
 
     def candidates(self, *, held: bool = False) -> dict[Receive, list[Message]]:
-        """What each receive from ANY_SOURCE may take now: of a sender the first that goes to it.
+        """What each receive with a choice may take now: of a sender the first that goes to it.
 
         Args:
-            held: of those that are about to be cancelled instead, of whatever source.
+            held: of those that are to take nothing before they are cancelled instead.
         """
         found: dict[Receive, list[Message]] = {}
         for messages in self._waiting.values():
@@ -213,7 +225,7 @@ class Box:
                 receive = self.first_fitting(message)
                 if receive is None or receive in seen:
                     continue
-                if receive.held if held else receive.wild and not receive.held:
+                if receive.held if held else receive.chooses and not receive.held:
                     seen.add(receive)
                     if receive.may_take(message):
                         found.setdefault(receive, []).append(message)
@@ -311,11 +323,12 @@ class Box:
     def before(self, receive: Receive, message: Message) -> Iterator[Receive]:
         """Receives whose choice decides that a message is left for a receive.
 
-        Those posted before it that fit the message and took another, and those that took what its
-        sender had sent before and would have fitted.
+        Those posted before it that fit the message and took another or were cancelled, and those
+        that took what its sender had sent before and would have fitted.
         """
         for other in self.all[: receive.place]:
-            if other.fits(message.source, message.tag) and other.message is not None:
+            gone = other.message is not None or other.cancelled
+            if gone and other.fits(message.source, message.tag):
                 yield other
         for sent in self.channels[message.source]:
             if sent is message:

@@ -49,7 +49,10 @@ from ompy.runtime.exploration.windows.box import WindowBox
 from ompy.runtime.exploration.windows.parts import Parts
 
 # at a fence: who polls sees what can be seen
-_ORDER: Final = {MATCH: 0, SERVE: 0, PROBE: 1, ANY: 2, POLL: 3, FURTHER: 3, CANCEL: 3}
+_ORDER: Final = {MATCH: 0, CANCEL: 0, SERVE: 0, PROBE: 1, ANY: 2, POLL: 3, FURTHER: 3}
+# polls that find nothing, before a receive that is to be cancelled takes something; arbitrary: a
+# program that cancels it after more tests of it was not to wait so long
+PATIENT: Final = 8
 
 
 class Exchange(Receives):
@@ -168,6 +171,7 @@ class Exchange(Receives):
         past, knows = self._before(state, number, at, tag)
         made = Receive(operation, source, tag, past=past, site=site)
         made.knows = knows
+        made.doubtful = operation in self.parts.cancelled
         if (at, tag) in state.wholes:
             state.apart[number] = state.wholes[at, tag]
         if made.wild and any(message.known for message in box.unclaimed(source, tag)):
@@ -275,6 +279,9 @@ class Exchange(Receives):
     def decide(self) -> bool:
         """Make one of the open choices, as the script has it. False if none is open."""
         offers = self.offers()
+        idle = all(offer.idle for offer in offers)
+        if idle and (not offers or self.idle_polls() > PATIENT) and self._release_held():
+            return True
         found = next_choice(offers, self.script)
         if found is not None:
             self._choose(*found)
@@ -311,18 +318,15 @@ class Exchange(Receives):
     def offers(self) -> list[Offer]:
         """The open choices, in the order in which they are made."""
         found = [
-            Offer(
-                receive.operation, MATCH, {(FROM, *one.sender): (box, receive, one) for one in of}
-            )
+            self._offer_of(box, receive, of)
             for box in self._boxes.values()
             for receive, of in box.candidates().items()
         ]
+        found += self._cancel_offers({offer.key for offer in found})
         found += self._command_offers()
         for rank, state in enumerate(self._ranks):
-            if state.wait is not None and state.wait.kind != MATCH:
-                cancels = state.wait.kind == CANCEL
-                find = self._values_of_cancel if cancels else self._values
-                values = find(rank, state.wait)
+            if state.wait is not None and state.wait.kind not in {MATCH, CANCEL}:
+                values = self._values(rank, state.wait)
                 if values:
                     found.append(Offer((rank, state.wait.number), state.wait.kind, values))
         return sorted(found, key=self._turn)
@@ -411,14 +415,15 @@ class Exchange(Receives):
         if offer.kind == SERVE:
             self._choose_command(offer.key, value, *chosen)
             return
+        if offer.kind == CANCEL:
+            self._choose_cancel(offer, value, *chosen)
+            return
         rank, _ = offer.key
         state = self._ranks[rank]
         wait, state.wait = state.wait, None
         assert wait is not None, "it has a choice because it waits"
         if offer.kind == PROBE:
             self._choose_probe(offer, wait, value)
-        elif offer.kind == CANCEL:
-            self._choose_cancel(offer, wait, value, *chosen)
         else:
             self._choose_operation(offer, wait, value)
 

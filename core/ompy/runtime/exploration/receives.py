@@ -5,8 +5,10 @@ Pure: no clock, no network, no process.
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterator, Sequence
 from typing import Any
 
+from ompy.data.constants import ANY_TAG
 from ompy.frameworks.osc_base.headers import COMMAND_TAG
 from ompy.runtime.exploration.boxes import Box, Message, Operation, Receive
 from ompy.runtime.exploration.events import CANCEL, FROM, MATCH, NOTHING, Event, Value
@@ -44,6 +46,8 @@ class Receives(Windows):
         if isinstance(box, WindowBox) and message.tag == COMMAND_TAG:
             self._serve_message(box, receive, message)
         else:
+            if receive.released:
+                event |= self._matches[receive.operation]
             self._take(box, receive, message, self.past_of(box, receive, message) | event)
 
     def past_of(self, box: Box, receive: Receive, message: Message) -> int:
@@ -72,24 +76,78 @@ class Receives(Windows):
             site: where in the program.
         """
         rank, own = operation
-        for place, box in self._boxes.items():
-            receive = box.find_posted((rank, number)) if box.rank == rank else None
-            if receive is not None:
-                receive.held = True
-                self._ranks[rank].wait = Wait(CANCEL, own, box=place, site=site, receive=number)
-                return True
-        return False
-
-    def _values_of_cancel(self, rank: int, wait: Wait) -> dict[Value, Any]:
-        """What a receive may take before it is cancelled; it does if that is known to be here."""
-        box = self._boxes[wait.box]
-        receive = box.find_posted((rank, wait.receive))
-        assert receive is not None, "it is held"
+        state = self._ranks[rank]
+        place, box, receive = self._find_receive((rank, number))
+        if receive.message is not None:
+            if not (receive.doubtful or receive.message.known or box.ours):
+                self.parts.learn_cancelled(receive.operation)
+            return False
+        if not (receive.doubtful or box.ours or receive.tag < ANY_TAG):
+            self.parts.learn_cancelled(receive.operation)
+        if not receive.doubtful or receive.released:
+            self._withdraw(state, place, receive, own)
+            return True
+        if not receive.held:
+            state.wait = Wait(CANCEL, own, box=place, site=site, receive=number)
+            return True
         here = box.candidates(held=True).get(receive, [])
-        values: dict[Value, Any] = {(FROM, *one.sender): (box, receive, one) for one in here}
-        if any(one.known for one in here):
-            return values
-        return values | {(NOTHING,): (box, receive, None)}
+        known = [one for one in here if one.known]
+        if known:
+            receive.held = False
+            self._match(box, receive, known[0], self._matches[receive.operation])
+            return False
+        self._withdraw(state, place, receive, own)
+        return True
+
+    def _find_receive(self, operation: Operation) -> tuple[tuple[int, int], Box, Receive]:
+        for place, box in self._boxes.items():
+            receive = box.find_receive(operation) if box.rank == operation[0] else None
+            if receive is not None:
+                return place, box, receive
+        raise AssertionError("who cancels it has posted it")
+
+    def _withdraw(self, state: Rank, place: tuple[int, int], receive: Receive, own: int) -> None:
+        """A receive is cancelled in time."""
+        rank, number = receive.operation
+        self._boxes[place].remove_posted(receive)
+        state.open.discard(number)
+        state.past |= self._matches.get(receive.operation, 0)
+        self._matches[receive.operation] = state.past  # of whatever takes its message
+        self._news.setdefault(rank, []).append((NOTHING, own))
+        self._changed.add(place)
+
+    def _offer_of(self, box: Box, receive: Receive, of: Sequence[Message]) -> Offer:
+        """What a receive may take; nothing, if it may be cancelled before anything is known."""
+        values: dict[Value, Any] = {(FROM, *one.sender): (box, receive, one) for one in of}
+        if not receive.doubtful:
+            return Offer(receive.operation, MATCH, values)
+        scripted = self.script.get(receive.operation) == (NOTHING,)
+        if scripted or not any(one.known for one in of):
+            values[(NOTHING,)] = box, receive, None
+        return Offer(receive.operation, CANCEL, values)
+
+    def _cancel_offers(self, offered: Container[Operation]) -> Iterator[Offer]:
+        """Receives that are cancelled now, and have nothing that they could take."""
+        for rank, state in enumerate(self._ranks):
+            wait = state.wait
+            if wait is not None and wait.kind == CANCEL and (rank, wait.receive) not in offered:
+                box = self._boxes[wait.box]
+                receive = box.find_receive((rank, wait.receive))
+                assert receive is not None, "it is cancelled"
+                yield self._offer_of(box, receive, [])
+
+    def _release_held(self) -> bool:
+        """Let those take something that were to be cancelled before. Whether there was any.
+
+        As nothing else can go on, they would not be cancelled ever.
+        """
+        found = False
+        for place, box in self._boxes.items():
+            for receive in box.candidates(held=True):
+                receive.held, receive.released = False, True
+                self._changed.add(place)
+                found = True
+        return found
 
     def _choose_message(
         self, key: Operation, value: Value, box: Box, receive: Receive, message: Message
@@ -107,38 +165,38 @@ class Receives(Windows):
                 self._changed.add(place)
 
     def _choose_cancel(
-        self,
-        offer: Offer,
-        wait: Wait,
-        value: Value,
-        box: Box,
-        receive: Receive,
-        message: Message | None,
+        self, offer: Offer, value: Value, box: Box, receive: Receive, message: Message | None
     ) -> None:
-        """Whether a receive is cancelled in time, or what it takes before."""
+        """Whether a receive takes nothing before it is cancelled, or what it takes."""
         key = offer.key
-        state = self._ranks[key[0]]
-        own = past = state.past
-        if message is not None:
-            past |= self.past_of(box, receive, message)
         offered = (NOTHING,) in offer.values and len(offer.values) > 1
-        sent = message.site if message is not None else ""
-        number = self._new_number()
-        made = Event(number, key, CANCEL, value, past, own, wait.site, offered, sent=sent)
-        self._asked[key] = (box, receive)
-        self._enter(state, made)
+        number = receive.event if receive.event >= 0 else self._new_number()
+        past, sent = receive.past, ""
+        if message is not None:
+            past, sent = self.past_of(box, receive, message), message.site
+        event = Event(
+            number, key, CANCEL, value, past, receive.past, receive.site, offered, sent=sent
+        )
+        self.events.append(event)
+        self._asked[key] = box, receive
+        self._matches[key] = past | 1 << number
+        self._changed |= {place for place, other in self._boxes.items() if other is box}
         if message is None:
-            box.remove_posted(receive)
-            state.open.discard(wait.receive)
-            self._news.setdefault(key[0], []).append((NOTHING, key[1]))
+            receive.held = True
         else:
-            receive.held = False
-            self._tell_arrival(box, message, state)
-            self._matches[receive.operation] = made.past | 1 << made.number
-            self._match(box, receive, message, 1 << made.number)
-            what = (FROM, key[1], message.source, message.tag, len(message.data))
-            self._news.setdefault(key[0], []).append(what)
-        self._changed.add(wait.box)
+            self._match(box, receive, message, 1 << number)
+        state = self._ranks[key[0]]
+        wait = state.wait
+        if wait is None or wait.kind != CANCEL or wait.receive != key[1]:
+            return
+        state.wait = None
+        if message is None:
+            self._withdraw(state, wait.box, receive, wait.number)
+            return
+        state.past |= self._matches[key]
+        self._tell_arrival(box, message, state)
+        what = (FROM, wait.number, message.source, message.tag, len(message.data))
+        self._news.setdefault(key[0], []).append(what)
 
     def _find(
         self, box: Box, probe: Receive, message: Message, event: Event, *, takes: bool

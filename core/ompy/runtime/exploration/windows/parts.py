@@ -25,6 +25,7 @@ ORDERED: Final = "ordered"  # somebody does, in an order that can be seen
 LOCKS: Final = -1  # class of requests for a part's lock; no address is that
 FREE: Final = -2  # class of what commutes with all
 HEEDED: Final = -3  # in plain values; arbitrary: no class
+CANCELLED: Final = -4  # likewise
 
 # accumulates whose order cannot be seen: results are exact, and the operation is commutative and
 # associative (MPI 4.1 6.9.2); those of floating point round, and NaN has no order
@@ -65,6 +66,7 @@ class Parts:
         pieces: of each part: first byte, byte behind the last, and how it is accessed; in order.
         alone: parts whose lock somebody wants alone.
         shared: parts whose lock was wanted, by nobody alone.
+        cancelled: receives that a rank cancels in some world, by rank and number.
         heeded: what a rank does depends on all that its parts have served, as it looks at their
             memory and no call orders that. Not all orders of both are tried then.
     """
@@ -78,11 +80,14 @@ class Parts:
         self.pieces: dict[Place, list[tuple[int, int, str]]] = {}
         self.alone: set[Place] = set()
         self.shared: set[Place] = set()
+        self.cancelled: set[tuple[int, int]] = set()
         self.heeded = False
         for context, rank, low, high, how in plain:
             place = int(context), int(rank)
             if low == HEEDED:
                 self.heeded = True
+            elif low == CANCELLED:
+                self.cancelled.add((int(rank), int(high)))
             elif low == LOCKS:
                 (self.alone if how == ORDERED else self.shared).add(place)
             else:
@@ -93,6 +98,7 @@ class Parts:
         pieces = [[*place, *one] for place, of in self.pieces.items() for one in of]
         locks = [[*place, LOCKS, 0, ORDERED] for place in self.alone]
         locks += [[*place, LOCKS, 0, READ] for place in self.shared]
+        locks += [[0, rank, CANCELLED, number, ORDERED] for rank, number in self.cancelled]
         return sorted([*pieces, *locks, *([[0, 0, HEEDED, 0, ORDERED]] if self.heeded else [])])
 
     def absorb(self, plain: Iterable[Any]) -> None:
@@ -106,12 +112,24 @@ class Parts:
             place = context, rank
             if low == HEEDED:
                 self.heeded = True
+            elif low == CANCELLED:
+                changed = changed or (rank, high) not in self.cancelled
+                self.cancelled.add((rank, high))
             elif low == LOCKS:
                 changed = self._learn_lock(place, alone=how == ORDERED) or changed
             else:
                 changed = self._learn(place, Access(low, high, how)) or changed
         if changed:
             raise Learnt(self.plain())
+
+    def learn_cancelled(self, receive: tuple[int, int]) -> None:
+        """A receive may be cancelled, which was not known when it was posted.
+
+        Raises:
+            Learnt: always.
+        """
+        self.cancelled.add(receive)
+        raise Learnt(self.plain())
 
     def class_of(self, place: Place, command: Command) -> int:
         """Commands of one class at a part need an order: LOCKS, or a first byte. FREE needs none.
