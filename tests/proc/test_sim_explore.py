@@ -262,7 +262,6 @@ window = MPI.Win.Create(memory if comm.rank == 0 else None, 8, comm=comm)
 window.Lock_all()
 if comm.rank == 0:
     while not memory[0]:
-        window.Sync()
         window.Flush(0)
     window.Put(np.full(1, 2, "i8"), 0)
 elif comm.rank == 1:

@@ -179,6 +179,38 @@ else:
     if comm.rank == 1:
         send.Wait()
 """
+# what is loaded behind a Win.Sync, while others may change it
+LOADED = """
+memory = MPI.Win.Allocate(16 if comm.rank == 0 else 0, 8, comm=comm)
+one = (1).to_bytes(8, "little")
+value = memory.tomemory().cast("q")
+if comm.rank == 0:
+    value[0] = 0
+comm.Barrier()
+memory.Lock_all()
+if comm.rank == 0:
+    TOLD
+    SYNC
+    found = value[0]
+else:
+    memory.Accumulate([one, 1, MPI.INT64_T], 0, op=MPI.SUM)
+    TELLS
+memory.Unlock_all()
+assert comm.rank or (WHAT)
+memory.Free()
+"""
+
+
+def loaded(told: str = "pass", tells: str = "pass", sync: str = "memory.Sync()") -> str:
+    """A program that loads from its own part of a window."""
+    return LOADED.replace("TOLD", told).replace("TELLS", tells).replace("SYNC", sync)
+
+
+BESIDE = loaded()
+TOLD = loaded("comm.recv(source=1)", "comm.send(None, dest=0)")
+FLUSHED = loaded("comm.recv(source=1)", "memory.Flush(0); comm.send(None, dest=0)")
+UNSEEN = loaded(sync="pass")
+AGAIN = loaded(sync="while not value[0]: memory.Sync()")
 
 
 def explored(folder: Path, program: str, what: str, ranks: int) -> tuple[int, str]:
@@ -222,6 +254,10 @@ def explored(folder: Path, program: str, what: str, ranks: int) -> tuple[int, st
         (BARRIER, "not late", 2, "takes the message that rank 1"),
         (KNOWN, "not late", 2, ""),
         (ONE_OF_TWO, "status.Is_cancelled()", 3, ""),
+        (BESIDE, "found == 0", 2, "serves what rank"),
+        (BESIDE, "found == 1", 2, "serves what rank"),
+        (BESIDE, "found in (0, 2)", 3, "serves what rank"),
+        (TOLD, "found == 1", 2, ""),
         (ONE_OF_TWO, "not status.Is_cancelled()", 3, "cancelled before anything comes"),
         (TESTALL, "not both", 3, "is told at the same time"),
     ],
@@ -255,6 +291,10 @@ def test_an_answer_that_is_taken_for_granted(
         (BARRIER, "True", 2),
         (KNOWN, "late", 2),
         (ONE_OF_TWO, "True", 3),
+        (BESIDE, "found in (0, 1, 2)", 3),
+        (TOLD, "found in (0, 1)", 2),
+        (FLUSHED, "found == 1", 2),
+        (AGAIN, "found == 1", 2),
     ],
 )
 def test_whatever_is_answered_ends_well(
@@ -263,3 +303,17 @@ def test_whatever_is_answered_ends_well(
     code, said = explored(tmp_path, program, what, ranks)
     assert code == 0, said
     assert "; proven " in said
+
+
+@pytest.mark.parametrize(
+    ("program", "unseen"),
+    [
+        (UNSEEN, True),
+        (UNSEEN.replace("Lock_all()", "Fence()").replace("Unlock_all", "Fence"), False),
+    ],
+    ids=["shared lock", "fences"],
+)
+def test_what_nobody_sees_is_a_condition(tmp_path: Path, program: str, unseen: bool) -> None:
+    code, said = explored(tmp_path, program, "True", 2)
+    assert code == 0, said
+    assert ("if no rank loads from its own part of a window" in said) is unseen

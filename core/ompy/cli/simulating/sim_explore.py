@@ -30,6 +30,10 @@ NOT_WITH: Final = {  # options that say something of packets, or of many worlds
     "seeds": "--seeds",
 }
 COLL: Final = "basic,inter"  # linear: members wait for no more of the others than MPI demands
+# of windows: nobody sees a program's loads
+IF_LOADS: Final = (
+    "if no rank loads from its own part of a window what others change, except behind Win.Sync"
+)
 
 
 def run_exploration(options: dict[str, Any]) -> int:
@@ -217,9 +221,12 @@ def _tell_well(options: dict[str, Any], explored: list[Explored]) -> int:
     bounded = any(one.bounded for one in explored)
     within = "within --polls " if bounded else ""
     proven = f"not proven {for_what}" if shallow or heeded else f"proven {within}{for_what}"
+    name = "not proven" if shallow or heeded else "proven"
+    if name == "proven" and any(one.loaded for one in explored):
+        name, proven = "proven if", f"{proven}, {IF_LOADS}"
     tell_user(
         f"{matchings}, 2 modes of buffering: every one ends well ({worlds} worlds); {proven}",
-        "not proven" if shallow or heeded else "proven",
+        name,
         worlds=worlds,
         schedules=schedules,
     )

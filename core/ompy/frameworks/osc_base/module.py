@@ -15,7 +15,7 @@ from ompy.data.message import Message
 from ompy.data.packed import to_send
 from ompy.data.request import Request
 from ompy.frameworks.call_site import call_site
-from ompy.frameworks.osc import DYNAMIC, Held, OscModule, Place, Window
+from ompy.frameworks.osc import DYNAMIC, Held, Place, Window
 from ompy.frameworks.osc_base.exposed import Attached, Exposed, combine_elements, swap_element
 from ompy.frameworks.osc_base.headers import (
     COMMAND_TAG,
@@ -28,6 +28,7 @@ from ompy.frameworks.osc_base.headers import (
 from ompy.frameworks.osc_base.layouts import encode_layout
 from ompy.frameworks.osc_base.listener import Listener
 from ompy.frameworks.osc_base.locks import LockQueue
+from ompy.frameworks.osc_base.own_part import LookingOsc
 from ompy.frameworks.osc_base.pending import GIVEN_UP, Peer, Pending
 from ompy.frameworks.osc_base.target import Target
 from ompy.frameworks.osc_base.waits import (
@@ -44,7 +45,7 @@ from ompy.frameworks.pml import STANDARD
 GRACE: Final = 5_000_000_000
 
 
-class MessageOsc(OscModule):
+class MessageOsc(LookingOsc):
     """Every operation as a message, on the PML.
 
     Attributes:

@@ -323,8 +323,8 @@ class WindowAccess:
             way.sync_memory()
             return
         state = state_of_window(self)
+        state.world.engine.progress()  # first: what is stored by it is seen
         call_below(state, state.module.sync)
-        state.world.engine.progress()
 
 
 def _request(state: WindowState, begun: object, keep: object) -> Request:

@@ -115,6 +115,7 @@ class Explored(NamedTuple):
         random: of the worlds of random priorities; None if there were none.
         found: what the checker has found; empty without one.
         heeded: a rank looks at its own part of a window in between (`Parts.heeded`).
+        loaded: a rank may do so by loads that nobody sees (`Parts.loaded`).
     """
 
     worlds: int
@@ -128,6 +129,7 @@ class Explored(NamedTuple):
     random: RandomWorlds | None = None
     found: Sequence[Any] = ()
     heeded: bool = False
+    loaded: bool = False
 
 
 class Explorer:
@@ -190,6 +192,7 @@ class Explorer:
             self._random,
             self._checker.found if self._checker is not None else (),
             self._parts.heeded,
+            self._parts.loaded,
         )
 
     def _plain_search(self) -> dict[str, Any]:

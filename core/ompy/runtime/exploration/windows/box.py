@@ -280,6 +280,13 @@ class WindowBox(Box):
             self._change(swap[0])
         return self._answers.pop((to, tag), None), changed
 
+    def changes_beside(self, message: Message) -> bool:
+        """Whether a command changes memory that the rank may load: its sender shares the lock."""
+        asked, source = self.asked[message.sender], message.source
+        if message.sender[0] == self.rank or source in self._alone:
+            return False
+        return (asked.changes or asked.kind is Kind.SWAP) and source in self._locks.holders()
+
     def late_commands(self, asked: Asked) -> Sequence[Message]:
         """What has places in its class behind it, and could have had its place."""
         return self.orders[asked.of].served[asked.number + 1 :]

@@ -26,6 +26,7 @@ LOCKS: Final = -1  # class of requests for a part's lock; no address is that
 FREE: Final = -2  # class of what commutes with all
 HEEDED: Final = -3  # in plain values; arbitrary: no class
 CANCELLED: Final = -4  # likewise
+LOADED: Final = -5  # likewise
 
 # accumulates whose order cannot be seen: results are exact, and the operation is commutative and
 # associative (MPI 4.1 6.9.2); those of floating point round, and NaN has no order
@@ -69,6 +70,8 @@ class Parts:
         cancelled: receives that a rank cancels in some world, by rank and number.
         heeded: what a rank does depends on all that its parts have served, as it looks at their
             memory and no call orders that. Not all orders of both are tried then.
+        loaded: others change a part under a lock that they share. Its rank may load what they
+            change at any time, which nobody sees.
     """
 
     def __init__(self, plain: Sequence[Any] = ()) -> None:
@@ -81,11 +84,11 @@ class Parts:
         self.alone: set[Place] = set()
         self.shared: set[Place] = set()
         self.cancelled: set[tuple[int, int]] = set()
-        self.heeded = False
+        self.heeded = self.loaded = False
         for context, rank, low, high, how in plain:
             place = int(context), int(rank)
-            if low == HEEDED:
-                self.heeded = True
+            if low in {HEEDED, LOADED}:
+                self._note(low)
             elif low == CANCELLED:
                 self.cancelled.add((int(rank), int(high)))
             elif low == LOCKS:
@@ -99,7 +102,12 @@ class Parts:
         locks = [[*place, LOCKS, 0, ORDERED] for place in self.alone]
         locks += [[*place, LOCKS, 0, READ] for place in self.shared]
         locks += [[0, rank, CANCELLED, number, ORDERED] for rank, number in self.cancelled]
-        return sorted([*pieces, *locks, *([[0, 0, HEEDED, 0, ORDERED]] if self.heeded else [])])
+        noted = {HEEDED: self.heeded, LOADED: self.loaded}
+        return sorted(pieces + locks + [[0, 0, one, 0, ORDERED] for one in noted if noted[one]])
+
+    def _note(self, what: int) -> None:
+        self.heeded |= what == HEEDED
+        self.loaded |= what == LOADED
 
     def absorb(self, plain: Iterable[Any]) -> None:
         """Learn what a world of another process has.
@@ -110,8 +118,8 @@ class Parts:
         changed = False
         for context, rank, low, high, how in plain:
             place = context, rank
-            if low == HEEDED:
-                self.heeded = True
+            if low in {HEEDED, LOADED}:
+                self._note(low)
             elif low == CANCELLED:
                 changed = changed or (rank, high) not in self.cancelled
                 self.cancelled.add((rank, high))

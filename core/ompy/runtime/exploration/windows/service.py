@@ -171,6 +171,7 @@ class Windows(Operations):
         """A part serves what it was asked for. Returns the events that this depends on."""
         asked = box.asked[message.sender]
         self.bounded |= asked.again is not None and not box.waits(asked)
+        self.parts.loaded |= box.changes_beside(message)
         past = box.serve(message, event)
         self._take(box, receive, message, past)
         return past
