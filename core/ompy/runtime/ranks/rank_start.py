@@ -23,6 +23,7 @@ from ompy.runtime.diagnosis.call_account import account
 from ompy.runtime.diagnosis.long_sleeps import tell_long_sleeps
 from ompy.runtime.diagnosis.rank_report import report_when_asked
 from ompy.runtime.launching.singleton import SingletonWireUp
+from ompy.runtime.ranks import ending
 from ompy.runtime.ranks.process import RankProcess
 from ompy.runtime.ranks.tracing import capture_wire, open_trace
 
@@ -154,7 +155,7 @@ def leave(process: RankProcess) -> None:
         ended, groups = others
         communicators = list(process.communicators.values())
         calls = account(communicators, process.calls_ended + ended, groups)
-    if process.context.me.local_rank == 0:
+    if process.context.me.local_rank == 0 and not ending.twin:  # whose other has said so, or will
         from ompy.runtime.ranks.foreign import warn_of_foreign_library
 
         warn_of_foreign_library(process.context.rank)
