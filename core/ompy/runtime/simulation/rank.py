@@ -31,6 +31,7 @@ from ompy.runtime.exploration.rank_line import DirectEngine, RankLine
 from ompy.runtime.faults.disturbance import BEGINS, Disturbance
 from ompy.runtime.probes.client import AgentPaths
 from ompy.runtime.probes.parameters import probing_of
+from ompy.runtime.ranks import ending
 from ompy.runtime.ranks.environment import rank_environment
 from ompy.runtime.ranks.process import RankProcess
 from ompy.runtime.ranks.rank_start import give, procs_of
@@ -269,7 +270,9 @@ class _Rank:
         return self._report()
 
     def _report(self) -> dict[str, Any]:
-        """Plain values for the scheduler."""
+        """Plain values for the scheduler; none of one of many worlds, which has no packets."""
+        if ending.twin:
+            return {}
         counters: dict[str, int] = {}
         if self._process is not None:
             for module in self._process.context.btls:
