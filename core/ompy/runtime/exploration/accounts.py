@@ -7,7 +7,7 @@ from typing import Any
 
 from ompy.runtime.exploration.boxes import Box, Message
 from ompy.runtime.exploration.events import Meeting
-from ompy.runtime.exploration.knowledge import complaint_of
+from ompy.runtime.exploration.matching.knowledge import complaint_of
 from ompy.runtime.exploration.waits import Rank
 
 

@@ -29,7 +29,7 @@ class Message:
         past: events that its sending depends on, a bit for each.
         site: where in the program it was sent.
         ready: its sender says that its receive is posted.
-        knows: what its sender knew of others' operations (`knowledge.py`).
+        knows: what its sender knew of others' operations (`matching/knowledge.py`).
         taken: what took it.
         known: its receiver knows that it has arrived, by it or by one that was sent later.
         turn: when it was taken, among all of the world that were.
@@ -84,7 +84,7 @@ class Receive:
         tag: a tag, or ANY_TAG.
         past: events that its posting depends on.
         site: where in the program it was posted.
-        knows: what its rank knew of others' operations (`knowledge.py`).
+        knows: what its rank knew of others' operations (`matching/knowledge.py`).
         place: among those of its box, in the order of posting.
         message: what it has taken.
         doubtful: it may be cancelled: whether it takes anything before is a choice.

@@ -42,8 +42,8 @@ from ompy.runtime.exploration.events import (
     Event,
     Value,
 )
-from ompy.runtime.exploration.knowledge import joined
-from ompy.runtime.exploration.receives import Receives
+from ompy.runtime.exploration.matching.knowledge import joined
+from ompy.runtime.exploration.matching.receives import Receives
 from ompy.runtime.exploration.waits import News, Offer, Rank, Wait, next_choice
 from ompy.runtime.exploration.windows.box import WindowBox
 from ompy.runtime.exploration.windows.parts import Parts

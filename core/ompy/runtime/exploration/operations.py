@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from ompy.runtime.exploration.accounts import Accounts
 from ompy.runtime.exploration.boxes import Box, Message, Operation, Receive
 from ompy.runtime.exploration.events import DONE, Event
-from ompy.runtime.exploration.knowledge import SERVED, complaint_of, is_late, joined
+from ompy.runtime.exploration.matching.knowledge import SERVED, complaint_of, is_late, joined
 from ompy.runtime.exploration.waits import Completion, Rank, Whole
 
 

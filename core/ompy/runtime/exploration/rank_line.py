@@ -23,7 +23,7 @@ from ompy.frameworks.direct import (
 )
 from ompy.frameworks.pml import BUFFERED, READY, SYNCHRONOUS
 from ompy.runtime.exploration.events import AGAIN, DONE, FROM
-from ompy.runtime.exploration.knowledge import SERVED
+from ompy.runtime.exploration.matching.knowledge import SERVED
 from ompy.runtime.simulation.remote import Conducted, RemoteEngine
 
 if TYPE_CHECKING:

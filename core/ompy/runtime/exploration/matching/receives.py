@@ -12,7 +12,7 @@ from ompy.data.constants import ANY_TAG
 from ompy.frameworks.osc_base.headers import COMMAND_TAG
 from ompy.runtime.exploration.boxes import Box, Message, Operation, Receive
 from ompy.runtime.exploration.events import CANCEL, FROM, MATCH, NOTHING, Event, Value
-from ompy.runtime.exploration.knowledge import joined
+from ompy.runtime.exploration.matching.knowledge import joined
 from ompy.runtime.exploration.waits import News, Offer, Rank, Wait
 from ompy.runtime.exploration.windows.box import WindowBox
 from ompy.runtime.exploration.windows.parts import Parts

@@ -1,0 +1,1 @@
+"""Which receive takes which message, and what ranks know of one another by that."""
