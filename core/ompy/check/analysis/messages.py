@@ -29,12 +29,20 @@ def message_findings(records: Mapping[int, Record], messages: Messages) -> list[
     return found
 
 
+def _went_on(record: Record, receive: Receive) -> bool:
+    """Whether a rank did not end by what a receive was refused."""
+    if record.complete:
+        return True
+    lines = [event[3][0][0] for event in record.events if event[0] == "raised"]
+    return receive.site in lines and receive.site != lines[-1]
+
+
 def _disagreement(records: Mapping[int, Record], send: Send, receive: Receive) -> Found | None:
     if send.signature is None or receive.signature is None:
         return None
     refused = receive.got is not None and receive.got[3] & REFUSED
-    if refused and records[receive.rank].complete:
-        return None  # it was told so, and went on
+    if refused and _went_on(records[receive.rank], receive):
+        return None  # it was told so
     sites = (
         *records[send.rank].sites(send.site, send.call),
         *records[receive.rank].sites(*receive.room),
