@@ -192,6 +192,33 @@ WRONG: Final = {
         "data = bytearray(64)\nwords = memoryview(data).cast('i')\n"
         "r = comm.Irecv(data, left)\ncomm.Send(bytes(64), right)\nfirst = words[1]\nr.Wait()",
     ),
+    "an array of a list that is read": Wrong(
+        "buffer-in-use",
+        {2, 4},
+        "rooms = [bytearray(64), array('d', [0])]\nr = comm.Irecv(rooms[1], left)\n"
+        "comm.Send(array('d', [1]), right)\nfirst = rooms[me - me + 1][0]\nr.Wait()",
+    ),
+    "an array that gets a name later": Wrong(
+        "buffer-in-use",
+        {2, 5},
+        "rooms = {left: array('d', [0])}\nr = comm.Irecv(rooms[left], left)\n"
+        "comm.Send(array('d', [1]), right)\nfor room in rooms.values():\n  total = sum(room)\n"
+        "r.Wait()",
+    ),
+    "an array of a list that a method reads": Wrong(
+        "buffer-in-use",
+        {5, 7, 10},
+        "class Halo:\n  def __init__(self):\n    self.rooms = [array('d', [0])]\n"
+        "  def begin(self):\n    return comm.Irecv(self.rooms[0], left)\n  def border(self):\n"
+        "    return self.rooms[0][0]\nhalo = Halo()\nr = halo.begin()\nb = halo.border()\n"
+        "comm.Send(array('d', [1]), right)\nr.Wait()",
+    ),
+    "an array of a list that is changed": Wrong(
+        "buffer-in-use",
+        {3, 5},
+        "np = __import__('numpy')\nrows = [np.ones(2), np.ones(2)]\n"
+        "r = comm.Irecv(rows[1], left)\ncomm.Send(rows[0], right)\nrows[1] += 1\nr.Wait()",
+    ),
     "a part of an array that is written": Wrong(
         "buffer-in-use",
         {3, 5},
@@ -327,6 +354,15 @@ RIGHT: Final = {
         "np = __import__('numpy')\ndata = np.zeros(8)\nmine, rest = data[:4], data[4:]\n"
         "r = comm.Irecv(mine, left)\nrest[:] = 3\nrest += 1\nprint(rest.sum(), rest)\n"
         "comm.Send(np.ones(4), right)\nr.Wait()"
+    ),
+    "other arrays of a list, and what a list is asked": (
+        "np = __import__('numpy')\nrows = [np.ones(2), np.ones(2), np.ones(4)]\n"
+        "rs = [comm.Irecv(rows[0], left, 1), comm.Irecv(rows[2][:2], left, 2)]\n"
+        "print(rows[1].sum(), rows[0].shape, len(rows[0]), rows[2][3], rows[2][2:] + 1)\n"
+        "rows[1] += 1\nrows[2][3] = 1\nfor row in rows[1:2]:\n  row[:] = 0\n"
+        "kept, rows[0] = rows[0], np.zeros(2)\nrows[0][1] = kept.size + rows[0][0]\n"
+        "comm.Send(np.ones(2), right, 1)\ncomm.Send(np.ones(2), right, 2)\n"
+        "MPI.Request.Waitall(rs)\nprint(kept, rows)"
     ),
     "other parts of a buffer, in many ways": (
         "import struct\ndata = bytearray(64)\nwhole = memoryview(data)\n"

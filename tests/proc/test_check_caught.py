@@ -50,7 +50,10 @@ def test_a_message_that_is_too_long(name: str, tmp_path: Path) -> None:
 
 def test_the_second_error_is_not_caught(tmp_path: Path) -> None:
     """The program ends by that one alone."""
-    again = "if me == 0:\n    comm.Send(array('q', [1, 2]), 1)\nelse:\n    comm.Recv(array('q', [0]), 0)"
+    again = (
+        "if me == 0:\n    comm.Send(array('q', [1, 2]), 1)\n"
+        "else:\n    comm.Recv(array('q', [0]), 0)"
+    )
     first = CAUGHT.format(WAYS["a receive"])
     found, said, code = check(tmp_path, f"{first}{again}")
     assert code == FOUND, said

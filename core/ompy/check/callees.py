@@ -14,6 +14,8 @@ from ompy.check.program_text import body_of, cached_by_code
 from ompy.check.record import is_ours
 
 ATTRIBUTES: Final = 64  # of an object that are looked at; arbitrary: classes have fewer
+ELEMENTS: Final = 64  # of a list, likewise; arbitrary: one for each neighbour or so
+CONTAINERS: Final = (list, tuple, dict)
 _INSTALLED: Final = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 _STANDARD: Final = os.path.dirname(os.__file__) + os.sep
 
@@ -66,11 +68,25 @@ def enters_program(frame: FrameType) -> bool:
 
 
 def holds(value: Any, memory: Any, base: Any) -> bool:
-    """Whether an object has some memory, or the array that it is part of, as an attribute."""
+    """Whether an object has some memory, or the array that it is part of, as an attribute.
+
+    A list of arrays may be the attribute, too.
+    """
     attributes = getattr(value, "__dict__", None)
     if not isinstance(attributes, dict) or len(attributes) > ATTRIBUTES:
         return False
-    return any(each is memory or is_of_base(each, base) for each in list(attributes.values()))
+    return any(
+        each is memory or is_of_base(each, base) or contains(each, memory, base)
+        for each in list(attributes.values())
+    )
+
+
+def contains(value: Any, memory: Any, base: Any) -> bool:
+    """Whether a list, a tuple or a dict has some memory, or the array that it is part of."""
+    if type(value) not in CONTAINERS or len(value) > ELEMENTS:
+        return False
+    elements = list(value.values()) if type(value) is dict else list(value)
+    return any(each is memory or is_of_base(each, base) for each in elements)
 
 
 def owner_of(memory: Any) -> Any:

@@ -16,6 +16,8 @@ from types import BuiltinFunctionType, FrameType, FunctionType, ModuleType
 from typing import Any, Final
 
 from ompy.check.callees import (
+    CONTAINERS,
+    contains,
     enters_program,
     function_called,
     holds,
@@ -34,6 +36,12 @@ _OTHERS: Final = frozenset(
     {type(None), bool, int, float, complex, str, tuple, list, dict, type}
     | {ModuleType, FunctionType, BuiltinFunctionType}
 )
+# functions that read all arrays of a list
+_JOINING: Final = frozenset(
+    f"{module}.{name}"
+    for module in ("np", "numpy")
+    for name in ("concatenate", "stack", "vstack", "hstack", "sum", "mean", "array", "column_stack")
+)
 WORK: Final = 10_000  # of finding out whether two arrays share memory; arbitrary
 
 Seen = Callable[[FrameType, str, bool], Any]
@@ -45,7 +53,8 @@ class Watched:
 
     Attributes:
         name: as the function has it.
-        holder: what the name stands for: the memory, or an array of which that is a part.
+        holder: what the name stands for: the memory, an array of which that is a part, or a list
+            that has one of these as an element.
         memory: of the message.
         reads: reading it is wrong, too.
         seen: told of a line that uses it: the frame, the name, whether it stores.
@@ -72,15 +81,35 @@ class Watched:
             return True
         return any(self._shares(frame, part) for part in parts)
 
+    def is_element_touched(self, frame: FrameType, parts: Parts) -> bool:
+        """Whether the contents of any of these elements of a list are of the memory."""
+        return any(self._element(frame, part) is not None for part in parts)
+
+    def _element(self, frame: FrameType, part: ast.expr | None) -> Any:
+        """The element of a list at an index, if it is of the memory alone; None for others."""
+        if part is None or type(self.holder) not in CONTAINERS or not is_plain(part):
+            return None
+        if value_of(frame, self.name) is not self.holder:
+            return None
+        try:
+            element = self.holder[_value_of_index(frame, part)]
+        except Exception:
+            return None  # the line itself says what is wrong with it
+        return element if element is self.memory or _is_within(element, self.memory) else None
+
     def is_read_by_call(self, frame: FrameType, part: ast.expr | None, called: str) -> bool:
         """Whether a function that gets it reads it, as far as its own lines will not tell."""
-        if not self.is_touched(frame, [part]):
+        of_list = type(self.holder) in CONTAINERS
+        if of_list and part is None:
+            return called in _JOINING and value_of(frame, self.name) is self.holder
+        given = self._element(frame, part) if of_list else self.holder
+        if given is None or not (of_list or self.is_touched(frame, [part])):
             return False
         function = function_called(frame, called) if self.calls else None
         if function is None:
             return True
         # of a part that another function gets nobody knows which it uses
-        return self.holder is self.memory and not is_followed(function)
+        return given is self.memory and not is_followed(function)
 
     def _shares(self, frame: FrameType, part: ast.expr | None) -> bool:
         """Whether a part of what the name stands for, None for all of it, is of the memory."""
@@ -90,13 +119,18 @@ class Watched:
         if not is_plain(part):
             return False
         try:
-            code = compile(ast.Expression(body=part), "<index>", "eval")
-            names = {**frame.f_globals, **frame.f_locals}
-            index = eval(code, {"__builtins__": {}}, names)  # noqa: S307 - plain nodes: see above
+            index = _value_of_index(frame, part)
             whole = self.holder if _is_array(self.holder) else memoryview(self.holder)
             return _share_memory(whole[_as_slices(index)], self.memory)
         except Exception:
             return False  # the line itself says what is wrong with it
+
+
+def _value_of_index(frame: FrameType, part: ast.expr) -> Any:
+    """What an index is before its line runs. It has to be plain."""
+    code = compile(ast.Expression(body=part), "<index>", "eval")
+    names = {**frame.f_globals, **frame.f_locals}
+    return eval(code, {"__builtins__": {}}, names)  # noqa: S307 - plain nodes: see above
 
 
 def _is_array(value: Any) -> bool:
@@ -109,13 +143,26 @@ def _share_memory(one: Any, other: Any) -> bool:
     try:
         if _is_array(one) and _is_array(other):
             return bool(sys.modules["numpy"].shares_memory(one, other, max_work=WORK))
-        views = memoryview(one), memoryview(other)
-        if not all(view.contiguous and view.nbytes for view in views):
-            return False
-        begin, first = address_of(views[0]), address_of(views[1])
     except Exception:
-        return False  # too much work to find out, or it is gone
-    return begin < first + views[1].nbytes and first < begin + views[0].nbytes
+        return False  # too much work to find out
+    ours, theirs = _range_of(one), _range_of(other)
+    return ours.start < theirs.stop and theirs.start < ours.stop
+
+
+def _is_within(one: Any, other: Any) -> bool:
+    """Whether all bytes of an array or a buffer are of another one, as far as that is known."""
+    ours, theirs = _range_of(one), _range_of(other)
+    return theirs.start <= ours.start < ours.stop <= theirs.stop
+
+
+def _range_of(memory: Any) -> range:
+    """The addresses of an array or a buffer; none where these are not known, or have gaps."""
+    try:
+        view = memoryview(memory)
+        begin = address_of(view) if view.contiguous and view.nbytes else 0
+    except Exception:
+        return range(0)  # it is none, or gone
+    return range(begin, begin + view.nbytes) if begin else range(0)
 
 
 def _as_slices(index: Any) -> Any:
@@ -240,15 +287,39 @@ def _look_at_line(frame: FrameType, uses: Uses, watched: list[Watched]) -> None:
     stored = uses.stored.get(frame.f_lineno, {})
     read = uses.read.get(frame.f_lineno, {})
     given = uses.given.get(frame.f_lineno, [])
-    if not stored and not read and not given:
+    of_stored = uses.elements_stored.get(frame.f_lineno, {})
+    of_read = uses.elements_read.get(frame.f_lineno, {})
+    if not stored and not read and not given and not of_stored and not of_read:
         return
-    for each in list(watched):
-        if each.is_touched(frame, stored.get(each.name, [])):
+    names = {*stored, *read, *(name for name, _, _ in given)}
+    for each in [*watched, *_names_since(frame, watched, names)]:
+        if each.is_touched(frame, stored.get(each.name, [])) or each.is_element_touched(
+            frame, of_stored.get(each.name, [])
+        ):
             each.seen(frame, each.name, True)
         elif each.reads and (
-            each.is_touched(frame, read.get(each.name, [])) or _is_given(frame, each, given)
+            each.is_touched(frame, read.get(each.name, []))
+            or each.is_element_touched(frame, of_read.get(each.name, []))
+            or _is_given(frame, each, given)
         ):
             each.seen(frame, each.name, False)
+
+
+def _names_since(
+    frame: FrameType, watched: Iterable[Watched], names: Iterable[str]
+) -> Iterator[Watched]:
+    """Names that a line has for watched memory, and that stood for something else before."""
+    known = {(each.name, id(each.memory), id(each.seen)) for each in watched}
+    told = {(id(each.memory), id(each.seen)): each for each in watched}
+    for name in names:
+        value = value_of(frame, name)
+        if type(value) in _OTHERS:
+            continue
+        for key, each in told.items():
+            if (name, *key) in known:
+                continue
+            if value is each.memory or is_of_base(value, owner_of(each.memory)):
+                yield Watched(name, value, each.memory, each.reads, each.seen, each.calls)
 
 
 def _is_given(
@@ -283,10 +354,12 @@ def _names_for(
         value = known.get(name.first)
         if value is None and name.first not in own:
             value = shared.get(name.first)
-        if type(value) in _OTHERS:
-            continue
         if name.attribute:
             value = getattr(value, "__dict__", {}).get(name.attribute)
+        if contains(value, memory, base):
+            yield name.text, value
+        if type(value) in _OTHERS:
+            continue
         is_memory = value is memory or is_of_base(value, base)
         if is_memory and (name.used or (reads and name.called)):
             yield name.text, value

@@ -51,23 +51,26 @@ class Name(NamedTuple):
 class Uses:
     """Where a function uses names: by line, names read, stored into, and given to functions.
 
-    An object whose method is called is given to it.
+    An object whose method is called is given to it. What is done with the contents of an element,
+    as in `a[0][1]` and `a[0].sum()`, is told of by the index of that, for lists of arrays.
     """
 
     def __init__(self) -> None:
         self.read: Table = {}
         self.stored: Table = {}
+        self.elements_read: Table = {}
+        self.elements_stored: Table = {}
         self.given: Given = {}
 
     @cached_property
     def names_stored(self) -> list[Name]:
         """The names that lines store into, or give to functions."""
-        return self._names(self.stored)
+        return self._names(self.stored, self.elements_stored)
 
     @cached_property
     def names_used(self) -> list[Name]:
         """The names that lines read, store into, or give to functions."""
-        return self._names(self.stored, self.read)
+        return self._names(self.stored, self.read, self.elements_stored, self.elements_read)
 
     def _names(self, *tables: Table) -> list[Name]:
         plain = {name for table in tables for names in table.values() for name in names}
@@ -83,6 +86,13 @@ class Uses:
 
 def _note(table: Table, line: int, name: str, part: ast.expr | None) -> None:
     table.setdefault(line, {}).setdefault(name, []).append(part)
+
+
+def _note_element(table: Table, node: ast.AST) -> None:
+    """Something is done with the contents of `a[0]`, if that is what a node is."""
+    name = expression_name(node.value) if isinstance(node, ast.Subscript) else ""
+    if name and isinstance(node, ast.Subscript):
+        _note(table, node.lineno, name, node.slice)
 
 
 @cached_by_code
@@ -104,6 +114,7 @@ class _Collector(ast.NodeVisitor):
         """The value of an expression is used."""
         part = None
         if isinstance(node, ast.Subscript):
+            _note_element(self.uses.elements_read, node)
             part, node = node.slice, node.value
         name = expression_name(node)
         if name and isinstance(node, ast.expr):
@@ -155,11 +166,15 @@ class _Collector(ast.NodeVisitor):
     def visit_Subscript(self, node: ast.Subscript) -> None:
         """An element is read or stored; a part of an array is only another name for it."""
         name = expression_name(node.value)
-        if name and isinstance(node.ctx, ast.Load):
+        loads = isinstance(node.ctx, ast.Load)
+        if name and loads:
             if not has_slice(node):
-                self._reads(node)
+                _note(self.uses.read, node.lineno, name, node.slice)
         elif name:
             _note(self.uses.stored, node.lineno, name, node.slice)
+        elif not loads or not has_slice(node):
+            uses = self.uses.elements_read if loads else self.uses.elements_stored
+            _note_element(uses, node.value)
         self.generic_visit(node)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
@@ -169,6 +184,8 @@ class _Collector(ast.NodeVisitor):
         name = expression_name(target)
         if name:
             _note(self.uses.stored, node.lineno, name, part)
+        # of a list of arrays `a[0] += 1` stores into the array
+        _note_element(self.uses.elements_stored, node.target)
         self._reads(node.value)
         self.generic_visit(node)
 
