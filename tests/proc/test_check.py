@@ -219,6 +219,12 @@ WRONG: Final = {
         "np = __import__('numpy')\nrows = [np.ones(2), np.ones(2)]\n"
         "r = comm.Irecv(rows[1], left)\ncomm.Send(rows[0], right)\nrows[1] += 1\nr.Wait()",
     ),
+    "what a request gets from a window": Wrong(
+        "buffer-in-use",
+        {4, 5},
+        "w = MPI.Win.Allocate(8, comm=comm)\nroom = array('d', [0])\nw.Lock(left)\n"
+        "r = w.Rget(room, left)\ntotal = room[0]\nr.Wait()\nw.Unlock(left)\nw.Free()",
+    ),
     "a part of an array that is written": Wrong(
         "buffer-in-use",
         {3, 5},

@@ -349,6 +349,7 @@ class Buffers:
         key = (at, pending.at)
         if key not in self._told:
             self._told |= {key, (pending.at, pending.at)}
-            kind = "rma-race" if pending.of_window else "buffer-in-use"
+            # of what has a request: the same mistake as with a message
+            kind = "rma-race" if pending.entry.kind == "access" else "buffer-in-use"
             sites = ((at, call), *by, (pending.at, pending.call))
             self._checker.add_finding(kind, text, *sites)
