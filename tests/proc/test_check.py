@@ -205,6 +205,13 @@ WRONG: Final = {
         "comm.Send(array('d', [1]), right)\nfor room in rooms.values():\n  total = sum(room)\n"
         "r.Wait()",
     ),
+    "an array that is stored into another one": Wrong(
+        "buffer-in-use",
+        {3, 5},
+        "np = __import__('numpy')\nfield, ghosts = np.zeros((2, 4)), [np.zeros(4)]\n"
+        "rs = [comm.Irecv(each, left) for each in ghosts]\ncomm.Send(np.ones(4), right)\n"
+        "field[0, :] = ghosts[0]\nMPI.Request.Waitall(rs)",
+    ),
     "an array of a list that a method reads": Wrong(
         "buffer-in-use",
         {5, 7, 10},
@@ -365,7 +372,8 @@ RIGHT: Final = {
         "np = __import__('numpy')\nrows = [np.ones(2), np.ones(2), np.ones(4)]\n"
         "rs = [comm.Irecv(rows[0], left, 1), comm.Irecv(rows[2][:2], left, 2)]\n"
         "print(rows[1].sum(), rows[0].shape, len(rows[0]), rows[2][3], rows[2][2:] + 1)\n"
-        "rows[1] += 1\nrows[2][3] = 1\nfor row in rows[1:2]:\n  row[:] = 0\n"
+        "rows[1] += 1\nrows[2][3] = 1\nnames = {}\nnames[0] = row = rows[0]\n"
+        "for row in rows[1:2]:\n  row[:] = 0\n"
         "kept, rows[0] = rows[0], np.zeros(2)\nrows[0][1] = kept.size + rows[0][0]\n"
         "comm.Send(np.ones(2), right, 1)\ncomm.Send(np.ones(2), right, 2)\n"
         "MPI.Request.Waitall(rs)\nprint(kept, rows)"

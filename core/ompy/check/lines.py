@@ -27,7 +27,7 @@ from ompy.check.callees import (
     variable,
 )
 from ompy.check.program_text import is_plain
-from ompy.check.uses import Name, Parts, Uses, uses_of
+from ompy.check.uses import INTO, Name, Parts, Uses, uses_of
 from ompy.mpi.buffers.addresses import address_of
 
 _NOTHING: Final = object()  # what no name stands for
@@ -100,6 +100,8 @@ class Watched:
     def is_read_by_call(self, frame: FrameType, part: ast.expr | None, called: str) -> bool:
         """Whether a function that gets it reads it, as far as its own lines will not tell."""
         of_list = type(self.holder) in CONTAINERS
+        if called.endswith(INTO) and not _is_array(value_of(frame, called.removesuffix(INTO))):
+            return False
         if of_list and part is None:
             return called in _JOINING and value_of(frame, self.name) is self.holder
         given = self._element(frame, part) if of_list else self.holder

@@ -29,6 +29,7 @@ KEEPING: Final = frozenset(
 Parts = list[ast.expr | None]
 Table = dict[int, dict[str, Parts]]  # by line and name
 Given = dict[int, list[tuple[str, ast.expr | None, str]]]  # by line: name, part, function
+INTO: Final = "[]"  # behind a name, in place of a function: what `name[0] = value` stores into
 
 
 class Name(NamedTuple):
@@ -175,6 +176,14 @@ class _Collector(ast.NodeVisitor):
         elif not loads or not has_slice(node):
             uses = self.uses.elements_read if loads else self.uses.elements_stored
             _note_element(uses, node.value)
+        self.generic_visit(node)
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        """`a[0] = b` reads b if a is an array; a list keeps it."""
+        for target in node.targets:
+            name = expression_name(target.value) if isinstance(target, ast.Subscript) else ""
+            if name:
+                self._gives(node.value, name + INTO)
         self.generic_visit(node)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
