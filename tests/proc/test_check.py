@@ -212,6 +212,14 @@ WRONG: Final = {
         "rs = [comm.Irecv(each, left) for each in ghosts]\ncomm.Send(np.ones(4), right)\n"
         "field[0, :] = ghosts[0]\nMPI.Request.Waitall(rs)",
     ),
+    "an attribute of another object's that is read": Wrong(
+        "buffer-in-use",
+        {4, 8},
+        "class Halo:\n  room = property(lambda self: 1)\n  def begin(self):\n"
+        "    return comm.Irecv(self.inn, left)\nhalo, top = Halo(), Halo()\n"
+        "halo.inn, top.halo = array('d', [0]), halo\nr = top.halo.begin()\n"
+        "border = 1 + top.halo.inn[0] + halo.room\ncomm.Send(array('d', [1]), right)\nr.Wait()",
+    ),
     "an array of a list that a method reads": Wrong(
         "buffer-in-use",
         {5, 7, 10},

@@ -306,6 +306,10 @@ class Buffers:
         except ValueError:
             return  # its base was made read-only meanwhile, by the program
 
+    def has_told(self, at: int) -> bool:
+        """Whether a line is known to use memory of a pending operation."""
+        return any(site == at for site, _ in self._told)
+
     def written_while_locked(self, site: int) -> None:
         """A line has tried to write an array that is being sent."""
         for pending in self.pending:

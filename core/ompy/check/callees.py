@@ -28,10 +28,26 @@ def variable(frame: FrameType, name: str) -> Any:
     return None if name in frame.f_code.co_varnames else frame.f_globals.get(name)
 
 
+def value_of(frame: FrameType, name: str) -> Any:
+    """What a frame has under a name, which may be that of an attribute; None for nothing."""
+    first, _, path = name.partition(".")
+    return attribute_of(variable(frame, first), path)
+
+
+def attribute_of(value: Any, path: str) -> Any:
+    """An attribute like `a` or `a.b`; None for nothing. No path is the value itself."""
+    for name in path.split(".") if path else ():
+        # not getattr: a property would run
+        value = getattr(value, "__dict__", {}).get(name)
+    return value
+
+
 def function_called(frame: FrameType, called: str) -> FunctionType | None:
-    """The function of Python behind an expression like `a` or `a.b`; None for another, or none."""
-    first, _, attribute = called.partition(".")
-    value = variable(frame, first) if first else None
+    """The function of Python behind a name like `a` or `a.b.c`; None for another, or none."""
+    path, _, attribute = called.rpartition(".")
+    if not path:
+        path, attribute = attribute, ""
+    value = value_of(frame, path) if path else None
     if attribute and value is not None:
         # not getattr: a property would run
         own = getattr(value, "__dict__", {}).get(attribute)

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from ompy.check.callees import (
     CONTAINERS,
+    attribute_of,
     contains,
     enters_program,
     function_called,
@@ -24,7 +25,7 @@ from ompy.check.callees import (
     is_followed,
     is_of_base,
     owner_of,
-    variable,
+    value_of,
 )
 from ompy.check.program_text import is_plain
 from ompy.check.uses import INTO, Name, Parts, Uses, uses_of
@@ -356,8 +357,7 @@ def _names_for(
         value = known.get(name.first)
         if value is None and name.first not in own:
             value = shared.get(name.first)
-        if name.attribute:
-            value = getattr(value, "__dict__", {}).get(name.attribute)
+        value = attribute_of(value, name.attribute)
         if contains(value, memory, base):
             yield name.text, value
         if type(value) in _OTHERS:
@@ -369,10 +369,3 @@ def _names_for(
             followed = any(is_followed(function_called(frame, each)) for each in name.called)
             if followed:
                 yield name.text, value if is_memory else _NOTHING
-
-
-def value_of(frame: FrameType, name: str) -> Any:
-    """What a frame has under a name, which may be that of an attribute; None for nothing."""
-    first, _, attribute = name.partition(".")
-    value = variable(frame, first)
-    return getattr(value, "__dict__", {}).get(attribute) if attribute else value

@@ -7,7 +7,7 @@ from functools import cached_property
 from types import CodeType
 from typing import Final, NamedTuple
 
-from ompy.check.program_text import body_of, cached_by_code, expression_name, has_slice
+from ompy.check.program_text import body_of, cached_by_code, dotted_name, has_slice
 
 # attributes of an array that say nothing of its contents
 _HARMLESS: Final = frozenset(
@@ -37,7 +37,7 @@ class Name(NamedTuple):
 
     Attributes:
         text: as a line has it.
-        first, attribute: its parts; the attribute is one of `self`, or empty.
+        first, attribute: its parts; the attribute may be one of an attribute, or empty.
         used: lines use it themselves.
         called: functions that get it.
     """
@@ -78,10 +78,9 @@ class Uses:
         given = {(name, called) for line in self.given.values() for name, _, called in line}
         found = []
         for text in sorted(plain | {name for name, _ in given}):
-            first, dot, attribute = text.partition(".")
-            if not dot or first == "self":
-                called = tuple(sorted(each for name, each in given if name == text))
-                found.append(Name(text, first, attribute, text in plain, called))
+            first, _, attribute = text.partition(".")
+            called = tuple(sorted(each for name, each in given if name == text))
+            found.append(Name(text, first, attribute, text in plain, called))
         return found
 
 
@@ -91,7 +90,7 @@ def _note(table: Table, line: int, name: str, part: ast.expr | None) -> None:
 
 def _note_element(table: Table, node: ast.AST) -> None:
     """Something is done with the contents of `a[0]`, if that is what a node is."""
-    name = expression_name(node.value) if isinstance(node, ast.Subscript) else ""
+    name = dotted_name(node.value) if isinstance(node, ast.Subscript) else ""
     if name and isinstance(node, ast.Subscript):
         _note(table, node.lineno, name, node.slice)
 
@@ -117,7 +116,7 @@ class _Collector(ast.NodeVisitor):
         if isinstance(node, ast.Subscript):
             _note_element(self.uses.elements_read, node)
             part, node = node.slice, node.value
-        name = expression_name(node)
+        name = dotted_name(node)
         if name and isinstance(node, ast.expr):
             _note(self.uses.read, node.lineno, name, part)
 
@@ -126,7 +125,7 @@ class _Collector(ast.NodeVisitor):
         part = None
         if isinstance(node, ast.Subscript):
             part, node = node.slice, node.value
-        name = expression_name(node)
+        name = dotted_name(node)
         if name and isinstance(node, ast.expr):
             given = self.uses.given.setdefault(node.lineno, [])
             given.append((name, part, called))
@@ -146,13 +145,13 @@ class _Collector(ast.NodeVisitor):
     def visit_Call(self, node: ast.Call) -> None:
         """What MPI gets, and what keeps or asks of what, uses no contents."""
         called = node.func
-        name = called.attr if isinstance(called, ast.Attribute) else expression_name(called)
+        name = called.attr if isinstance(called, ast.Attribute) else dotted_name(called)
         given = [*node.args, *(each.value for each in node.keywords)]
         if name not in KEEPING and not (isinstance(called, ast.Attribute) and is_of_mpi(name)):
             for argument in given:
-                self._gives(argument, expression_name(called))
+                self._gives(argument, dotted_name(called))
             if isinstance(called, ast.Attribute):
-                self._gives(called.value, expression_name(called))
+                self._gives(called.value, dotted_name(called))
         elif name not in KEEPING:
             given = [each for each in given if not isinstance(each, ast.Subscript)]
         for part in (called, *given):
@@ -166,7 +165,7 @@ class _Collector(ast.NodeVisitor):
 
     def visit_Subscript(self, node: ast.Subscript) -> None:
         """An element is read or stored; a part of an array is only another name for it."""
-        name = expression_name(node.value)
+        name = dotted_name(node.value)
         loads = isinstance(node.ctx, ast.Load)
         if name and loads:
             if not has_slice(node):
@@ -181,7 +180,7 @@ class _Collector(ast.NodeVisitor):
     def visit_Assign(self, node: ast.Assign) -> None:
         """`a[0] = b` reads b if a is an array; a list keeps it."""
         for target in node.targets:
-            name = expression_name(target.value) if isinstance(target, ast.Subscript) else ""
+            name = dotted_name(target.value) if isinstance(target, ast.Subscript) else ""
             if name:
                 self._gives(node.value, name + INTO)
         self.generic_visit(node)
@@ -190,7 +189,7 @@ class _Collector(ast.NodeVisitor):
         """`a += 1` and `a[0] += 1` store."""
         part = node.target.slice if isinstance(node.target, ast.Subscript) else None
         target = node.target.value if isinstance(node.target, ast.Subscript) else node.target
-        name = expression_name(target)
+        name = dotted_name(target)
         if name:
             _note(self.uses.stored, node.lineno, name, part)
         # of a list of arrays `a[0] += 1` stores into the array
