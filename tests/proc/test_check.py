@@ -220,6 +220,12 @@ WRONG: Final = {
         "halo.inn, top.halo = array('d', [0]), halo\nr = top.halo.begin()\n"
         "border = 1 + top.halo.inn[0] + halo.room\ncomm.Send(array('d', [1]), right)\nr.Wait()",
     ),
+    "an array that a function has returned": Wrong(
+        "buffer-in-use",
+        {3, 6},
+        "def begin():\n  room = array('d', [0])\n  return room, comm.Irecv(room, left)\n"
+        "comm.Isend(array('d', [1]), right).Wait()\nroom, r = begin()\nb = 1 + room[0]\nr.Wait()",
+    ),
     "an array of a list that a method reads": Wrong(
         "buffer-in-use",
         {5, 7, 10},
@@ -375,6 +381,12 @@ RIGHT: Final = {
         "np = __import__('numpy')\ndata = np.zeros(8)\nmine, rest = data[:4], data[4:]\n"
         "r = comm.Irecv(mine, left)\nrest[:] = 3\nrest += 1\nprint(rest.sum(), rest)\n"
         "comm.Send(np.ones(4), right)\nr.Wait()"
+    ),
+    "an array that a function has returned, and that is handed on": (
+        "def begin():\n  room = array('d', [0])\n  return room, comm.Irecv(room, left)\n"
+        "def pair(one, other):\n  return one, other\nroom, r = begin()\n"
+        "both = pair(room, 1 + me)\ncomm.Send(array('d', [1]), right)\nr.Wait()\n"
+        "print(both[0][0])"
     ),
     "other arrays of a list, and what a list is asked": (
         "np = __import__('numpy')\nrows = [np.ones(2), np.ones(2), np.ones(4)]\n"

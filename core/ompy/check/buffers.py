@@ -326,7 +326,9 @@ class Buffers:
         here = sys._getframe()  # noqa: SLF001 - its only name
         seen = self._seen(entry, writes)
         for frame in islice(program_frames(here), FRAMES):
-            found += self.lines.watch(frame, array, reads=writes, seen=seen, calls=True)
+            found += self.lines.watch(
+                frame, array, reads=writes, seen=seen, calls=True, later=writes
+            )
         return tuple(found)
 
     def _seen(self, entry: Entry, receives: bool) -> Any:

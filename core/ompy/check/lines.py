@@ -187,8 +187,9 @@ class LineWatch:
         self._on = False
 
     def watch(
-        self, frame: FrameType, memory: Any, *, reads: bool, seen: Seen, calls: bool = False
-    ) -> list[Watched]:
+        self, frame: FrameType, memory: Any, *, reads: bool, seen: Seen, calls: bool = False,
+        later: bool = False,
+    ) -> list[Watched]:  # fmt: skip
         """Watch the names that a frame has for some memory; none where that is not possible.
 
         Args:
@@ -197,6 +198,7 @@ class LineWatch:
             reads: reading it is wrong, too.
             seen: told of each line that uses it.
             calls: look at functions that get it, too.
+            later: also if there is no such name yet: a function may return the memory.
         """
         if not self._on and sys.gettrace() is not None:
             return []  # a debugger's, or coverage's
@@ -208,6 +210,8 @@ class LineWatch:
             Watched(name, holder, memory, reads, seen, calls)
             for name, holder in _names_for(frame, memory, names, reads, calls)
         ]
+        if later and not found:
+            found = [Watched("", _NOTHING, memory, reads, seen, calls)]
         if found:
             self._frames.setdefault(id(frame), (frame, []))[1].extend(found)
             self._trace(frame)
