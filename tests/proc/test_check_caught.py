@@ -59,3 +59,28 @@ def test_the_second_error_is_not_caught(tmp_path: Path) -> None:
     assert code == FOUND, said
     assert [one["class"] for one in found] == ["count-mismatch"]
     assert "2 int64" in found[0]["message"]
+
+
+PARTS: Final = """\
+size = 96 if me == 0 else {0}
+data = bytearray(size)
+r = comm.Psend_init(data, 4, 1, 3) if me == 0 else comm.Precv_init(data, 2, 0, 3)
+r.Start()
+if me == 0: r.Pready_range(0, 3)
+{1}
+r.Free()
+"""
+CATCHING: Final = "try: r.Wait()\nexcept MPI.Exception: pass"
+
+
+def test_partitions_of_other_sizes_that_are_handled(tmp_path: Path) -> None:
+    found, said, code = check(tmp_path, PARTS.format(48, CATCHING))
+    assert (found, code) == ([], 0), said
+
+
+@pytest.mark.parametrize("size", [48, 192])
+def test_partitions_of_other_sizes(size: int, tmp_path: Path) -> None:
+    """It has the lines of both sides."""
+    found, said, _ = check(tmp_path, PARTS.format(size, "r.Wait()"))
+    assert [one["class"] for one in found] == ["count-mismatch"], said
+    assert {site["rank"] for site in found[0]["sites"]} == {0, 1}

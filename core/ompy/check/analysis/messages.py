@@ -56,7 +56,8 @@ def _disagreement(records: Mapping[int, Record], send: Send, receive: Receive) -
         why = "MPI 4.1, 3.3.1: both ends name the same types"
         return Found("type-mismatch", f"{both}. {why}", sites)
     # who receives an object has room for as many bytes as come
-    if receive.signature != OBJECT and elements(send.signature) > elements(receive.signature):
+    more = elements(send.signature) - elements(receive.signature)
+    if receive.signature != OBJECT and (more > 0 or (refused and more)):
         why = "MPI 4.1, 3.2.4: a message may not be longer than the receive"
         return Found("count-mismatch", f"{both}. {why}", sites)
     return None
