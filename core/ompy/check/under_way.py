@@ -287,8 +287,7 @@ class Requests:
         for place in range(len(again)):
             other: Entry = again[place]
             if other is entry:
-                again[place] = again[len(again) - 1]  # their order is nothing
-                again.pop()
+                del again[place]
                 state.keep = entry.state = None
                 if memory is not None:
                     self.unguarded -= 1
