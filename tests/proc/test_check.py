@@ -226,6 +226,15 @@ WRONG: Final = {
         "def begin():\n  room = array('d', [0])\n  return room, comm.Irecv(room, left)\n"
         "comm.Isend(array('d', [1]), right).Wait()\nroom, r = begin()\nb = 1 + room[0]\nr.Wait()",
     ),
+    "an array of an attribute's attribute, by another name": Wrong(
+        "buffer-in-use",
+        {5, 8, 12},
+        "class Patch:\n  def __init__(self):\n    self.ghost = {'w': array('d', [0])}\n"
+        "class Solver:\n  def begin(self): return comm.Irecv(self.patch.ghost['w'], left)\n"
+        "  def border(self):\n    p = self.patch\n    return p.ghost['w'][0]\nsolver = Solver()\n"
+        "solver.patch = Patch()\nr = solver.begin()\nb = solver.border()\n"
+        "comm.Send(array('d', [1]), right)\nr.Wait()",
+    ),
     "an array of a list that a method reads": Wrong(
         "buffer-in-use",
         {5, 7, 10},

@@ -11,9 +11,11 @@ from types import CodeType, FrameType, FunctionType, MethodType
 from typing import Any, Final
 
 from ompy.check.program_text import body_of, cached_by_code
-from ompy.check.record import is_ours
+from ompy.check.record import OURS, is_ours
 
 ATTRIBUTES: Final = 64  # of an object that are looked at; arbitrary: classes have fewer
+DEPTH: Final = 3  # of attributes of attributes; arbitrary: a solver has a grid has ghost cells
+_HEAP_TYPE: Final = 1 << 9  # source: CPython, Py_TPFLAGS_HEAPTYPE: a class made by `class`
 ELEMENTS: Final = 64  # of a list, likewise; arbitrary: one for each neighbour or so
 CONTAINERS: Final = (list, tuple, dict)
 _INSTALLED: Final = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
@@ -83,17 +85,33 @@ def enters_program(frame: FrameType) -> bool:
     return not is_ours(frame) and is_of_program(frame.f_code)
 
 
-def holds(value: Any, memory: Any, base: Any) -> bool:
+def holds(value: Any, memory: Any, base: Any, depth: int = DEPTH) -> bool:
     """Whether an object has some memory, or the array that it is part of, as an attribute.
 
-    A list of arrays may be the attribute, too.
+    A list of arrays may be the attribute, too, or another such object.
     """
     attributes = getattr(value, "__dict__", None)
     if not isinstance(attributes, dict) or len(attributes) > ATTRIBUTES:
         return False
     return any(
-        each is memory or is_of_base(each, base) or contains(each, memory, base)
+        each is memory
+        or is_of_base(each, base)
+        or contains(each, memory, base)
+        or (depth > 1 and _is_of_program_class(each) and holds(each, memory, base, depth - 1))
         for each in list(attributes.values())
+    )
+
+
+def _is_of_program_class(value: Any) -> bool:
+    kind = type(value)
+    return kind.__flags__ & _HEAP_TYPE != 0 and kind.__module__.partition(".")[0] not in OURS
+
+
+def gets(frame: FrameType, memory: Any, base: Any) -> bool:
+    """Whether a function that begins was given an object that has some memory."""
+    code, known = frame.f_code, frame.f_locals
+    return any(
+        holds(known.get(name), memory, base) for name in code.co_varnames[: code.co_argcount]
     )
 
 

@@ -21,6 +21,7 @@ from ompy.check.callees import (
     contains,
     enters_program,
     function_called,
+    gets,
     holds,
     is_followed,
     is_of_base,
@@ -263,7 +264,10 @@ class LineWatch:
             key = (id(each.memory), id(each.root.seen))
             if each.calls and key not in told:
                 told.add(key)
-                watch = self.watch(frame, each.memory, reads=each.reads, seen=each.seen, calls=True)
+                later = gets(frame, each.memory, owner_of(each.memory))
+                watch = self.watch(
+                    frame, each.memory, reads=each.reads, seen=each.seen, calls=True, later=later
+                )
                 for found in watch:
                     found.root = each.root
         return self._line if id(frame) in self._frames else None
@@ -298,7 +302,7 @@ def _look_at_line(frame: FrameType, uses: Uses, watched: list[Watched]) -> None:
     of_read = uses.elements_read.get(frame.f_lineno, {})
     if not stored and not read and not given and not of_stored and not of_read:
         return
-    names = {*stored, *read, *(name for name, _, _ in given)}
+    names = {*stored, *read, *of_stored, *of_read, *(name for name, _, _ in given)}
     for each in [*watched, *_names_since(frame, watched, names)]:
         if each.is_touched(frame, stored.get(each.name, [])) or each.is_element_touched(
             frame, of_stored.get(each.name, [])
@@ -320,12 +324,14 @@ def _names_since(
     told = {(id(each.memory), id(each.seen)): each for each in watched}
     for name in names:
         value = value_of(frame, name)
-        if type(value) in _OTHERS:
+        if type(value) in _OTHERS and type(value) not in CONTAINERS:
             continue
         for key, each in told.items():
             if (name, *key) in known:
                 continue
-            if value is each.memory or is_of_base(value, owner_of(each.memory)):
+            base = owner_of(each.memory)
+            is_memory = value is each.memory or is_of_base(value, base)
+            if is_memory or contains(value, each.memory, base):
                 yield Watched(name, value, each.memory, each.reads, each.seen, each.calls)
 
 
