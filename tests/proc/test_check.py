@@ -235,6 +235,13 @@ WRONG: Final = {
         "solver.patch = Patch()\nr = solver.begin()\nb = solver.border()\n"
         "comm.Send(array('d', [1]), right)\nr.Wait()",
     ),
+    "a column that a datatype names": Wrong(
+        "buffer-in-use",
+        {4, 6},
+        "np = __import__('numpy')\nu, kind = np.zeros((3, 4)), MPI.DOUBLE.Create_vector(3, 1, 4)\n"
+        "kind.Commit()\nr = comm.Irecv([u, 1, kind], left)\ncomm.Send(np.ones(3), right)\n"
+        "edge = u[1:, 0] + 1\nr.Wait()\nkind.Free()",
+    ),
     "an array of a list that a method reads": Wrong(
         "buffer-in-use",
         {5, 7, 10},
@@ -406,6 +413,15 @@ RIGHT: Final = {
         "kept, rows[0] = rows[0], np.zeros(2)\nrows[0][1] = kept.size + rows[0][0]\n"
         "comm.Send(np.ones(2), right, 1)\ncomm.Send(np.ones(2), right, 2)\n"
         "MPI.Request.Waitall(rs)\nprint(kept, rows)"
+    ),
+    "other columns than a datatype names": (
+        "np = __import__('numpy')\nu, kind = np.zeros((3, 4)), MPI.DOUBLE.Create_vector(3, 1, 4)\n"
+        "kind.Commit()\nrs = [comm.Irecv([u, 1, kind], left)]\n"
+        "rs.append(comm.Isend([u.ravel()[3:], 1, kind], right))\n"
+        "u[:, 1] = u[1, 2] + u[1:, 1:3].sum()\n"
+        "def inner(a):\n  a[1, 1:] += a[2, 2]\ndef outer(a):\n  return a.shape\n"
+        "inner(u[:, :3])\nouter(u)\nprint(np.linalg.norm(u[:, 1:3]), u[2][1], len(u[0]))\n"
+        "MPI.Request.Waitall(rs)\nkind.Free()"
     ),
     "other parts of a buffer, in many ways": (
         "import struct\ndata = bytearray(64)\nwhole = memoryview(data)\n"

@@ -217,8 +217,9 @@ class Buffers:
         if region is None:
             return
         memory = spec[0] if isinstance(spec, (list, tuple)) and spec else spec
-        names = watched and _is_whole(memory, region)
-        lines = self._watch(entry, memory, writes) if names else ()
+        part = None if _is_whole(memory, region) else region
+        names = watched and (part is None or hasattr(memory, "dtype"))
+        lines = self._watch(entry, memory, writes, part) if names else ()
         locked = None if writes else self._lock(memory, region)
         if before is None:
             before = 0 if writes else region.contents()
@@ -320,14 +321,16 @@ class Buffers:
 
     # lines of the program
 
-    def _watch(self, entry: Entry, array: Any, writes: bool) -> tuple[Watched, ...]:
-        """Look at the lines of the functions that have a name for an array."""
+    def _watch(
+        self, entry: Entry, array: Any, writes: bool, part: Region | None
+    ) -> tuple[Watched, ...]:
+        """Look at the lines of the functions that have a name for an array, or for `part` of it."""
         found: list[Watched] = []
         here = sys._getframe()  # noqa: SLF001 - its only name
         seen = self._seen(entry, writes)
         for frame in islice(program_frames(here), FRAMES):
             found += self.lines.watch(
-                frame, array, reads=writes, seen=seen, calls=True, later=writes
+                frame, array, reads=writes, seen=seen, calls=True, later=writes, region=part
             )
         return tuple(found)
 

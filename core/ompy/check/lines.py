@@ -61,27 +61,50 @@ class Watched:
         reads: reading it is wrong, too.
         seen: told of a line that uses it: the frame, the name, whether it stores.
         calls: functions that get it are looked at too.
+        region: where the message has only some of its bytes: which (`buffers.py`); else None.
         root: what this was made for, where a function was called.
     """
 
     def __init__(
-        self, name: str, holder: Any, memory: Any, reads: bool, seen: Seen, calls: bool
-    ) -> None:
+        self, name: str, holder: Any, memory: Any, reads: bool, seen: Seen, calls: bool,
+        region: Any = None,
+    ) -> None:  # fmt: skip
         self.name = name
         self.holder = holder
         self.memory = memory
         self.reads = reads
         self.seen = seen
         self.calls = calls
+        self.region = region
         self.root = self
 
     def is_touched(self, frame: FrameType, parts: Parts) -> bool:
         """Whether any of these parts is of the memory."""
         if not parts or value_of(frame, self.name) is not self.holder:
             return False
+        if self.region is not None:
+            return any(self._is_of_region(frame, part) for part in parts)
         if self.holder is self.memory:
             return True
         return any(self._shares(frame, part) for part in parts)
+
+    def _is_of_region(self, frame: FrameType, part: ast.expr | None) -> bool:
+        """Whether a part of an array has a byte of the message. What uses all of it may not."""
+        if part is None or not is_plain(part) or not _is_array(self.holder):
+            return False
+        try:
+            index, region = _value_of_index(frame, part), self.region
+            whole = index if isinstance(index, tuple) else (index,)
+            slices = any(isinstance(each, slice) for each in whole)
+            used = self.holder[_as_slices(index)]
+            # a row may only get a name by it
+            if used.size > WORK or (len(whole) < used.ndim and not slices):
+                return False
+            base = used.__array_interface__["data"][0]
+            runs = ((at, at + used.itemsize) for at in _offsets(used))
+            return bool(region.overlaps(type(region)(region.view, base, tuple(runs))))
+        except Exception:
+            return False  # the line itself says what is wrong with it
 
     def is_element_touched(self, frame: FrameType, parts: Parts) -> bool:
         """Whether the contents of any of these elements of a list are of the memory."""
@@ -91,6 +114,8 @@ class Watched:
         """The element of a list at an index, if it is of the memory alone; None for others."""
         if part is None or type(self.holder) not in CONTAINERS or not is_plain(part):
             return None
+        if self.region is not None:
+            return None  # which part of the element is used nobody knows
         if value_of(frame, self.name) is not self.holder:
             return None
         try:
@@ -128,6 +153,14 @@ class Watched:
             return _share_memory(whole[_as_slices(index)], self.memory)
         except Exception:
             return False  # the line itself says what is wrong with it
+
+
+def _offsets(array: Any) -> list[int]:
+    """Where the elements of an array are, in bytes behind the first one."""
+    found = [0]
+    for count, stride in zip(array.shape, array.strides, strict=True):
+        found = [at + each * stride for at in found for each in range(count)]
+    return found
 
 
 def _value_of_index(frame: FrameType, part: ast.expr) -> Any:
@@ -189,7 +222,7 @@ class LineWatch:
 
     def watch(
         self, frame: FrameType, memory: Any, *, reads: bool, seen: Seen, calls: bool = False,
-        later: bool = False,
+        later: bool = False, region: Any = None,
     ) -> list[Watched]:  # fmt: skip
         """Watch the names that a frame has for some memory; none where that is not possible.
 
@@ -200,6 +233,7 @@ class LineWatch:
             seen: told of each line that uses it.
             calls: look at functions that get it, too.
             later: also if there is no such name yet: a function may return the memory.
+            region: which of its bytes are in use, where that is not all of them.
         """
         if not self._on and sys.gettrace() is not None:
             return []  # a debugger's, or coverage's
@@ -208,11 +242,11 @@ class LineWatch:
         if not names:
             return []
         found = [
-            Watched(name, holder, memory, reads, seen, calls)
+            Watched(name, holder, memory, reads, seen, calls, region)
             for name, holder in _names_for(frame, memory, names, reads, calls)
         ]
         if later and not found:
-            found = [Watched("", _NOTHING, memory, reads, seen, calls)]
+            found = [Watched("", _NOTHING, memory, reads, seen, calls, region)]
         if found:
             self._frames.setdefault(id(frame), (frame, []))[1].extend(found)
             self._trace(frame)
@@ -266,8 +300,9 @@ class LineWatch:
                 told.add(key)
                 later = gets(frame, each.memory, owner_of(each.memory))
                 watch = self.watch(
-                    frame, each.memory, reads=each.reads, seen=each.seen, calls=True, later=later
-                )
+                    frame, each.memory, reads=each.reads, seen=each.seen, calls=True, later=later,
+                    region=each.region,
+                )  # fmt: skip
                 for found in watch:
                     found.root = each.root
         return self._line if id(frame) in self._frames else None
@@ -332,7 +367,9 @@ def _names_since(
             base = owner_of(each.memory)
             is_memory = value is each.memory or is_of_base(value, base)
             if is_memory or contains(value, each.memory, base):
-                yield Watched(name, value, each.memory, each.reads, each.seen, each.calls)
+                yield Watched(
+                    name, value, each.memory, each.reads, each.seen, each.calls, each.region
+                )
 
 
 def _is_given(
