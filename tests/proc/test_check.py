@@ -192,6 +192,76 @@ WRONG: Final = {
         "data = bytearray(64)\nwords = memoryview(data).cast('i')\n"
         "r = comm.Irecv(data, left)\ncomm.Send(bytes(64), right)\nfirst = words[1]\nr.Wait()",
     ),
+    "an array of a list that is read": Wrong(
+        "buffer-in-use",
+        {2, 4},
+        "rooms = [bytearray(64), array('d', [0])]\nr = comm.Irecv(rooms[1], left)\n"
+        "comm.Send(array('d', [1]), right)\nfirst = rooms[me - me + 1][0]\nr.Wait()",
+    ),
+    "an array that gets a name later": Wrong(
+        "buffer-in-use",
+        {2, 5},
+        "rooms = {left: array('d', [0])}\nr = comm.Irecv(rooms[left], left)\n"
+        "comm.Send(array('d', [1]), right)\nfor room in rooms.values():\n  total = sum(room)\n"
+        "r.Wait()",
+    ),
+    "an array that is stored into another one": Wrong(
+        "buffer-in-use",
+        {3, 5},
+        "np = __import__('numpy')\nfield, ghosts = np.zeros((2, 4)), [np.zeros(4)]\n"
+        "rs = [comm.Irecv(each, left) for each in ghosts]\ncomm.Send(np.ones(4), right)\n"
+        "field[0, :] = ghosts[0]\nMPI.Request.Waitall(rs)",
+    ),
+    "an attribute of another object's that is read": Wrong(
+        "buffer-in-use",
+        {4, 8},
+        "class Halo:\n  room = property(lambda self: 1)\n  def begin(self):\n"
+        "    return comm.Irecv(self.inn, left)\nhalo, top = Halo(), Halo()\n"
+        "halo.inn, top.halo = array('d', [0]), halo\nr = top.halo.begin()\n"
+        "border = 1 + top.halo.inn[0] + halo.room\ncomm.Send(array('d', [1]), right)\nr.Wait()",
+    ),
+    "an array that a function has returned": Wrong(
+        "buffer-in-use",
+        {3, 6},
+        "def begin():\n  room = array('d', [0])\n  return room, comm.Irecv(room, left)\n"
+        "comm.Isend(array('d', [1]), right).Wait()\nroom, r = begin()\nb = 1 + room[0]\nr.Wait()",
+    ),
+    "an array of an attribute's attribute, by another name": Wrong(
+        "buffer-in-use",
+        {5, 8, 12},
+        "class Patch:\n  def __init__(self):\n    self.ghost = {'w': array('d', [0])}\n"
+        "class Solver:\n  def begin(self): return comm.Irecv(self.patch.ghost['w'], left)\n"
+        "  def border(self):\n    p = self.patch\n    return p.ghost['w'][0]\nsolver = Solver()\n"
+        "solver.patch = Patch()\nr = solver.begin()\nb = solver.border()\n"
+        "comm.Send(array('d', [1]), right)\nr.Wait()",
+    ),
+    "a column that a datatype names": Wrong(
+        "buffer-in-use",
+        {4, 6},
+        "np = __import__('numpy')\nu, kind = np.zeros((3, 4)), MPI.DOUBLE.Create_vector(3, 1, 4)\n"
+        "kind.Commit()\nr = comm.Irecv([u, 1, kind], left)\ncomm.Send(np.ones(3), right)\n"
+        "edge = u[1:, 0] + 1\nr.Wait()\nkind.Free()",
+    ),
+    "an array of a list that a method reads": Wrong(
+        "buffer-in-use",
+        {5, 7, 10},
+        "class Halo:\n  def __init__(self):\n    self.rooms = [array('d', [0])]\n"
+        "  def begin(self):\n    return comm.Irecv(self.rooms[0], left)\n  def border(self):\n"
+        "    return self.rooms[0][0]\nhalo = Halo()\nr = halo.begin()\nb = halo.border()\n"
+        "comm.Send(array('d', [1]), right)\nr.Wait()",
+    ),
+    "an array of a list that is changed": Wrong(
+        "buffer-in-use",
+        {3, 5},
+        "np = __import__('numpy')\nrows = [np.ones(2), np.ones(2)]\n"
+        "r = comm.Irecv(rows[1], left)\ncomm.Send(rows[0], right)\nrows[1] += 1\nr.Wait()",
+    ),
+    "what a request gets from a window": Wrong(
+        "buffer-in-use",
+        {4, 5},
+        "w = MPI.Win.Allocate(8, comm=comm)\nroom = array('d', [0])\nw.Lock(left)\n"
+        "r = w.Rget(room, left)\ntotal = room[0]\nr.Wait()\nw.Unlock(left)\nw.Free()",
+    ),
     "a part of an array that is written": Wrong(
         "buffer-in-use",
         {3, 5},
@@ -327,6 +397,31 @@ RIGHT: Final = {
         "np = __import__('numpy')\ndata = np.zeros(8)\nmine, rest = data[:4], data[4:]\n"
         "r = comm.Irecv(mine, left)\nrest[:] = 3\nrest += 1\nprint(rest.sum(), rest)\n"
         "comm.Send(np.ones(4), right)\nr.Wait()"
+    ),
+    "an array that a function has returned, and that is handed on": (
+        "def begin():\n  room = array('d', [0])\n  return room, comm.Irecv(room, left)\n"
+        "def pair(one, other):\n  return one, other\nroom, r = begin()\n"
+        "both = pair(room, 1 + me)\ncomm.Send(array('d', [1]), right)\nr.Wait()\n"
+        "print(both[0][0])"
+    ),
+    "other arrays of a list, and what a list is asked": (
+        "np = __import__('numpy')\nrows = [np.ones(2), np.ones(2), np.ones(4)]\n"
+        "rs = [comm.Irecv(rows[0], left, 1), comm.Irecv(rows[2][:2], left, 2)]\n"
+        "print(rows[1].sum(), rows[0].shape, len(rows[0]), rows[2][3], rows[2][2:] + 1)\n"
+        "rows[1] += 1\nrows[2][3] = 1\nnames = {}\nnames[0] = row = rows[0]\n"
+        "for row in rows[1:2]:\n  row[:] = 0\n"
+        "kept, rows[0] = rows[0], np.zeros(2)\nrows[0][1] = kept.size + rows[0][0]\n"
+        "comm.Send(np.ones(2), right, 1)\ncomm.Send(np.ones(2), right, 2)\n"
+        "MPI.Request.Waitall(rs)\nprint(kept, rows)"
+    ),
+    "other columns than a datatype names": (
+        "np = __import__('numpy')\nu, kind = np.zeros((3, 4)), MPI.DOUBLE.Create_vector(3, 1, 4)\n"
+        "kind.Commit()\nrs = [comm.Irecv([u, 1, kind], left)]\n"
+        "rs.append(comm.Isend([u.ravel()[3:], 1, kind], right))\n"
+        "u[:, 1] = u[1, 2] + u[1:, 1:3].sum()\n"
+        "def inner(a):\n  a[1, 1:] += a[2, 2]\ndef outer(a):\n  return a.shape\n"
+        "inner(u[:, :3])\nouter(u)\nprint(np.linalg.norm(u[:, 1:3]), u[2][1], len(u[0]))\n"
+        "MPI.Request.Waitall(rs)\nkind.Free()"
     ),
     "other parts of a buffer, in many ways": (
         "import struct\ndata = bytearray(64)\nwhole = memoryview(data)\n"

@@ -90,6 +90,12 @@ WRONG: Final = {
         "for i in range(6):\n  a = array('q' if i == 4 else 'd', [0])\n"
         "  if me: comm.Send(a, dest=left)\n  else: comm.Recv(array('d', [0]), source=right)",
     ),
+    "an element of a list that is read": Wrong(
+        "buffer-in-use",
+        {3, 5},
+        "rooms = [bytearray(8)]\nfor i in range(6):\n  r = comm.Irecv(rooms[0], left)\n"
+        "  comm.Send(bytes(8), right)\n  n = rooms[0][1] if i < 9 else 0\n  r.Wait()",
+    ),
     "a message that nobody receives": Wrong(
         "leak",
         {1, 2, 3},

@@ -112,3 +112,12 @@ def test_both_ends_are_compared(name: str, tmp_path: Path) -> None:
 def test_the_same_types_are_right(name: str, tmp_path: Path) -> None:
     found, said, code = check(tmp_path, PAIRS[name], "d", 4)
     assert (found, code) == ([], 0), said
+
+
+def test_a_communicator_that_is_never_left(tmp_path: Path) -> None:
+    """The one to the children is one that the parents have made; the children did not make it."""
+    pair = Pair("leak", "os = __import__('os')  # of '{0}'\nkids = MPI.COMM_SELF.Dup()", "")
+    found, said, code = check(tmp_path, pair, "d", 4)
+    assert code == FOUND, said
+    assert [one["class"] for one in found] == ["leak"], found
+    assert {site["call"] for site in found[0]["sites"]} == {"comm.Spawn"}

@@ -217,8 +217,9 @@ class Buffers:
         if region is None:
             return
         memory = spec[0] if isinstance(spec, (list, tuple)) and spec else spec
-        names = watched and _is_whole(memory, region)
-        lines = self._watch(entry, memory, writes) if names else ()
+        part = None if _is_whole(memory, region) else region
+        names = watched and (part is None or hasattr(memory, "dtype"))
+        lines = self._watch(entry, memory, writes, part) if names else ()
         locked = None if writes else self._lock(memory, region)
         if before is None:
             before = 0 if writes else region.contents()
@@ -306,6 +307,10 @@ class Buffers:
         except ValueError:
             return  # its base was made read-only meanwhile, by the program
 
+    def has_told(self, at: int) -> bool:
+        """Whether a line is known to use memory of a pending operation."""
+        return any(site == at for site, _ in self._told)
+
     def written_while_locked(self, site: int) -> None:
         """A line has tried to write an array that is being sent."""
         for pending in self.pending:
@@ -316,13 +321,17 @@ class Buffers:
 
     # lines of the program
 
-    def _watch(self, entry: Entry, array: Any, writes: bool) -> tuple[Watched, ...]:
-        """Look at the lines of the functions that have a name for an array."""
+    def _watch(
+        self, entry: Entry, array: Any, writes: bool, part: Region | None
+    ) -> tuple[Watched, ...]:
+        """Look at the lines of the functions that have a name for an array, or for `part` of it."""
         found: list[Watched] = []
         here = sys._getframe()  # noqa: SLF001 - its only name
         seen = self._seen(entry, writes)
         for frame in islice(program_frames(here), FRAMES):
-            found += self.lines.watch(frame, array, reads=writes, seen=seen, calls=True)
+            found += self.lines.watch(
+                frame, array, reads=writes, seen=seen, calls=True, later=writes, region=part
+            )
         return tuple(found)
 
     def _seen(self, entry: Entry, receives: bool) -> Any:
@@ -349,6 +358,7 @@ class Buffers:
         key = (at, pending.at)
         if key not in self._told:
             self._told |= {key, (pending.at, pending.at)}
-            kind = "rma-race" if pending.of_window else "buffer-in-use"
+            # of what has a request: the same mistake as with a message
+            kind = "rma-race" if pending.entry.kind == "access" else "buffer-in-use"
             sites = ((at, call), *by, (pending.at, pending.call))
             self._checker.add_finding(kind, text, *sites)

@@ -11,9 +11,13 @@ from types import CodeType, FrameType, FunctionType, MethodType
 from typing import Any, Final
 
 from ompy.check.program_text import body_of, cached_by_code
-from ompy.check.record import is_ours
+from ompy.check.record import OURS, is_ours
 
 ATTRIBUTES: Final = 64  # of an object that are looked at; arbitrary: classes have fewer
+DEPTH: Final = 3  # of attributes of attributes; arbitrary: a solver has a grid has ghost cells
+_HEAP_TYPE: Final = 1 << 9  # source: CPython, Py_TPFLAGS_HEAPTYPE: a class made by `class`
+ELEMENTS: Final = 64  # of a list, likewise; arbitrary: one for each neighbour or so
+CONTAINERS: Final = (list, tuple, dict)
 _INSTALLED: Final = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 _STANDARD: Final = os.path.dirname(os.__file__) + os.sep
 
@@ -26,10 +30,26 @@ def variable(frame: FrameType, name: str) -> Any:
     return None if name in frame.f_code.co_varnames else frame.f_globals.get(name)
 
 
+def value_of(frame: FrameType, name: str) -> Any:
+    """What a frame has under a name, which may be that of an attribute; None for nothing."""
+    first, _, path = name.partition(".")
+    return attribute_of(variable(frame, first), path)
+
+
+def attribute_of(value: Any, path: str) -> Any:
+    """An attribute like `a` or `a.b`; None for nothing. No path is the value itself."""
+    for name in path.split(".") if path else ():
+        # not getattr: a property would run
+        value = getattr(value, "__dict__", {}).get(name)
+    return value
+
+
 def function_called(frame: FrameType, called: str) -> FunctionType | None:
-    """The function of Python behind an expression like `a` or `a.b`; None for another, or none."""
-    first, _, attribute = called.partition(".")
-    value = variable(frame, first) if first else None
+    """The function of Python behind a name like `a` or `a.b.c`; None for another, or none."""
+    path, _, attribute = called.rpartition(".")
+    if not path:
+        path, attribute = attribute, ""
+    value = value_of(frame, path) if path else None
     if attribute and value is not None:
         # not getattr: a property would run
         own = getattr(value, "__dict__", {}).get(attribute)
@@ -65,12 +85,42 @@ def enters_program(frame: FrameType) -> bool:
     return not is_ours(frame) and is_of_program(frame.f_code)
 
 
-def holds(value: Any, memory: Any, base: Any) -> bool:
-    """Whether an object has some memory, or the array that it is part of, as an attribute."""
+def holds(value: Any, memory: Any, base: Any, depth: int = DEPTH) -> bool:
+    """Whether an object has some memory, or the array that it is part of, as an attribute.
+
+    A list of arrays may be the attribute, too, or another such object.
+    """
     attributes = getattr(value, "__dict__", None)
     if not isinstance(attributes, dict) or len(attributes) > ATTRIBUTES:
         return False
-    return any(each is memory or is_of_base(each, base) for each in list(attributes.values()))
+    return any(
+        each is memory
+        or is_of_base(each, base)
+        or contains(each, memory, base)
+        or (depth > 1 and _is_of_program_class(each) and holds(each, memory, base, depth - 1))
+        for each in list(attributes.values())
+    )
+
+
+def _is_of_program_class(value: Any) -> bool:
+    kind = type(value)
+    return kind.__flags__ & _HEAP_TYPE != 0 and kind.__module__.partition(".")[0] not in OURS
+
+
+def gets(frame: FrameType, memory: Any, base: Any) -> bool:
+    """Whether a function that begins was given an object that has some memory."""
+    code, known = frame.f_code, frame.f_locals
+    return any(
+        holds(known.get(name), memory, base) for name in code.co_varnames[: code.co_argcount]
+    )
+
+
+def contains(value: Any, memory: Any, base: Any) -> bool:
+    """Whether a list, a tuple or a dict has some memory, or the array that it is part of."""
+    if type(value) not in CONTAINERS or len(value) > ELEMENTS:
+        return False
+    elements = list(value.values()) if type(value) is dict else list(value)
+    return any(each is memory or is_of_base(each, base) for each in elements)
 
 
 def owner_of(memory: Any) -> Any:

@@ -210,6 +210,8 @@ class Checker:
 
     def raised(self, at: int, call: str, problem: Exception) -> None:
         """A call has raised an error of Python's."""
+        if "read-only" in str(problem) and self.buffers.has_told(at):
+            return  # the array is so only because it is being sent: that is told already
         text = f"{call}: {type(problem).__name__}: {problem}. {CHAPTERS['invalid-argument']}"
         self._refused("invalid-argument", text, at, call)
 

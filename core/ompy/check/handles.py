@@ -63,7 +63,7 @@ def _make_comm(kind: str) -> Handler:
         made = result[0] if isinstance(result, tuple) else result
         if kind == "Idup":
             check.duplicates.append((made, at, call))  # null until its request is complete
-        elif isinstance(made, Comm) and made._inner is not None and kind != "Spawn":
+        elif isinstance(made, Comm) and made._inner is not None:
             check.comm(made)
             check.hold("communicator", at, call, made._inner)
         if isinstance(result, tuple):

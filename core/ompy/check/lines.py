@@ -16,16 +16,20 @@ from types import BuiltinFunctionType, FrameType, FunctionType, ModuleType
 from typing import Any, Final
 
 from ompy.check.callees import (
+    CONTAINERS,
+    attribute_of,
+    contains,
     enters_program,
     function_called,
+    gets,
     holds,
     is_followed,
     is_of_base,
     owner_of,
-    variable,
+    value_of,
 )
 from ompy.check.program_text import is_plain
-from ompy.check.uses import Name, Parts, Uses, uses_of
+from ompy.check.uses import INTO, Name, Parts, Uses, uses_of
 from ompy.mpi.buffers.addresses import address_of
 
 _NOTHING: Final = object()  # what no name stands for
@@ -33,6 +37,12 @@ _NOTHING: Final = object()  # what no name stands for
 _OTHERS: Final = frozenset(
     {type(None), bool, int, float, complex, str, tuple, list, dict, type}
     | {ModuleType, FunctionType, BuiltinFunctionType}
+)
+# functions that read all arrays of a list
+_JOINING: Final = frozenset(
+    f"{module}.{name}"
+    for module in ("np", "numpy")
+    for name in ("concatenate", "stack", "vstack", "hstack", "sum", "mean", "array", "column_stack")
 )
 WORK: Final = 10_000  # of finding out whether two arrays share memory; arbitrary
 
@@ -45,42 +55,90 @@ class Watched:
 
     Attributes:
         name: as the function has it.
-        holder: what the name stands for: the memory, or an array of which that is a part.
+        holder: what the name stands for: the memory, an array of which that is a part, or a list
+            that has one of these as an element.
         memory: of the message.
         reads: reading it is wrong, too.
         seen: told of a line that uses it: the frame, the name, whether it stores.
         calls: functions that get it are looked at too.
+        region: where the message has only some of its bytes: which (`buffers.py`); else None.
         root: what this was made for, where a function was called.
     """
 
     def __init__(
-        self, name: str, holder: Any, memory: Any, reads: bool, seen: Seen, calls: bool
-    ) -> None:
+        self, name: str, holder: Any, memory: Any, reads: bool, seen: Seen, calls: bool,
+        region: Any = None,
+    ) -> None:  # fmt: skip
         self.name = name
         self.holder = holder
         self.memory = memory
         self.reads = reads
         self.seen = seen
         self.calls = calls
+        self.region = region
         self.root = self
 
     def is_touched(self, frame: FrameType, parts: Parts) -> bool:
         """Whether any of these parts is of the memory."""
         if not parts or value_of(frame, self.name) is not self.holder:
             return False
+        if self.region is not None:
+            return any(self._is_of_region(frame, part) for part in parts)
         if self.holder is self.memory:
             return True
         return any(self._shares(frame, part) for part in parts)
 
+    def _is_of_region(self, frame: FrameType, part: ast.expr | None) -> bool:
+        """Whether a part of an array has a byte of the message. What uses all of it may not."""
+        if part is None or not is_plain(part) or not _is_array(self.holder):
+            return False
+        try:
+            index, region = _value_of_index(frame, part), self.region
+            whole = index if isinstance(index, tuple) else (index,)
+            slices = any(isinstance(each, slice) for each in whole)
+            used = self.holder[_as_slices(index)]
+            # a row may only get a name by it
+            if used.size > WORK or (len(whole) < used.ndim and not slices):
+                return False
+            base = used.__array_interface__["data"][0]
+            runs = ((at, at + used.itemsize) for at in _offsets(used))
+            return bool(region.overlaps(type(region)(region.view, base, tuple(runs))))
+        except Exception:
+            return False  # the line itself says what is wrong with it
+
+    def is_element_touched(self, frame: FrameType, parts: Parts) -> bool:
+        """Whether the contents of any of these elements of a list are of the memory."""
+        return any(self._element(frame, part) is not None for part in parts)
+
+    def _element(self, frame: FrameType, part: ast.expr | None) -> Any:
+        """The element of a list at an index, if it is of the memory alone; None for others."""
+        if part is None or type(self.holder) not in CONTAINERS or not is_plain(part):
+            return None
+        if self.region is not None:
+            return None  # which part of the element is used nobody knows
+        if value_of(frame, self.name) is not self.holder:
+            return None
+        try:
+            element = self.holder[_value_of_index(frame, part)]
+        except Exception:
+            return None  # the line itself says what is wrong with it
+        return element if element is self.memory or _is_within(element, self.memory) else None
+
     def is_read_by_call(self, frame: FrameType, part: ast.expr | None, called: str) -> bool:
         """Whether a function that gets it reads it, as far as its own lines will not tell."""
-        if not self.is_touched(frame, [part]):
+        of_list = type(self.holder) in CONTAINERS
+        if called.endswith(INTO) and not _is_array(value_of(frame, called.removesuffix(INTO))):
+            return False
+        if of_list and part is None:
+            return called in _JOINING and value_of(frame, self.name) is self.holder
+        given = self._element(frame, part) if of_list else self.holder
+        if given is None or not (of_list or self.is_touched(frame, [part])):
             return False
         function = function_called(frame, called) if self.calls else None
         if function is None:
             return True
         # of a part that another function gets nobody knows which it uses
-        return self.holder is self.memory and not is_followed(function)
+        return given is self.memory and not is_followed(function)
 
     def _shares(self, frame: FrameType, part: ast.expr | None) -> bool:
         """Whether a part of what the name stands for, None for all of it, is of the memory."""
@@ -90,13 +148,26 @@ class Watched:
         if not is_plain(part):
             return False
         try:
-            code = compile(ast.Expression(body=part), "<index>", "eval")
-            names = {**frame.f_globals, **frame.f_locals}
-            index = eval(code, {"__builtins__": {}}, names)  # noqa: S307 - plain nodes: see above
+            index = _value_of_index(frame, part)
             whole = self.holder if _is_array(self.holder) else memoryview(self.holder)
             return _share_memory(whole[_as_slices(index)], self.memory)
         except Exception:
             return False  # the line itself says what is wrong with it
+
+
+def _offsets(array: Any) -> list[int]:
+    """Where the elements of an array are, in bytes behind the first one."""
+    found = [0]
+    for count, stride in zip(array.shape, array.strides, strict=True):
+        found = [at + each * stride for at in found for each in range(count)]
+    return found
+
+
+def _value_of_index(frame: FrameType, part: ast.expr) -> Any:
+    """What an index is before its line runs. It has to be plain."""
+    code = compile(ast.Expression(body=part), "<index>", "eval")
+    names = {**frame.f_globals, **frame.f_locals}
+    return eval(code, {"__builtins__": {}}, names)  # noqa: S307 - plain nodes: see above
 
 
 def _is_array(value: Any) -> bool:
@@ -109,13 +180,26 @@ def _share_memory(one: Any, other: Any) -> bool:
     try:
         if _is_array(one) and _is_array(other):
             return bool(sys.modules["numpy"].shares_memory(one, other, max_work=WORK))
-        views = memoryview(one), memoryview(other)
-        if not all(view.contiguous and view.nbytes for view in views):
-            return False
-        begin, first = address_of(views[0]), address_of(views[1])
     except Exception:
-        return False  # too much work to find out, or it is gone
-    return begin < first + views[1].nbytes and first < begin + views[0].nbytes
+        return False  # too much work to find out
+    ours, theirs = _range_of(one), _range_of(other)
+    return ours.start < theirs.stop and theirs.start < ours.stop
+
+
+def _is_within(one: Any, other: Any) -> bool:
+    """Whether all bytes of an array or a buffer are of another one, as far as that is known."""
+    ours, theirs = _range_of(one), _range_of(other)
+    return theirs.start <= ours.start < ours.stop <= theirs.stop
+
+
+def _range_of(memory: Any) -> range:
+    """The addresses of an array or a buffer; none where these are not known, or have gaps."""
+    try:
+        view = memoryview(memory)
+        begin = address_of(view) if view.contiguous and view.nbytes else 0
+    except Exception:
+        return range(0)  # it is none, or gone
+    return range(begin, begin + view.nbytes) if begin else range(0)
 
 
 def _as_slices(index: Any) -> Any:
@@ -137,8 +221,9 @@ class LineWatch:
         self._on = False
 
     def watch(
-        self, frame: FrameType, memory: Any, *, reads: bool, seen: Seen, calls: bool = False
-    ) -> list[Watched]:
+        self, frame: FrameType, memory: Any, *, reads: bool, seen: Seen, calls: bool = False,
+        later: bool = False, region: Any = None,
+    ) -> list[Watched]:  # fmt: skip
         """Watch the names that a frame has for some memory; none where that is not possible.
 
         Args:
@@ -147,6 +232,8 @@ class LineWatch:
             reads: reading it is wrong, too.
             seen: told of each line that uses it.
             calls: look at functions that get it, too.
+            later: also if there is no such name yet: a function may return the memory.
+            region: which of its bytes are in use, where that is not all of them.
         """
         if not self._on and sys.gettrace() is not None:
             return []  # a debugger's, or coverage's
@@ -155,9 +242,11 @@ class LineWatch:
         if not names:
             return []
         found = [
-            Watched(name, holder, memory, reads, seen, calls)
+            Watched(name, holder, memory, reads, seen, calls, region)
             for name, holder in _names_for(frame, memory, names, reads, calls)
         ]
+        if later and not found:
+            found = [Watched("", _NOTHING, memory, reads, seen, calls, region)]
         if found:
             self._frames.setdefault(id(frame), (frame, []))[1].extend(found)
             self._trace(frame)
@@ -209,7 +298,11 @@ class LineWatch:
             key = (id(each.memory), id(each.root.seen))
             if each.calls and key not in told:
                 told.add(key)
-                watch = self.watch(frame, each.memory, reads=each.reads, seen=each.seen, calls=True)
+                later = gets(frame, each.memory, owner_of(each.memory))
+                watch = self.watch(
+                    frame, each.memory, reads=each.reads, seen=each.seen, calls=True, later=later,
+                    region=each.region,
+                )  # fmt: skip
                 for found in watch:
                     found.root = each.root
         return self._line if id(frame) in self._frames else None
@@ -240,15 +333,43 @@ def _look_at_line(frame: FrameType, uses: Uses, watched: list[Watched]) -> None:
     stored = uses.stored.get(frame.f_lineno, {})
     read = uses.read.get(frame.f_lineno, {})
     given = uses.given.get(frame.f_lineno, [])
-    if not stored and not read and not given:
+    of_stored = uses.elements_stored.get(frame.f_lineno, {})
+    of_read = uses.elements_read.get(frame.f_lineno, {})
+    if not stored and not read and not given and not of_stored and not of_read:
         return
-    for each in list(watched):
-        if each.is_touched(frame, stored.get(each.name, [])):
+    names = {*stored, *read, *of_stored, *of_read, *(name for name, _, _ in given)}
+    for each in [*watched, *_names_since(frame, watched, names)]:
+        if each.is_touched(frame, stored.get(each.name, [])) or each.is_element_touched(
+            frame, of_stored.get(each.name, [])
+        ):
             each.seen(frame, each.name, True)
         elif each.reads and (
-            each.is_touched(frame, read.get(each.name, [])) or _is_given(frame, each, given)
+            each.is_touched(frame, read.get(each.name, []))
+            or each.is_element_touched(frame, of_read.get(each.name, []))
+            or _is_given(frame, each, given)
         ):
             each.seen(frame, each.name, False)
+
+
+def _names_since(
+    frame: FrameType, watched: Iterable[Watched], names: Iterable[str]
+) -> Iterator[Watched]:
+    """Names that a line has for watched memory, and that stood for something else before."""
+    known = {(each.name, id(each.memory), id(each.seen)) for each in watched}
+    told = {(id(each.memory), id(each.seen)): each for each in watched}
+    for name in names:
+        value = value_of(frame, name)
+        if type(value) in _OTHERS and type(value) not in CONTAINERS:
+            continue
+        for key, each in told.items():
+            if (name, *key) in known:
+                continue
+            base = owner_of(each.memory)
+            is_memory = value is each.memory or is_of_base(value, base)
+            if is_memory or contains(value, each.memory, base):
+                yield Watched(
+                    name, value, each.memory, each.reads, each.seen, each.calls, each.region
+                )
 
 
 def _is_given(
@@ -283,10 +404,11 @@ def _names_for(
         value = known.get(name.first)
         if value is None and name.first not in own:
             value = shared.get(name.first)
+        value = attribute_of(value, name.attribute)
+        if contains(value, memory, base):
+            yield name.text, value
         if type(value) in _OTHERS:
             continue
-        if name.attribute:
-            value = getattr(value, "__dict__", {}).get(name.attribute)
         is_memory = value is memory or is_of_base(value, base)
         if is_memory and (name.used or (reads and name.called)):
             yield name.text, value
@@ -294,10 +416,3 @@ def _names_for(
             followed = any(is_followed(function_called(frame, each)) for each in name.called)
             if followed:
                 yield name.text, value if is_memory else _NOTHING
-
-
-def value_of(frame: FrameType, name: str) -> Any:
-    """What a frame has under a name, which may be that of an attribute; None for nothing."""
-    first, _, attribute = name.partition(".")
-    value = variable(frame, first)
-    return getattr(value, "__dict__", {}).get(attribute) if attribute else value

@@ -80,6 +80,15 @@ def expression_name(node: ast.AST | None) -> str:
     return ""
 
 
+def dotted_name(node: ast.AST | None) -> str:
+    """The same, also of an attribute of an attribute and so on."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.insert(0, node.attr)
+        node = node.value
+    return ".".join([node.id, *parts]) if isinstance(node, ast.Name) else ""
+
+
 def has_slice(node: ast.Subscript) -> bool:
     """Whether a subscript gives a part of what it is of, and not an element."""
     parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]

@@ -11,6 +11,7 @@ from ompy.check.checker import Checker
 from ompy.check.record import REFUSED
 from ompy.check.under_way import Entry, numbers_of, started_collectives
 from ompy.mpi.errors import MPIException
+from ompy.mpi.point_to_point.completion import is_active
 from ompy.mpi.point_to_point.status import Status
 
 Handler = Callable[..., Any]
@@ -51,7 +52,11 @@ def _test(
     """The handler of `Test` and `test`."""
     entries = [check.requests.of(request)]
     filled = Status() if status is None else status
-    found = original(request, filled)
+    try:
+        found = original(request, filled)
+    except MPIException:
+        _failed(check, [request], entries, [filled], status is not None)
+        raise
     flag, result = found if isinstance(found, tuple) else (found, None)
     if flag:
         _all_over(check, at, call, entries, [filled], status is not None, [result], "test")
@@ -84,7 +89,11 @@ def _test_all(
     requests = list(requests)
     entries = _entries(check, requests)
     filled: list[Status] = [] if statuses is None else statuses
-    found = original(kind, requests, filled)
+    try:
+        found = original(kind, requests, filled)
+    except MPIException:
+        _completed(check, entries, filled, statuses is not None, None, REFUSED)
+        raise
     flag, result = found if isinstance(found, tuple) else (found, None)
     if flag:
         _all_over(check, at, call, entries, filled, statuses is not None, result, "test")
@@ -101,6 +110,28 @@ def _completed(
             status = filled[place] if place < len(filled) else None
             value = result[place] if isinstance(result, list) and place < len(result) else None
             check.requests.completed(entry, status, asked, value, refused)
+
+
+def _failed(
+    check: Checker, requests: Iterable[Any], entries: Sequence[Entry | None],
+    filled: Sequence[Status], asked: bool,
+) -> None:  # fmt: skip
+    """A call ended with an error: some of its requests are over, perhaps none.
+
+    Args:
+        check: the rank's.
+        requests: as the call left them.
+        entries: what is known of each.
+        filled: statuses of those that are over, in their order.
+        asked: the program gave them.
+    """
+    states = [each._inner for each in requests]
+    over = [
+        entry
+        for entry, state in zip(entries, states, strict=True)
+        if entry is not None and entry.active and (state is None or not is_active(state))
+    ]
+    _completed(check, over, filled, asked, None, REFUSED)
 
 
 def _all_over(
@@ -130,7 +161,11 @@ def _wait_any(
     entries = _entries(check, requests)
     numbers = numbers_of(entries)
     filled = Status() if status is None else status
-    found = original(kind, requests, filled)
+    try:
+        found = original(kind, requests, filled)
+    except MPIException:
+        _failed(check, requests, entries, [filled], status is not None)
+        raise
     place = found[0] if isinstance(found, tuple) else found
     how = "test" if "est" in call else "any"
     if isinstance(place, int) and 0 <= place < len(entries):
@@ -151,7 +186,11 @@ def _wait_some(
     entries = _entries(check, requests)
     numbers = numbers_of(entries)
     filled: list[Status] = [] if statuses is None else statuses
-    found = original(kind, requests, filled)
+    try:
+        found = original(kind, requests, filled)
+    except MPIException:
+        _failed(check, requests, entries, filled, statuses is not None)
+        raise
     places, results = found if isinstance(found, tuple) else (found, None)
     if places:
         some = [entries[place] for place in places]

@@ -16,6 +16,7 @@ from ompy.check.buffers import KEPT
 from ompy.check.messages import got_of
 from ompy.compiled import DECLARING, U64, ccall, cclass, recycled
 from ompy.data.constants import ANY_SOURCE
+from ompy.data.errors import ERR_TRUNCATE
 from ompy.mpi.buffers.addresses import address_of
 from ompy.mpi.point_to_point.requeststate import RequestState
 
@@ -214,6 +215,9 @@ class Requests:
         if entry.receives and status is not None and not status.Is_cancelled():
             received = result if entry.received is None else entry.received
             source, tag, size, known, digest = got_of(status, asked, received, entry.wanted)
+            if source == ANY_SOURCE and refused and status.Get_error() == ERR_TRUNCATE:
+                # partitions of other sizes: a message came, and the request names whose
+                source, tag = (entry.template or (0, 0, source, tag))[2:4]
             got = (source, tag, size, known | refused, digest)
             checker.write_again(("got", 0, got), entry.number)
         checker.buffers.end_use(entry)

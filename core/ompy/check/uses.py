@@ -7,7 +7,7 @@ from functools import cached_property
 from types import CodeType
 from typing import Final, NamedTuple
 
-from ompy.check.program_text import body_of, cached_by_code, expression_name, has_slice
+from ompy.check.program_text import body_of, cached_by_code, dotted_name, has_slice
 
 # attributes of an array that say nothing of its contents
 _HARMLESS: Final = frozenset(
@@ -29,6 +29,7 @@ KEEPING: Final = frozenset(
 Parts = list[ast.expr | None]
 Table = dict[int, dict[str, Parts]]  # by line and name
 Given = dict[int, list[tuple[str, ast.expr | None, str]]]  # by line: name, part, function
+INTO: Final = "[]"  # behind a name, in place of a function: what `name[0] = value` stores into
 
 
 class Name(NamedTuple):
@@ -36,7 +37,7 @@ class Name(NamedTuple):
 
     Attributes:
         text: as a line has it.
-        first, attribute: its parts; the attribute is one of `self`, or empty.
+        first, attribute: its parts; the attribute may be one of an attribute, or empty.
         used: lines use it themselves.
         called: functions that get it.
     """
@@ -51,38 +52,47 @@ class Name(NamedTuple):
 class Uses:
     """Where a function uses names: by line, names read, stored into, and given to functions.
 
-    An object whose method is called is given to it.
+    An object whose method is called is given to it. What is done with the contents of an element,
+    as in `a[0][1]` and `a[0].sum()`, is told of by the index of that, for lists of arrays.
     """
 
     def __init__(self) -> None:
         self.read: Table = {}
         self.stored: Table = {}
+        self.elements_read: Table = {}
+        self.elements_stored: Table = {}
         self.given: Given = {}
 
     @cached_property
     def names_stored(self) -> list[Name]:
         """The names that lines store into, or give to functions."""
-        return self._names(self.stored)
+        return self._names(self.stored, self.elements_stored)
 
     @cached_property
     def names_used(self) -> list[Name]:
         """The names that lines read, store into, or give to functions."""
-        return self._names(self.stored, self.read)
+        return self._names(self.stored, self.read, self.elements_stored, self.elements_read)
 
     def _names(self, *tables: Table) -> list[Name]:
         plain = {name for table in tables for names in table.values() for name in names}
         given = {(name, called) for line in self.given.values() for name, _, called in line}
         found = []
         for text in sorted(plain | {name for name, _ in given}):
-            first, dot, attribute = text.partition(".")
-            if not dot or first == "self":
-                called = tuple(sorted(each for name, each in given if name == text))
-                found.append(Name(text, first, attribute, text in plain, called))
+            first, _, attribute = text.partition(".")
+            called = tuple(sorted(each for name, each in given if name == text))
+            found.append(Name(text, first, attribute, text in plain, called))
         return found
 
 
 def _note(table: Table, line: int, name: str, part: ast.expr | None) -> None:
     table.setdefault(line, {}).setdefault(name, []).append(part)
+
+
+def _note_element(table: Table, node: ast.AST) -> None:
+    """Something is done with the contents of `a[0]`, if that is what a node is."""
+    name = dotted_name(node.value) if isinstance(node, ast.Subscript) else ""
+    if name and isinstance(node, ast.Subscript):
+        _note(table, node.lineno, name, node.slice)
 
 
 @cached_by_code
@@ -104,8 +114,9 @@ class _Collector(ast.NodeVisitor):
         """The value of an expression is used."""
         part = None
         if isinstance(node, ast.Subscript):
+            _note_element(self.uses.elements_read, node)
             part, node = node.slice, node.value
-        name = expression_name(node)
+        name = dotted_name(node)
         if name and isinstance(node, ast.expr):
             _note(self.uses.read, node.lineno, name, part)
 
@@ -114,7 +125,7 @@ class _Collector(ast.NodeVisitor):
         part = None
         if isinstance(node, ast.Subscript):
             part, node = node.slice, node.value
-        name = expression_name(node)
+        name = dotted_name(node)
         if name and isinstance(node, ast.expr):
             given = self.uses.given.setdefault(node.lineno, [])
             given.append((name, part, called))
@@ -134,13 +145,13 @@ class _Collector(ast.NodeVisitor):
     def visit_Call(self, node: ast.Call) -> None:
         """What MPI gets, and what keeps or asks of what, uses no contents."""
         called = node.func
-        name = called.attr if isinstance(called, ast.Attribute) else expression_name(called)
+        name = called.attr if isinstance(called, ast.Attribute) else dotted_name(called)
         given = [*node.args, *(each.value for each in node.keywords)]
         if name not in KEEPING and not (isinstance(called, ast.Attribute) and is_of_mpi(name)):
             for argument in given:
-                self._gives(argument, expression_name(called))
+                self._gives(argument, dotted_name(called))
             if isinstance(called, ast.Attribute):
-                self._gives(called.value, expression_name(called))
+                self._gives(called.value, dotted_name(called))
         elif name not in KEEPING:
             given = [each for each in given if not isinstance(each, ast.Subscript)]
         for part in (called, *given):
@@ -154,21 +165,35 @@ class _Collector(ast.NodeVisitor):
 
     def visit_Subscript(self, node: ast.Subscript) -> None:
         """An element is read or stored; a part of an array is only another name for it."""
-        name = expression_name(node.value)
-        if name and isinstance(node.ctx, ast.Load):
+        name = dotted_name(node.value)
+        loads = isinstance(node.ctx, ast.Load)
+        if name and loads:
             if not has_slice(node):
-                self._reads(node)
+                _note(self.uses.read, node.lineno, name, node.slice)
         elif name:
             _note(self.uses.stored, node.lineno, name, node.slice)
+        elif not loads or not has_slice(node):
+            uses = self.uses.elements_read if loads else self.uses.elements_stored
+            _note_element(uses, node.value)
+        self.generic_visit(node)
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        """`a[0] = b` reads b if a is an array; a list keeps it."""
+        for target in node.targets:
+            name = dotted_name(target.value) if isinstance(target, ast.Subscript) else ""
+            if name:
+                self._gives(node.value, name + INTO)
         self.generic_visit(node)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
         """`a += 1` and `a[0] += 1` store."""
         part = node.target.slice if isinstance(node.target, ast.Subscript) else None
         target = node.target.value if isinstance(node.target, ast.Subscript) else node.target
-        name = expression_name(target)
+        name = dotted_name(target)
         if name:
             _note(self.uses.stored, node.lineno, name, part)
+        # of a list of arrays `a[0] += 1` stores into the array
+        _note_element(self.uses.elements_stored, node.target)
         self._reads(node.value)
         self.generic_visit(node)
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from types import CodeType, FrameType
 from typing import Any, Final
 
-from ompy.check.lines import value_of
+from ompy.check.callees import value_of
 from ompy.check.program_text import (
     body_of,
     cached_by_code,

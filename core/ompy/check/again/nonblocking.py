@@ -132,7 +132,7 @@ class Waits(Known):
             place.shape = recorder.shape(("wait", place.site, self.call, 0, 0, self.how))
             place.round = recorder.round
         recorder.left -= 1
-        if numbers:
+        if numbers is not None:
             recorder.append_wait(place.shape, numbers)
         else:
             recorder.append_again(place.shape, first, second)
@@ -234,12 +234,12 @@ def _wait_all(waits: Waits, original: Any, kind: Any, requests: Any, statuses: A
     finally:
         within.main = within.quiet = False
     count: int = len(entries)
-    numbers: list[int] = []
+    numbers: list[int] | None = [] if count > 2 else None
     objects = type(result) is list
     for place_of in range(count):
         entry: Entry = entries[place_of]
         waits.over(entry, None, result[place_of] if objects else None)
-        if count > 2:
+        if numbers is not None:
             numbers.append(entry.number)
     one: Entry = entries[0]
     other: Entry = entries[count - 1]

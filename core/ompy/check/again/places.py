@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any, Final
 
-from ompy.check.callees import is_of_program, variable
+from ompy.check.callees import CONTAINERS, ELEMENTS, is_of_program, variable
 from ompy.check.program_text import body_of, cached_by_code
 from ompy.check.record import OURS
 from ompy.check.uses import KEEPING, is_of_mpi, uses_of
@@ -144,15 +144,26 @@ def _line_of(instruction: dis.Instruction, before: int) -> int:
 def _is_busy(frame: FrameType, line: int) -> bool:
     """Whether a line may use the contents of memory, or enter a function of the program."""
     uses, calls = uses_of(frame.f_code), _calls_of(frame.f_code)
-    names = [*uses.read.get(line, ()), *uses.stored.get(line, ())]
-    names += [name for name, _, _ in uses.given.get(line, ())]
+    given = [name for name, _, _ in uses.given.get(line, ())]
+    names = [*uses.read.get(line, ()), *uses.stored.get(line, ()), *given]
     if any(_may_be_memory(_value(frame, name)) for name in names):
+        return True
+    lists = [*uses.elements_read.get(line, ()), *uses.elements_stored.get(line, ()), *given]
+    if any(_may_have_memory(_value(frame, name)) for name in lists):
         return True
     return any(not _is_harmless(frame, called) for called in calls.get(line, ()))
 
 
 def _may_be_memory(value: Any) -> bool:
     return type(value) not in _OTHERS and not _is_ours(type(value))
+
+
+def _may_have_memory(value: Any) -> bool:
+    """Whether an element of a list may be memory."""
+    if type(value) not in CONTAINERS or len(value) > ELEMENTS:
+        return False
+    elements = list(value.values()) if type(value) is dict else list(value)
+    return any(_may_be_memory(each) for each in elements)
 
 
 @cached_by_code

@@ -28,10 +28,12 @@ from ompy.mpi.point_to_point.status import Status
 
 if TYPE_CHECKING:
     from ompy.check.checker import Checker
+    from ompy.mpi.point_to_point.status import Described
 if DECLARING:
     from ompy.check.again.known import Known, Place
     from ompy.check.under_way import contents_of, entry_again
     from ompy.mpi.handles import Handle
+    from ompy.mpi.point_to_point.status import Described
 
 _frame = sys._getframe
 # what an entry has to do with an argument
@@ -45,6 +47,7 @@ CODE: Final[int] = 5  # arbitrary: another one; likewise, and the code of its ty
 _TOLD: Final = (Handle, InPlaceType, BuiltinFunctionType, str)
 # of an entry of each kind: where the number of its request is
 _REQUEST: Final = {"send": 8, "recv": 7, "coll": 9}
+MESSAGE: Final[int] = 3  # arguments of a call that sends or receives: buffer, peer, tag; arbitrary
 _SOURCE: Final = 4  # place in an entry; source: check/record.py
 _GOT: Final = 8  # likewise; source: check/record.py
 
@@ -108,6 +111,7 @@ class Repeat(Place):
         got_round: of the record, when that was written.
         got_shape: the number of that.
         got_source, got_tag, got_size: of the message.
+        handle: of the communicator: which class it is of is known.
         state: the communicator's.
         wanted: the source that a receive asks for.
     """
@@ -123,13 +127,15 @@ class Repeat(Place):
     got_size: int
     got_source: int
     got_tag: int
+    handle: Handle
     state: Any
     wanted: int
     __slots__ = tuple(__annotations__)
 
-    def __init__(self, frame: Any, state: Any, arguments: list[Argument], buffers: int) -> None:
+    def __init__(self, frame: Any, comm: Handle, arguments: list[Argument], buffers: int) -> None:
         Place.__init__(self, frame)
-        self.state = state
+        self.handle = comm
+        self.state = comm._inner
         self._arguments, self._buffers = arguments, buffers
         places = [place for place, each in enumerate(arguments) if each.is_buffer()]
         self._one, self._other = (*places, 0, 0)[:2]
@@ -153,6 +159,17 @@ class Repeat(Place):
         return True
 
     @ccall
+    def fits_message(self, buffer: Any, peer: Any, tag: Any) -> bool:
+        """The same of a message: no tuple is made for them."""
+        known = self._arguments
+        if len(known) != MESSAGE:
+            return False
+        first: Argument = known[0]
+        second: Argument = known[1]
+        third: Argument = known[2]
+        return first.fits(buffer, False) and second.fits(peer, False) and third.fits(tag, False)
+
+    @ccall
     def is_buffer(self, place: int) -> bool:
         """Whether an argument is memory."""
         argument: Argument = self._arguments[place]
@@ -164,13 +181,15 @@ class Repeats(Known):
     """The calls of one method of communicators.
 
     Attributes:
-        kind: of the entry of a request: send, or recv; empty where there is no request.
+        begins: it begins an operation: there is a request.
+        kind: of its entry: send, or recv; empty where there is no request.
         objects: it is of objects.
         scratch: a status for receives whose callers want none.
         writes: a buffer of it is received into.
     """
 
     _pending: list[Any]
+    begins: bool
     kind: Any
     objects: bool
     scratch: Any
@@ -185,23 +204,44 @@ class Repeats(Known):
         self._pending = checker.buffers.pending
         self.scratch = Status()
         self.writes = "send" not in name.lower()
-        self.kind = ("recv" if self.writes else "send") if name[0] in "Ii" else ""
+        self.begins = name[0] in "Ii"
+        self.kind = ("recv" if self.writes else "send") if self.begins else ""
 
     @ccall
     def again(self, comm: Any, arguments: tuple[Any, ...]) -> Repeat | None:
         """The call that these arguments make again; None: it is another one."""
-        if self._last is None or self.within.main or (self._pending and not self.objects):
+        known = self._made_here(comm)
+        if known is None or not known.fits(arguments):
             return None
-        found = self.here()
-        if found is None or not isinstance(comm, Handle):
-            return None
-        known: Repeat = found  # type: ignore[assignment]
-        handle: Handle = comm
-        if handle._inner is not known.state or not known.fits(arguments):
-            return None
-        if self.kind or not self.requests.unguarded:
+        if self.begins or not self.requests.unguarded:
             return known
         return known if self._goes_beside(known, arguments) else None
+
+    @ccall
+    def message_again(self, comm: Any, buffer: Any, peer: Any, tag: Any) -> Repeat | None:
+        """The same of a message."""
+        known = self._made_here(comm)
+        if known is None or not known.fits_message(buffer, peer, tag):
+            return None
+        if self.begins or not self.requests.unguarded:
+            return known
+        return known if self._goes_beside(known, (buffer, peer, tag)) else None
+
+    @cfunc
+    def _made_here(self, comm: Any) -> Repeat | None:
+        """The call that was made from this place with a communicator; None for another."""
+        if len(self._pending) and not self.objects:
+            return None
+        found = self.here()
+        if found is None:
+            return None
+        known: Repeat = found  # type: ignore[assignment]
+        handle: Handle = known.handle
+        if comm is not handle:
+            if not isinstance(comm, Handle):
+                return None
+            handle = comm
+        return known if handle._inner is known.state else None
 
     @cfunc
     def _goes_beside(self, known: Repeat, arguments: tuple[Any, ...]) -> bool:
@@ -253,7 +293,7 @@ class Repeats(Known):
         if len(told) < len(found) or frame is None or not raw.is_at(frame.f_code, frame.f_lasti):
             return
         buffers = [each for each in told if each.is_buffer()]
-        self._remember(Repeat(frame, comm._inner, told, len(buffers)), event)
+        self._remember(Repeat(frame, comm, told, len(buffers)), event)
 
     def _remember(self, known: Repeat, event: tuple[Any, ...]) -> None:
         if not self.remember(known, event):
@@ -288,9 +328,12 @@ class Repeats(Known):
             got = got_of(status, asked, value, ANY_SOURCE)
             self.recorder.write_again((*known.event[:_GOT], got), 0, 0)
             return
-        source: int = status._source if status._memory is None else status.Get_source()
-        tag: int = status._tag if status._memory is None else status.Get_tag()
-        size: int = status._bytes
+        said: Described = status
+        source: int = said._source
+        tag: int = said._tag
+        size: int = said._bytes
+        if said._memory is not None:
+            source, tag = status.Get_source(), status.Get_tag()
         if source == known.got_source and tag == known.got_tag and size == known.got_size:
             self.recorder.repeat(known.shape, 0)
             return
@@ -328,10 +371,9 @@ class Repeats(Known):
 
 @cfunc
 def _send(calls: Repeats, original: Any, comm: Any, buf: Any, dest: Any, tag: Any) -> Any:
-    arguments = (buf, dest, tag)
-    known = calls.again(comm, arguments)
+    known = calls.message_again(comm, buf, dest, tag)
     if known is None:
-        return calls.make_call(comm, arguments, {})
+        return calls.make_call(comm, (buf, dest, tag), {})
     within = calls.within
     within.main = within.quiet = True
     calls.recorder.repeat(known.shape, 0)
@@ -348,10 +390,9 @@ def _send(calls: Repeats, original: Any, comm: Any, buf: Any, dest: Any, tag: An
 def _receive(
     calls: Repeats, original: Any, comm: Any, buf: Any, source: Any, tag: Any, status: Any
 ) -> Any:
-    arguments = (buf, source, tag)
-    known = calls.again(comm, arguments)
+    known = calls.message_again(comm, buf, source, tag)
     if known is None:
-        return calls.receive_message(comm, arguments, status)
+        return calls.receive_message(comm, (buf, source, tag), status)
     filled = calls.scratch if status is None else status
     within = calls.within
     within.main = within.quiet = True
@@ -392,8 +433,7 @@ def _join(
 
 @cfunc
 def _begin(calls: Repeats, original: Any, comm: Any, buf: Any, peer: Any, tag: Any) -> Any:
-    arguments = (buf, peer, tag)
-    known = calls.again(comm, arguments)
+    known = calls.message_again(comm, buf, peer, tag)
     memory = None
     if known is not None and calls.objects:
         if calls.requests.unguarded and not calls.is_quiet(known):
@@ -407,7 +447,7 @@ def _begin(calls: Repeats, original: Any, comm: Any, buf: Any, peer: Any, tag: A
         ):
             known = None
     if known is None:
-        return calls.make_call(comm, arguments, {})
+        return calls.make_call(comm, (buf, peer, tag), {})
     within = calls.within
     within.main = within.quiet = True
     try:

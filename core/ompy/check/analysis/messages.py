@@ -29,12 +29,20 @@ def message_findings(records: Mapping[int, Record], messages: Messages) -> list[
     return found
 
 
+def _went_on(record: Record, receive: Receive) -> bool:
+    """Whether a rank did not end by what a receive was refused."""
+    if record.complete:
+        return True
+    lines = [event[3][0][0] for event in record.events if event[0] == "raised"]
+    return receive.site in lines and receive.site != lines[-1]
+
+
 def _disagreement(records: Mapping[int, Record], send: Send, receive: Receive) -> Found | None:
     if send.signature is None or receive.signature is None:
         return None
     refused = receive.got is not None and receive.got[3] & REFUSED
-    if refused and records[receive.rank].complete:
-        return None  # it was told so, and went on
+    if refused and _went_on(records[receive.rank], receive):
+        return None  # it was told so
     sites = (
         *records[send.rank].sites(send.site, send.call),
         *records[receive.rank].sites(*receive.room),
@@ -48,7 +56,8 @@ def _disagreement(records: Mapping[int, Record], send: Send, receive: Receive) -
         why = "MPI 4.1, 3.3.1: both ends name the same types"
         return Found("type-mismatch", f"{both}. {why}", sites)
     # who receives an object has room for as many bytes as come
-    if receive.signature != OBJECT and elements(send.signature) > elements(receive.signature):
+    more = elements(send.signature) - elements(receive.signature)
+    if receive.signature != OBJECT and (more > 0 or (refused and more)):
         why = "MPI 4.1, 3.2.4: a message may not be longer than the receive"
         return Found("count-mismatch", f"{both}. {why}", sites)
     return None
