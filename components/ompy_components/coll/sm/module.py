@@ -83,7 +83,7 @@ class SmColl(CollModule):
     def __init__(self, communicator: Communicator, values: Values) -> None:
         super().__init__(communicator)
         self._fragment = values.fragment_size
-        self._lend_least = max(1, values.lend_least)
+        self._lend_least = min(max(1, values.lend_least), self._fragment + 1)
         self._depth = 1 << (values.comm_num_segments - 1).bit_length()
         self._window = values.window_size
         self._single_copy = values.single_copy
