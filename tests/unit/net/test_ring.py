@@ -67,7 +67,7 @@ def test_goes_round_with_records_of_one_size(size: int) -> None:
     assert max(places) + size <= len(memory)
 
 
-@given(st.integers(40, 80), st.lists(st.tuples(st.integers(0, 6), LARGE_SIZES), max_size=200))
+@given(st.integers(40, 80), st.lists(st.tuples(st.integers(0, 14), LARGE_SIZES), max_size=150))
 def test_begins_again_when_it_is_empty_and_loses_nothing(
     slots: int, steps: list[tuple[int, int]]
 ) -> None:
