@@ -9,6 +9,8 @@ from ompy.data.message import Blocks, Message
 from ompy.frameworks.explanation import Branch, Change, Choice, Limit
 from ompy.trace.amounts import byte_count
 
+from ompy_components.coll.sm.operations import DIRECT_MOST
+
 FRAGMENTS: Final = "fragments in memory"
 IN_PLACE: Final = "read in place, or fragments in memory"
 LAST_COMBINES: Final = "one fragment, combined by who shows last"
@@ -24,6 +26,7 @@ _SMALL: Final = {"allreduce": LAST_COMBINES, "reduce": ROOT_COMBINES}
 _FRAGMENT_SIZE: Final = "coll_sm_fragment_size"
 _WINDOW_SIZE: Final = "coll_sm_window_size"
 _SINGLE_COPY: Final = "coll_sm_single_copy"
+_LEND_LEAST: Final = "coll_sm_lend_least"
 
 
 class Asked(NamedTuple):
@@ -63,74 +66,106 @@ def _largest(part: Message | Blocks) -> int:
     return part.size
 
 
-def way(about: Asked, fragment: int, single_copy: bool) -> str:
+class Rule(NamedTuple):
+    """What the size of a call is compared with.
+
+    Attributes:
+        fragment: bytes that a slot has room for.
+        window: bytes of a window of a large reduction.
+        least: bytes from which on blocks and broadcasts are read in place.
+        single_copy: whether they may be.
+        ranks: members.
+    """
+
+    fragment: int
+    window: int
+    least: int
+    single_copy: bool
+    ranks: int
+
+
+def way(about: Asked, rule: Rule) -> str:
     """The way, where there is memory; empty when the call goes as messages."""
-    operation = about.operation
-    if about.element > fragment or (operation in ("scatter", "alltoall") and not about.table):
+    operation, fits = about.operation, about.size <= rule.fragment
+    if about.element > rule.fragment or (operation in ("scatter", "alltoall") and not about.table):
         return ""
     if operation == "barrier":
         return "a fragment without data"
-    if operation == "bcast":
-        return IN_PLACE if single_copy and about.size > fragment else FRAGMENTS
     if operation in _REDUCTIONS:
-        return _SMALL.get(operation, EACH_COMBINES) if about.size <= fragment else WINDOWS
-    if about.size <= fragment:
-        return BLOCKS
-    return LARGE_BLOCKS if single_copy else SENT_BLOCKS
+        return _who_combines(operation, rule) if fits else WINDOWS
+    in_place = rule.single_copy and about.size >= rule.least
+    if operation == "bcast":
+        return IN_PLACE if in_place else FRAGMENTS
+    small = BLOCKS if fits else SENT_BLOCKS
+    return LARGE_BLOCKS if in_place else small
 
 
-def reasons(
-    about: Asked, fragment: int, window: int, single_copy: bool, otherwise: Callable[[], str]
-) -> Choice:
+def _who_combines(operation: str, rule: Rule) -> str:
+    if operation == "allreduce" and rule.ranks <= DIRECT_MOST:
+        return EACH_COMBINES
+    return _SMALL.get(operation, EACH_COMBINES)
+
+
+def reasons(about: Asked, rule: Rule, otherwise: Callable[[], str]) -> Choice:
     """Why a call takes its way.
 
     Args:
         about: the call.
-        fragment: bytes of one.
-        window: bytes of one.
-        single_copy: whether blocks may be read in place.
+        rule: what it is compared with.
         otherwise: what serves the call as messages.
     """
-    now = way(about, fragment, single_copy)
+    now = way(about, rule)
+    fragment = byte_count(rule.fragment)
     branches = [
         Branch("all members are on one host, and messages between them go through memory: btl sm"),
     ]
     if about.operation in _REDUCTIONS:
-        fits = about.element <= fragment
+        compared = "no more" if about.element <= rule.fragment else "more"
         text = f"what has to be combined at once has {byte_count(about.element)}"
-        compared = "no more" if fits else "more"
         branches.append(
-            Branch(
-                f"{text}, {compared} than a fragment ({byte_count(fragment)})", (_FRAGMENT_SIZE,)
-            )
+            Branch(f"{text}, {compared} than a fragment ({fragment})", (_FRAGMENT_SIZE,))
         )
     if now and about.operation != "barrier":
-        compared = "no more" if about.size <= fragment else "more"
-        what = "the data have" if about.operation in (*_REDUCTIONS, "bcast") else "a block has"
-        text = f"{what} {byte_count(about.size)}, {compared} than a fragment"
-        branches.append(Branch(f"{text} ({byte_count(fragment)}): {now}", (_FRAGMENT_SIZE,)))
-    limits = [Limit(f"a fragment has {byte_count(fragment)}", (_FRAGMENT_SIZE,))]
+        branches.append(_compared(about, rule, now))
+    limits = [Limit(f"a fragment has {fragment}", (_FRAGMENT_SIZE,))]
     if now == WINDOWS:
-        limits.append(Limit(f"a window has {byte_count(window)} at most", (_WINDOW_SIZE,)))
-    if now == LARGE_BLOCKS:
-        text = "blocks are sent until every member has tried to read the others' memory"
+        limits.append(Limit(f"a window has {byte_count(rule.window)} at most", (_WINDOW_SIZE,)))
+    if now in (LARGE_BLOCKS, IN_PLACE):
+        text = "nothing is read in place until every member has tried to read the others' memory"
         limits.append(Limit(text, (_SINGLE_COPY,)))
-    return Choice(tuple(branches), tuple(limits), _changes(about, fragment, single_copy, otherwise))
+    return Choice(tuple(branches), tuple(limits), _changes(about, rule, otherwise))
 
 
-def _changes(
-    about: Asked, fragment: int, single_copy: bool, otherwise: Callable[[], str]
-) -> tuple[Change, ...]:
+def _compared(about: Asked, rule: Rule, now: str) -> Branch:
+    """The branch that the size of the data decides."""
+    what = "the data have" if about.operation in (*_REDUCTIONS, "bcast") else "a block has"
+    text = f"{what} {byte_count(about.size)}"
+    if about.operation not in _REDUCTIONS and rule.single_copy:
+        compared = "no less" if about.size >= rule.least else "less"
+        text = f"{text}, {compared} than what is read in place ({byte_count(rule.least)}): {now}"
+        return Branch(text, (_LEND_LEAST,))
+    compared = "no more" if about.size <= rule.fragment else "more"
+    text = f"{text}, {compared} than a fragment ({byte_count(rule.fragment)}): {now}"
+    return Branch(text, (_FRAGMENT_SIZE,))
+
+
+def _changes(about: Asked, rule: Rule, otherwise: Callable[[], str]) -> tuple[Change, ...]:
     """What is different when one thing is."""
-    now = way(about, fragment, single_copy)
+    now = way(about, rule)
     found = []
     for other in (max(about.size, about.element, 1), max(about.size - 1, 64)):
-        then = way(about, other, single_copy)
+        then = way(about, rule._replace(fragment=other))
         if then != now:
-            than = "or more" if other > fragment else "or less"
+            than = "or more" if other > rule.fragment else "or less"
             text = f"fragments of {byte_count(other)} {than}"
             found.append(Change(text, then or otherwise(), (_FRAGMENT_SIZE,)))
-    if way(about, fragment, not single_copy) != now:
-        text = "blocks are not read in place" if single_copy else "blocks may be read in place"
-        found.append(Change(text, way(about, fragment, not single_copy), (_SINGLE_COPY,)))
+    for least in (about.size, about.size + 1):
+        then = way(about, rule._replace(least=least))
+        if then != now:
+            text = f"what has {byte_count(least)} or more is read in place"
+            found.append(Change(text, then, (_LEND_LEAST,)))
+    then = way(about, rule._replace(single_copy=not rule.single_copy))
+    if then != now:
+        text = "nothing is read in place" if rule.single_copy else "blocks may be read in place"
+        found.append(Change(text, then, (_SINGLE_COPY,)))
     return tuple(found)

@@ -45,7 +45,7 @@ from ompy.mca.parameter import Values
 from ompy_components.coll.sm.blocks import BlockOperations, table_size
 from ompy_components.coll.sm.board import LINE, Board, board_size
 from ompy_components.coll.sm.broadcast import Broadcast
-from ompy_components.coll.sm.choosing import Asked, asked, reasons, way
+from ompy_components.coll.sm.choosing import Asked, Rule, asked, reasons, way
 from ompy_components.coll.sm.lending import Lending
 from ompy_components.coll.sm.nonblocking import NonblockingCalls
 from ompy_components.coll.sm.nonblocking_reasons import begin_reasons
@@ -166,7 +166,7 @@ class SmColl(CollModule):
         """The way through memory; all members ask for it together, as the call that follows."""
         if self._ready() is None:
             return ""
-        return way(self._asked(operation, arguments), self._fragment, self._single_copy)
+        return way(self._asked(operation, arguments), self._rule())
 
     def explain_choice(
         self, operation: str, exchange: Exchange, arguments: tuple[Any, ...]
@@ -177,7 +177,11 @@ class SmColl(CollModule):
             return "messages, as the component of the next priority has them"
 
         about = self._asked(operation, arguments)
-        return reasons(about, self._fragment, self._window, self._single_copy, otherwise)
+        return reasons(about, self._rule(), otherwise)
+
+    def _rule(self) -> Rule:
+        size = self.communicator.size
+        return Rule(self._fragment, self._window, self._lend_least, self._single_copy, size)
 
     def explain_begin(self, operation: str, arguments: tuple[Any, ...]) -> Choice:
         """Why a nonblocking call goes through memory of its own, or does not."""
