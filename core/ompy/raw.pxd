@@ -94,30 +94,23 @@ cdef extern from * nogil:
     #if defined(__x86_64__) && defined(__GNUC__)
     #include <cpuid.h>
     /* whether the processor's counter runs at one rate, also while a core sleeps */
-    static int ompy_counter_is_even(void) {
-        unsigned a, b, c, d;
-        return __get_cpuid(0x80000007u, &a, &b, &c, &d) && (d >> 8 & 1);
-    }
-    static CYTHON_INLINE long long ompy_ticks(void) {
+    static CYTHON_INLINE int ompy_counter_is_even(void) {
         static int even = -1;
-        struct timespec now;
-        if (even < 0) even = ompy_counter_is_even();
-        if (even) return (long long)__builtin_ia32_rdtsc();
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        return (long long)now.tv_sec * 1000000000 + now.tv_nsec;
+        unsigned a, b, c, d;
+        if (even < 0) even = __get_cpuid(0x80000007u, &a, &b, &c, &d) && (d >> 8 & 1);
+        return even;
     }
+    #define OMPY_COUNTER() ((long long)__builtin_ia32_rdtsc())
     #else
-    static CYTHON_INLINE long long ompy_ticks(void) {
-        struct timespec now;
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        return (long long)now.tv_sec * 1000000000 + now.tv_nsec;
-    }
+    #define ompy_counter_is_even() 0
+    #define OMPY_COUNTER() 0LL
     #endif
     """
-    long long ompy_ticks()
+    bint ompy_counter_is_even()
+    long long OMPY_COUNTER()
 
 cdef inline long long ticks() noexcept:
-    return ompy_ticks()
+    return OMPY_COUNTER() if ompy_counter_is_even() else clock()
 
 cdef inline char *begin(object memory) except NULL:
     if PyBytes_CheckExact(memory):

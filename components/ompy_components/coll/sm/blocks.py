@@ -94,9 +94,7 @@ class BlockOperations:
             tag: of messages.
         """
         board: Board = self._board
-        board.last += 1
-        number: int = board.last
-        board.wait_for_room(number)
+        number: int = board.next_fragment()
         if board.rank != root:
             assert send is not None, "its block is in place at the root alone"
             self._give(number, send, root, tag)
@@ -168,9 +166,7 @@ class BlockOperations:
         board: Board = self._board
         given: Message = send if send is not None else receive.block(board.rank)
         size: int = given.count * given.layout.size
-        board.last += 1
-        number: int = board.last
-        board.wait_for_room(number)
+        number: int = board.next_fragment()
         block: memoryview | None = None
         address: int = 0
         if not self._is_large(size):
@@ -197,9 +193,7 @@ class BlockOperations:
         """What all members say, by rank: all say equally much, which has room in a slot."""
         board: Board = self._board
         size: int = len(said)
-        board.last += 1
-        number: int = board.last
-        board.wait_for_room(number)
+        number: int = board.next_fragment()
         raw.copy(board.memory, board.slot(board.rank, number), said, 0, size)
         board.show(number, size)
         board.meet(number)
@@ -242,9 +236,7 @@ class BlockOperations:
     def scatter(self, send: Blocks | None, receive: Message | None, root: int, tag: int) -> None:
         """The root's blocks to everybody. `receive` is None for the root's that is in place."""
         board: Board = self._board
-        board.last += 1
-        number: int = board.last
-        board.wait_for_room(number)
+        number: int = board.next_fragment()
         if board.rank != root:
             assert receive is not None, "its block is in place at the root alone"
             board.wait_for_members(root, root + 1, number)
@@ -278,9 +270,7 @@ class BlockOperations:
         """Everybody's blocks to everybody. `send` is None for those that are in place."""
         board: Board = self._board
         rank: int
-        board.last += 1
-        number: int = board.last
-        board.wait_for_room(number)
+        number: int = board.next_fragment()
         lent: list[int] = []
         kept = self._tabulate(number, send or receive, lent, send is None)
         try:
@@ -438,9 +428,7 @@ class BlockOperations:
     ) -> None:
         """A block along each edge: `send` along all, or one of `blocks` each; and one from each."""
         board: Board = self._board
-        board.last += 1
-        number: int = board.last
-        board.wait_for_room(number)
+        number: int = board.next_fragment()
         exchange: Exchange | None = None
         if not self._show_edges(number, send, blocks, edges):
             exchange = self._send_along(send, blocks, edges, tag)

@@ -173,8 +173,7 @@ class Board(SlotMemory):
     @ccall
     def slot(self, rank: int, number: int) -> int:
         """Where the data of a member's fragment begin."""
-        at: int = self._slots + (number & self._last) * self._slot
-        return at + (1 + rank) * self.area + HEAD
+        return self._slots + (number & self._last) * self._slot + (1 + rank) * self.area + HEAD
 
     @ccall
     def table(self, rank: int, number: int) -> int:
@@ -300,9 +299,7 @@ class Board(SlotMemory):
     @ccall
     def show_whole(self, data: memoryview, start: int, size: int) -> int:
         """Show all of a small message as the next fragment. Returns its number."""
-        self.last += 1
-        number: int = self.last
-        self.wait_for_room(number)
+        number: int = self.next_fragment()
         if size:
             self.copy_in(self.slot(self.rank, number), data, start, size)
         self.show(number, size)
@@ -374,6 +371,13 @@ class Board(SlotMemory):
         return number <= self._safe
 
     # --- waiting
+
+    @ccall
+    def next_fragment(self) -> int:
+        """The number of the next fragment, when its slots may be written."""
+        self.last += 1
+        self.wait_for_room(self.last)
+        return self.last
 
     @ccall
     def wait_for_room(self, number: int) -> None:

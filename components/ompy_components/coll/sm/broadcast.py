@@ -60,9 +60,7 @@ class Broadcast:
     def _begin(self) -> int:
         """The number of the root's next fragment, when there is room for it."""
         board: Board = self._board
-        board.last += 1
-        number: int = board.last
-        board.wait_for_room(number)
+        number: int = board.next_fragment()
         board.lead(number)
         return number
 

@@ -59,9 +59,7 @@ class Operations:
     def barrier(self) -> None:
         """All show an empty fragment."""
         board: Board = self.board
-        board.last += 1
-        number: int = board.last
-        board.wait_for_room(number)
+        number: int = board.next_fragment()
         board.show(number, 0)
         if board.ranks <= DIRECT_MOST:
             board.meet(number)
@@ -81,9 +79,7 @@ class Operations:
     def compare(self, word: U64) -> bool:
         """Whether all members say the same: an empty fragment's size is what they say."""
         board: Board = self.board
-        board.last += 1
-        number: int = board.last
-        board.wait_for_room(number)
+        number: int = board.next_fragment()
         board.say(number, word)
         if not board.join(number):
             board.wait_for_result(number)
@@ -101,9 +97,7 @@ class Operations:
     def hear(self, word: U64) -> list[int]:
         """The word that each member says, by rank."""
         board: Board = self.board
-        board.last += 1
-        number: int = board.last
-        board.wait_for_room(number)
+        number: int = board.next_fragment()
         board.say(number, word)
         board.meet(number)
         found: list[int] = []

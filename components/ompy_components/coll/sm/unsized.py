@@ -67,19 +67,10 @@ class UnsizedOperations(UnsizedMessages):
     def give_up(self, code: int) -> None:
         """Show that nothing comes."""
         board: Board = self._board
-        number: int = self._begin()
+        number: int = board.next_fragment()
         board.show(number, GIVEN_UP + code)
         board.wake()
         board.finish(number)
-
-    @cfunc
-    def _begin(self) -> int:
-        """The number of the next fragment, when there is room for it."""
-        board: Board = self._board
-        board.last += 1
-        number: int = board.last
-        board.wait_for_room(number)
-        return number
 
     # --- messages for all
 
@@ -87,7 +78,7 @@ class UnsizedOperations(UnsizedMessages):
     def bcast(self, said: Any, root: int) -> Any:
         """The root shows its message and goes on."""
         board: Board = self._board
-        number: int = self._begin()
+        number: int = board.next_fragment()
         if board.rank != root:
             return self._take_from_root(root, number, False)
         board.lead(number)
@@ -100,7 +91,7 @@ class UnsizedOperations(UnsizedMessages):
     def gather(self, said: Any, root: int) -> list[Any] | None:
         """All show theirs; the root alone waits."""
         board: Board = self._board
-        number: int = self._begin()
+        number: int = board.next_fragment()
         if board.rank != root:
             self._show(number, said)
             if board.join(number):
@@ -115,7 +106,7 @@ class UnsizedOperations(UnsizedMessages):
     @ccall
     def allgather(self, said: Any) -> list[Any]:
         """All show theirs, and wait for each other."""
-        number: int = self._begin()
+        number: int = self._board.next_fragment()
         self._show(number, said)
         self._board.meet(number)
         return self._take_all(number, False)
@@ -201,7 +192,7 @@ class UnsizedOperations(UnsizedMessages):
     def scatter(self, said: list[Any] | None, root: int) -> Any:
         """The root shows a table of its messages and goes on."""
         board: Board = self._board
-        number: int = self._begin()
+        number: int = board.next_fragment()
         if board.rank != root:
             return self._take_from_root(root, number, True)
         assert said is not None, "the root has the messages"
@@ -214,7 +205,7 @@ class UnsizedOperations(UnsizedMessages):
     @ccall
     def alltoall(self, said: list[Any]) -> list[Any]:
         """All show a table of theirs, and wait for each other."""
-        number: int = self._begin()
+        number: int = self._board.next_fragment()
         self._tabulate(number, said)
         self._board.meet(number)
         return self._take_all(number, True)
@@ -255,7 +246,7 @@ class UnsizedOperations(UnsizedMessages):
     def along(self, said: list[Any], edges: Neighbours) -> list[Any]:
         """A member waits for its sources alone."""
         board: Board = self._board
-        number: int = self._begin()
+        number: int = board.next_fragment()
         self._lay_edges(number, said, edges)
         if board.join(number):
             board.wake()

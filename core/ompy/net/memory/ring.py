@@ -110,9 +110,8 @@ class RingWriter:
         self._read = self._words[self._base + _READ]
         self._at = self._after = self._first + self._words[self._base + _WRITTEN + 1]
         self._place = self._at
-        self._least = max(
-            _REWIND, 2 * slot_size
-        )  # a record there ends before the place that is left
+        # as far, so that a record at the first place ends before the place that is left
+        self._least = max(_REWIND, 2 * slot_size)
         self._turn = self._first + self._least
         self._left = self._words[self._base + _WRITTEN + 2] + self._first - 1
         self._left_at = self._words[self._base + _WRITTEN + 3]
