@@ -372,7 +372,7 @@ class Board(SlotMemory):
 
     # --- waiting
 
-    @ccall
+    @cfunc
     def next_fragment(self) -> int:
         """The number of the next fragment, when its slots may be written."""
         self.last += 1
