@@ -117,6 +117,56 @@ def test_a_rank_that_ends_is_an_error() -> None:
     assert found == ["told", "left", "told"]
 
 
+def late_member(process: RankProcess) -> list[str]:
+    """A member has left, the others write to their memory after the error, one comes late."""
+    import time
+
+    import numpy as np
+    from ompy.mpi.errors import MPIException
+
+    world = world_of(process)
+    count, me = 300_000, world.rank
+    mine, room = np.ones(3 * count, "b"), np.zeros(3 * count, "b")
+    one = room[:count]
+    calls = {
+        "Bcast": lambda comm: comm.Bcast(mine[:count] if me == 0 else one),
+        "Scatter": lambda comm: comm.Scatter(mine, one),
+        "Scatterv": lambda comm: comm.Scatterv([mine, [count] * 3], one),
+        "Allgather": lambda comm: comm.Allgather(mine[:count], room),
+        "Alltoall": lambda comm: comm.Alltoall(mine, room),
+        "Gather": lambda comm: comm.Gather(mine[:count], room, 1),
+    }
+    comms = [world.Dup() for _ in calls]
+    for comm, call in zip(comms, calls.values(), strict=True):
+        for _ in range(3):
+            call(comm)
+    world.Barrier()
+    if me == 2:
+        return []
+    if me == 1:
+        time.sleep(1.0)
+    said = []
+    for comm, (name, call) in zip(comms, calls.items(), strict=True):
+        mine[:], room[:] = 1, 0
+        try:
+            call(comm)
+        except MPIException as problem:
+            assert problem.Get_error_class() == ERR_PROC_FAILED, name
+            said.append(f"{name} failed")
+        else:
+            said.append(f"{name} {sorted(set(room.tolist()))}")
+        mine[:] = 7
+    return said
+
+
+def test_nobody_reads_what_an_owner_that_failed_has_lent() -> None:
+    first, late, _ = real(3, "tests.proc.test_coll_sm:late_member", settings={"btl": "self,sm"})
+    assert "Bcast failed" in first  # it had lent: so there was something to read
+    assert "Scatter failed" in first
+    assert not [each for each in late if "7" in each], late
+    assert "Bcast failed" in late
+
+
 def neighbours(process: RankProcess) -> str:
     """Nonblocking and persistent calls along a ring, shown and as messages; then one leaves."""
     import numpy as np

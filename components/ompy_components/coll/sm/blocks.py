@@ -140,6 +140,9 @@ class BlockOperations:
                 exchange = Exchange(self._communicator, tag)
                 exchange.send(block, root)
                 exchange.finish()
+        except BaseException:
+            self._lending.withdraw(number)
+            raise
         finally:
             self._lending.take_back(address)
         board.finish(number)
@@ -182,6 +185,10 @@ class BlockOperations:
                 problem = copy_to_block(send, receive, board.rank)
             found = self._accept_all(number, receive, tag, block, address)
             problem = problem or found
+        except BaseException:
+            if address:
+                self._lending.withdraw(number)
+            raise
         finally:
             if address:
                 self._lending.take_back(address)
@@ -260,6 +267,9 @@ class BlockOperations:
                 board.wait_until_done(number)
             elif kept is not None:
                 self._begin(kept, tag).finish()
+        except BaseException:
+            self._lending.withdraw(number)
+            raise
         finally:
             self._take_back(lent)
         if problem is not None:
@@ -291,6 +301,9 @@ class BlockOperations:
                 exchange.finish()
             elif lent:
                 board.wait_until_done(number)
+        except BaseException:
+            self._lending.withdraw(number)
+            raise
         finally:
             self._take_back(lent)
         if problem is not None:
@@ -355,6 +368,7 @@ class BlockOperations:
                     lent.append(address)
             kept.append(piece)
             self._enter(slot, rank, address, size)
+        board.say_lent(number, 0)  # nothing is withdrawn
         board.set_word(slot, LENT if possible else SENT)
         board.show(number, total)
         return kept
@@ -400,7 +414,7 @@ class BlockOperations:
         if way == SHOWN:
             board.get(slot + place, target, size)
             return None
-        return self._read(rank, place, target, size)
+        return self._read(number, rank, place, target, size)
 
     @cfunc
     def _take_block(self, number: int, rank: int, receive: Blocks, tag: int) -> MPIError | None:
@@ -496,18 +510,20 @@ class BlockOperations:
         if size > receive.room(rank):
             return too_large(size, receive.block(rank), rank)
         if address:
-            return self._read(rank, address, receive.block(rank), size)
+            return self._read(number, rank, address, receive.block(rank), size)
         if size:
             board.get_block(board.slot(rank, number), receive, rank, size)
         return None
 
     @cfunc
-    def _read(self, rank: int, address: U64, target: Message, size: int) -> MPIError | None:
+    def _read(
+        self, number: int, rank: int, address: U64, target: Message, size: int
+    ) -> MPIError | None:
         """What a member has lent into a message."""
         start: int = target.place()
         room = target.memory[start : start + size] if start >= 0 else allocate_memory(size)
         try:
-            self._lending.read_lent(rank, address, room)
+            self._lending.read_lent(rank, number, address, room)
         except LinkError as problem:
             return MPIError(ERR_PROC_FAILED, f"the block of rank {rank} cannot be read: {problem}")
         if start < 0:

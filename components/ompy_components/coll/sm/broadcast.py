@@ -99,6 +99,9 @@ class Broadcast:
             board.finish(number)
             board.wake()
             board.wait_until_done(number)
+        except BaseException:
+            self._lending.withdraw(number)
+            raise
         finally:
             self._lending.take_back(address)
 
@@ -146,7 +149,7 @@ class Broadcast:
         room = message.memory[start : start + size] if start >= 0 else allocate_memory(size)
         try:
             if size:
-                self._lending.read_lent(root, address, room)
+                self._lending.read_lent(root, number, address, room)
         except LinkError as problem:
             return MPIError(ERR_PROC_FAILED, f"the data of rank {root} cannot be read: {problem}")
         if start < 0:

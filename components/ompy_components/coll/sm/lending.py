@@ -5,16 +5,25 @@ it by the kernel, straight to where it is wanted. Whether that is allowed each m
 others once: it reads the first bytes of the board in their memory, and says on the board that it
 could. Blocks are lent only when everybody has said so. Until then, and where the kernel refuses,
 they go as messages.
+
+An owner that cannot wait, because a member has failed or an exception came, takes back what it has
+lent: its caller may change that memory, while a member that comes late still finds the address. So
+the owner says so in its slot, and a reader looks there after it has read.
 """
 
 from __future__ import annotations
 
-from ompy.compiled import ccall, cclass, cfunc
+from typing import Final
+
+from ompy import raw
+from ompy.compiled import U64, ccall, cclass, cfunc
 from ompy.frameworks.collectives.shared_memory import PROOF_SIZE
 from ompy.net.base import LinkError
 from ompy.net.memory.process_copy import ProcessCopy
 
 from ompy_components.coll.sm.board import ADDRESS, PROCESS, READS, Board
+
+WITHDRAWN: Final = 1  # in place of an address, which is even: what was lent is not any more
 
 
 @cclass
@@ -84,7 +93,7 @@ class Lending:
                 return False  # it has not come so far
             seen = memoryview(bytearray(PROOF_SIZE))
             try:
-                self.read_lent(rank, board.word(at + ADDRESS * 8), seen)
+                self._read(rank, board.word(at + ADDRESS * 8), seen)
             except LinkError:
                 self._refused = True
                 return False
@@ -108,12 +117,26 @@ class Lending:
             self._copy.forget(address)
 
     @ccall
-    def read_lent(self, rank: int, address: int, view: memoryview) -> None:
-        """Copy what a member has lent.
+    def withdraw(self, number: int) -> None:
+        """Say that nobody may read what this member has lent in a fragment: it does not wait."""
+        self._board.say_lent(number, WITHDRAWN)
+        raw.fence()  # before the owner of the memory writes to it
+
+    @ccall
+    def read_lent(self, rank: int, number: int, address: U64, view: memoryview) -> None:
+        """Copy what a member has lent in a fragment.
 
         Raises:
-            LinkError: it cannot be read: the member has ended.
+            LinkError: it cannot be read: the member has ended, or has taken it back; `view` then
+                has any bytes.
         """
+        self._read(rank, address, view)
+        raw.fence()
+        if self._board.lent_by(rank, number) == WITHDRAWN:
+            raise LinkError("it has left this call, as another member has failed")
+
+    @cfunc
+    def _read(self, rank: int, address: U64, view: memoryview) -> None:
         assert self._copy is not None, "lending is possible"
         board: Board = self._board
         process: int = board.word(board.line(rank) + PROCESS * 8) - 1
