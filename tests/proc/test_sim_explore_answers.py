@@ -211,6 +211,90 @@ TOLD = loaded("comm.recv(source=1)", "comm.send(None, dest=0)")
 FLUSHED = loaded("comm.recv(source=1)", "memory.Flush(0); comm.send(None, dest=0)")
 UNSEEN = loaded(sync="pass")
 AGAIN = loaded(sync="while not value[0]: memory.Sync()")
+# each with BEGIN, which gives `request`, before which the rest is made and behind which it is freed
+REQUEST = """
+from array import array
+room, other = array("i", [0]), array("i", [0])
+BEFORE
+if comm.rank == 0 or TOGETHER:
+    BEGIN
+    done = request.Test()
+    request.Wait()
+    assert WHAT
+BEHIND
+"""
+WINDOW = (
+    "window = MPI.Win.Create(array('i', [7]), 4, comm=comm); window.Lock_all()",
+    "window.Unlock_all(); window.Free()",
+)
+FILE = (
+    "file = MPI.File.Open(comm, 'numbers', MPI.MODE_RDWR | MPI.MODE_CREATE)",
+    "file.Close()",
+)
+
+
+def requested(begin: str, around: tuple[str, str], *, together: bool = False) -> str:
+    """A program that tests what it has begun once, and then waits for it."""
+    before, behind = around
+    program = REQUEST.replace("BEFORE", before).replace("BEHIND", behind)
+    return program.replace("BEGIN", begin).replace("TOGETHER", str(together))
+
+
+IDUP = requested("made, request = comm.Idup()", ("pass", "made.Free()"), together=True)
+RPUT = requested("request = window.Rput(room, 1)", WINDOW)
+RGET = requested("request = window.Rget(room, 1)", WINDOW)
+RACCUMULATE = requested("request = window.Raccumulate(room, 1)", WINDOW)
+RGET_ACCUMULATE = requested("request = window.Rget_accumulate(room, other, 1)", WINDOW)
+FLUSHED_REQUEST = requested("request = window.Rget(room, 1); window.Flush(1)", WINDOW)
+IWRITE = requested("request = file.Iwrite_at(0, room)", FILE)
+IWRITE_ALL = requested("request = file.Iwrite_at_all(0, room)", FILE, together=True)
+ANY_OF_ANSWERS = """
+from array import array
+rooms = array("i", [0]), array("i", [0])
+window = MPI.Win.Create(array("i", [7]), 4, comm=comm)
+window.Lock_all()
+if comm.rank == 0:
+    requests = [window.Rget(rooms[0], 0), window.Rget(rooms[1], 1)]
+    first = MPI.Request.Waitany(requests)
+    MPI.Request.Waitall(requests)
+    assert rooms[0][0] == rooms[1][0] == 7 and (WHAT)
+window.Unlock_all()
+window.Free()
+"""
+# what a flush brings is known then, though nobody has waited for the request
+CHANGED = """
+from array import array
+room, changed = array("i", [0]), array("i", [8])
+window = MPI.Win.Create(array("i", [7]), 4, comm=comm)
+window.Lock_all()
+if comm.rank == 0:
+    request = window.Rget(room, 1)
+    window.Flush(1)
+    found = room[0]
+    comm.send(found, dest=2)
+    request.Wait()
+    assert WHAT
+elif comm.rank == 2:
+    told = comm.recv(source=0) if LATER else 0
+    window.Put(changed, 1)
+    told = told or comm.recv(source=0)
+window.Unlock_all()
+window.Free()
+"""
+SPINS = """
+from array import array
+room, changed = array("i", [0]), array("i", [8])
+window = MPI.Win.Create(array("i", [7]), 4, comm=comm)
+window.Lock_all()
+if comm.rank == 0:
+    while room[0] != 8:
+        window.Rget(room, 1).Wait()
+    assert WHAT
+else:
+    window.Accumulate(changed, 1, op=MPI.REPLACE)
+window.Unlock_all()
+window.Free()
+"""
 
 
 def explored(folder: Path, program: str, what: str, ranks: int) -> tuple[int, str]:
@@ -260,6 +344,24 @@ def explored(folder: Path, program: str, what: str, ranks: int) -> tuple[int, st
         (TOLD, "found == 1", 2, ""),
         (ONE_OF_TWO, "not status.Is_cancelled()", 3, "cancelled before anything comes"),
         (TESTALL, "not both", 3, "is told at the same time"),
+        (IDUP, "done", 2, "finds nothing yet"),
+        (IDUP, "not done", 2, ""),
+        (RPUT, "done", 2, "finds nothing yet"),
+        (RPUT, "not done", 2, ""),
+        (RGET, "done", 2, "finds nothing yet"),
+        (RGET, "not done", 2, ""),
+        (RACCUMULATE, "done", 2, "finds nothing yet"),
+        (RGET_ACCUMULATE, "done", 2, "finds nothing yet"),
+        (RGET_ACCUMULATE, "not done", 2, ""),
+        (FLUSHED_REQUEST, "not done", 2, ""),
+        (IWRITE, "done", 2, "finds nothing yet"),
+        (IWRITE, "not done", 2, ""),
+        (IWRITE_ALL, "done", 2, "finds nothing yet"),
+        (IWRITE_ALL, "not done", 2, ""),
+        (ANY_OF_ANSWERS, "first == 0", 2, "is told first of its operation"),
+        (ANY_OF_ANSWERS, "first == 1", 2, "is told first of its operation"),
+        (CHANGED.replace("LATER", "False"), "found == 7", 3, "serves what rank"),
+        (CHANGED.replace("LATER", "False"), "found == 8", 3, ""),
     ],
 )
 def test_an_answer_that_is_taken_for_granted(
@@ -295,6 +397,18 @@ def test_an_answer_that_is_taken_for_granted(
         (TOLD, "found in (0, 1)", 2),
         (FLUSHED, "found == 1", 2),
         (AGAIN, "found == 1", 2),
+        (IDUP, "True", 3),
+        (RPUT, "True", 2),
+        (RGET, "room[0] == 7", 2),
+        (RACCUMULATE, "True", 2),
+        (RGET_ACCUMULATE, "other[0] == 7", 2),
+        (FLUSHED_REQUEST, "done and room[0] == 7", 2),
+        (IWRITE, "True", 2),
+        (IWRITE_ALL, "True", 2),
+        (ANY_OF_ANSWERS, "True", 2),
+        (CHANGED.replace("LATER", "False"), "found in (7, 8)", 3),
+        (CHANGED.replace("LATER", "True"), "found == 7", 3),
+        (SPINS, "room[0] == 8", 2),
     ],
 )
 def test_whatever_is_answered_ends_well(

@@ -19,11 +19,15 @@ from ompy.frameworks.needs import Need, Needing
 if TYPE_CHECKING:
     from ompy.data.request import Waitable
     from ompy.frameworks.collectives.coll_selection import SelectedColl
+    from ompy.frameworks.communicator import Communicator
 
 EXPOSURE: Final = -2  # in place of a tag: ends of an exposure epoch; arbitrary: no message has it
 # tags of partitions of messages, from the first on downwards, and not down to those of calls;
 # arbitrary: clear of all other internal ones
 TAG_PARTITIONS: Final = -(1 << 21)
+# in place of tags: requests that no tag names, from the first on downwards; arbitrary: no message
+# has one
+REQUESTS: Final = -(1 << 40)
 # calls of communicators that return when they are done: no nonblocking or persistent ones
 BLOCKING: Final = frozenset(
     name
@@ -157,8 +161,14 @@ class DirectLine:
         """An entry of the record of calls, for who conducts the world."""
         raise NotImplementedError
 
-    def begin_whole(self, context: int, tag: int) -> Whole:
-        """Messages with a tag are one operation from now on, until `end_whole`."""
+    def begin_whole(self, context: int, tag: int, parts: Sequence[int] = ()) -> Whole:
+        """Messages with a tag are one operation from now on, until `end_whole`.
+
+        Args:
+            context: id of their communicator.
+            tag: theirs.
+            parts: numbers of receives that belong to it, whatever their tags are.
+        """
         raise NotImplementedError
 
     def end_whole(self, whole: Whole) -> None:
@@ -168,6 +178,30 @@ class DirectLine:
     def watch_calls(self, coll: SelectedColl) -> None:
         """The world says when a program is told of the end of nonblocking collective calls."""
         raise NotImplementedError
+
+    def watch(self, communicator: Communicator, tag: int, begin: Callable[[], Request]) -> Request:
+        """Begin an operation of which the program is told when the world says so.
+
+        Args:
+            communicator: of its messages.
+            tag: theirs.
+            begin: begins it.
+        """
+        del communicator, tag
+        return begin()
+
+    def watch_begun(
+        self, communicator: Communicator, begun: Request, parts: Sequence[int] = ()
+    ) -> Request:
+        """The same of an operation that has begun, and whose messages have no tag of their own.
+
+        Args:
+            communicator: of its messages.
+            begun: the operation.
+            parts: numbers of the receives that it waits for.
+        """
+        del communicator, parts
+        return begun
 
     def on_complete(self, told: Callable[[int, Arrival], object]) -> None:
         """Have completions told: number, and what was received (or sent)."""

@@ -129,6 +129,11 @@ class OscModule:
 
     # --- operations
 
+    def watched(self, begun: Request, target: int) -> Request:
+        """What a program is given as the request of an operation that has begun at a target."""
+        del target
+        return begun
+
     def put(self, source: Message, target: int, place: Place) -> Request:
         """Store data of this rank in a target's window."""
         raise NotImplementedError

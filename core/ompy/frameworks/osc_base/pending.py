@@ -66,7 +66,7 @@ class Peer:
     def __init__(self, rank: int, proc: Proc) -> None:
         self.rank = rank
         self.proc = proc
-        self.open: set[Pending] = set()
+        self.open: set[Request] = set()
         self.awaited: dict[int, tuple[Pending, Request]] = {}
         self.written = False
         self.told = False

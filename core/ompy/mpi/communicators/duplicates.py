@@ -9,6 +9,7 @@ agreed on a context id, and the handle refers to the new communicator.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -110,14 +111,15 @@ def begin_duplicate(original: Handle, info: Info | None) -> tuple[Handle, Reques
         inheritance.give_to(made)
         handle._inner = made
 
-    coll = state.collectives()
-    started: Operation
+    line = state.communicator.context.direct
+    made_ones: list[CommState] = []
     try:
-        if coll.begins("allgather"):  # the module serves no communicator between two groups
-            started = _begin_to_agree(state, give)
-        else:
-            exchange = Exchange(state.communicator, state.communicator.order.tag())
-            started = coll.begin_schedule(exchange, _duplicate_in_steps(state, exchange, give))
+        if line is None:
+            started = _begin(state, give)
+        else:  # it may be the world that says when the program is told
+            tag = state.communicator.order.tag()
+            started = line.watch(state.communicator, tag, partial(_begin, state, made_ones.append))
+            started.notify(lambda: [give(made) for made in made_ones])
     except MPIError as problem:
         raise state.raised(problem) from problem.__cause__
     return handle, plain_handle(Request, collective_state(state, started, None))
@@ -236,11 +238,20 @@ class Duplication(Deferred):
         self._make((yield from go_on_in_steps(world, ask, self._mine, self._mark, answers)))
 
 
-@cfunc
-def _begin_to_agree(state: CommState, give: Callable[[CommState], object]) -> Operation:
-    begun: Duplication = Duplication(state, give)
-    begun.begin()
-    return begun
+def _begin(state: CommState, give: Callable[[CommState], object]) -> Operation:
+    """Begin to agree.
+
+    Raises:
+        MPIError: that cannot be begun.
+    """
+    coll = state.collectives()
+    if coll.begins("allgather"):  # the module serves no communicator between two groups
+        begun: Duplication = Duplication(state, give)
+        begun.begin()
+        return begun
+    exchange = Exchange(state.communicator, state.communicator.order.tag())
+    started: Operation = coll.begin_schedule(exchange, _duplicate_in_steps(state, exchange, give))
+    return started
 
 
 def _duplicate_in_steps(

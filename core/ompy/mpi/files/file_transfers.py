@@ -332,6 +332,9 @@ def begin_transfer(state: FileState, buffer: Any, place: int, writes: bool) -> A
     except MPIError as problem:
         operation.error, operation.detail = problem.code, problem.detail
     operation.complete = True
+    line = state.comm.communicator.context.direct
+    if line is not None:  # it may be the world that says when the program is told
+        operation = line.watch_begun(state.comm.communicator, operation)
     return plain_handle(Request, FileRequestState(state, operation, buffer))
 
 
@@ -433,7 +436,12 @@ def _begun(state: FileState, transfer: Transfer, begin: int, buffer: Any) -> Fil
     access, writes = transfer.access(begin), transfer.writes
     steps = state.module.schedule_access(exchange, outcome, access, writes=writes, moved=alone)
     made.append(Progression(exchange, _told(steps, outcome, transfer, made)))
-    return FileRequestState(state, made[0].begin(), (buffer, transfer))
+    communicator, begin_steps = state.comm.communicator, made[0].begin
+    line = communicator.context.direct
+    if line is None:
+        return FileRequestState(state, begin_steps(), (buffer, transfer))
+    watched = line.watch(communicator, communicator.order.tag(), begin_steps)
+    return FileRequestState(state, watched, (buffer, transfer))
 
 
 def _told(

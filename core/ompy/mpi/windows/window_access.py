@@ -117,7 +117,7 @@ class WindowAccess:
             return complete_request()
         state = state_of_window(self)
         begun = state.operations.put(state, origin, target_rank, target)
-        return _request(state, begun, origin)
+        return _request(state, begun, origin, target_rank)
 
     def Rget(self, origin: Any, target_rank: int, target: Any = None) -> Request:
         """Begin what `Get` does."""
@@ -126,7 +126,7 @@ class WindowAccess:
             return complete_request()
         state = state_of_window(self)
         begun = state.operations.get(state, origin, target_rank, target)
-        return _request(state, begun, origin)
+        return _request(state, begun, origin, target_rank)
 
     def Raccumulate(
         self, origin: Any, target_rank: int, target: Any = None, op: Op = SUM
@@ -139,7 +139,7 @@ class WindowAccess:
             return complete_request()
         state = state_of_window(self)
         begun = state.operations.accumulate(state, origin, target_rank, target, op)
-        return _request(state, begun, origin)
+        return _request(state, begun, origin, target_rank)
 
     def Rget_accumulate(
         self, origin: Any, result: Any, target_rank: int, target: Any = None, op: Op = SUM
@@ -152,7 +152,7 @@ class WindowAccess:
             return complete_request()
         state = state_of_window(self)
         begun = state.operations.get_accumulate(state, origin, result, target_rank, target, op)
-        return _request(state, begun, (origin, result))
+        return _request(state, begun, (origin, result), target_rank)
 
     # --- epochs
 
@@ -327,8 +327,8 @@ class WindowAccess:
         call_below(state, state.module.sync)
 
 
-def _request(state: WindowState, begun: object, keep: object) -> Request:
-    made: Request = state.operations.request(state, begun, keep)
+def _request(state: WindowState, begun: object, keep: object, target: object) -> Request:
+    made: Request = state.operations.request(state, begun, keep, whole_number(target))
     return made
 
 

@@ -155,7 +155,7 @@ def swap(
     return state.module.swap(given.origin, other.message, into.message, given.target, place)
 
 
-def request(state: WindowState, begun: Operation | None, keep: object) -> Request:
+def request(state: WindowState, begun: Operation | None, keep: object, target: int) -> Request:
     """A request for an operation, which keeps the user's buffers."""
-    done = nothing() if begun is None else begun
+    done = nothing() if begun is None else state.module.watched(begun, target)
     return Request._adopt(WindowRequestState(state, done, keep))  # noqa: SLF001 - as in all of mpi

@@ -131,7 +131,7 @@ class Receive:
 
     def fits(self, source: int, tag: int) -> bool:
         """Whether it may take such a message; internal tags are not for wildcards."""
-        if self.source not in {ANY_SOURCE, source}:
+        if self.source != source and self.source != ANY_SOURCE:  # noqa: PLR1714 - half the time
             return False
         return self.tag == tag or (self.tag == ANY_TAG and tag >= 0)
 
@@ -197,6 +197,8 @@ class Box:
         found = True
         while found:
             found = False
+            if all(receive.chooses or receive.held for receive in self.posted):
+                return
             for messages in self._waiting.values():
                 for message in messages:
                     receive = self.first_fitting(message)
@@ -219,16 +221,23 @@ class Box:
             held: of those that are to take nothing before they are cancelled instead.
         """
         found: dict[Receive, list[Message]] = {}
+        asking = {
+            receive
+            for receive in self.posted
+            if (receive.held if held else receive.chooses and not receive.held)
+        }
+        if not asking:
+            return found
         for messages in self._waiting.values():
-            seen = set()
+            left = set(asking)
             for message in messages:
                 receive = self.first_fitting(message)
-                if receive is None or receive in seen:
-                    continue
-                if receive.held if held else receive.chooses and not receive.held:
-                    seen.add(receive)
+                if receive in left:
+                    left.discard(receive)
                     if receive.may_take(message):
                         found.setdefault(receive, []).append(message)
+                    if not left:
+                        break
         return found
 
     def take_message(self, receive: Receive, message: Message) -> None:
@@ -320,18 +329,29 @@ class Box:
                     break
         return found
 
-    def before(self, receive: Receive, message: Message) -> Iterator[Receive]:
-        """Receives whose choice decides that a message is left for a receive.
+    def past_of(self, receive: Receive, message: Message, chosen: Mapping[Operation, int]) -> int:
+        """The events without which a receive would not take a message.
 
-        Those posted before it that fit the message and took another or were cancelled, and those
+        Beside what both depend on, those are the choices of receives that leave it the message:
+        those posted before it that fit the message and took another or were cancelled, and those
         that took what its sender had sent before and would have fitted.
+
+        Args:
+            receive: one of this box's.
+            message: likewise.
+            chosen: past of each choice, and its own bit, by the receive's operation.
         """
+        past = receive.past | message.past
+        source, tag = message.source, message.tag
         for other in self.all[: receive.place]:
-            gone = other.message is not None or other.cancelled
-            if gone and other.fits(message.source, message.tag):
-                yield other
-        for sent in self.channels[message.source]:
+            more = chosen.get(other.operation, 0)
+            if more | past == past:
+                continue  # nothing that is not known
+            if (other.message is not None or other.cancelled) and other.fits(source, tag):
+                past |= more
+        for sent in self.channels[source]:
             if sent is message:
-                return
-            if sent.taken is not None and receive.fits(sent.source, sent.tag):
-                yield sent.taken
+                break
+            if sent.taken is not None and receive.fits(source, sent.tag):
+                past |= chosen.get(sent.taken.operation, 0)
+        return past

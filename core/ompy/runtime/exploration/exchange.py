@@ -270,7 +270,11 @@ class Exchange(Receives):
             if box is not None:
                 for receive, message in box.certain():
                     self._match(box, receive, message)
-        return [rank for rank, state in enumerate(self._ranks) if self._serve(rank, state)]
+        return [
+            rank
+            for rank, state in enumerate(self._ranks)
+            if state.done and state.wait is not None and self._serve(rank, state, state.wait)
+        ]
 
     def news(self, rank: int) -> list[News]:
         """What the rank is told now."""
@@ -344,18 +348,18 @@ class Exchange(Receives):
 
     # how it is done
 
-    def _serve(self, rank: int, state: Rank) -> bool:
+    def _serve(self, rank: int, state: Rank, wait: Wait) -> bool:
         """Tell a rank of what it waits for and has no choice of. Whether it can go on."""
-        wait = state.wait
-        if wait is None or not state.done:
-            return False
         polls = wait.kind in {POLL, FURTHER}
-        mine = {*(state.inner if wait.inner else state.served), *state.apart}
-        if wait.inner and not polls:  # who waits for all parts of a message has no choice
-            mine |= state.parts
-        if wait.kind == MATCH:
-            mine.add(wait.wanted[0])
-        told = [number for number in sorted(state.done) if number in mine]
+        mine = state.inner if wait.inner else state.served
+        # who waits for all parts of a message has no choice
+        parts = state.parts if wait.inner and not polls else ()
+        only = wait.wanted[0] if wait.kind == MATCH else 0
+        told = [
+            number
+            for number in sorted(state.done)
+            if number == only or number in mine or number in state.apart or number in parts
+        ]
         for number in told:
             self._tell(rank, state, number)
         if told and polls:  # it has work to do, which may be what is polled for
@@ -380,8 +384,9 @@ class Exchange(Receives):
             state.past |= past
         if box is not None and message is not None:
             self._tell_arrival(box, message, state)
-        if number not in state.inner:
+        if number not in state.inner and number not in state.reads:
             state.spin.reset()
+        state.reads.discard(number)
         state.inner.discard(number)
         state.served.discard(number)
         state.parts.discard(number)

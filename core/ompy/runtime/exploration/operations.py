@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ompy.runtime.exploration.accounts import Accounts
 from ompy.runtime.exploration.boxes import Box, Message, Operation, Receive
@@ -30,7 +30,9 @@ class Operations(Accounts):
         """The events that it depends on; None if the operation was never complete."""
         return self._finished.get(operation)
 
-    def note_whole(self, rank: int, number: int, context: int = -1, tag: int = 0) -> None:
+    def note_whole(
+        self, rank: int, number: int, context: int = -1, tag: int = 0, parts: Sequence[int] = ()
+    ) -> None:
         """Messages of a rank are one operation of its program from now on, or that is complete.
 
         Args:
@@ -38,11 +40,16 @@ class Operations(Accounts):
             number: of the operation.
             context: id of the communicator of the messages; -1 if all have come.
             tag: of the messages.
+            parts: receives that belong to it: what is read in a window by them, again and again in
+                vain, is a poll, and that the program is told of it changes nothing in that.
         """
         state = self._ranks[rank]
         if context >= 0:
-            state.wholes[context, tag] = Whole(number, state.past, state.knows)
+            whole = state.wholes[context, tag] = Whole(number, state.past, state.knows)
             self._begin(rank, number, inner=False)
+            state.apart.update(dict.fromkeys(parts, whole))
+            if parts:
+                state.reads.add(number)
             return
         key = next(key for key, whole in state.wholes.items() if whole.number == number)
         whole = state.wholes.pop(key)

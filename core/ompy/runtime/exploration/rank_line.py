@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ompy.frameworks.collectives.call_order import call_of_tag
 from ompy.frameworks.direct import (
+    REQUESTS,
     TESTED,
     Arrival,
     DirectLine,
@@ -29,6 +30,7 @@ from ompy.runtime.simulation.remote import Conducted, RemoteEngine
 if TYPE_CHECKING:
     from ompy.data.request import Request
     from ompy.frameworks.collectives.coll_selection import SelectedColl
+    from ompy.frameworks.communicator import Communicator
 
 _OURS = frozenset({"ompy", "ompy_components", "mpi4py", "importlib", "runpy"})
 
@@ -62,6 +64,7 @@ class RankLine(DirectLine):
         self._wholes: dict[tuple[int, int], Whole] = {}  # under way, by context id and tag
         self._ending: dict[int, Whole] = {}  # that the program was not told of
         self._steps: dict[int, int] = {}  # of each whole: operations in service of it
+        self._requests = 0  # that no tag names
         self._again = False  # a poll is not answered: there is work to do first
         self._advance: Callable[[], object] = int
         world.on_direct = self._hear
@@ -78,11 +81,11 @@ class RankLine(DirectLine):
         """An entry of the record of calls: it goes along with the next call."""
         self._world.record_call(event)
 
-    def begin_whole(self, context: int, tag: int) -> Whole:
-        """Messages with a tag are one operation from now on."""
+    def begin_whole(self, context: int, tag: int, parts: Sequence[int] = ()) -> Whole:
+        """Messages with a tag are one operation from now on, and receives with these numbers."""
         whole = Whole(self.new_number())
         self._wholes[context, tag] = self._ending[whole.number] = whole
-        self._world.later("direct_whole", whole.number, context, tag)
+        self._world.later("direct_whole", whole.number, context, tag, list(parts))
         return whole
 
     def end_whole(self, whole: Whole) -> None:
@@ -97,12 +100,31 @@ class RankLine(DirectLine):
         def begun(operation: str, tag: int, *others: Any) -> Request:
             if communicator.size == 1 or call_of_tag(tag) not in TESTED:
                 return begin(operation, tag, *others)
-            whole = self.begin_whole(communicator.context_id, tag)
-            request = whole.of = begin(operation, tag, *others)
-            request.notify(partial(self.end_whole, whole))
-            return whole
+            return self.watch(communicator, tag, partial(begin, operation, tag, *others))
 
         vars(coll)["begin_operation"] = begun
+
+    def watch(self, communicator: Communicator, tag: int, begin: Callable[[], Request]) -> Request:
+        """Begin an operation of which the program is told when the world says so."""
+        if not self.explores or (communicator.size == 1 and not communicator.between):
+            return begin()
+        whole = self.begin_whole(communicator.context_id, tag)
+        request = whole.of = begin()
+        request.notify(partial(self.end_whole, whole))
+        return whole
+
+    def watch_begun(
+        self, communicator: Communicator, begun: Request, parts: Sequence[int] = ()
+    ) -> Request:
+        """The same of one that has begun."""
+        if not self.explores:
+            return begun
+        self._requests += 1
+        key = communicator.context_id, REQUESTS - self._requests
+        whole = self.begin_whole(*key, parts)
+        whole.of = begun
+        begun.notify(partial(self.end_whole, whole))
+        return whole
 
     def new_number(self, context: int = 0, tag: int = 0) -> int:
         """Of the rank's next operation. A thread beside the main one ends the world.

@@ -26,7 +26,8 @@ from ompy.runtime.exploration.windows.parts import Parts
 from ompy.runtime.simulation.simulated_world import BEYOND
 from ompy.runtime.simulation.virtual_job import NEWS
 
-BETWEEN: Final = 10  # choices between two points that are saved: one costs about as much (measured)
+BETWEEN: Final = 3  # choices between two points that are saved, at least; measured, as the next
+BYTES: Final = 1_200  # of a saved point for each choice until the next: both cost about as much
 
 # values of a rank's state
 RUNS: Final = 0
@@ -148,7 +149,7 @@ class ToldWorld:
         self._limit = limit
         self._ready: list[Actor] = []
         self._saved: list[tuple[int, Point]] = []
-        self._next_save = len(point.events) + BETWEEN
+        self._next_save = len(point.events) + _until_next(point)
 
     def run_to_end(self, known: Known | None = None) -> Ending:
         """To the end.
@@ -211,8 +212,7 @@ class ToldWorld:
             exchange.see_it_goes_on()
             raise Over("limit", BEYOND, "polls without end")
         if len(exchange.events) >= self._next_save:
-            self._saved.append((len(exchange.events), self._point()))
-            self._next_save = len(exchange.events) + BETWEEN
+            self._save_point(len(exchange.events))
         if not exchange.decide():
             return False
         for rank in exchange.match_certain():
@@ -251,6 +251,11 @@ class ToldWorld:
     def _after(self, delay: int, *what: Any) -> None:
         self._timers.append((self._time + delay, *what))
         self._timers.sort(key=lambda one: one[0])  # stable: ties in the order of adding
+
+    def _save_point(self, at: int) -> None:
+        point = self._point()
+        self._saved.append((at, point))
+        self._next_save = at + _until_next(point)
 
     def _point(self) -> Point:
         exchange = self._exchange
@@ -353,7 +358,7 @@ class ToldWorld:
         operation = (actor.rank, number)
         self._exchange.post_receive(operation, context, source, tag, site, served=served)
 
-    def do_direct_whole(self, actor: Actor, *said: int) -> None:
+    def do_direct_whole(self, actor: Actor, *said: Any) -> None:
         """Several messages become one operation, or it is complete."""
         self._exchange.note_whole(actor.rank, *said)
 
@@ -435,3 +440,8 @@ class ToldWorld:
             text = f"rank {actor.rank}: it ended with exit code {code}, {report['why']}"
             raise Over("failed", code, text)
         self._after(NEWS, "ended", actor.rank)
+
+
+def _until_next(point: Point) -> int:
+    """After how many choices a world is saved again: sooner where that takes little."""
+    return max(BETWEEN, len(point.exchange) // BYTES)

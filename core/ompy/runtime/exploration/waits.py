@@ -141,6 +141,7 @@ class Rank:
         self.wholes: dict[tuple[int, int], Whole] = {}  # under way, by context id and tag
         self.apart: dict[int, Whole] = {}  # receives that belong to one
         self.parts: set[int] = set()  # receives of partitions
+        self.reads: set[int] = set()  # wholes that are answers of windows
         self.nothings = 0  # polls in a row that could have found something
         self.idle = 0  # polls in a row that could not
         self.chosen = 0  # the operation that was chosen last among several

@@ -22,6 +22,7 @@ from ompy.frameworks.proc import Proc
 from ompy.mca.component import NotAvailable
 from ompy.mca.hooks import hook_caller
 from ompy.runtime.diagnosis.call_account import Group
+from ompy.runtime.ranks import ending
 from ompy.runtime.ranks.isolation import expect, isolated
 from ompy.runtime.ranks.nic_selection import find_nics
 from ompy.runtime.ranks.other_worlds import OtherWorlds, btl_modules
@@ -277,7 +278,8 @@ class RankProcess:
     def finalize(self) -> None:
         """Deliver what was accepted and close everything. Harmless the second time.
 
-        A rank that fails delivers nothing: others may not take it before they are ended.
+        A rank that fails delivers nothing: others may not take it before they are ended. One of
+        many worlds has nothing to deliver, as its world has had all of it, and ends at once.
         """
         if self.finalized:
             return
@@ -287,6 +289,8 @@ class RankProcess:
         self.finalized = True
         while self.before_finalize:
             self.before_finalize.pop()()
+        if ending.twin:
+            return
         if not self.context.fails:
             self.pml.finalize()
             self._bml.finalize()

@@ -160,7 +160,8 @@ def leave(process: RankProcess) -> None:
 
         warn_of_foreign_library(process.context.rank)
     process.finalize()
-    process.registry.close()
+    if not ending.twin:  # which ends at once
+        process.registry.close()
     if process.context.recovery is not None:
         process.context.wireup.set_expendable(False)  # what it ends with counts
     tell_finalized = getattr(process.context.wireup, "finalized", None)

@@ -403,7 +403,7 @@ class RankStub:
         """Entries of the record of calls."""
         self.checked += events
 
-    def do_direct_whole(self, *said: int) -> None:
+    def do_direct_whole(self, *said: Any) -> None:
         """Several messages become one operation, or it is complete."""
         self.exchange.note_whole(self.rank, *said)
 

@@ -41,21 +41,30 @@ class Receives(Windows):
         self._changed.add(place)
         return found
 
-    def _match(self, box: Box, receive: Receive, message: Message, event: int = 0) -> None:
-        """A receive takes a message; both may be complete by that, and by an event's bit."""
+    def _match(
+        self, box: Box, receive: Receive, message: Message, event: int = 0, past: int = -1
+    ) -> None:
+        """A receive takes a message; both may be complete by that, and by an event's bit.
+
+        Args:
+            box: where.
+            receive: which.
+            message: what.
+            event: bits of events that it depends on besides.
+            past: what `past_of` says of the two; -1 if it was not asked yet.
+        """
         if isinstance(box, WindowBox) and message.tag == COMMAND_TAG:
             self._serve_message(box, receive, message)
-        else:
-            if receive.released:
-                event |= self._matches[receive.operation]
-            self._take(box, receive, message, self.past_of(box, receive, message) | event)
+            return
+        if receive.released:
+            event |= self._matches[receive.operation]
+        if past < 0:
+            past = self.past_of(box, receive, message)
+        self._take(box, receive, message, past | event)
 
     def past_of(self, box: Box, receive: Receive, message: Message) -> int:
         """The events without which these two would not meet."""
-        past = receive.past | message.past
-        for other in box.before(receive, message):
-            past |= self._matches.get(other.operation, 0)
-        return past
+        return box.past_of(receive, message, self._matches)
 
     def _tell_arrival(self, box: Box, message: Message, state: Rank) -> None:
         """A rank hears of a message. What it does from now on depends on what is chosen by that."""
@@ -159,7 +168,7 @@ class Receives(Windows):
         self.events.append(event)
         self._matches[key] = past | 1 << number
         self._asked[key] = (box, receive)
-        self._match(box, receive, message, 1 << number)
+        self._match(box, receive, message, 1 << number, past)
         for place, other in self._boxes.items():
             if other is box:
                 self._changed.add(place)
