@@ -190,17 +190,15 @@ class DirectLine:
         del communicator, tag
         return begin()
 
-    def watch_begun(
-        self, communicator: Communicator, begun: Request, parts: Sequence[int] = ()
-    ) -> Request:
+    def watch_begun(self, context: int, begun: Request, parts: Sequence[int] = ()) -> Request:
         """The same of an operation that has begun, and whose messages have no tag of their own.
 
         Args:
-            communicator: of its messages.
+            context: id of their communicator; any if it has none.
             begun: the operation.
             parts: numbers of the receives that it waits for.
         """
-        del communicator, parts
+        del context, parts
         return begun
 
     def on_complete(self, told: Callable[[int, Arrival], object]) -> None:

@@ -28,7 +28,7 @@ from ompy.data.errors import (
 )
 from ompy.data.layout import Layout
 from ompy.data.operation import Operation
-from ompy.data.request import Waitable
+from ompy.data.request import Request, Waitable
 from ompy.engine.base import Engine
 from ompy.frameworks.collectives.call_kinds import KINDS
 from ompy.frameworks.collectives.call_order import detail_of
@@ -245,6 +245,15 @@ class CommState(State):
             found = self.communicator.collectives()
         assert found is not None, "a communicator is made with its collectives"
         return found
+
+    @ccall
+    def watched(self, begun: Request) -> Request:
+        """What a program gets for an operation that is done when it has begun.
+
+        Where all that can be is tried, the world says when it is told of that.
+        """
+        line = self.communicator.context.direct
+        return begun if line is None else line.watch_begun(self.communicator.context_id, begun)
 
     @ccall
     def raised(self, problem: MPIError) -> MPIException:

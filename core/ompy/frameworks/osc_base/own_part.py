@@ -47,7 +47,7 @@ class LookingOsc(OscModule):
             peer = self.peer(target)
             parts = [receive for pending, receive in peer.awaited.values() if pending is begun]
             numbers = [one.number for one in parts if isinstance(one, DirectRequest)]
-            request = line.watch_begun(communicator, begun, numbers)
+            request = line.watch_begun(communicator.context_id, begun, numbers)
             peer.open.discard(begun)
             if not request.complete:
                 peer.open.add(request)

@@ -334,7 +334,7 @@ def begin_transfer(state: FileState, buffer: Any, place: int, writes: bool) -> A
     operation.complete = True
     line = state.comm.communicator.context.direct
     if line is not None:  # it may be the world that says when the program is told
-        operation = line.watch_begun(state.comm.communicator, operation)
+        operation = line.watch_begun(state.comm.communicator.context_id, operation)
     return plain_handle(Request, FileRequestState(state, operation, buffer))
 
 

@@ -220,7 +220,10 @@ def flush_buffer(owner: CommState | World, world: World) -> None:
 
 
 def begin_flush(owner: CommState | World, world: World) -> Request:
-    """An operation that completes when all buffered messages of now have been sent."""
+    """An operation that completes when all buffered messages of now have been sent.
+
+    Where all that can be is tried, the world says when a program is told of that.
+    """
     flushed = Request()
     flushed.source = PROC_NULL
     with world.engine.lock:
@@ -237,4 +240,5 @@ def begin_flush(owner: CommState | World, world: World) -> Request:
             flushed.finish()
         for operation in waiting:
             operation.notify(sent)
-    return flushed
+    line = world.context.direct
+    return flushed if line is None else line.watch_begun(0, flushed)

@@ -94,6 +94,8 @@ class Message(Handle):
         state: MessageState = _consumed(self)
         convertor: GrowingConvertor = growing()
         done: Operation = state.receive(convertor)
+        if state.comm is not None:
+            done = state.comm.watched(done)
         found: Request = plain_handle(Request, object_state(state.comm, done, convertor))
         return found
 
@@ -124,7 +126,7 @@ def begin_matched_receive(message: Handle, buf: Any) -> Request:
     state = _consumed(message)
     comm: CommState | None = state.comm
     assert comm is not None, "it was looked at"
-    return request_of(comm, state.receive(convertor), buf, True)
+    return request_of(comm, comm.watched(state.receive(convertor)), buf, True)
 
 
 @ccall

@@ -130,9 +130,8 @@ def begin_send_object(comm: Handle, obj: Any, dest: Any, tag: Any, mode: int) ->
         return request_of(state, nothing(), None, False)
     codec: Pickle = pickle
     pieces = codec.pieces(obj)
-    return request_of(
-        state, begin_send(state, convertor_of(pieces), dest, tag, mode), pieces, False
-    )
+    done = begin_send(state, convertor_of(pieces), dest, tag, mode)
+    return request_of(state, state.watched(done) if mode == BUFFERED else done, pieces, False)
 
 
 @ccall

@@ -200,7 +200,8 @@ def begin_send_buffer(comm: Handle, buf: Any, dest: Any, tag: Any, mode: int) ->
         raise null_communicator()
     if not has_target(state, dest, tag):
         return request_of(state, nothing(), None, False)
-    return request_of(state, begin_send(state, send_convertor(buf), dest, tag, mode), buf, False)
+    done = begin_send(state, send_convertor(buf), dest, tag, mode)
+    return request_of(state, state.watched(done) if mode == BUFFERED else done, buf, False)
 
 
 @ccall
@@ -497,7 +498,7 @@ class BufferedState(PersistentMessageState):
             return nothing()
         state: CommState | None = self.comm
         assert state is not None, "a persistent request is made by a communicator"
-        return begin_send(state, self.convertor, self.target, self.tag, BUFFERED)
+        return state.watched(begin_send(state, self.convertor, self.target, self.tag, BUFFERED))
 
 
 @ccall

@@ -98,7 +98,7 @@ class RankLine(DirectLine):
         begin, communicator = coll.begin_operation, coll.communicator
 
         def begun(operation: str, tag: int, *others: Any) -> Request:
-            if communicator.size == 1 or call_of_tag(tag) not in TESTED:
+            if call_of_tag(tag) not in TESTED:
                 return begin(operation, tag, *others)
             return self.watch(communicator, tag, partial(begin, operation, tag, *others))
 
@@ -106,22 +106,19 @@ class RankLine(DirectLine):
 
     def watch(self, communicator: Communicator, tag: int, begin: Callable[[], Request]) -> Request:
         """Begin an operation of which the program is told when the world says so."""
-        if not self.explores or (communicator.size == 1 and not communicator.between):
+        if not self.explores:
             return begin()
         whole = self.begin_whole(communicator.context_id, tag)
         request = whole.of = begin()
         request.notify(partial(self.end_whole, whole))
         return whole
 
-    def watch_begun(
-        self, communicator: Communicator, begun: Request, parts: Sequence[int] = ()
-    ) -> Request:
+    def watch_begun(self, context: int, begun: Request, parts: Sequence[int] = ()) -> Request:
         """The same of one that has begun."""
         if not self.explores:
             return begun
         self._requests += 1
-        key = communicator.context_id, REQUESTS - self._requests
-        whole = self.begin_whole(*key, parts)
+        whole = self.begin_whole(context, REQUESTS - self._requests, parts)
         whole.of = begun
         begun.notify(partial(self.end_whole, whole))
         return whole
