@@ -248,6 +248,22 @@ RGET_ACCUMULATE = requested("request = window.Rget_accumulate(room, other, 1)", 
 FLUSHED_REQUEST = requested("request = window.Rget(room, 1); window.Flush(1)", WINDOW)
 IWRITE = requested("request = file.Iwrite_at(0, room)", FILE)
 IWRITE_ALL = requested("request = file.Iwrite_at_all(0, room)", FILE, together=True)
+BUFFER = ("MPI.Attach_buffer(MPI.Alloc_mem(9999))", "MPI.Detach_buffer()")
+FLUSH = requested(
+    "comm.Bsend(room, dest=0); request = comm.Iflush_buffer(); comm.Recv(other, source=0)", BUFFER
+)
+IBSEND = requested("request = comm.Ibsend(room, dest=0); comm.Recv(other, source=0)", BUFFER)
+BSEND_INIT = requested(
+    "request = comm.Bsend_init(room, dest=0); request.Start(); comm.Recv(other, source=0)", BUFFER
+)
+PROBED = requested(
+    "sent = comm.isend(None, dest=0); request = comm.mprobe(source=0).irecv()",
+    ("pass", "comm.rank or sent.wait()"),
+)
+ALONE = requested("request = MPI.COMM_SELF.Ibarrier()", ("pass", "pass"))
+GET_STATUS = requested(
+    "sent = comm.isend(None, dest=0); request = comm.irecv(source=0)", ("pass", "pass")
+).replace("request.Test()", "request.Get_status()")
 ANY_OF_ANSWERS = """
 from array import array
 rooms = array("i", [0]), array("i", [0])
@@ -358,6 +374,18 @@ def explored(folder: Path, program: str, what: str, ranks: int) -> tuple[int, st
         (IWRITE, "not done", 2, ""),
         (IWRITE_ALL, "done", 2, "finds nothing yet"),
         (IWRITE_ALL, "not done", 2, ""),
+        (FLUSH, "done", 2, "finds nothing yet"),
+        (FLUSH, "not done", 2, ""),
+        (IBSEND, "done", 2, "finds nothing yet"),
+        (IBSEND, "not done", 2, ""),
+        (BSEND_INIT, "done", 2, "finds nothing yet"),
+        (BSEND_INIT, "not done", 2, ""),
+        (PROBED, "done", 2, "finds nothing yet"),
+        (PROBED, "not done", 2, ""),
+        (ALONE, "done", 2, "finds nothing yet"),
+        (ALONE, "not done", 2, ""),
+        (GET_STATUS, "done", 2, "finds nothing yet"),
+        (GET_STATUS, "not done", 2, ""),
         (ANY_OF_ANSWERS, "first == 0", 2, "is told first of its operation"),
         (ANY_OF_ANSWERS, "first == 1", 2, "is told first of its operation"),
         (CHANGED.replace("LATER", "False"), "found == 7", 3, "serves what rank"),
@@ -405,6 +433,11 @@ def test_an_answer_that_is_taken_for_granted(
         (FLUSHED_REQUEST, "done and room[0] == 7", 2),
         (IWRITE, "True", 2),
         (IWRITE_ALL, "True", 2),
+        (FLUSH, "True", 2),
+        (IBSEND, "True", 2),
+        (BSEND_INIT, "True", 2),
+        (PROBED, "True", 2),
+        (ALONE, "True", 2),
         (ANY_OF_ANSWERS, "True", 2),
         (CHANGED.replace("LATER", "False"), "found in (7, 8)", 3),
         (CHANGED.replace("LATER", "True"), "found == 7", 3),

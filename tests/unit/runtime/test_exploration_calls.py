@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-
 from ompy.frameworks.direct import TESTED
 
 ROOT: Final = Path(__file__).resolve().parents[3]
@@ -46,8 +45,8 @@ TRIED: Final = {
 }
 # what programs are told of as of a request; nonblocking collective calls are in `TESTED`
 REQUESTS: Final = {
-    "messages": "Comm.[iI]*send Comm.*end_init Comm.Isendrecv* Comm.[iI]recv Comm.Recv_init"
-    " Comm.Precv_init Message.[iI]recv",
+    "messages": "Comm.[iI]*send Comm.[SBR]*send_init Comm.Send_init Comm.Isendrecv*"
+    " Comm.[iI]recv Comm.Recv_init Message.[iI]recv",
     "buffers": "*Iflush_buffer",
     "communicators": "Comm.Idup*",
     "windows": "Win.R*",
@@ -56,13 +55,15 @@ REQUESTS: Final = {
 # likewise, and the page says that it is not tried
 SAID: Final = {
     "Time.": "Wtime",
-    "The order of accesses of several ranks to one file": "File.*ead* File.*rite* File.S*"
+    "The order of accesses of several ranks to one file": "File.[RW]* File.S*"
     " File.Get_position* File.Get_size File.size File.Preallocate File.Delete File.Open File.Close"
     " File.Get_byte_offset",
     "Loads from the own part of a window": "Win.tomemory Win.Shared_query",
     "Names of ports": "Lookup_name Publish_name Unpublish_name",
     "Several ranks that come to one port": "Intracomm.Accept Intracomm.Connect Open_port Close_port"
     " Comm.Join",
+    "The end of a partitioned send": "Comm.Psend_init",
+    "The end of a partitioned receive": "Comm.Precv_init",
     "Ranks that die": "Comm.Agree Comm.Iagree Comm.Shrink Comm.Ishrink Comm.Revoke Comm.Is_revoked"
     " Comm.Get_failed Comm.Ack_failed _set_expendable",
 }
