@@ -119,7 +119,7 @@ def begin_duplicate(original: Handle, info: Info | None) -> tuple[Handle, Reques
         else:  # it may be the world that says when the program is told
             tag = state.communicator.order.tag()
             started = line.watch(state.communicator, tag, partial(_begin, state, made_ones.append))
-            started.notify(lambda: made_ones and give(made_ones[0]))
+            started.notify(lambda: list(map(give, made_ones)))
     except MPIError as problem:
         raise state.raised(problem) from problem.__cause__
     return handle, plain_handle(Request, collective_state(state, started, None))
