@@ -27,6 +27,7 @@ from ompy.runtime.simulation.simulated_world import BEYOND
 from ompy.runtime.simulation.virtual_job import NEWS
 
 BETWEEN: Final = 3  # choices between two points that are saved, at least; measured, as the next
+FARTHEST: Final = 10  # and at most
 BYTES: Final = 1_200  # of a saved point for each choice until the next: both cost about as much
 
 # values of a rank's state
@@ -444,4 +445,4 @@ class ToldWorld:
 
 def _until_next(point: Point) -> int:
     """After how many choices a world is saved again: sooner where that takes little."""
-    return max(BETWEEN, len(point.exchange) // BYTES)
+    return min(max(BETWEEN, len(point.exchange) // BYTES), FARTHEST)
