@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
+from itertools import islice
 from typing import Any, NamedTuple
 
 from ompy.runtime.exploration.boxes import Operation
@@ -60,7 +61,7 @@ class Node:
         self.begin: Any = None  # the last saved point of the parent's world that it may begin at
         self.saved: Sequence[tuple[int, Any]] = ()  # points of its own world
         self.plain: set[tuple[Operation, Value]] = set()  # made below it, with no more than these
-        self.values: Constraint = {}  # what was chosen in the world that was run with it
+        self.values: Constraint = {}  # what was chosen in the world that was run with it, in order
         self.order: dict[Operation, int] = {}  # the place of each of these
         self.left = 1  # itself and nodes below it that are not done
         self.done: list[Constraint] = []  # below it
@@ -68,8 +69,7 @@ class Node:
 
     def prefix(self, key: Operation) -> Constraint:
         """What stood before a choice in its world."""
-        end = self.order[key]
-        return {one: self.values[one] for one, place in self.order.items() if place < end}
+        return dict(islice(self.values.items(), self.order[key]))
 
 
 def _is_plain(
@@ -258,10 +258,9 @@ class Search:
         """A constraint below a node: what stood before in its world as well. None: impossible."""
         if key not in above.order:
             return None
-        made = {**above.constraint, **above.prefix(key)}
-        if any(made.get(one, value) != value for one, value in chosen.items()):
-            return None
-        return {**made, **chosen}
+        before = {**above.constraint, **above.prefix(key)}
+        made = {**before, **chosen}
+        return made if made == {**chosen, **before} else None
 
     def _is_covered(self, node: Node) -> bool:
         above = node.parent
