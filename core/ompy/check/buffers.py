@@ -348,8 +348,8 @@ class Buffers:
             site = self._checker.recorder.site(frame)
             does = "written" if stores else "read"
             text = f"{name} is {does} while {pending.call} {pending.does}. {pending.why}"
-            caller = self.lines.caller_of(frame)
-            by = () if caller is None else ((self._checker.recorder.site(caller), ""),)
+            callers = self.lines.callers_of(frame)
+            by = tuple((self._checker.recorder.site(caller), "") for caller in callers)
             self._find(text, site, "", pending, by)
 
         return seen

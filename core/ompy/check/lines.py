@@ -25,6 +25,7 @@ from ompy.check.callees import (
     holds,
     is_followed,
     is_of_base,
+    is_shared,
     owner_of,
     value_of,
 )
@@ -239,23 +240,30 @@ class LineWatch:
             return []  # a debugger's, or coverage's
         uses = uses_of(frame.f_code)
         names = uses.names_used if reads else uses.names_stored
-        if not names:
-            return []
         found = [
             Watched(name, holder, memory, reads, seen, calls, region)
             for name, holder in _names_for(frame, memory, names, reads, calls)
         ]
-        if later and not found:
+        if not found and (later or (calls and is_shared(frame, memory, owner_of(memory)))):
             found = [Watched("", _NOTHING, memory, reads, seen, calls, region)]
         if found:
             self._frames.setdefault(id(frame), (frame, []))[1].extend(found)
             self._trace(frame)
         return found
 
-    def caller_of(self, frame: FrameType) -> FrameType | None:
-        """The watched function that called one which is looked at; None for any other."""
+    def callers_of(self, frame: FrameType) -> list[FrameType]:
+        """The watched functions that led to one which is looked at, from the last to call.
+
+        Who has no name for the memory, as a wrapper, only hands it on: its caller is told, too.
+        """
+        found: list[FrameType] = []
         caller = frame.f_back
-        return caller if caller is not None and id(caller) in self._frames else None
+        while caller is not None and id(caller) in self._frames:
+            found.append(caller)
+            if any(each.name for each in self._frames[id(caller)][1]):
+                break
+            caller = caller.f_back
+        return found
 
     def follow(self, frame: FrameType, told: Follower) -> None:
         """Tell of each line of a frame before it is looked at for names, until that gives False."""

@@ -45,12 +45,38 @@ def body_of(code: CodeType) -> list[ast.stmt]:
         return []
     if code.co_name == "<module>":
         return tree.body
+    if code.co_name == "<lambda>":
+        return _body_of_lambda(tree, code)
     for node in ast.walk(tree):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             lines = {node.lineno, *(each.lineno for each in node.decorator_list)}
             if node.name == code.co_name and code.co_firstlineno in lines:
                 return node.body
     return []
+
+
+def _body_of_lambda(tree: ast.Module, code: CodeType) -> list[ast.stmt]:
+    """The one that begins on the code's line; none where that has several."""
+    found = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Lambda) and node.lineno == code.co_firstlineno
+    ]
+    if len(found) != 1:
+        return []
+    return [ast.copy_location(ast.Expr(found[0].body), found[0].body)]
+
+
+@lru_cache(PARSED)
+def names_in_functions(file: str) -> frozenset[str]:
+    """Names that functions of a file use, and do not store: those of their own module, perhaps."""
+    tree, found = parsed_file(file), set[str]()
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            names = [each for each in ast.walk(node) if isinstance(each, ast.Name)]
+            stored = {each.id for each in names if not isinstance(each.ctx, ast.Load)}
+            found |= {each.id for each in names} - stored
+    return frozenset(found)
 
 
 def cached_by_code(function: Callable[[CodeType], T]) -> Callable[[CodeType], T]:
