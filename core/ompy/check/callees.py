@@ -7,6 +7,7 @@ not: it counts as reading all that it gets. Functions of libraries are not looke
 from __future__ import annotations
 
 import os
+import sys
 from collections import deque
 from inspect import CO_VARARGS, CO_VARKEYWORDS
 from types import CodeType, FrameType, FunctionType, MethodType
@@ -19,6 +20,7 @@ ATTRIBUTES: Final = 64  # of an object that are looked at; arbitrary: classes ha
 DEPTH: Final = 3  # of attributes of attributes; arbitrary: a solver has a grid has ghost cells
 _HEAP_TYPE: Final = 1 << 9  # source: CPython, Py_TPFLAGS_HEAPTYPE: a class made by `class`
 ELEMENTS: Final = 64  # of a list, likewise; arbitrary: one for each neighbour or so
+FILES: Final = 64  # of the program; arbitrary: more are read by nobody
 CONTAINERS: Final = (list, tuple, dict, deque)
 _INSTALLED: Final = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 _STANDARD: Final = os.path.dirname(os.__file__) + os.sep
@@ -79,9 +81,32 @@ def is_followed(function: FunctionType | None) -> bool:
 @cached_by_code
 def is_of_program(code: CodeType) -> bool:
     """Whether a code is of the program itself, and its source is there."""
-    name = code.co_filename
-    installed = name.startswith(_STANDARD) or any(part in name for part in _INSTALLED)
-    return not installed and bool(body_of(code))
+    return not is_installed(code.co_filename) and bool(body_of(code))
+
+
+def program_files() -> list[str]:
+    """The files of the program's own modules that were imported, as far as their source is there.
+
+    Only those beside the program's first module, or in folders below it, or below the one where it
+    runs: where there are many others, a library lies about.
+    """
+    main = sys.modules.get("__main__")
+    folders = {os.path.dirname(os.path.abspath(getattr(main, "__file__", None) or "."))}
+    folders.add(os.getcwd())
+    found = []
+    for module in list(sys.modules.values()):
+        name = getattr(module, "__file__", None)
+        if isinstance(name, str) and name.endswith(".py"):
+            path = os.path.abspath(name)
+            below = any(path.startswith(os.path.join(folder, "")) for folder in folders)
+            if below and not is_installed(path):
+                found.append(path)
+    return sorted(found)[:FILES]
+
+
+def is_installed(name: str) -> bool:
+    """Whether a file is of the standard library, or of a package that was installed."""
+    return name.startswith(_STANDARD) or any(part in name for part in _INSTALLED)
 
 
 def enters_program(frame: FrameType) -> bool:

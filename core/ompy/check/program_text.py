@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import linecache
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable
 from functools import lru_cache, update_wrapper
 from types import CodeType
 from typing import Final, TypeVar
@@ -22,6 +23,37 @@ _PLAIN: Final = (
 def parsed_file(file: str) -> ast.Module | None:
     """A file; None where its source is not there, or is none. Not to be changed."""
     return _parsed_text("".join(linecache.getlines(file)))
+
+
+def related_files(file: str, files: Iterable[str]) -> list[str]:
+    """Those of some files that import one, or what imports it, and those that it imports itself."""
+    imports = {each: names_imported(each) for each in {file, *files}}
+    above = {file}
+    while more := {
+        each for each in files if each not in above and any(module_name(one) in imports[each] for one in above)
+    }:
+        above |= more
+    below = {each for each in files if module_name(each) in imports[file]}
+    return sorted((above | below) - {file})
+
+
+def module_name(file: str) -> str:
+    """The last part of the name by which a file is imported."""
+    folder, name = os.path.split(file)
+    stem = name.removesuffix(".py")
+    return os.path.basename(folder) if stem == "__init__" else stem
+
+
+@lru_cache(PARSED)
+def names_imported(file: str) -> frozenset[str]:
+    """The parts of all names that a file imports."""
+    tree, found = parsed_file(file), set[str]()
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            names = [each.name for each in node.names]
+            names.append(getattr(node, "module", None) or "")
+            found.update(part for name in names for part in name.split("."))
+    return frozenset(found)
 
 
 def is_cell(file: str) -> bool:

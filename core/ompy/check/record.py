@@ -47,6 +47,7 @@ EVENTS: Final = {
     "said": ("site", "call", "comm", "kind", "values"),
     "find": ("class", "message", "sites"),
     "raised": ("class", "message", "sites"),  # a call refused something; the program may go on
+    "files": ("names",),  # the program's own modules, as far as they were imported
     "threads": (),  # several threads make calls: their order is not the entries'
     "cut": (),  # no more was written: the limit
     "end": (),  # the rank began to finalize
