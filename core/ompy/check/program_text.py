@@ -30,7 +30,9 @@ def related_files(file: str, files: Iterable[str]) -> list[str]:
     imports = {each: names_imported(each) for each in {file, *files}}
     above = {file}
     while more := {
-        each for each in files if each not in above and any(module_name(one) in imports[each] for one in above)
+        each
+        for each in files
+        if each not in above and any(module_name(one) in imports[each] for one in above)
     }:
         above |= more
     below = {each for each in files if module_name(each) in imports[file]}
