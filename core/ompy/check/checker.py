@@ -12,9 +12,9 @@ from zlib import crc32
 
 from ompy.check.again.places import Places
 from ompy.check.interposing import Within
+from ompy.check.lines import names_memory, place_of_write
 from ompy.check.record import MET, program_frame
 from ompy.check.recorder import Recorder
-from ompy.check.refused_writes import names_memory, place_of_write
 from ompy.data import errors
 from ompy.mpi.errors import MPIException
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from types import BuiltinFunctionType, FrameType, FunctionType, ModuleType
+from types import BuiltinFunctionType, FrameType, FunctionType, ModuleType, TracebackType
 from typing import Any, Final
 
 from ompy.check.callees import (
@@ -424,3 +424,33 @@ def _names_for(
             followed = any(is_followed(function_called(frame, each)) for each in name.called)
             if followed:
                 yield name.text, value if is_memory else _NOTHING
+
+
+def place_of_write(
+    problem: BaseException | None, traceback: TracebackType | None
+) -> TracebackType | None:
+    """Where the program was when NumPy refused to write; None if that is not what happened."""
+    if not isinstance(problem, ValueError) or "read-only" not in str(problem):
+        return None
+    last, found = traceback, None
+    while traceback is not None:
+        last = traceback
+        if enters_program(traceback.tb_frame):
+            found = traceback
+        traceback = traceback.tb_next
+    return found or last
+
+
+def names_memory(where: TracebackType, memory: Any) -> bool:
+    """Whether a line has a name for some memory, for what that is part of, or for what has it."""
+    uses, line, frame = uses_of(where.tb_frame.f_code), where.tb_lineno, where.tb_frame
+    names = {name.removesuffix(INTO) for name, _, _ in uses.given.get(line, ())}
+    for table in (uses.stored, uses.elements_stored):
+        names.update(table.get(line, ()))
+    base = owner_of(memory)
+    values = [value_of(frame, name) for name in names]
+    return any(
+        each is memory or is_of_base(each, base) or contains(each, memory, base)
+        for each in values
+        if each is not None
+    )
