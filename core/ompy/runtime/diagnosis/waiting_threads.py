@@ -17,7 +17,7 @@ from time import sleep
 from types import FrameType
 from typing import Any, Final
 
-from ompy.frameworks.call_site import OURS
+from ompy.mca.plugins.loading import OURS
 
 OWN_THREADS: Final = "ompy "  # names of threads of ours begin so
 # of `Thread.join`: until 3.12 a lock is waited for in a function of its own
