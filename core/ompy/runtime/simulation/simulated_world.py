@@ -161,6 +161,7 @@ class World:
         self._lines: list[Line] = []
         self._processes: list[int] = []
         self._dead: list[int] = []
+        self._discarded: set[int] = set()  # ranks of worlds that have not come about
 
     def _make_exchange(self, size: int) -> Exchange | None:
         exploring = self._scenario.exploring
@@ -356,7 +357,9 @@ class World:
                 # where no rank runs: a fork is of this process, not of what a stub is doing
                 self._scheduler.after(NEWS, partial(self._grow, reply.world))
             else:
-                self._scheduler.after(NEWS, partial(self._discard, reply.world))
+                world = reply.world
+                self._discarded.update(range(world.first, world.first + world.size))
+                self._scheduler.after(NEWS, partial(self._discard, world))
 
     def _answer(self, answer: Answer) -> None:
         stub = self._stubs[answer.rank]
@@ -392,7 +395,7 @@ class World:
         """A rank has ended. True: its world was being made, and so is not to be."""
         replies = self._asked.ended(rank, how)
         self._reply(replies or ())
-        return replies is not None
+        return replies is not None or rank in self._discarded
 
     def _become(self, part: Part, ours: socket.socket, theirs: socket.socket) -> None:
         """In the child: no end of any other rank's line stays open."""
