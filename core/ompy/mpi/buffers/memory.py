@@ -14,6 +14,7 @@ from ompy.mpi.buffers.access import acquire
 from ompy.mpi.buffers.addresses import address_of, view_at
 from ompy.mpi.buffers.exporter import Exporter
 from ompy.mpi.buffers.markers import Marker
+from ompy.mpi.info import INFO_NULL
 from ompy.mpi.integers import whole_number
 from ompy.mpi.kinds import check_kind
 from ompy.net.base import LinkError, Network
@@ -165,10 +166,10 @@ class buffer(Exporter):  # type: ignore[misc, unused-ignore]
         """Bytes of an item: always 1."""
         return 1
 
-    def cast(self, format: str, shape: Any = None) -> memoryview:
+    def cast(self, format: str, shape: Any = ...) -> memoryview:
         """A memoryview with another format, and a shape if given."""
         view = self._visible()
-        return view.cast(format) if shape is None else view.cast(format, shape)  # type: ignore[call-overload, no-any-return]
+        return view.cast(format) if shape is ... else view.cast(format, shape)  # type: ignore[call-overload, no-any-return]
 
     def tobytes(self, order: str | None = None) -> bytes:
         """A copy as bytes."""
@@ -200,14 +201,13 @@ def Get_address(location: Any) -> int:
     return address_of(acquire(location, False).view)
 
 
-def Alloc_mem(size: int, info: Any = None) -> buffer:
+def Alloc_mem(size: int, info: Any = INFO_NULL) -> buffer:
     """New memory of `size` bytes, all zero, until `Free_mem`.
 
     With other ranks on this host it is memory that they can map: large messages from and to it
     are copied without the kernel.
     """
-    if info is not None:
-        check_kind(info, "Info", "info")  # hints are ignored
+    check_kind(info, "Info", "info")  # hints are ignored
     if type(size) is int and 0 <= size < SHARED_LEAST:
         view = allocate_memory(size)
         small: buffer = object.__new__(buffer)
