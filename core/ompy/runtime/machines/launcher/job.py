@@ -254,13 +254,12 @@ class JobMachine:
 
     def _reply(self, replies: Iterable[Reply]) -> list[Act]:
         """To what ranks have asked; a world that comes later is everybody's business."""
-        acts: list[Act] = []
+        acts, placed = list[Act](), self._asked.job.placements
         for reply in replies:
             match reply:
                 case Answer(rank, ask, code, body):
                     told = {"rank": rank, "ask": ask, "code": code}
-                    node = self._asked.job.placements[rank].node
-                    acts.append(self._to_one(node, Kind.ANSWER, told, body))
+                    acts.append(self._to_one(placed[rank].node, Kind.ANSWER, told, body))
                 case Growth():
                     acts += self._grow(reply)
                 case Discarded():
@@ -270,8 +269,8 @@ class JobMachine:
     def _discard(self, world: JobWorld) -> list[Act]:
         """It is not to be: its ranks are ended, and nobody waits for them."""
         self.verdict.discarded(world)
-        self.news.alone.update(range(world.first, world.first + world.size))
         for rank in range(world.first, world.first + world.size):
+            self.news.alone.add(rank)
             self._deadlocks.gone(rank)
         return [*self._children.tell(Kind.DISCARD, {"first": world.first, "size": world.size})]
 
@@ -353,8 +352,8 @@ class JobMachine:
         if self.phase is not JobPhase.RUNNING:
             return None
         why = event.header.get("reason") or event.text or "its MPI process went"
-        replies = self._asked.ended(rank, why)
-        return None if replies is None else self._reply(replies)
+        found = self._asked.ended(rank, why)
+        return None if found is None else self._reply(found)
 
     def _unstarted(self, event: Event) -> list[Act]:
         """A rank could not be started; of a later world its root is told, and the job goes on."""
