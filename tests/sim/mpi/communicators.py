@@ -182,6 +182,8 @@ def attributes(process: RankProcess) -> None:
     comm.Delete_attr(copied)
     assert deleted == [21, 22, 21]
     assert comm.Get_attr(copied) is None
+    comm.Delete_attr(copied)  # there is none: nothing, as in MPICH
+    assert deleted == [21, 22, 21]
     assert Comm.Free_keyval(copied) == constants.KEYVAL_INVALID
     with pytest.raises(MPIException) as caught:
         comm.Get_attr(copied)
