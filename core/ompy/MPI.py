@@ -25,6 +25,7 @@ from ompy.mpi.buffers.markers import (
 from ompy.mpi.buffers.objects import Pickle, pickle
 from ompy.mpi.collectives.operation import OP_NULL, Op
 from ompy.mpi.collectives.operation import OPERATIONS as _OPERATIONS
+from ompy.mpi.communicators.attributes import _keyval_registry
 from ompy.mpi.communicators.cartesian import Cartcomm, Compute_dims
 from ompy.mpi.communicators.comm import COMM_NULL, Comm
 from ompy.mpi.communicators.graphs import Distgraphcomm, Graphcomm

@@ -49,3 +49,36 @@ def test_a_call_that_one_member_leaves_out() -> None:
     # who is heard first: one that waits for it for ever, or one that another one's failure stopped
     assert done.returncode in {1, 4}, done.stderr
     assert "finalized" in done.stderr or "the same collective calls" in done.stderr
+
+
+PARTS = """
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+alone = world.rank == 0
+own = world.Split(int(alone), world.rank)
+comm = own.Create_intercomm(0, world, 1 if alone else 0)
+for _ in range(3):
+    part = comm.Split(comm.rank, 0)  # the second of the larger group is left over
+    assert (part == MPI.COMM_NULL) == (comm.rank > 0)
+    if part != MPI.COMM_NULL:
+        assert part.allgather(world.rank) == [1 - world.rank]
+        part.Free()
+    part = comm.Create(comm.group.Incl([0]))
+    if part != MPI.COMM_NULL:
+        part.Barrier()
+        part.Free()
+    assert comm.Split(MPI.UNDEFINED if alone else 0) == MPI.COMM_NULL
+    both = comm.Dup()
+    both.Barrier()
+    both.Free()
+print("well", flush=True)
+"""
+
+
+@pytest.mark.parametrize("may_die", ["0", "1"])
+def test_those_that_are_no_members_of_a_part(may_die: str) -> None:
+    """They agree on as much as the members do, also where ranks may die."""
+    words = [sys.executable, "-m", "ompy.cli.run", "-n", "3", "--mca", "mpi_ft_enable", may_die]
+    words += ["--timeout", "40", sys.executable, "-c", PARTS]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (0, "well\n" * 3), done.stderr

@@ -213,7 +213,7 @@ class Wire:
 
     def send(self, to: int, message: Any) -> None:
         way, queue = ("up", self.up) if to == PARENT else ("down", self.down)
-        for fault in self.world.faults:
+        for fault in self.world.faults if self.remote else ():  # a host loses nothing within itself
             if (fault.target, fault.way, fault.index) == (self.node, way, queue.count):
                 self.world.struck.add(fault)
                 self._break(fault.kind)

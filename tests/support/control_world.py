@@ -63,8 +63,9 @@ BEAT_S, MISSES, LAUNCHER_MISSES = 0.1, 15, 100  # the parameters' defaults
 LIMIT_S = 700.0  # who was never told a job waits 600 s for it
 LAUNCHER = "launcher"
 STEPS = ("attach", "commit", "fence", "lookup", "work", "meet", "leave", "finalize", "end")
-# of a rank that was started later; all of its world come to `live` before one goes on
-LATER_STEPS = ("attach", "commit", "lookup", "live", "leave", "finalize", "end")
+# of a rank that was started later: at `come` it waits until rank 0 has heard that all have come,
+# and has told the launcher so; all of its world come to `live` before one goes on
+LATER_STEPS = ("attach", "commit", "lookup", "come", "live", "leave", "finalize", "end")
 SLOW_S = 8.0  # for so long the kernel holds a process that was killed
 
 
@@ -360,6 +361,7 @@ class Rank(Process):
         self.attached = False
         self.ended = False
         self._asked = False
+        self.meeting = False  # rank 0 waits for those that it has asked for
         self._at_fence = 0
         self._step = 0
         self._calls = 0
@@ -442,6 +444,27 @@ class Rank(Process):
         self.world.working.add(self.number)
         self.world.look_whether_met(later=False)
 
+    def _come(self) -> None:
+        """To rank 0, which has asked for this one."""
+        self.world.come.add(self.number)
+        self.world.look_whether_come()
+
+    def say_made(self, why: str) -> None:
+        """Rank 0 tells the launcher of its communicator with those that it has asked for."""
+        self.meeting = False
+        made = {"ask": 2, "what": "made", "first": len(self.world.job.placements), "why": why}
+        self._say(Kind.ASK, made)
+
+    def _answered(self, ask: int, code: int) -> None:
+        if ask == 1 and not code:
+            self.meeting = True
+            self.world.look_whether_come()
+            return
+        self.world.answers.append(code)
+        if not code:
+            self.world.let_go_on()
+        self._work()
+
     def _live(self) -> None:
         """The same for those that were started later."""
         self.world.living.add(self.number)
@@ -470,12 +493,19 @@ class Rank(Process):
             )
             self._go_on()
         elif kind is Kind.ANSWER:
-            self.world.answers.append(header["code"])
-            self._work()
+            self._answered(header["ask"], header["code"])
         elif kind is Kind.REFUSED:
             self.exit(1)
-        elif kind is Kind.DEPARTED and header.get("dead"):
-            self.world.mourned.add(header["rank"])
+        elif kind is Kind.DEPARTED:
+            self._departed(header["rank"], dead=header.get("dead", False))
+
+    def _departed(self, rank: int, *, dead: bool) -> None:
+        if self.meeting and rank >= len(self.world.job.placements):
+            self.say_made(f"rank {rank} has gone")
+        if rank == 0 and self.later and self._step == 1 + LATER_STEPS.index("come"):
+            self.exit(1)  # nobody will ever say that it may go on
+        if dead:
+            self.world.mourned.add(rank)
             for later in (False, True):
                 self.world.look_whether_met(later=later)
 
@@ -526,6 +556,7 @@ class World:
         self.agents: dict[int, Agent] = {}
         self.working: set[int] = set()
         self.living: set[int] = set()
+        self.come: set[int] = set()  # to rank 0, of those that it has asked for
         self.answers: list[int] = []  # what rank 0 was told: error classes
         self.fences: dict[int, set[int]] = {}
         size = shape.hosts * shape.per_host
@@ -590,6 +621,19 @@ class World:
         for rank in self.ranks():
             if rank.later is later:
                 self.clock.soon(lambda rank=rank: rank.run(rank._go_on), 0.4)
+
+    def look_whether_come(self) -> None:
+        """Rank 0 goes on when all have come that it has asked for."""
+        first = len(self.job.placements)
+        root = next(rank for rank in self.ranks() if rank.number == 0)
+        if root.meeting and set(range(first, first + self.shape.spawned)) <= self.come:
+            root.say_made("")
+
+    def let_go_on(self) -> None:
+        """Rank 0 has told those that it has asked for that they are ranks of the job."""
+        for rank in self.ranks():
+            if rank.later:
+                self.clock.soon(lambda rank=rank: rank.run(rank._go_on))
 
     # what is there
 
@@ -668,6 +712,7 @@ def judge(world: World) -> str:
     if not code:
         assert not world.misdone, "a rank has ended the job, and nobody knows"
         refused = bool(world.answers) and world.answers[0] != 0
+        assert not refused or _is_amiss(world), "a spawn has failed for nothing"
         assert len(world.answers) == int(world.shape.spawned > 0)
         for rank in world.ranks():
             if rank.later and refused:
@@ -681,6 +726,15 @@ def judge(world: World) -> str:
     found = [word for word, want, holds in stories if want == code and holds(failure)]
     assert found, f"{code}: {failure}, of {[story[:2] for story in stories]}"
     return found[0]
+
+
+def _is_amiss(world: World) -> bool:
+    """Whether there is a reason why what rank 0 has asked for has not come about."""
+    first = len(world.job.placements)
+    later = range(first, first + world.shape.spawned)
+    struck = (str(fault.target) for fault in world.struck)
+    killed = any(name in {f"rank {rank}" for rank in later} for name in struck)
+    return killed or bool({world.shape.unforkable, world.shape.unexecutable} & set(later))
 
 
 def _stories(world: World) -> Iterator[tuple[str, int, Callable[[Mapping[str, Any]], bool]]]:

@@ -122,6 +122,10 @@ class GuestAgent(Agent):
 class GuestRank(Rank):
     """Attaches, looks up rank 0 of the job, and leaves; some fail on the way."""
 
+    def _come(self) -> None:
+        """Nobody has asked for it."""
+        self._go_on()
+
     def _live(self) -> None:
         if self.number % GUEST_RANKS and self.world.shape.seed % 3 == 0:
             self.exit(5)

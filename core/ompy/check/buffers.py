@@ -261,6 +261,8 @@ class Buffers:
             self.pending.remove(pending)
             for watched in pending.watched:
                 self.lines.unwatch(watched)
+            if pending.locked is not None:
+                self._checker.leaves(pending)
             self._unlock(pending.locked)
             changed = not pending.writes and pending.region.contents() != pending.before
             if changed and not quietly and (pending.at, pending.at) not in self._told:
@@ -311,9 +313,9 @@ class Buffers:
         """Whether a line is known to use memory of a pending operation."""
         return any(site == at for site, _ in self._told)
 
-    def written_while_locked(self, site: int) -> None:
-        """A line has tried to write an array that is being sent."""
-        for pending in self.pending:
+    def written_while_locked(self, site: int, sent: Pending | None = None) -> None:
+        """A line has tried to write an array that is being sent: which, or any."""
+        for pending in self.pending if sent is None else [sent]:
             if pending.locked is not None:
                 text = f"an array is written while {pending.call} {pending.does}. {pending.why}"
                 self._find(text, site, "", pending)
@@ -346,8 +348,8 @@ class Buffers:
             site = self._checker.recorder.site(frame)
             does = "written" if stores else "read"
             text = f"{name} is {does} while {pending.call} {pending.does}. {pending.why}"
-            caller = self.lines.caller_of(frame)
-            by = () if caller is None else ((self._checker.recorder.site(caller), ""),)
+            callers = self.lines.callers_of(frame)
+            by = tuple((self._checker.recorder.site(caller), "") for caller in callers)
             self._find(text, site, "", pending, by)
 
         return seen

@@ -7,17 +7,21 @@ not: it counts as reading all that it gets. Functions of libraries are not looke
 from __future__ import annotations
 
 import os
+import sys
+from collections import deque
+from inspect import CO_VARARGS, CO_VARKEYWORDS
 from types import CodeType, FrameType, FunctionType, MethodType
 from typing import Any, Final
 
-from ompy.check.program_text import body_of, cached_by_code
+from ompy.check.program_text import body_of, cached_by_code, names_in_functions
 from ompy.check.record import OURS, is_ours
 
 ATTRIBUTES: Final = 64  # of an object that are looked at; arbitrary: classes have fewer
 DEPTH: Final = 3  # of attributes of attributes; arbitrary: a solver has a grid has ghost cells
 _HEAP_TYPE: Final = 1 << 9  # source: CPython, Py_TPFLAGS_HEAPTYPE: a class made by `class`
 ELEMENTS: Final = 64  # of a list, likewise; arbitrary: one for each neighbour or so
-CONTAINERS: Final = (list, tuple, dict)
+FILES: Final = 64  # of the program; arbitrary: more are read by nobody
+CONTAINERS: Final = (list, tuple, dict, deque)
 _INSTALLED: Final = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 _STANDARD: Final = os.path.dirname(os.__file__) + os.sep
 
@@ -67,17 +71,42 @@ def _of_class(kind: type, name: str) -> Any:
 
 def is_followed(function: FunctionType | None) -> bool:
     """Whether its lines are looked at when it is called."""
-    if function is None or hasattr(function, "__wrapped__"):
-        return False  # what a wrapper hands on has no names
-    return is_of_program(function.__code__)
+    if function is None or not is_of_program(function.__code__):
+        return False
+    inner = getattr(function, "__wrapped__", None)
+    # what a wrapper of the program hands on is looked at there
+    return inner is None or (isinstance(inner, FunctionType) and is_followed(inner))
 
 
 @cached_by_code
 def is_of_program(code: CodeType) -> bool:
     """Whether a code is of the program itself, and its source is there."""
-    name = code.co_filename
-    installed = name.startswith(_STANDARD) or any(part in name for part in _INSTALLED)
-    return not installed and bool(body_of(code))
+    return not is_installed(code.co_filename) and bool(body_of(code))
+
+
+def program_files() -> list[str]:
+    """The files of the program's own modules that were imported, as far as their source is there.
+
+    Only those beside the program's first module, or in folders below it, or below the one where it
+    runs: where there are many others, a library lies about.
+    """
+    main = sys.modules.get("__main__")
+    folders = {os.path.dirname(os.path.abspath(getattr(main, "__file__", None) or "."))}
+    folders.add(os.getcwd())
+    found = []
+    for module in list(sys.modules.values()):
+        name = getattr(module, "__file__", None)
+        if isinstance(name, str) and name.endswith(".py"):
+            path = os.path.abspath(name)
+            below = any(path.startswith(os.path.join(folder, "")) for folder in folders)
+            if below and not is_installed(path):
+                found.append(path)
+    return sorted(found)[:FILES]
+
+
+def is_installed(name: str) -> bool:
+    """Whether a file is of the standard library, or of a package that was installed."""
+    return name.startswith(_STANDARD) or any(part in name for part in _INSTALLED)
 
 
 def enters_program(frame: FrameType) -> bool:
@@ -108,10 +137,18 @@ def _is_of_program_class(value: Any) -> bool:
 
 
 def gets(frame: FrameType, memory: Any, base: Any) -> bool:
-    """Whether a function that begins was given an object that has some memory."""
+    """Whether a function that begins was given an object that has some memory.
+
+    What comes as `*arguments` and `**named` may be the memory itself: it has no name there.
+    """
     code, known = frame.f_code, frame.f_locals
+    count = code.co_argcount + code.co_kwonlyargcount
+    if any(holds(known.get(name), memory, base) for name in code.co_varnames[:count]):
+        return True
+    rest = bool(code.co_flags & CO_VARARGS) + bool(code.co_flags & CO_VARKEYWORDS)
     return any(
-        holds(known.get(name), memory, base) for name in code.co_varnames[: code.co_argcount]
+        contains(given, memory, base) or any(holds(each, memory, base) for each in elements(given))
+        for given in map(known.get, code.co_varnames[count : count + rest])
     )
 
 
@@ -119,8 +156,27 @@ def contains(value: Any, memory: Any, base: Any) -> bool:
     """Whether a list, a tuple or a dict has some memory, or the array that it is part of."""
     if type(value) not in CONTAINERS or len(value) > ELEMENTS:
         return False
-    elements = list(value.values()) if type(value) is dict else list(value)
-    return any(each is memory or is_of_base(each, base) for each in elements)
+    return any(each is memory or is_of_base(each, base) for each in elements(value))
+
+
+def elements(value: Any) -> list[Any]:
+    """Those of a list, a tuple, a deque or a dict; none of anything else."""
+    if type(value) not in CONTAINERS or len(value) > ELEMENTS:
+        return []
+    return list(value.values()) if type(value) is dict else list(value)
+
+
+def is_shared(frame: FrameType, memory: Any, base: Any) -> bool:
+    """Whether other functions may have a name for some memory: the module's, or a closure's."""
+    inner, known = frame.f_code.co_cellvars, frame.f_locals
+    shared = names_in_functions(frame.f_code.co_filename)
+    values = [known.get(name) for name in inner]
+    values += [frame.f_globals.get(name) for name in shared]
+    return any(
+        each is not None
+        and (each is memory or is_of_base(each, base) or contains(each, memory, base))
+        for each in values
+    )
 
 
 def owner_of(memory: Any) -> Any:

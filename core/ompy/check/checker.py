@@ -5,19 +5,21 @@
 from __future__ import annotations
 
 import sys
+import threading
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
 from ompy.check.again.places import Places
 from ompy.check.interposing import Within
+from ompy.check.lines import names_memory, place_of_write
 from ompy.check.record import MET, program_frame
 from ompy.check.recorder import Recorder
 from ompy.data import errors
 from ompy.mpi.errors import MPIException
 
 if TYPE_CHECKING:
-    from ompy.check.buffers import Buffers
+    from ompy.check.buffers import Buffers, Pending
     from ompy.check.under_way import Requests
 
 # the class of finding of an error class; what is not here says nothing of the program
@@ -86,6 +88,7 @@ class Checker:
         self.duplicates: list[tuple[Any, int, str]] = []
         self._keys: dict[tuple[Any, ...], int] = {}
         self._called: set[int] = set()
+        self._last_refused: dict[int, tuple[int, tuple[Any, ...]]] = {}  # by thread
         self._partitioned: dict[int, int] = {}  # by state's id
 
     def number(self) -> int:
@@ -196,6 +199,8 @@ class Checker:
         kind = BY_CODE.get(code)
         if code == errors.ERR_REQUEST and "active" in problem.detail:
             kind = "request-lifecycle"
+        if code == errors.ERR_ARG and "is ready already" in problem.detail:
+            kind = "request-lifecycle"  # a partition, as of a request that is started twice
         if code == errors.ERR_ACCESS and "open for writing only" in problem.detail:
             kind = "invalid-argument"  # else the system refuses it
         if code == errors.ERR_COUNT and "at the origin" in problem.detail:
@@ -206,34 +211,60 @@ class Checker:
             kind = "deadlock"  # elsewhere this waits for ever
         if kind is not None:
             why = CHAPTERS.get(kind, "")
-            self._refused(kind, f"{call}: {problem.detail or problem}. {why}", at, call)
+            self._refused(kind, f"{call}: {problem.detail or problem}. {why}", at, call, problem)
 
     def raised(self, at: int, call: str, problem: Exception) -> None:
         """A call has raised an error of Python's."""
         if "read-only" in str(problem) and self.buffers.has_told(at):
             return  # the array is so only because it is being sent: that is told already
         text = f"{call}: {type(problem).__name__}: {problem}. {CHAPTERS['invalid-argument']}"
-        self._refused("invalid-argument", text, at, call)
+        self._refused("invalid-argument", text, at, call, problem)
 
-    def _refused(self, kind: str, text: str, at: int, call: str) -> None:
+    def _refused(self, kind: str, text: str, at: int, call: str, problem: Exception) -> None:
         """It is a finding if the program ends by it: a program may also try, and go on."""
-        self.write_event("raised", kind, text, ((at, call),))
+        event = (kind, text, ((at, call),))
+        self.write_event("raised", *event)
+        self._last_refused[threading.get_ident()] = (id(problem), event)
 
     def uncaught(self, problem: BaseException, traceback: TracebackType | None) -> None:
         """An exception ends the program."""
-        if isinstance(problem, ValueError) and "read-only" in str(problem):
-            while traceback is not None and traceback.tb_next is not None:
-                traceback = traceback.tb_next
-            if traceback is not None:
-                self.buffers.written_while_locked(self.recorder.site(traceback.tb_frame))
+        where = place_of_write(problem, traceback)
+        if where is not None:
+            self.buffers.written_while_locked(self._site_of(where))
+
+    def thread_ended(self, problem: BaseException, traceback: TracebackType | None) -> None:
+        """An exception ends a thread, which is all that becomes of it: the job may end well."""
+        refused, event = self._last_refused.pop(threading.get_ident(), (0, ()))
+        if refused == id(problem):
+            self.write_event("find", *event)
+        self.uncaught(problem, traceback)
+
+    def leaves(self, pending: Pending) -> None:
+        """A send is complete: perhaps only because an exception leaves a `with` or a `try`."""
+        problem = sys.exc_info()[1]
+        where = place_of_write(problem, problem.__traceback__) if problem is not None else None
+        if where is not None and names_memory(where, pending.locked):
+            self.buffers.written_while_locked(self._site_of(where), pending)
+
+    def _site_of(self, where: TracebackType) -> int:
+        """The line where it was raised: the frame may be at another one since."""
+        return self.recorder.line_site(where.tb_frame.f_code, where.tb_lineno)
 
 
 def watch_uncaught(checker: Checker) -> None:
-    """Have an exception that ends the program looked at first."""
+    """Have an exception that ends the program, or a thread of it, looked at first."""
     previous = sys.excepthook
 
     def hook(kind: Any, value: Any, traceback: Any) -> None:
         checker.uncaught(value, traceback)
         previous(kind, value, traceback)
 
+    before = threading.excepthook
+
+    def thread_hook(args: Any) -> None:
+        if args.exc_value is not None:
+            checker.thread_ended(args.exc_value, args.exc_traceback)
+        before(args)
+
     sys.excepthook = hook
+    threading.excepthook = thread_hook

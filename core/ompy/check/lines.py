@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from types import BuiltinFunctionType, FrameType, FunctionType, ModuleType
+from types import BuiltinFunctionType, FrameType, FunctionType, ModuleType, TracebackType
 from typing import Any, Final
 
 from ompy.check.callees import (
@@ -25,6 +25,7 @@ from ompy.check.callees import (
     holds,
     is_followed,
     is_of_base,
+    is_shared,
     owner_of,
     value_of,
 )
@@ -239,23 +240,30 @@ class LineWatch:
             return []  # a debugger's, or coverage's
         uses = uses_of(frame.f_code)
         names = uses.names_used if reads else uses.names_stored
-        if not names:
-            return []
         found = [
             Watched(name, holder, memory, reads, seen, calls, region)
             for name, holder in _names_for(frame, memory, names, reads, calls)
         ]
-        if later and not found:
+        if not found and (later or (calls and is_shared(frame, memory, owner_of(memory)))):
             found = [Watched("", _NOTHING, memory, reads, seen, calls, region)]
         if found:
             self._frames.setdefault(id(frame), (frame, []))[1].extend(found)
             self._trace(frame)
         return found
 
-    def caller_of(self, frame: FrameType) -> FrameType | None:
-        """The watched function that called one which is looked at; None for any other."""
+    def callers_of(self, frame: FrameType) -> list[FrameType]:
+        """The watched functions that led to one which is looked at, from the last to call.
+
+        Who has no name for the memory, as a wrapper, only hands it on: its caller is told, too.
+        """
+        found: list[FrameType] = []
         caller = frame.f_back
-        return caller if caller is not None and id(caller) in self._frames else None
+        while caller is not None and id(caller) in self._frames:
+            found.append(caller)
+            if any(each.name for each in self._frames[id(caller)][1]):
+                break
+            caller = caller.f_back
+        return found
 
     def follow(self, frame: FrameType, told: Follower) -> None:
         """Tell of each line of a frame before it is looked at for names, until that gives False."""
@@ -416,3 +424,33 @@ def _names_for(
             followed = any(is_followed(function_called(frame, each)) for each in name.called)
             if followed:
                 yield name.text, value if is_memory else _NOTHING
+
+
+def place_of_write(
+    problem: BaseException | None, traceback: TracebackType | None
+) -> TracebackType | None:
+    """Where the program was when NumPy refused to write; None if that is not what happened."""
+    if not isinstance(problem, ValueError) or "read-only" not in str(problem):
+        return None
+    last, found = traceback, None
+    while traceback is not None:
+        last = traceback
+        if enters_program(traceback.tb_frame):
+            found = traceback
+        traceback = traceback.tb_next
+    return found or last
+
+
+def names_memory(where: TracebackType, memory: Any) -> bool:
+    """Whether a line has a name for some memory, for what that is part of, or for what has it."""
+    uses, line, frame = uses_of(where.tb_frame.f_code), where.tb_lineno, where.tb_frame
+    names = {name.removesuffix(INTO) for name, _, _ in uses.given.get(line, ())}
+    for table in (uses.stored, uses.elements_stored):
+        names.update(table.get(line, ()))
+    base = owner_of(memory)
+    values = [value_of(frame, name) for name in names]
+    return any(
+        each is memory or is_of_base(each, base) or contains(each, memory, base)
+        for each in values
+        if each is not None
+    )

@@ -49,6 +49,7 @@ class Record:
         places: lines by number.
         made: where persistent requests were made, and by which call, by the number of their starts.
         comms: communicators by number.
+        files: the program's own modules.
         complete: it began to finalize, and all was written.
         threads: several threads made calls: their order is not known.
     """
@@ -59,6 +60,7 @@ class Record:
         self.places: dict[int, Place] = {}
         self.made: dict[int, tuple[int, str]] = {}
         self.comms: dict[int, Comm] = {}
+        self.files: tuple[str, ...] = ()
         self.complete = False
         self.threads = False
 
@@ -75,6 +77,8 @@ class Record:
             case ("end",):
                 self.complete = True
                 self.events.append(event)
+            case ("files", names):
+                self.files = tuple(names)
             case ("threads",):
                 self.threads = True
             case ("cut",):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import linecache
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable
 from functools import lru_cache, update_wrapper
 from types import CodeType
 from typing import Final, TypeVar
@@ -22,6 +23,39 @@ _PLAIN: Final = (
 def parsed_file(file: str) -> ast.Module | None:
     """A file; None where its source is not there, or is none. Not to be changed."""
     return _parsed_text("".join(linecache.getlines(file)))
+
+
+def related_files(file: str, files: Iterable[str]) -> list[str]:
+    """Those of some files that import one, or what imports it, and those that it imports itself."""
+    imports = {each: names_imported(each) for each in {file, *files}}
+    above = {file}
+    while more := {
+        each
+        for each in files
+        if each not in above and any(module_name(one) in imports[each] for one in above)
+    }:
+        above |= more
+    below = {each for each in files if module_name(each) in imports[file]}
+    return sorted((above | below) - {file})
+
+
+def module_name(file: str) -> str:
+    """The last part of the name by which a file is imported."""
+    folder, name = os.path.split(file)
+    stem = name.removesuffix(".py")
+    return os.path.basename(folder) if stem == "__init__" else stem
+
+
+@lru_cache(PARSED)
+def names_imported(file: str) -> frozenset[str]:
+    """The parts of all names that a file imports."""
+    tree, found = parsed_file(file), set[str]()
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            names = [each.name for each in node.names]
+            names.append(getattr(node, "module", None) or "")
+            found.update(part for name in names for part in name.split("."))
+    return frozenset(found)
 
 
 def is_cell(file: str) -> bool:
@@ -45,12 +79,38 @@ def body_of(code: CodeType) -> list[ast.stmt]:
         return []
     if code.co_name == "<module>":
         return tree.body
+    if code.co_name == "<lambda>":
+        return _body_of_lambda(tree, code)
     for node in ast.walk(tree):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             lines = {node.lineno, *(each.lineno for each in node.decorator_list)}
             if node.name == code.co_name and code.co_firstlineno in lines:
                 return node.body
     return []
+
+
+def _body_of_lambda(tree: ast.Module, code: CodeType) -> list[ast.stmt]:
+    """The one that begins on the code's line; none where that has several."""
+    found = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Lambda) and node.lineno == code.co_firstlineno
+    ]
+    if len(found) != 1:
+        return []
+    return [ast.copy_location(ast.Expr(found[0].body), found[0].body)]
+
+
+@lru_cache(PARSED)
+def names_in_functions(file: str) -> frozenset[str]:
+    """Names that functions of a file use, and do not store: those of their own module, perhaps."""
+    tree, found = parsed_file(file), set[str]()
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            names = [each for each in ast.walk(node) if isinstance(each, ast.Name)]
+            stored = {each.id for each in names if not isinstance(each.ctx, ast.Load)}
+            found |= {each.id for each in names} - stored
+    return frozenset(found)
 
 
 def cached_by_code(function: Callable[[CodeType], T]) -> Callable[[CodeType], T]:

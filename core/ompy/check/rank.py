@@ -10,6 +10,7 @@ from ompy.check import collectives, files, handles, messages, partitions, reques
 from ompy.check.again.nonblocking import remember_waits
 from ompy.check.again.repeats import remember_repeats
 from ompy.check.buffers import Buffers
+from ompy.check.callees import program_files
 from ompy.check.checker import Checker, watch_uncaught
 from ompy.check.interposing import interpose_class, interpose_functions
 from ompy.check.recorder import Recorder, ToldRecorder
@@ -108,4 +109,5 @@ def finish(checker: Checker) -> None:
     files.finish(checker)
     handles.finish(checker)
     windows.finish(checker)
+    checker.write_event("files", program_files())
     checker.write_event("end")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 import os
+import sys
 from collections.abc import Hashable, Iterator
 from functools import cache
 from types import FrameType
@@ -47,6 +48,7 @@ EVENTS: Final = {
     "said": ("site", "call", "comm", "kind", "values"),
     "find": ("class", "message", "sites"),
     "raised": ("class", "message", "sites"),  # a call refused something; the program may go on
+    "files": ("names",),  # the program's own modules, as far as they were imported
     "threads": (),  # several threads make calls: their order is not the entries'
     "cut": (),  # no more was written: the limit
     "end": (),  # the rank began to finalize
@@ -66,6 +68,7 @@ WORD: Final = 8  # bytes; an entry begins at a multiple of them
 AGAIN: Final = 1 << 31  # in the length of an entry that is one of a shape: README.md has its form
 # where the number of a request is in an entry, by its name
 _REQUESTS: Final = {"send": 8, "recv": 7, "got": 1, "coll": 9, "start": 4}
+_STANDARD: Final = (os.path.dirname(os.__file__) + os.sep, "<frozen ")
 OURS: Final = ("ompy", "ompy_components", "mpi4py")  # packages whose lines are not the program's
 
 
@@ -104,11 +107,30 @@ def _is_our_name(name: Hashable) -> bool:
     return isinstance(name, str) and name.partition(".")[0] in OURS
 
 
+@cache
+def _is_no_program_name(name: Hashable) -> bool:
+    """Whether a module is ours, or has a name of the standard library."""
+    known = isinstance(name, str) and name.partition(".")[0] in sys.stdlib_module_names
+    return known or _is_our_name(name)
+
+
 def program_frame(frame: FrameType | None) -> FrameType | None:
-    """The innermost frame of the program's own code; None if there is none."""
-    while frame is not None and _is_our_name(frame.f_globals.get("__name__", "")):
+    """The innermost frame of the program's own code; None if there is none.
+
+    The standard library calls what the program gave it, as `ExitStack` does: its frames count only
+    where the program has none, as in a thread whose target is a method of MPI.
+    """
+    standard = None
+    while frame is not None:
+        name = frame.f_globals.get("__name__", "")
+        if not _is_no_program_name(name):
+            return frame
+        if not _is_our_name(name):
+            if not frame.f_code.co_filename.startswith(_STANDARD):
+                return frame  # a module of the program that is called so
+            standard = standard or frame
         frame = frame.f_back
-    return frame
+    return standard
 
 
 def program_frames(frame: FrameType | None) -> Iterator[FrameType]:

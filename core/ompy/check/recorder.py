@@ -276,6 +276,16 @@ class Recorder:
             self._write_site(("site", found, name, frame.f_lineno, code.co_name))
         return found
 
+    def line_site(self, code: CodeType, line: int) -> int:
+        """The number of a line that has been left since, as a traceback has it."""
+        key = (code, -line)  # no place in a code is negative
+        found = self._sites.get(key)
+        if found is None:
+            found = self._sites[key] = len(self._sites) + 1
+            name = file_name(code.co_filename)
+            self._write_site(("site", found, name, line, code.co_name))
+        return found
+
     def start_site(self, at: int, made: int, call: str) -> int:
         """The number of two lines: where a persistent request is started, and where it was made.
 

@@ -1,16 +1,6 @@
-"""What calls say that exist in name only: parts of MPI that ompy does not have yet."""
+"""What calls say that are there only if a parameter asks for them."""
 
 from __future__ import annotations
-
-
-def not_available(name: str, what: str) -> NotImplementedError:
-    """The error for a call that is not there.
-
-    Args:
-        name: of the call.
-        what: the part of MPI it belongs to.
-    """
-    return NotImplementedError(f"MPI.{name}: {what} are not available in this version of ompy")
 
 
 def not_enabled(name: str) -> NotImplementedError:

@@ -251,7 +251,7 @@ CALLS: Final = (
 )  # fmt: skip
 
 QUESTIONS: Final = (
-    "open", "close", "publish", "unpublish", "lookup", "accept", "connect", "spawn",
+    "open", "close", "publish", "unpublish", "lookup", "accept", "connect", "spawn", "made",
 )  # fmt: skip
 
 U32: Final = 0xFFFFFFFF  # values of 32 bits

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
@@ -85,6 +86,8 @@ class AnswersAgain:
         Raises:
             MPIError: the error that there was, or one that there was not.
         """
+        if what == "made":
+            return self._made_again(header, ask)
         event = _recorded(self._follower, what)
         answer = event.text.encode("utf-8", "surrogateescape")
         if what == "lookup":
@@ -107,6 +110,16 @@ class AnswersAgain:
         if any(now[name] != then[name] for name in AS_BEFORE[what]):
             self._follower.answers_differ(event, _shown(what, now), _shown(what, then))
         return answer
+
+    def _made_again(self, header: dict[str, Any], ask: Ask) -> bytes:
+        """A world that did not come about then is not to be now."""
+        try:
+            _recorded(self._follower, "made")
+        except MPIError as problem:
+            with suppress(MPIError):
+                ask({**header, "why": header["why"] or problem.detail})
+            raise
+        return ask(header)
 
     def _port_file(self, recorded: str) -> Path:
         return self._place / f"port-{quote(recorded, safe='')}"

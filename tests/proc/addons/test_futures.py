@@ -8,6 +8,7 @@ import sys
 import time
 import zipfile
 from pathlib import Path
+from random import Random
 
 import ompy
 import pytest
@@ -351,6 +352,64 @@ def test_workers_that_are_killed_break_the_pool_and_not_the_job(
     while any(map(_lives, pids.split())) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not [pid for pid in pids.split() if _lives(pid)]
+
+
+KILLED_EARLY = """
+import threading
+delay = float(sys.argv[1])
+agent = os.getppid()
+
+def workers():
+    found = []
+    for name in filter(str.isdecimal, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/stat") as file:
+                rest = file.read().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(rest[1]) == agent and int(name) != os.getpid() and rest[0] != "Z":
+            found.append(int(name))
+    return found
+
+def kill_one():
+    while len(here := workers()) < 2:
+        time.sleep(0.001)
+    time.sleep(delay)
+    victim = workers()[-1]
+    print("killed", victim, flush=True)
+    os.kill(victim, 9)
+
+thread = threading.Thread(target=kill_one)
+thread.start()
+ends = set()
+with MPIPoolExecutor(2) as pool:
+    try:
+        futures = [pool.submit(time.sleep, 0.01) for _ in range(300)]
+        ends |= {type(future.exception()).__name__ for future in futures}
+        pool.submit(square, 3)
+        ends.add("all")
+    except BrokenExecutor:
+        ends.add("broken")
+thread.join()
+print(*sorted(ends), flush=True)
+with MPIPoolExecutor(2) as pool:
+    print(*pool.map(square, range(3)), flush=True)
+"""
+
+
+@pytest.mark.parametrize("seed", range(effort(4)))
+def test_started_workers_that_are_killed_at_any_moment(seed: int, tmp_path: Path) -> None:
+    """From their first on, before they are ranks and before they serve: the next pool is whole."""
+    path = script(tmp_path, KILLED_EARLY)
+    delay = Random(f"early {seed}").random() * (0.1, 0.4, 0.8, 1.6)[seed % 4]
+    began = time.monotonic()
+    done = job(1, path, delay, options=("--mca", "plm_base_fork_ranks", str(seed % 2)))
+    assert time.monotonic() - began < ENDED_MAX
+    assert done.returncode == 0, done
+    killed, ends, told = done.stdout.splitlines()
+    assert ends.split()[-1] == "broken", done
+    assert told == "0 1 4"
+    assert not _lives(killed.split()[1])
 
 
 def test_a_client_that_is_killed_ends_the_job(tmp_path: Path) -> None:

@@ -280,6 +280,81 @@ def test_what_cannot_be_started_is_an_error_and_nothing_more(run):
         assert sum(text in line for line in lines) == count, (text, result)
 
 
+EARLY = """
+import os, sys
+stage, victim = sys.argv[1], sys.argv[2]
+later = os.environ.get("OMPI_COMM_WORLD_LOCAL_RANK") if len(sys.argv) > 3 else None
+
+def die(*_, **__):
+    os.kill(os.getpid(), 9)
+
+if later is not None and os.environ["OMPI_COMM_WORLD_RANK"] == victim:
+    if stage == "begin":
+        die()
+    if stage == "exit":
+        sys.exit(3)
+    from ompy.mpi.processes import spawning
+    from ompy.mpi.communicators.between import Leaders, connect
+    if stage == "meet":
+        spawning.connect = die
+    elif stage == "met":
+        spawning.connect = lambda *given: (connect(*given), die())
+
+from ompy import MPI
+if later is None:
+    program = [__file__, stage, victim]
+    for _ in range(2):
+        try:
+            MPI.COMM_WORLD.Spawn(sys.executable, [*program, "later"], maxprocs=2)
+        except MPI.Exception as problem:
+            print(problem.Get_error_class() == MPI.ERR_SPAWN, problem, flush=True)
+    group = MPI.COMM_WORLD.Spawn(sys.executable, [__file__, "", "", "later"], maxprocs=2)
+    print("sum", group.Merge().allreduce(1), flush=True)
+    group.Disconnect()
+else:
+    MPI.Comm.Get_parent().Merge(True).allreduce(1)
+"""
+
+
+@pytest.mark.parametrize("stage", ["begin", "exit", "meet", "met"])
+@pytest.mark.parametrize(("victim", "btl"), [("0", "self,sm"), ("1", "self,tcp")])
+def test_a_process_that_ends_before_it_is_up_is_an_error_of_spawn(launch, stage, victim, btl):
+    """Whenever that is, the job goes on, and so may the program; nothing is left of the others."""
+    (launch.directory / "program.py").write_text(EARLY)
+    words = ("-n", 2, "--mca", "btl", btl, sys.executable, "program.py", stage, victim)
+    result = launch(*words)
+    if stage == "met" and result.code:  # the parents were faster: it was a rank of the job
+        assert result.code == 137
+        assert "was killed by signal 9" in " ".join(result.err.split())
+        assert_gone(launch.environment["OMPY_TEST_TOKEN"])
+        return
+    assert result.code == 0, result
+    lines = result.out.splitlines()
+    how = "ended with exit code 3" if stage == "exit" else "was killed by signal 9"
+    text = f"rank {victim} of 2 could not be started: {how}"
+    assert sum(line.startswith("True") and text in line for line in lines) == 4, result
+    assert lines.count("sum 4") == 2
+    assert_gone(launch.environment["OMPY_TEST_TOKEN"])
+
+
+def test_ranks_that_the_job_can_do_without(run):
+    """From the first moment, by an info key; a wrong value is an error."""
+    first = """
+group = start(2, ompy_expendable="true")
+try:
+    group.recv(source=1)
+except MPI.Exception as problem:
+    say(problem.Get_error_class() == MPI.ERR_PROC_FAILED)
+try:
+    start(2, ompy_expendable="perhaps")
+except MPI.Exception as problem:
+    say(problem.Get_error_class() == MPI.ERR_INFO_VALUE)
+"""
+    result = run(1, first, "if world.rank:\n    os.kill(os.getpid(), 9)")
+    assert (result.code, result.out) == (0, "True\nTrue\n"), result
+    assert "the job goes on without it" in result.err
+
+
 def test_output_variables_and_the_clock_reach_later_ranks(run):
     first = "group = start(2)\nsay('a')\ngroup.Disconnect()"
     result = run(1, first, "say(os.environ['C'])\nparent.Disconnect()", "--tag-output", "-x", "C=d")

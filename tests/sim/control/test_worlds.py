@@ -6,6 +6,7 @@ from collections import Counter
 from random import Random
 
 import pytest
+from ompy.data.errors import ERR_SPAWN
 
 from tests.support.control_processes import Fault
 from tests.support.control_world import (
@@ -61,6 +62,42 @@ def test_every_fault(name: str) -> None:
     assert "launcher killed" in seen
     for process in ("agent", "wire"):
         assert any(word.startswith(process) for word in seen), "faults do strike"
+
+
+@pytest.mark.parametrize("shape", [Shape(3, 3, 1, 5, spawned=2), Shape(3, 1, 2, 7, spawned=3)])
+def test_a_later_rank_is_killed_at_every_step(shape: Shape) -> None:
+    """Until its world is made its end is an error of the spawn, and from then on the job's."""
+    became: Counter[str] = Counter()
+    first = shape.hosts * shape.per_host
+    count, whole = 0, World(shape)
+    while any(process.alive for process in whole.processes) and whole.clock.step():
+        count += 1
+    steps = range(count) if THOROUGH else Random(1).sample(range(count), 60)
+    for step in steps:
+        for rank in range(first, first + shape.spawned):
+            became[_killed_later(shape, step, rank)] += 1
+    assert became.keys() >= {"refused", "rank killed", "well"}, became
+
+
+def _killed_later(shape: Shape, step: int, number: int) -> str:
+    """What becomes of a world one of whose later ranks is killed after so many steps."""
+    world = World(shape)
+    for _ in range(step):
+        world.clock.step()
+    victim = next((rank for rank in world.ranks() if rank.number == number), None)
+    making = world.launcher.job._asked.is_being_made(number)
+    if victim is None or not victim.alive:
+        return judge(world.run())
+    victim.die()
+    world.struck.add(Fault("kill", victim.name, 0))
+    word = judge(world.run())
+    if word == "well":
+        assert making, "it was a rank of the job"
+        assert world.answers == [ERR_SPAWN]
+        word = "refused"
+    elif making:
+        assert not world.answers or world.answers == [0], "the spawn was over before that was known"
+    return word
 
 
 def test_random_worlds() -> None:

@@ -20,6 +20,12 @@ def test_virtual(program: str, ranks: int, seed: int) -> None:
     both("virtual", ranks, f"{SOURCE}:{program}", seed=seed, btl="self,sm")
 
 
+@pytest.mark.parametrize("ranks", [1, 3])
+@pytest.mark.parametrize("btl", ["self,sm", "self,tcp"])
+def test_places_that_no_file_has(ranks: int, btl: str) -> None:
+    both("virtual", ranks, "tests.sim.io.far_places:beyond_64_bits", btl=btl)
+
+
 @pytest.mark.parametrize("program", programs.PROGRAMS)
 def test_on_two_hosts(program: str) -> None:
     job = VirtualJob(4, registry(btl="self,tcp"), seed=1, hosts=(0, 1, 1, 0))

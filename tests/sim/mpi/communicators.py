@@ -6,7 +6,15 @@ from typing import Any
 
 import pytest
 from ompy.data.constants import PROC_NULL, UNDEFINED
-from ompy.data.errors import ERR_COMM, ERR_DIMS, ERR_GROUP, ERR_KEYVAL, ERR_OTHER, ERR_TOPOLOGY
+from ompy.data.errors import (
+    ERR_COMM,
+    ERR_DIMS,
+    ERR_GROUP,
+    ERR_KEYVAL,
+    ERR_OTHER,
+    ERR_RANK,
+    ERR_TOPOLOGY,
+)
 from ompy.mpi import constants
 from ompy.mpi.communicators.cartesian import Cartcomm, Compute_dims
 from ompy.mpi.communicators.comm import COMM_NULL, Comm
@@ -127,6 +135,11 @@ def groups(process: RankProcess) -> None:
     expected = constants.IDENT if size == 1 else constants.SIMILAR
     assert group.Compare(backwards) == expected
     even = group.Range_incl([(0, size - 1, 2)])
+    for far in ((0, 1 << 60, 1), (1 << 62, 0, -1), (-1, size - 1, 1), (0, -3, -1)):
+        with pytest.raises(MPIException) as caught:
+            group.Range_excl([far])
+        assert caught.value.code == ERR_RANK
+    assert group.Range_incl([(0, 1 << 62, 1 << 63)]).size == 1
     odd = Group.Difference(group, even)
     assert Group.Union(even, odd).size == size
     assert Group.Intersection(even, odd) == GROUP_EMPTY
@@ -169,6 +182,8 @@ def attributes(process: RankProcess) -> None:
     comm.Delete_attr(copied)
     assert deleted == [21, 22, 21]
     assert comm.Get_attr(copied) is None
+    comm.Delete_attr(copied)  # there is none: nothing, as in MPICH
+    assert deleted == [21, 22, 21]
     assert Comm.Free_keyval(copied) == constants.KEYVAL_INVALID
     with pytest.raises(MPIException) as caught:
         comm.Get_attr(copied)

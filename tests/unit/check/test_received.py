@@ -92,6 +92,34 @@ def test_what_becomes_of_it(text: str, use: Use, tmp_path: Path) -> None:
     assert use_at(Place(str(path), line, "")) == use
 
 
+LIBRARY = "def collect(comm):\n    return [comm.recv(source=ANY) for _ in range(3)]\n"
+# what another module does with what a function of this one returns
+ELSEWHERE = {
+    "import library\nprint(max(library.collect(comm)))": Use.ORDER_FREE,
+    "from library import collect\ngot = collect(comm)\nprint(got[0])": Use.ANYTHING,
+    "from tools.library import collect\nprint(dict(zip(r, collect(comm))))": Use.ANYTHING,
+    "def collect(x):\n    return x\nprint(collect([1])[0])": Use.ORDER_FREE,
+}
+
+
+@pytest.mark.parametrize("text", ELSEWHERE)
+def test_what_another_module_does_with_it(text: str, tmp_path: Path) -> None:
+    library, program = tmp_path / "library.py", tmp_path / "program.py"
+    library.write_text(LIBRARY)
+    program.write_text(text)
+    place = Place(str(library), 2, "collect")
+    assert use_at(place, (str(library), str(program))) == ELSEWHERE[text]
+
+
+def test_a_function_of_another_module_that_gets_it(tmp_path: Path) -> None:
+    library, program = tmp_path / "library.py", tmp_path / "program.py"
+    library.write_text("def keep(x):\n    table[x.key] = x.value\n")
+    program.write_text("from library import keep\nkeep(comm.recv(source=ANY))\n")
+    place, files = Place(str(program), 2, ""), (str(library), str(program))
+    assert use_at(place, files) == Use.ORDER_FREE
+    assert use_at(place) == Use.ANYTHING
+
+
 LEFT = {
     "n, x = GET\nprint(x)": True,
     "for _ in r:\n    n, x = GET\n    total += x\n": True,

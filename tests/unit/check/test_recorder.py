@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import marshal
+import sys
+import threading
+from contextlib import ExitStack
 from pathlib import Path
 from struct import pack
+from types import FrameType
 from typing import Any
 
 import pytest
 from ompy.check.logs import read_record
+from ompy.check.record import program_frame
 from ompy.check.recorder import CHUNK, Recorder, ToldRecorder
 
 BYTES = ((("u1", 8),), 1)
@@ -114,3 +119,19 @@ def test_an_entry_of_no_known_shape_ends_a_record(path: str, length: int) -> Non
     again = pack("<I", 1 << 31 | length) + pack("<III", 9, 0, 0)
     Path(path).write_bytes(begun + again + begun)
     assert read_record(path, 0).events == [("got", 1, None)]
+
+
+def test_a_line_is_the_program_s_and_not_the_standard_library_s() -> None:
+    found: list[FrameType | None] = []
+    ours: dict[str, Any] = {"__name__": "ompy.call", "found": found}
+    ours |= {"look": program_frame, "frame": sys._getframe}
+    # a function of a module that is called like ours
+    exec("def call(): found.append(look(frame()))", ours)
+    with ExitStack() as stack:
+        stack.callback(ours["call"])
+    thread = threading.Thread(target=ours["call"])
+    thread.start()
+    thread.join()
+    names = [each.f_code.co_name for each in found if each is not None]
+    test = "test_a_line_is_the_program_s_and_not_the_standard_library_s"
+    assert names == [test, "run"], "of a thread without a function of the program"

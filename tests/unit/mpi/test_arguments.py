@@ -247,3 +247,51 @@ def test_what_is_no_name_of_a_port(text: Any, error: type[Exception]) -> None:
                 call()
 
     in_a_world(program)
+
+
+TO_NOBODY: dict[str, Callable[[MPI.Comm, int], Any]] = {
+    **{
+        name: lambda comm, tag, name=name: getattr(comm, name)(1, MPI.PROC_NULL, tag)  # type: ignore[misc]
+        for name in ("send", "ssend", "isend", "issend")
+    },
+    **{
+        name: lambda comm, tag, name=name: getattr(comm, name)(bytearray(4), MPI.PROC_NULL, tag)  # type: ignore[misc]
+        for name in ("Send", "Ssend", "Rsend", "Isend", "Issend", "Irsend", "Send_init")
+    },
+    "sendrecv": lambda comm, tag: comm.sendrecv(1, MPI.PROC_NULL, tag, None, MPI.PROC_NULL),
+    "Sendrecv_replace": lambda comm, tag: comm.Sendrecv_replace(
+        bytearray(4), MPI.PROC_NULL, tag, MPI.PROC_NULL
+    ),
+}
+FROM_NOBODY: dict[str, Callable[[MPI.Comm, int], Any]] = {
+    **{
+        name: lambda comm, tag, name=name: getattr(comm, name)(bytearray(4), MPI.PROC_NULL, tag)  # type: ignore[misc]
+        for name in ("Recv", "Irecv", "Recv_init")
+    },
+    **{
+        name: lambda comm, tag, name=name: getattr(comm, name)(None, MPI.PROC_NULL, tag)  # type: ignore[misc]
+        for name in ("recv", "irecv")
+    },
+    **{
+        name: lambda comm, tag, name=name: getattr(comm, name)(MPI.PROC_NULL, tag)  # type: ignore[misc]
+        for name in ("Probe", "Iprobe", "Mprobe", "Improbe", "probe", "iprobe", "mprobe", "improbe")
+    },
+}
+
+
+@pytest.mark.parametrize("name", [*TO_NOBODY, *FROM_NOBODY])
+def test_a_tag_that_cannot_be_is_one_to_nobody_neither(name: str) -> None:
+    """At the edge of a grid a wrong tag is the error that it is elsewhere."""
+    call = TO_NOBODY.get(name) or FROM_NOBODY[name]
+
+    def program(process: RankProcess) -> None:
+        comm = world_of(process)
+        for tag in (-5, 2**31, 2**40, *((-1,) if name in TO_NOBODY else ())):
+            with pytest.raises(MPI.Exception, match="a tag is a number") as caught:
+                call(comm, tag)
+            assert caught.value.Get_error_class() == MPI.ERR_TAG
+        call(comm, 0)
+        if name in FROM_NOBODY:
+            call(comm, MPI.ANY_TAG)
+
+    virtual(1, program)

@@ -92,6 +92,90 @@ def test_one_that_cannot_be_started_is_the_end_of_its_world() -> None:
     assert asked.unstarted(1, "no process") is None, "of the first world it ends the job"
 
 
+def made(asked: Asked, first: int, why: str = "") -> list[Reply]:
+    return asked.heard(0, {"ask": 8, "what": "made", "first": first, "why": why}, b"")
+
+
+def test_a_rank_that_ends_is_the_end_of_its_world_until_that_is_made() -> None:
+    asked = Asked(job())
+    spawn(asked, 2)
+    assert asked.is_being_made(3)
+    asked.attached(2)
+    replies = asked.ended(2, "was killed")
+    assert replies is not None
+    discarded, answer = replies
+    assert isinstance(discarded, Discarded)
+    assert answer == (0, 7, ERR_SPAWN, b"rank 0 of 2 could not be started: was killed")
+    assert asked.ended(3, "was killed") is None, "that is known"
+    assert not asked.is_being_made(3)
+
+
+def test_a_rank_that_ends_while_its_parents_meet_it() -> None:
+    """The root has been answered: it hears of it when it says how that went."""
+    asked = Asked(job())
+    spawn(asked, 1)
+    asked.attached(2)
+    replies = asked.ended(2, "was killed")
+    assert replies is not None
+    assert [type(reply) for reply in replies] == [Discarded]
+    assert asked.ended(2, "was killed") is None
+    told = answer_of(made(asked, 2, "it has gone"))
+    assert told == (0, 8, ERR_SPAWN, b"rank 0 of 1 could not be started: was killed")
+
+
+def test_once_a_world_is_made_its_ranks_are_as_all_others() -> None:
+    asked = Asked(job())
+    spawn(asked, 1)
+    asked.attached(2)
+    assert made(asked, 2) == [Answer(0, 8, 0, b"")]
+    assert asked.ended(2, "was killed") is None
+    assert not asked.is_being_made(2)
+
+
+def test_a_world_that_its_parents_cannot_reach_is_not_to_be() -> None:
+    asked = Asked(job())
+    spawn(asked, 1)
+    asked.attached(2)
+    discarded, answer = made(asked, 2, "no path")
+    assert isinstance(discarded, Discarded)
+    assert answer == (0, 8, ERR_SPAWN, b"they cannot be reached: no path")
+
+
+@pytest.mark.parametrize("here", [False, True])
+def test_who_asked_for_a_world_ends_before_that_is_made(here: bool) -> None:
+    asked = Asked(job())
+    spawn(asked, 1, rank=1)
+    if here:
+        asked.attached(2)
+    (discarded,) = asked.gone(1)
+    assert isinstance(discarded, Discarded)
+    assert asked.gone(1) == []
+
+
+@pytest.mark.parametrize("here", [False, True])
+def test_a_host_is_lost_on_which_ranks_of_two_worlds_were_to_be(here: bool) -> None:
+    asked = Asked(job())
+    for _ in range(2):
+        spawn(asked, 2)
+    if here:
+        for rank in range(2, 6):
+            asked.attached(rank)
+    lost = [reply for reply in asked.lose_hosts([1]) if isinstance(reply, Discarded)]
+    assert [reply.world.first for reply in lost] == [2, 4]
+    assert asked.lose_hosts([1]) == []
+    for first in (2, 4) if here else ():
+        assert answer_of(made(asked, first, "?")).code == ERR_SPAWN
+
+
+def test_which_ranks_the_job_can_do_without() -> None:
+    asked = Asked(job())
+    apps = [{**App(("b",), 2)._asdict(), "hosts": [], "expendable": free} for free in (False, True)]
+    body = json.dumps({"apps": apps, "parents": [0]}).encode()
+    (growth,) = asked.heard(0, {"ask": 7, "what": "spawn"}, body)
+    assert isinstance(growth, Growth)
+    assert growth.expendable == (4, 5)
+
+
 @pytest.mark.parametrize(
     ("hosts", "nodes"),
     [((), [0, 1, 2, 0]), (("h1",), [1, 1, 1, 1]), (("h2", "localhost"), [2, 0, 2, 0])],

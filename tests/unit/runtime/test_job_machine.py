@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+from collections import Counter
 from itertools import product
 from random import Random
 
@@ -533,10 +534,36 @@ def test_a_later_world_is_told_to_all_and_its_root_is_answered() -> None:
     assert isinstance(answer, Send)
     assert (answer.to, answer.kind, answer.header["rank"]) == (0, Kind.ANSWER, 0)
     assert not answer.header["code"]
+    (answer,) = made.handle(word(0, Kind.ASK, rank=0, ask=8, what="made", first=4, why=""), 1.0)
+    assert isinstance(answer, Send)
+    assert (answer.header["ask"], answer.header["code"]) == (8, 0)
     made.handle(word(1, Kind.EXITED, **{**WORDS[Kind.EXITED], "rank": 5, "status": 3}), 1.0)
     assert made.exit_code == 3
     assert made.verdict.failure is not None
     assert ("rank", "5 (rank 1 of 2 that rank 0 spawned)") in made.verdict.failure.facts
+
+
+@pytest.mark.parametrize("how", ["EXITED", "LOST", "ABORTED"])
+@pytest.mark.parametrize("here", [1, 2])
+def test_a_rank_that_ends_before_its_world_is_made(how: str, here: int) -> None:
+    """Its world is not to be, whatever its end was, and the job goes on."""
+    made = machine()
+    spawned(made)
+    for rank in (4, 5)[:here]:
+        made.handle(word(1, Kind.STAGE, rank=rank, stage="attached"), 1.0)
+    told = {**WORDS[Kind[how]], "rank": 5}
+    acts = made.handle(word(1, Kind[how], b"why", **told), 1.0)
+    kinds = Counter(act.kind for act in acts if isinstance(act, Send))
+    assert kinds[Kind.DISCARD] == 2
+    if here == 2:  # the root has been told that they are here: it is told the rest when it asks
+        acts = made.handle(word(0, Kind.ASK, rank=0, ask=8, what="made", first=4, why="?"), 1.0)
+    (answer,) = [act for act in acts if isinstance(act, Send) and act.kind is Kind.ANSWER]
+    assert answer.header["code"] == ERR_SPAWN
+    assert answer.body.startswith(b"rank 1 of 2 could not be started: ")
+    for rank in (4, 5):
+        gone = {**WORDS[Kind.EXITED], "rank": rank, "status": -9, "expendable": True}
+        assert made.handle(word(1, Kind.EXITED, **gone), 1.0) == [], "all know that"
+    assert (made.phase, made.exit_code) == (JobPhase.RUNNING, 0)
 
 
 def test_a_host_that_has_finished_is_waited_for_again() -> None:

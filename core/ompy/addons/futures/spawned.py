@@ -62,7 +62,8 @@ def _spawned(options: Mapping[str, Any]) -> MPI.Intercomm:
     words = [*_args_from_interpreter_flags(), *(options.get("python_args") or ())]
     program = options.get("python_exe") or sys.executable
     count = options.get("max_workers") or default_workers()
-    info = MPI.Info.Create(dict(options.get("mpi_info") or {}))
+    # the end of a worker breaks its pool, and not the job, from the worker's first moment on
+    info = MPI.Info.Create({"ompy_expendable": "true", **(options.get("mpi_info") or {})})
     spawn = serialized(MPI.COMM_SELF.Spawn)
     return spawn(program, [*words, "-m", SERVER], count, info)  # type: ignore[no-any-return]
 

@@ -76,7 +76,7 @@ def _provided_for(record: Record, receive: Receive, other: Send, messages: Messa
     digest = receive.got[4]
     if taken is not None and taken.got is not None and digest >= 0 and taken.got[4] == digest:
         return True
-    use = use_at(place)
+    use = use_at(place, record.files)
     return use == Use.ORDER_FREE or (use == Use.ADDED and bool(known & ADDS))
 
 

@@ -8,22 +8,27 @@ from typing import Final
 
 from ompy.check.analysis.received_uses import Flow, Use, called_name
 from ompy.check.logs import Place
-from ompy.check.program_text import is_cell, parsed_file
+from ompy.check.program_text import is_cell, parsed_file, related_files
 
 # functions that may read any name
 _ALL_NAMES: Final = frozenset({"locals", "globals", "vars", "eval", "exec"})
 
 
 @cache
-def use_at(place: Place) -> Use:
-    """How a line treats what it receives."""
+def use_at(place: Place, files: tuple[str, ...] = ()) -> Use:
+    """How a line treats what it receives.
+
+    Args:
+        place: the line.
+        files: of the program: functions of others may get what this one's return.
+    """
     tree = parsed_file(place.file)
     if tree is None:
         return Use.ANYTHING
     path = path_to_call(tree, place.line)
     if not path:
         return Use.ANYTHING
-    call, flow = path[-1], Flow(tree)
+    call, flow = path[-1], Flow(tree, _others(place.file, files))
     assert isinstance(call, ast.Call), "the path leads to a call"
     name = called_name(call)
     if name in {"irecv", "Irecv_init", "Recv_init"} or "wait" in name:
@@ -32,6 +37,12 @@ def use_at(place: Place) -> Use:
         buffer = buffer_name(call)
         return flow.use_of_item_names(call, [buffer], False) if buffer else Use.ANYTHING
     return flow.use_of_item(call)
+
+
+def _others(file: str, files: tuple[str, ...]) -> list[ast.Module]:
+    """The modules that have to do with a file."""
+    found = map(parsed_file, related_files(file, files))
+    return [each for each in found if each is not None]
 
 
 @cache

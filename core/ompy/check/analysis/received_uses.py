@@ -8,9 +8,9 @@ Each use of an item or a bag is one of `Use`; the worst counts. What is not know
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
-from typing import Final
+from typing import Any, Final
 
 DEPTH: Final = 40  # steps from one expression to the next; arbitrary: more than a program has
 # what the order of arguments, or of calls, is nothing to
@@ -32,6 +32,7 @@ _BAG_TO_BAG: Final = frozenset({"list", "tuple", "iter", "chain", "from_iterable
 _ADDING: Final = (ast.Add, ast.Sub, ast.Mult, ast.Div)
 _COMMUTING: Final = (ast.BitOr, ast.BitAnd, ast.BitXor)
 _LITTLE: Final = (ast.AugAssign, ast.Break, ast.Continue, ast.Pass)
+_SCOPES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Module)
 _TARGETS: Final = frozenset({"dest", "source"})  # each gets its own, in whatever order
 
 
@@ -66,12 +67,14 @@ def _names(nodes: Iterable[ast.AST]) -> set[str]:
 
 
 class Flow:
-    """Follows values through a module."""
+    """Follows values through a module, and others that have to do with it."""
 
-    def __init__(self, tree: ast.AST) -> None:
-        self._tree = tree
+    def __init__(self, tree: ast.Module, others: Sequence[ast.Module] = ()) -> None:
+        # one tree whose modules are scopes, as functions are; made anew: parsed files are shared
+        whole: list[Any] = [tree, *others]
+        self._tree: ast.AST = ast.Module(whole, []) if others else tree
         self._parents = {
-            child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)
+            child: node for node in ast.walk(self._tree) for child in ast.iter_child_nodes(node)
         }
         self._items: set[str] = set()
         self._seen: set[tuple[str, str, ast.AST]] = set()
@@ -445,9 +448,7 @@ class Flow:
         return False
 
     def _scope_of(self, node: ast.AST) -> ast.AST:
-        while node in self._parents and not isinstance(
-            node, (ast.FunctionDef, ast.AsyncFunctionDef)
-        ):
+        while node in self._parents and not isinstance(node, _SCOPES):
             node = self._parents[node]
         return node
 

@@ -6,6 +6,7 @@ Imported when first used: on Python 3.11 it needs ctypes.
 # ruff: noqa: SLF001 - one class, its own private members
 from __future__ import annotations
 
+import sys
 from operator import index
 from typing import Any, Final, Self
 
@@ -14,6 +15,7 @@ from ompy.mpi.buffers.access import acquire
 from ompy.mpi.buffers.addresses import address_of, view_at
 from ompy.mpi.buffers.exporter import Exporter
 from ompy.mpi.buffers.markers import Marker
+from ompy.mpi.info import INFO_NULL
 from ompy.mpi.integers import whole_number
 from ompy.mpi.kinds import check_kind
 from ompy.net.base import LinkError, Network
@@ -29,12 +31,14 @@ class buffer(Exporter):  # type: ignore[misc, unused-ignore]
     Exports the buffer protocol. A slice is a buffer of the same memory.
     """
 
-    __slots__ = ("__weakref__", "_address", "_device", "_obj", "_view")
+    __slots__ = ("__weakref__", "_address", "_device", "_is_own", "_kept", "_obj", "_view")
 
     _view: memoryview
     _obj: Any
     _device: bool
     _address: int
+    _is_own: bool  # memory that it has allocated
+    _kept: memoryview  # such memory, after its release
 
     def __new__(cls, *args: Any) -> Self:
         """`buffer()` is empty, `buffer(obj)` the memory of an object."""
@@ -49,6 +53,7 @@ class buffer(Exporter):  # type: ignore[misc, unused-ignore]
         self._view = view
         self._obj = obj
         self._device = device
+        self._is_own = False
         self._address = address if obj is not None or address >= 0 else 0
         return self
 
@@ -59,7 +64,9 @@ class buffer(Exporter):  # type: ignore[misc, unused-ignore]
         if size < 0:
             raise ValueError(f"cannot allocate {size} bytes")
         view = allocate_memory(size)
-        return cls._of(view, view.obj)
+        made = cls._of(view, view.obj)
+        made._is_own = True
+        return made
 
     @classmethod
     def frombuffer(cls, obj: Any, readonly: bool = False) -> Self:
@@ -165,10 +172,10 @@ class buffer(Exporter):  # type: ignore[misc, unused-ignore]
         """Bytes of an item: always 1."""
         return 1
 
-    def cast(self, format: str, shape: Any = None) -> memoryview:
+    def cast(self, format: str, shape: Any = ...) -> memoryview:
         """A memoryview with another format, and a shape if given."""
         view = self._visible()
-        return view.cast(format) if shape is None else view.cast(format, shape)  # type: ignore[call-overload, no-any-return]
+        return view.cast(format) if shape is ... else view.cast(format, shape)  # type: ignore[call-overload, no-any-return]
 
     def tobytes(self, order: str | None = None) -> bytes:
         """A copy as bytes."""
@@ -179,7 +186,13 @@ class buffer(Exporter):  # type: ignore[misc, unused-ignore]
         return type(self)._of(self._view.toreadonly(), self._obj, self._device, self._address)
 
     def release(self) -> None:
-        """Let go of the memory; the buffer is empty afterwards."""
+        """Let go of the memory; the buffer is empty afterwards.
+
+        Memory that it has allocated itself goes with this object: what was exported up to Python
+        3.11 (numpy.frombuffer, memoryview) refers to the object, and not to its memory.
+        """
+        if self._is_own and sys.version_info < (3, 12):
+            self._kept = self._view
         self._view = _NO_BYTES
         self._obj = None
         self._device = False
@@ -200,20 +213,20 @@ def Get_address(location: Any) -> int:
     return address_of(acquire(location, False).view)
 
 
-def Alloc_mem(size: int, info: Any = None) -> buffer:
+def Alloc_mem(size: int, info: Any = INFO_NULL) -> buffer:
     """New memory of `size` bytes, all zero, until `Free_mem`.
 
     With other ranks on this host it is memory that they can map: large messages from and to it
     are copied without the kernel.
     """
-    if info is not None:
-        check_kind(info, "Info", "info")  # hints are ignored
+    check_kind(info, "Info", "info")  # hints are ignored
     if type(size) is int and 0 <= size < SHARED_LEAST:
         view = allocate_memory(size)
         small: buffer = object.__new__(buffer)
         small._view = view
         small._obj = view.obj
         small._device = False
+        small._is_own = True
         small._address = -1
         return small
     wanted = whole_number(size)
@@ -221,6 +234,7 @@ def Alloc_mem(size: int, info: Any = None) -> buffer:
     if shared is None:
         return buffer.allocate(wanted)
     made = buffer._of(shared, shared.obj)
+    made._is_own = True
     made._address = address_of(shared)  # what `Free_mem` knows shared memory by
     return made
 
@@ -247,7 +261,10 @@ def _network() -> Network | None:
 
 
 def Free_mem(mem: buffer) -> None:
-    """Let go of memory from `Alloc_mem`; what still has a view of it keeps it alive."""
+    """Let go of memory from `Alloc_mem`; what still has a view of it keeps it alive.
+
+    Up to Python 3.11 so does the object itself (`buffer.release`).
+    """
     if not isinstance(mem, buffer):
         raise TypeError(f"expecting memory from Alloc_mem, not {type(mem).__name__}")
     address = mem._address

@@ -48,7 +48,8 @@ class Keyval:
 
 
 _lock = _thread.allocate_lock()
-_keyvals: Final[dict[int, Keyval]] = {}
+# by kind of handle, the keys by their numbers; mpi4py's name
+_keyval_registry: Final[dict[str, dict[int, Keyval]]] = {"Datatype": {}, "Comm": {}, "Win": {}}
 _last = FIRST_KEYVAL
 
 
@@ -56,13 +57,13 @@ def _new(keyval: Keyval) -> int:
     global _last  # noqa: PLW0603 - keys are the process's
     with _lock:
         _last += 1
-        _keyvals[_last] = keyval
+        _keyval_registry[keyval.kind][_last] = keyval
         return _last
 
 
 def _find(kind: str, number: int) -> Keyval:
-    known = _keyvals.get(number)
-    if known is None or known.kind != kind:
+    known = _keyval_registry[kind].get(number)
+    if known is None:
         raise MPIException(ERR_KEYVAL, f"{number} is no attribute key for a {kind}")
     return known
 
@@ -104,7 +105,7 @@ class Attributed(Handle):
         state.attributes[keyval] = (known, attrval)
 
     def Delete_attr(self, keyval: int) -> None:
-        """Delete an attribute."""
+        """Delete an attribute; where there is none this does nothing, as in MPICH."""
         if type(keyval) is not int:
             keyval = whole_number(keyval)
         state = self._attributes()
@@ -145,7 +146,7 @@ class Attributed(Handle):
             keyval = whole_number(keyval)
         _find(cls._kind, keyval)
         with _lock:
-            _keyvals.pop(keyval, None)
+            _keyval_registry[cls._kind].pop(keyval, None)
         return KEYVAL_INVALID
 
 

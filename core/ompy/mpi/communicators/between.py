@@ -28,13 +28,12 @@ from ompy.frameworks.proc import Proc
 from ompy.mpi.communicators.communicators import tag_of_leaders
 from ompy.mpi.communicators.context_agreement import (
     Ask,
-    agree_on_context,
     exchange_between,
     exchange_values,
     release_context,
 )
 from ompy.mpi.communicators.group import Group
-from ompy.mpi.communicators.making import agree_on_communicator
+from ompy.mpi.communicators.making import agree_on_communicator, agree_on_ids
 from ompy.mpi.point_to_point.peers import check_tag, with_size
 from ompy.mpi.state import CommState, World
 
@@ -161,7 +160,8 @@ def _of_some(state: CommState, here: Sequence[Proc], there: Sequence[Proc]) -> C
     if here and there and world.context.me in here:
         made: CommState = state.call(_made, world, ask, here, there)
         return made
-    release_context(world, state.call(agree_on_context, world, ask))
+    for number in state.call(agree_on_ids, world, ask, True):
+        release_context(world, number)
     return None
 
 

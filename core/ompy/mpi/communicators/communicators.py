@@ -13,7 +13,6 @@ from ompy.data.errors import ERR_ARG, ERR_COMM, ERR_GROUP, ERR_KEYVAL
 from ompy.frameworks.collectives.call_order import TAG_CALLS_END, WORD
 from ompy.frameworks.job import called_abort
 from ompy.frameworks.proc import Proc
-from ompy.mpi import constants
 from ompy.mpi.communicators import predefined_attributes
 from ompy.mpi.communicators.attributes import delete_all
 from ompy.mpi.communicators.context_agreement import (
@@ -23,11 +22,12 @@ from ompy.mpi.communicators.context_agreement import (
 )
 from ompy.mpi.communicators.duplicates import begin_duplicate, duplicate
 from ompy.mpi.communicators.group import Group
+from ompy.mpi.communicators.hardware import color_of_hardware
 from ompy.mpi.communicators.making import make_communicator, with_context
 from ompy.mpi.errhandler import Errhandler, call_errhandler, set_errhandler
 from ompy.mpi.errors import MPIException
 from ompy.mpi.handles import plain_handle
-from ompy.mpi.info import Info, InfoState
+from ompy.mpi.info import INFO_NULL, Info, InfoState
 from ompy.mpi.integers import c_int, takes_c_ints, whole_number
 from ompy.mpi.kinds import check_kind
 from ompy.mpi.state import CommBase, CommState, group_of, null_communicator, state_of_comm
@@ -134,21 +134,25 @@ class Communicators(CommBase):
         color, key = c_int(color), c_int(key)
         return _split(self._enter("Split"), color, key)
 
-    def Split_type(self, split_type: int, key: int = 0, info: Info | None = None) -> Any:
-        """A communicator of the members that share something: memory for COMM_TYPE_SHARED."""
+    def Split_type(self, split_type: int, key: int = 0, info: Info = INFO_NULL) -> Any:
+        """A communicator of the members that share something.
+
+        Args:
+            split_type: COMM_TYPE_SHARED for memory; with COMM_TYPE_HW_GUIDED and
+                COMM_TYPE_RESOURCE_GUIDED `info` says what.
+            key: orders the members of each.
+            info: `mpi_hw_resource_type` names a type of `Get_hw_resource_info`; the members are
+                those that are restricted to the same piece of it. `mpi_pset_name` names a process
+                set, for COMM_TYPE_RESOURCE_GUIDED.
+
+        Returns:
+            COMM_NULL in members that share nothing of the kind.
+        """
         split_type, key = c_int(split_type), c_int(key)
-        if info is not None:
-            check_kind(info, "Info", "info")
+        check_kind(info, "Info", "info")
         state = self._enter("Split_type")
-        if split_type == constants.COMM_TYPE_SHARED:
-            return _split(state, state.world.context.me.node, key)
-        guided = {constants.COMM_TYPE_HW_GUIDED, constants.COMM_TYPE_RESOURCE_GUIDED}
-        wants = (info.get("mpi_hw_resource_type") if info else None) or ""
-        if split_type in guided and wants == "mpi_shared_memory":
-            color = state.world.context.me.node
-        elif split_type in {UNDEFINED, constants.COMM_TYPE_HW_UNGUIDED, *guided}:
-            color = UNDEFINED
-        else:
+        color = color_of_hardware(state, split_type, info)
+        if color < 0 and color != UNDEFINED:
             raise state.fail(ERR_ARG, f"{split_type} is no kind of split")
         return _split(state, color, key)
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from ompy.data.constants import UNDEFINED
-from ompy.data.errors import ERR_ARG
+from ompy.data.errors import ERR_ARG, ERR_RANK
 from ompy.frameworks.proc import Proc
 from ompy.mpi.constants import IDENT, SIMILAR, UNEQUAL
 from ompy.mpi.errors import MPIException
@@ -142,11 +142,11 @@ class Group(Handle):
 
     def Range_incl(self, ranks: Sequence[tuple[int, int, int]]) -> Self:
         """The processes of ranges (first, last, stride) of ranks."""
-        return self.Incl(_ranges(ranks))
+        return self.Incl(_ranges(ranks, self.Get_size()))
 
     def Range_excl(self, ranks: Sequence[tuple[int, int, int]]) -> Self:
         """The processes outside ranges (first, last, stride) of ranks."""
-        return self.Excl(_ranges(ranks))
+        return self.Excl(_ranges(ranks, self.Get_size()))
 
     @classmethod
     def Create_from_session_pset(cls, session: Session, pset_name: str) -> Self:
@@ -159,12 +159,18 @@ class Group(Handle):
         free_group(self)
 
 
-def _ranges(ranges: Sequence[tuple[int, int, int]]) -> list[int]:
+def _ranges(ranges: Sequence[tuple[int, int, int]], size: int) -> list[int]:
+    """The ranks of ranges. One that names none of the group is not counted out: it may be long."""
     ranks: list[int] = []
     for first, last, stride in ranges:
         if not stride:
             raise MPIException(ERR_ARG, f"the range {(first, last, stride)} has no stride")
-        ranks += range(first, last + (1 if stride > 0 else -1), stride)
+        found = range(first, last + (1 if stride > 0 else -1), stride)
+        for rank in (found[0], found[-1]) if found else ():
+            if not 0 <= rank < size:
+                where = f"rank {rank} of the range {(first, last, stride)}"
+                raise MPIException(ERR_RANK, f"{where} is not in a group of {size}")
+        ranks += found
     return ranks
 
 

@@ -62,7 +62,7 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
         cls,
         group: Group,
         stringtag: str = "org.mpi4py",
-        info: Info | None = None,
+        info: Info = INFO_NULL,
         errhandler: Errhandler | None = None,
     ) -> Intracomm:
         """A communicator of a group of the job's processes; only they call this.
@@ -74,8 +74,7 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
             errhandler: of the new communicator.
         """
         check_kind(group, "Group", "group")
-        if info is not None:
-            check_kind(info, "Info", "info")
+        check_kind(info, "Info", "info")
         if errhandler is not None:
             check_kind(errhandler, "Errhandler", "errhandler")
         from zlib import crc32

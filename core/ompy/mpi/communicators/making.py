@@ -58,10 +58,30 @@ def agree_on_communicator(
     Raises:
         MPIError: as `agree_on_context`.
     """
-    number, line = agree_on_context(world, ask), -1
-    if own is not None and world.context.recovery is not None:
-        line = agree_on_context(world, ask)  # reserved until it is in use, as the other one
+    number, line = agree_on_ids(world, ask, between=own is not None)
     return with_context(world, number, line, api, procs, own)
+
+
+@ccall
+def agree_on_ids(world: World, ask: Ask, between: bool) -> tuple[int, int]:
+    """What a new communicator needs; who is asked and is no member of it calls this as well.
+
+    Args:
+        world: this rank.
+        ask: what all of them say; they call this together.
+        between: the communicator is of two groups.
+
+    Returns:
+        An id that is free in all who are asked, and one for its line (`recovery.py`) or -1; both
+        are reserved until they are released.
+
+    Raises:
+        MPIError: as `agree_on_context`.
+    """
+    number, line = agree_on_context(world, ask), -1
+    if between and world.context.recovery is not None:
+        line = agree_on_context(world, ask)
+    return number, line
 
 
 @ccall

@@ -39,7 +39,7 @@ from ompy.mpi.datatypes.typestate import TypeState
 from ompy.mpi.errhandler import ErrhandlerState
 from ompy.mpi.errors import MPIException
 from ompy.mpi.files.file_pointer import SharedPointer
-from ompy.mpi.files.file_view import TypedView, view_of_bytes
+from ompy.mpi.files.file_view import TypedView, beyond, view_of_bytes
 from ompy.mpi.handles import State
 from ompy.mpi.state import CommState, World
 from ompy.net.storage import remove_file
@@ -425,7 +425,7 @@ class FileState(State):
         try:
             self.check_seekable()
             if whence == _SEEK_SET:
-                checked_target(offset)
+                moved_by(self.view, 0, offset)
                 if first:
                     shared.prepare_turn(offset)
         except MPIError as found:
@@ -497,7 +497,7 @@ class FileState(State):
             here = self.end_of_view()
         elif whence != _SEEK_CUR:
             raise MPIError(ERR_ARG, f"whence is {whence}, none of the SEEK constants")
-        return checked_target(here + offset)
+        return moved_by(self.view, here, offset)
 
     def end_of_view(self) -> int:
         """Etypes that the file has in this rank's view."""
@@ -529,15 +529,17 @@ class FileState(State):
 
 
 @ccall
-def checked_target(place: int) -> int:
-    """Where a pointer is moved to.
+def moved_by(view: TypedView, here: int, offset: int) -> int:
+    """Where a pointer is that is moved by so many etypes.
 
     Raises:
         MPIError: ERR_ARG, there is no such place.
     """
-    if place < 0:
-        raise MPIError(ERR_ARG, f"a pointer at {place}")
-    return place
+    if offset > view.most - here:
+        raise beyond(offset, view.most)
+    if here + offset < 0:
+        raise MPIError(ERR_ARG, f"a pointer at {here + offset}")
+    return here + offset
 
 
 def _settling(exchange: Exchange, outcome: Outcome, said: bytes) -> Generator[None, None, None]:

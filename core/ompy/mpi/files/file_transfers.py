@@ -26,7 +26,7 @@ from ompy.mpi.buffers.spec import message
 from ompy.mpi.files.file_access import INDIVIDUAL, SHARED
 from ompy.mpi.files.file_pointer import SharedPointer
 from ompy.mpi.files.file_state import FileState
-from ompy.mpi.files.file_view import TypedView
+from ompy.mpi.files.file_view import TypedView, beyond
 from ompy.mpi.handles import plain_handle
 from ompy.mpi.point_to_point.request import Request
 from ompy.mpi.point_to_point.requeststate import RequestState
@@ -142,11 +142,17 @@ class Transfer:
             MPIError: ERR_ARG, that is no place.
         """
         state: FileState = self._state
-        unit: int = state.view.unit
+        view: TypedView = state.view
         if place == _SHARED:
-            return state.shared.add_number(self.size // unit) * unit
-        state.check_seekable()
-        return state.position if place == _INDIVIDUAL else place * unit
+            place = state.shared.add_number(self.size // view.unit)
+        else:
+            state.check_seekable()
+            if place == _INDIVIDUAL:
+                if self.size > view.end - state.position:
+                    raise beyond(state.here(), view.most)
+                return state.position
+        view.check_room(place, self.size)
+        return place * view.unit
 
     @ccall
     def claimed_position(self, place: int) -> int:
@@ -492,6 +498,7 @@ def _place_in_order(state: FileState, transfer: Transfer) -> int:
         total += count
         if place < rank:
             before += count
+    state.view.check_room(first, total * unit)
     if rank == 0:
         shared.prepare_turn(first + total)
     return (first + before) * unit

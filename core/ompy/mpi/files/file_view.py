@@ -6,12 +6,15 @@ from typing import Any, Final
 
 from ompy.compiled import ccall, cclass
 from ompy.data.errors import ERR_ARG, ERR_DISP, ERR_TYPE, MPIError
+from ompy.data.layout import Layout
 from ompy.frameworks.io_base.view import FileView
 from ompy.mpi.datatypes.predefined import BYTE
 from ompy.mpi.datatypes.typestate import TypeState
 from ompy.mpi.files.representations import find_representation
 
 NATIVE: Final = "native"
+LAST: Final = (1 << 63) - 1  # MPI-4.1 chapter 14: an offset has 64 bits; so has POSIX' off_t
+_LAST: Final = LAST
 
 
 @cclass
@@ -26,12 +29,16 @@ class TypedView:
         representation: of the data; None when bytes are as in memory.
         unit: bytes of an etype in the file.
         seen: the bytes, as io components have it.
+        most: etypes from its beginning that a file can have.
+        end: bytes that those are.
     """
 
     datarep: str
     displacement: int
+    end: int
     etype: TypeState
     filetype: TypeState
+    most: int
     representation: Any
     seen: FileView
     unit: int
@@ -67,6 +74,18 @@ class TypedView:
         self.seen = FileView(displacement, layout)
         if layout.size and displacement + min(0, layout.true_lower) < 0:
             raise MPIError(ERR_TYPE, "the filetype reaches before the file's beginning")
+        self.most = _most_etypes(displacement, layout, self.unit)
+        self.end = self.most * self.unit
+
+    @ccall
+    def check_room(self, place: int, size: int) -> None:
+        """See that a file can have so many bytes from an etype on.
+
+        Raises:
+            MPIError: ERR_ARG, it ends before.
+        """
+        if place < 0 or place > self.most or size > self.end - place * self.unit:
+            raise beyond(place, self.most)
 
     def etypes_in(self, size: int) -> int:
         """Etypes that a file of so many bytes has in this view, begun ones too."""
@@ -80,8 +99,32 @@ class TypedView:
 
     @ccall
     def byte_at(self, offset: int) -> int:
-        """Where in the file an etype is."""
+        """Where in the file an etype is.
+
+        Raises:
+            MPIError: ERR_ARG, no file has so many.
+        """
+        self.check_room(offset, 0)
         return self.seen.byte_at(offset * self.unit) if self.seen.size else self.displacement
+
+
+def beyond(place: Any, most: int) -> MPIError:
+    """The error of a place that no file has."""
+    return MPIError(
+        ERR_ARG, f"offset {place}: a file ends at 64 bits, so this view has {most} etypes at most"
+    )
+
+
+def _most_etypes(displacement: int, layout: Layout, unit: int) -> int:
+    """How many etypes a view has in a file that is as long as any can be."""
+    if not layout.size:
+        return _LAST // unit
+    room: Any = LAST - displacement - max(0, layout.true_lower + layout.true_extent)
+    step: Any = layout.extent
+    if step < 0:
+        room, step = displacement, -step
+    tiles: Any = room // step + 1 if step else LAST
+    return int(min(tiles * layout.size, LAST)) // unit if room >= 0 else 0
 
 
 def view_of_bytes() -> TypedView:

@@ -185,9 +185,16 @@ class File(FileAccess, Handle):  # type: ignore[misc, unused-ignore]
         return view.displacement, handle_of(view.etype), handle_of(view.filetype), view.datarep
 
     def Get_byte_offset(self, offset: int) -> int:
-        """Where an offset of the view is in the file."""
+        """Where an offset of the view is in the file.
+
+        Raises:
+            MPIException: ERR_ARG, no file has so many etypes.
+        """
         state = self._state()
-        return state.view.byte_at(offset_of(state, offset))
+        try:
+            return state.view.byte_at(offset_of(state, offset))
+        except MPIError as problem:
+            raise state.raised(problem) from None
 
     def Get_type_extent(self, datatype: Datatype) -> int:
         """How far apart elements of a type are in the file."""

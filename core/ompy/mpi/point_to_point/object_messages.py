@@ -61,7 +61,7 @@ def send_object(comm: Handle, obj: Any, dest: Any, tag: Any) -> None:
             raise state.raised(problem) from problem.__cause__
     elif not both_ints(dest, tag):
         send_object(comm, obj, int(whole_number(dest)), int(whole_number(tag)))
-    elif target == PROC_NULL:
+    elif target == PROC_NULL and 0 <= label <= TAG_UB:
         state.check_not_revoked()
     else:
         raise wrong_target(state, dest, tag)
@@ -91,7 +91,7 @@ def receive_object(comm: Handle, source: Any, tag: Any, status: Described | None
         return codec.load(convertor.owner())
     if not both_ints(source, tag):
         return receive_object(comm, int(whole_number(source)), int(whole_number(tag)), status)
-    if origin != PROC_NULL:
+    if origin != PROC_NULL or not ANY_TAG <= label <= TAG_UB:
         raise wrong_source(state, source, tag)
     state.check_not_revoked()
     if status is not None:

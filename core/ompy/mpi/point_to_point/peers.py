@@ -23,14 +23,16 @@ def with_size(state: CommState) -> str:
 
 def wrong_target(state: CommState, target: int, tag: int) -> MPIException:
     """The exception for a send to `target` with `tag`, one of which cannot be."""
-    if not 0 <= whole_number(target) < state.size:
+    rank = whole_number(target)
+    if not 0 <= rank < state.size and rank != PROC_NULL:
         return state.fail(ERR_RANK, f"rank {target} does not exist in {with_size(state)}")
     return state.fail(ERR_TAG, f"tag {whole_number(tag)}: a tag is a number from 0 to {TAG_UB}")
 
 
 def wrong_source(state: CommState, source: int, tag: int) -> MPIException:
     """The exception for a receive from `source` with `tag`, one of which cannot be."""
-    if not ANY_SOURCE <= whole_number(source) < state.size:
+    rank = whole_number(source)
+    if not ANY_SOURCE <= rank < state.size and rank != PROC_NULL:
         return state.fail(
             ERR_RANK,
             f"rank {source} does not exist in {with_size(state)} (and is not ANY_SOURCE)",

@@ -76,7 +76,7 @@ def has_target(state: CommState, target: Any, tag: Any) -> bool:
         return True
     if not both_ints(target, tag):
         return has_target(state, whole_number(target), whole_number(tag))
-    if target == PROC_NULL:
+    if target == PROC_NULL and 0 <= raw.small(tag) <= TAG_UB:
         state.check_not_revoked()
         return False
     raise wrong_target(state, target, tag)
@@ -93,7 +93,7 @@ def has_source(state: CommState, source: Any, tag: Any) -> bool:
         return True
     if not both_ints(source, tag):
         return has_source(state, whole_number(source), whole_number(tag))
-    if source == PROC_NULL:
+    if source == PROC_NULL and ANY_TAG <= raw.small(tag) <= TAG_UB:
         state.check_not_revoked()
         return False
     raise wrong_source(state, source, tag)
@@ -118,7 +118,7 @@ def send_buffer(comm: Handle, buf: Any, dest: Any, tag: Any) -> None:
             raise state.raised(problem) from problem.__cause__
     elif not both_ints(dest, tag):
         send_buffer(comm, buf, int(whole_number(dest)), int(whole_number(tag)))
-    elif target == PROC_NULL:
+    elif target == PROC_NULL and 0 <= label <= TAG_UB:
         state.check_not_revoked()
     else:
         raise wrong_target(state, dest, tag)
@@ -180,7 +180,7 @@ def receive_buffer(comm: Handle, buf: Any, source: Any, tag: Any, status: Descri
             status._fill(done)
     elif not both_ints(source, tag):
         receive_buffer(comm, buf, int(whole_number(source)), int(whole_number(tag)), status)
-    elif origin == PROC_NULL:
+    elif origin == PROC_NULL and ANY_TAG <= label <= TAG_UB:
         state.check_not_revoked()
         if status is not None:
             status._no_process()

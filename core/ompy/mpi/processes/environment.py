@@ -12,6 +12,7 @@ import ompy
 from ompy.mpi import constants
 from ompy.mpi.collectives.in_turn import comm_lock, lock_table
 from ompy.mpi.communicators.comm import Comm
+from ompy.mpi.communicators.hardware import resources
 from ompy.mpi.communicators.intercomm import Intercomm
 from ompy.mpi.communicators.intracomm import Intracomm
 from ompy.mpi.datatypes.datatype import Datatype
@@ -23,8 +24,7 @@ from ompy.mpi.point_to_point import buffering
 from ompy.mpi.point_to_point.request import Request
 from ompy.mpi.point_to_point.requeststate import RequestState
 from ompy.mpi.point_to_point.status import Status
-from ompy.mpi.processes.life import current
-from ompy.mpi.unsupported import not_available
+from ompy.mpi.processes.life import current, is_up
 
 Wtime = time.monotonic
 # MPI-5.0: the keys of MPI_Abi_get_info and MPI_Abi_get_fortran_info
@@ -107,8 +107,15 @@ def Aint_diff(addr1: int, addr2: int) -> int:
 
 
 def Get_hw_resource_info() -> Info:
-    """The hardware this process runs on. Not available."""
-    raise not_available("Get_hw_resource_info", "MPI 4.1's resource names")
+    """The hardware this process runs on: the types of resources that its host has.
+
+    Returns:
+        For each type `true` or `false`: whether the process is restricted to one piece of it. It is
+        a value of the key `mpi_hw_resource_type` of `Comm.Split_type`. The caller frees it.
+    """
+    virtual = is_up() and current().context.network.virtual
+    said = {name: piece >= 0 for name, piece in resources(virtual=virtual).items()}
+    return Info.Create({name: "true" if here else "false" for name, here in said.items()})
 
 
 def Get_abi_version() -> tuple[int, int]:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from operator import index
 from os import PathLike
 from typing import Any, AnyStr, Final, NamedTuple
 
 from ompy.data.errors import ERR_ARG, ERR_INFO_VALUE, ERR_SPAWN, MPIError
+from ompy.frameworks.collectives import patience
 from ompy.frameworks.collectives.call_kinds import KINDS
 from ompy.frameworks.job import App
 from ompy.frameworks.needs import Need
@@ -25,6 +27,7 @@ from ompy.mpi.info import Info
 from ompy.mpi.point_to_point.peers import check_root
 from ompy.mpi.state import CommState, World
 
+EXPENDABLE: Final = "ompy_expendable"  # info key: the job can do without such a process
 PARENT_NAME: Final = "MPI_COMM_PARENT"  # reference: Open MPI's name of it
 _BRIDGE_TAG: Final = 0  # arbitrary: a bridge has no other messages
 # keys that name hosts which the job does not have; Open MPI's
@@ -114,11 +117,57 @@ def spawn(state: CommState, root: int, programs: Callable[[], list[Program]]) ->
     """
     check_root(state, root)
     told = json.loads(decided(state, root, partial(_started, state, programs)))
-    context = state.world.context
-    first, size = told["first"], told["size"]
-    procs = [context.proc(number) for number in range(first, first + size)]
-    made: CommState = state.call(joined, state, root, told["bridge"], procs, procs[0])
-    return made
+    context, first = state.world.context, told["first"]
+    procs = [context.proc(number) for number in range(first, first + told["size"])]
+    with _leaders(state, root, told["bridge"], procs[0]) as leaders:
+        made, problem = _connected(state, leaders, procs)
+        wrong = _settled(state, root, first, problem)
+        if made is not None and not wrong:
+            with suppress(MPIError):  # the job's business is what becomes of them from now on
+                leaders.ask(b"")
+            return made
+    if made is not None:
+        state.world.process.release(made.communicator)
+    raise state.fail(ERR_SPAWN, wrong or problem)
+
+
+def _connected(
+    state: CommState, leaders: Leaders, procs: Sequence[Proc]
+) -> tuple[CommState | None, str]:
+    """The communicator with the new processes; or why there is none."""
+    try:
+        return connect(state, leaders, procs, ""), ""
+    except MPIError as problem:
+        patience.abandon(state.communicator, state.communicator.order.tag(), problem)
+        return None, str(problem)
+
+
+def _settled(state: CommState, root: int, first: int, problem: str) -> str:
+    """Whether the new processes are ranks of the job from now on: what the launcher says to that.
+
+    If one of them has ended before this moment, none of them is. From then on the end of one is a
+    failure of the job, as that of any other rank.
+
+    Args:
+        state: the communicator.
+        root: who has asked for them.
+        first: the first of them, in the job.
+        problem: why there is no communicator with them, if there is none.
+
+    Returns:
+        What is wrong, if they are not; the same at all members.
+    """
+    communicator = state.communicator
+    # another tag: the messages of what came before may have been given up
+    communicator.order.begin(KINDS["Spawn"], root)
+    said = b""
+    if communicator.rank == root:
+        try:
+            answered(state.world, "made", {"first": first, "why": problem})
+        except MPIError as error:
+            said = error.detail.encode()
+    tag, members = communicator.order.tag(), range(communicator.size)
+    return bytes(state.call(exchange_values, communicator, members, tag, said)[root]).decode()
 
 
 def decided(state: CommState, root: int, make: Callable[[], bytes]) -> bytes:
@@ -196,16 +245,24 @@ def joined(
     Raises:
         MPIError: it cannot be made.
     """
+    with _leaders(state, leader, bridge, other) as leaders:
+        return connect(state, leaders, procs, name)
+
+
+@contextmanager
+def _leaders(state: CommState, leader: int, bridge: int, other: Proc) -> Iterator[Leaders]:
+    """How this group and another talk, over a bridge of their leaders; arguments as of `joined`."""
     communicator, process = state.communicator, state.world.process
     tag = communicator.order.tag()
     if communicator.rank != leader:
-        return connect(state, Leaders(state, leader, tag, _not_leader), procs, name)
+        yield Leaders(state, leader, tag, _not_leader)
+        return
     me = communicator.context.me
     both = sorted((me, other), key=lambda proc: proc.rank)
     between = process.bridge(bridge, both)
     swap = partial(swap_messages, state.world.engine, between, both.index(other), _BRIDGE_TAG)
     try:
-        return connect(state, Leaders(state, leader, tag, swap), procs, name)
+        yield Leaders(state, leader, tag, swap)
     finally:
         process.pml.remove_communicator(between)
 
@@ -231,7 +288,9 @@ def meet_parents(state: CommState) -> None:
     state.communicator.order.begin(KINDS["Spawn"], 0)
     parents = [context.proc(rank) for rank in world.parents]
     root = context.proc(world.root)
-    state.world.parent = joined(state, 0, world.bridge, parents, root, PARENT_NAME)
+    with _leaders(state, 0, world.bridge, root) as leaders:
+        state.world.parent = connect(state, leaders, parents, PARENT_NAME)
+        leaders.ask(b"")  # the launcher takes this process for a rank of the job
 
 
 def _started(state: CommState, programs: Callable[[], list[Program]]) -> bytes:
@@ -264,7 +323,20 @@ def _app(world: World, program: Program) -> dict[str, Any]:
     environment = (*_environment(world), *_variables(info.get("env") or ""))
     app = App((found, *arguments), processes, environment, directory.rstrip("/") or "/")
     hosts = [name.strip() for name in (info.get("host") or "").split(",")]
-    return {**app._asdict(), "hosts": [name for name in hosts if name]}
+    told = {"hosts": [name for name in hosts if name], "expendable": _is_expendable(info)}
+    return {**app._asdict(), **told}
+
+
+def _is_expendable(info: Info) -> bool:
+    """Whether the job goes on if such a process ends.
+
+    Raises:
+        MPIError: ERR_INFO_VALUE, it is neither true nor false.
+    """
+    said = info.get(EXPENDABLE) or "false"
+    if said not in {"true", "false"}:
+        raise MPIError(ERR_INFO_VALUE, f"info key {EXPENDABLE}: {said!r} is neither true nor false")
+    return said == "true"
 
 
 def _environment(world: World) -> tuple[tuple[str, str], ...]:

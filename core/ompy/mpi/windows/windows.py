@@ -45,7 +45,7 @@ _CALLS: Final = {
 class Win(WindowAccess, Attributed, Exporter):  # type: ignore[misc, unused-ignore]
     """Memory that other processes can reach. Exports this process's part as a buffer."""
 
-    __slots__ = ()
+    __slots__ = ("_exported",)
     _kind: ClassVar[str] = "Win"
 
     def __new__(cls, win: Win | None = None) -> Self:
@@ -217,7 +217,9 @@ class Win(WindowAccess, Attributed, Exporter):  # type: ignore[misc, unused-igno
         return self._memory()
 
     def __buffer__(self, flags: int, /) -> memoryview:
-        return self._state().window.memory
+        # up to Python 3.11 who looks at it has this object, and not its memory, which stays for him
+        self._exported = self._state().window.memory
+        return self._exported
 
     def _memory(self) -> buffer:
         view = self._state().window.memory

@@ -1,6 +1,7 @@
 """How a rank stands when it has slept in its calls for long: what the launcher needs for a proof.
 
-Every thread of the program sleeps in MPI, without a time limit. The rank says so by itself, once
+Every thread of the program sleeps in MPI, without a time limit, or waits for another one of its
+threads (`waiting_threads.py`). The rank says so by itself, once
 for each such sleep (more often while it cannot say all, and again when one of those has left who
 could send what it wants of anybody), and when the launcher asks (STAND): it can only answer while
 it sleeps, or polls. What it says, as JSON (ranks are those of the job,
@@ -52,6 +53,7 @@ from ompy.frameworks.needs import (
 )
 from ompy.runtime.diagnosis.rank_report import place_of_program
 from ompy.runtime.diagnosis.rank_spans import ranks_in_words
+from ompy.runtime.diagnosis.waiting_threads import program_threads, waits_for_threads
 from ompy.trace.tag_names import tag_text
 
 if TYPE_CHECKING:
@@ -65,7 +67,6 @@ MOST: Final = 256
 PAUSE: Final = 100_000_000  # ns; arbitrary: doubled before each time that it is said again
 LOOK: Final = 300_000_000  # ns; arbitrary: a look at who is left takes some microseconds
 _CALLS: Final = {POST: "Win.Post", COMPLETE: "Win.Complete"}
-OWN_THREADS: Final = "ompy "  # names of threads of ours begin so
 
 
 class _Told:
@@ -184,8 +185,10 @@ def _why_live(process: RankProcess, asleep: dict[int, tuple[Waitable, int]]) -> 
         return "it has finalized"
     if not asleep:
         return "it is in no call that waits"
-    threads = [each for each in threading.enumerate() if not each.name.startswith(OWN_THREADS)]
-    if any(each.ident not in asleep for each in threads):
+    threads = program_threads()
+    others = [each for each in threads if each.ident not in asleep]
+    # what waits for a thread of this process is woken by those that sleep here, or never
+    if not all(waits_for_threads(each, threads) for each in others):
         return "another thread of it runs"
     if signal.getitimer(signal.ITIMER_REAL)[0]:
         return "it has set an alarm"

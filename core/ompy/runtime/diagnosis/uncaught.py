@@ -6,12 +6,14 @@ import atexit
 import os
 import stat
 import sys
+import threading
 from functools import partial
 from time import sleep
 from typing import TYPE_CHECKING, Final
 
 from ompy.data.errors import ERR_INTERN, MPIError, waits_for_ended
 from ompy.frameworks.call_site import program_frame
+from ompy.mca.parameters.base_parameters import DEADLOCK_DETECTION
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,6 +48,24 @@ def end_job_on_exception(process: RankProcess) -> None:
     _guarded.add(os.getpid())
     line_buffer_output()
     install_excepthook(client, partial(tell_of_error, process))
+    _watch_threads(process, client)
+
+
+def _watch_threads(process: RankProcess, client: AgentClient) -> None:
+    """An exception that ends a thread ends the job, too, where all the others wait for that one."""
+    previous = threading.excepthook
+
+    def hook(args: threading.ExceptHookArgs) -> None:
+        previous(args)
+        value = args.exc_value
+        wanted = process.registry.value(DEADLOCK_DETECTION)
+        if value is None or isinstance(value, _HARMLESS) or not wanted or process.finalized:
+            return
+        from ompy.runtime.diagnosis.waiting_threads import when_nobody_is_left
+
+        when_nobody_is_left(partial(_end_job, client, value), lambda: process.finalized)
+
+    threading.excepthook = hook
 
 
 def install_excepthook(

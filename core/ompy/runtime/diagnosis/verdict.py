@@ -109,6 +109,10 @@ class Verdict:
             rank.exited, rank.stage = True, Stage.FINALIZED
             rank.discarded = True
 
+    def is_discarded(self, rank: int) -> bool:
+        """Whether it is of a world that has not come about."""
+        return self._ranks[rank].discarded
+
     @property
     def in_mpi(self) -> frozenset[int]:
         """The ranks that run and are between MPI_Init and MPI_Finalize."""

@@ -13,7 +13,6 @@ from functools import partial
 from random import Random
 from typing import Any, Final, NamedTuple
 
-from ompy import outputs
 from ompy.data.errors import ERR_SPAWN
 from ompy.engine.virtual_engine import Deadlock, RankFailed, Scheduler
 from ompy.frameworks.collectives.patience import TAG_INQUIRY
@@ -52,6 +51,7 @@ from ompy.runtime.simulation.stub import (
     Unfit,
 )
 from ompy.runtime.simulation.virtual_job import NEWS, Board, VirtualWireUp
+from ompy.runtime.simulation.world_trace import begin_trace
 
 BEYOND: Final = 5  # exit code: the world has taken too long; arbitrary, as above
 EVENTS_SHOWN: Final = 4  # ranks whose last events are told; arbitrary: a terminal has room
@@ -161,6 +161,7 @@ class World:
         self._lines: list[Line] = []
         self._processes: list[int] = []
         self._dead: list[int] = []
+        self._discarded: set[int] = set()  # ranks of worlds that have not come about
 
     def _make_exchange(self, size: int) -> Exchange | None:
         exploring = self._scenario.exploring
@@ -251,7 +252,7 @@ class World:
     def run(self) -> Outcome:
         """Fork the ranks, run them to the end, leave none."""
         if self._scenario.trace_directory:
-            self._begin_trace()
+            self._scenario = begin_trace(self._scenario)
         debugger = self._scenario.debugger
         interruptible = signal.getsignal(signal.SIGINT) is signal.default_int_handler
         self._scheduler.debugged = debugger is not None
@@ -355,6 +356,10 @@ class World:
             elif isinstance(reply, Growth):
                 # where no rank runs: a fork is of this process, not of what a stub is doing
                 self._scheduler.after(NEWS, partial(self._grow, reply.world))
+            else:
+                world = reply.world
+                self._discarded.update(range(world.first, world.first + world.size))
+                self._scheduler.after(NEWS, partial(self._discard, world))
 
     def _answer(self, answer: Answer) -> None:
         stub = self._stubs[answer.rank]
@@ -374,6 +379,23 @@ class World:
             stub.news += self._ended
             self._scheduler.begin_engine(engine, partial(self._serve, stub))
             self._reply(self._asked.attached(place.rank))
+
+    def _discard(self, world: JobWorld) -> None:
+        """End the ranks of a world that is not to be; nobody waits for them."""
+        for rank in range(world.first, world.first + world.size):
+            stub = self._stubs[rank]
+            if not stub.done:
+                stub.kill_process()
+                self._scheduler.end_engine(self._board.engines[rank])
+            self._board.dead.add(rank)
+            self._tell(("ended", rank, "is ended with its world, which has not come about"))
+        self._board.changed()
+
+    def _ended_early(self, rank: int, how: str) -> bool:
+        """A rank has ended. True: its world was being made, and so is not to be."""
+        replies = self._asked.ended(rank, how)
+        self._reply(replies or ())
+        return replies is not None or rank in self._discarded
 
     def _become(self, part: Part, ours: socket.socket, theirs: socket.socket) -> None:
         """In the child: no end of any other rank's line stays open."""
@@ -458,6 +480,8 @@ class World:
 
     def _died(self, rank: int) -> None:
         """A rank has died: the world ends with it, or the others hear of it."""
+        if self._ended_early(rank, "was killed"):
+            return
         if not self._scenario.survives:
             ended = RankEnded(BY_SIGNAL + signal.SIGKILL, "it was killed")
             failure = RankFailed(rank, ended)
@@ -467,34 +491,38 @@ class World:
         self._scheduler.after(NEWS, partial(self._tell_death, rank))
 
     def _tell_death(self, rank: int) -> None:
-        self._ended.append(("died", rank, "was killed"))
         self._board.dead.add(rank)
         self._reply(self._asked.gone(rank))
-        for stub, engine in zip(self._stubs, self._board.engines, strict=True):
-            if not stub.done:
-                stub.news.append(("died", rank, "was killed"))
-                engine.wake()
+        self._tell(("died", rank, "was killed"))
         self._board.changed()
+
+    def _tell(self, news: tuple[str, int, str]) -> None:
+        """All others hear of the end of a rank, also those that come later."""
+        self._ended.append(news)
+        for stub, engine in zip(self._stubs, self._board.engines, strict=True):
+            if stub.rank != news[1] and not stub.done:
+                stub.news.append(news)
+                engine.wake()
 
     def _serve(self, stub: RankStub) -> None:
         try:
             stub.serve()
         except RankEnded as ended:
+            if self._ended_early(stub.rank, str(ended)):
+                stub.kill_process()
+                return
             if not ended.killed or not self._scenario.survives:
                 raise
             stub.kill_process()
             self._died(stub.rank)
             return
-        self._scheduler.after(NEWS, partial(self._tell_departure, stub.rank))
+        if not self._ended_early(stub.rank, "has ended before it initialized MPI"):
+            self._scheduler.after(NEWS, partial(self._tell_departure, stub.rank))
 
     def _tell_departure(self, rank: int) -> None:
         """The others hear what a host's agent would tell them."""
-        self._ended.append(("ended", rank, "has ended"))
         self._reply(self._asked.gone(rank))
-        for stub, engine in zip(self._stubs, self._board.engines, strict=True):
-            if stub.rank != rank and not stub.done:
-                stub.news.append(("ended", rank, "has ended"))
-                engine.wake()
+        self._tell(("ended", rank, "has ended"))
 
     def _leaving(self, rank: int, told: Sequence[int]) -> None:
         self._scheduler.after(NEWS, partial(self._tell_leaving, rank, frozenset(told)))
@@ -558,26 +586,3 @@ class World:
             [event for said in reports for event in said.get("rails", ())],
             tuple(self._dead),
         )
-
-    def _begin_trace(self) -> None:
-        """The facts of the job; nothing in them differs from run to run."""
-        from ompy.trace.trace_files import prepare_directory, write_job
-
-        job = self._scenario.job
-        facts = {
-            "world": "virtual",
-            "seed": self._scenario.seed,
-            "hosts": list(job.hosts),
-            "program": list(job.apps[0].argv),
-            "ranks": [{"rank": p.rank, "node": p.node} for p in job.placements],
-            "rails": [rail.name for rail in self._scenario.rails],
-            "faults": [rule["text"] for rule in job.faults],
-        }
-        directory = self._scenario.trace_directory
-        try:
-            prepare_directory(directory)
-            write_job(directory, facts)
-        except OSError as problem:  # a trace only observes
-            why = f"{problem.strerror}; nothing is traced"
-            outputs.warn(f"--trace {directory}: {why}", ("ompy sim",))
-            self._scenario = self._scenario._replace(trace_directory="")

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import Any, ClassVar, Final, NamedTuple
 
+from ompy.frameworks.fault_tolerance.departures import in_ranges
 from ompy.runtime.connections.control import Kind
 from ompy.runtime.connections.modex import unbundle
 from ompy.runtime.machines.acts import (
@@ -52,6 +53,7 @@ CAUSE_PATIENCE: Final = 1.0  # s; arbitrary: a process on its way out takes far 
 LEFTOVER_GRACE_MS: Final = 200  # arbitrary: for processes of a rank that outlive it
 WRAPPER_GRACE: Final = 1.0  # s; arbitrary: for a wrapper to exit after its MPI process died
 ENDING_HERE: Final = b"what runs on its host is being ended"
+NOT_TO_BE: Final = "is ended with its world, which has not come about"
 STOPS, GOES_ON = 20, 18  # Linux SIGTSTP, SIGCONT
 
 
@@ -284,8 +286,11 @@ class HostMachine(RanksAgent):
         self._ranks = LocalRanks(ranks, hosts, node, several=several)
         self._all = ranks
         self._begun_with = len(ranks)
+        self._size_at_first = self._ranks.size
         self._abort: tuple[RankLife, int, bytes] | None = None
         self._abort_told = False
+        self._expendable: list[list[int]] = []  # ranges of ranks of the world that came last
+        self._discarded: set[int] = set()  # ranks of worlds that have not come about
         self._failed: dict[int, str] = {}  # why, of those the others have not been told of
 
     def _happened(self, event: Event) -> None:
@@ -339,9 +344,9 @@ class HostMachine(RanksAgent):
             case Kind.DEPARTED:
                 self._departed_elsewhere(header, event.text)
             case Kind.GROW:
-                self._grow(header["first"], header["nodes"], event.body)
+                self._grow(event)
             case Kind.DISCARD:
-                self._discard(header["first"], header["size"], kill=True)
+                self._discard_world(header["first"], header["size"])
             case Kind.KILL:
                 self._lose_on_purpose(header["rank"])
             case _:
@@ -376,9 +381,11 @@ class HostMachine(RanksAgent):
     def _asked(self, event: Event) -> None:
         self._up(Kind.ASK, event.body, **{**event.header, "rank": event.who})
 
-    def _grow(self, first: int, nodes: list[list[int]], body: bytes) -> None:
+    def _grow(self, event: Event) -> None:
         """The job has more ranks: start ours, if nobody is ending what is here."""
-        hosts = [node for node, count in nodes for _ in range(count)]
+        first, body = event.header["first"], event.body
+        hosts = [node for node, count in event.header["nodes"] for _ in range(count)]
+        self._expendable = event.header.get("expendable", ())
         ours = [number for number, node in enumerate(hosts, first) if node == self._node]
         self._ranks.grow(first, hosts)
         if ours and self.phase is AgentPhase.FINISHED:
@@ -395,6 +402,7 @@ class HostMachine(RanksAgent):
             self._up(Kind.UNSTARTED, event.body, rank=event.who, code=1)
             return
         rank = RankLife(event.who, event.header["pid"])
+        rank.expendable = in_ranges(rank.number, self._expendable)
         self._all.append(rank)
         self._ranks.add_rank(rank)
         more = {"bound": event.header["bound"]} if "bound" in event.header else {}
@@ -407,6 +415,20 @@ class HostMachine(RanksAgent):
                 rank.expendable, rank.stage = True, Stage.FINALIZED
                 if kill:
                     self._do(KillRank(rank.number))
+
+    def _discard_world(self, first: int, size: int) -> None:
+        """It is not to be: what is here of it is killed, and nobody waits for any of it."""
+        self._discard(first, size, kill=True)
+        if self._abort is not None and first <= self._abort[0].number < first + size:
+            self._abort, self._abort_told = None, False  # that is no end of the job
+            self._agenda.drop((Moment.ABORT, ALL))
+        later = range(self._size_at_first, self._ranks.size)
+        for number in range(max(first, later.start), min(first + size, later.stop)):
+            self._discarded.add(number)
+            self._failed.pop(number, None)
+            self._ranks.departed(number, NOT_TO_BE)
+            self._ranks.tell_departure(number, NOT_TO_BE)
+        self._acts += self._ranks.take()
 
     # ends of ranks
 
@@ -437,6 +459,8 @@ class HostMachine(RanksAgent):
         They mostly have ended before they hear of it, and say nothing; who lives on because it
         handles SIGTERM waits in no call for what will not come.
         """
+        if rank in self._discarded:  # they know
+            return
         self._ranks.departed(rank, reason)
         if finalized or self.phase is not AgentPhase.RUNNING:
             self._ranks.tell_departure(rank, reason, dead=dead)

@@ -49,10 +49,12 @@ class Growth(NamedTuple):
     Attributes:
         job: with them.
         world: theirs.
+        expendable: which of them the job can do without, until they say something else.
     """
 
     job: Job
     world: JobWorld
+    expendable: tuple[int, ...] = ()
 
 
 class Discarded(NamedTuple):
@@ -65,25 +67,43 @@ Reply = Answer | Growth | Discarded
 
 
 class _Spawn:
-    """A world whose processes have not all made themselves known."""
+    """A world that is being made.
+
+        STARTING  its processes start, and who has asked for it waits to hear that all are here
+        MEETING   they are, and the parents make a communicator with them
+        FAILED    one has ended meanwhile: who has asked hears of it when it says how that went
+
+    Once the parents have their communicator, the world is made, and is nobody's business here.
+    """
 
     def __init__(self, rank: int, ask: int, world: JobWorld) -> None:
         self.rank = rank
-        self.ask = ask
+        self.ask: int | None = ask  # None once it is answered
         self.world = world
         self.missing = set(range(world.first, world.first + world.size))
+        self.why = ""  # it has failed
 
-    def made(self) -> list[Reply]:
+    def has(self, rank: int) -> bool:
+        """Whether it is one of this world."""
+        return self.world.first <= rank < self.world.first + self.world.size
+
+    def all_here(self) -> list[Reply]:
         """Nobody is missing."""
-        world = self.world
+        world, ask = self.world, self.ask
+        assert ask is not None, "nobody has come twice"
+        self.ask = None
         told = {"first": world.first, "size": world.size, "bridge": world.bridge}
-        return [Answer(self.rank, self.ask, 0, json.dumps(told).encode())]
+        return [Answer(self.rank, ask, 0, json.dumps(told).encode())]
 
     def failed(self, rank: int, why: str) -> list[Reply]:
-        """One could not be started, so none is to be."""
-        world = self.world
-        text = f"rank {rank - world.first} of {world.size} could not be started: {why}"
-        return [Discarded(world), Answer(self.rank, self.ask, ERR_SPAWN, text.encode())]
+        """One could not be started, or has ended, so none is to be."""
+        if self.why:
+            return []
+        world, ask = self.world, self.ask
+        place = rank - world.first
+        self.why = f"rank {place} of {world.size} could not be started: {why}"
+        said = [] if ask is None else [Answer(self.rank, ask, ERR_SPAWN, self.why.encode())]
+        return [Discarded(world), *said]
 
 
 class Asked:
@@ -119,6 +139,8 @@ class Asked:
                     return self._spawn(rank, ask, json.loads(body))
                 case "accept" | "connect":
                     return self._meet(what, header["port"], Caller(rank, ask, json.loads(body)))
+                case "made":
+                    return self._made(rank, ask, header["first"], header["why"])
                 case "close":
                     waiting = self._ports.close_port(header["port"])
                     return [*_closed(waiting), Answer(rank, ask, 0, b"")]
@@ -158,8 +180,11 @@ class Asked:
         return [_led(caller, other, bridge), _led(other, caller, bridge)]
 
     def gone(self, rank: int) -> list[Reply]:
-        """A rank has ended."""
-        return list(_closed(self._ports.gone(rank)))
+        """A rank has ended, and takes along what it has asked for."""
+        orphans = [spawn for spawn in self._spawns if spawn.rank == rank]
+        self._spawns = [spawn for spawn in self._spawns if spawn.rank != rank]
+        lost = [Discarded(spawn.world) for spawn in orphans if not spawn.why]
+        return [*lost, *_closed(self._ports.gone(rank))]
 
     # processes
 
@@ -184,7 +209,9 @@ class Asked:
         placements = self._place(apps, hosts, world, job.placements[rank].node)
         self.job = job.grown(apps, placements, world)
         self._spawns.append(_Spawn(rank, ask, world))
-        return [Growth(self.job, world)]
+        free = [bool(app.get("expendable")) for app in request["apps"]]
+        expendable = tuple(place.rank for place in placements if free[place.app - world.app])
+        return [Growth(self.job, world, expendable)]
 
     def _nodes(self, rank: int, names: Sequence[str]) -> list[int]:
         """The hosts that are named; all of the job's where none is."""
@@ -225,36 +252,62 @@ class Asked:
     def lose_hosts(self, nodes: Iterable[int]) -> list[Reply]:
         """Hosts are lost: nothing is started there, and what was to come from there does not."""
         self._lost.update(nodes)
-        placed = self.job.placements
-        for spawn in self._spawns:
+        placed, replies = self.job.placements, list[Reply]()
+        for spawn in list(self._spawns):
             ranks = range(spawn.world.first, spawn.world.first + spawn.world.size)
             on_it = [rank for rank in ranks if placed[rank].node in self._lost]
             if on_it:
-                self._spawns.remove(spawn)
-                return [*spawn.failed(on_it[0], "its host is lost"), *self.lose_hosts(())]
-        return []
+                replies += self._fail(spawn, on_it[0], "its host is lost")
+        return replies
 
     def attached(self, rank: int) -> list[Reply]:
         """A process has made itself known as this rank."""
         spawn = self._of(rank)
-        if spawn is None:
+        if spawn is None or spawn.why or not spawn.missing:
             return []
         spawn.missing.discard(rank)
-        if spawn.missing:
-            return []
-        self._spawns.remove(spawn)
-        return spawn.made()
+        return [] if spawn.missing else spawn.all_here()
 
     def unstarted(self, rank: int, why: str) -> list[Reply] | None:
-        """It could not be started. None: it is none of a world that is being made."""
+        """It could not be started. None: it is none of a world that came later."""
         spawn = self._of(rank)
         if spawn is None:
             return None if rank < self.job.worlds[0].size else []
+        return self._fail(spawn, rank, why)
+
+    def ended(self, rank: int, why: str) -> list[Reply] | None:
+        """Its process has ended, however that was. None: its world has been made, or has failed."""
+        spawn = self._of(rank)
+        return None if spawn is None or spawn.why else self._fail(spawn, rank, why)
+
+    def is_being_made(self, rank: int) -> bool:
+        """Whether the end of this rank is no failure of the job: its world has not been made."""
+        return self._of(rank) is not None
+
+    def _made(self, rank: int, ask: int, first: int, why: str) -> list[Reply]:
+        """Who has asked for a world says that it has a communicator with it, or why it has not.
+
+        If a process of that world has ended meanwhile, it hears of that. Else the world is made.
+        """
+        spawn = self._of(first)
+        assert spawn is not None, f"there is no world of rank {first} to be made"
+        known, missed = bool(spawn.why), list[Reply]()
+        if why and not known:
+            spawn.why, missed = f"they cannot be reached: {why}", [Discarded(spawn.world)]
         self._spawns.remove(spawn)
-        return spawn.failed(rank, why)
+        code = ERR_SPAWN if spawn.why else 0
+        return [*missed, Answer(rank, ask, code, spawn.why.encode())]
+
+    def _fail(self, spawn: _Spawn, rank: int, why: str) -> list[Reply]:
+        """A world is not to be; if its root has not been told of a failure, that is kept."""
+        waits = spawn.ask is None
+        replies = spawn.failed(rank, why)
+        if not waits:
+            self._spawns.remove(spawn)
+        return replies
 
     def _of(self, rank: int) -> _Spawn | None:
-        return next((spawn for spawn in self._spawns if rank in spawn.missing), None)
+        return next((spawn for spawn in self._spawns if spawn.has(rank)), None)
 
 
 def packed_world(job: Job, world: JobWorld) -> bytes:

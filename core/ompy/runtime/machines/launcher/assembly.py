@@ -20,9 +20,9 @@ from ompy.runtime.machines.agents.agent import WAITING_BEAT
 from ompy.runtime.machines.children import Child
 from ompy.runtime.machines.events import Event, Seen
 from ompy.runtime.machines.launcher.asking import Asked
-from ompy.runtime.machines.launcher.job import JobMachine, Moment
+from ompy.runtime.machines.launcher.job import JobMachine
 from ompy.runtime.machines.launcher.job_rules import JobRules
-from ompy.runtime.machines.launcher.job_table import JOINED, JobPhase, Pair
+from ompy.runtime.machines.launcher.job_table import JOINED, JobPhase, Moment, Pair
 from ompy.runtime.machines.stages import Stage
 
 OVERDUE: Final = 30.0  # s; arbitrary: ranks of one job rarely start so far apart

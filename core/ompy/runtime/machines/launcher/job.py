@@ -9,13 +9,13 @@ codes, and may end when all of them have finalized.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from ompy.frameworks.job import Job
+from ompy.frameworks.fault_tolerance.departures import ranges_of
+from ompy.frameworks.job import Job, JobWorld
 from ompy.mca.reporting import Finding
 from ompy.runtime.agents.agent_tree import Tree
-from ompy.runtime.connections.control import OUTPUT_WINDOW, Kind
+from ompy.runtime.connections.control import Kind
 from ompy.runtime.diagnosis.rank_spans import ranks_in_words
 from ompy.runtime.diagnosis.verdict import Verdict
 from ompy.runtime.faults.fault_report import NEVER_FIRED
@@ -52,7 +52,14 @@ from ompy.runtime.machines.launcher.cuts import cut_off
 from ompy.runtime.machines.launcher.host import Host
 from ompy.runtime.machines.launcher.job_news import JobNews, said
 from ompy.runtime.machines.launcher.job_rules import JobRules
-from ompy.runtime.machines.launcher.job_table import LAUNCHED, JobPhase, Pair
+from ompy.runtime.machines.launcher.job_table import (
+    ENDS,
+    LAUNCHED,
+    TOLD,
+    JobPhase,
+    Moment,
+    Pair,
+)
 from ompy.runtime.machines.launcher.wire_up import WireUp
 from ompy.runtime.machines.leave_news import COLLECTING as LEAVING
 from ompy.runtime.machines.stages import Stage
@@ -65,25 +72,8 @@ if TYPE_CHECKING:
 PATIENCE: Final = 5.0  # s; arbitrary: killed processes go at once unless the kernel holds them
 # s; arbitrary: who finds out that a rail is gone does so within a few turns of probes
 CUT_PATIENCE: Final = 0.3
-# what ranks tell that is kept, and bears on no exit code by itself
-TOLD: Final = frozenset(
-    {Kind.FAULTS, Kind.PATHS, Kind.RAIL, Kind.CARRIED, Kind.COUNTED, Kind.UNREACHABLE, Kind.LEFT}
-)
 INTERRUPT: Final = 2  # Linux SIGINT
 USER_1: Final = 10  # Linux SIGUSR1
-_CREDIT_STEP: Final = OUTPUT_WINDOW // 8  # bytes; arbitrary: few messages, window never shut long
-
-
-class Moment(Enum):
-    """What a job waits for."""
-
-    TIMEOUT = "it has run for too long"
-    GIVE_UP = "agents do not end"
-    PATHS = "both ends of a lost path have told of it"
-    OVERDUE = "agents do not come"
-    KILL = "somebody is to be killed on purpose"
-    LEAVING = "ranks that leave at the same time are told of together"
-    CUT = "others have said that they do not reach each other"
 
 
 class JobMachine:
@@ -264,30 +254,35 @@ class JobMachine:
 
     def _reply(self, replies: Iterable[Reply]) -> list[Act]:
         """To what ranks have asked; a world that comes later is everybody's business."""
-        acts: list[Act] = []
+        acts, placed = list[Act](), self._asked.job.placements
         for reply in replies:
             match reply:
-                case Answer():
-                    node = self._asked.job.placements[reply.rank].node
-                    told = {"rank": reply.rank, "ask": reply.ask, "code": reply.code}
-                    acts.append(self._to_one(node, Kind.ANSWER, told, reply.body))
+                case Answer(rank, ask, code, body):
+                    told = {"rank": rank, "ask": ask, "code": code}
+                    acts.append(self._to_one(placed[rank].node, Kind.ANSWER, told, body))
                 case Growth():
                     acts += self._grow(reply)
                 case Discarded():
-                    self.verdict.discarded(reply.world)
-                    told = {"first": reply.world.first, "size": reply.world.size}
-                    acts += self._children.tell(Kind.DISCARD, told)
+                    acts += self._discard(reply.world)
         return acts
+
+    def _discard(self, world: JobWorld) -> list[Act]:
+        """It is not to be: its ranks are ended, and nobody waits for them."""
+        self.verdict.discarded(world)
+        for rank in range(world.first, world.first + world.size):
+            self.news.alone.add(rank)
+            self._deadlocks.gone(rank)
+        return [*self._children.tell(Kind.DISCARD, {"first": world.first, "size": world.size})]
 
     def _grow(self, growth: Growth) -> list[Act]:
         """Ranks are added."""
-        job, world = growth
+        job, world, expendable = growth
         self.verdict.add_world_of(job)
         placements = job.placements[world.first :]
         for placement in placements:
-            host = self._hosts[placement.node]
-            host.done, host.known = False, len(job.placements)
+            self._hosts[placement.node].expects(len(job.placements))
         told = {"first": world.first, "nodes": runs_of(p.node for p in placements)}
+        told |= {"expendable": ranges_of(expendable)} if expendable else {}
         return [Widen(job), *self._children.tell(Kind.GROW, told, packed_world(job, world))]
 
     def _told_news(self, event: Event, now: float) -> list[Act]:
@@ -314,6 +309,10 @@ class JobMachine:
     def _judge(self, event: Event, now: float) -> list[Act]:
         """What bears on the exit code."""
         header, verdict = event.header, self.verdict
+        if event.kind in ENDS:
+            early = self._ended_early(event)
+            if early is not None:
+                return early
         match event.kind:
             case Kind.STARTED:
                 verdict.started(header["rank"], header["pid"])
@@ -344,6 +343,17 @@ class JobMachine:
         if stage is not Stage.ATTACHED or self.phase is not JobPhase.RUNNING:
             return []
         return self._reply(self._asked.attached(rank))
+
+    def _ended_early(self, event: Event) -> list[Act] | None:
+        """The end of a rank whose world is being made, and so is not to be. None: of another."""
+        rank = event.header["rank"]
+        if self.verdict.is_discarded(rank):
+            return []
+        if self.phase is not JobPhase.RUNNING:
+            return None
+        why = event.header.get("reason") or event.text or "its MPI process went"
+        found = self._asked.ended(rank, why)
+        return None if found is None else self._reply(found)
 
     def _unstarted(self, event: Event) -> list[Act]:
         """A rank could not be started; of a later world its root is told, and the job goes on."""
@@ -465,12 +475,8 @@ class JobMachine:
         return self._viewing.inquired(event.who, event.header, now, phase=phase, age_s=age_s)
 
     def _written(self, node: int, count: int) -> list[Act]:
-        host = self._hosts[node]
-        host.uncredited += count
-        if host.uncredited < _CREDIT_STEP:
-            return []
-        credit, host.uncredited = host.uncredited, 0
-        return [self._to_one(node, Kind.CREDIT, {"bytes": credit})]
+        credit = self._hosts[node].written(count)
+        return [self._to_one(node, Kind.CREDIT, {"bytes": credit})] if credit else []
 
     def _to_one(self, node: int, kind: Kind, header: Mapping[str, Any], body: bytes = b"") -> Send:
         return Send(self._tree.child_towards(node), kind, {**header, "to": node}, body)

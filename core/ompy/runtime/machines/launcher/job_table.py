@@ -31,6 +31,18 @@ class JobPhase(Enum):
     OVER = "over"
 
 
+class Moment(Enum):
+    """What a job waits for."""
+
+    TIMEOUT = "it has run for too long"
+    GIVE_UP = "agents do not end"
+    PATHS = "both ends of a lost path have told of it"
+    OVERDUE = "agents do not come"
+    KILL = "somebody is to be killed on purpose"
+    LEAVING = "ranks that leave at the same time are told of together"
+    CUT = "others have said that they do not reach each other"
+
+
 _P, _S = JobPhase, Seen
 Pair = tuple[JobPhase, Seen, Kind | None]
 Rows = dict[Pair, tuple[JobPhase, ...]]
@@ -64,6 +76,11 @@ FATEFUL: Final = (
     Kind.AGENT_GONE,
     Kind.FINISHED,
 )
+# what ranks tell that is kept, and bears on no exit code by itself
+TOLD: Final = frozenset(
+    {Kind.FAULTS, Kind.PATHS, Kind.RAIL, Kind.CARRIED, Kind.COUNTED, Kind.UNREACHABLE, Kind.LEFT}
+)
+ENDS: Final = frozenset({Kind.EXITED, Kind.LOST, Kind.ABORTED})  # of ranks that had started
 # of its ranks a passive agent says these
 PASSIVE_NEWS: Final = (
     Kind.ALIVE,

@@ -50,7 +50,7 @@ class OpenJobMachine(JobMachine):
         assert node == self.next_node, f"host {node} joins a job of {self.next_node}"
         apps = [app_of(values) for values in json.loads(event.body)]
         others = range(len(self._asked.job.placements))
-        job, world = self._asked.add_guest(name, apps)
+        job, world, _ = self._asked.add_guest(name, apps)
         self.verdict.add_world_of(job)
         host = Host(node, name)
         host.known = len(job.placements)
@@ -68,8 +68,9 @@ class OpenJobMachine(JobMachine):
         ]
 
     def _judge(self, event: Event, now: float) -> list[Act]:
-        if event.kind in _ENDS:
-            node = self._asked.job.placements[event.header["rank"]].node
+        rank = event.header["rank"] if event.kind in _ENDS else -1
+        if rank >= 0 and not self._asked.is_being_made(rank):
+            node = self._asked.job.placements[rank].node
             if self._asked.guests.ends_alone(node):
                 return self._guest_ended(event, node)
         return super()._judge(event, now)
