@@ -305,6 +305,8 @@ class BtlModule(Poller):
         local_registration_threshold: puts and gets of up to so many bytes need no local handle.
         split_least: bytes from which on both ranks move half of a message, if the sender waits;
             0 for never. For transports that copy with the caller's processor.
+        pack_least: bytes from which on a message in pieces is packed beside, to be got as one
+            piece, and got beside a receive in pieces; 0 for never. For the same transports.
     """
 
     atomic_flags: int
@@ -321,6 +323,7 @@ class BtlModule(Poller):
     max_send_size: int
     min_rdma_pipeline_size: int
     name: str
+    pack_least: int
     put_alignment: int
     put_limit: int
     rdma_pipeline_frag_size: int
@@ -353,7 +356,7 @@ class BtlModule(Poller):
         self.get_limit = self.put_limit = 0
         self.get_alignment = self.put_alignment = 1
         self.registration_handle_size = 0
-        self.local_registration_threshold = self.split_least = 0
+        self.local_registration_threshold = self.split_least = self.pack_least = 0
         self.error_callback = None
         if values is not None:
             apply_common(self, values)

@@ -21,8 +21,15 @@ from tests.support.worlds import virtual
 
 SM = {"coll": "sm,tuned,basic", "btl": "self,sm"}
 # two calls under way, most of them too large for a slot
-NARROW = {"coll_sm_nonblocking_size": 64, "coll_sm_comm_num_segments": 2}
-SETTINGS = {"default": {}, "narrow": NARROW}
+NARROW = {
+    "coll_sm_nonblocking_size": 64,
+    "coll_sm_comm_num_segments": 2,
+    "coll_sm_single_copy": 0,
+}
+LENT = {"coll_sm_lend_least": 1, "coll_sm_comm_num_segments": 2}
+# of which some are lent because they have no room
+MIXED = {"coll_sm_nonblocking_size": 300, "coll_sm_lend_least": 400}
+SETTINGS = {"default": {}, "narrow": NARROW, "lent": LENT, "mixed": MIXED}
 COUNTS = (0, 1, 5, 60, 3000)
 Check = Callable[[], None]
 
@@ -97,7 +104,14 @@ class Calls:
         name = self.random.choice(offered)
         arguments, check = table[name]
         method = f"{name.capitalize()}_init" if persistent else f"I{name}"
-        return getattr(comm, method)(*arguments), check
+
+        def spoil() -> None:
+            """A member whose call is complete does with its data what it likes."""
+            check()
+            for buffer in (mine, whole):
+                buffer[:] = array("q", [-1] * len(buffer))
+
+        return getattr(comm, method)(*arguments), check if persistent else spoil
 
 
 def rounds(process: RankProcess, seed: int) -> None:

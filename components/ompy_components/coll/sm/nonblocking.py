@@ -26,6 +26,7 @@ PERSISTENT: Final = 128  # requests that have slots; arbitrary: only those in us
 TURNS: Final = 4
 ONCE: Final = -1  # number of what is no persistent request
 NO_SLOT: Final = -2  # number of one for which there is no slot
+MOST: Final = (1 << 62) - 1  # bytes; arbitrary: more than any message has
 WITH_TABLES: Final = ("scatter", "alltoall")
 
 
@@ -59,6 +60,7 @@ class NonblockingCalls:
     _depth: int
     _early: list[NonblockingCall]
     _kept: list[KeptSlots]
+    _least: int
     _lock: RankLock
     _refused: Shown[bool]
     _room: int
@@ -66,18 +68,20 @@ class NonblockingCalls:
     _tables: bool
     __slots__ = tuple(__annotations__)
 
-    def __init__(self, communicator: Communicator, depth: int, room: int) -> None:
+    def __init__(self, communicator: Communicator, depth: int, room: int, least: int) -> None:
         """Nothing yet.
 
         Args:
             communicator: whose calls they are.
             depth: calls that may be under way at a time without one waiting for another.
             room: bytes of a member's slot.
+            least: bytes from which on data are lent where that is possible; 0 for none.
         """
         self._communicator = communicator
         self._depth = depth
         self._lock = communicator.context.engine.lock
         self._room = room
+        self._least = min(least, room + 1)
         self._tables = table_size(communicator.size) <= room
         self._begun = 0
         self._kept = []
@@ -206,6 +210,7 @@ class NonblockingCalls:
         else:
             slots = self._depth + PERSISTENT * TURNS
             self._board = self._kind_of_board()(self._communicator, view, slots, self._room)
+            self._board.lend(self._shared.copy if self._least else None, self._least or MOST)
             for call in early:
                 call.show_on(self._board)
         self._refused = self._board is None
