@@ -169,6 +169,34 @@ def test_persistent_calls_start_in_any_order(several: int, settings: dict[str, i
         )
 
 
+def refuse_to_lend(process: RankProcess, comm: Any) -> None:
+    """From now on this member sends what it would have lent, while the others lend."""
+    board = comm._inner.coll._beginners["bcast"]._nonblocking._board
+    board.lending._everybody, board.lending._refused = False, True
+
+
+@pytest.mark.parametrize("who", [0, 1, 2])
+def test_one_member_sends_what_the_others_lend(who: int) -> None:
+    """Each decides for itself, and the readers do as it says; also in a call begun again."""
+
+    def program(process: RankProcess) -> None:
+        comm = world_of(process)
+        for _ in range(3):  # until all have tried to read all
+            comm.Iallgather(numbers(5000, comm.rank), zeros(5000 * comm.size)).Wait()
+        if comm.rank == who:
+            refuse_to_lend(process, comm)
+        calls = Calls(comm, 11)
+        made = [calls.draw("_init") for _ in range(12)]
+        for _ in range(3):
+            for request, check in made:
+                request.Start()
+                request.Wait()
+                check()
+            rounds(process, who)
+
+    virtual(3, program, **SM)
+
+
 def test_a_persistent_call_is_begun_again_with_the_same_object() -> None:
     """But not one that failed; and nothing of it, nor of its buffers, is kept when it is freed."""
 

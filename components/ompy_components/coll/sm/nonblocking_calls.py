@@ -560,6 +560,7 @@ class NonblockingCall(PendingCall):
             self.fail(request.error, request.detail)
         elif self._lent is not None:
             self.waits_on = None
+            self._sends = self._receives = None  # a persistent request may begin it again
             self._board.wait_for_readers(self)
         elif self._failure is not None:
             self.fail(self._failure.code, self._failure.detail)
