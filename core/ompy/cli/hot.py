@@ -207,6 +207,7 @@ HOT: Final = {
     "ompy_components.coll.sm.nonblocking_board": BUSY,
     "ompy_components.coll.sm.nonblocking_calls": BUSY,
     "ompy_components.coll.sm.nonblocking_edges": BUSY,
+    "ompy_components.coll.sm.nonblocking_reductions": BUSY,
     "ompy_components.coll.sm.operations": BUSY,
     "ompy_components.coll.sm.parts": BUSY,
     "ompy_components.coll.sm.pending_call": BUSY,

@@ -18,8 +18,9 @@ from ompy.frameworks.communicator import Communicator
 
 from ompy_components.coll.sm.blocks import table_size
 from ompy_components.coll.sm.nonblocking_board import NonblockingBoard, nonblocking_size
-from ompy_components.coll.sm.nonblocking_calls import NonblockingCall
+from ompy_components.coll.sm.nonblocking_calls import KINDS, REDUCE, NonblockingCall
 from ompy_components.coll.sm.nonblocking_edges import EdgeCall
+from ompy_components.coll.sm.nonblocking_reductions import ReductionCall
 
 PERSISTENT: Final = 128  # requests that have slots; arbitrary: only those in use take memory
 # slots of each, as a root may start it again before the others have read; arbitrary
@@ -27,6 +28,7 @@ TURNS: Final = 4
 ONCE: Final = -1  # number of what is no persistent request
 NO_SLOT: Final = -2  # number of one for which there is no slot
 MOST: Final = (1 << 62) - 1  # bytes; arbitrary: more than any message has
+_REDUCE: Final = REDUCE  # a number in C
 WITH_TABLES: Final = ("scatter", "alltoall")
 
 
@@ -144,6 +146,8 @@ class NonblockingCalls:
         call: NonblockingCall
         if operation in NEIGHBOURHOODS:
             call = EdgeCall.__new__(EdgeCall)
+        elif KINDS[operation] >= _REDUCE:
+            call = ReductionCall.__new__(ReductionCall)
         else:
             call = NonblockingCall.__new__(NonblockingCall)
         call.prepare(self._communicator, operation, arguments, tag, word)

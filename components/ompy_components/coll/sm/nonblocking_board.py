@@ -264,11 +264,30 @@ class NonblockingBoard(SlotMemory):
     ) -> MPIError | None:
         """What a member has lent into a message, which has room. Returns what is wrong with it."""
         problem = self.lending.read_message(rank, address, target, size)
-        if problem is None and not raw.word(self.memory, (self._at(rank, call.slot) + LENT) * 8):
+        if problem is None:
+            self.insist_on_lent(rank, call.slot)
+        return problem
+
+    @ccall
+    def read_bytes(self, call: PendingCall, rank: int, address: U64, view: memoryview) -> None:
+        """A part of what a member has lent; `insist_on_lent` has to follow.
+
+        Raises:
+            LinkError: it cannot be read: the member has ended.
+        """
+        self.lending.read_lent(rank, address, view)
+
+    @ccall
+    def insist_on_lent(self, rank: int, slot: int) -> None:
+        """See that what was read was what a member had lent.
+
+        Raises:
+            MPIError: ERR_PROC_FAILED, its call has failed meanwhile.
+        """
+        if not raw.word(self.memory, (self._at(rank, slot) + LENT) * 8):
             name = self._communicator.name
             said = f"rank {rank} has ended a collective of {name} before its data were read"
-            return MPIError(ERR_PROC_FAILED, said)
-        return problem
+            raise MPIError(ERR_PROC_FAILED, said)
 
     @ccall
     def was_read(self, call: PendingCall) -> bool:

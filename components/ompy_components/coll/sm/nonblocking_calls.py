@@ -18,8 +18,7 @@ from typing import Any, Final
 
 from ompy.compiled import U64, ccall, cclass, cfunc, recycled
 from ompy.data.errors import ERR_TRUNCATE, MPIError
-from ompy.data.message import Blocks, Message, message_of
-from ompy.data.operation import Operation
+from ompy.data.message import Blocks, Message
 from ompy.data.packed import to_send, too_large
 from ompy.frameworks.collectives.exchange import Exchange
 from ompy.frameworks.collectives.schedule import CollectiveRequest, Progression, Schedule
@@ -27,7 +26,6 @@ from ompy.frameworks.communicator import Communicator
 
 from ompy_components.coll.sm.blocks import ENTRY, table_size
 from ompy_components.coll.sm.nonblocking_board import IN_TABLE, NonblockingBoard
-from ompy_components.coll.sm.operations import disagreement, room_of, settle
 from ompy_components.coll.sm.pending_call import MESSAGES, READERS, PendingCall
 from ompy_components.coll.sm.slots import (
     LENT,
@@ -46,7 +44,7 @@ SCATTER: Final = 2
 GATHER: Final = 3
 ALLGATHER: Final = 4
 ALLTOALL: Final = 5
-ALONG_EDGES: Final = 6  # `nonblocking_edges.py`
+ALONG_EDGES: Final = 6  # `nonblocking_edges.py`; what follows, `nonblocking_reductions.py`
 REDUCE: Final = 7
 ALLREDUCE: Final = 8
 SCAN: Final = 9
@@ -78,11 +76,9 @@ class NonblockingCall(PendingCall):
     _board: NonblockingBoard
     _communicator: Communicator
     _failure: MPIError | None
-    _given: Message | None
     _kept: list[memoryview] | None
     _kind: int
     _lent: list[int] | None
-    _operation: Operation | None
     _operation_name: str
     _rank: int
     _receives: list[tuple[Message, int]] | None
@@ -121,8 +117,6 @@ class NonblockingCall(PendingCall):
         self._kept = None  # what is lent, and where it is
         self._lent = None
         self._failure = None  # said when nobody reads or waits any more
-        self._given = None
-        self._operation = None
         self.word = word
         self.first, self.end = 0, communicator.size
         kind: int = self._kind
@@ -131,8 +125,6 @@ class NonblockingCall(PendingCall):
             self.first, self.end = self._root, self._root + 1
         elif kind in (SCAN, EXSCAN):
             self.end = self._rank
-        if kind >= REDUCE:
-            self._find_operand()
 
     @ccall
     def place(self, slot: int, number: U64, before: U64) -> None:
@@ -168,11 +160,9 @@ class NonblockingCall(PendingCall):
                 self._show_parts(self._arguments[0], self._arguments[1])
             else:
                 self._board.show(self, 0)
-        elif kind == ALLTOALL:
+        else:
             send = self._arguments[0]
             self._show_table(send if send is not None else self._arguments[1], send is None)
-        else:
-            self._show_operand()
 
     @ccall
     def take_others(self) -> None:
@@ -186,10 +176,8 @@ class NonblockingCall(PendingCall):
             self._end_step(self._take_entry(self._root, self._arguments[1]))
         elif kind == ALLTOALL:
             self._take_table()
-        elif kind == BARRIER:
-            self._end_step(None)
         else:
-            self._take_operands()
+            self._end_step(None)
 
     @cfunc
     def _receive_later(self, target: Message, rank: int) -> None:
@@ -465,74 +453,6 @@ class NonblockingCall(PendingCall):
         if size:
             board.get_block(slot + board.word(at), receive, rank, size)
         return None
-
-    # --- reductions
-
-    @cfunc
-    def _find_operand(self) -> None:
-        """This member's data, and what combines them."""
-        send: Message | None = self._arguments[0]
-        given: Message | None = send if send is not None else self._arguments[1]
-        assert given is not None, "every member has data"
-        if self._kind == REDUCE_SCATTER and send is None:
-            counts: list[int] = self._arguments[2]
-            given = message_of(given.memory, given.origin, sum(counts), given.layout)
-        self._given = given
-        self._operation = self._arguments[3 if self._kind == REDUCE_SCATTER else 2]
-
-    @cfunc
-    def _show_operand(self) -> None:
-        """All data of this member; if they have no room, the next module combines them."""
-        board: NonblockingBoard = self._board
-        given, operation = self._given, self._operation
-        assert given is not None, "every member has data"
-        assert operation is not None, "likewise an operation"
-        operation.check_layout(given.layout)
-        size: int = given.count * given.layout.size
-        if size > board.room:
-            board.show(self, size)
-            self._pass_on()
-            return
-        board.put(board.slot(self._rank, self.slot), given, size)
-        board.show(self, size)
-        if self._kind == REDUCE and self._rank != self._root:
-            self._end_step(None)
-
-    @cfunc
-    def _take_operands(self) -> None:
-        """Combine what is to be combined for this member, in rank order."""
-        board: NonblockingBoard = self._board
-        given, operation = self._given, self._operation
-        assert given is not None, "every member has data"
-        assert operation is not None, "likewise an operation"
-        layout = given.layout
-        size: int = given.count * layout.size
-        rank: int
-        for rank in range(self.first, self.end):
-            if board.total(rank, self.slot) != size:
-                raise disagreement()
-        kind: int = self._kind
-        target: Message = self._arguments[1]
-        before: int = 0
-        if kind == REDUCE_SCATTER:
-            counts: list[int] = self._arguments[2]
-            before = sum(counts[: self._rank]) * layout.size
-            size = counts[self._rank] * layout.size
-            target = message_of(target.memory, target.origin, counts[self._rank], layout)
-        top: int = board.ranks - 1
-        if kind == SCAN:
-            top = self._rank
-        elif kind == EXSCAN:
-            top = self._rank - 1
-        if top >= 0 and size:
-            room, to = room_of(target)
-            board.copy_out(board.slot(top, self.slot) + before, room, to, size)
-            while top:
-                top -= 1
-                slot: int = board.slot(top, self.slot) + before
-                board.combine_with(slot, operation, layout, room, to, size)
-            settle(target, room)
-        self._end_step(None)
 
     # --- messages
 

@@ -10,6 +10,7 @@ from ompy.trace.amounts import byte_count
 
 from ompy_components.coll.sm.blocks import table_size
 from ompy_components.coll.sm.choosing import Asked
+from ompy_components.coll.sm.operations import DIRECT_MOST
 from ompy_components.coll.sm.slots import bytes_along
 
 IN_MEMORY: Final = "nonblocking, in memory"
@@ -59,10 +60,13 @@ def begin_reasons(
     needed = shown(about, arguments, ranks)
     table = table_size(ranks) if about.operation in _WITH_TABLES else 0
     sent = SENT_BLOCKS if about.operation in _OF_BLOCKS and table <= room else SENT_WHOLE
-    lends = least and (about.operation == "bcast" or sent == SENT_BLOCKS)
+    fits = needed <= room
+    reads = about.operation not in _OF_BLOCKS and (not fits or about.operation == "bcast")
+    if about.operation == "allreduce" and ranks > DIRECT_MOST:
+        reads = False
+    lends = least and (reads or sent == SENT_BLOCKS)
     if lends:
         sent = IN_PLACE
-    fits = needed <= room
     compared = "no more" if fits else "more"
     what = "blocks and their table" if needed > about.size else "data"
     branch = Branch(

@@ -134,6 +134,11 @@ class TracedNonblockingBoard(NonblockingBoard):
         self.tell("READ", call.slot, size, owner=rank)
         return super().read_lent(call, rank, address, target, size)
 
+    def read_bytes(self, call: PendingCall, rank: int, address: int, view: memoryview) -> None:
+        """As without a trace."""
+        self.tell("READ", call.slot, len(view), owner=rank)
+        super().read_bytes(call, rank, address, view)
+
     def copy_out(self, at: int, view: memoryview, start: int, size: int) -> None:
         """As without a trace."""
         self.tell_read(at, size)
