@@ -298,6 +298,48 @@ def test_a_member_that_has_ended_is_an_error(call: str, known: bool) -> None:
     assert virtual(3, program, **SM).results == ["told", "left", "told"]
 
 
+LENDING: dict[str, Callable[[Any, array[int]], Any]] = {
+    "bcast": lambda comm, mine: comm.Ibcast(mine, 0),
+    "scatter": lambda comm, mine: comm.Iscatter(
+        array("q", mine * comm.size) if comm.rank == 0 else None, mine, 0
+    ),
+    "allgather": lambda comm, mine: comm.Iallgather(mine, zeros(len(mine) * comm.size)),
+    "reduce": lambda comm, mine: comm.Ireduce(mine, zeros(len(mine)), SUM, 1),
+    "scan": lambda comm, mine: comm.Iscan(mine, zeros(len(mine))),
+}
+IN_SLOTS = ("reduce", "scan")  # where these have room
+
+
+@pytest.mark.parametrize(
+    ("call", "count"),
+    [(call, count) for call in LENDING for count in (2500, 5000)[call in IN_SLOTS :]],
+)
+def test_what_was_lent_by_a_call_that_failed_is_not_read(call: str, count: int) -> None:
+    """Its owner may have written over it; who comes late gets an error."""
+
+    def program(process: RankProcess) -> str:
+        comm = world_of(process)
+        for _ in range(3):  # until all have tried to read all
+            comm.Iallgather(numbers(count, comm.rank), zeros(count * comm.size)).Wait()
+        if comm.rank == 2:
+            return "left"
+        mine = numbers(count, comm.rank)
+        if comm.rank == 1:
+            comm.Recv(zeros(1), 0)
+        try:
+            LENDING[call](comm, mine).Wait()
+        except MPIException as problem:
+            assert problem.Get_error_class() == ERR_PROC_FAILED
+        else:
+            return "not told"
+        mine[:] = zeros(count)
+        if comm.rank == 0:
+            comm.Send(zeros(1), 1)
+        return "told"
+
+    assert virtual(3, program, **SM).results == ["told", "told", "left"]
+
+
 def test_other_calls_and_other_amounts_are_errors() -> None:
     def program(process: RankProcess) -> list[int]:
         comm = world_of(process)

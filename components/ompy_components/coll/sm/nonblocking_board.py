@@ -16,7 +16,7 @@ those for which there are none are served by messages.
 
 Much is lent (`lending.py`): LENT is where it is in its owner's process, or 1 where a table says so
 of each block. The owner's call completes when those who read it are done. If it fails before that,
-LENT becomes 0, and who was reading meanwhile sees that he may have read something else.
+LENT becomes 2, and who was reading meanwhile sees that he may have read something else.
 
 SHOWN is stored last: little data come with the cache line that is looked at (`board.py`). Each word
 has one writer. All zero is the valid initial state.
@@ -66,7 +66,9 @@ LONG_POLLS: Final = 1 << 16
 # soon, and to change the list of a rank's pollers costs as much as some ten polls
 IDLE_POLLS: Final = 16
 WORDS: Final = 3  # of a member beside those of its slots, as `lending.py` says
-IN_TABLE: Final = 1  # value of LENT
+# values of LENT that are no addresses
+IN_TABLE: Final = 1
+TAKEN_BACK: Final = 2
 
 
 @ccall
@@ -247,16 +249,23 @@ class NonblockingBoard(SlotMemory):
 
     @ccall
     def say_lent(self, slot: int, address: U64) -> None:
-        """Say where this member's data are, before they are shown; 0: nowhere, or no more."""
+        """Say where this member's data are, before they are shown; 0: in its slot, or sent."""
         raw.put_word(self.memory, (self._at(self.rank, slot) + LENT) * 8, address)
 
     @ccall
     def lent_by(self, rank: int, slot: int, size: int) -> U64:
-        """Where the data are that a member has shown, so many bytes; 0 if they are in its slot."""
+        """Where the data are that a member has shown, so many bytes; 0 if they are not lent.
+
+        Raises:
+            MPIError: as `insist_on_lent`.
+        """
         if size < self.least:
             return 0
         self.lending.possible()
-        return self._words[self._at(rank, slot) + LENT]
+        address: U64 = self._words[self._at(rank, slot) + LENT]
+        if address == TAKEN_BACK:
+            self.insist_on_lent(rank, slot)
+        return address
 
     @ccall
     def read_lent(
@@ -284,7 +293,7 @@ class NonblockingBoard(SlotMemory):
         Raises:
             MPIError: ERR_PROC_FAILED, its call has failed meanwhile.
         """
-        if not raw.word(self.memory, (self._at(rank, slot) + LENT) * 8):
+        if raw.word(self.memory, (self._at(rank, slot) + LENT) * 8) == TAKEN_BACK:
             name = self._communicator.name
             said = f"rank {rank} has ended a collective of {name} before its data were read"
             raise MPIError(ERR_PROC_FAILED, said)

@@ -25,7 +25,7 @@ from ompy.frameworks.collectives.schedule import CollectiveRequest, Progression,
 from ompy.frameworks.communicator import Communicator
 
 from ompy_components.coll.sm.blocks import ENTRY, table_size
-from ompy_components.coll.sm.nonblocking_board import IN_TABLE, NonblockingBoard
+from ompy_components.coll.sm.nonblocking_board import IN_TABLE, TAKEN_BACK, NonblockingBoard
 from ompy_components.coll.sm.pending_call import MESSAGES, READERS, PendingCall
 from ompy_components.coll.sm.slots import (
     LENT,
@@ -243,7 +243,7 @@ class NonblockingCall(PendingCall):
         If all are done, the next call in this slot may have lent something there by now.
         """
         if self._lent is not None and not self._board.was_read(self):
-            self._board.say_lent(self.slot, 0)
+            self._board.say_lent(self.slot, TAKEN_BACK)
         self._give_back()
 
     @ccall

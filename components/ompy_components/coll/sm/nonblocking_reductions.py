@@ -224,6 +224,9 @@ class ReductionCall(NonblockingCall):
             self._fetch(rank, before + done, room[to + done : to + done + part], own)
             while rank:
                 rank -= 1
+                if rank == self._rank:
+                    operation.combine(layout, own, before + done, room, to + done, part)
+                    continue
                 self._fetch(rank, before + done, beside[:part], own)
                 operation.combine(layout, beside, 0, room, to + done, part)
             done += part

@@ -144,26 +144,15 @@ class RendezvousSend:
             before: int = request.convertor.size - len(tail)
             if before <= PIECES_BEFORE and len(tail) >= PIECE_LEAST:
                 self._register(request, tail, GET)
-        if wanted and not request.registered and self.packs(request.endpoint, request.convertor):
+        free = wanted and not request.registered
+        few: bool = len(self._sending.requests) <= BESIDE_AT_A_TIME
+        if free and few and packs(request.endpoint, request.convertor.size):
             return self._protocol_of_packed(request)
         registered = request.registered
         if registered and registered[0].rail.module.flags & GET:
             return RDMA_DIRECT_GET
         self._rdma.release(registered)
         return choose_large(request.mode, False, 0)
-
-    @ccall
-    def packs(self, endpoint: BmlEndpoint, convertor: Convertor) -> bool:
-        """Whether a message in pieces to a peer is packed beside, to be got in one."""
-        size: int = convertor.size
-        if size > BESIDE_MOST or len(self._sending.requests) > BESIDE_AT_A_TIME:
-            return False
-        rail: Rail
-        for rail in endpoint.rdma.rails:
-            least: int = rail.module.pack_least
-            if not 0 < least <= size or not rail.module.flags & GET:
-                return False
-        return bool(endpoint.rdma.rails)
 
     @cfunc
     def _protocol_of_packed(self, request: SendRequest) -> Protocol:
@@ -262,6 +251,19 @@ class RendezvousSend:
             self._rdma.offer(request),
             -before_memory(request),
         )
+
+
+@ccall
+def packs(endpoint: BmlEndpoint, size: int) -> bool:
+    """Whether a message in pieces of so many bytes is packed beside, to be got in one."""
+    if size > BESIDE_MOST:
+        return False
+    rail: Rail
+    for rail in endpoint.rdma.rails:
+        least: int = rail.module.pack_least
+        if not 0 < least <= size or not rail.module.flags & GET:
+            return False
+    return bool(endpoint.rdma.rails)
 
 
 @ccall
