@@ -430,7 +430,7 @@ class Board(SlotMemory):
         self._words[self._head(self.rank, number) + LENT] = address
 
     @ccall
-    def lent_by(self, rank: int, number: int) -> int:
+    def lent_by(self, rank: int, number: int) -> U64:
         """Where the data of a broadcast are that a member has shown; 0 if they are in slots."""
         return self._words[self._head(rank, number) + LENT]
 

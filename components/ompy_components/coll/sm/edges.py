@@ -73,6 +73,10 @@ class EdgeOperations:
             problem = self._take_edges(number, receive, edges, exchange, tag)
             for target in self._targets(edges) if lent else ():
                 board.wait_until_member_done(target, number)
+        except BaseException:
+            if lent:
+                self._lending.withdraw(number)
+            raise
         finally:
             for address in lent:
                 self._lending.take_back(address)
@@ -102,7 +106,7 @@ class EdgeOperations:
                     exchange = Exchange(self._communicator, tag)
                 exchange.receive_message(receive.block(each), rank)
             elif way == LENT:
-                found = self._read_edge(slot, rank, turn, receive, each)
+                found = self._read_edge(number, rank, turn, receive, each)
                 problem = problem or found
             else:
                 found = board.take_edge(slot, rank, board.rank, turn, receive, each)
@@ -114,10 +118,11 @@ class EdgeOperations:
 
     @cfunc
     def _read_edge(
-        self, slot: int, rank: int, turn: int, receive: Blocks, each: int
+        self, number: int, rank: int, turn: int, receive: Blocks, each: int
     ) -> MPIError | None:
         """The block that a member has lent for an edge. Returns what is wrong with it."""
         board: Board = self._board
+        slot: int = board.table(rank, number)
         self._lending.possible()  # it is said by who asks
         row: int = board.find_edge(slot, board.rank, turn)
         problem = board.wrong_edge(row, rank, board.rank, receive, each)
@@ -126,7 +131,8 @@ class EdgeOperations:
         size: int = board.word(row + 2 * WORD)
         if not size:
             return None
-        return self._lending.read_message(rank, board.word(row + WORD), receive.block(each), size)
+        address: U64 = board.word(row + WORD)
+        return self._lending.read_message(rank, number, address, receive.block(each), size)
 
     @cfunc
     def _lend_edges(
@@ -163,6 +169,7 @@ class EdgeOperations:
         for piece in pieces:
             lent.append(self._lending.address_of(piece))
         board.lend_edges(board.table(board.rank, number), send, blocks, edges, lent)
+        board.say_lent(number, 0)  # nothing is withdrawn
         board.show(number, total)
         return pieces
 

@@ -14,9 +14,9 @@ first `depth` slots are for calls that are begun once, call n in slot n modulo d
 persistent request has some of the others to itself, as members may start them in any order, and
 those for which there are none are served by messages.
 
-Much is lent (`lending.py`): LENT is where it is in its owner's process, or 1 where a table says so
+Much is lent (`lending.py`): LENT is where it is in its owner's process, and 0 where a table says so
 of each block. The owner's call completes when those who read it are done. If it fails before that,
-LENT becomes 2, and who was reading meanwhile sees that he may have read something else.
+it says so in LENT.
 
 SHOWN is stored last: little data come with the cache line that is looked at (`board.py`). Each word
 has one writer. All zero is the valid initial state.
@@ -66,9 +66,6 @@ LONG_POLLS: Final = 1 << 16
 # soon, and to change the list of a rank's pollers costs as much as some ten polls
 IDLE_POLLS: Final = 16
 WORDS: Final = 3  # of a member beside those of its slots, as `lending.py` says
-# values of LENT that are no addresses
-IN_TABLE: Final = 1
-TAKEN_BACK: Final = 2
 
 
 @ccall
@@ -248,55 +245,38 @@ class NonblockingBoard(SlotMemory):
         return size >= self.least and self.lending.possible()
 
     @ccall
-    def say_lent(self, slot: int, address: U64) -> None:
-        """Say where this member's data are, before they are shown; 0: in its slot, or sent."""
-        raw.put_word(self.memory, (self._at(self.rank, slot) + LENT) * 8, address)
+    def say_lent(self, number: int, address: U64) -> None:
+        """Say where this member's data of a slot are, before they are shown; 0: not lent."""
+        self._words[self._at(self.rank, number) + LENT] = address
 
     @ccall
-    def lent_by(self, rank: int, slot: int, size: int) -> U64:
-        """Where the data are that a member has shown, so many bytes; 0 if they are not lent.
+    def lent_by(self, rank: int, number: int) -> U64:
+        """Where the data of a slot are that a member has shown; 0 if they are not lent."""
+        return self._words[self._at(rank, number) + LENT]
 
-        Raises:
-            MPIError: as `insist_on_lent`.
-        """
+    @ccall
+    def offered(self, rank: int, slot: int, size: int) -> U64:
+        """The same, of so many bytes: fewer than are lent are never."""
         if size < self.least:
             return 0
-        self.lending.possible()
-        address: U64 = self._words[self._at(rank, slot) + LENT]
-        if address == TAKEN_BACK:
-            self.insist_on_lent(rank, slot)
-        return address
+        self.lending.possible()  # it is said by who asks
+        return self.lent_by(rank, slot)
 
     @ccall
     def read_lent(
         self, call: PendingCall, rank: int, address: U64, target: Message, size: int
     ) -> MPIError | None:
         """What a member has lent into a message, which has room. Returns what is wrong with it."""
-        problem = self.lending.read_message(rank, address, target, size)
-        if problem is None:
-            self.insist_on_lent(rank, call.slot)
-        return problem
+        return self.lending.read_message(rank, call.slot, address, target, size)
 
     @ccall
     def read_bytes(self, call: PendingCall, rank: int, address: U64, view: memoryview) -> None:
-        """A part of what a member has lent; `insist_on_lent` has to follow.
+        """A part of what a member has lent.
 
         Raises:
-            LinkError: it cannot be read: the member has ended.
+            LinkError: as of `Lending.read_lent`.
         """
-        self.lending.read_lent(rank, address, view)
-
-    @ccall
-    def insist_on_lent(self, rank: int, slot: int) -> None:
-        """See that what was read was what a member had lent.
-
-        Raises:
-            MPIError: ERR_PROC_FAILED, its call has failed meanwhile.
-        """
-        if raw.word(self.memory, (self._at(rank, slot) + LENT) * 8) == TAKEN_BACK:
-            name = self._communicator.name
-            said = f"rank {rank} has ended a collective of {name} before its data were read"
-            raise MPIError(ERR_PROC_FAILED, said)
+        self.lending.read_lent(rank, call.slot, address, view)
 
     @ccall
     def was_read(self, call: PendingCall) -> bool:

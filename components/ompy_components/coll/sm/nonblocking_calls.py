@@ -25,7 +25,7 @@ from ompy.frameworks.collectives.schedule import CollectiveRequest, Progression,
 from ompy.frameworks.communicator import Communicator
 
 from ompy_components.coll.sm.blocks import ENTRY, table_size
-from ompy_components.coll.sm.nonblocking_board import IN_TABLE, TAKEN_BACK, NonblockingBoard
+from ompy_components.coll.sm.nonblocking_board import NonblockingBoard
 from ompy_components.coll.sm.pending_call import MESSAGES, READERS, PendingCall
 from ompy_components.coll.sm.slots import (
     LENT,
@@ -243,7 +243,7 @@ class NonblockingCall(PendingCall):
         If all are done, the next call in this slot may have lent something there by now.
         """
         if self._lent is not None and not self._board.was_read(self):
-            self._board.say_lent(self.slot, TAKEN_BACK)
+            self._board.lending.withdraw(self.slot)
         self._give_back()
 
     @ccall
@@ -283,7 +283,7 @@ class NonblockingCall(PendingCall):
         board: NonblockingBoard = self._board
         total: int = board.total(self._root, self.slot)
         room: int = message.count * message.layout.size
-        address: U64 = board.lent_by(self._root, self.slot, total)
+        address: U64 = board.offered(self._root, self.slot, total)
         if total > board.room and not address:
             self._pass_on()
         elif total > room:
@@ -338,7 +338,7 @@ class NonblockingCall(PendingCall):
                     problem = copy_to_block(send, receive, rank) or problem
                 continue
             size: int = board.total(rank, self.slot)
-            address: U64 = board.lent_by(rank, self.slot, size)
+            address: U64 = board.offered(rank, self.slot, size)
             if size > board.room and not address:
                 self._receive_later(receive.block(rank), rank)
             elif size > receive.room(rank):
@@ -379,7 +379,7 @@ class NonblockingCall(PendingCall):
             place += size
         board.set_word(slot, way)
         if way == LENT:
-            board.say_lent(self.slot, IN_TABLE)
+            board.say_lent(self.slot, 0)  # nothing is withdrawn
         board.show(self, total)
 
     @cfunc

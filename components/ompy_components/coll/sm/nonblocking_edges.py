@@ -17,7 +17,7 @@ from ompy.data.packed import to_send
 from ompy.frameworks.collectives.neighbours import Neighbours
 from ompy.frameworks.communicator import Communicator
 
-from ompy_components.coll.sm.nonblocking_board import IN_TABLE, NonblockingBoard
+from ompy_components.coll.sm.nonblocking_board import NonblockingBoard
 from ompy_components.coll.sm.nonblocking_calls import NonblockingCall
 from ompy_components.coll.sm.slots import (
     LENT,
@@ -66,7 +66,7 @@ class EdgeCall(NonblockingCall):
             for piece in pieces_along(same, blocks, edges):
                 addresses.append(self._lend(piece))
             board.lend_edges(slot, same, blocks, edges, addresses)
-            board.say_lent(self.slot, IN_TABLE)
+            board.say_lent(self.slot, 0)  # nothing is withdrawn
             self.readers = tuple([edges.targets[each] for each in edges.sending])
         elif total > board.room:
             board.set_word(slot, SENT)

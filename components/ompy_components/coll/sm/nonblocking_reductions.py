@@ -19,7 +19,7 @@ from ompy.data.packed import to_send
 from ompy.frameworks.communicator import Communicator
 from ompy.net.base import LinkError
 
-from ompy_components.coll.sm.nonblocking_board import IN_TABLE, NonblockingBoard
+from ompy_components.coll.sm.nonblocking_board import NonblockingBoard
 from ompy_components.coll.sm.nonblocking_calls import (
     ALLREDUCE,
     EXSCAN,
@@ -32,6 +32,7 @@ from ompy_components.coll.sm.operations import DIRECT_MOST, disagreement, room_o
 
 # bytes that are read at a time; arbitrary: they stay in the second cache until they are combined
 PIECE: Final = 1 << 16
+UNREAD: Final = 2  # in place of the address of a root's data; arbitrary: no address, nor WITHDRAWN
 _ALLREDUCE: Final = ALLREDUCE  # numbers in C
 _EXSCAN: Final = EXSCAN
 _REDUCE: Final = REDUCE
@@ -171,7 +172,7 @@ class ReductionCall(NonblockingCall):
             self._pass_on()
             return
         if kind == _REDUCE and self._rank == self._root:
-            address = IN_TABLE if lends else 0  # nobody reads the root's
+            address = UNREAD if lends else 0
         elif lends:
             address = self._lend(self._data_to_lend())
         if kind == _REDUCE:
@@ -199,7 +200,7 @@ class ReductionCall(NonblockingCall):
         board: NonblockingBoard = self._board
         rank: int
         for rank in range(board.ranks):  # noqa: SIM110 - a closure would not compile
-            if not board.lent_by(rank, self.slot, size):
+            if not board.offered(rank, self.slot, size):
                 return False
         return True
 
@@ -230,8 +231,6 @@ class ReductionCall(NonblockingCall):
                 self._fetch(rank, before + done, beside[:part], own)
                 operation.combine(layout, beside, 0, room, to + done, part)
             done += part
-        for rank in range(top + 1):
-            self._board.insist_on_lent(rank, self.slot)
 
     @cfunc
     def _own_data(self) -> memoryview:
@@ -248,7 +247,7 @@ class ReductionCall(NonblockingCall):
             view[:] = own[start : start + len(view)]
             return
         board: NonblockingBoard = self._board
-        address: U64 = board.lent_by(rank, self.slot, board.room + 1)
+        address: U64 = board.lent_by(rank, self.slot)
         try:
             board.read_bytes(self, rank, address + start, view)
         except LinkError as problem:

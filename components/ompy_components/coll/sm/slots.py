@@ -56,6 +56,21 @@ class SlotMemory(Poller):
         raise NotImplementedError
 
     @ccall
+    def say_lent(self, number: int, address: U64) -> None:
+        """Say where this member's data are, before they are shown; 0 if they are not lent.
+
+        Args:
+            number: of the fragment, or the slot of a nonblocking call.
+            address: in this member's process.
+        """
+        raise NotImplementedError
+
+    @ccall
+    def lent_by(self, rank: int, number: int) -> U64:
+        """Where the data are that a member has shown; 0 if they are not lent."""
+        raise NotImplementedError
+
+    @ccall
     def copy_in(self, at: int, view: memoryview, start: int, size: int) -> None:
         """Bytes of `view` from `start` on to byte `at` of the memory."""
         raw.copy(self.memory, at, view, start, size)

@@ -82,12 +82,12 @@ class TracedLending(Lending):
         self._open = super().possible()
         return self._open
 
-    def read_lent(self, rank: int, address: int, view: memoryview) -> None:
+    def read_lent(self, rank: int, number: int, address: int, view: memoryview) -> None:
         """As without a trace; what is read to try whether it can be is not told of."""
         board = self._telling
         if isinstance(board, TracedBoard) and self._open:
             board.tell("READ", board.last, view.nbytes, owner=rank)
-        super().read_lent(rank, address, view)
+        super().read_lent(rank, number, address, view)
 
 
 class TracedNonblockingBoard(NonblockingBoard):
@@ -118,7 +118,7 @@ class TracedNonblockingBoard(NonblockingBoard):
     def show(self, call: PendingCall, total: int) -> None:
         """As without a trace; told before others can see it."""
         self._numbers[call.slot] = number_of(call.word)
-        shown = total <= self.room or self.lent_by(self.rank, call.slot, total)
+        shown = total <= self.room or self.offered(self.rank, call.slot, total)
         self.tell("SHOW" if shown else "NO_ROOM", call.slot, total)
         super().show(call, total)
 
