@@ -303,10 +303,8 @@ class BtlModule(Poller):
         get_alignment, put_alignment: of addresses and sizes, bytes.
         registration_handle_size: bytes of a registration handle as peers get it.
         local_registration_threshold: puts and gets of up to so many bytes need no local handle.
-        split_least: bytes from which on both ranks move half of a message, if the sender waits;
-            0 for never. For transports that copy with the caller's processor.
-        pack_least: bytes from which on a message in pieces is packed beside, to be got as one
-            piece, and got beside a receive in pieces; 0 for never. For the same transports.
+        split_least: bytes from which on both ranks move half, if the sender waits; 0 for never.
+        pack_least: the same of messages in pieces, to be packed beside and got whole.
     """
 
     atomic_flags: int

@@ -26,10 +26,10 @@ from ompy.net.memory.process_copy import ProcessCopy
 
 from ompy_components.coll.sm.slots import SlotMemory
 
-# bytes of a member's words about lending, by place
+# bytes of a member's words about lending, by place; arbitrary: one word each
 PROCESS: Final = 0  # for the kernel's copy, and one more, as 0 is none
-ADDRESS: Final = 8  # of this memory in that process
-READS: Final = 16  # 1: this member may read the memory of all others
+ADDRESS: Final = 8  # arbitrary: the next; of this memory in that process
+READS: Final = 16  # arbitrary: the next; 1: this member may read the memory of all others
 
 WITHDRAWN: Final = 1  # in place of an address, which is even: what was lent is not any more
 

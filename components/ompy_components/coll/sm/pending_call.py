@@ -12,7 +12,7 @@ from ompy.frameworks.collectives.patience import LongWait
 ROOM: Final = 0  # its slot is still read
 PEERS: Final = 1  # it has shown its own, and waits for what others show
 MESSAGES: Final = 2  # the rest goes as messages
-READERS: Final = 3  # what it has lent is read
+READERS: Final = 3  # arbitrary: the next number; what it has lent is read
 
 
 @cclass

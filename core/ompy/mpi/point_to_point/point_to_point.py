@@ -53,11 +53,7 @@ def begin_send(
 
 @ccall
 def begin_receive(state: CommState, convertor: Convertor, source: Any, tag: Any) -> Operation:
-    """Begin to receive.
-
-    Raises:
-        MPIException: it failed.
-    """
+    """Begin to receive."""
     try:
         if type(source) is not int or type(tag) is not int:
             source, tag = whole_number(source), whole_number(tag)
@@ -151,11 +147,7 @@ def send_in_mode(comm: Handle, buf: Any, dest: Any, tag: Any, mode: int) -> None
 
 @ccall
 def wait_for_sent(state: CommState, done: Operation) -> None:
-    """Wait for a message on its way out.
-
-    Raises:
-        MPIException: it failed.
-    """
+    """Wait for a message on its way out."""
     try:
         state.pml.wait(state.communicator, done)
     except MPIError as problem:
@@ -511,13 +503,7 @@ class BufferedState(PersistentMessageState):
 
 @ccall
 def copy_of(state: CommState, buf: Any, incoming: Convertor | None) -> Convertor:
-    """A copy of a message that is to be sent, of which the buffer is received into.
-
-    Args:
-        state: of the communicator.
-        buf: the message.
-        incoming: the room that it is; None where nothing is received.
-    """
+    """A copy of a message to be sent; `incoming` is its buffer as room, if that is received into."""
     source: Convertor = incoming if incoming is not None else send_convertor(buf)
     if source.size < POOLED_FROM:
         return copied(source)

@@ -87,7 +87,7 @@ class Incoming:
     __slots__ = tuple(__annotations__)
 
     @ccall
-    def store(self, request: RecvRequest, offset: int, size: int) -> None:
+    def store_piece(self, request: RecvRequest, offset: int, size: int) -> None:
         """Bytes have come into `view`: bring them to where they are wanted."""
         if self.beside:
             request.convertor.unpack(offset, self.view[offset : offset + size])
@@ -225,7 +225,7 @@ class PutRequests:
         assert incoming is not None
         incoming.outstanding -= 1
         if size >= 0:
-            incoming.store(request, fragment.offset, size)
+            incoming.store_piece(request, fragment.offset, size)
             request.arrived += size
             request.received += size
         self.schedule(request)
