@@ -351,9 +351,8 @@ class BtlModule(Poller):
         self.latency = self.bandwidth = 0
         self.flags = flags
         self.atomic_flags = 0
-        self.get_limit = self.put_limit = 0
+        self.get_limit = self.put_limit = self.registration_handle_size = 0
         self.get_alignment = self.put_alignment = 1
-        self.registration_handle_size = 0
         self.local_registration_threshold = self.split_least = self.pack_least = 0
         self.error_callback = None
         if values is not None:

@@ -503,7 +503,7 @@ class BufferedState(PersistentMessageState):
 
 @ccall
 def copy_of(state: CommState, buf: Any, incoming: Convertor | None) -> Convertor:
-    """A copy of a message to be sent; `incoming` is its buffer as room, if that is received into."""
+    """A copy of a message to be sent; `incoming` is its buffer as room, if it is received into."""
     source: Convertor = incoming if incoming is not None else send_convertor(buf)
     if source.size < POOLED_FROM:
         return copied(source)
