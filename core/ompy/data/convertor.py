@@ -251,10 +251,16 @@ def contiguous(view: memoryview) -> ContiguousConvertor:
 
 
 @ccall
+def scratch_memory(length: int) -> memoryview:
+    """Writable memory for a while, not cleared; for a large one the rank's lock is held."""
+    return memoryview(raw.room(length)) if length < POOLED_FROM else receive_memory(length)
+
+
+@ccall
 def copied(source: Convertor) -> ContiguousConvertor:
-    """A convertor of a copy of a message."""
+    """A convertor of a copy of a message; a large one comes with the rank's lock held."""
     made: ContiguousConvertor = ContiguousConvertor.__new__(ContiguousConvertor)
-    view = memoryview(raw.room(source.size))
+    view: memoryview = scratch_memory(source.size)
     source.pack_at(view, 0, source.size)
     made._view = view
     made.size = source.size

@@ -303,8 +303,8 @@ class BtlModule(Poller):
         get_alignment, put_alignment: of addresses and sizes, bytes.
         registration_handle_size: bytes of a registration handle as peers get it.
         local_registration_threshold: puts and gets of up to so many bytes need no local handle.
-        split_least: bytes from which on both ranks move half of a message, if the sender waits;
-            0 for never. For transports that copy with the caller's processor.
+        split_least: bytes from which on both ranks move half, if the sender waits; 0 for never.
+        pack_least: the same of messages in pieces, to be packed beside and got whole.
     """
 
     atomic_flags: int
@@ -321,6 +321,7 @@ class BtlModule(Poller):
     max_send_size: int
     min_rdma_pipeline_size: int
     name: str
+    pack_least: int
     put_alignment: int
     put_limit: int
     rdma_pipeline_frag_size: int
@@ -350,10 +351,9 @@ class BtlModule(Poller):
         self.latency = self.bandwidth = 0
         self.flags = flags
         self.atomic_flags = 0
-        self.get_limit = self.put_limit = 0
+        self.get_limit = self.put_limit = self.registration_handle_size = 0
         self.get_alignment = self.put_alignment = 1
-        self.registration_handle_size = 0
-        self.local_registration_threshold = self.split_least = 0
+        self.local_registration_threshold = self.split_least = self.pack_least = 0
         self.error_callback = None
         if values is not None:
             apply_common(self, values)

@@ -259,7 +259,11 @@ def test_every_form_is_as_the_model(kind: Any, sending: int) -> None:
         btl = data.draw(st.sampled_from(("self,sm", "self,tcp", "self,usnic")))
         # with the least of it, blocks have room beside each other, or go as messages
         slot = data.draw(st.sampled_from((64, 256, 65536)))
-        virtual(size, program, seed=seed, btl=btl, coll_sm_fragment_size=slot)
+        chosen = {"coll_sm_fragment_size": slot}
+        chosen["coll_sm_nonblocking_size"] = slot
+        chosen["coll_sm_lend_least"] = data.draw(st.sampled_from((1, 300, 16384)))
+        chosen["coll_sm_single_copy"] = data.draw(st.sampled_from((1, 1, 0)))
+        virtual(size, program, seed=seed, btl=btl, **chosen)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(exchange, "STANDARD", sending)

@@ -12,7 +12,7 @@ from ompy.mpi.communicators.predefined_comms import world_of
 from ompy.mpi.errors import MPIException
 from ompy.runtime.ranks.process import RankProcess
 
-from tests.sim.coll.test_nonblocking_sm import NARROW, SM
+from tests.sim.coll.test_nonblocking_sm import LENT, NARROW, SETTINGS, SM
 from tests.support.effort import effort
 from tests.support.worlds import virtual
 
@@ -65,7 +65,7 @@ def ring_calls(process: RankProcess, seed: int) -> None:
             request.Free()
 
 
-@pytest.mark.parametrize("settings", [{}, NARROW], ids=["default", "narrow"])
+@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
 @pytest.mark.parametrize("size", [1, 2, 3, 5])
 def test_calls_complete_in_any_order(size: int, settings: dict[str, int]) -> None:
     for seed in range(effort(3)):
@@ -87,7 +87,7 @@ def test_small_ones_are_no_messages() -> None:
     virtual(3, program, **SM)
 
 
-@pytest.mark.parametrize("settings", [{}, NARROW], ids=["shown", "as messages"])
+@pytest.mark.parametrize("settings", [{}, NARROW, LENT], ids=["shown", "as messages", "lent"])
 def test_too_little_room_is_its_receivers_error_alone(settings: dict[str, int]) -> None:
     def program(process: RankProcess) -> list[int]:
         world = world_of(process)

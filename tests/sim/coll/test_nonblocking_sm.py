@@ -21,8 +21,15 @@ from tests.support.worlds import virtual
 
 SM = {"coll": "sm,tuned,basic", "btl": "self,sm"}
 # two calls under way, most of them too large for a slot
-NARROW = {"coll_sm_nonblocking_size": 64, "coll_sm_comm_num_segments": 2}
-SETTINGS = {"default": {}, "narrow": NARROW}
+NARROW = {
+    "coll_sm_nonblocking_size": 64,
+    "coll_sm_comm_num_segments": 2,
+    "coll_sm_single_copy": 0,
+}
+LENT = {"coll_sm_lend_least": 1, "coll_sm_comm_num_segments": 2}
+# of which some are lent because they have no room
+MIXED = {"coll_sm_nonblocking_size": 300, "coll_sm_lend_least": 400}
+SETTINGS = {"default": {}, "narrow": NARROW, "lent": LENT, "mixed": MIXED}
 COUNTS = (0, 1, 5, 60, 3000)
 Check = Callable[[], None]
 
@@ -97,7 +104,14 @@ class Calls:
         name = self.random.choice(offered)
         arguments, check = table[name]
         method = f"{name.capitalize()}_init" if persistent else f"I{name}"
-        return getattr(comm, method)(*arguments), check
+
+        def spoil() -> None:
+            """A member whose call is complete does with its data what it likes."""
+            check()
+            for buffer in (mine, whole):
+                buffer[:] = array("q", [-1] * len(buffer))
+
+        return getattr(comm, method)(*arguments), check if persistent else spoil
 
 
 def rounds(process: RankProcess, seed: int) -> None:
@@ -153,6 +167,34 @@ def test_persistent_calls_start_in_any_order(several: int, settings: dict[str, i
             **SM,
             **settings,
         )
+
+
+def refuse_to_lend(process: RankProcess, comm: Any) -> None:
+    """From now on this member sends what it would have lent, while the others lend."""
+    board = comm._inner.coll._beginners["bcast"]._nonblocking._board
+    board.lending._everybody, board.lending._refused = False, True
+
+
+@pytest.mark.parametrize("who", [0, 1, 2])
+def test_one_member_sends_what_the_others_lend(who: int) -> None:
+    """Each decides for itself, and the readers do as it says; also in a call begun again."""
+
+    def program(process: RankProcess) -> None:
+        comm = world_of(process)
+        for _ in range(3):  # until all have tried to read all
+            comm.Iallgather(numbers(5000, comm.rank), zeros(5000 * comm.size)).Wait()
+        if comm.rank == who:
+            refuse_to_lend(process, comm)
+        calls = Calls(comm, 11)
+        made = [calls.draw("_init") for _ in range(12)]
+        for _ in range(3):
+            for request, check in made:
+                request.Start()
+                request.Wait()
+                check()
+            rounds(process, who)
+
+    virtual(3, program, **SM)
 
 
 def test_a_persistent_call_is_begun_again_with_the_same_object() -> None:
@@ -254,6 +296,48 @@ def test_a_member_that_has_ended_is_an_error(call: str, known: bool) -> None:
         return "told" if not waits else "not told"
 
     assert virtual(3, program, **SM).results == ["told", "left", "told"]
+
+
+LENDING: dict[str, Callable[[Any, array[int]], Any]] = {
+    "bcast": lambda comm, mine: comm.Ibcast(mine, 0),
+    "scatter": lambda comm, mine: comm.Iscatter(
+        array("q", mine * comm.size) if comm.rank == 0 else None, mine, 0
+    ),
+    "allgather": lambda comm, mine: comm.Iallgather(mine, zeros(len(mine) * comm.size)),
+    "reduce": lambda comm, mine: comm.Ireduce(mine, zeros(len(mine)), SUM, 1),
+    "scan": lambda comm, mine: comm.Iscan(mine, zeros(len(mine))),
+}
+IN_SLOTS = ("reduce", "scan")  # where these have room
+
+
+@pytest.mark.parametrize(
+    ("call", "count"),
+    [(call, count) for call in LENDING for count in (2500, 5000)[call in IN_SLOTS :]],
+)
+def test_what_was_lent_by_a_call_that_failed_is_not_read(call: str, count: int) -> None:
+    """Its owner may have written over it; who comes late gets an error."""
+
+    def program(process: RankProcess) -> str:
+        comm = world_of(process)
+        for _ in range(3):  # until all have tried to read all
+            comm.Iallgather(numbers(count, comm.rank), zeros(count * comm.size)).Wait()
+        if comm.rank == 2:
+            return "left"
+        mine = numbers(count, comm.rank)
+        if comm.rank == 1:
+            comm.Recv(zeros(1), 0)
+        try:
+            LENDING[call](comm, mine).Wait()
+        except MPIException as problem:
+            assert problem.Get_error_class() == ERR_PROC_FAILED
+        else:
+            return "not told"
+        mine[:] = zeros(count)
+        if comm.rank == 0:
+            comm.Send(zeros(1), 1)
+        return "told"
+
+    assert virtual(3, program, **SM).results == ["told", "told", "left"]
 
 
 def test_other_calls_and_other_amounts_are_errors() -> None:

@@ -26,7 +26,7 @@ CASES = {
         100_000, 1, {"btl": "self"}, {"ompy_components.btl.self.module": 100_000},
     ),
     "sm, eager immediate": (1000, 2, {"btl": "self,sm"}, {RAW: 2 * 1000}),
-    "sm, eager in a block": (60_000, 2, {"btl": "self,sm"}, {RAW: 2 * 60_000}),
+    "sm, eager in a block": (30_000, 2, {"btl": "self,sm"}, {RAW: 2 * 30_000}),
     "sm, get": (200_000, 2, {"btl": "self,sm"}, {KERNEL: 200_000}),
     "sm, put": (200_000, 2, {"btl": "self,sm", "btl_sm_flags": "send,put"}, {KERNEL: 200_000}),
     "sm, get, large": (3_000_000, 2, {"btl": "self,sm"}, {KERNEL: 3_000_000}),

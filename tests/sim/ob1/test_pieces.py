@@ -53,8 +53,8 @@ def test_both_ranks_copy_it() -> None:
 @pytest.mark.parametrize(
     ("program", "settings"),
     [
-        (pieces(PIECES_BEFORE + 1, SIZE), {}),
-        (pieces(100, PIECE_LEAST - 1), {}),
+        (pieces(PIECES_BEFORE + 1, SIZE), {"btl_sm_pack_least": 0}),
+        (pieces(100, PIECE_LEAST - 1), {"btl_sm_pack_least": 0}),
         (pieces(100, SIZE, mode=BUFFERED), {}),
         (pieces(100, SIZE), {"btl_sm_flags": "send,put"}),
         (pieces(100, SIZE), {"btl_sm_single_copy_mechanism": "none"}),
@@ -63,6 +63,12 @@ def test_both_ranks_copy_it() -> None:
 )
 def test_the_others_are_sent(program, settings) -> None:
     assert {name for name, *_ in moved(program, **settings)} == {"FRAG"}
+
+
+@pytest.mark.parametrize("sizes", [(PIECES_BEFORE + 1, SIZE), (100, PIECE_LEAST - 1)])
+def test_or_packed_where_that_is_worth_it(sizes: tuple[int, ...]) -> None:
+    found = moved(pieces(*sizes), btl_sm_split_least=0)
+    assert found == [("READ", 0, sum(sizes))]
 
 
 @pytest.mark.parametrize(

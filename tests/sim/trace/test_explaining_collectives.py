@@ -189,6 +189,7 @@ def test_a_nonblocking_call_without_room_says_so_before_its_messages() -> None:
 
 
 ROOM = "coll_sm_nonblocking_size"
+NOT_LENT = (("coll_sm_single_copy", "0"),)
 
 
 def in_memory(found: dict) -> bool:
@@ -201,27 +202,42 @@ def in_memory(found: dict) -> bool:
 def test_the_room_of_a_nonblocking_call_decides(operation: str, form: str) -> None:
     """The parameter is named, and the border is where the answer says."""
     question = asked_nonblocking(operation, 1000, form)
-    found = explaining.explain_collective(question, ())
+    found = explaining.explain_collective(question, NOT_LENT)
     assert in_memory(found)
     assert any(ROOM in branch["parameters"] for branch in found["branches"])
     assert found["parameters"][ROOM]["value"] == "32768"
     (change,) = [each for each in found["changes"] if ROOM in each["parameters"]]
     assert "messages" in change["protocol"]
     (size,) = [int(word) for word in change["text"].split() if word.isdigit()]
-    assert not in_memory(explaining.explain_collective(question, ((ROOM, str(size)),)))
-    assert in_memory(explaining.explain_collective(question, ((ROOM, str(size + 1)),)))
+    less, more = (*NOT_LENT, (ROOM, str(size))), (*NOT_LENT, (ROOM, str(size + 1)))
+    assert not in_memory(explaining.explain_collective(question, less))
+    assert in_memory(explaining.explain_collective(question, more))
 
 
 @pytest.mark.parametrize("operation", ["bcast", "allreduce", "alltoall", "scatter", "allgather"])
 def test_what_would_give_a_nonblocking_call_room(operation: str) -> None:
     """A call that went as messages says how large a slot would have to be."""
     question = asked_nonblocking(operation, 100_000, NONBLOCKING)._replace(root=1)
-    found = explaining.explain_collective(question, ())
+    found = explaining.explain_collective(question, NOT_LENT)
     assert not in_memory(found)
     (change,) = [each for each in found["changes"] if ROOM in each["parameters"]]
     (size,) = [int(word) for word in change["text"].split() if word.isdigit()]
-    assert in_memory(explaining.explain_collective(question, ((ROOM, str(size)),)))
-    assert not in_memory(explaining.explain_collective(question, ((ROOM, str(size - 1)),)))
+    more, less = (*NOT_LENT, (ROOM, str(size))), (*NOT_LENT, (ROOM, str(size - 1)))
+    assert in_memory(explaining.explain_collective(question, more))
+    assert not in_memory(explaining.explain_collective(question, less))
+
+
+@pytest.mark.parametrize("operation", ["bcast", "scan", "reduce", "alltoall", "scatter", "gather"])
+def test_much_is_read_in_place(operation: str) -> None:
+    """Where all have tried to read all; the parameters are named."""
+    question = asked_nonblocking(operation, 100_000, NONBLOCKING)
+    found = explaining.explain_collective(question, ())
+    named = {name for branch in found["branches"] for name in branch["parameters"]}
+    assert {ROOM, "coll_sm_lend_least"} <= named
+    assert any("coll_sm_single_copy" in limit["parameters"] for limit in found["limits"])
+    assert any("read in place" in branch["text"] for branch in found["branches"])
+    small = explaining.explain_collective(asked_nonblocking(operation, 8, NONBLOCKING), ())
+    assert not any("read in place" in branch["text"] for branch in small["branches"])
 
 
 def test_a_barrier_needs_no_room() -> None:

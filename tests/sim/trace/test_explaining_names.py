@@ -115,6 +115,7 @@ def test_a_persistent_call_takes_the_steps_of_one_start() -> None:
 
 def test_what_has_no_room_in_memory_is_handed_on() -> None:
     asked = Asked("allreduce", 8 << 20, 2, 1, 0, False, NONBLOCKING)
-    found = explaining.explain_collective(asked, [("btl", "self,sm")])
+    settings = [("btl", "self,sm"), ("coll_sm_single_copy", "0")]
+    found = explaining.explain_collective(asked, settings)
     assert (found["component"], found["algorithm"]) == ("tuned", "rabenseifner")
     assert "handed it on" in found["branches"][0]["text"]

@@ -10,7 +10,8 @@ import numpy as np
 # Open MPI 5.0 crashes in a later collective when a persistent one is dropped without being freed
 KEPT: Final[list[Any]] = []
 Step = Callable[[int], None]  # does something so many times, on every rank
-HUGE: Final = 4 << 20  # from here on NumPy asks for huge pages: memory of one kind for all sizes
+HUGE_PAGE: Final = 2 << 20  # of x86
+HUGE: Final = 2 * HUGE_PAGE  # from here on NumPy asks for huge pages: memory of one kind for all
 
 
 class Row(NamedTuple):
@@ -32,11 +33,17 @@ class Row(NamedTuple):
 
 
 def room(count: int, kind: type = np.uint8) -> Any:
-    """An array of `count` elements, zero."""
-    item = np.dtype(kind).itemsize
-    array = np.empty(max(count, HUGE // item if count * item > HUGE // 64 else 1), kind)
-    array[:] = 0
-    return array[:count]
+    """An array of `count` elements, zero.
+
+    A large one begins with a huge page. Where NumPy puts it, its beginning may lie in small pages,
+    which the kernel takes twice as long to copy; and where that is differs from side to side.
+    """
+    size = count * np.dtype(kind).itemsize
+    large = size > HUGE // 64
+    whole = np.empty(max(size + HUGE_PAGE, HUGE) if large else max(size, 8), np.uint8)
+    whole[:] = 0
+    start = -whole.ctypes.data % HUGE_PAGE if large else 0
+    return whole[start : start + size].view(kind)
 
 
 def doubles(size: int) -> int:

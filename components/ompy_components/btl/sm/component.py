@@ -102,6 +102,16 @@ class SmComponent(BtlComponent):
             unit="bytes",
         ),
         Parameter(
+            "pack_least",
+            "size_t",
+            64 * 1024,  # measured: a vector of 64 KiB, see the README
+            "Messages in pieces of so many bytes or more are packed in memory of their own and "
+            "copied from there as one piece, and one that is received in pieces is unpacked from "
+            "such memory; 0 for none: they go in fragments.",
+            level=5,
+            unit="bytes",
+        ),
+        Parameter(
             "inline_max",
             "size_t",
             INLINE_MAX,

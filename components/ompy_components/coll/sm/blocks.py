@@ -5,7 +5,6 @@ A member's slot has its block, or a table of its blocks for the others:
     gather, allgather     the block, unless the slot's head says where it is lent
     scatter, alltoall     way, then for each member the place and the bytes of its block, then the
                           blocks themselves, if they have room behind the table
-    along edges           as in `slots.py`; what has no room goes as messages
 
 Large blocks are lent (`lending.py`), and those that have no room: their place is an address, and
 their owner returns when the readers are done. Where nothing can be lent, those that have no room go
@@ -19,14 +18,11 @@ from typing import Final
 
 from ompy import raw
 from ompy.compiled import U64, ccall, cclass, cfunc
-from ompy.data.convertor import allocate_memory
-from ompy.data.errors import ERR_PROC_FAILED, MPIError
+from ompy.data.errors import MPIError
 from ompy.data.message import Blocks, Message
 from ompy.data.packed import to_send, too_large
 from ompy.frameworks.collectives.exchange import Exchange
-from ompy.frameworks.collectives.neighbours import Neighbours
 from ompy.frameworks.communicator import Communicator
-from ompy.net.base import LinkError
 
 from ompy_components.coll.sm.board import Board
 from ompy_components.coll.sm.lending import Lending
@@ -35,7 +31,6 @@ from ompy_components.coll.sm.slots import (
     SENT,
     SHOWN,
     WORD,
-    bytes_along,
     copy_block,
     copy_message,
     copy_to_block,
@@ -414,7 +409,7 @@ class BlockOperations:
         if way == SHOWN:
             board.get(slot + place, target, size)
             return None
-        return self._read(number, rank, place, target, size)
+        return self._lending.read_message(rank, number, place, target, size)
 
     @cfunc
     def _take_block(self, number: int, rank: int, receive: Blocks, tag: int) -> MPIError | None:
@@ -428,72 +423,6 @@ class BlockOperations:
         if size:
             board.get_block(slot + board.word(at), receive, rank, size)
         return None
-
-    # --- along edges
-
-    @ccall
-    def pass_along(
-        self,
-        send: Message | None,
-        blocks: Blocks | None,
-        receive: Blocks,
-        edges: Neighbours,
-        tag: int,
-    ) -> None:
-        """A block along each edge: `send` along all, or one of `blocks` each; and one from each."""
-        board: Board = self._board
-        number: int = board.next_fragment()
-        exchange: Exchange | None = None
-        if not self._show_edges(number, send, blocks, edges):
-            exchange = self._send_along(send, blocks, edges, tag)
-        if board.join(number):
-            board.wake()
-        problem: MPIError | None = None
-        for turn, each in zip(edges.turns, edges.receiving):  # noqa: B905 - alike as they are made
-            rank: int = edges.sources[each]
-            board.wait_for_members(rank, rank + 1, number)
-            slot: int = board.table(rank, number)
-            if board.word(slot) == SENT:
-                if exchange is None:
-                    exchange = Exchange(self._communicator, tag)
-                exchange.receive_message(receive.block(each), rank)
-                continue
-            found = board.take_edge(slot, rank, board.rank, turn, receive, each)
-            problem = problem or found
-        board.finish(number)
-        if exchange is not None:
-            _finish(exchange)
-        if problem is not None:
-            raise problem
-
-    @cfunc
-    def _send_along(
-        self, send: Message | None, blocks: Blocks | None, edges: Neighbours, tag: int
-    ) -> Exchange:
-        """Begin to send what has no room."""
-        exchange = Exchange(self._communicator, tag)
-        if blocks is not None:
-            exchange.send_blocks(blocks, edges.targets, edges.sending)
-        elif send is not None:
-            for each in edges.sending:
-                exchange.send_message(send, edges.targets[each])
-        return exchange
-
-    @cfunc
-    def _show_edges(
-        self, number: int, send: Message | None, blocks: Blocks | None, edges: Neighbours
-    ) -> bool:
-        """Show a table of blocks with their targets, and the blocks; false if there is no room."""
-        board: Board = self._board
-        slot: int = board.table(board.rank, number)
-        total: int = bytes_along(send, blocks, edges)
-        if total > self._most:
-            board.set_word(slot, SENT)
-            board.show(number, total)
-            return False
-        board.lay_edges(slot, send, blocks, edges, total)
-        board.show(number, total)
-        return True
 
     # --- blocks of others
 
@@ -510,24 +439,9 @@ class BlockOperations:
         if size > receive.room(rank):
             return too_large(size, receive.block(rank), rank)
         if address:
-            return self._read(number, rank, address, receive.block(rank), size)
+            return self._lending.read_message(rank, number, address, receive.block(rank), size)
         if size:
             board.get_block(board.slot(rank, number), receive, rank, size)
-        return None
-
-    @cfunc
-    def _read(
-        self, number: int, rank: int, address: U64, target: Message, size: int
-    ) -> MPIError | None:
-        """What a member has lent into a message."""
-        start: int = target.place()
-        room = target.memory[start : start + size] if start >= 0 else allocate_memory(size)
-        try:
-            self._lending.read_lent(rank, number, address, room)
-        except LinkError as problem:
-            return MPIError(ERR_PROC_FAILED, f"the block of rank {rank} cannot be read: {problem}")
-        if start < 0:
-            target.store(room)
         return None
 
     @cfunc
@@ -536,7 +450,7 @@ class BlockOperations:
         exchange = Exchange(self._communicator, tag)
         exchange.receive_message(target, rank)
         try:
-            _finish(exchange)
+            finish_exchange(exchange)
         except MPIError as problem:
             return problem
         return None
@@ -545,8 +459,8 @@ class BlockOperations:
 _NOTHING: Final = memoryview(b"")
 
 
-@cfunc
-def _finish(exchange: Exchange) -> None:
+@ccall
+def finish_exchange(exchange: Exchange) -> None:
     """Wait for messages; if that fails nothing is stored in a user's memory afterwards."""
     try:
         exchange.finish()

@@ -44,11 +44,7 @@ if DECLARING:
 
 LINE: Final = 64  # bytes; the cache line of x86 and most aarch64
 LINE_WORDS: Final = LINE // 8
-# words of a member's line, by place
-DONE: Final = 0
-PROCESS: Final = 1  # for the kernel's copy, and one more, as 0 is none
-ADDRESS: Final = 2  # of this memory in that process
-READS: Final = 3  # 1: this member may read the memory of all others
+DONE: Final = 0  # word of a member's line; the next three are those of `lending.py`
 PARKED: Final = LINE_WORDS  # the word of member 0 among all words
 # values of a parked word
 AWAKE: Final = 0
@@ -88,8 +84,6 @@ class Board(SlotMemory):
     """A member's view of the memory; it waits in the engine until the others have come so far.
 
     Attributes:
-        memory: all of it.
-        rank, ranks: of the member, and how many there are.
         depth: slots of each.
         area: bytes of all slots of one.
         last: number of the last fragment of the last operation.
@@ -117,8 +111,6 @@ class Board(SlotMemory):
     area: int
     depth: int
     last: int
-    rank: int
-    ranks: int
     __slots__ = tuple(__annotations__)
 
     def __init__(
@@ -438,14 +430,14 @@ class Board(SlotMemory):
         self._words[self._head(self.rank, number) + LENT] = address
 
     @ccall
-    def lent_by(self, rank: int, number: int) -> int:
+    def lent_by(self, rank: int, number: int) -> U64:
         """Where the data of a broadcast are that a member has shown; 0 if they are in slots."""
         return self._words[self._head(rank, number) + LENT]
 
     @ccall
     def line(self, rank: int) -> int:
-        """Where the line of a member begins, in bytes."""
-        return (self._lines + rank * LINE_WORDS) * 8
+        """Where the words about lending are in a member's line, in bytes."""
+        return (self._lines + rank * LINE_WORDS + 1) * 8
 
     @ccall
     def wait_for_result(self, number: int) -> None:

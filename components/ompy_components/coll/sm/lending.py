@@ -17,11 +17,19 @@ from typing import Final
 
 from ompy import raw
 from ompy.compiled import U64, ccall, cclass, cfunc
+from ompy.data.convertor import allocate_memory
+from ompy.data.errors import ERR_PROC_FAILED, MPIError
+from ompy.data.message import Message
 from ompy.frameworks.collectives.shared_memory import PROOF_SIZE
 from ompy.net.base import LinkError
 from ompy.net.memory.process_copy import ProcessCopy
 
-from ompy_components.coll.sm.board import ADDRESS, PROCESS, READS, Board
+from ompy_components.coll.sm.slots import SlotMemory
+
+# bytes of a member's words about lending, by place; arbitrary: one word each
+PROCESS: Final = 0  # for the kernel's copy, and one more, as 0 is none
+ADDRESS: Final = 8  # arbitrary: the next; of this memory in that process
+READS: Final = 16  # arbitrary: the next; 1: this member may read the memory of all others
 
 WITHDRAWN: Final = 1  # in place of an address, which is even: what was lent is not any more
 
@@ -30,7 +38,7 @@ WITHDRAWN: Final = 1  # in place of an address, which is even: what was lent is 
 class Lending:
     """A member's reading of the others' memory, and their reading of its own."""
 
-    _board: Board
+    _board: SlotMemory
     _copy: ProcessCopy | None
     _everybody: bool
     _forgets: bool
@@ -39,7 +47,7 @@ class Lending:
     _tried: list[bool]
     __slots__ = tuple(__annotations__)
 
-    def __init__(self, board: Board, copy: ProcessCopy | None) -> None:
+    def __init__(self, board: SlotMemory, copy: ProcessCopy | None) -> None:
         """Say where this member has the board.
 
         Args:
@@ -56,8 +64,8 @@ class Lending:
         if copy is not None:
             self._own = copy.address_of(board.memory)
             at: int = board.line(board.rank)
-            board.set_word(at + ADDRESS * 8, self._own)
-            board.set_word(at + PROCESS * 8, copy.identity + 1)
+            board.set_word(at + ADDRESS, self._own)
+            board.set_word(at + PROCESS, copy.identity + 1)
 
     def close(self) -> None:
         """Nobody reads this member's memory any more."""
@@ -72,10 +80,10 @@ class Lending:
             return False
         if not self._try():
             return False
-        board: Board = self._board
+        board: SlotMemory = self._board
         rank: int
         for rank in range(board.ranks):
-            if not board.word(board.line(rank) + READS * 8):
+            if not board.word(board.line(rank) + READS):
                 return False
         self._everybody = True
         return True
@@ -83,17 +91,17 @@ class Lending:
     @cfunc
     def _try(self) -> bool:
         """Try the members that have not been tried. Whether all may be read."""
-        board: Board = self._board
+        board: SlotMemory = self._board
         rank: int
         for rank in range(board.ranks):
             if self._tried[rank]:
                 continue
             at: int = board.line(rank)
-            if not board.word(at + PROCESS * 8):
+            if not board.word(at + PROCESS):
                 return False  # it has not come so far
             seen = memoryview(bytearray(PROOF_SIZE))
             try:
-                self._read(rank, board.word(at + ADDRESS * 8), seen)
+                self._read(rank, board.word(at + ADDRESS), seen)
             except LinkError:
                 self._refused = True
                 return False
@@ -101,7 +109,7 @@ class Lending:
                 self._refused = True
                 return False
             self._tried[rank] = True
-        board.set_word(board.line(board.rank) + READS * 8, 1)
+        board.set_word(board.line(board.rank) + READS, 1)
         return True
 
     @ccall
@@ -138,6 +146,21 @@ class Lending:
     @cfunc
     def _read(self, rank: int, address: U64, view: memoryview) -> None:
         assert self._copy is not None, "lending is possible"
-        board: Board = self._board
-        process: int = board.word(board.line(rank) + PROCESS * 8) - 1
+        board: SlotMemory = self._board
+        process: int = board.word(board.line(rank) + PROCESS) - 1
         self._copy.read(process, address, view)
+
+    @ccall
+    def read_message(
+        self, rank: int, number: int, address: U64, target: Message, size: int
+    ) -> MPIError | None:
+        """What a member has lent into a message, which has room for it. Returns what is wrong."""
+        start: int = target.place()
+        room = target.memory[start : start + size] if start >= 0 else allocate_memory(size)
+        try:
+            self.read_lent(rank, number, address, room)
+        except LinkError as problem:
+            return MPIError(ERR_PROC_FAILED, f"the block of rank {rank} cannot be read: {problem}")
+        if start < 0:
+            target.store(room)
+        return None

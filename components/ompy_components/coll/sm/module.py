@@ -46,6 +46,7 @@ from ompy_components.coll.sm.blocks import BlockOperations, table_size
 from ompy_components.coll.sm.board import LINE, Board, board_size
 from ompy_components.coll.sm.broadcast import Broadcast
 from ompy_components.coll.sm.choosing import Asked, Rule, asked, reasons, way
+from ompy_components.coll.sm.edges import EdgeOperations
 from ompy_components.coll.sm.lending import Lending
 from ompy_components.coll.sm.nonblocking import NonblockingCalls
 from ompy_components.coll.sm.nonblocking_reasons import begin_reasons
@@ -65,6 +66,7 @@ class SmColl(CollModule):
     _blocks: BlockOperations | None
     _broadcast: Broadcast | None
     _depth: int
+    _edges: EdgeOperations | None
     _lend_least: int
     _exchanged: int
     _fragment: int
@@ -94,10 +96,12 @@ class SmColl(CollModule):
         self._operations = None
         self._blocks = None
         self._broadcast = None
+        self._edges = None
         self._parts = None
         self._unsized = None
         self._room = values.nonblocking_size
-        self._nonblocking = NonblockingCalls(communicator, self._depth, self._room)
+        least = max(1, values.lend_least) if self._single_copy else 0
+        self._nonblocking = NonblockingCalls(communicator, self._depth, self._room, least)
 
     @classmethod
     def offers_begin(cls, operation: str) -> bool:
@@ -139,6 +143,12 @@ class SmColl(CollModule):
         return self._blocks
 
     @cfunc
+    def _ready_edges(self) -> EdgeOperations | None:
+        """The same for operations along edges."""
+        self._ready()
+        return self._edges
+
+    @cfunc
     def _ready_parts(self) -> PartOperations | None:
         """The same for reductions whose results differ."""
         self._ready()
@@ -154,6 +164,9 @@ class SmColl(CollModule):
         lending = lender(board, shared.copy if self._single_copy else None)
         self._lending = lending
         self._blocks = BlockOperations(
+            self.communicator, board, lending, self._fragment, self._lend_least
+        )
+        self._edges = EdgeOperations(
             self.communicator, board, lending, self._fragment, self._lend_least
         )
         self._parts = PartOperations(board, self._fragment, self._window)
@@ -186,7 +199,8 @@ class SmColl(CollModule):
     def explain_begin(self, operation: str, arguments: tuple[Any, ...]) -> Choice:
         """Why a nonblocking call goes through memory of its own, or does not."""
         about, ranks = self._asked(operation, arguments), self.communicator.size
-        return begin_reasons(about, arguments, ranks, self._room)
+        least = self._lend_least if self._single_copy else 0
+        return begin_reasons(about, arguments, ranks, self._room, least)
 
     def _asked(self, operation: str, arguments: tuple[Any, ...]) -> Asked:
         return asked(operation, arguments, self._tables)
@@ -194,7 +208,7 @@ class SmColl(CollModule):
     def close(self) -> None:
         """Give the memory back."""
         self._operations = self._blocks = self._parts = self._unsized = None
-        self._broadcast = None
+        self._broadcast = self._edges = None
         self._nonblocking.close()
         if self._lending is not None:
             self._lending.close()
@@ -326,23 +340,23 @@ class SmColl(CollModule):
 
     def neighbor_allgather(self, send: Message, receive: Blocks, neighbours: Neighbours) -> None:
         """A member's block to all its targets."""
-        blocks: BlockOperations | None = self._ready_blocks()
-        if blocks is None:
+        edges: EdgeOperations | None = self._ready_edges()
+        if edges is None:
             plan = self.schedule_neighbor_allgather
             self._complete(TAG_NEIGHBOR_ALLGATHER, plan, send, receive, neighbours)
         else:
             tag = self._tag(TAG_NEIGHBOR_ALLGATHER)
-            blocks.pass_along(send, None, receive, neighbours, tag)
+            edges.pass_along(send, None, receive, neighbours, tag)
 
     def neighbor_alltoall(self, send: Blocks, receive: Blocks, neighbours: Neighbours) -> None:
         """A block of its own to each target."""
-        blocks: BlockOperations | None = self._ready_blocks()
-        if blocks is None:
+        edges: EdgeOperations | None = self._ready_edges()
+        if edges is None:
             plan = self.schedule_neighbor_alltoall
             self._complete(TAG_NEIGHBOR_ALLTOALL, plan, send, receive, neighbours)
         else:
             tag = self._tag(TAG_NEIGHBOR_ALLTOALL)
-            blocks.pass_along(None, send, receive, neighbours, tag)
+            edges.pass_along(None, send, receive, neighbours, tag)
 
     # --- results that differ from member to member
 

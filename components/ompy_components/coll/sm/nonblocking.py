@@ -18,14 +18,17 @@ from ompy.frameworks.communicator import Communicator
 
 from ompy_components.coll.sm.blocks import table_size
 from ompy_components.coll.sm.nonblocking_board import NonblockingBoard, nonblocking_size
-from ompy_components.coll.sm.nonblocking_calls import NonblockingCall
+from ompy_components.coll.sm.nonblocking_calls import KINDS, REDUCE, NonblockingCall
 from ompy_components.coll.sm.nonblocking_edges import EdgeCall
+from ompy_components.coll.sm.nonblocking_reductions import ReductionCall
 
 PERSISTENT: Final = 128  # requests that have slots; arbitrary: only those in use take memory
 # slots of each, as a root may start it again before the others have read; arbitrary
 TURNS: Final = 4
 ONCE: Final = -1  # number of what is no persistent request
 NO_SLOT: Final = -2  # number of one for which there is no slot
+MOST: Final = (1 << 62) - 1  # bytes; arbitrary: more than any message has
+_REDUCE: Final = REDUCE  # a number in C
 WITH_TABLES: Final = ("scatter", "alltoall")
 
 
@@ -59,6 +62,7 @@ class NonblockingCalls:
     _depth: int
     _early: list[NonblockingCall]
     _kept: list[KeptSlots]
+    _least: int
     _lock: RankLock
     _refused: Shown[bool]
     _room: int
@@ -66,18 +70,20 @@ class NonblockingCalls:
     _tables: bool
     __slots__ = tuple(__annotations__)
 
-    def __init__(self, communicator: Communicator, depth: int, room: int) -> None:
+    def __init__(self, communicator: Communicator, depth: int, room: int, least: int) -> None:
         """Nothing yet.
 
         Args:
             communicator: whose calls they are.
             depth: calls that may be under way at a time without one waiting for another.
             room: bytes of a member's slot.
+            least: bytes from which on data are lent where that is possible; 0 for none.
         """
         self._communicator = communicator
         self._depth = depth
         self._lock = communicator.context.engine.lock
         self._room = room
+        self._least = min(least, room + 1)
         self._tables = table_size(communicator.size) <= room
         self._begun = 0
         self._kept = []
@@ -140,6 +146,8 @@ class NonblockingCalls:
         call: NonblockingCall
         if operation in NEIGHBOURHOODS:
             call = EdgeCall.__new__(EdgeCall)
+        elif KINDS[operation] >= _REDUCE:
+            call = ReductionCall.__new__(ReductionCall)
         else:
             call = NonblockingCall.__new__(NonblockingCall)
         call.prepare(self._communicator, operation, arguments, tag, word)
@@ -206,6 +214,7 @@ class NonblockingCalls:
         else:
             slots = self._depth + PERSISTENT * TURNS
             self._board = self._kind_of_board()(self._communicator, view, slots, self._room)
+            self._board.lend(self._shared.copy if self._least else None, self._least or MOST)
             for call in early:
                 call.show_on(self._board)
         self._refused = self._board is None

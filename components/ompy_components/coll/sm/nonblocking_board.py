@@ -2,8 +2,9 @@
 
     0         the value that proves the memory to be the right one
     parked    a word per member: whether it sleeps
-    words     for each member, for each of its slots: DONE
-    slots     for each member: 0 SHOWN | 8 TOTAL | 16 CALL | 32 the data, or 64 a table and data
+    words     for each member, for each of its slots: DONE; then those of `lending.py`
+    slots     for each member: 0 SHOWN | 8 TOTAL | 16 CALL | 24 LENT | 32 the data, or 64 a table
+              and data
 
 A blocking call's fragments have one order and are done with in that order (`board.py`).
 Nonblocking ones may complete in any, so that each slot says by itself which call it shows: SHOWN is
@@ -12,6 +13,10 @@ A member may write its slot for a call when all are done with the call before of
 first `depth` slots are for calls that are begun once, call n in slot n modulo depth; each
 persistent request has some of the others to itself, as members may start them in any order, and
 those for which there are none are served by messages.
+
+Much is lent (`lending.py`): LENT is where it is in its owner's process, and 0 where a table says so
+of each block. The owner's call completes when those who read it are done. If it fails before that,
+it says so in LENT.
 
 SHOWN is stored last: little data come with the cache line that is looked at (`board.py`). Each word
 has one writer. All zero is the valid initial state.
@@ -27,13 +32,16 @@ from ompy import raw
 from ompy.compiled import DECLARING, U64, ccall, cclass, cfunc
 from ompy.data.errors import ERR_OTHER, ERR_PROC_FAILED, MPIError
 from ompy.data.layout import Layout
+from ompy.data.message import Message
 from ompy.data.operation import Operation
-from ompy.data.request import Deferred
 from ompy.frameworks.collectives.call_order import number_of
 from ompy.frameworks.collectives.patience import PATIENCE, LongWait, differ, explained
 from ompy.frameworks.communicator import Communicator
 from ompy.net.base import Doorbell
+from ompy.net.memory.process_copy import ProcessCopy
 
+from ompy_components.coll.sm.lending import Lending
+from ompy_components.coll.sm.pending_call import MESSAGES, PEERS, READERS, ROOM, PendingCall
 from ompy_components.coll.sm.slots import SlotMemory
 
 if DECLARING:
@@ -46,6 +54,7 @@ LINE: Final = 64  # bytes; the cache line of x86 and most aarch64
 SHOWN: Final = 0
 TOTAL: Final = 1
 CALL: Final = 2
+LENT: Final = 3
 HEAD: Final = 32  # bytes; arbitrary: what is behind it is aligned for any number
 PARKED: Final = LINE // 8  # the word of member 0 among all words
 AWAKE: Final = 0
@@ -56,10 +65,7 @@ LONG_POLLS: Final = 1 << 16
 # polls without a call until this is polled no more; arbitrary: a program often begins the next
 # soon, and to change the list of a rank's pollers costs as much as some ten polls
 IDLE_POLLS: Final = 16
-# where a call has come to
-ROOM: Final = 0  # its slot is still read
-PEERS: Final = 1  # it has shown its own, and waits for what others show
-MESSAGES: Final = 2  # the rest goes as messages
+WORDS: Final = 3  # of a member beside those of its slots, as `lending.py` says
 
 
 @ccall
@@ -70,69 +76,8 @@ def lines_of(size: int) -> int:
 
 def nonblocking_size(ranks: int, slots: int, size: int) -> int:
     """Bytes of the memory of a communicator."""
-    words = LINE + lines_of(8 * ranks) + ranks * lines_of(8 * slots)
+    words = LINE + lines_of(8 * ranks) + ranks * lines_of(8 * (slots + WORDS))
     return words + ranks * slots * (LINE + lines_of(size))
-
-
-@cclass
-class PendingCall(Deferred):
-    """What the board asks of a call.
-
-    Attributes:
-        before: the number of the call before in its slot; 0 for none.
-        known: others refer to it beside its request, so that it cannot be used once more.
-        first, end: the members whose data it waits for.
-        number: of the call in its slot.
-        patience: asks the others, when it takes long.
-        problem: what a user's function raised, or None.
-        slot: its place among each member's slots.
-        sources: the members whose data it waits for, if they are no range; else None.
-        state: where it has come to.
-        word: of the call, as the communicator's order has it.
-    """
-
-    before: U64
-    end: int
-    first: int
-    known: bool
-    number: U64
-    patience: LongWait | None
-    problem: Exception | None
-    slot: int
-    sources: tuple[int, ...] | None
-    state: int
-    word: U64
-    __slots__ = tuple(__annotations__)
-
-    @ccall
-    def set_up(self) -> None:
-        """Make it a call that has not begun; in place of `__init__`, which is a call in Python."""
-        self.reset()
-        self.waits_on = None
-        self.patience = None
-        self.problem = None
-        self.sources = None
-        self.known = False
-        self.state = ROOM
-
-    @ccall
-    def set_up_again(self) -> bool:
-        """Make it a call that has not begun, with the same arguments; false if it cannot be."""
-        if self.known or not self.complete or self.error or self.state == MESSAGES:
-            return False
-        self.reset()
-        self.state = ROOM
-        return True
-
-    @ccall
-    def show_own(self) -> None:
-        """Show this member's data; there is room."""
-        raise NotImplementedError
-
-    @ccall
-    def take_others(self) -> None:
-        """The members that it waits for have shown theirs."""
-        raise NotImplementedError
 
 
 @cclass
@@ -140,8 +85,8 @@ class NonblockingBoard(SlotMemory):
     """A member's view of the memory, and its calls that are under way.
 
     Attributes:
-        memory: all of it; empty until it is there.
-        rank, ranks: of the member, and how many there are.
+        least: bytes from which on data are lent, where that is possible.
+        lending: of this memory's members.
         room: bytes of a slot.
     """
 
@@ -158,14 +103,15 @@ class NonblockingBoard(SlotMemory):
     _slot_size: int
     _slots: int
     _timer: Timer | None
-    rank: int
-    ranks: int
+    least: int
+    lending: Lending
     room: int
     __slots__ = tuple(__annotations__)
 
     def __init__(
         self, communicator: Communicator, memory: memoryview, slots: int, room: int
     ) -> None:
+        """Begin with memory where nothing was shown; `lend` has to follow."""
         self.memory = memory
         self.rank = communicator.rank
         self.ranks = communicator.size
@@ -177,7 +123,7 @@ class NonblockingBoard(SlotMemory):
         self._slot_size = LINE + lines_of(room)
         self._area = slots * self._slot_size
         self._first = (LINE + lines_of(8 * self.ranks)) // 8
-        self._line = lines_of(8 * slots) // 8
+        self._line = lines_of(8 * (slots + WORDS)) // 8
         self._data = (self._first + self.ranks * self._line) * 8
         self._calls = []
         self._bells = {}
@@ -185,8 +131,14 @@ class NonblockingBoard(SlotMemory):
         self._polls = 0
         self._timer = None
 
+    def lend(self, copy: ProcessCopy | None, least: int) -> None:
+        """Lend what has so many bytes, where `copy` is there for it."""
+        self.lending = Lending(self, copy)
+        self.least = least
+
     def close(self) -> None:
         """Be polled no more; no call is under way."""
+        self.lending.close()
         if self._polled:
             self._polled = False
             self._engine.remove_poller(self)
@@ -202,6 +154,11 @@ class NonblockingBoard(SlotMemory):
     def table(self, rank: int, slot: int) -> int:
         """Where a member's data begin that take long to write: not in the line of SHOWN."""
         return self._data + rank * self._area + slot * self._slot_size + LINE
+
+    @ccall
+    def line(self, rank: int) -> int:
+        """Where a member's words about lending begin, in bytes."""
+        return (self._first + rank * self._line + self._slots) * 8
 
     @cfunc
     def _at(self, rank: int, slot: int) -> int:
@@ -280,6 +237,68 @@ class NonblockingBoard(SlotMemory):
         """Bytes that a member gives to the call that it shows in a slot."""
         return self._words[self._at(rank, slot) + TOTAL]
 
+    # --- what is lent
+
+    @ccall
+    def lends(self, size: int) -> bool:
+        """Whether so many bytes are lent; who asks says that this member may read others'."""
+        return size >= self.least and self.lending.possible()
+
+    @ccall
+    def say_lent(self, number: int, address: U64) -> None:
+        """Say where this member's data of a slot are, before they are shown; 0: not lent."""
+        self._words[self._at(self.rank, number) + LENT] = address
+
+    @ccall
+    def lent_by(self, rank: int, number: int) -> U64:
+        """Where the data of a slot are that a member has shown; 0 if they are not lent."""
+        return self._words[self._at(rank, number) + LENT]
+
+    @ccall
+    def offered(self, rank: int, slot: int, size: int) -> U64:
+        """The same, of so many bytes: fewer than are lent are never."""
+        if size < self.least:
+            return 0
+        self.lending.possible()  # it is said by who asks
+        return self.lent_by(rank, slot)
+
+    @ccall
+    def read_lent(
+        self, call: PendingCall, rank: int, address: U64, target: Message, size: int
+    ) -> MPIError | None:
+        """What a member has lent into a message, which has room. Returns what is wrong with it."""
+        return self.lending.read_message(rank, call.slot, address, target, size)
+
+    @ccall
+    def read_bytes(self, call: PendingCall, rank: int, address: U64, view: memoryview) -> None:
+        """A part of what a member has lent.
+
+        Raises:
+            LinkError: as of `Lending.read_lent`.
+        """
+        self.lending.read_lent(rank, call.slot, address, view)
+
+    @ccall
+    def was_read(self, call: PendingCall) -> bool:
+        """Whether the members that read what a call has lent are done."""
+        words = self._words
+        rank: int
+        if call.readers is None:
+            for rank in range(self.ranks):
+                if words[self._done(rank, call.slot)] < call.number:
+                    return False
+        else:
+            for rank in call.readers:
+                if words[self._done(rank, call.slot)] < call.number:
+                    return False
+        return True
+
+    @ccall
+    def wait_for_readers(self, call: PendingCall) -> None:
+        """Go on with a call whose messages have ended, and that has lent something."""
+        call.state = READERS
+        self._follow(call)
+
     # --- calls under way
 
     @ccall
@@ -287,13 +306,20 @@ class NonblockingBoard(SlotMemory):
         """Go as far as that is possible at once; the rest comes by and by."""
         self._advance(call)
         if not call.complete and call.state != MESSAGES:
-            call.known = True
-            self._calls.append(call)
-            if len(self._calls) == 1:
-                self._polls = 0
-                if not self._polled:
-                    self._polled = True
-                    self._engine.add_poller(self)
+            self._follow(call)
+
+    @cfunc
+    def _follow(self, call: PendingCall) -> None:
+        """Have a call brought on whenever this rank polls."""
+        call.known = True
+        if call in self._calls:
+            return
+        self._calls.append(call)
+        if len(self._calls) == 1:
+            self._polls = 0
+            if not self._polled:
+                self._polled = True
+                self._engine.add_poller(self)
 
     @cfunc
     def _advance(self, call: PendingCall) -> bool:
@@ -309,6 +335,9 @@ class NonblockingBoard(SlotMemory):
             if call.state == PEERS and not call.complete and self.all_shown(call):
                 call.take_others()
                 went = True
+            if call.state == READERS and not call.complete and self.was_read(call):
+                call.end_reading()
+                went = True
         except MPIError as problem:
             self._fail(call, problem)
             return True
@@ -321,6 +350,7 @@ class NonblockingBoard(SlotMemory):
 
     @cfunc
     def _fail(self, call: PendingCall, problem: MPIError) -> None:
+        call.withdraw()
         self.finish(call)
         said = explained(self._communicator, call.word, problem)
         call.fail(said.code, said.detail)
@@ -427,6 +457,12 @@ class NonblockingBoard(SlotMemory):
                 rank
                 for rank in range(self.ranks)
                 if words[self._done(rank, call.slot)] < call.before
+            ]
+        if call.state == READERS:
+            return [
+                rank
+                for rank in (range(self.ranks) if call.readers is None else call.readers)
+                if words[self._done(rank, call.slot)] < call.number
             ]
         sources = call.sources
         return [

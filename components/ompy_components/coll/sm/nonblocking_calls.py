@@ -4,8 +4,10 @@ Each is done in two steps, each of them when it is possible: show the own data w
 free, and take what was waited for when it is there (`nonblocking_board.py`). A root that sends, or
 a member that gives to a root, has no second step.
 
-What has no room in a slot goes as messages under the call's tag: of operations on blocks each
-block that is too large, as its reader sees by its size; the others are then the next module's.
+Broadcasts and blocks from `coll_sm_lend_least` on are lent: in a third step the call waits for
+those who read them. What is not lent and has no room in a slot goes as messages under the call's
+tag: of operations on blocks each block that is too large, as its reader sees by its size; the
+others are then the next module's.
 """
 
 from __future__ import annotations
@@ -16,17 +18,17 @@ from typing import Any, Final
 
 from ompy.compiled import U64, ccall, cclass, cfunc, recycled
 from ompy.data.errors import ERR_TRUNCATE, MPIError
-from ompy.data.message import Blocks, Message, message_of
-from ompy.data.operation import Operation
+from ompy.data.message import Blocks, Message
 from ompy.data.packed import to_send, too_large
 from ompy.frameworks.collectives.exchange import Exchange
 from ompy.frameworks.collectives.schedule import CollectiveRequest, Progression, Schedule
 from ompy.frameworks.communicator import Communicator
 
 from ompy_components.coll.sm.blocks import ENTRY, table_size
-from ompy_components.coll.sm.nonblocking_board import MESSAGES, NonblockingBoard, PendingCall
-from ompy_components.coll.sm.operations import disagreement, room_of, settle
+from ompy_components.coll.sm.nonblocking_board import NonblockingBoard
+from ompy_components.coll.sm.pending_call import MESSAGES, READERS, PendingCall
 from ompy_components.coll.sm.slots import (
+    LENT,
     SENT,
     SHOWN,
     WORD,
@@ -42,7 +44,7 @@ SCATTER: Final = 2
 GATHER: Final = 3
 ALLGATHER: Final = 4
 ALLTOALL: Final = 5
-ALONG_EDGES: Final = 6  # `nonblocking_edges.py`
+ALONG_EDGES: Final = 6  # `nonblocking_edges.py`; what follows, `nonblocking_reductions.py`
 REDUCE: Final = 7
 ALLREDUCE: Final = 8
 SCAN: Final = 9
@@ -73,9 +75,10 @@ class NonblockingCall(PendingCall):
     _arguments: tuple[Any, ...]
     _board: NonblockingBoard
     _communicator: Communicator
-    _given: Message | None
+    _failure: MPIError | None
+    _kept: list[memoryview] | None
     _kind: int
-    _operation: Operation | None
+    _lent: list[int] | None
     _operation_name: str
     _rank: int
     _receives: list[tuple[Message, int]] | None
@@ -111,8 +114,9 @@ class NonblockingCall(PendingCall):
         self._rank = communicator.rank
         self._receives = None  # what goes as messages, if anything does
         self._sends = None
-        self._given = None
-        self._operation = None
+        self._kept = None  # what is lent, and where it is
+        self._lent = None
+        self._failure = None  # said when nobody reads or waits any more
         self.word = word
         self.first, self.end = 0, communicator.size
         kind: int = self._kind
@@ -121,8 +125,6 @@ class NonblockingCall(PendingCall):
             self.first, self.end = self._root, self._root + 1
         elif kind in (SCAN, EXSCAN):
             self.end = self._rank
-        if kind >= REDUCE:
-            self._find_operand()
 
     @ccall
     def place(self, slot: int, number: U64, before: U64) -> None:
@@ -158,11 +160,9 @@ class NonblockingCall(PendingCall):
                 self._show_parts(self._arguments[0], self._arguments[1])
             else:
                 self._board.show(self, 0)
-        elif kind == ALLTOALL:
+        else:
             send = self._arguments[0]
             self._show_table(send if send is not None else self._arguments[1], send is None)
-        else:
-            self._show_operand()
 
     @ccall
     def take_others(self) -> None:
@@ -173,14 +173,11 @@ class NonblockingCall(PendingCall):
         elif kind in (GATHER, ALLGATHER):
             self._take_blocks(self._arguments[0], self._arguments[1])
         elif kind == SCATTER:
-            self._take_entry(self._root, self._arguments[1])
-            self._end_step()
+            self._end_step(self._take_entry(self._root, self._arguments[1]))
         elif kind == ALLTOALL:
             self._take_table()
-        elif kind == BARRIER:
-            self._end_step()
         else:
-            self._take_operands()
+            self._end_step(None)
 
     @cfunc
     def _receive_later(self, target: Message, rank: int) -> None:
@@ -197,13 +194,65 @@ class NonblockingCall(PendingCall):
         self._sends.append((data, rank))
 
     @cfunc
-    def _end_step(self) -> None:
-        """Nothing more is read here. What is left to do are messages, if any."""
+    def _end_step(self, problem: MPIError | None) -> None:
+        """Nothing more is read here. What is left are messages and readers, if any.
+
+        Args:
+            problem: what is wrong with what came; others still get theirs.
+        """
         self._board.finish(self)
         if self._sends or self._receives:
+            self._failure = problem
             self._go_on_by_messages(self._exchange_blocks, ())
+        elif self._lent is not None:
+            self._failure = problem
+            self.state = READERS
+        elif problem is not None:
+            raise problem
         else:
             self.finish()
+
+    # --- what is lent
+
+    @cfunc
+    def _lend(self, piece: memoryview) -> int:
+        """Lend memory until the readers are done. Returns its address."""
+        if self._kept is None:
+            self._kept = []
+            self._lent = []
+        address: int = self._board.lending.address_of(piece)
+        kept, lent = self._kept, self._lent
+        assert lent is not None, "it has as many"
+        kept.append(piece)
+        lent.append(address)
+        return address
+
+    @cfunc
+    def _give_back(self) -> None:
+        """Nobody reads any more what was lent."""
+        lent = self._lent
+        if lent is not None:
+            for address in lent:
+                self._board.lending.take_back(address)
+            self._lent = self._kept = None
+
+    @ccall
+    def withdraw(self) -> None:
+        """Who still reads what was lent finds that it was taken away.
+
+        If all are done, the next call in this slot may have lent something there by now.
+        """
+        if self._lent is not None and not self._board.was_read(self):
+            self._board.lending.withdraw(self.slot)
+        self._give_back()
+
+    @ccall
+    def end_reading(self) -> None:
+        """All have read what was lent."""
+        self._give_back()
+        if self._failure is not None:
+            raise self._failure
+        self.finish()
 
     # --- broadcast
 
@@ -214,27 +263,37 @@ class NonblockingCall(PendingCall):
             board.show(self, 0)
             return
         size: int = message.count * message.layout.size
+        if size >= board.least:
+            lends: bool = board.lends(size)
+            board.say_lent(self.slot, self._lend(to_send(message)) if lends else 0)
+            if lends:
+                board.show(self, size)
+                self._end_step(None)
+                return
         if size > board.room:
             board.show(self, size)
             self._pass_on()
             return
         board.put(board.slot(self._rank, self.slot), message, size)
         board.show(self, size)
-        self._end_step()
+        self._end_step(None)
 
     @cfunc
     def _take_broadcast(self, message: Message) -> None:
         board: NonblockingBoard = self._board
         total: int = board.total(self._root, self.slot)
         room: int = message.count * message.layout.size
-        if total > board.room:
+        address: U64 = board.offered(self._root, self.slot, total)
+        if total > board.room and not address:
             self._pass_on()
         elif total > room:
             text = f"a broadcast of {total} bytes came for room for {room}"
             raise MPIError(ERR_TRUNCATE, text)
+        elif address:
+            self._end_step(board.read_lent(self, self._root, address, message, total))
         else:
             board.get(board.slot(self._root, self.slot), message, total)
-            self._end_step()
+            self._end_step(None)
 
     # --- blocks
 
@@ -251,7 +310,13 @@ class NonblockingCall(PendingCall):
             given = self._arguments[1].block(rank)
         assert given is not None, "its block is in place only where all are received"
         size: int = given.count * given.layout.size
-        if size <= board.room:
+        lends: bool = False
+        if size >= board.least:
+            lends = board.lends(size)
+            board.say_lent(self.slot, self._lend(to_send(given)) if lends else 0)
+        if lends:
+            self.readers = (self._root,) if self._root >= 0 else None
+        elif size <= board.room:
             board.put(board.slot(rank, self.slot), given, size)
         else:
             block = to_send(given)
@@ -259,7 +324,7 @@ class NonblockingCall(PendingCall):
             self._sends = [(block, other) for other in everybody if other != rank]
         board.show(self, size)
         if self._root >= 0:
-            self._end_step()
+            self._end_step(None)
 
     @cfunc
     def _take_blocks(self, send: Message | None, receive: Blocks) -> None:
@@ -273,15 +338,17 @@ class NonblockingCall(PendingCall):
                     problem = copy_to_block(send, receive, rank) or problem
                 continue
             size: int = board.total(rank, self.slot)
-            if size > board.room:
+            address: U64 = board.offered(rank, self.slot, size)
+            if size > board.room and not address:
                 self._receive_later(receive.block(rank), rank)
             elif size > receive.room(rank):
                 problem = problem or too_large(size, receive.block(rank), rank)
+            elif address:
+                found = board.read_lent(self, rank, address, receive.block(rank), size)
+                problem = problem or found
             elif size:
                 board.get_block(board.slot(rank, self.slot), receive, rank, size)
-        if problem is not None:
-            raise problem
-        self._end_step()
+        self._end_step(problem)
 
     @cfunc
     def _show_table(self, blocks: Blocks, changing: bool) -> None:
@@ -294,20 +361,36 @@ class NonblockingCall(PendingCall):
         for rank in range(board.ranks):
             if rank != self._rank:
                 total += blocks.room(rank)
-        shown: bool = total <= board.room
+        way: int = self._way_of(total)
         for rank in range(board.ranks):
             size: int = 0 if rank == self._rank else blocks.room(rank)
-            if size and shown:
+            where: U64 = place
+            if size and way == SHOWN:
                 board.put_block(slot + place, blocks, rank, size)
             elif size:
                 block: Message = blocks.block(rank)
                 data = memoryview(block.packed()) if changing else to_send(block)
-                self._send_later(data, rank)
-            board.set_word(slot + WORD + rank * ENTRY, place)
+                if way == LENT:
+                    where = self._lend(data)
+                else:
+                    self._send_later(data, rank)
+            board.set_word(slot + WORD + rank * ENTRY, where)
             board.set_word(slot + WORD + rank * ENTRY + WORD, size)
             place += size
-        board.set_word(slot, SHOWN if shown else SENT)
+        board.set_word(slot, way)
+        if way == LENT:
+            board.say_lent(self.slot, 0)  # nothing is withdrawn
         board.show(self, total)
+
+    @cfunc
+    def _way_of(self, total: int) -> int:
+        """How the blocks of a table come that take so many bytes with it."""
+        board: NonblockingBoard = self._board
+        table: int = table_size(board.ranks)
+        each: int = (total - table) // (board.ranks - 1) if board.ranks > 1 else 0
+        if total > board.room:
+            return LENT if board.lending.possible() else SENT
+        return LENT if board.lends(each) else SHOWN
 
     @cfunc
     def _show_parts(self, send: Blocks, receive: Message | None) -> None:
@@ -316,9 +399,7 @@ class NonblockingCall(PendingCall):
         self._show_table(send, False)
         if receive is not None:
             problem = copy_message(send.block(self._rank), receive, self._rank)
-        if problem is not None:
-            raise problem
-        self._end_step()
+        self._end_step(problem)
 
     @cfunc
     def _take_table(self) -> None:
@@ -326,112 +407,52 @@ class NonblockingCall(PendingCall):
         send: Blocks | None = self._arguments[0]
         receive: Blocks = self._arguments[1]
         rank: int
+        problem: MPIError | None = None
+        found: MPIError | None
         for rank in range(self._board.ranks):
+            found = None
             if rank != self._rank:
-                self._take_entry_to_block(rank, receive)
+                found = self._take_entry_to_block(rank, receive)
             elif send is not None:
-                problem = copy_block(send, receive, rank)
-                if problem is not None:
-                    raise problem
-        self._end_step()
+                found = copy_block(send, receive, rank)
+            problem = problem or found
+        self._end_step(problem)
 
     @cfunc
-    def _take_entry(self, rank: int, target: Message) -> None:
-        """This member's block of another's table."""
+    def _take_entry(self, rank: int, target: Message) -> MPIError | None:
+        """This member's block of another's table. Returns what is wrong with it."""
         board: NonblockingBoard = self._board
         slot: int = board.table(rank, self.slot)
         at: int = slot + WORD + self._rank * ENTRY
-        place: int = board.word(at)
+        place: U64 = board.word(at)
         size: int = board.word(at + WORD)
         way: U64 = board.word(slot)
+        if size >= board.least:
+            board.lending.possible()  # it is said by who asks
         if not size:
-            return
+            return None
         if way == SENT:
             self._receive_later(target, rank)
         elif size > target.count * target.layout.size:
-            raise too_large(size, target, rank)
+            return too_large(size, target, rank)
+        elif way == LENT:
+            return board.read_lent(self, rank, place, target, size)
         else:
             board.get(slot + place, target, size)
+        return None
 
     @cfunc
-    def _take_entry_to_block(self, rank: int, receive: Blocks) -> None:
+    def _take_entry_to_block(self, rank: int, receive: Blocks) -> MPIError | None:
         """The same into one of the blocks."""
         board: NonblockingBoard = self._board
         slot: int = board.table(rank, self.slot)
         at: int = slot + WORD + self._rank * ENTRY
         size: int = board.word(at + WORD)
-        if board.word(slot) == SENT or size > receive.room(rank):
-            self._take_entry(rank, receive.block(rank))
-        elif size:
+        if board.word(slot) != SHOWN or size > receive.room(rank):
+            return self._take_entry(rank, receive.block(rank))
+        if size:
             board.get_block(slot + board.word(at), receive, rank, size)
-
-    # --- reductions
-
-    @cfunc
-    def _find_operand(self) -> None:
-        """This member's data, and what combines them."""
-        send: Message | None = self._arguments[0]
-        given: Message | None = send if send is not None else self._arguments[1]
-        assert given is not None, "every member has data"
-        if self._kind == REDUCE_SCATTER and send is None:
-            counts: list[int] = self._arguments[2]
-            given = message_of(given.memory, given.origin, sum(counts), given.layout)
-        self._given = given
-        self._operation = self._arguments[3 if self._kind == REDUCE_SCATTER else 2]
-
-    @cfunc
-    def _show_operand(self) -> None:
-        """All data of this member; if they have no room, the next module combines them."""
-        board: NonblockingBoard = self._board
-        given, operation = self._given, self._operation
-        assert given is not None, "every member has data"
-        assert operation is not None, "likewise an operation"
-        operation.check_layout(given.layout)
-        size: int = given.count * given.layout.size
-        if size > board.room:
-            board.show(self, size)
-            self._pass_on()
-            return
-        board.put(board.slot(self._rank, self.slot), given, size)
-        board.show(self, size)
-        if self._kind == REDUCE and self._rank != self._root:
-            self._end_step()
-
-    @cfunc
-    def _take_operands(self) -> None:
-        """Combine what is to be combined for this member, in rank order."""
-        board: NonblockingBoard = self._board
-        given, operation = self._given, self._operation
-        assert given is not None, "every member has data"
-        assert operation is not None, "likewise an operation"
-        layout = given.layout
-        size: int = given.count * layout.size
-        rank: int
-        for rank in range(self.first, self.end):
-            if board.total(rank, self.slot) != size:
-                raise disagreement()
-        kind: int = self._kind
-        target: Message = self._arguments[1]
-        before: int = 0
-        if kind == REDUCE_SCATTER:
-            counts: list[int] = self._arguments[2]
-            before = sum(counts[: self._rank]) * layout.size
-            size = counts[self._rank] * layout.size
-            target = message_of(target.memory, target.origin, counts[self._rank], layout)
-        top: int = board.ranks - 1
-        if kind == SCAN:
-            top = self._rank
-        elif kind == EXSCAN:
-            top = self._rank - 1
-        if top >= 0 and size:
-            room, to = room_of(target)
-            board.copy_out(board.slot(top, self.slot) + before, room, to, size)
-            while top:
-                top -= 1
-                slot: int = board.slot(top, self.slot) + before
-                board.combine_with(slot, operation, layout, room, to, size)
-            settle(target, room)
-        self._end_step()
+        return None
 
     # --- messages
 
@@ -455,7 +476,14 @@ class NonblockingCall(PendingCall):
         """As the messages have ended, so has the call."""
         self.problem = request.problem
         if request.error:
+            self.withdraw()
             self.fail(request.error, request.detail)
+        elif self._lent is not None:
+            self.waits_on = None
+            self._sends = self._receives = None  # a persistent request may begin it again
+            self._board.wait_for_readers(self)
+        elif self._failure is not None:
+            self.fail(self._failure.code, self._failure.detail)
         else:
             self.finish()
 

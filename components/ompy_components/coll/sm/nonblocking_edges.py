@@ -1,8 +1,9 @@
 """Nonblocking calls along the edges of a topology on a board: tables of edges in the slots.
 
 A member shows a table as in a blocking call (`slots.py`). It waits for its sources alone, and takes
-from each what its edges lead to. What has no room in a slot goes as messages under the call's tag:
-all blocks of that member, as its targets see by the way.
+from each what its edges lead to. Large blocks are lent until the targets have read them. What is
+not lent and has no room in a slot goes as messages under the call's tag: all blocks of that member,
+as its targets see by the way.
 """
 
 from __future__ import annotations
@@ -14,12 +15,19 @@ from ompy.data.errors import MPIError
 from ompy.data.message import Blocks, Message
 from ompy.data.packed import to_send
 from ompy.frameworks.collectives.neighbours import Neighbours
-from ompy.frameworks.collectives.schedule import CollectiveRequest
 from ompy.frameworks.communicator import Communicator
 
 from ompy_components.coll.sm.nonblocking_board import NonblockingBoard
 from ompy_components.coll.sm.nonblocking_calls import NonblockingCall
-from ompy_components.coll.sm.slots import SENT, bytes_along
+from ompy_components.coll.sm.slots import (
+    LENT,
+    SENT,
+    SHOWN,
+    WORD,
+    bytes_along,
+    bytes_of_edges,
+    pieces_along,
+)
 
 
 @cclass
@@ -27,7 +35,6 @@ class EdgeCall(NonblockingCall):
     """One call of one member: `neighbor_allgather` or `neighbor_alltoall`."""
 
     _edges: Neighbours
-    _failure: MPIError | None
     __slots__ = tuple(__annotations__)
 
     @ccall
@@ -42,14 +49,7 @@ class EdgeCall(NonblockingCall):
         """Say what is called; the arguments are as of the blocking call."""
         NonblockingCall.prepare(self, communicator, operation, arguments, tag, word)
         self._edges = arguments[2]
-        self._failure = None
         self.sources = self._edges.members
-
-    @ccall
-    def set_up_again(self) -> bool:
-        """As that of any call; nothing has failed."""
-        self._failure = None
-        return NonblockingCall.set_up_again(self)
 
     @ccall
     def show_own(self) -> None:
@@ -61,12 +61,31 @@ class EdgeCall(NonblockingCall):
         blocks: Blocks | None = None if same is not None else given
         total: int = bytes_along(same, blocks, edges)
         slot: int = board.table(self._rank, self.slot)
-        if total > board.room:
+        if self._lends(total):
+            addresses: list[int] = []
+            for piece in pieces_along(same, blocks, edges):
+                addresses.append(self._lend(piece))
+            board.lend_edges(slot, same, blocks, edges, addresses)
+            board.say_lent(self.slot, 0)  # nothing is withdrawn
+            self.readers = tuple([edges.targets[each] for each in edges.sending])
+        elif total > board.room:
             board.set_word(slot, SENT)
             self._keep_to_send(same, blocks)
         else:
             board.lay_edges(slot, same, blocks, edges, total)
         board.show(self, total)
+
+    @cfunc
+    def _lends(self, total: int) -> bool:
+        """Whether the blocks are lent, which take so many bytes with their table."""
+        board: NonblockingBoard = self._board
+        number: int = len(self._edges.sending)
+        table: int = bytes_of_edges(number)
+        if not number or table > board.room:
+            return False
+        if total > board.room and board.lending.possible():
+            return True
+        return board.lends((total - table) // number)
 
     @cfunc
     def _keep_to_send(self, same: Message | None, blocks: Blocks | None) -> None:
@@ -89,19 +108,28 @@ class EdgeCall(NonblockingCall):
         for turn, each in zip(edges.turns, edges.receiving):  # noqa: B905 - alike as they are made
             rank: int = edges.sources[each]
             slot: int = board.table(rank, self.slot)
-            if board.word(slot) == SENT:
+            way: U64 = board.word(slot)
+            if way != SHOWN:
+                board.lending.possible()  # it is said by who asks
+            if way == SENT:
                 self._receive_later(receive.block(each), rank)
+            elif way == LENT:
+                found = self._read_edge(slot, rank, turn, each)
+                problem = problem or found
             else:
                 found = board.take_edge(slot, rank, self._rank, turn, receive, each)
                 problem = problem or found
-        if problem is not None and not self._sends and not self._receives:
-            raise problem
-        self._failure = problem  # when the messages have ended, as others wait for these
-        self._end_step()
+        self._end_step(problem)
 
-    def _end_messages(self, request: CollectiveRequest) -> None:
-        """As the messages have ended, so has the call, if nothing was wrong with the rest."""
-        if self._failure is not None and not request.error:
-            self.fail(self._failure.code, self._failure.detail)
-        else:
-            super()._end_messages(request)
+    @cfunc
+    def _read_edge(self, slot: int, rank: int, turn: int, each: int) -> MPIError | None:
+        """The block that a member has lent for an edge. Returns what is wrong with it."""
+        board: NonblockingBoard = self._board
+        receive: Blocks = self._arguments[1]
+        row: int = board.find_edge(slot, self._rank, turn)
+        problem = board.wrong_edge(row, rank, self._rank, receive, each)
+        if problem is not None:
+            return problem
+        address: U64 = board.word(row + WORD)
+        size: int = board.word(row + 2 * WORD)
+        return board.read_lent(self, rank, address, receive.block(each), size) if size else None

@@ -1,7 +1,7 @@
 """Memory with a slot for each member, and how messages get into a slot and out of it.
 
 Along the edges of a topology a slot has the way in which the blocks come, the number of edges, then
-for each edge the target, and place and bytes of its block, then the blocks.
+for each edge the target, and place and bytes of its block, then the blocks, if they are not lent.
 """
 
 from __future__ import annotations
@@ -31,10 +31,13 @@ class SlotMemory(Poller):
 
     Attributes:
         memory: all of it.
+        rank, ranks: of the member that looks at it, and how many there are.
     """
 
     _words: U64View
     memory: memoryview[int]
+    rank: int
+    ranks: int
     __slots__ = tuple(__annotations__)
 
     @ccall
@@ -46,6 +49,26 @@ class SlotMemory(Poller):
     def set_word(self, at: int, value: U64) -> None:
         """Store a word at byte `at`, a multiple of 8."""
         self._words[at >> 3] = value
+
+    @ccall
+    def line(self, rank: int) -> int:
+        """Where a member's words about lending begin, in bytes: three, as `lending.py` says."""
+        raise NotImplementedError
+
+    @ccall
+    def say_lent(self, number: int, address: U64) -> None:
+        """Say where this member's data are, before they are shown; 0 if they are not lent.
+
+        Args:
+            number: of the fragment, or the slot of a nonblocking call.
+            address: in this member's process.
+        """
+        raise NotImplementedError
+
+    @ccall
+    def lent_by(self, rank: int, number: int) -> U64:
+        """Where the data are that a member has shown; 0 if they are not lent."""
+        raise NotImplementedError
 
     @ccall
     def copy_in(self, at: int, view: memoryview, start: int, size: int) -> None:
@@ -137,8 +160,85 @@ class SlotMemory(Poller):
         self.set_word(slot + WORD, len(edges.sending))
 
     @ccall
+    def lend_edges(
+        self,
+        slot: int,
+        send: Message | None,
+        blocks: Blocks | None,
+        edges: Neighbours,
+        at: list[int],
+    ) -> None:
+        """Write a table of blocks with their targets, which are lent.
+
+        Args:
+            slot: where it begins.
+            send: the block for all edges; None where each has its own.
+            blocks: those.
+            edges: along which.
+            at: the addresses: of the one block, or of the block for each edge.
+        """
+        row: int = slot + EDGES
+        size: int = 0 if send is None else send.count * send.layout.size
+        index: int = 0
+        each: int
+        for each in edges.sending:
+            if blocks is not None:
+                size = blocks.room(each)
+            self.set_word(row, edges.targets[each])
+            self.set_word(row + WORD, at[index])
+            self.set_word(row + 2 * WORD, size)
+            row += EDGE
+            index += blocks is not None
+        self.set_word(slot, LENT)
+        self.set_word(slot + WORD, len(edges.sending))
+
+    @ccall
+    def find_edge(self, slot: int, own: U64, turn: int) -> int:
+        """Where the row of the edge of that number to a member is; a negative number if nowhere.
+
+        Args:
+            slot: where the table begins.
+            own: the member.
+            turn: the edge's number among those to it.
+
+        Returns:
+            The byte, or -1 less the edges that there are to it.
+        """
+        row: int = slot + EDGES
+        end: int = row + self.word(slot + WORD) * EDGE
+        passed: int = 0
+        while row < end:
+            if self.word(row) == own:
+                if passed == turn:
+                    return row
+                passed += 1
+            row += EDGE
+        return -1 - passed
+
+    @ccall
+    def wrong_edge(
+        self, row: int, rank: int, own: int, receive: Blocks, each: int
+    ) -> MPIError | None:
+        """What is wrong with the block of an edge.
+
+        Args:
+            row: as `find_edge` has found it.
+            rank: the member whose table it is.
+            own: the other.
+            receive: room.
+            each: which of it.
+        """
+        if row < 0:
+            return MPIError(
+                ERR_TOPOLOGY,
+                f"rank {rank} has {-1 - row} edges to rank {own}, where one more is received from",
+            )
+        size: int = self.word(row + 2 * WORD)
+        return too_large(size, receive.block(each), rank) if size > receive.room(each) else None
+
+    @ccall
     def take_edge(
-        self, slot: int, rank: int, own: U64, turn: int, receive: Blocks, each: int
+        self, slot: int, rank: int, own: int, turn: int, receive: Blocks, each: int
     ) -> MPIError | None:
         """What a member has shown for another, for its edge of that number.
 
@@ -153,30 +253,40 @@ class SlotMemory(Poller):
         Returns:
             What is wrong with it.
         """
-        row: int = slot + EDGES
-        end: int = row + self.word(slot + WORD) * EDGE
-        passed: int = 0
-        while row < end:
-            if self.word(row) == own:
-                if passed == turn:
-                    size: int = self.word(row + 2 * WORD)
-                    if size > receive.room(each):
-                        return too_large(size, receive.block(each), rank)
-                    if size:
-                        self.get_block(slot + self.word(row + WORD), receive, each, size)
-                    return None
-                passed += 1
-            row += EDGE
-        return MPIError(
-            ERR_TOPOLOGY,
-            f"rank {rank} has {passed} edges to rank {own}, where one more is received from",
-        )
+        row: int = self.find_edge(slot, own, turn)
+        problem = self.wrong_edge(row, rank, own, receive, each)
+        if problem is None:
+            size: int = self.word(row + 2 * WORD)
+            if size:
+                self.get_block(slot + self.word(row + WORD), receive, each, size)
+        return problem
+
+
+@ccall
+def pieces_along(
+    send: Message | None, blocks: Blocks | None, edges: Neighbours
+) -> list[memoryview]:
+    """The one block for all edges, or that of each, in one piece each."""
+    if send is not None:
+        return [to_send(send)]
+    pieces: list[memoryview] = []
+    each: int
+    if blocks is not None:
+        for each in edges.sending:
+            pieces.append(to_send(blocks.block(each)))
+    return pieces
+
+
+@ccall
+def bytes_of_edges(number: int) -> int:
+    """Bytes of the table of so many edges."""
+    return EDGES + number * EDGE
 
 
 @ccall
 def bytes_along(send: Message | None, blocks: Blocks | None, edges: Neighbours) -> int:
     """Bytes of the table of edges and of the blocks behind it."""
-    total: int = EDGES + len(edges.sending) * EDGE
+    total: int = bytes_of_edges(len(edges.sending))
     each: int
     if send is not None:
         total += send.count * send.layout.size

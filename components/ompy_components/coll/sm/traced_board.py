@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from ompy.data.errors import MPIError
 from ompy.data.layout import Layout
+from ompy.data.message import Message
 from ompy.data.operation import Operation
 from ompy.frameworks.collectives.call_order import number_of
 from ompy.frameworks.communicator import Communicator
@@ -16,7 +18,8 @@ from ompy.net.memory.process_copy import ProcessCopy
 
 from ompy_components.coll.sm.board import Board
 from ompy_components.coll.sm.lending import Lending
-from ompy_components.coll.sm.nonblocking_board import NonblockingBoard, PendingCall
+from ompy_components.coll.sm.nonblocking_board import NonblockingBoard
+from ompy_components.coll.sm.pending_call import PendingCall
 
 LAYER: Final = "coll.sm"
 UNDIVIDED: Final = 0  # number of the fragment, where a call's data are in none
@@ -79,12 +82,12 @@ class TracedLending(Lending):
         self._open = super().possible()
         return self._open
 
-    def read_lent(self, rank: int, address: int, view: memoryview) -> None:
+    def read_lent(self, rank: int, number: int, address: int, view: memoryview) -> None:
         """As without a trace; what is read to try whether it can be is not told of."""
         board = self._telling
         if isinstance(board, TracedBoard) and self._open:
             board.tell("READ", board.last, view.nbytes, owner=rank)
-        super().read_lent(rank, address, view)
+        super().read_lent(rank, number, address, view)
 
 
 class TracedNonblockingBoard(NonblockingBoard):
@@ -115,13 +118,26 @@ class TracedNonblockingBoard(NonblockingBoard):
     def show(self, call: PendingCall, total: int) -> None:
         """As without a trace; told before others can see it."""
         self._numbers[call.slot] = number_of(call.word)
-        self.tell("SHOW" if total <= self.room else "NO_ROOM", call.slot, total)
+        shown = total <= self.room or self.offered(self.rank, call.slot, total)
+        self.tell("SHOW" if shown else "NO_ROOM", call.slot, total)
         super().show(call, total)
 
     def finish(self, call: PendingCall) -> None:
         """As without a trace."""
         self.tell("DONE", call.slot, 0)
         super().finish(call)
+
+    def read_lent(
+        self, call: PendingCall, rank: int, address: int, target: Message, size: int
+    ) -> MPIError | None:
+        """As without a trace."""
+        self.tell("READ", call.slot, size, owner=rank)
+        return super().read_lent(call, rank, address, target, size)
+
+    def read_bytes(self, call: PendingCall, rank: int, address: int, view: memoryview) -> None:
+        """As without a trace."""
+        self.tell("READ", call.slot, len(view), owner=rank)
+        super().read_bytes(call, rank, address, view)
 
     def copy_out(self, at: int, view: memoryview, start: int, size: int) -> None:
         """As without a trace."""

@@ -11,6 +11,7 @@ from ompy.compiled import DECLARING, ccall, cclass, cfunc
 from ompy.data.constants import ANY_SOURCE, ANY_TAG, PROC_NULL, TAG_UB
 from ompy.data.convertor import ContiguousConvertor, Convertor, copied
 from ompy.data.errors import MPIError
+from ompy.data.receive_memory import POOLED_FROM
 from ompy.data.request import Request as Operation
 from ompy.frameworks.pml import BUFFERED, READY, STANDARD, SYNCHRONOUS, MatchedMessage
 from ompy.mpi.buffers.spec import recv_convertor, send_convertor
@@ -52,11 +53,7 @@ def begin_send(
 
 @ccall
 def begin_receive(state: CommState, convertor: Convertor, source: Any, tag: Any) -> Operation:
-    """Begin to receive.
-
-    Raises:
-        MPIException: it failed.
-    """
+    """Begin to receive."""
     try:
         if type(source) is not int or type(tag) is not int:
             source, tag = whole_number(source), whole_number(tag)
@@ -134,19 +131,23 @@ def send_in_mode(comm: Handle, buf: Any, dest: Any, tag: Any, mode: int) -> None
     state: CommState | None = comm._inner
     if state is None:
         raise null_communicator()
-    if has_target(state, dest, tag):
-        done: Operation = begin_send(state, send_convertor(buf), dest, tag, mode)
-        if not done.complete or done.error:
-            wait_for_sent(state, done)
+    if not has_target(state, dest, tag):
+        return
+    convertor: Convertor = send_convertor(buf)
+    if mode == BUFFERED:
+        begin_send(state, convertor, dest, tag, mode)
+        return
+    if not both_ints(dest, tag):
+        dest, tag = whole_number(dest), whole_number(tag)
+    try:
+        state.pml.send(state.communicator, convertor, dest, tag, mode)
+    except MPIError as problem:
+        raise state.raised(problem) from problem.__cause__
 
 
 @ccall
 def wait_for_sent(state: CommState, done: Operation) -> None:
-    """Wait for a message on its way out.
-
-    Raises:
-        MPIException: it failed.
-    """
+    """Wait for a message on its way out."""
     try:
         state.pml.wait(state.communicator, done)
     except MPIError as problem:
@@ -376,7 +377,7 @@ class PointToPoint(PreparedCalls):
         state = self._state()
         sends, receives = has_target(state, dest, sendtag), has_source(state, source, recvtag)
         incoming = recv_convertor(buf) if receives else None
-        outgoing = copy_of(buf, incoming) if sends else None
+        outgoing = copy_of(state, buf, incoming) if sends else None
         exchange_waited(state, outgoing, dest, sendtag, incoming, source, recvtag, status)
 
     def Isendrecv(
@@ -408,7 +409,7 @@ class PointToPoint(PreparedCalls):
         state = self._state()
         sends, receives = has_target(state, dest, sendtag), has_source(state, source, recvtag)
         incoming = recv_convertor(buf) if receives else None
-        outgoing = copy_of(buf, incoming) if sends else None
+        outgoing = copy_of(state, buf, incoming) if sends else None
         done = _exchange(state, outgoing, dest, sendtag, incoming, source, recvtag)
         return request_of(state, done, buf, True)
 
@@ -502,15 +503,13 @@ class BufferedState(PersistentMessageState):
 
 
 @ccall
-def copy_of(buf: Any, incoming: Convertor | None) -> Convertor:
-    """A copy of a message that is to be sent, of which the buffer is received into.
-
-    Args:
-        buf: the message.
-        incoming: the room that it is; None where nothing is received.
-    """
+def copy_of(state: CommState, buf: Any, incoming: Convertor | None) -> Convertor:
+    """A copy of a message to be sent; `incoming` is its buffer as room, if it is received into."""
     source: Convertor = incoming if incoming is not None else send_convertor(buf)
-    return copied(source)
+    if source.size < POOLED_FROM:
+        return copied(source)
+    with state.world.engine.lock:  # of the memory that large messages take in turn
+        return copied(source)
 
 
 @ccall
