@@ -134,6 +134,9 @@ def late_member(process: RankProcess) -> list[str]:
         "Scatterv": lambda comm: comm.Scatterv([mine, [count] * 3], one),
         "Allgather": lambda comm: comm.Allgather(mine[:count], room),
         "Alltoall": lambda comm: comm.Alltoall(mine, room),
+        "Ibcast": lambda comm: comm.Ibcast(mine[:count] if me == 0 else one).Wait(),
+        "Iscatter": lambda comm: comm.Iscatter(mine, one).Wait(),
+        "Ialltoall": lambda comm: comm.Ialltoall(mine, room).Wait(),
         "Gather": lambda comm: comm.Gather(mine[:count], room, 1),
     }
     comms = [world.Dup() for _ in calls]
@@ -163,6 +166,7 @@ def test_nobody_reads_what_an_owner_that_failed_has_lent() -> None:
     first, late, _ = real(3, "tests.proc.test_coll_sm:late_member", settings={"btl": "self,sm"})
     assert "Bcast failed" in first  # it had lent: so there was something to read
     assert "Scatter failed" in first
+    assert "Ibcast failed" in first
     assert not [each for each in late if "7" in each], late
     assert "Bcast failed" in late
 

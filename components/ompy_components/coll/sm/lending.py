@@ -31,7 +31,7 @@ PROCESS: Final = 0  # for the kernel's copy, and one more, as 0 is none
 ADDRESS: Final = 8  # arbitrary: the next; of this memory in that process
 READS: Final = 16  # arbitrary: the next; 1: this member may read the memory of all others
 
-WITHDRAWN: Final = 1  # in place of an address, which is even: what was lent is not any more
+WITHDRAWN: Final = 1  # in place of an address: arbitrary, no memory begins there
 
 
 @cclass
