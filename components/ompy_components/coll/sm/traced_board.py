@@ -20,6 +20,7 @@ from ompy_components.coll.sm.board import Board
 from ompy_components.coll.sm.lending import Lending
 from ompy_components.coll.sm.nonblocking_board import NonblockingBoard
 from ompy_components.coll.sm.pending_call import PendingCall
+from ompy_components.coll.sm.slots import SlotMemory
 
 LAYER: Final = "coll.sm"
 UNDIVIDED: Final = 0  # number of the fragment, where a call's data are in none
@@ -72,7 +73,7 @@ class TracedBoard(Board):
 class TracedLending(Lending):
     """Tells of the blocks that it reads in the memory of others."""
 
-    def __init__(self, board: Board, copy: ProcessCopy | None) -> None:
+    def __init__(self, board: SlotMemory, copy: ProcessCopy | None) -> None:
         self._telling = board
         self._open = False
         super().__init__(board, copy)
