@@ -136,7 +136,7 @@ class BlockOperations:
                 exchange.send(block, root)
                 exchange.finish()
         except BaseException:
-            self._lending.withdraw(number)
+            self._lending.withdraw_lent(number)
             raise
         finally:
             self._lending.take_back(address)
@@ -182,7 +182,7 @@ class BlockOperations:
             problem = problem or found
         except BaseException:
             if address:
-                self._lending.withdraw(number)
+                self._lending.withdraw_lent(number)
             raise
         finally:
             if address:
@@ -263,7 +263,7 @@ class BlockOperations:
             elif kept is not None:
                 self._begin(kept, tag).finish()
         except BaseException:
-            self._lending.withdraw(number)
+            self._lending.withdraw_lent(number)
             raise
         finally:
             self._take_back(lent)
@@ -297,7 +297,7 @@ class BlockOperations:
             elif lent:
                 board.wait_until_done(number)
         except BaseException:
-            self._lending.withdraw(number)
+            self._lending.withdraw_lent(number)
             raise
         finally:
             self._take_back(lent)

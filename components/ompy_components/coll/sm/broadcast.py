@@ -100,7 +100,7 @@ class Broadcast:
             board.wake()
             board.wait_until_done(number)
         except BaseException:
-            self._lending.withdraw(number)
+            self._lending.withdraw_lent(number)
             raise
         finally:
             self._lending.take_back(address)

@@ -75,7 +75,7 @@ class EdgeOperations:
                 board.wait_until_member_done(target, number)
         except BaseException:
             if lent:
-                self._lending.withdraw(number)
+                self._lending.withdraw_lent(number)
             raise
         finally:
             for address in lent:

@@ -125,7 +125,7 @@ class Lending:
             self._copy.forget(address)
 
     @ccall
-    def withdraw(self, number: int) -> None:
+    def withdraw_lent(self, number: int) -> None:
         """Say that nobody may read what this member has lent in a fragment: it does not wait."""
         self._board.say_lent(number, WITHDRAWN)
         raw.fence()  # before the owner of the memory writes to it

@@ -350,7 +350,7 @@ class NonblockingBoard(SlotMemory):
 
     @cfunc
     def _fail(self, call: PendingCall, problem: MPIError) -> None:
-        call.withdraw()
+        call.withdraw_lent()
         self.finish(call)
         said = explained(self._communicator, call.word, problem)
         call.fail(said.code, said.detail)

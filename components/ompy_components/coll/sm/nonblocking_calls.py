@@ -237,13 +237,13 @@ class NonblockingCall(PendingCall):
             self._lent = self._kept = None
 
     @ccall
-    def withdraw(self) -> None:
+    def withdraw_lent(self) -> None:
         """Who still reads what was lent finds that it was taken away.
 
         If all are done, the next call in this slot may have lent something there by now.
         """
         if self._lent is not None and not self._board.was_read(self):
-            self._board.lending.withdraw(self.slot)
+            self._board.lending.withdraw_lent(self.slot)
         self._give_back()
 
     @ccall
@@ -476,7 +476,7 @@ class NonblockingCall(PendingCall):
         """As the messages have ended, so has the call."""
         self.problem = request.problem
         if request.error:
-            self.withdraw()
+            self.withdraw_lent()
             self.fail(request.error, request.detail)
         elif self._lent is not None:
             self.waits_on = None

@@ -79,7 +79,7 @@ class PendingCall(Deferred):
         raise NotImplementedError
 
     @ccall
-    def withdraw(self) -> None:
+    def withdraw_lent(self) -> None:
         """It fails: what it has lent is the user's again, whoever reads it."""
 
     @ccall

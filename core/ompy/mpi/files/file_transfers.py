@@ -26,7 +26,7 @@ from ompy.mpi.buffers.spec import message
 from ompy.mpi.files.file_access import INDIVIDUAL, SHARED
 from ompy.mpi.files.file_pointer import SharedPointer
 from ompy.mpi.files.file_state import FileState
-from ompy.mpi.files.file_view import TypedView, beyond
+from ompy.mpi.files.file_view import TypedView
 from ompy.mpi.handles import plain_handle
 from ompy.mpi.point_to_point.request import Request
 from ompy.mpi.point_to_point.requeststate import RequestState
@@ -148,8 +148,7 @@ class Transfer:
         else:
             state.check_seekable()
             if place == _INDIVIDUAL:
-                if self.size > view.end - state.position:
-                    raise beyond(state.here(), view.most)
+                view.check_end(state.position, self.size)
                 return state.position
         view.check_room(place, self.size)
         return place * view.unit

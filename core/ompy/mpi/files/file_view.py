@@ -84,8 +84,15 @@ class TypedView:
         Raises:
             MPIError: ERR_ARG, it ends before.
         """
-        if place < 0 or place > self.most or size > self.end - place * self.unit:
+        if place < 0 or place > self.most:
             raise beyond(place, self.most)
+        self.check_end(place * self.unit, size)
+
+    @ccall
+    def check_end(self, position: int, size: int) -> None:
+        """The same from a byte on that is seen, which a file has."""
+        if size > self.end - position:
+            raise beyond(position // self.unit, self.most)
 
     def etypes_in(self, size: int) -> int:
         """Etypes that a file of so many bytes has in this view, begun ones too."""

@@ -34,14 +34,14 @@ def make_twin(line: Line) -> None:
         theirs.close()
         return
     gc.freeze()  # what is not looked at again is not copied
-    _twins.prepare()
+    _twins.ignore_ends()
     process = _fork_as_it_is()
     if process:
         line.send_end(theirs, process)
         ours.close()
         theirs.close()
         return
-    _twins.begin()
+    _twins.restore_handler()
     die_with_parent()
     ending.twin = os.getpid()
     theirs.close()
@@ -58,7 +58,7 @@ class _Twins:
         self._made = 0
         self._before = ctypes.create_string_buffer(_ACTION)  # what SIGCHLD meant
 
-    def prepare(self) -> None:
+    def ignore_ends(self) -> None:
         """Before one is made: nobody waits for its end."""
         if not self._made:
             _libc().sigaction(signal.SIGCHLD, None, self._before)
@@ -67,7 +67,7 @@ class _Twins:
         if self._made == MANY:
             join_pages()
 
-    def begin(self) -> None:
+    def restore_handler(self) -> None:
         """In a new one, which has made none."""
         self._made = 0
         _libc().sigaction(signal.SIGCHLD, self._before, None)
