@@ -14,6 +14,7 @@ from ompy.mpi.collectives.operation import SUM
 from ompy.mpi.communicators.predefined_comms import world_of
 from ompy.mpi.errors import MPIException
 from ompy.runtime.ranks.process import RankProcess
+from ompy_components.coll.sm.lending import Lending
 from ompy_components.coll.sm.nonblocking import PERSISTENT
 
 from tests.support.effort import effort
@@ -169,10 +170,17 @@ def test_persistent_calls_start_in_any_order(several: int, settings: dict[str, i
         )
 
 
+class Refusing(Lending):
+    """Reads what others lend, and lends nothing."""
+
+    def possible(self) -> bool:
+        return False
+
+
 def refuse_to_lend(process: RankProcess, comm: Any) -> None:
     """From now on this member sends what it would have lent, while the others lend."""
     board = comm._inner.coll._beginners["bcast"]._nonblocking._board
-    board.lending._everybody, board.lending._refused = False, True
+    board.lending = Refusing(board, process.context.network.process_copy())
 
 
 @pytest.mark.parametrize("who", [0, 1, 2])
