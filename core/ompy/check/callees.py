@@ -123,9 +123,7 @@ def holds(value: Any, memory: Any, base: Any, depth: int = DEPTH) -> bool:
     if not isinstance(attributes, dict) or len(attributes) > ATTRIBUTES:
         return False
     return any(
-        each is memory
-        or is_of_base(each, base)
-        or contains(each, memory, base)
+        is_or_contains(each, memory, base)
         or (depth > 1 and _is_of_program_class(each) and holds(each, memory, base, depth - 1))
         for each in list(attributes.values())
     )
@@ -154,9 +152,12 @@ def gets(frame: FrameType, memory: Any, base: Any) -> bool:
 
 def contains(value: Any, memory: Any, base: Any) -> bool:
     """Whether a list, a tuple or a dict has some memory, or the array that it is part of."""
-    if type(value) not in CONTAINERS or len(value) > ELEMENTS:
-        return False
     return any(each is memory or is_of_base(each, base) for each in elements(value))
+
+
+def is_or_contains(value: Any, memory: Any, base: Any) -> bool:
+    """Whether an object is some memory, or part of the same array, or contains that."""
+    return value is memory or is_of_base(value, base) or contains(value, memory, base)
 
 
 def elements(value: Any) -> list[Any]:
@@ -172,11 +173,7 @@ def is_shared(frame: FrameType, memory: Any, base: Any) -> bool:
     shared = names_in_functions(frame.f_code.co_filename)
     values = [known.get(name) for name in inner]
     values += [frame.f_globals.get(name) for name in shared]
-    return any(
-        each is not None
-        and (each is memory or is_of_base(each, base) or contains(each, memory, base))
-        for each in values
-    )
+    return any(each is not None and is_or_contains(each, memory, base) for each in values)
 
 
 def owner_of(memory: Any) -> Any:

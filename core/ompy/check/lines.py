@@ -25,6 +25,7 @@ from ompy.check.callees import (
     holds,
     is_followed,
     is_of_base,
+    is_or_contains,
     is_shared,
     owner_of,
     value_of,
@@ -373,8 +374,7 @@ def _names_since(
             if (name, *key) in known:
                 continue
             base = owner_of(each.memory)
-            is_memory = value is each.memory or is_of_base(value, base)
-            if is_memory or contains(value, each.memory, base):
+            if is_or_contains(value, each.memory, base):
                 yield Watched(
                     name, value, each.memory, each.reads, each.seen, each.calls, each.region
                 )
@@ -449,8 +449,4 @@ def names_memory(where: TracebackType, memory: Any) -> bool:
         names.update(table.get(line, ()))
     base = owner_of(memory)
     values = [value_of(frame, name) for name in names]
-    return any(
-        each is memory or is_of_base(each, base) or contains(each, memory, base)
-        for each in values
-        if each is not None
-    )
+    return any(each is not None and is_or_contains(each, memory, base) for each in values)

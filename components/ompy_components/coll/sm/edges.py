@@ -23,7 +23,7 @@ from ompy_components.coll.sm.slots import (
     SENT,
     WORD,
     bytes_along,
-    bytes_of_edges,
+    edges_are_large,
     pieces_along,
 )
 
@@ -63,9 +63,17 @@ class EdgeOperations:
         number: int = board.next_fragment()
         exchange: Exchange | None = None
         lent: list[int] = []
-        # kept until its readers are done
-        pieces = self._lend_edges(number, send, blocks, edges, lent)
-        if pieces is None and not self._show_edges(number, send, blocks, edges):
+        kept: list[memoryview] | None = None  # until its readers are done
+        total: int = bytes_along(send, blocks, edges)
+        large: bool = edges_are_large(total, len(edges.sending), self._most, self._least)
+        if large and self._lending.possible():
+            kept = self._lend_edges(number, send, blocks, edges, lent)
+        elif total > self._most:
+            board.set_word(board.table(board.rank, number), SENT)
+        else:
+            board.lay_edges(board.table(board.rank, number), send, blocks, edges, total)
+        board.show(number, total)
+        if kept is None and total > self._most:
             exchange = self._send_along(send, blocks, edges, tag)
         try:
             if board.join(number):
@@ -142,8 +150,8 @@ class EdgeOperations:
         blocks: Blocks | None,
         edges: Neighbours,
         lent: list[int],
-    ) -> list[memoryview] | None:
-        """Show a table of blocks with their targets, and lend the blocks, if they are large.
+    ) -> list[memoryview]:
+        """Lend the blocks, and write a table of them with their targets.
 
         Args:
             number: of the fragment.
@@ -153,24 +161,14 @@ class EdgeOperations:
             lent: addresses that have to be taken back are appended.
 
         Returns:
-            The blocks in one piece each, to be kept until they were read; None if they are not
-            lent.
+            The blocks in one piece each, to be kept until they were read.
         """
         board: Board = self._board
-        total: int = bytes_along(send, blocks, edges)
-        rows: int = len(edges.sending)
-        table: int = bytes_of_edges(rows)
-        each: int = (total - table) // rows if rows else 0
-        if not rows or table > self._most or not (total > self._most or each >= self._least):
-            return None
-        if not self._lending.possible():
-            return None
         pieces = pieces_along(send, blocks, edges)
         for piece in pieces:
             lent.append(self._lending.address_of(piece))
         board.lend_edges(board.table(board.rank, number), send, blocks, edges, lent)
         board.say_lent(number, 0)  # nothing is withdrawn
-        board.show(number, total)
         return pieces
 
     @cfunc
@@ -185,19 +183,3 @@ class EdgeOperations:
             for each in edges.sending:
                 exchange.send_message(send, edges.targets[each])
         return exchange
-
-    @cfunc
-    def _show_edges(
-        self, number: int, send: Message | None, blocks: Blocks | None, edges: Neighbours
-    ) -> bool:
-        """Show a table of blocks with their targets, and the blocks; false if there is no room."""
-        board: Board = self._board
-        slot: int = board.table(board.rank, number)
-        total: int = bytes_along(send, blocks, edges)
-        if total > self._most:
-            board.set_word(slot, SENT)
-            board.show(number, total)
-            return False
-        board.lay_edges(slot, send, blocks, edges, total)
-        board.show(number, total)
-        return True

@@ -25,7 +25,7 @@ from ompy_components.coll.sm.slots import (
     SHOWN,
     WORD,
     bytes_along,
-    bytes_of_edges,
+    edges_are_large,
     pieces_along,
 )
 
@@ -61,7 +61,8 @@ class EdgeCall(NonblockingCall):
         blocks: Blocks | None = None if same is not None else given
         total: int = bytes_along(same, blocks, edges)
         slot: int = board.table(self._rank, self.slot)
-        if self._lends(total):
+        large: bool = edges_are_large(total, len(edges.sending), board.room, board.least)
+        if large and board.lending.possible():
             addresses: list[int] = []
             for piece in pieces_along(same, blocks, edges):
                 addresses.append(self._lend(piece))
@@ -74,18 +75,6 @@ class EdgeCall(NonblockingCall):
         else:
             board.lay_edges(slot, same, blocks, edges, total)
         board.show(self, total)
-
-    @cfunc
-    def _lends(self, total: int) -> bool:
-        """Whether the blocks are lent, which take so many bytes with their table."""
-        board: NonblockingBoard = self._board
-        number: int = len(self._edges.sending)
-        table: int = bytes_of_edges(number)
-        if not number or table > board.room:
-            return False
-        if total > board.room and board.lending.possible():
-            return True
-        return board.lends((total - table) // number)
 
     @cfunc
     def _keep_to_send(self, same: Message | None, blocks: Blocks | None) -> None:

@@ -62,16 +62,6 @@ class ReductionCall(NonblockingCall):
         NonblockingCall.prepare(self, communicator, operation, arguments, tag, word)
         self._find_operand()
 
-    @ccall
-    def show_own(self) -> None:
-        """Show this member's data."""
-        self._show_operand()
-
-    @ccall
-    def take_others(self) -> None:
-        """Combine what the others have shown."""
-        self._take_operands()
-
     @cfunc
     def _find_operand(self) -> None:
         """This member's data, and what combines them."""
@@ -84,9 +74,9 @@ class ReductionCall(NonblockingCall):
         self._given = given
         self._operation = self._arguments[3 if self._kind == _REDUCE_SCATTER else 2]
 
-    @cfunc
-    def _show_operand(self) -> None:
-        """All data of this member."""
+    @ccall
+    def show_own(self) -> None:
+        """Show all data of this member."""
         board: NonblockingBoard = self._board
         given, operation = self._given, self._operation
         assert given is not None, "every member has data"
@@ -101,8 +91,8 @@ class ReductionCall(NonblockingCall):
         if self._kind == _REDUCE and self._rank != self._root:
             self._end_step(None)
 
-    @cfunc
-    def _take_operands(self) -> None:
+    @ccall
+    def take_others(self) -> None:
         """Combine what is to be combined for this member, in rank order."""
         board: NonblockingBoard = self._board
         given, operation = self._given, self._operation

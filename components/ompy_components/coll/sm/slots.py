@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from ompy import raw
-from ompy.compiled import U64, U64View, ccall, cclass
+from ompy.compiled import U64, U64View, ccall, cclass, cfunc
 from ompy.data.errors import ERR_TOPOLOGY, MPIError
 from ompy.data.message import Blocks, Message
 from ompy.data.packed import to_send, too_large
@@ -141,16 +141,13 @@ class SlotMemory(Poller):
             total: as `bytes_along` says.
         """
         row: int = slot + EDGES
-        place: int = EDGES + len(edges.sending) * EDGE
+        place: int = bytes_of_edges(len(edges.sending))
         size: int = total - place  # of the one block for all
         each: int
         for each in edges.sending:
             if blocks is not None:
                 size = blocks.room(each)
-            self.set_word(row, edges.targets[each])
-            self.set_word(row + WORD, place)
-            self.set_word(row + 2 * WORD, size)
-            row += EDGE
+            row = self._enter_edge(row, edges.targets[each], place, size)
             if blocks is not None and size:
                 self.put_block(slot + place, blocks, each, size)
                 place += size
@@ -184,13 +181,18 @@ class SlotMemory(Poller):
         for each in edges.sending:
             if blocks is not None:
                 size = blocks.room(each)
-            self.set_word(row, edges.targets[each])
-            self.set_word(row + WORD, at[index])
-            self.set_word(row + 2 * WORD, size)
-            row += EDGE
+            row = self._enter_edge(row, edges.targets[each], at[index], size)
             index += blocks is not None
         self.set_word(slot, LENT)
         self.set_word(slot + WORD, len(edges.sending))
+
+    @cfunc
+    def _enter_edge(self, row: int, target: int, place: U64, size: int) -> int:
+        """Fill a row of a table. Returns where the next one is."""
+        self.set_word(row, target)
+        self.set_word(row + WORD, place)
+        self.set_word(row + 2 * WORD, size)
+        return row + EDGE
 
     @ccall
     def find_edge(self, slot: int, own: U64, turn: int) -> int:
@@ -281,6 +283,22 @@ def pieces_along(
 def bytes_of_edges(number: int) -> int:
     """Bytes of the table of so many edges."""
     return EDGES + number * EDGE
+
+
+@ccall
+def edges_are_large(total: int, number: int, room: int, least: int) -> bool:
+    """Whether blocks are lent where that is possible.
+
+    Args:
+        total: bytes of the blocks with their table, as `bytes_along` says.
+        number: of edges.
+        room: bytes of a slot, which has to have room for the table.
+        least: bytes of a block, on average, from which on it is lent though there is room for it.
+    """
+    table: int = bytes_of_edges(number)
+    if not number or table > room:
+        return False
+    return total > room or (total - table) // number >= least
 
 
 @ccall

@@ -14,7 +14,6 @@ from ompy.mpi.files.representations import find_representation
 
 NATIVE: Final = "native"
 LAST: Final = (1 << 63) - 1  # MPI-4.1 chapter 14: an offset has 64 bits; so has POSIX' off_t
-_LAST: Final = LAST
 
 
 @cclass
@@ -125,7 +124,7 @@ def beyond(place: Any, most: int) -> MPIError:
 def _most_etypes(displacement: int, layout: Layout, unit: int) -> int:
     """How many etypes a view has in a file that is as long as any can be."""
     if not layout.size:
-        return _LAST // unit
+        return LAST // unit
     room: Any = LAST - displacement - max(0, layout.true_lower + layout.true_extent)
     step: Any = layout.extent
     if step < 0:

@@ -20,10 +20,10 @@ from ompy.runtime.machines.launcher.guests import has_failed
 from ompy.runtime.machines.launcher.host import Host
 from ompy.runtime.machines.launcher.job import JobMachine
 from ompy.runtime.machines.launcher.job_news import said
-from ompy.runtime.machines.launcher.job_table import JOINABLE, JobPhase, Pair
+from ompy.runtime.machines.launcher.job_table import ENDS, JOINABLE, JobPhase, Pair
 
 # what agents say of a rank's end; of a lone guest's rank it means nothing to the job
-_ENDS: Final = frozenset({Kind.EXITED, Kind.LOST, Kind.ABORTED, Kind.UNSTARTED})
+_ENDS: Final = ENDS | {Kind.UNSTARTED}
 
 
 class OpenJobMachine(JobMachine):
