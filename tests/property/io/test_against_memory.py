@@ -202,7 +202,11 @@ def check(case: Case, results: list[list[tuple[bytes, int, int]]], after: bytes)
 
 def run_case(case: Case, seed: int) -> None:
     hosts = [case.hosts.index(host) and 1 for host in case.hosts]  # the first rank is on host 0
-    values = {"io_ompio_num_aggregators": case.aggregators, "io_ompio_bytes_per_agg": 4096}
+    values = {
+        "io_ompio_num_aggregators": case.aggregators,
+        "io_ompio_bytes_per_agg": 4096,
+        "io_ompio_sieved_alone": (0, 512, 2 << 20)[seed % 3],
+    }
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "file")
         path.write_bytes(bytes(i % 251 for i in range(BEFORE)))

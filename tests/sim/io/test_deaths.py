@@ -17,7 +17,11 @@ RANKS: Final = 3
 ROWS: Final = 700
 WORD: Final = 8
 COLUMNS: Final = RANKS + 1  # nobody sees the last one
-HINTS: Final = {"cb_buffer_size": "4096", "cb_nodes": "2"}  # some cycles, some aggregators
+HINTS: Final = {
+    "romio_cb_read": "enable",
+    "cb_buffer_size": "4096",
+    "cb_nodes": "2",
+}  # some cycles, some aggregators
 TIME_MAX: Final = 20_000_000_000  # ns; arbitrary: as of other calls that meet a death
 
 

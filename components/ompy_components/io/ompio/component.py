@@ -63,6 +63,17 @@ class OmpioComponent(IoComponent):
             unit="runs",
             minimum=0,
         ),
+        Parameter(
+            "sieved_alone",
+            "size_t",
+            2097152,  # measured: columns of 8 bytes, 8 ranks, 2 cores: aggregators win above
+            "Longest part of the file up to which a rank of a job on one host reads by itself in "
+            "a collective call, gaps included. Where it wants half of that part, there is no "
+            "limit.",
+            level=6,
+            unit="bytes",
+            minimum=0,
+        ),
     )
 
     def query(self, opening: Opening) -> IoModule | None:

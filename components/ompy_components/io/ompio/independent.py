@@ -77,6 +77,12 @@ def read_through(file: StoredFile, view: FileView, access: Access, *, atomic: bo
         return done
 
 
+def is_dense(view: FileView) -> bool:
+    """Whether reading through a view takes blocks of the file, and not run by run."""
+    runs = max(1, view.size // view.run) if view.run else 1
+    return view.ordered and view.layout.extent < SIEVED_RUN * runs
+
+
 def _runs_in_memory(view: FileView, access: Access) -> FileView | None:
     """The message as a view of its memory, where its runs and the file's are long; else None."""
     message = access.message
@@ -124,7 +130,7 @@ def _read(file: StoredFile, view: FileView, begin: int, into: memoryview) -> int
     """Read positions from `begin` on, until `into` is full or the file ends."""
     if view.contiguous:
         return file.read_into(into, view.byte_at(begin))
-    if view.ordered and view.layout.extent < SIEVED_RUN * max(1, view.size // view.run):
+    if is_dense(view):
         return _sieve(file, view, begin, into)
     done = 0
     for where, start, length in view.runs(begin, begin + len(into)):

@@ -23,7 +23,7 @@ from ompy.frameworks.io_base.view import FileView
 from ompy.mca.parameter import Values
 from ompy.net.storage import StoredFile
 
-from ompy_components.io.ompio.independent import read_through, write_through
+from ompy_components.io.ompio.independent import is_dense, read_through, write_through
 from ompy_components.io.ompio.plan import Plan, Settings, ranges_of
 from ompy_components.io.ompio.two_phase import read_together, write_together
 
@@ -41,6 +41,7 @@ class Ompio(IoModule):
     """One open file."""
 
     _few: int
+    _sieved: int
     _file: StoredFile | None
     _settings: Any
     _told_of_views: bool
@@ -53,6 +54,8 @@ class Ompio(IoModule):
         self._views = [self.view] * self.communicator.size  # of all members, by rank
         self._told_of_views = True
         self._few = values.few_runs
+        one_host = len({proc.node for proc in self.communicator.procs}) == 1
+        self._sieved = values.sieved_alone if one_host else -1
         self._file = None
         hints = opening.hints
         nodes = _number(hints.get("cb_nodes"))
@@ -175,7 +178,21 @@ class Ompio(IoModule):
         if view.contiguous or not view.ordered:
             return True
         runs = 1 + size // max(1, view.run)
-        return runs <= self._few or size >= runs * self._settings.independent_from
+        if runs <= self._few or size >= runs * self._settings.independent_from:
+            return True
+        return not writes and self._sieves_alone(position, size)
+
+    @cfunc
+    def _sieves_alone(self, position: int, size: int) -> bool:
+        """Whether reading all between this rank's first and last byte is less than asking others.
+
+        The page cache of one host has it for all of them; a server would send it to each.
+        """
+        view = self.view
+        if self._sieved < 0 or not is_dense(view):
+            return False
+        span = view.byte_at(position + size - 1) + 1 - view.byte_at(position)
+        return span <= max(self._sieved, 2 * size)
 
     def schedule_access(
         self, exchange: Exchange, outcome: Outcome, access: Access, *, writes: bool, moved: bool
