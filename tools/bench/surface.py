@@ -41,7 +41,7 @@ SIZES: Final = "8,8192,1048576"  # bytes; arbitrary: eager, a few fragments, ren
 FAMILIES: Final = (
     "messages,persistent,requests,collectives,started,windows,handles,files,sessions,questions"
 )
-LONGEST: Final = 900  # s; arbitrary: a run that takes longer hangs
+LONGEST: Final = 240  # s; arbitrary: a run that takes longer hangs
 ROWS_MOST: Final = 2000  # arbitrary: more than a family has, so that a defect here comes to an end
 Key = tuple[str, int, str, str, int]  # side, ranks, way, row, size
 

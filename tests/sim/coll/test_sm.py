@@ -27,7 +27,11 @@ SM = {"coll": "sm,tuned,basic", "btl": "self,sm"}
 # the least of both: everything is a pipeline, and everybody waits for everybody
 NARROW = {"coll_sm_fragment_size": 64, "coll_sm_comm_num_segments": 2}
 # large reductions are worked on in the least of pieces, in CI in eight of these
-WINDOW = {"coll_sm_fragment_size": 64, "coll_sm_window_size": 64 if THOROUGH else 512}
+WINDOW = {
+    "coll_sm_fragment_size": 64,
+    "coll_sm_window_size": 64 if THOROUGH else 512,
+    "coll_sm_single_copy": 0,
+}
 # large blocks go as messages
 SENT = {**NARROW, "coll_sm_single_copy": 0}
 SETTINGS = {"default": {}, "narrow": NARROW, "window": WINDOW, "sent": SENT}
@@ -171,6 +175,9 @@ def ends(comm: Communicator) -> dict[str, Callable[[], object]]:
         "large allgather": partial(coll.allgather, much, blocks(9999)),
         "alltoall": partial(coll.alltoall, blocks(5), blocks(5)),
         "large alltoall": partial(coll.alltoall, blocks(9999), blocks(9999)),
+        "large reduce": partial(coll.reduce, much, much_room, SUM, comm.rank),
+        "large reduce elsewhere": partial(coll.reduce, much, None, SUM, 2 - comm.rank),
+        "large exscan": partial(coll.exscan, much, much_room, SUM),
         "large scan": partial(coll.scan, much, much_room, SUM),
         "reduce_scatter": partial(coll.reduce_scatter, few, room, [2, 2, 1], SUM),
         "large reduce_scatter": partial(
@@ -189,6 +196,8 @@ ENDS = (
     "reduce",
     "allreduce",
     "large allreduce",
+    "large reduce",
+    "large reduce elsewhere",
     "gather",
     "large gather",
     "scatter",
@@ -200,6 +209,7 @@ ENDS = (
     "scan",
     "large scan",
     "exscan",
+    "large exscan",
     "reduce_scatter",
     "large reduce_scatter",
 )

@@ -9,7 +9,7 @@ from ompy.data.message import Blocks, Message
 from ompy.frameworks.explanation import Branch, Change, Choice, Limit
 from ompy.trace.amounts import byte_count
 
-from ompy_components.coll.sm.operations import DIRECT_MOST
+from ompy_components.coll.sm.lent_reductions import DIRECT_MOST, MOST
 
 FRAGMENTS: Final = "fragments in memory"
 IN_PLACE: Final = "read in place, or fragments in memory"
@@ -17,10 +17,12 @@ LAST_COMBINES: Final = "one fragment, combined by who shows last"
 ROOT_COMBINES: Final = "one fragment, combined by the root"
 EACH_COMBINES: Final = "one fragment, combined by each for itself"
 WINDOWS: Final = "windows, combined in parts"
+LENT_REDUCTION: Final = "read in place, or windows, combined in parts"
 BLOCKS: Final = "blocks in memory"
 LARGE_BLOCKS: Final = "large blocks, read in place or sent"
 SENT_BLOCKS: Final = "large blocks, as messages"
 
+_SCANS: Final = ("scan", "exscan")
 _REDUCTIONS: Final = ("reduce", "allreduce", "scan", "exscan", "reduce_scatter")
 _SMALL: Final = {"allreduce": LAST_COMBINES, "reduce": ROOT_COMBINES}
 _FRAGMENT_SIZE: Final = "coll_sm_fragment_size"
@@ -92,7 +94,7 @@ def way(about: Asked, rule: Rule) -> str:
     if operation == "barrier":
         return "a fragment without data"
     if operation in _REDUCTIONS:
-        return _who_combines(operation, rule) if fits else WINDOWS
+        return _who_combines(operation, rule) if fits else _how_combined(operation, rule)
     in_place = rule.single_copy and about.size >= rule.least
     if operation == "bcast":
         return IN_PLACE if in_place else FRAGMENTS
@@ -104,6 +106,12 @@ def _who_combines(operation: str, rule: Rule) -> str:
     if operation == "allreduce" and rule.ranks <= DIRECT_MOST:
         return EACH_COMBINES
     return _SMALL.get(operation, EACH_COMBINES)
+
+
+def _how_combined(operation: str, rule: Rule) -> str:
+    """The way of much data."""
+    most = DIRECT_MOST if operation in _SCANS else MOST
+    return LENT_REDUCTION if rule.single_copy and rule.ranks <= most else WINDOWS
 
 
 def reasons(about: Asked, rule: Rule, otherwise: Callable[[], str]) -> Choice:
@@ -128,9 +136,9 @@ def reasons(about: Asked, rule: Rule, otherwise: Callable[[], str]) -> Choice:
     if now and about.operation != "barrier":
         branches.append(_compared(about, rule, now))
     limits = [Limit(f"a fragment has {fragment}", (_FRAGMENT_SIZE,))]
-    if now == WINDOWS:
+    if now in (WINDOWS, LENT_REDUCTION):
         limits.append(Limit(f"a window has {byte_count(rule.window)} at most", (_WINDOW_SIZE,)))
-    if now in (LARGE_BLOCKS, IN_PLACE):
+    if now in (LARGE_BLOCKS, IN_PLACE, LENT_REDUCTION):
         text = "nothing is read in place until every member has tried to read the others' memory"
         limits.append(Limit(text, (_SINGLE_COPY,)))
     return Choice(tuple(branches), tuple(limits), _changes(about, rule, otherwise))

@@ -48,6 +48,7 @@ from ompy_components.coll.sm.broadcast import Broadcast
 from ompy_components.coll.sm.choosing import Asked, Rule, asked, reasons, way
 from ompy_components.coll.sm.edges import EdgeOperations
 from ompy_components.coll.sm.lending import Lending
+from ompy_components.coll.sm.lent_reductions import LentReductions
 from ompy_components.coll.sm.nonblocking import NonblockingCalls
 from ompy_components.coll.sm.nonblocking_reasons import begin_reasons
 from ompy_components.coll.sm.operations import Operations
@@ -169,11 +170,12 @@ class SmColl(CollModule):
         self._edges = EdgeOperations(
             self.communicator, board, lending, self._fragment, self._lend_least
         )
-        self._parts = PartOperations(board, self._fragment, self._window)
+        lent = LentReductions(board, lending) if self._single_copy else None
+        self._parts = PartOperations(board, self._fragment, self._window, lent)
         if self._tables:
             self._unsized = UnsizedOperations(self.communicator, board, self._fragment)
         self._broadcast = Broadcast(board, lending, self._fragment, self._lend_least)
-        self._operations = Operations(board, self._fragment, self._window)
+        self._operations = Operations(board, self._fragment, self._window, lent)
 
     def name_way(self, operation: str, arguments: tuple[Any, ...]) -> str:
         """The way through memory; all members ask for it together, as the call that follows."""

@@ -10,7 +10,7 @@ from ompy.trace.amounts import byte_count
 
 from ompy_components.coll.sm.blocks import table_size
 from ompy_components.coll.sm.choosing import Asked
-from ompy_components.coll.sm.operations import DIRECT_MOST
+from ompy_components.coll.sm.lent_reductions import DIRECT_MOST
 from ompy_components.coll.sm.slots import bytes_along
 
 IN_MEMORY: Final = "nonblocking, in memory"

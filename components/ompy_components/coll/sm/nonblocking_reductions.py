@@ -19,6 +19,7 @@ from ompy.data.packed import to_send
 from ompy.frameworks.communicator import Communicator
 from ompy.net.base import LinkError
 
+from ompy_components.coll.sm.lent_reductions import DIRECT_MOST
 from ompy_components.coll.sm.nonblocking_board import NonblockingBoard
 from ompy_components.coll.sm.nonblocking_calls import (
     ALLREDUCE,
@@ -28,10 +29,8 @@ from ompy_components.coll.sm.nonblocking_calls import (
     SCAN,
     NonblockingCall,
 )
-from ompy_components.coll.sm.operations import DIRECT_MOST, disagreement, room_of, settle
+from ompy_components.coll.sm.operands import disagreement, lent_piece, room_of, settle
 
-# bytes that are read at a time; arbitrary: they stay in the second cache until they are combined
-PIECE: Final = 1 << 16
 UNREAD: Final = 2  # in place of the address of a root's data; arbitrary: no address, nor WITHDRAWN
 _ALLREDUCE: Final = ALLREDUCE  # numbers in C
 _EXSCAN: Final = EXSCAN
@@ -205,7 +204,7 @@ class ReductionCall(NonblockingCall):
         assert given is not None, "every member has data"
         assert operation is not None, "likewise an operation"
         layout = given.layout
-        piece: int = max(PIECE // layout.size, 1) * layout.size
+        piece: int = lent_piece(layout) if top else size
         beside = scratch_memory(min(piece, size))
         own = self._own_data()
         done: int = 0

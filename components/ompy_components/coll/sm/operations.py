@@ -10,24 +10,30 @@ from typing import TYPE_CHECKING, Final
 
 from ompy.compiled import U64, ccall, cclass, cfunc
 from ompy.data.convertor import allocate_memory
-from ompy.data.errors import ERR_TRUNCATE, MPIError
 from ompy.data.message import Message
 from ompy.data.operation import Operation
 
 from ompy_components.coll.sm.board import Board
+from ompy_components.coll.sm.lent_reductions import DIRECT_MOST, NOBODY, LentReductions
+from ompy_components.coll.sm.operands import (
+    block_of,
+    disagreement,
+    insist_on_size,
+    packed,
+    room_of,
+    settle,
+    share_of,
+)
 
 if TYPE_CHECKING:
     from ompy.data.layout import Layout
 
 # bytes of a message, said when members disagree; arbitrary: more than any message has
 WRONG: Final = (1 << 62) - 1
-# bytes combined at a time; arbitrary: result and operand stay in the nearest cache of any processor
-BLOCK: Final = 8192
-# elements; arbitrary: a multiple of them is whole cache lines of 64 bytes, whatever an element is
-UNIT: Final = 64
-# members that look at each other, where of more the last one makes a result for all: it is behind
-# one more transfer of a cache line. measured: two on two cores
-DIRECT_MOST: Final = 2
+# numbers in C. Of more members the last one makes a small result for all: it is behind one more
+# transfer of a cache line
+_DIRECT_MOST: Final = DIRECT_MOST
+_NOBODY: Final = NOBODY
 
 
 @cclass
@@ -39,19 +45,24 @@ class Operations:
     """
 
     _fragment: int
+    _lent: LentReductions | None
     _window: int
     board: Board
     __slots__ = tuple(__annotations__)
 
-    def __init__(self, board: Board, fragment: int, window: int) -> None:
+    def __init__(
+        self, board: Board, fragment: int, window: int, lent: LentReductions | None
+    ) -> None:
         """Begin with a board where nothing was shown.
 
         Args:
             board: what the members share.
             fragment: bytes that are shown at a time.
             window: bytes of a large reduction that are worked on at a time.
+            lent: for large reductions in place; None to have them in windows only.
         """
         self.board = board
+        self._lent = lent
         self._fragment = fragment
         self._window = min(window, board.area)
 
@@ -61,7 +72,7 @@ class Operations:
         board: Board = self.board
         number: int = board.next_fragment()
         board.show(number, 0)
-        if board.ranks <= DIRECT_MOST:
+        if board.ranks <= _DIRECT_MOST:
             board.meet(number)
             board.finish(number)
             return
@@ -121,13 +132,13 @@ class Operations:
         data, start = packed(given)
         size: int = given.count * given.layout.size
         if self.board.rank != root:
-            self._give(data, start, size, given.layout, operation)
+            self._give(data, start, size, root, given.layout, operation)
             return
         assert receive is not None, "the root has room"
         to: int
         room, to = room_of(receive)
         if size > self._fragment:
-            self._share_out(data, start, room, to, size, given.layout, operation)
+            self._reduce_much(data, start, room, to, size, root, given.layout, operation)
         else:
             self._collect(data, start, room, to, size, given.layout, operation)
         settle(receive, room)
@@ -147,8 +158,8 @@ class Operations:
         if to < 0:
             room = allocate_memory(receive.size)
         if size > self._fragment:
-            self._share_out(data, start, room, max(to, 0), size, layout, operation)
-        elif self.board.ranks <= DIRECT_MOST:
+            self._reduce_much(data, start, room, max(to, 0), size, _NOBODY, layout, operation)
+        elif self.board.ranks <= _DIRECT_MOST:
             self._collect(data, start, room, max(to, 0), size, layout, operation)
         else:
             self.board.show_whole(data, start, size)
@@ -160,12 +171,18 @@ class Operations:
 
     @cfunc
     def _give(
-        self, data: memoryview, start: int, size: int, layout: Layout, operation: Operation
+        self,
+        data: memoryview,
+        start: int,
+        size: int,
+        root: int,
+        layout: Layout,
+        operation: Operation,
     ) -> None:
         """Take part in a reduction whose result is another's."""
         board: Board = self.board
         if size > self._fragment:
-            self._share_out(data, start, None, 0, size, layout, operation)
+            self._reduce_much(data, start, None, 0, size, root, layout, operation)
             return
         board.show_whole(data, start, size)
         if board.join(board.last):
@@ -244,6 +261,27 @@ class Operations:
         return True
 
     @cfunc
+    def _reduce_much(
+        self,
+        data: memoryview,
+        start: int,
+        room: memoryview | None,
+        to: int,
+        size: int,
+        root: int,
+        layout: Layout,
+        operation: Operation,
+    ) -> None:
+        """Out of the members' memory if they can lend it, else in windows."""
+        lent: LentReductions | None = self._lent
+        if (
+            lent is None
+            or not lent.is_worth_it(False)
+            or not lent.reduce_lent(data, start, size, room, to, root, layout, operation)
+        ):
+            self._share_out(data, start, room, to, size, layout, operation)
+
+    @cfunc
     def _share_out(
         self,
         data: memoryview,
@@ -289,7 +327,7 @@ class Operations:
         share: int = share_of(board, size, layout)
         at: int = board.rank * share
         end: int = min(at + share, size)
-        block: int = block_of(layout)
+        block: int = block_of(layout, operation)
         while at < end:
             part: int = min(block, end - at)
             rank: int = board.ranks - 1
@@ -300,61 +338,3 @@ class Operations:
                 slot: int = board.all_slots(rank) + at
                 operation.combine(layout, board.memory, slot, board.memory, result, part)
             at += part
-
-
-@ccall
-def share_of(board: Board, size: int, layout: Layout) -> int:
-    """Bytes of a window that each member combines: whole elements, and cache lines of its own."""
-    unit: int = layout.size * UNIT
-    return -(-size // (board.ranks * unit)) * unit
-
-
-@ccall
-def block_of(layout: Layout) -> int:
-    """Bytes of a share that are combined at a time: whole elements."""
-    unit: int = layout.size * UNIT
-    return max(BLOCK // unit, 1) * unit
-
-
-@ccall
-def insist_on_size(board: Board, number: int, size: int) -> None:
-    """See that the fragment that all have shown is of messages of so many bytes.
-
-    Raises:
-        MPIError: ERR_TRUNCATE, the members have different amounts of data.
-    """
-    if not board.agree(number, size):
-        board.last = number
-        board.finish(number)
-        raise disagreement()
-
-
-@ccall
-def packed(message: Message) -> tuple[memoryview, int]:
-    """Memory with the message's packed bytes, to be read only, and where they begin."""
-    start = message.place()
-    if start >= 0:
-        return message.memory, start
-    return memoryview(message.packed()), 0
-
-
-@ccall
-def room_of(message: Message) -> tuple[memoryview, int]:
-    """Memory for the packed bytes of a message, and where they begin."""
-    start = message.place()
-    if start >= 0:
-        return message.memory, start
-    return allocate_memory(message.size), 0
-
-
-@ccall
-def settle(message: Message, room: memoryview) -> None:
-    """Bring the bytes to where they are wanted."""
-    if message.place() < 0:
-        message.store(room)
-
-
-@ccall
-def disagreement() -> MPIError:
-    """The error of members whose data are of other sizes."""
-    return MPIError(ERR_TRUNCATE, "the members give different amounts of data to one reduction")

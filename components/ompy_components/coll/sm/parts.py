@@ -16,7 +16,8 @@ from ompy.data.message import Message
 from ompy.data.operation import Operation
 
 from ompy_components.coll.sm.board import Board
-from ompy_components.coll.sm.operations import (
+from ompy_components.coll.sm.lent_reductions import LentReductions
+from ompy_components.coll.sm.operands import (
     block_of,
     disagreement,
     insist_on_size,
@@ -35,19 +36,22 @@ class PartOperations:
     """What one member does in reductions whose results differ from member to member."""
 
     _board: Board
+    _lent: LentReductions | None
     _most: int
     _window: int
     __slots__ = tuple(__annotations__)
 
-    def __init__(self, board: Board, most: int, window: int) -> None:
+    def __init__(self, board: Board, most: int, window: int, lent: LentReductions | None) -> None:
         """Begin with a board where nothing was shown.
 
         Args:
             board: what the members share.
             most: bytes that a slot has room for.
             window: bytes of much data that are worked on at a time.
+            lent: for much data in place; None to have them in windows only.
         """
         self._board = board
+        self._lent = lent
         self._most = most
         self._window = min(window, board.area)
 
@@ -72,7 +76,13 @@ class PartOperations:
         if top >= 0:
             room, to = room_of(receive)
         if size > self._most:
-            self._scan_much(data, start, room, to, size, layout, operation, inclusive)
+            lent: LentReductions | None = self._lent
+            if (
+                lent is None
+                or not lent.is_worth_it(True)
+                or not lent.scan_lent(data, start, size, room, to, inclusive, layout, operation)
+            ):
+                self._scan_much(data, start, room, to, size, layout, operation, inclusive)
         else:
             self._scan_little(data, start, room, to, size, layout, operation, top)
         if room is not None:
@@ -154,7 +164,7 @@ class PartOperations:
         share: int = share_of(board, size, layout)
         at: int = board.rank * share
         end: int = min(at + share, size)
-        block: int = block_of(layout)
+        block: int = block_of(layout, operation)
         rank: int
         while at < end:
             part: int = min(block, end - at)
@@ -189,7 +199,14 @@ class PartOperations:
         room, to = room_of(target)
         size: int = sum(counts) * layout.size
         if size > self._most:
-            self._scatter_much(data, start, room, to, counts, layout, operation)
+            sizes = [count * layout.size for count in counts]
+            lent: LentReductions | None = self._lent
+            if (
+                lent is None
+                or not lent.is_worth_it(False)
+                or not lent.scatter_lent(data, start, sizes, room, to, layout, operation)
+            ):
+                self._scatter_much(data, start, room, to, sizes, layout, operation)
         else:
             before: int = sum(counts[: board.rank]) * layout.size
             number: int = board.show_whole(data, start, size)
@@ -206,7 +223,7 @@ class PartOperations:
         start: int,
         room: memoryview,
         to: int,
-        counts: list[int],
+        sizes: list[int],
         layout: Layout,
         operation: Operation,
     ) -> None:
@@ -218,7 +235,6 @@ class PartOperations:
         board: Board = self._board
         before: int = board.last
         number: int = before
-        sizes = [count * layout.size for count in counts]
         size: int = sum(sizes)
         mine: int = sizes[board.rank]
         window: int = max(self._window, self._most)  # an element for each member has room
@@ -300,7 +316,7 @@ class PartOperations:
             operation: that combines.
         """
         board: Board = self._board
-        block: int = block_of(layout)
+        block: int = block_of(layout, operation)
         done: int = 0
         while done < size:
             part: int = min(block, size - done)
