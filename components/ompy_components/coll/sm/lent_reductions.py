@@ -233,8 +233,8 @@ class LentReductions:
     ) -> bool:
         """All members' data combined, of which `sizes[i]` bytes are for member i.
 
-        The arguments are as of `reduce_lent`; so is what it returns and raises. The result may begin
-        where the data do.
+        The arguments are as of `reduce_lent`; so is what it returns and raises. The result may
+        begin where the data do.
         """
         board: Board = self._board
         size: int = sum(sizes)
