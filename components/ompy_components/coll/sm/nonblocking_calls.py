@@ -237,12 +237,17 @@ class NonblockingCall(PendingCall):
             self._lent = self._kept = None
 
     @ccall
+    def has_lent(self) -> bool:
+        """Whether others read memory of this member."""
+        return self._lent is not None
+
+    @ccall
     def withdraw_lent(self) -> None:
         """Who still reads what was lent finds that it was taken away.
 
         If all are done, the next call in this slot may have lent something there by now.
         """
-        if self._lent is not None and not self._board.was_read(self):
+        if self.has_lent() and not self._board.was_read(self):
             self._board.lending.withdraw_lent(self.slot)
         self._give_back()
 

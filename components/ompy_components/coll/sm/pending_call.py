@@ -79,6 +79,11 @@ class PendingCall(Deferred):
         raise NotImplementedError
 
     @ccall
+    def has_lent(self) -> bool:
+        """Whether others read memory of this member."""
+        raise NotImplementedError
+
+    @ccall
     def withdraw_lent(self) -> None:
         """It fails: what it has lent is the user's again, whoever reads it."""
 

@@ -119,7 +119,7 @@ class TracedNonblockingBoard(NonblockingBoard):
     def show(self, call: PendingCall, total: int) -> None:
         """As without a trace; told before others can see it."""
         self._numbers[call.slot] = number_of(call.word)
-        shown = total <= self.room or self.offered(self.rank, call.slot, total)
+        shown = total <= self.room or call.has_lent() or self.offered(self.rank, call.slot, total)
         self.tell("SHOW" if shown else "NO_ROOM", call.slot, total)
         super().show(call, total)
 
