@@ -8,21 +8,17 @@ third of what windows in shared memory take (`README.md`).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ompy import raw
 from ompy.compiled import U64, ccall, cclass, cfunc
 from ompy.data.convertor import scratch_memory
 from ompy.data.errors import ERR_PROC_FAILED, MPIError
-from ompy.data.operation import Operation
 from ompy.net.base import LinkError
 
 from ompy_components.coll.sm.board import Board
 from ompy_components.coll.sm.lending import Lending
-from ompy_components.coll.sm.operands import insist_on_size, lent_piece, share_of
-
-if TYPE_CHECKING:
-    from ompy.data.layout import Layout
+from ompy_components.coll.sm.operands import Operands, insist_on_size, lent_piece, share_of
 
 MOST: Final = 4  # members. measured: eight on two cores take windows in half the time
 # members that read each other's data as they are. measured: two on two cores
@@ -34,7 +30,9 @@ NOBODY: Final = -1  # in place of a root: all get the result
 class LentReductions:
     """What one member does; all members call the same in the same order.
 
-    The memory that a caller gives stays as it is, but for the result, until a call returns.
+    The memory that a caller gives stays as it is, but for the result, until a call returns. A call
+    returns whether it was done: not, if a member cannot lend. It raises MPIError: ERR_TRUNCATE,
+    members have different amounts of data; ERR_PROC_FAILED, one has ended.
     """
 
     _board: Board
@@ -61,51 +59,22 @@ class LentReductions:
         most: int = DIRECT_MOST if scan else MOST
         return self._board.ranks <= most
 
-    # --- one result
-
     @ccall
-    def reduce_lent(
-        self,
-        data: memoryview,
-        start: int,
-        size: int,
-        room: memoryview | None,
-        to: int,
-        root: int,
-        layout: Layout,
-        operation: Operation,
-    ) -> bool:
-        """All members' data combined, for one of them or for all.
-
-        Args:
-            data: memory with this member's.
-            start: where in it they begin.
-            size: their bytes.
-            room: memory for the result, which may be that of the data; None for who gets none.
-            to: where in it the result begins.
-            root: who gets it; `NOBODY` if all do.
-            layout: of an element.
-            operation: that combines.
-
-        Returns:
-            Whether it was done: not, if a member cannot lend.
-
-        Raises:
-            MPIError: ERR_TRUNCATE, members have different amounts; ERR_PROC_FAILED, one has ended.
-        """
+    def reduce_lent(self, given: Operands, root: int) -> bool:
+        """All members' data combined for the root; for all members if that is `NOBODY`."""
         direct: bool = self._board.ranks <= DIRECT_MOST
-        if direct and root == NOBODY and data is room:
-            kept: memoryview = scratch_memory(size)  # the result comes where the other one reads
-            raw.copy(kept, 0, data, start, size)
-            data, start = kept, 0
-        address: U64 = self._offer(data[start : start + size], size)
+        if direct and root == NOBODY and given.data is given.room:
+            kept: memoryview = scratch_memory(given.size)  # the result comes where the other reads
+            raw.copy(kept, 0, given.data, given.start, given.size)
+            given.data, given.start = kept, 0
+        address: U64 = self._offer(given)
         try:
-            if not self._all_lend(size):
+            if not self._all_lend(given.size):
                 return False
             if direct:
-                self._reduce_direct(data, start, size, room, to, root, layout, operation)
+                self._reduce_direct(given, root)
             else:
-                self._reduce_shared(data, start, size, room, to, root, layout, operation)
+                self._reduce_shared(given, root)
         except BaseException:
             self._withdraw()
             raise
@@ -114,101 +83,75 @@ class LentReductions:
         return True
 
     @cfunc
-    def _reduce_direct(
-        self,
-        data: memoryview,
-        start: int,
-        size: int,
-        room: memoryview | None,
-        to: int,
-        root: int,
-        layout: Layout,
-        operation: Operation,
-    ) -> None:
+    def _reduce_direct(self, given: Operands, root: int) -> None:
         """Combine all, where the result is wanted."""
         board: Board = self._board
+        room: memoryview | None = given.room
         if room is None:
             board.finish(self._first)
             board.wait_until_member_done(root, self._first)
             return
-        top: int = board.ranks - 1
-        self._combine(top, 0, size, data, start, room, to, layout, operation)
+        self._combine(given, board.ranks - 1, 0, given.size, room, given.to)
         board.finish(self._first)
         if root == NOBODY:
             board.wait_until_done(self._first)
 
     @cfunc
-    def _reduce_shared(
-        self,
-        data: memoryview,
-        start: int,
-        size: int,
-        room: memoryview | None,
-        to: int,
-        root: int,
-        layout: Layout,
-        operation: Operation,
-    ) -> None:
+    def _reduce_shared(self, given: Operands, root: int) -> None:
         """Combine a part, lend it, and take the others' parts."""
         board: Board = self._board
-        low: int = self._share_begin(board.rank, size, layout)
-        high: int = self._share_begin(board.rank + 1, size, layout)
-        target: memoryview = room if room is not None else scratch_memory(high - low)
-        at: int = to + low if room is not None else 0
-        top: int = board.ranks - 1
-        self._combine(top, low, high - low, data, start, target, at, layout, operation)
+        low: int = self._share_begin(board.rank, given)
+        size: int = self._share_begin(board.rank + 1, given) - low
+        room: memoryview | None = given.room
+        target: memoryview = room if room is not None else scratch_memory(size)
+        at: int = given.to + low if room is not None else 0
+        self._combine(given, board.ranks - 1, low, size, target, at)
         board.finish(self._first)
         lent: U64 = 0
-        if high > low and root != board.rank:
-            lent = self._lending.address_of(target[at : at + high - low])
+        if size and root != board.rank:
+            lent = self._lending.address_of(target[at : at + size])
         try:
-            self._show_part(lent, size)
+            self._show_part(lent, given.size)
             if room is None:
                 if board.join(self._second):
                     board.wake()
                 board.finish(self._second)
                 board.wait_until_member_done(root, self._second)
                 return
-            self._meet_again(size)
-            rank: int
-            for rank in range(board.ranks):
-                low = self._share_begin(rank, size, layout)
-                high = self._share_begin(rank + 1, size, layout)
-                if rank != board.rank and high > low:
-                    self._fetch(rank, self._second, 0, room[to + low : to + high])
-            board.finish(self._second)
+            self._take_parts(given, room)
             if root == NOBODY:
                 board.wait_until_done(self._second)
         finally:
             if lent:
                 self._lending.take_back(lent)
 
-    # --- prefix reductions
+    @cfunc
+    def _take_parts(self, given: Operands, room: memoryview) -> None:
+        """Read what the others have combined, when all have."""
+        board: Board = self._board
+        board.join(self._second)
+        board.wait_for_all(self._second)
+        insist_on_size(board, self._second, given.size)  # nobody has gone on to another call
+        rank: int
+        for rank in range(board.ranks):
+            low: int = self._share_begin(rank, given)
+            high: int = self._share_begin(rank + 1, given)
+            if rank != board.rank and high > low:
+                self._fetch(rank, self._second, 0, room[given.to + low : given.to + high])
+        board.finish(self._second)
 
     @ccall
-    def scan_lent(
-        self,
-        data: memoryview,
-        start: int,
-        size: int,
-        room: memoryview | None,
-        to: int,
-        inclusive: bool,
-        layout: Layout,
-        operation: Operation,
-    ) -> bool:
-        """The data of the members before this one, and its own if `inclusive`, combined.
-
-        The arguments are as of `reduce_lent`; so is what it returns and raises.
-        """
+    def scan_lent(self, given: Operands, inclusive: bool) -> bool:
+        """The data of the members before this one, and its own if `inclusive`, combined."""
         board: Board = self._board
-        address: U64 = self._offer(data[start : start + size], size)
+        address: U64 = self._offer(given)
         try:
-            if not self._all_lend(size):
+            if not self._all_lend(given.size):
                 return False
             top: int = board.rank if inclusive else board.rank - 1
+            room: memoryview | None = given.room
             if room is not None:
-                self._combine(top, 0, size, data, start, room, to, layout, operation)
+                self._combine(given, top, 0, given.size, room, given.to)
             board.finish(self._first)
             board.wait_until_done(self._first)
         except BaseException:
@@ -218,41 +161,29 @@ class LentReductions:
             self._lending.take_back(address)
         return True
 
-    # --- a part for each
-
     @ccall
-    def scatter_lent(
-        self,
-        data: memoryview,
-        start: int,
-        sizes: list[int],
-        room: memoryview,
-        to: int,
-        layout: Layout,
-        operation: Operation,
-    ) -> bool:
+    def scatter_lent(self, given: Operands, sizes: list[int]) -> bool:
         """All members' data combined, of which `sizes[i]` bytes are for member i.
 
-        The arguments are as of `reduce_lent`; so is what it returns and raises. The result may
-        begin where the data do.
+        The result may begin where the data do.
         """
         board: Board = self._board
-        size: int = sum(sizes)
-        address: U64 = self._offer(data[start : start + size], size)
+        address: U64 = self._offer(given)
         try:
-            if not self._all_lend(size):
+            if not self._all_lend(given.size):
                 return False
             low: int = sum(sizes[: board.rank])
             mine: int = sizes[board.rank]
-            # others have not read what lies there
-            target: memoryview = scratch_memory(mine) if room is data else room
-            at: int = 0 if room is data else to
-            top: int = board.ranks - 1
-            self._combine(top, low, mine, data, start, target, at, layout, operation)
+            room: memoryview | None = given.room
+            assert room is not None, "every member gets a part"
+            in_place: bool = room is given.data  # others have not read what lies there
+            target: memoryview = scratch_memory(mine) if in_place else room
+            at: int = 0 if in_place else given.to
+            self._combine(given, board.ranks - 1, low, mine, target, at)
             board.finish(self._first)
             board.wait_until_done(self._first)
-            if room is data:
-                raw.copy(room, to, target, 0, mine)
+            if in_place:
+                raw.copy(room, given.to, target, 0, mine)
         except BaseException:
             self._withdraw()
             raise
@@ -263,14 +194,17 @@ class LentReductions:
     # --- what they have in common
 
     @cfunc
-    def _offer(self, data: memoryview, size: int) -> U64:
+    def _offer(self, given: Operands) -> U64:
         """Show where this member's data are. Returns their address; 0 if they cannot be lent."""
         board: Board = self._board
         self._second = 0
         self._first = board.next_fragment()
-        address: U64 = self._lending.address_of(data) if self._lending.possible() else 0
+        address: U64 = 0
+        if self._lending.possible():
+            lent = given.data[given.start : given.start + given.size]
+            address = self._lending.address_of(lent)
         board.say_lent(self._first, address)
-        board.show(self._first, size)
+        board.show(self._first, given.size)
         return address
 
     @cfunc
@@ -296,14 +230,6 @@ class LentReductions:
         board.show(self._second, size)
 
     @cfunc
-    def _meet_again(self, size: int) -> None:
-        """Wait until all have combined theirs, and see that nobody has gone on to another call."""
-        board: Board = self._board
-        board.join(self._second)
-        board.wait_for_all(self._second)
-        insist_on_size(board, self._second, size)
-
-    @cfunc
     def _withdraw(self) -> None:
         """Say that nobody may read what this member has lent: it does not wait."""
         self._lending.withdraw_lent(self._first)
@@ -311,32 +237,26 @@ class LentReductions:
             self._lending.withdraw_lent(self._second)
 
     @cfunc
-    def _share_begin(self, rank: int, size: int, layout: Layout) -> int:
+    def _share_begin(self, rank: int, given: Operands) -> int:
         """Where a member's part of the data begins."""
-        return min(rank * share_of(self._board, size, layout), size)
+        return min(rank * share_of(self._board, given.size, given.layout), given.size)
 
     @cfunc
     def _combine(
-        self,
-        top: int,
-        low: int,
-        length: int,
-        data: memoryview,
-        start: int,
-        target: memoryview,
-        at: int,
-        layout: Layout,
-        operation: Operation,
+        self, given: Operands, top: int, low: int, length: int, target: memoryview, at: int
     ) -> None:
         """Data of members 0 to `top` from byte `low` on, in rank order, into `target`."""
         board: Board = self._board
+        layout = given.layout
+        operation = given.operation
+        data: memoryview = given.data
         piece: int = lent_piece(layout) if top else length
         beside = scratch_memory(min(piece, length))
         own: memoryview = scratch_memory(min(piece, length)) if target is data else data
         done: int = 0
         while done < length:
             part: int = min(piece, length - done)
-            before: int = start + low + done
+            before: int = given.start + low + done
             if target is data:
                 raw.copy(own, 0, data, before, part)
                 before = 0

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from ompy.compiled import ccall
+from ompy.compiled import ccall, cclass
 from ompy.data.convertor import allocate_memory
 from ompy.data.errors import ERR_TRUNCATE, MPIError
+from ompy.data.layout import Layout
 from ompy.data.message import Message
 from ompy.data.operation import Operation
 
 from ompy_components.coll.sm.board import Board
-
-if TYPE_CHECKING:
-    from ompy.data.layout import Layout
 
 # bytes combined at a time; arbitrary: result and operand stay in the nearest cache of any processor
 BLOCK: Final = 8192
@@ -24,6 +22,48 @@ CALLED_BLOCK: Final = 1 << 18
 PIECE: Final = 1 << 18
 # elements; arbitrary: a multiple of them is whole cache lines of 64 bytes, whatever an element is
 UNIT: Final = 64
+
+
+@cclass
+class Operands:
+    """What a member gives to a large reduction, and where its result goes.
+
+    Attributes:
+        data: memory with this member's packed data.
+        start: where in it they begin.
+        size: their bytes.
+        room: memory for the result, which may be that of the data; None for who gets none.
+        to: where in it the result begins.
+        layout: of an element.
+        operation: that combines.
+    """
+
+    data: memoryview
+    layout: Layout
+    operation: Operation
+    room: memoryview | None
+    size: int
+    start: int
+    to: int
+    __slots__ = tuple(__annotations__)
+
+
+@ccall
+def operands(
+    data: memoryview,
+    start: int,
+    size: int,
+    room: memoryview | None,
+    to: int,
+    layout: Layout,
+    operation: Operation,
+) -> Operands:
+    """All of them."""
+    made: Operands = Operands.__new__(Operands)
+    made.data, made.start, made.size = data, start, size
+    made.room, made.to = room, to
+    made.layout, made.operation = layout, operation
+    return made
 
 
 @ccall

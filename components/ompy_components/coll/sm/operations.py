@@ -19,6 +19,7 @@ from ompy_components.coll.sm.operands import (
     block_of,
     disagreement,
     insist_on_size,
+    operands,
     packed,
     room_of,
     settle,
@@ -277,7 +278,7 @@ class Operations:
         if (
             lent is None
             or not lent.is_worth_it(False)
-            or not lent.reduce_lent(data, start, size, room, to, root, layout, operation)
+            or not lent.reduce_lent(operands(data, start, size, room, to, layout, operation), root)
         ):
             self._share_out(data, start, room, to, size, layout, operation)
 

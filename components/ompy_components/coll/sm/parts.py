@@ -21,6 +21,7 @@ from ompy_components.coll.sm.operands import (
     block_of,
     disagreement,
     insist_on_size,
+    operands,
     packed,
     room_of,
     settle,
@@ -80,7 +81,9 @@ class PartOperations:
             if (
                 lent is None
                 or not lent.is_worth_it(True)
-                or not lent.scan_lent(data, start, size, room, to, inclusive, layout, operation)
+                or not lent.scan_lent(
+                    operands(data, start, size, room, to, layout, operation), inclusive
+                )
             ):
                 self._scan_much(data, start, room, to, size, layout, operation, inclusive)
         else:
@@ -204,7 +207,9 @@ class PartOperations:
             if (
                 lent is None
                 or not lent.is_worth_it(False)
-                or not lent.scatter_lent(data, start, sizes, room, to, layout, operation)
+                or not lent.scatter_lent(
+                    operands(data, start, size, room, to, layout, operation), sizes
+                )
             ):
                 self._scatter_much(data, start, room, to, sizes, layout, operation)
         else:
