@@ -18,6 +18,7 @@ from ompy_components.coll.sm.board import Board as SharedBoard
 from ompy_components.coll.sm.module import SmColl
 
 from tests.sim.coll import programs
+from tests.sim.coll.operations import COMPOSE, compose, fold
 from tests.sim.coll.shapes import PLAIN, Board, noise, single
 from tests.sim.coll.test_reference import run
 from tests.support.effort import THOROUGH, effort
@@ -348,7 +349,20 @@ def large(comm: Communicator) -> None:
 FRAGMENTS = {**SM, "btl_sm_single_copy_mechanism": "none"}
 
 
-def last_reads(process: RankProcess, *, may_read: bool = True) -> list[int]:
+def large_allreduce(comm: Communicator) -> None:
+    """Every member's data are larger than a slot, at every member."""
+    parts = [noise(9000 * 8, rank) for rank in range(comm.size)]
+    mine, room = single(9000, PLAIN), single(9000, PLAIN)
+    mine.put(0, parts[comm.rank])
+    room.expect(0, fold(compose, parts))
+    comm.coll.allreduce(mine.message(), room.message(), COMPOSE)
+    room.verify("allreduce")
+
+
+Call = Callable[[Communicator], None]
+
+
+def last_reads(process: RankProcess, *, may_read: bool = True, call: Call = large) -> list[int]:
     """Bytes of what this member reads of others' memory in the last of three calls."""
     network, seen = process.context.network, []
     copy = network.process_copy()
@@ -365,7 +379,7 @@ def last_reads(process: RankProcess, *, may_read: bool = True) -> list[int]:
     comm = programs.world(process)
     for _ in range(3):
         seen.clear()
-        large(comm)
+        call(comm)
     return seen
 
 
@@ -373,10 +387,24 @@ def test_large_blocks_are_read_where_they_are() -> None:
     assert virtual(3, last_reads, **FRAGMENTS).results == [[72000, 72000]] * 3
 
 
+# 72,000 bytes: of two members each reads the other's; of three a third of the others' and of the
+# other results
+REDUCED = {2: [72000], 3: [24064, 24064, 24064, 23872], 4: [18432] * 5 + [16704], 5: []}
+
+
+@pytest.mark.parametrize("ranks", REDUCED)
+def test_large_reductions_are_read_where_they_are(ranks: int) -> None:
+    results = virtual(ranks, partial(last_reads, call=large_allreduce), **FRAGMENTS).results
+    assert results[0] == REDUCED[ranks]
+    assert [len(found) for found in results] == [len(REDUCED[ranks])] * ranks
+    assert all(sum(found) <= 2 * 72000 for found in results)
+
+
+@pytest.mark.parametrize("call", [large, large_allreduce])
 @pytest.mark.parametrize("refused", [0, 1, 2])
-def test_where_one_may_not_read_all_blocks_are_sent(refused: int) -> None:
+def test_where_one_may_not_read_nothing_is_lent(refused: int, call: Call) -> None:
     def program(process: RankProcess) -> list[int]:
-        return last_reads(process, may_read=process.context.rank != refused)
+        return last_reads(process, may_read=process.context.rank != refused, call=call)
 
     assert virtual(3, program, **FRAGMENTS).results == [[]] * 3
 
