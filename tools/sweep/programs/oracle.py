@@ -2,6 +2,7 @@
 """Let mpi4py's own test suite judge the drop-in package.
 
     python tools/sweep oracle [--judge DIR] [--tier T1.env,T1.obj,...] [-n 1,2,3]
+    python tools/sweep oracle --tree DIR       a compiled copy, made by `tools/package compile_hot DIR`
     python tools/sweep oracle --floor          fail when a tier passes fewer tests than it did
     python tools/sweep oracle --write-floor    note what passes now, where it is more
 
@@ -44,6 +45,7 @@ def main() -> None:
     parser.add_argument("--judge", type=Path, default=Path(os.environ.get("OMPY_JUDGE", beside)))
     parser.add_argument("--tier", default=TIERS)
     parser.add_argument("-n", default="1,2,3")
+    parser.add_argument("--tree", type=Path, default=ROOT / "core", help="with the package ompy")
     parser.add_argument("--floor", action="store_true")
     parser.add_argument("--write-floor", action="store_true")
     options = parser.parse_args()
@@ -57,7 +59,7 @@ def main() -> None:
     except Unavailable as problem:
         print(f"oracle: the suite cannot be fetched: {problem}", file=sys.stderr)
         sys.exit(2)
-    passed = judged(options.judge.resolve(), suite, options.tier, options.n)
+    passed = judged(options.judge.resolve(), suite, options.tier, options.n, options.tree.resolve())
     if not passed:
         sys.exit(2)
     if options.write_floor:
@@ -67,20 +69,23 @@ def main() -> None:
     sys.exit(1 if below else 0)
 
 
-def judged(judge: Path, suite: Path, tiers: str, sizes: str) -> Passed:
+def judged(judge: Path, suite: Path, tiers: str, sizes: str, tree: Path) -> Passed:
     """What passes, of what every reference passes; the judge's table is printed."""
+    environment = {**os.environ, "PYTHONPATH": str(tree)}
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, str(judge / "run_oracle.py"), "--suite", str(suite), "-n", sizes]
         # without the parameter a rank's death ends the job, and test_ulfm's calls are not available
         launcher = f"{Path(sys.executable).parent}/ompy-run --mca mpi_ft_enable 1 -n {{n}}"
         command += ["--launcher", launcher]
-        command += ["--shim", str(ROOT / "core" / "ompy" / "dropin"), "--tier", tiers]
-        command += ["--confirm", "--require-under", str(ROOT / "core" / "ompy")]
+        command += ["--shim", str(tree / "ompy" / "dropin"), "--tier", tiers]
+        command += ["--confirm", "--require-under", str(tree / "ompy")]
         # for busy machines: windows of three ranks on two cores wait for each other 40,000 times
         command += ["--test-timeout", "600", "--timeout", "1800"]
         for path in sorted((judge / "expected").glob("*.json")):
             command += ["--expected", str(path)]
-        done = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
+        done = subprocess.run(
+            command, capture_output=True, text=True, cwd=folder, env=environment, check=False
+        )
     table = done.stdout.rpartition("\ntier ")
     print("".join(table[1:]).strip() or done.stdout[-3000:] + done.stderr[-3000:], flush=True)
     passed: Passed = {}
