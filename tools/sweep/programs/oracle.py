@@ -2,7 +2,7 @@
 """Let mpi4py's own test suite judge the drop-in package.
 
     python tools/sweep oracle [--judge DIR] [--tier T1.env,T1.obj,...] [-n 1,2,3]
-    python tools/sweep oracle --tree DIR       a compiled copy, made by `tools/package compile_hot DIR`
+    python tools/sweep oracle --tree DIR       a copy that `tools/package compile_hot DIR` has made
     python tools/sweep oracle --floor          fail when a tier passes fewer tests than it did
     python tools/sweep oracle --write-floor    note what passes now, where it is more
 
