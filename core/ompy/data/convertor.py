@@ -252,13 +252,13 @@ def contiguous(view: memoryview) -> ContiguousConvertor:
 
 @ccall
 def scratch_memory(length: int) -> memoryview:
-    """Writable memory for a while, not cleared; for a large one the rank's lock is held."""
+    """Writable memory for a while, not cleared."""
     return memoryview(raw.room(length)) if length < POOLED_FROM else receive_memory(length)
 
 
 @ccall
 def copied(source: Convertor) -> ContiguousConvertor:
-    """A convertor of a copy of a message; a large one comes with the rank's lock held."""
+    """A convertor of a copy of a message."""
     made: ContiguousConvertor = ContiguousConvertor.__new__(ContiguousConvertor)
     view: memoryview = scratch_memory(source.size)
     source.pack_at(view, 0, source.size)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ompy.data.convertor import allocate_memory
+from ompy.data.convertor import allocate_memory, scratch_memory
 from ompy.data.errors import ERR_TRUNCATE, MPIError
 from ompy.data.message import Message
 
@@ -16,7 +16,14 @@ def in_place(message: Message) -> memoryview | None:
 def to_send(message: Message) -> memoryview:
     """The message's packed bytes, to be read only: a copy if they are not in one piece."""
     view = in_place(message)
-    return view if view is not None else memoryview(message.packed())
+    return view if view is not None else packed_copy(message)
+
+
+def packed_copy(message: Message) -> memoryview:
+    """A copy of the message's packed bytes."""
+    copy = scratch_memory(message.size)
+    message.convertor().pack(0, copy)
+    return copy
 
 
 class Room:

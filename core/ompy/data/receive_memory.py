@@ -1,4 +1,4 @@
-"""Memory for large received objects, used again once nobody holds it any more.
+"""Memory for large received objects and for copies, used again once nobody holds it any more.
 
 Fresh memory has to be cleared by the kernel, page by page, which takes longer than the copy of a
 message into it. So blocks are kept: each is an anonymous mapping on huge pages, and every view of
@@ -6,11 +6,12 @@ it, and every array that stands on such a view, holds a reference to the mapping
 references are those of an idle one is nobody's, and the next message may have it.
 
 A block that somebody holds for good goes from the list when others take its place, and is given
-back to the system when he drops it. All calls come with the rank's lock held.
+back to the system when he drops it. Any thread may ask.
 """
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import mmap
 from sys import getrefcount
@@ -29,15 +30,20 @@ class ReceivePool:
         made: blocks there have been, for tests.
     """
 
-    __slots__ = ("_blocks", "_idle", "made")
+    __slots__ = ("_blocks", "_idle", "_lock", "made")
 
     def __init__(self) -> None:
         self._blocks: list[mmap.mmap] = []  # the one used last comes last
         self._idle = 0
+        self._lock = _thread.RLock()  # what the collector ends meanwhile may receive, too
         self.made = 0
 
     def take_memory(self, length: int) -> memoryview:
         """Writable memory of `length` bytes that nobody else has; not cleared."""
+        with self._lock:
+            return self._take(length)
+
+    def _take(self, length: int) -> memoryview:
         blocks = self._blocks
         for index in reversed(range(len(blocks))):
             if length <= len(blocks[index]) <= 2 * length and self._is_idle(index):

@@ -20,7 +20,7 @@ from ompy import raw
 from ompy.compiled import U64, ccall, cclass, cfunc
 from ompy.data.errors import MPIError
 from ompy.data.message import Blocks, Message
-from ompy.data.packed import to_send, too_large
+from ompy.data.packed import packed_copy, to_send, too_large
 from ompy.frameworks.collectives.exchange import Exchange
 from ompy.frameworks.communicator import Communicator
 
@@ -357,7 +357,7 @@ class BlockOperations:
             address: int = 0
             if size:
                 message: Message = blocks.block(rank)
-                piece = memoryview(message.packed()) if changing else to_send(message)
+                piece = packed_copy(message) if changing else to_send(message)
                 if possible:
                     address = self._lending.address_of(piece)
                     lent.append(address)

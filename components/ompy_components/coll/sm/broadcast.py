@@ -8,7 +8,7 @@ that are far from each other takes several times as long (`README.md` has figure
 from __future__ import annotations
 
 from ompy.compiled import ccall, cclass, cfunc
-from ompy.data.convertor import allocate_memory
+from ompy.data.convertor import scratch_memory
 from ompy.data.errors import ERR_PROC_FAILED, ERR_TRUNCATE, MPIError
 from ompy.data.message import Message
 from ompy.data.packed import to_send
@@ -146,7 +146,7 @@ class Broadcast:
         """The first bytes of what the root has lent. Returns what is wrong."""
         start: int = message.place()
         address: int = self._board.lent_by(root, number)
-        room = message.memory[start : start + size] if start >= 0 else allocate_memory(size)
+        room = message.memory[start : start + size] if start >= 0 else scratch_memory(size)
         try:
             if size:
                 self._lending.read_lent(root, number, address, room)

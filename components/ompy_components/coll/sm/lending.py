@@ -17,7 +17,7 @@ from typing import Final
 
 from ompy import raw
 from ompy.compiled import U64, ccall, cclass, cfunc
-from ompy.data.convertor import allocate_memory
+from ompy.data.convertor import scratch_memory
 from ompy.data.errors import ERR_PROC_FAILED, MPIError
 from ompy.data.message import Message
 from ompy.frameworks.collectives.shared_memory import PROOF_SIZE
@@ -156,7 +156,7 @@ class Lending:
     ) -> MPIError | None:
         """What a member has lent into a message, which has room for it. Returns what is wrong."""
         start: int = target.place()
-        room = target.memory[start : start + size] if start >= 0 else allocate_memory(size)
+        room = target.memory[start : start + size] if start >= 0 else scratch_memory(size)
         try:
             self.read_lent(rank, number, address, room)
         except LinkError as problem:

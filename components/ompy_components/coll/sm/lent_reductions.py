@@ -251,7 +251,7 @@ class LentReductions:
         operation = given.operation
         data: memoryview = given.data
         piece: int = lent_piece(layout) if top else length
-        beside = scratch_memory(min(piece, length))
+        beside = scratch_memory(min(piece, length) if top else 0)
         own: memoryview = scratch_memory(min(piece, length)) if target is data else data
         done: int = 0
         while done < length:

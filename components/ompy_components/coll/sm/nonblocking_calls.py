@@ -19,7 +19,7 @@ from typing import Any, Final
 from ompy.compiled import U64, ccall, cclass, cfunc, recycled
 from ompy.data.errors import ERR_TRUNCATE, MPIError
 from ompy.data.message import Blocks, Message
-from ompy.data.packed import to_send, too_large
+from ompy.data.packed import packed_copy, to_send, too_large
 from ompy.frameworks.collectives.exchange import Exchange
 from ompy.frameworks.collectives.schedule import CollectiveRequest, Progression, Schedule
 from ompy.frameworks.communicator import Communicator
@@ -374,7 +374,7 @@ class NonblockingCall(PendingCall):
                 board.put_block(slot + place, blocks, rank, size)
             elif size:
                 block: Message = blocks.block(rank)
-                data = memoryview(block.packed()) if changing else to_send(block)
+                data = packed_copy(block) if changing else to_send(block)
                 if way == LENT:
                     where = self._lend(data)
                 else:

@@ -15,7 +15,7 @@ from ompy.data.convertor import scratch_memory
 from ompy.data.errors import ERR_PROC_FAILED, MPIError
 from ompy.data.message import Message, message_of
 from ompy.data.operation import Operation
-from ompy.data.packed import to_send
+from ompy.data.packed import packed_copy, to_send
 from ompy.frameworks.communicator import Communicator
 from ompy.net.base import LinkError
 
@@ -179,9 +179,7 @@ class ReductionCall(NonblockingCall):
         assert given is not None, "every member has data"
         if self._arguments[0] is not None or given.place() < 0:
             return to_send(given)
-        kept: memoryview = scratch_memory(given.size)
-        given.convertor().pack(0, kept)
-        return kept
+        return packed_copy(given)
 
     @cfunc
     def _all_lend(self, size: int) -> bool:

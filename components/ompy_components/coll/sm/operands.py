@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from ompy.compiled import ccall, cclass
-from ompy.data.convertor import allocate_memory
+from ompy.data.convertor import scratch_memory
 from ompy.data.errors import ERR_TRUNCATE, MPIError
 from ompy.data.layout import Layout
 from ompy.data.message import Message
 from ompy.data.operation import Operation
+from ompy.data.packed import packed_copy
 
 from ompy_components.coll.sm.board import Board
 
@@ -106,7 +107,7 @@ def packed(message: Message) -> tuple[memoryview, int]:
     start = message.place()
     if start >= 0:
         return message.memory, start
-    return memoryview(message.packed()), 0
+    return packed_copy(message), 0
 
 
 @ccall
@@ -115,7 +116,7 @@ def room_of(message: Message) -> tuple[memoryview, int]:
     start = message.place()
     if start >= 0:
         return message.memory, start
-    return allocate_memory(message.size), 0
+    return scratch_memory(message.size), 0
 
 
 @ccall

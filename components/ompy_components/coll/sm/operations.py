@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ompy.compiled import U64, ccall, cclass, cfunc
-from ompy.data.convertor import allocate_memory
+from ompy.data.convertor import scratch_memory
 from ompy.data.message import Message
 from ompy.data.operation import Operation
+from ompy.data.packed import packed_copy
 
 from ompy_components.coll.sm.board import Board
 from ompy_components.coll.sm.lent_reductions import DIRECT_MOST, NOBODY, LentReductions
@@ -155,9 +156,9 @@ class Operations:
         to: int = receive.place()
         data, room = given.memory, receive.memory
         if start < 0:
-            data, start = memoryview(given.packed()), 0
+            data, start = packed_copy(given), 0
         if to < 0:
-            room = allocate_memory(receive.size)
+            room = scratch_memory(receive.size)
         if size > self._fragment:
             self._reduce_much(data, start, room, max(to, 0), size, _NOBODY, layout, operation)
         elif self.board.ranks <= _DIRECT_MOST:
