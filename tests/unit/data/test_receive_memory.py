@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import mmap
+import sys
 from pathlib import Path
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -105,3 +107,26 @@ def test_no_two_holders_share(steps: list[tuple[int, int]]) -> None:
         holders[place] = number % 251, view
         for mark, other in holders.values():
             assert other[0] == other[-1] == mark
+
+
+def test_threads_never_have_the_same_block() -> None:
+    pool, shared = ReceivePool(), []
+    before = sys.getswitchinterval()
+
+    def take(mark: int) -> None:
+        for _ in range(2000):
+            view = pool.take_memory(POOLED_FROM)
+            view[0] = mark
+            if view[0] != mark:
+                shared.append(mark)
+
+    threads = [Thread(target=take, args=[mark]) for mark in range(4)]
+    sys.setswitchinterval(1e-6)  # s: in the middle of everything
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    assert not shared
