@@ -375,11 +375,14 @@ def _post(window: Any, group: Any) -> None:
     window.Wait()
 
 
-def _ways_to_wait(comm: Any, other: int, tag: int, windows: list[Any]) -> list[Callable[[], Any]]:
+def _ways_to_wait(
+    comm: Any, aside: Any, other: int, tag: int, windows: list[Any]
+) -> list[Callable[[], Any]]:
     """Calls that end when another rank does something that it never does.
 
     Args:
         comm: of both.
+        aside: likewise; the others make no call there, which would be another one than here.
         other: the other one. It has the lock of its part of the first window.
         tag: of this rank's messages; the other one's have another.
         windows: three, of which each way needs its own.
@@ -394,7 +397,7 @@ def _ways_to_wait(comm: Any, other: int, tag: int, windows: list[Any]) -> list[C
         lambda: comm.Probe(other, tag),
         lambda: comm.Mprobe(other, tag),
         lambda: comm.Irecv(bytearray(8), other, tag).Wait(),
-        lambda: MPI.Request.Waitall([comm.Irecv(bytearray(8), other, tag), comm.Ibarrier()]),
+        lambda: MPI.Request.Waitall([comm.Irecv(bytearray(8), other, tag), aside.Ibarrier()]),
         lambda: MPI.Request.Waitany([comm.Irecv(bytearray(8), other, tag + n) for n in (0, 2)]),
         lambda: comm.Sendrecv(bytearray(8), other, tag, bytearray(8), other, tag),
         lambda: comm.sendrecv("text", other, tag, None, other, tag),
@@ -413,13 +416,15 @@ def stand_still(comm: Any, seed: int) -> None:
     if comm.rank == 0:
         print("stand", *pair, flush=True)
     windows = [_made(comm, 8, allocated=chance_of(chance)) for _ in range(3)]
+    aside = comm.Dup()
     if comm.rank in pair:
         windows[0].Lock(comm.rank)
     comm.Barrier()
     if comm.rank in pair:
         place = pair.index(comm.rank)
         time.sleep(chance.random() * LATE)
-        _ways_to_wait(comm, pair[1 - place], 900 + place, windows)[picks[place]]()
+        ways = _ways_to_wait(comm, aside, pair[1 - place], 900 + place, windows)
+        ways[picks[place]]()
     comm.allreduce(1)
 
 
