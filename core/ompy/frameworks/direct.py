@@ -7,6 +7,7 @@ says what is complete (`runtime/exploration`). Numbers are those of the rank's o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from ompy.compiled import cclass
@@ -161,14 +162,51 @@ class DirectLine:
         """An entry of the record of calls, for who conducts the world."""
         raise NotImplementedError
 
-    def begin_whole(self, context: int, tag: int, parts: Sequence[int] = ()) -> Whole:
+    def begin_whole(
+        self, context: int, tag: int, parts: Sequence[int] = (), *, kept: bool = False
+    ) -> Whole:
         """Messages with a tag are one operation from now on, until `end_whole`.
 
         Args:
             context: id of their communicator.
             tag: theirs.
             parts: numbers of receives that belong to it, whatever their tags are.
+            kept: others may depend on these later, too (`add_parts`).
         """
+        raise NotImplementedError
+
+    def begin_parts(
+        self, context: int, of: Request, *, kept: bool = False, asked: bool = False
+    ) -> Whole:
+        """Messages of which `add_parts` will tell are one operation from now on.
+
+        Args:
+            context: id of their communicator.
+            of: it is complete with the last of them.
+            kept: as for `begin_whole`.
+            asked: only `look_for` finds it, and no test of something else.
+        """
+        raise NotImplementedError
+
+    def add_parts(
+        self, whole: Whole, numbers: Sequence[int], *, of: Whole | None = None, now: bool = False
+    ) -> None:
+        """These messages belong to an operation, too.
+
+        Args:
+            whole: the operation.
+            numbers: of the messages among the rank's operations.
+            of: they belong to that one, and may have come already.
+            now: the program makes them now, and they depend on all that it knows.
+        """
+        raise NotImplementedError
+
+    def stepping(self, whole: Whole) -> AbstractContextManager[None]:
+        """What is begun within follows from the messages of an operation alone."""
+        raise NotImplementedError
+
+    def look_for(self, whole: Whole) -> bool:
+        """Whether an operation is complete, as the world says."""
         raise NotImplementedError
 
     def end_whole(self, whole: Whole) -> None:
@@ -209,9 +247,10 @@ class DirectLine:
 def waits_as_standard(tag: int) -> bool:
     """Whether sends with a tag wait to be matched where standard sends do.
 
-    Those of programs, and of blocking collective calls, which may all synchronize (MPI 4.1 6.1).
+    Those of programs, partitions among them, and of blocking collective calls, which may all
+    synchronize (MPI 4.1 6.1).
     """
-    if tag >= 0 or TAG_NEIGHBOR_ALLTOALL <= tag <= TAG_BARRIER:
+    if tag >= 0 or TAG_NEIGHBOR_ALLTOALL <= tag <= TAG_BARRIER or is_partition(tag):
         return True
     return tag <= -TAG_CALLS and call_of_tag(tag) in BLOCKING
 

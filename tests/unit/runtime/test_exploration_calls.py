@@ -45,7 +45,7 @@ TRIED: Final = {
 }
 # what programs are told of as of a request; nonblocking collective calls are in `TESTED`
 REQUESTS: Final = {
-    "messages": "Comm.[iI]*send Comm.[SBR]*send_init Comm.Send_init Comm.Isendrecv*"
+    "messages": "Comm.[iI]*send Comm.[SBR]*send_init Comm.Send_init Comm.Isendrecv* Comm.P*_init"
     " Comm.[iI]recv Comm.Recv_init Message.[iI]recv",
     "buffers": "*Iflush_buffer",
     "communicators": "Comm.Idup*",
@@ -62,8 +62,6 @@ SAID: Final = {
     "Names of ports": "Lookup_name Publish_name Unpublish_name",
     "Several ranks that come to one port": "Intracomm.Accept Intracomm.Connect Open_port Close_port"
     " Comm.Join",
-    "The end of a partitioned send": "Comm.Psend_init",
-    "The end of a partitioned receive": "Comm.Precv_init",
     "Ranks that die": "Comm.Agree Comm.Iagree Comm.Shrink Comm.Ishrink Comm.Revoke Comm.Is_revoked"
     " Comm.Get_failed Comm.Ack_failed _set_expendable",
 }

@@ -15,19 +15,20 @@ from it waits for a turn of the engine.
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
-from collections.abc import Callable
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from struct import Struct
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ompy.data.convertor import ContiguousConvertor
-from ompy.data.errors import ERR_INTERN, ERR_OTHER, MPIError
+from ompy.data.errors import ERR_ARG, ERR_INTERN, ERR_OTHER, ERR_TRUNCATE, MPIError
 from ompy.data.request import Request
 from ompy.frameworks.coll import TAG_NONBLOCKING, TAGS_IN_TURN
 from ompy.frameworks.collectives.call_order import TAG_CALLS
 from ompy.frameworks.direct import TAG_PARTITIONS, is_partition
 from ompy.frameworks.pml import STANDARD
+from ompy.mpi.integers import whole_number
 from ompy.trace.tag_names import name_tags, name_tags_by
 
 if TYPE_CHECKING:
@@ -55,6 +56,57 @@ class Parts(NamedTuple):
 
     partitions: int
     size: int
+
+    def existing(self, partitions: Iterable[int]) -> Sequence[int]:
+        """Partitions that exist.
+
+        Raises:
+            MPIError: ERR_ARG, one does not.
+        """
+        if type(partitions) is range and partitions:  # it may be longer than memory
+            ends = partitions[0], partitions[-1]
+            partitions = partitions if self.partitions > ends[1] >= ends[0] >= 0 else ends
+        found = [whole_number(each) for each in partitions]
+        for each in found:
+            if not 0 <= each < self.partitions:
+                text = f"partition {each} does not exist: the message has {self.partitions}"
+                raise MPIError(ERR_ARG, text)
+        return found
+
+    def check_theirs(self, theirs: Parts, peer: int) -> None:
+        """See that a sender divides as many bytes.
+
+        Raises:
+            MPIError: ERR_TRUNCATE, it does not.
+        """
+        ours, said = self.partitions * self.size, theirs.partitions * theirs.size
+        if said != ours:
+            raise MPIError(
+                ERR_TRUNCATE,
+                f"the partitions of rank {peer} have {said} bytes together, those here "
+                f"{ours}: it has to be the same",
+            )
+
+    def theirs_in(self, chosen: int, theirs: Parts) -> tuple[int, int]:
+        """The sender's partitions that touch one: the first, and the one behind the last."""
+        first = chosen * theirs.partitions // self.partitions
+        return first, -(-(chosen + 1) * theirs.partitions // self.partitions)
+
+
+def check_unready(ready: Sequence[int], chosen: Sequence[int]) -> None:
+    """See that partitions that are to be made ready are not ready yet, and none is named twice.
+
+    Args:
+        ready: of each partition, whether it is.
+        chosen: those that are to be.
+
+    Raises:
+        MPIError: ERR_ARG, one is.
+    """
+    counted = Counter(chosen)
+    for each in counted:
+        if counted[each] + ready[each] > 1:
+            raise MPIError(ERR_ARG, f"partition {each} is ready already")
 
 
 def in_runs(state: CommState, parts: Parts) -> int:
@@ -91,6 +143,7 @@ class Offer(NamedTuple):
     number: int
     tag: int
     parts: Parts
+    first: int = 0  # of the tags of partitions, where the sender chooses them
 
 
 Answered = Callable[[int, MPIError | None], object]  # the first tag, or why there is none
@@ -151,16 +204,17 @@ class Channels:
         self._waiting[source, tag].append(offered)
         self._post(source)
 
-    def answer_offer(self, target: int, number: int, first: int, error: int = 0) -> None:
+    def answer_offer(self, target: int, offer: Offer, first: int, error: int = 0) -> None:
         """Tell the sender the first of its partitions' tags, or the class of an error."""
-        self._send(target, TAG_ANSWER, _ANSWER.pack(number, first, error))
+        self._send(target, TAG_ANSWER, _ANSWER.pack(offer.number, first, error))
 
-    def reserve_tags(self, source: int, count: int) -> int:
-        """Tags that no message of a rank has: the first of them.
+    def take_tags(self, source: int, offer: Offer, count: int) -> int:
+        """Tags for what a rank offers that no other message of it has: the first of them.
 
         Raises:
             MPIError: ERR_INTERN, there are not so many.
         """
+        del offer
         return self._tags[source].reserve_tags(count)
 
     def release_tags(self, source: int, first: int) -> None:
@@ -244,11 +298,3 @@ def problem_of(request: Request) -> MPIError | None:
     if request.error:
         return MPIError(request.error, request.detail)
     return MPIError(ERR_OTHER, "it was cancelled") if request.cancelled else None
-
-
-def channels_of(state: Any) -> Channels:
-    """Those of a communicator, made on first use."""
-    if state.partitions is None:
-        state.partitions = Channels(state)
-    found: Channels = state.partitions
-    return found

@@ -14,7 +14,6 @@ have one tag, and the receiver has one receive posted at a time.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, Final
@@ -23,7 +22,7 @@ from ompy import raw
 from ompy.compiled import ccall, cclass, cfunc
 from ompy.data.constants import PROC_NULL
 from ompy.data.convertor import Convertor, contiguous
-from ompy.data.errors import ERR_ARG, ERR_REQUEST, ERR_TRUNCATE, MPIError
+from ompy.data.errors import ERR_REQUEST, MPIError
 from ompy.data.message import Message
 from ompy.data.part import PartConvertor
 from ompy.data.request import Deferred
@@ -31,11 +30,10 @@ from ompy.data.request import Request as Operation
 from ompy.engine.lock import RankLock
 from ompy.frameworks.needs import Need
 from ompy.frameworks.pml import STANDARD
-from ompy.mpi.integers import whole_number
 from ompy.mpi.point_to_point.partition_channels import (
     Offer,
     Parts,
-    channels_of,
+    check_unready,
     in_runs,
     problem_of,
     rows_of,
@@ -48,6 +46,7 @@ from ompy.mpi.point_to_point.partition_needs import (
     untaken,
 )
 from ompy.mpi.point_to_point.requeststate import PersistentState, nothing
+from ompy.mpi.point_to_point.told_partitions import channels_of, told_message
 from ompy.mpi.state import CommState
 
 WORD: Final = 8  # bytes; arbitrary: a partition's number has room
@@ -64,7 +63,9 @@ class PartitionedState(PersistentState):
         peer: the other rank.
         tag: of the user.
         first: of the partitions' tags; 0 while it is not known.
+        message: what is complete with the last partition, of the last start.
         problem: why there is no message, once that is known.
+        told: what says when the program is told of that; None if it is at once.
     """
 
     _lock: RankLock
@@ -75,10 +76,12 @@ class PartitionedState(PersistentState):
     _partitions: int
     _whole: Convertor
     first: int
+    message: Operation
     parts: Parts
     peer: int
     problem: Any
     tag: int
+    told: Any
     __slots__ = tuple(__annotations__)
 
     def __init__(
@@ -100,7 +103,9 @@ class PartitionedState(PersistentState):
         self.peer = peer
         self.tag = tag
         self.first = 0
+        self.message = self.operation
         self.problem = None
+        self.told = None
         self._whole = room.convertor()
         self._missing = 0
         self._open = []  # messages of this start that were not complete at once
@@ -117,7 +122,8 @@ class PartitionedState(PersistentState):
         self._open = []
         self._lock.acquire(True)
         try:
-            self.operation = operation
+            self.message = self.operation = operation
+            told = operation if self.told is None else self.told.begin(operation)
             if self.problem is not None:
                 operation.fail(self.problem.code, self.problem.detail)
             else:
@@ -125,7 +131,7 @@ class PartitionedState(PersistentState):
                 self.end_if_whole()
         finally:
             self._lock.release()
-        return operation
+        return told
 
     @ccall
     def begin_parts(self) -> None:
@@ -146,22 +152,13 @@ class PartitionedState(PersistentState):
         Raises:
             MPIException: ERR_ARG, one does not.
         """
-        if type(partitions) is range and partitions:  # it may be longer than memory
-            ends = partitions[0], partitions[-1]
-            partitions = partitions if self._partitions > ends[1] >= ends[0] >= 0 else ends
-        found = [whole_number(each) for each in partitions]
-        for each in found:
-            if not 0 <= each < self._partitions:
-                raise self.communicator_state.fail(
-                    ERR_ARG,
-                    f"partition {each} does not exist: the message has {self._partitions}",
-                )
+        found: Sequence[int] = self.communicator_state.call(self.parts.existing, partitions)
         return found
 
     def fail_all(self, problem: MPIError) -> None:
         """There is no message, now or ever."""
         self.problem = problem
-        self.operation.fail(problem.code, problem.detail)
+        self.message.fail(problem.code, problem.detail)
 
     @ccall
     def watch_part(self, request: Operation, count: int) -> None:
@@ -173,7 +170,7 @@ class PartitionedState(PersistentState):
             self._missing -= count
         else:
             self._open.append(request)
-            request.notify(partial(self._part_ended, self.operation, request, count))
+            request.notify(partial(self._part_ended, self.message, request, count))
 
     def _part_ended(self, operation: Operation, request: Operation, count: int) -> None:
         self._missing -= count
@@ -185,7 +182,7 @@ class PartitionedState(PersistentState):
         self.end_if_whole()
 
     def _give_up(self, operation: Operation) -> None:
-        if operation is self.operation and not operation.complete:
+        if operation is self.message and not operation.complete:
             self.withdraw()
             self.end_if_whole()
 
@@ -200,9 +197,9 @@ class PartitionedState(PersistentState):
     @ccall
     def end_if_whole(self) -> None:
         """Complete the operation when nothing is missing."""
-        if not self._missing and not self.operation.complete:
-            self.describe(self.operation)
-            self.operation.finish()
+        if not self._missing and not self.message.complete:
+            self.describe(self.message)
+            self.message.finish()
 
     @ccall
     def describe(self, operation: Operation) -> None:
@@ -237,6 +234,7 @@ class PartitionedSend(PartitionedState):
         comm = self.communicator_state
         with self.engine.lock:
             channels = channels_of(comm)
+            self.told = told_message(comm, channels)
             comm.call(channels.make_offer, self.peer, self.tag, self.parts, self._answered)
 
     def _answered(self, first: int, problem: MPIError | None) -> None:
@@ -266,11 +264,12 @@ class PartitionedSend(PartitionedState):
             return
         chosen = self.check_partitions(partitions)
         self._check_running()
+        comm = self.communicator_state
         self._lock.acquire(True)
         try:
-            if self.operation.error or self.peer == PROC_NULL:
+            if self.message.error or self.peer == PROC_NULL:
                 return
-            self._check_unready(chosen)
+            comm.call(check_unready, self._ready, chosen)
             for each in chosen:
                 self._ready[each] = 1
             if self.first:
@@ -286,12 +285,13 @@ class PartitionedSend(PartitionedState):
         if first < 0 or end > self._partitions:
             self.check_partitions(range(first, end))  # says which does not exist
         self._check_running()
+        comm = self.communicator_state
         self._lock.acquire(True)
         try:
-            if self.operation.error or self.peer == PROC_NULL:
+            if self.message.error or self.peer == PROC_NULL:
                 return
             if self._ready.find(1, first, end) >= 0:
-                self._check_unready(range(first, end))  # says which is ready already
+                comm.call(check_unready, self._ready, range(first, end))  # says which is
             self._ready[first:end] = _READY * (end - first)
             if not self.first:
                 self._held += range(first, end)
@@ -307,19 +307,6 @@ class PartitionedSend(PartitionedState):
         if not self.running:
             text = "the request is not active: start it first"
             raise self.communicator_state.fail(ERR_REQUEST, text)
-
-    @cfunc
-    def _check_unready(self, chosen: Sequence[int]) -> None:
-        """Whether none of these is ready yet, and none named twice.
-
-        Raises:
-            MPIException: ERR_ARG, one is.
-        """
-        counted = Counter(chosen)
-        for each in counted:
-            if counted[each] + self._ready[each] > 1:
-                text = f"partition {each} is ready already"
-                raise self.communicator_state.fail(ERR_ARG, text)
 
     @cfunc
     def _send_row(self, first: int, end: int) -> None:
@@ -368,6 +355,8 @@ class PartitionedSend(PartitionedState):
         comm = self.comm
         assert comm is not None, "a partitioned message is in a communicator"
         request: Operation = comm.pml.isend(comm.communicator, data, self.peer, tag, STANDARD)
+        if self.told is not None:
+            self.told.sent(request)
         self.watch_part(request, count)
 
     def need(self) -> Need | None:
@@ -414,7 +403,10 @@ class PartitionedReceive(PartitionedState):
         """Wait for the sender to tell of it."""
         comm = self.communicator_state
         with self.engine.lock:
-            comm.call(channels_of(comm).await_offer, self.peer, self.tag, self._offered)
+            channels = channels_of(comm)
+            self.told = told_message(comm, channels)
+            waiting = channels.await_offer if self.told is None else self.told.await_offer
+            comm.call(waiting, self.peer, self.tag, self._offered)
 
     def _offered(self, offer: Offer | None, problem: MPIError | None) -> None:
         if offer is None:
@@ -423,31 +415,22 @@ class PartitionedReceive(PartitionedState):
             return
         channels, (partitions, size) = channels_of(self.communicator_state), offer.parts
         try:
-            if self._gone and self.operation.complete:
+            if self._gone and self.message.complete:
                 raise MPIError(ERR_REQUEST, "the receive was freed before it was started")
-            self._check_size(partitions * size)
+            self.parts.check_theirs(offer.parts, self.peer)
             self._run = in_runs(self.communicator_state, offer.parts)
-            self.first = channels.reserve_tags(self.peer, 1 if self._run else partitions)
-            channels.answer_offer(self.peer, offer.number, self.first)
+            self.first = channels.take_tags(self.peer, offer, 1 if self._run else partitions)
+            channels.answer_offer(self.peer, offer, self.first)
         except MPIError as refused:
             self.fail_all(refused)
-            channels.answer_offer(self.peer, offer.number, 0, refused.code)
+            channels.answer_offer(self.peer, offer, 0, refused.code)
             return
         self.offer = offer
         self._their_size = size
         if self._run:
             self._stage = memoryview(bytearray(RUN_HEAD + self._run * size))
-        if not self.operation.complete:
+        if not self.message.complete:
             self._post()
-
-    def _check_size(self, theirs: int) -> None:
-        ours = self.parts.partitions * self.parts.size
-        if theirs != ours:
-            raise MPIError(
-                ERR_TRUNCATE,
-                f"the partitions of rank {self.peer} have {theirs} bytes together, those here "
-                f"{ours}: it has to be the same",
-            )
 
     @ccall
     def begin_parts(self) -> None:
@@ -461,20 +444,30 @@ class PartitionedReceive(PartitionedState):
     def _post(self) -> None:
         """Post receives for all partitions of the sender, or for the first run."""
         assert self.offer is not None, "it is known what comes"
-        comm, (partitions, size) = self.communicator_state, self.offer.parts
+        partitions: int = self.offer.parts.partitions
         self._missing = partitions
         if self._run:
             self._arrived = bytearray(partitions)
             self._receive_runs()
             return
+        if self.told is not None:
+            self.told.post(self._post_parts)
+            self.told.watch_asked(self._receives_of)
+        else:
+            self._post_parts()
+        for request in list(self._posted):
+            self.watch_part(request, 1)
+        self.end_if_whole()
+
+    def _post_parts(self) -> list[Operation]:
+        """Post a receive for each partition of the sender."""
+        comm, (partitions, size) = self.communicator_state, self.offer.parts
         for each in range(partitions):
             room = self.part(each * size, size)
             self._posted.append(
                 comm.pml.irecv(comm.communicator, room, self.peer, self.first - each)
             )
-        for request in list(self._posted):
-            self.watch_part(request, 1)
-        self.end_if_whole()
+        return self._posted
 
     @ccall
     def _receive_runs(self) -> None:
@@ -509,7 +502,7 @@ class PartitionedReceive(PartitionedState):
         if request.error or request.cancelled:
             failure: Any = problem_of(request)
             self._missing = 0
-            self.operation.fail(failure.code, failure.detail)
+            self.message.fail(failure.code, failure.detail)
             return
         stage = self._stage
         assert stage is not None, "a run has come"
@@ -549,6 +542,8 @@ class PartitionedReceive(PartitionedState):
         (chosen,) = self.check_partitions((partition,))
         if not self.running or self.operation.source == PROC_NULL:
             return True
+        if self.told is not None:
+            return self._raised() or bool(self.told.look_for(chosen, self._receives_of))
         if not self._is_here(chosen):
             further = self.engine.progress() > 0
             # several of the sender's may be in it
@@ -560,31 +555,39 @@ class PartitionedReceive(PartitionedState):
         return self._is_here(chosen)
 
     def _is_here(self, chosen: int) -> bool:
-        if self.operation.error:
-            problem = MPIError(self.operation.error, self.operation.detail)
-            raise self.communicator_state.raised(problem)
-        if self.offer is None:
+        if self._raised() or self.offer is None:
             return False
-        ours: int = self.parts.partitions
-        theirs: int = self.offer.parts.partitions
-        first, end = chosen * theirs // ours, -(-(chosen + 1) * theirs // ours)
         if self._run:
+            first, end = self.parts.theirs_in(chosen, self.offer.parts)
             return 0 not in self._arrived[first:end]
-        here = [each for each in self._posted[first:end] if each.complete]
-        return len(here) == len(self._posted[first:end])
+        return all(each.complete for each in self._receives_of(chosen) or ())
+
+    def _raised(self) -> bool:
+        """False; raises what the message has failed with."""
+        if self.message.error:
+            problem = MPIError(self.message.error, self.message.detail)
+            raise self.communicator_state.raised(problem)
+        return False
+
+    def _receives_of(self, chosen: int) -> list[Operation] | None:
+        """Receives that a partition consists of; None while that is not known."""
+        if self.offer is None:
+            return None
+        first, end = self.parts.theirs_in(chosen, self.offer.parts)
+        return self._posted[first:end]
 
     def freed(self) -> None:
         """The tags may be used again when nothing is under way any more."""
         with self.engine.lock:
             self._gone = True
-            if self.first and (not self.running or self.operation.complete):
+            if self.first and (not self.running or self.message.complete):
                 self._release_tags()
 
     @ccall
     def end_if_whole(self) -> None:
         """Complete the operation; one whose request was freed is not started again."""
         PartitionedState.end_if_whole(self)
-        if self._gone and self.first and self.operation.complete:
+        if self._gone and self.first and self.message.complete:
             self._release_tags()
 
     def _release_tags(self) -> None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from ompy.frameworks.direct import is_partition, waits_as_standard
+from ompy.frameworks.direct import waits_as_standard
 from ompy.runtime.exploration.boxes import Message, Operation, Receive
 from ompy.runtime.exploration.call_journal import (
     LOOK,
@@ -173,14 +173,12 @@ class Exchange(Receives):
         made.knows = knows
         made.doubtful = operation in self.parts.cancelled
         if (at, tag) in state.wholes:
-            state.apart[number] = state.wholes[at, tag]
+            state.apart[number] = [state.wholes[at, tag]]
         if made.wild and any(message.known for message in box.unclaimed(source, tag)):
             made.event = self._new_number()
             state.past |= 1 << made.event  # what the rank does from now on depends on the choice
         box.add_receive(made)
-        if is_partition(tag):
-            state.parts.add(number)
-        self._begin(rank, number, inner=(tag < -1 or served) and not is_partition(tag))
+        self._begin(rank, number, inner=tag < -1 or served)
         if served and not (tag > 0 and tag % 2):  # else it is an answer, which somebody waits for
             state.served.add(number)
 
@@ -210,7 +208,7 @@ class Exchange(Receives):
         self._ranks[rank].wait = Wait(kind, number, tuple(wanted), inner, site=site)
 
     def poll_operations(
-        self, operation: Operation, site: str = "", *, further: bool = False
+        self, operation: Operation, site: str = "", *, further: bool = False, only: int = 0
     ) -> None:
         """A rank looks whether anything is complete.
 
@@ -219,13 +217,14 @@ class Exchange(Receives):
             site: where in the program.
             further: what is found is told of together with what was found last. It comes in the
                 order of numbers: another order is no other thing to be told.
+            only: it looks for this operation alone; 0 for any.
         """
         rank, number = operation
         self._note(rank, TEST, -1, -1, site)
         state = self._ranks[rank]
         least = state.chosen if further else 0
-        users = (state.open | state.done.keys()) - state.inner
-        wanted = tuple(sorted(one for one in users if one > least))
+        users = (state.open | state.done.keys()) - state.inner - state.asked
+        wanted = tuple(sorted(one for one in users if one > least)) if not only else (only,)
         state.wait = Wait(FURTHER if further else POLL, number, wanted, inner=True, site=site)
 
     def probe_message(
@@ -352,13 +351,11 @@ class Exchange(Receives):
         """Tell a rank of what it waits for and has no choice of. Whether it can go on."""
         polls = wait.kind in {POLL, FURTHER}
         mine = state.inner if wait.inner else state.served
-        # who waits for all parts of a message has no choice
-        parts = state.parts if wait.inner and not polls else ()
         only = wait.wanted[0] if wait.kind == MATCH else 0
         told = [
             number
             for number in sorted(state.done)
-            if number == only or number in mine or number in state.apart or number in parts
+            if number == only or number in mine or number in state.apart
         ]
         for number in told:
             self._tell(rank, state, number)
@@ -373,9 +370,10 @@ class Exchange(Receives):
         completion = state.done.pop(number)
         what, past, box, message, of, knows = completion
         self._news.setdefault(rank, []).append(what)
-        whole = self._whole_of(state, number, box, message)
-        if whole is not None:
-            self._tell_part(whole, completion)
+        wholes = self._wholes_of(state, number, box, message)
+        if wholes:
+            for whole in wholes:
+                self._tell_part(whole, number, completion)
             state.inner.discard(number)
             state.served.discard(number)
             return
@@ -389,7 +387,8 @@ class Exchange(Receives):
         state.reads.discard(number)
         state.inner.discard(number)
         state.served.discard(number)
-        state.parts.discard(number)
+        state.kept.pop(number, None)
+        state.asked.discard(number)
         state.nothings = state.idle = 0
 
     def _values(self, rank: int, wait: Wait) -> dict[Value, Any]:

@@ -31,7 +31,14 @@ class Operations(Accounts):
         return self._finished.get(operation)
 
     def note_whole(
-        self, rank: int, number: int, context: int = -1, tag: int = 0, parts: Sequence[int] = ()
+        self,
+        rank: int,
+        number: int,
+        context: int = -1,
+        tag: int = 0,
+        parts: Sequence[int] = (),
+        kept: bool = False,
+        asked: bool = False,
     ) -> None:
         """Messages of a rank are one operation of its program from now on, or that is complete.
 
@@ -42,14 +49,22 @@ class Operations(Accounts):
             tag: of the messages.
             parts: receives that belong to it: what is read in a window by them, again and again in
                 vain, is a poll, and that the program is told of it changes nothing in that.
+            kept: what has come of it is remembered until the program is told (`add_parts`).
+            asked: only who looks for it by its number is told of it.
         """
         state = self._ranks[rank]
         if context >= 0:
-            whole = state.wholes[context, tag] = Whole(number, state.past, state.knows)
+            whole = Whole(number, state.past, state.knows, kept=kept)
+            state.wholes[context, tag] = whole
             self._begin(rank, number, inner=False)
-            state.apart.update(dict.fromkeys(parts, whole))
+            for part in parts:
+                state.apart.setdefault(part, []).append(whole)
             if parts:
                 state.reads.add(number)
+            if kept:
+                state.kept[number] = whole
+            if asked:
+                state.asked.add(number)
             return
         key = next(key for key, whole in state.wholes.items() if whole.number == number)
         whole = state.wholes.pop(key)
@@ -57,23 +72,54 @@ class Operations(Accounts):
         told = Completion(what, whole.past, None, None, (rank, 0), whole.knows)
         self._finish((rank, number), told)
 
+    def add_parts(
+        self, rank: int, number: int, parts: Sequence[int], among: int, now: bool
+    ) -> None:
+        """Messages of a rank belong to an operation, too.
+
+        Args:
+            rank: whose.
+            number: of the operation, which is under way.
+            parts: numbers of the messages.
+            among: of the operation to which they belong besides, and that remembers which of them
+                have come; 0 for none.
+            now: the program makes them now: the operation depends on all that it knows.
+        """
+        state = self._ranks[rank]
+        whole = next(one for one in state.wholes.values() if one.number == number)
+        if now:
+            whole.past |= state.past
+            whole.knows = joined(whole.knows, state.knows, (rank, 0))
+        come = (state.kept[among].come if among in state.kept else None) or {}
+        for part in parts:
+            if part in come:
+                past, knows = come[part]
+                whole.past |= past
+                whole.knows = joined(whole.knows, knows, (rank, 0))
+            else:
+                state.apart.setdefault(part, []).append(whole)
+
     def _before(
         self, state: Rank, number: int, context: int, tag: int
     ) -> tuple[int, Mapping[int, int]]:
         """What a message or a receive depends on, and what its rank knew then."""
         whole = state.wholes.get((context, tag)) if number >= SERVED else None
+        if whole is None and number >= SERVED * SERVED and state.kept:
+            whole = state.kept.get(number // SERVED % SERVED)  # as the rank's line numbers steps
         return (state.past, state.knows) if whole is None else (whole.past, whole.knows)
 
-    def _whole_of(
+    def _wholes_of(
         self, state: Rank, number: int, _box: Box | None, _message: Message | None
-    ) -> Whole | None:
+    ) -> Sequence[Whole]:
         """What a completed operation is a part of; the program is not told of it by itself."""
-        return state.apart.pop(number, None)
+        return state.apart.pop(number, ())
 
     @staticmethod
-    def _tell_part(whole: Whole, completion: Completion) -> None:
+    def _tell_part(whole: Whole, number: int, completion: Completion) -> None:
         whole.past |= completion.past
         whole.knows = joined(whole.knows, completion.knows, completion.of)
+        if whole.come is not None:
+            whole.come[number] = completion.past, joined({}, completion.knows, completion.of)
         if completion.box is not None and completion.message is not None:
             completion.box.tell_arrival(completion.message)
 

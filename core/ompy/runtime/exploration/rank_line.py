@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -64,6 +65,7 @@ class RankLine(DirectLine):
         self._wholes: dict[tuple[int, int], Whole] = {}  # under way, by context id and tag
         self._ending: dict[int, Whole] = {}  # that the program was not told of
         self._steps: dict[int, int] = {}  # of each whole: operations in service of it
+        self._stepping: Whole | None = None  # what is begun now is a step of it
         self._requests = 0  # that no tag names
         self._again = False  # a poll is not answered: there is work to do first
         self._advance: Callable[[], object] = int
@@ -81,12 +83,51 @@ class RankLine(DirectLine):
         """An entry of the record of calls: it goes along with the next call."""
         self._world.record_call(event)
 
-    def begin_whole(self, context: int, tag: int, parts: Sequence[int] = ()) -> Whole:
+    def begin_whole(
+        self, context: int, tag: int, parts: Sequence[int] = (), *, kept: bool = False
+    ) -> Whole:
         """Messages with a tag are one operation from now on, and receives with these numbers."""
+        return self._begin_whole(context, tag, parts, kept=kept, asked=False)
+
+    def _begin_whole(
+        self, context: int, tag: int, parts: Sequence[int], *, kept: bool, asked: bool
+    ) -> Whole:
         whole = Whole(self.new_number())
         self._wholes[context, tag] = self._ending[whole.number] = whole
-        self._world.later("direct_whole", whole.number, context, tag, list(parts))
+        how = (kept, asked) if kept or asked else ()
+        self._world.later("direct_whole", whole.number, context, tag, list(parts), *how)
         return whole
+
+    def begin_parts(
+        self, context: int, of: Request, *, kept: bool = False, asked: bool = False
+    ) -> Whole:
+        """Messages of which `add_parts` will tell are one operation from now on."""
+        self._requests += 1
+        whole = self._begin_whole(context, REQUESTS - self._requests, (), kept=kept, asked=asked)
+        whole.of = of
+        of.notify(partial(self.end_whole, whole))
+        return whole
+
+    def add_parts(
+        self, whole: Whole, numbers: Sequence[int], *, of: Whole | None = None, now: bool = False
+    ) -> None:
+        """These messages belong to an operation, too."""
+        among = 0 if of is None else of.number
+        self._world.later("direct_parts", whole.number, list(numbers), among, now)
+
+    @contextmanager
+    def stepping(self, whole: Whole) -> Iterator[None]:
+        """What is begun within follows from the messages of an operation alone."""
+        before, self._stepping = self._stepping, whole
+        try:
+            yield
+        finally:
+            self._stepping = before
+
+    def look_for(self, whole: Whole) -> bool:
+        """Whether an operation is complete, as the world says."""
+        self._poll(further=False, only=whole.number)
+        return whole.complete
 
     def end_whole(self, whole: Whole) -> None:
         """The last of them is complete."""
@@ -135,7 +176,9 @@ class RankLine(DirectLine):
         """
         if self.explores and threading.get_ident() != self._thread:
             self._world.refuse_threads()
-        whole = self._wholes.get((context, tag)) if self.serves else None
+        whole = self._stepping
+        if whole is None and self.serves:
+            whole = self._wholes.get((context, tag))
         if whole is not None:
             step = self._steps[whole.number] = self._steps.get(whole.number, 0) + 1
             return ((context + 1) * SERVED + whole.number) * SERVED + step
@@ -222,12 +265,12 @@ class RankLine(DirectLine):
         """Hear whether another operation completes at the same time as what was told of last."""
         return self._poll(further=True)
 
-    def _poll(self, *, further: bool) -> bool:
+    def _poll(self, *, further: bool, only: int = 0) -> bool:
         number, site = self.new_number(), site_of_program()
         self._again = True
         while self._again:
             self._again, self._told_of = False, 0
-            self._world.call("direct_poll", number, site, further)
+            self._world.call("direct_poll", number, site, further, *([only] if only else []))
             if self._again:
                 self._advance()
         return self._told_of > 0

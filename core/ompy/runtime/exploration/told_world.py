@@ -363,6 +363,10 @@ class ToldWorld:
         """Several messages become one operation, or it is complete."""
         self._exchange.note_whole(actor.rank, *said)
 
+    def do_direct_parts(self, actor: Actor, *said: Any) -> None:
+        """Messages belong to an operation."""
+        self._exchange.add_parts(actor.rank, *said)
+
     def do_direct_cancel(self, actor: Actor, number: int, receive: int, site: str) -> bool | None:
         """Cancel a receive. False: it is matched already; else news say what became of it."""
         if not self._exchange.cancel_receive((actor.rank, number), receive, site):
@@ -385,9 +389,11 @@ class ToldWorld:
             return
         actor.state, actor.number = MATCHES, number
 
-    def do_direct_poll(self, actor: Actor, number: int, site: str, further: bool) -> None:
+    def do_direct_poll(
+        self, actor: Actor, number: int, site: str, further: bool, only: int = 0
+    ) -> None:
         """Look what is complete."""
-        self._exchange.poll_operations((actor.rank, number), site, further=further)
+        self._exchange.poll_operations((actor.rank, number), site, further=further, only=only)
         actor.state, actor.number = MATCHES, number
 
     def do_direct_look(

@@ -119,12 +119,17 @@ class Whole:
         number: of the operation.
         past: events that those depend on which have come.
         knows: of others' operations, by these.
+        come: of each message that has come, what it depends on and makes known, where others may
+            be made of it later, too; else None.
     """
 
-    def __init__(self, number: int, past: int, knows: Mapping[int, int]) -> None:
+    def __init__(
+        self, number: int, past: int, knows: Mapping[int, int], *, kept: bool = False
+    ) -> None:
         self.number = number
         self.past = past
         self.knows = knows
+        self.come: dict[int, tuple[int, Mapping[int, int]]] | None = {} if kept else None
 
 
 class Rank:
@@ -139,8 +144,9 @@ class Rank:
         self.served: set[int] = set()  # of these, such as are told whatever it waits for
         self.open: set[int] = set()  # its operations that are not complete
         self.wholes: dict[tuple[int, int], Whole] = {}  # under way, by context id and tag
-        self.apart: dict[int, Whole] = {}  # receives that belong to one
-        self.parts: set[int] = set()  # receives of partitions
+        self.apart: dict[int, list[Whole]] = {}  # messages that belong to some
+        self.kept: dict[int, Whole] = {}  # by number: those that remember what has come
+        self.asked: set[int] = set()  # wholes that only who looks for them is told of
         self.reads: set[int] = set()  # wholes that are answers of windows
         self.nothings = 0  # polls in a row that could have found something
         self.idle = 0  # polls in a row that could not

@@ -407,6 +407,10 @@ class RankStub:
         """Several messages become one operation, or it is complete."""
         self.exchange.note_whole(self.rank, *said)
 
+    def do_direct_parts(self, *said: Any) -> None:
+        """Messages belong to an operation."""
+        self.exchange.add_parts(self.rank, *said)
+
     def do_direct_cancel(self, number: int, receive: int, site: str) -> bool | None:
         """Cancel a receive. False: it is matched already; else news say what became of it."""
         if not self.exchange.cancel_receive((self.rank, number), receive, site):
@@ -431,9 +435,9 @@ class RankStub:
         self.exchange.end_wait(self.rank)
         self._take_news()
 
-    def do_direct_poll(self, number: int, site: str, further: bool) -> None:
+    def do_direct_poll(self, number: int, site: str, further: bool, only: int = 0) -> None:
         """Look what is complete."""
-        self.exchange.poll_operations((self.rank, number), site, further=further)
+        self.exchange.poll_operations((self.rank, number), site, further=further, only=only)
         self._await_choice()
 
     def do_direct_look(

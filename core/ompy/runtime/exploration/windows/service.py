@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from ompy.frameworks.direct import EXPOSURE
 from ompy.frameworks.osc_base.headers import COMMAND_TAG, Kind
@@ -98,15 +98,16 @@ class Windows(Operations):
         if changed:
             self._ranks[to].spin.reset()
 
-    def _whole_of(
+    def _wholes_of(
         self, state: Rank, number: int, box: Box | None, message: Message | None
-    ) -> Whole | None:
+    ) -> Sequence[Whole]:
         """What a completed operation is a part of: the end of another rank's epoch, of its own."""
         if isinstance(box, WindowBox) and message is not None and message.tag == COMMAND_TAG:
             if command_of(message.data).kind is Kind.COMPLETE:
-                return state.wholes.get((box.context, EXPOSURE))
-            return None
-        return super()._whole_of(state, number, box, message)
+                whole = state.wholes.get((box.context, EXPOSURE))
+                return () if whole is None else (whole,)
+            return ()
+        return super()._wholes_of(state, number, box, message)
 
     def _is_heeded(self, box: Box | None, message: Message | None) -> bool:
         """Whether the program of the rank that gets a message can tell.
