@@ -22,6 +22,12 @@ if TYPE_CHECKING:
     from ompy.frameworks.collectives.coll_selection import SelectedColl
     from ompy.frameworks.communicator import Communicator
 
+# what ranks share beside messages and windows
+FILE: Final = "file"
+NAME: Final = "name"
+# what `note_untried` is told
+DEATHS: Final = "when deaths are noticed"
+AGREED: Final = "when agreements end"
 EXPOSURE: Final = -2  # in place of a tag: ends of an exposure epoch; arbitrary: no message has it
 # tags of partitions of messages, from the first on downwards, and not down to those of calls;
 # arbitrary: clear of all other internal ones
@@ -199,6 +205,39 @@ class DirectLine:
             of: they belong to that one, and may have come already.
             now: the program makes them now, and they depend on all that it knows.
         """
+        raise NotImplementedError
+
+    def note_access(
+        self, kind: str, what: str, runs: Sequence[tuple[int, int]], *, writes: bool
+    ) -> int:
+        """The program accesses something that others may, too. Returns a number for it.
+
+        Args:
+            kind: FILE or NAME.
+            what: which.
+            runs: bytes of it, first and one behind the last, in order.
+            writes: it changes them.
+        """
+        raise NotImplementedError
+
+    def extend_access(self, number: int) -> None:
+        """That goes on, until `end_access`."""
+        raise NotImplementedError
+
+    def end_access(self, number: int) -> None:
+        """The program has been told that it has ended."""
+        raise NotImplementedError
+
+    def note_never_loaded(self, context: int) -> None:
+        """No rank loads from its own part of a window, whatever others do to it.
+
+        Args:
+            context: id of the window's communicator.
+        """
+        raise NotImplementedError
+
+    def note_untried(self, what: str) -> None:
+        """Something matters now of which not all orders are tried (`DEATHS`)."""
         raise NotImplementedError
 
     def stepping(self, whole: Whole) -> AbstractContextManager[None]:

@@ -12,7 +12,9 @@ from ompy.cli.simulating.direct_worlds import direct_options
 from ompy.cli.simulating.sim import OTHERS_NETS, make_scenario, preload, run_scenario, tell_user
 from ompy.cli.simulating.sim_failure import MODES, tell_failure
 from ompy.cli.simulating.sim_resume import SearchFile
+from ompy.frameworks.direct import AGREED, DEATHS
 from ompy.mca.errors import UsageError
+from ompy.runtime.exploration.matching.accesses import ORDER_OF_FILES, ORDER_OF_NAMES, STORED
 
 if TYPE_CHECKING:
     from ompy.cli.simulating.sim_check import WorldChecker
@@ -34,6 +36,15 @@ COLL: Final = "basic,inter"  # linear: members wait for no more of the others th
 IF_LOADS: Final = (
     "if no rank loads from its own part of a window what others change, except behind Win.Sync"
 )
+CONDITIONS: Final = {  # of what is not tried, each where it matters
+    ORDER_OF_FILES: "if it makes no difference which rank accesses the same bytes of a file first",
+    STORED: "if what is read from files is the same in every schedule",
+    ORDER_OF_NAMES: "if it makes no difference which rank publishes, looks up or removes a name "
+    "first",
+    DEATHS: "if it makes no difference when a rank notices that another one has died or has "
+    "revoked a communicator",
+    AGREED: "if it makes no difference when Iagree and Ishrink end",
+}
 
 
 def run_exploration(options: dict[str, Any]) -> int:
@@ -222,8 +233,9 @@ def _tell_well(options: dict[str, Any], explored: list[Explored]) -> int:
     within = "within --polls " if bounded else ""
     proven = f"not proven {for_what}" if shallow or heeded else f"proven {within}{for_what}"
     name = "not proven" if shallow or heeded else "proven"
-    if name == "proven" and any(one.loaded for one in explored):
-        name, proven = "proven if", f"{proven}, {IF_LOADS}"
+    conditions = _conditions(explored)
+    if name == "proven" and conditions:
+        name, proven = "proven if", f"{proven}, {', and '.join(conditions)}"
     tell_user(
         f"{matchings}, 2 modes of buffering: every one ends well ({worlds} worlds); {proven}",
         name,
@@ -232,6 +244,13 @@ def _tell_well(options: dict[str, Any], explored: list[Explored]) -> int:
     )
     _tell_bounds(options, shallow=shallow, heeded=heeded, bounded=bounded)
     return 0
+
+
+def _conditions(explored: list[Explored]) -> list[str]:
+    """On which conditions something is proven."""
+    untried = frozenset().union(*(one.untried for one in explored))
+    found = [IF_LOADS] if any(one.loaded for one in explored) else []
+    return found + [text for what, text in CONDITIONS.items() if what in untried]
 
 
 def _tell_bounds(options: dict[str, Any], *, shallow: bool, heeded: bool, bounded: bool) -> None:

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ompy.data.errors import ERR_ARG, ERR_PROC_FAILED, MPIError
 from ompy.data.request import Request as Operation
 from ompy.frameworks.collectives.values import pack_values, unpack_values
+from ompy.frameworks.direct import AGREED, DEATHS
 from ompy.frameworks.proc import Proc
 from ompy.mpi.communicators.context_agreement import agree_in_steps, release_context
 from ompy.mpi.communicators.group import Group
@@ -55,8 +56,16 @@ def recovery_of(state: CommState, call: str) -> tuple[Recovery, Channel]:
 def revoke_state(state: CommState) -> None:
     """Have all calls in a communicator fail, at all members."""
     _, channel = recovery_of(state, "Revoke")
+    _note_untried(state, DEATHS)
     with state.world.engine.lock:
         channel.revoke()
+
+
+def _note_untried(state: CommState, what: str) -> None:
+    """Something begins of which an explored world does not try all orders."""
+    line = state.world.context.direct
+    if line is not None and line.explores:
+        line.note_untried(what)
 
 
 def failed_group(state: CommState) -> Group:
@@ -151,6 +160,7 @@ def begin_to_agree(state: CommState, flag: Any) -> Request:
     view = memoryview(flag).cast("B")
     if view.nbytes != array(INT).itemsize or view.readonly:
         raise ValueError(f"expecting a writable buffer of one int, got {view.nbytes} bytes")
+    _note_untried(state, AGREED)
     made = FlagAgreement(state, view.cast(INT)[0])
     operation = Operation()
 
@@ -190,6 +200,7 @@ def begin_to_shrink(state: CommState, give: Callable[[CommState], object]) -> Re
         give: called with the new one when the request completes.
     """
     recovery, _ = recovery_of(state, "Ishrink")
+    _note_untried(state, AGREED)
     steps, operation = _shrink_in_steps(state), Operation()
 
     def go_on() -> None:

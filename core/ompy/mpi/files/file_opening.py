@@ -17,6 +17,7 @@ from ompy.mpi.communicators.making import make_communicator
 from ompy.mpi.files import file_transfers
 from ompy.mpi.files.file_pointer import SharedPointer
 from ompy.mpi.files.file_state import FileState
+from ompy.mpi.files.told_accesses import note_path
 from ompy.mpi.state import CommState
 from ompy.net.storage import CREATED_MODE
 from ompy.runtime.ranks.io_selection import select_io
@@ -132,6 +133,8 @@ def _open_everywhere(state: FileState) -> None:
     """The first rank makes the file, the others find it there; its hints are everybody's."""
     module, opening = state.module, state.module.opening
     first = state.comm.communicator.rank == 0
+    if first:
+        note_path(state.comm.communicator.context, opening.path, changes=opening.exclusive)
     make = partial(module.open, create=opening.create, exclusive=opening.exclusive)
     state.settle_attempt(first, make)
     if state.comm.size == 1:
@@ -151,7 +154,7 @@ def _make_pointers(state: FileState) -> None:
     """The pointers, at the beginning or the end."""
     state.shared = SharedPointer(state.comm)
     if state.amode & constants.MODE_APPEND:
-        state.position = state.module.size()
+        state.position = state.seen_size()
         if state.comm.communicator.rank == 0:
             state.shared.prepare_turn(state.position)
         state.settle(None, 0, 0, True)  # so that nobody uses it before

@@ -147,6 +147,9 @@ def _window_of(comm: CommState) -> Win:
     window = Win.Allocate(size, WORD, comm=Intracomm._adopt(comm))
     if size:
         window.tomemory()[:] = bytes(2 * WORD)
+    line = comm.communicator.context.direct
+    if line is not None and line.explores:
+        line.note_never_loaded(window._state().window.communicator.context_id)
     Intracomm._adopt(comm).Barrier()
     window.Lock_all(MODE_NOCHECK)
     return window

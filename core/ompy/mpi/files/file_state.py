@@ -40,6 +40,7 @@ from ompy.mpi.errhandler import ErrhandlerState
 from ompy.mpi.errors import MPIException
 from ompy.mpi.files.file_pointer import SharedPointer
 from ompy.mpi.files.file_view import TypedView, beyond, view_of_bytes
+from ompy.mpi.files.told_accesses import note_path, note_resized, note_size
 from ompy.mpi.handles import State
 from ompy.mpi.state import CommState, World
 from ompy.net.storage import remove_file
@@ -344,7 +345,12 @@ class FileState(State):
         self.enter(_SET_SIZE)
         self.settle(self._wrong_size(size), size, 0, True)
         self.room = min(self.room, size)
-        self.settle_attempt(self.comm.communicator.rank == 0, partial(self.module.resize, size))
+        self.settle_attempt(self.comm.communicator.rank == 0, partial(self._resize, size))
+
+    def _resize(self, size: int) -> None:
+        if self.comm.communicator.context.direct is not None:
+            note_resized(self, size)
+        self.module.resize(size)
 
     @ccall
     def allocate(self, size: int) -> None:
@@ -373,6 +379,8 @@ class FileState(State):
             except MPIError as found:
                 problem = found
         if not self.settle(problem, size, 0, there):
+            if first and self.comm.communicator.context.direct is not None:
+                note_resized(self, size)
             self.settle_attempt(first, partial(self.module.allocate, size))
             self.room = max(self.room, size)
 
@@ -480,7 +488,7 @@ class FileState(State):
             MPIException: the system says something else.
         """
         try:
-            return self.module.size()
+            return self.seen_size()
         except MPIError as problem:
             raise self.raised(problem) from problem.__cause__
 
@@ -501,7 +509,17 @@ class FileState(State):
 
     def end_of_view(self) -> int:
         """Etypes that the file has in this rank's view."""
-        return self.view.etypes_in(self.module.size())
+        return self.view.etypes_in(self.seen_size())
+
+    def seen_size(self) -> int:
+        """Bytes in the file, as this rank sees it now.
+
+        Raises:
+            MPIError: the system says something else.
+        """
+        if self.comm.communicator.context.direct is not None:
+            note_size(self)
+        return self.module.size()
 
     def close(self) -> None:
         """Close it; collective.
@@ -519,6 +537,7 @@ class FileState(State):
             if self.module.opening.delete:
                 outcome = Outcome()
                 if self.comm.communicator.rank == 0:
+                    note_path(self.world.context, self.module.opening.path, changes=True)
                     attempt(outcome, remove_file, self.module.opening.path)
                 problem = self.common_problem(outcome.problem) or problem
             self.shared.free()  # now that all have come: who has not is waited for by its own name

@@ -1,7 +1,5 @@
 """Reads and writes of files: where they begin, what they move, what becomes of pointers."""
 
-# ruff: noqa: SLF001 - states are private to users, not to this package
-
 from __future__ import annotations
 
 from collections.abc import Generator
@@ -25,12 +23,12 @@ from ompy.mpi.buffers.common_forms import plain
 from ompy.mpi.buffers.spec import message
 from ompy.mpi.files.file_access import INDIVIDUAL, SHARED
 from ompy.mpi.files.file_pointer import SharedPointer
+from ompy.mpi.files.file_requests import FileRequestState, describe_transfer
 from ompy.mpi.files.file_state import FileState
 from ompy.mpi.files.file_view import TypedView
+from ompy.mpi.files.told_accesses import note_request, note_transfer
 from ompy.mpi.handles import plain_handle
 from ompy.mpi.point_to_point.request import Request
-from ompy.mpi.point_to_point.requeststate import RequestState
-from ompy.mpi.point_to_point.status import Status
 
 if DECLARING:
     from ompy.frameworks.collectives.coll_selection import SelectedColl
@@ -55,6 +53,7 @@ class Transfer:
     """What one call moves.
 
     Attributes:
+        noted: the access, where an explored world is told of it; else 0.
         problem: what the disk said where that is not raised, or None.
         size: bytes in the file.
         writes: it goes into the file.
@@ -66,6 +65,7 @@ class Transfer:
     _room: bytearray | None
     _said: Message
     _state: FileState
+    noted: int
     problem: MPIError | None
     size: int
     writes: bool
@@ -82,6 +82,7 @@ class Transfer:
         self._datatype = None
         self._memory = None
         self._room = None
+        self.noted = 0
         self.problem = None
         self.writes = writes
         if writes:
@@ -132,6 +133,14 @@ class Transfer:
         self.size = len(self._memory)
 
     @ccall
+    def note(self, begin: int) -> int:
+        """It begins there, which an explored world is told; returns the position."""
+        state: FileState = self._state
+        if state.comm.communicator.context.direct is not None:
+            self.noted = note_transfer(state, begin, self.size, self.writes)
+        return begin
+
+    @ccall
     def first_position(self, place: int) -> int:
         """The position where it begins; the pointer of all goes on behind it.
 
@@ -149,9 +158,9 @@ class Transfer:
             state.check_seekable()
             if place == _INDIVIDUAL:
                 view.check_end(state.position, self.size)
-                return state.position
+                return self.note(state.position)
         view.check_room(place, self.size)
-        return place * view.unit
+        return self.note(place * view.unit)
 
     @ccall
     def claimed_position(self, place: int) -> int:
@@ -239,47 +248,6 @@ class Transfer:
         return 0
 
 
-@cclass
-class FileRequestState(RequestState):
-    """A read or write of a file under way; what fails is the file's error."""
-
-    _file: FileState
-    __slots__ = tuple(__annotations__)
-
-    def __init__(self, file: FileState, operation: Operation, keep: object) -> None:
-        RequestState.__init__(self, file.comm, operation, keep)
-        self._file = file
-
-    @ccall
-    def fill(self, status: Status) -> None:
-        """Say how many bytes of memory were read or written."""
-        describe_transfer(status, self.operation.received)
-        status.Set_error(self.operation.error)
-
-    @ccall
-    def result(self, status: Status | None) -> Any:
-        """The operation is complete.
-
-        Raises:
-            MPIException: it failed.
-        """
-        if status is not None:
-            self.fill(status)
-        if self.operation.error:
-            raise self._file.raised(MPIError(self.operation.error, self.operation.detail))
-        return None
-
-    def cancel(self) -> None:
-        """Nothing: what is read or written cannot be taken back."""
-
-
-@ccall
-def describe_transfer(status: Any, size: int) -> None:
-    """Have a status say how many bytes of memory were read or written."""
-    status._clear()
-    status.count = size
-
-
 @cfunc
 def _tell_moved(transfer: Transfer, moved: int, status: Any) -> None:
     """Bytes of the file are in the user's memory, or come from there; a status, if any, says so.
@@ -340,6 +308,7 @@ def begin_transfer(state: FileState, buffer: Any, place: int, writes: bool) -> A
     line = state.comm.communicator.context.direct
     if line is not None:  # it may be the world that says when the program is told
         operation = line.watch_begun(state.comm.communicator.context_id, operation)
+        note_request(state, transfer.noted, operation)
     return plain_handle(Request, FileRequestState(state, operation, buffer))
 
 
@@ -446,6 +415,7 @@ def _begun(state: FileState, transfer: Transfer, begin: int, buffer: Any) -> Fil
     if line is None:
         return FileRequestState(state, begin_steps(), (buffer, transfer))
     watched = line.watch(communicator, communicator.order.tag(), begin_steps)
+    note_request(state, transfer.noted, watched)
     return FileRequestState(state, watched, (buffer, transfer))
 
 
@@ -500,7 +470,7 @@ def _place_in_order(state: FileState, transfer: Transfer) -> int:
     state.view.check_room(first, total * unit)
     if rank == 0:
         shared.prepare_turn(first + total)
-    return (first + before) * unit
+    return transfer.note((first + before) * unit)
 
 
 def _telling(

@@ -116,6 +116,7 @@ class Explored(NamedTuple):
         found: what the checker has found; empty without one.
         heeded: a rank looks at its own part of a window in between (`Parts.heeded`).
         loaded: a rank may do so by loads that nobody sees (`Parts.loaded`).
+        untried: what matters to the program and is not tried (`Parts.untried`).
     """
 
     worlds: int
@@ -130,6 +131,7 @@ class Explored(NamedTuple):
     found: Sequence[Any] = ()
     heeded: bool = False
     loaded: bool = False
+    untried: frozenset[str] = frozenset()
 
 
 class Explorer:
@@ -193,6 +195,7 @@ class Explorer:
             self._checker.found if self._checker is not None else (),
             self._parts.heeded,
             self._parts.loaded,
+            frozenset(self._parts.untried),
         )
 
     def _plain_search(self) -> dict[str, Any]:

@@ -14,6 +14,11 @@ if TYPE_CHECKING:
 # polls in a row of every rank that polls; arbitrary: a program that would do something else after
 # that many has a reason that lies outside of the world
 IDLE_MOST: Final = 200
+# why a world is given up in which ranks wait for ever
+UNNOTICED: Final = (
+    "ranks wait that would notice elsewhere that another one has died or has revoked a "
+    "communicator: that is not explored"
+)
 
 
 class Fence:

@@ -115,6 +115,30 @@ class RankLine(DirectLine):
         among = 0 if of is None else of.number
         self._world.later("direct_parts", whole.number, list(numbers), among, now)
 
+    def note_access(
+        self, kind: str, what: str, runs: Sequence[tuple[int, int]], *, writes: bool
+    ) -> int:
+        """The program accesses something that others may, too. Returns a number for it."""
+        number = self.new_number()
+        self._world.later("direct_access", number, kind, what, list(runs), writes)
+        return number
+
+    def extend_access(self, number: int) -> None:
+        """That goes on, until `end_access`."""
+        self._world.later("direct_until", number)
+
+    def end_access(self, number: int) -> None:
+        """The program has been told that it has ended: what it begins from now on is behind."""
+        self._world.later("direct_until", number, self._number)
+
+    def note_never_loaded(self, context: int) -> None:
+        """No rank loads from its own part of a window, whatever others do to it."""
+        self._world.later("direct_never_loaded", context)
+
+    def note_untried(self, what: str) -> None:
+        """Something matters now of which not all orders are tried."""
+        self._world.later("direct_untried", what)
+
     @contextmanager
     def stepping(self, whole: Whole) -> Iterator[None]:
         """What is begun within follows from the messages of an operation alone."""

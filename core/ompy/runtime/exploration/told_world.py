@@ -19,11 +19,11 @@ from ompy.runtime.diagnosis.verdict import IMPROPER
 from ompy.runtime.exploration.boxes import Operation
 from ompy.runtime.exploration.events import Event, Race, Value
 from ompy.runtime.exploration.exchange import Exchange
-from ompy.runtime.exploration.fence import IDLE_MOST
+from ompy.runtime.exploration.fence import IDLE_MOST, UNNOTICED
 from ompy.runtime.exploration.histories import Gone, Histories, Moment, Undetermined
 from ompy.runtime.exploration.races import Known, find_races
 from ompy.runtime.exploration.windows.parts import Parts
-from ompy.runtime.simulation.simulated_world import BEYOND
+from ompy.runtime.simulation.simulated_world import BEYOND, UNFIT
 from ompy.runtime.simulation.virtual_job import NEWS
 
 BETWEEN: Final = 3  # choices between two points that are saved, at least; measured, as the next
@@ -232,6 +232,8 @@ class ToldWorld:
 
     def _pass_time(self) -> None:
         if not self._timers:
+            if self._exchange.deaths:
+                raise Over(UNFIT, 1, UNNOTICED)
             waits = sum(actor.state != ENDED for actor in self._actors)
             raise Over("deadlock", DEADLOCK, f"nothing can happen any more; {waits} wait")
         self._time = max(self._time, self._timers[0][0])
@@ -366,6 +368,22 @@ class ToldWorld:
     def do_direct_parts(self, actor: Actor, *said: Any) -> None:
         """Messages belong to an operation."""
         self._exchange.add_parts(actor.rank, *said)
+
+    def do_direct_access(self, actor: Actor, *said: Any) -> None:
+        """A rank accesses something that others may, too."""
+        self._exchange.note_access(actor.rank, *said)
+
+    def do_direct_until(self, actor: Actor, *said: Any) -> None:
+        """That goes on, or has ended."""
+        self._exchange.accesses.extend_access(actor.rank, *said)
+
+    def do_direct_never_loaded(self, actor: Actor, context: int) -> None:
+        """No rank loads from its own part of a window."""
+        self._exchange.note_never_loaded(context)
+
+    def do_direct_untried(self, actor: Actor, what: str) -> None:
+        """Something matters of which not all orders are tried."""
+        self._exchange.note_untried(what)
 
     def do_direct_cancel(self, actor: Actor, number: int, receive: int, site: str) -> bool | None:
         """Cancel a receive. False: it is matched already; else news say what became of it."""

@@ -19,6 +19,7 @@ from typing import Any, Final, NamedTuple, NoReturn
 from ompy.runtime.exploration.boxes import Operation
 from ompy.runtime.exploration.call_journal import Call
 from ompy.runtime.exploration.events import Diverged, Event, Meeting, Race, Value
+from ompy.runtime.exploration.fence import UNNOTICED
 from ompy.runtime.exploration.races import find_races
 from ompy.runtime.exploration.windows.parts import Learnt
 from ompy.runtime.simulation.simulated_world import UNFIT, Scenario, World
@@ -165,6 +166,8 @@ def result_of_world(world: World) -> Result:
     try:
         outcome = world.run()
         kind, code, text = outcome.kind, outcome.code, outcome.text
+        if kind == "deadlock" and exchange.deaths:
+            kind, code, text = UNFIT, 1, UNNOTICED
     except Learnt:
         kind, code, text = LEARNT, 1, ""
     except Diverged as problem:

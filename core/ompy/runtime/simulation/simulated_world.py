@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 from ompy.data.errors import ERR_SPAWN
 from ompy.engine.virtual_engine import Deadlock, RankFailed, Scheduler
 from ompy.frameworks.collectives.patience import TAG_INQUIRY
+from ompy.frameworks.direct import DEATHS
 from ompy.frameworks.job import Job, JobWorld, app_of
 from ompy.net.faults.fault_rules import FaultRule
 from ompy.net.virtual.virtual_network import Fabric, Rail
@@ -488,6 +489,8 @@ class World:
             failure.__cause__ = ended
             raise failure
         self._dead.append(rank)
+        if self.exchange is not None:
+            self.exchange.note_untried(DEATHS)
         self._scheduler.after(NEWS, partial(self._tell_death, rank))
 
     def _tell_death(self, rank: int) -> None:

@@ -411,6 +411,22 @@ class RankStub:
         """Messages belong to an operation."""
         self.exchange.add_parts(self.rank, *said)
 
+    def do_direct_access(self, *said: Any) -> None:
+        """The rank accesses something that others may, too."""
+        self.exchange.note_access(self.rank, *said)
+
+    def do_direct_until(self, *said: Any) -> None:
+        """That goes on, or has ended."""
+        self.exchange.accesses.extend_access(self.rank, *said)
+
+    def do_direct_never_loaded(self, context: int) -> None:
+        """No rank loads from its own part of a window."""
+        self.exchange.note_never_loaded(context)
+
+    def do_direct_untried(self, what: str) -> None:
+        """Something matters of which not all orders are tried."""
+        self.exchange.note_untried(what)
+
     def do_direct_cancel(self, number: int, receive: int, site: str) -> bool | None:
         """Cancel a receive. False: it is matched already; else news say what became of it."""
         if not self.exchange.cancel_receive((self.rank, number), receive, site):

@@ -20,7 +20,9 @@ SERVED: Final = 1 << 32  # arbitrary: no rank does so much
 def joined(mine: Knows, others: Knows, operation: Operation) -> Knows:
     """What a rank knows when it hears of an operation, and of what that one's rank knew then."""
     rank, number = operation
-    if number >= SERVED:  # it may come at any point among its rank's own
+    if number >= SERVED * SERVED:  # a step of an operation that was begun before
+        number = number // SERVED % SERVED
+    elif number >= SERVED:  # it may come at any point among its rank's own
         number = 0
     news = {one: up_to for one, up_to in others.items() if mine.get(one, 0) < up_to}
     if max(mine.get(rank, 0), news.get(rank, 0)) < number:

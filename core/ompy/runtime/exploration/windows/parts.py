@@ -27,6 +27,7 @@ FREE: Final = -2  # class of what commutes with all
 HEEDED: Final = -3  # in plain values; arbitrary: no class
 CANCELLED: Final = -4  # likewise
 LOADED: Final = -5  # likewise
+UNTRIED: Final = -6  # likewise
 
 # accumulates whose order cannot be seen: results are exact, and the operation is commutative and
 # associative (MPI 4.1 6.9.2); those of floating point round, and NaN has no order
@@ -72,6 +73,7 @@ class Parts:
             memory and no call orders that. Not all orders of both are tried then.
         loaded: others change a part under a lock that they share. Its rank may load what they
             change at any time, which nobody sees.
+        untried: what matters to the program and is not tried, beside windows.
     """
 
     def __init__(self, plain: Sequence[Any] = ()) -> None:
@@ -85,10 +87,13 @@ class Parts:
         self.shared: set[Place] = set()
         self.cancelled: set[tuple[int, int]] = set()
         self.heeded = self.loaded = False
+        self.untried: set[str] = set()
         for context, rank, low, high, how in plain:
             place = int(context), int(rank)
             if low in {HEEDED, LOADED}:
                 self._note(low)
+            elif low == UNTRIED:
+                self.untried.add(str(how))
             elif low == CANCELLED:
                 self.cancelled.add((int(rank), int(high)))
             elif low == LOCKS:
@@ -102,6 +107,7 @@ class Parts:
         locks = [[*place, LOCKS, 0, ORDERED] for place in self.alone]
         locks += [[*place, LOCKS, 0, READ] for place in self.shared]
         locks += [[0, rank, CANCELLED, number, ORDERED] for rank, number in self.cancelled]
+        locks += [[0, 0, UNTRIED, 0, what] for what in self.untried]
         noted = {HEEDED: self.heeded, LOADED: self.loaded}
         return sorted(pieces + locks + [[0, 0, one, 0, ORDERED] for one in noted if noted[one]])
 
@@ -120,6 +126,8 @@ class Parts:
             place = context, rank
             if low in {HEEDED, LOADED}:
                 self._note(low)
+            elif low == UNTRIED:
+                self.untried.add(how)
             elif low == CANCELLED:
                 changed = changed or (rank, high) not in self.cancelled
                 self.cancelled.add((rank, high))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ompy.frameworks.direct import EXPOSURE
+from ompy.frameworks.direct import DEATHS, EXPOSURE
 from ompy.frameworks.osc_base.headers import COMMAND_TAG, Kind
 from ompy.runtime.exploration.boxes import Box, Message, Operation, Receive
 from ompy.runtime.exploration.events import SEES, SERVE, Event, Value
+from ompy.runtime.exploration.matching.accesses import Access, Accesses, Runs
 from ompy.runtime.exploration.operations import Operations
 from ompy.runtime.exploration.waits import Offer, Rank, Whole
 from ompy.runtime.exploration.windows.box import Asked, WindowBox, command_asked
@@ -22,6 +23,8 @@ class Windows(Operations):
 
     Attributes:
         parts: what is known of them; shared by all worlds of a search.
+        accesses: to what ranks share beside them.
+        deaths: a rank has died, or has revoked a communicator: others wait for ever that would not.
         polls: how often in a row a poll finds nothing although it could find something.
         script: what is chosen where.
         bounded: a poll had to find something because it had found nothing as often as it may.
@@ -42,6 +45,9 @@ class Windows(Operations):
         self.script: Mapping[Operation, Value] = {}
         self._reads_of: Mapping[Operation, Value] | None = None
         self._reads: dict[Operation, list[Operation]] = {}  # by choice: reads to come before it
+        self.accesses = Accesses()
+        self.deaths = False
+        self._never_loaded: set[int] = set()  # windows, by the context of their communicator
         self._windows: list[WindowBox] = []
         self._commands: dict[Operation, tuple[WindowBox, Asked]] = {}  # by choice
 
@@ -59,6 +65,23 @@ class Windows(Operations):
             if box.waits(asked)
         ]
         return min(polling, default=0)
+
+    def note_never_loaded(self, context: int) -> None:
+        """No rank loads from its own part of a window: it is the library's own."""
+        self._never_loaded.add(context)
+
+    def note_untried(self, what: str) -> None:
+        """Something matters of which not all orders are tried."""
+        self.parts.untried.add(what)
+        self.deaths |= what == DEATHS
+
+    def note_access(
+        self, rank: int, number: int, kind: str, what: str, runs: Runs, writes: bool
+    ) -> None:
+        """A rank accesses something that others may, too; arguments as of `Accesses`."""
+        state = self._ranks[rank]
+        made = Access(rank, number, runs, writes, state.past)
+        self.parts.untried |= self.accesses.add_access(kind, what, made, state.knows)
 
     def _make_box(self, place: tuple[int, int], *, served: bool) -> Box:
         if not served:
@@ -172,7 +195,7 @@ class Windows(Operations):
         """A part serves what it was asked for. Returns the events that this depends on."""
         asked = box.asked[message.sender]
         self.bounded |= asked.again is not None and not box.waits(asked)
-        self.parts.loaded |= box.changes_beside(message)
+        self.parts.loaded |= box.context not in self._never_loaded and box.changes_beside(message)
         past = box.serve(message, event)
         self._take(box, receive, message, past)
         return past

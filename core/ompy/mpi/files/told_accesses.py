@@ -1,0 +1,74 @@
+"""What an explored world is told of a rank's accesses to files (`ompy sim --explore`)."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+from ompy.frameworks.direct import FILE, NAME, DirectLine
+
+if TYPE_CHECKING:
+    from ompy.data.request import Request
+    from ompy.mpi.files.file_state import FileState
+
+END: Final = 1 << 63  # byte of no file: the size of a file counts as what is before it
+RUNS_MOST: Final = 4096  # arbitrary: beyond that, what lies between counts, too
+
+
+def note_transfer(state: FileState, begin: int, size: int, writes: bool) -> int:
+    """A rank reads or writes, from a position of its view on.
+
+    Returns:
+        The access, for `note_request`; 0 where nobody is told.
+    """
+    line = _line_of(state)
+    if line is None or not size:
+        return 0
+    found = state.view.seen.runs(begin, begin + size)
+    runs = [(at, at + length) for at, _, length in islice(found, RUNS_MOST)]
+    rest = [(at, at + length) for at, _, length in found]
+    if rest:
+        runs.append((min(low for low, _ in rest), max(high for _, high in rest)))
+    return line.note_access(FILE, _path_of(state), sorted(runs), writes=writes)
+
+
+def note_request(state: FileState, access: int, request: Request) -> None:
+    """An access goes on until the program is told of its end."""
+    line = _line_of(state)
+    if line is None or not access or request.complete:
+        return
+    line.extend_access(access)
+    request.notify(partial(line.end_access, access))
+
+
+def note_size(state: FileState) -> None:
+    """A rank looks how large a file is: any write may change that."""
+    line = _line_of(state)
+    if line is not None:
+        line.note_access(FILE, _path_of(state), [(0, END)], writes=False)
+
+
+def note_resized(state: FileState, size: int) -> None:
+    """A rank cuts a file off, or makes it longer."""
+    line = _line_of(state)
+    if line is not None:
+        line.note_access(FILE, _path_of(state), [(size, END)], writes=True)
+
+
+def note_path(context: Any, path: str, *, changes: bool) -> None:
+    """A rank opens a file, or changes whether there is one of that name."""
+    line = context.direct
+    if line is not None and line.explores:
+        name = f"file {os.path.realpath(path)}"
+        line.note_access(NAME, name, [(0, END)], writes=changes)
+
+
+def _line_of(state: FileState) -> DirectLine | None:
+    line = state.comm.communicator.context.direct
+    return line if line is not None and line.explores else None
+
+
+def _path_of(state: FileState) -> str:
+    return os.path.realpath(state.module.opening.path)

@@ -1,0 +1,220 @@
+"""`ompy sim --explore`: what is not tried is a condition of the last line, where it matters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.proc.test_sim_explore import sim
+from tests.proc.test_sim_explore_answers import explored
+
+pytestmark = pytest.mark.proc
+
+ORDER: Final = "which rank accesses the same bytes of a file first"
+STORED: Final = "what is read from files is the same in every schedule"
+NAMES: Final = "which rank publishes, looks up or removes a name first"
+NOTICED: Final = "when a rank notices that another one has died or has revoked a communicator"
+AGREED: Final = "when Iagree and Ishrink end"
+
+OPENED: Final = """
+file = MPI.File.Open(comm, "numbers", MPI.MODE_RDWR | MPI.MODE_CREATE)
+one = bytes([comm.rank + 1])
+if comm.rank == 0:
+    FIRST
+elif comm.rank == 1:
+    SECOND
+OTHERS
+file.Close()
+"""
+
+
+def opened(first: str, second: str, others: str = "pass") -> str:
+    """A program whose ranks access one file."""
+    program = OPENED.replace("FIRST", first).replace("SECOND", second)
+    return program.replace("OTHERS", others)
+
+
+BOTH_WRITE: Final = opened("file.Write_at(0, one)", "file.Write_at(0, one)")
+APART: Final = opened("file.Write_at(0, one)", "file.Write_at(1, one)")
+BOTH_READ: Final = opened("file.Read_at(0, bytearray(1))", "file.Read_at(0, bytearray(1))")
+READ_BESIDE: Final = opened("file.Write_at(1, one)", "file.Read_at(0, bytearray(3))")
+TOLD: Final = opened(
+    "file.Write_at(0, one); comm.send(None, dest=1)",
+    "comm.recv(source=0); file.Read_at(0, bytearray(1))",
+)
+TOLD_BEFORE: Final = opened(
+    "comm.send(None, dest=1); file.Write_at(0, one)",
+    "comm.recv(source=0); file.Read_at(0, bytearray(1))",
+)
+BARRIER: Final = opened(
+    "file.Write_at(0, one)", "pass", "comm.Barrier(); file.Read_at(0, bytearray(1))"
+)
+BY_IBARRIER: Final = opened(
+    "file.Write_at(0, one); comm.Ibarrier().Wait()",
+    "comm.Ibarrier().Wait(); file.Write_at(0, one)",
+)
+WAITED_LATE: Final = opened(
+    "request = file.Iwrite_at(0, one); comm.send(None, dest=1); request.Wait()",
+    "comm.recv(source=0); file.Write_at(0, one)",
+)
+WAITED: Final = opened(
+    "file.Iwrite_at(0, one).Wait(); comm.send(None, dest=1)",
+    "comm.recv(source=0); file.Write_at(0, one)",
+)
+TOGETHER: Final = opened("pass", "pass", "file.Write_at_all(0, one)")
+INTERLEAVED: Final = opened(
+    "pass",
+    "pass",
+    "file.Set_view(comm.rank, MPI.BYTE, MPI.BYTE.Create_vector(3, 1, 2).Commit());"
+    " file.Write_all(bytes(3))",
+)
+SIZES: Final = opened("file.Write_at(7, one)", "file.Get_size()")
+CUT_OFF: Final = opened("pass", "file.Write_at(7, one)", "file.Set_size(3)")
+SHARED: Final = opened("file.Write_shared(one)", "file.Write_shared(one)")
+# the pointer's order is tried
+POINTER: Final = opened(
+    "file.Write_shared(one); place = file.Get_position_shared(); assert WHAT",
+    "file.Write_shared(one)",
+)
+CHOSEN: Final = """
+file = MPI.File.Open(comm, "numbers", MPI.MODE_RDWR | MPI.MODE_CREATE)
+found = bytearray(1)
+if comm.rank == 0:
+    file.Write_at(0, bytes([comm.recv(source=SOURCE)]))
+    comm.recv(source=MPI.ANY_SOURCE)
+else:
+    comm.send(comm.rank, dest=0)
+comm.Barrier()
+file.Read_at(0, found)
+file.Close()
+"""
+ANYBODY: Final = CHOSEN.replace("SOURCE", "MPI.ANY_SOURCE", 1)
+SURE: Final = CHOSEN.replace("SOURCE", "1", 1)
+DELETED: Final = """
+if comm.rank == 0:
+    MPI.File.Open(MPI.COMM_SELF, "numbers", MPI.MODE_WRONLY | MPI.MODE_CREATE).Close()
+    TELLS
+else:
+    HEARS
+    try:
+        MPI.File.Delete("numbers")
+    except MPI.Exception:
+        pass
+"""
+HEARD: Final = DELETED.replace("TELLS", "comm.send(None, dest=1)").replace(
+    "HEARS", "comm.recv(source=0)"
+)
+UNHEARD: Final = DELETED.replace("TELLS", "pass").replace("HEARS", "pass")
+NAMED: Final = """
+if comm.rank == 0:
+    port = MPI.Open_port()
+    MPI.Publish_name("service", port)
+    TELLS
+    comm.Barrier()
+    MPI.Unpublish_name("service", port)
+else:
+    HEARS
+    try:
+        MPI.Lookup_name("service")
+    except MPI.Exception as problem:
+        assert problem.Get_error_class() == MPI.ERR_NAME
+    comm.Barrier()
+"""
+FOUND: Final = NAMED.replace("TELLS", "comm.send(None, dest=1)").replace(
+    "HEARS", "comm.recv(source=0)"
+)
+MAYBE: Final = NAMED.replace("TELLS", "pass").replace("HEARS", "pass")
+REVOKED: Final = """
+comm.Set_errhandler(MPI.ERRORS_RETURN)
+if comm.rank == 0:
+    comm.Revoke()
+made = comm.Shrink()
+assert made.size == comm.size
+"""
+DEAD: Final = """
+import os
+if comm.rank == 1:
+    os.kill(os.getpid(), 9)
+made = comm.Shrink()
+assert made.size == comm.size - 1
+"""
+AGREEING: Final = """
+request = comm.Iagree(bytearray(4))
+request.Test()
+request.Wait()
+"""
+WAITS_FOR_DEAD: Final = """
+import os
+comm.Set_errhandler(MPI.ERRORS_RETURN)
+if comm.rank == 1:
+    os.kill(os.getpid(), 9)
+try:
+    comm.recv(source=1)
+except MPI.Exception:
+    pass
+"""
+SURVIVES: Final = ["--mca", "mpi_ft_enable", "1"]
+
+
+@pytest.mark.parametrize(
+    ("program", "ranks", "conditions"),
+    [
+        pytest.param(BOTH_WRITE, 2, [ORDER], id="both write"),
+        pytest.param(APART, 2, [], id="apart"),
+        pytest.param(BOTH_READ, 2, [], id="both read"),
+        pytest.param(READ_BESIDE, 2, [ORDER], id="read beside"),
+        pytest.param(TOLD, 2, [], id="told"),
+        pytest.param(TOLD_BEFORE, 2, [ORDER], id="told before"),
+        pytest.param(BARRIER, 3, [], id="barrier"),
+        pytest.param(BY_IBARRIER, 2, [], id="Ibarrier"),
+        pytest.param(WAITED_LATE, 2, [ORDER], id="waited late"),
+        pytest.param(WAITED, 2, [], id="waited"),
+        pytest.param(TOGETHER, 2, [ORDER], id="together"),
+        pytest.param(INTERLEAVED, 2, [], id="interleaved"),
+        pytest.param(SIZES, 2, [ORDER], id="sizes"),
+        pytest.param(CUT_OFF, 2, [], id="cut off"),
+        pytest.param(SHARED, 2, [], id="shared pointer"),
+        pytest.param(ANYBODY, 3, [STORED], id="chosen"),
+        pytest.param(SURE, 3, [], id="sure"),
+        pytest.param(HEARD, 2, [], id="heard"),
+        pytest.param(UNHEARD, 2, [NAMES], id="unheard"),
+        pytest.param(FOUND, 2, [], id="found"),
+        pytest.param(MAYBE, 2, [NAMES], id="maybe"),
+    ],
+)
+def test_a_condition_is_said_where_it_matters(
+    tmp_path: Path, program: str, ranks: int, conditions: list[str]
+) -> None:
+    (tmp_path / "numbers").write_bytes(bytes(9))
+    code, said = explored(tmp_path, program, "True", ranks)
+    assert code == 0, said
+    for one in (ORDER, STORED, NAMES):
+        assert (one in said) is (one in conditions), said
+    last = said.splitlines()[0]
+    assert last.endswith("and this input") is (not conditions), last
+
+
+@pytest.mark.parametrize("what", ["place == 1", "place == 2"])
+def test_both_orders_at_a_shared_pointer_are_tried(tmp_path: Path, what: str) -> None:
+    assert explored(tmp_path, POINTER, what, 2)[0] == 1
+    assert explored(tmp_path, POINTER, "place in (1, 2)", 2)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("program", "condition"),
+    [(REVOKED, NOTICED), (DEAD, NOTICED), (AGREEING, AGREED)],
+    ids=["revoked", "dead", "agreeing"],
+)
+def test_when_others_notice_is_a_condition(tmp_path: Path, program: str, condition: str) -> None:
+    done = sim(tmp_path, program, "--explore", "--jobs", "1", "-n", "2", *SURVIVES)
+    assert done.returncode == 0, done.stderr
+    assert f"if it makes no difference {condition}" in done.stderr
+
+
+def test_who_would_notice_a_death_elsewhere_is_in_no_deadlock(tmp_path: Path) -> None:
+    done = sim(tmp_path, WAITS_FOR_DEAD, "--explore", "--jobs", "1", "-n", "2", *SURVIVES)
+    assert done.returncode == 1, done.stderr
+    assert "that is not explored" in done.stderr
+    assert "deadlock" not in done.stderr
