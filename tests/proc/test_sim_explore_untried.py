@@ -218,3 +218,65 @@ def test_who_would_notice_a_death_elsewhere_is_in_no_deadlock(tmp_path: Path) ->
     assert done.returncode == 1, done.stderr
     assert "that is not explored" in done.stderr
     assert "deadlock" not in done.stderr
+
+
+# who has its part of a collective call goes on, or waits until all have made the call
+LEFT_EARLY: Final = """
+from array import array
+room, total = array("i", [1]), array("i", [0, 0, 0])
+if comm.rank == 2:
+    BEFORE
+CALL
+if comm.rank == 1:
+    comm.send(None, dest=2)
+AFTER
+"""
+HEARS_FIRST: Final = LEFT_EARLY.replace("BEFORE", "comm.recv(source=1)").replace("AFTER", "")
+BEGUN_FIRST: Final = LEFT_EARLY.replace(
+    "BEFORE", "request = comm.Ibcast(room); comm.recv(source=1)"
+).replace("CALL", "if comm.rank < 2: request = comm.Ibcast(room)")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "comm.Bcast(room)",
+        "comm.bcast(None)",
+        "comm.Reduce(room, array('i', [0]) if comm.rank == 0 else None)",
+        "comm.reduce(1)",
+        "comm.gather(1)",
+        "comm.scatter([1, 2, 3])",
+        "comm.scan(1)",
+        "comm.exscan(1)",
+        "comm.Exscan(room, total[:1])",
+        "comm.Gather(room, total if comm.rank == 0 else None)",
+        "comm.Scatter(total, room)",
+        "comm.Scan(room, total[:1])",
+        "comm.Ibcast(room).Wait()",
+        "request = comm.Bcast_init(room); request.Start(); request.Wait()",
+    ],
+)
+def test_a_collective_call_may_wait_for_all_members(tmp_path: Path, call: str) -> None:
+    code, said = explored(tmp_path, HEARS_FIRST.replace("CALL", call), "", 3)
+    assert code == 4, said
+    assert "standard sends that wait" in said
+    assert "where rank 2 is missing" in said
+
+
+@pytest.mark.parametrize(
+    ("program", "ranks"),
+    [
+        (BEGUN_FIRST.replace("AFTER", "request.Wait()"), 3),
+        ("comm.Bcast(bytearray(1))\ncomm.Reduce(bytearray(1), bytearray(1))", 3),
+        ("comm.Bcast(bytearray(1))\nMPI.COMM_SELF.Bcast(bytearray(1))", 2),
+        (
+            "made = comm.Split(comm.rank % 2)\nmade.Bcast(bytearray(1))\n"
+            "request = made.Ibcast(bytearray(1))\nrequest.Test()\nrequest.Wait()\nmade.Free()",
+            3,
+        ),
+    ],
+)
+def test_calls_that_all_make_end(tmp_path: Path, program: str, ranks: int) -> None:
+    code, said = explored(tmp_path, program, "", ranks)
+    assert code == 0, said
+    assert "; proven " in said

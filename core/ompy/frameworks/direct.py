@@ -72,19 +72,24 @@ class Whole(DirectRequest, Needing):
 
     Attributes:
         of: what they are: it completes with the last of them, or says what they need.
+        meeting: of all members of a collective call: it waits for that, too; None if it does not.
         problem: what a user's reduction function raised, or None.
     """
 
-    __slots__ = ("of", "problem")
+    __slots__ = ("meeting", "of", "problem")
 
     def __init__(self, number: int) -> None:
         super().__init__()
         self.number = number
+        self.meeting: Whole | None = None
         self.of: Request | Needing | None = None
         self.problem: Exception | None = None
 
     def need(self) -> Need | Waitable | None:
-        """What the messages need."""
+        """What the messages need, or the call."""
+        meeting = self.meeting
+        if meeting is not None and not meeting.complete:
+            return meeting.need()
         return self.of.need() if isinstance(self.of, Needing) else self.of
 
     def finish(self) -> None:
@@ -255,6 +260,9 @@ class DirectLine:
     def watch_calls(self, coll: SelectedColl) -> None:
         """The world says when a program is told of the end of nonblocking collective calls."""
         raise NotImplementedError
+
+    def enter_call(self, communicator: Communicator) -> None:
+        """A rank has begun a blocking collective call; it may have to wait for all members."""
 
     def watch(self, communicator: Communicator, tag: int, begin: Callable[[], Request]) -> Request:
         """Begin an operation of which the program is told when the world says so.

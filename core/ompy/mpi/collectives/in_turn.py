@@ -48,7 +48,10 @@ def together(
         MPIException: it failed.
     """
     with comm_lock(state, name):
-        state.communicator.order.begin(KINDS[name], detail_of(root))
+        communicator = state.communicator
+        communicator.order.begin(KINDS[name], detail_of(root))
+        if communicator.context.direct is not None:
+            communicator.context.direct.enter_call(communicator)
         try:
             return function(state, *arguments)
         except Exception as problem:

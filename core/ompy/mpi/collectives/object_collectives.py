@@ -89,6 +89,8 @@ def _through_memory(state: CommState, which: int, obj: Any, op: Any, root: int) 
         communicator: Communicator = state.communicator
         order: CallOrder = communicator.order
         order.begin(KINDS[name], detail_of(root))
+        if communicator.context.direct is not None:
+            communicator.context.direct.enter_call(communicator)
         coll: SelectedColl | None = communicator.coll
         carrier: UnsizedMessages | None = None if coll is None else coll.unsized_messages()
         begun: int = 0 if carrier is None else carrier.begun()

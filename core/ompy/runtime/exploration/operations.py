@@ -25,6 +25,8 @@ class Operations(Accounts):
         self._numbers = 0
         self._turns = 0  # messages that were taken
         self._finished: dict[Operation, int] = {}  # past of each completion
+        # of collective calls: what their end depends on, and who has come
+        self._calls: dict[tuple[int, ...], tuple[int, list[Operation]]] = {}
 
     def past_of_completion(self, operation: Operation) -> int | None:
         """The events that it depends on; None if the operation was never complete."""
@@ -98,6 +100,28 @@ class Operations(Accounts):
                 whole.knows = joined(whole.knows, knows, (rank, 0))
             else:
                 state.apart.setdefault(part, []).append(whole)
+
+    def enter_call(self, operation: Operation, call: tuple[int, ...], members: int) -> None:
+        """A rank has come to a collective call, which ends at none before all are there.
+
+        It says nothing of what others have begun: other libraries' calls may end before.
+
+        Args:
+            operation: complete then.
+            call: the same at all members.
+            members: how many there are.
+        """
+        self._begin(*operation, inner=True)
+        past, come = self._calls.get(call, (0, []))
+        past |= self._ranks[operation[0]].past
+        come.append(operation)
+        self._calls[call] = past, come
+        if len(come) < members:
+            return
+        del self._calls[call]
+        for rank, number in come:
+            told = Completion((DONE, number, 0, 0, None), past, None, None, (rank, 0), {})
+            self._finish((rank, number), told)
 
     def _before(
         self, state: Rank, number: int, context: int, tag: int

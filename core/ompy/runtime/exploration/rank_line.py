@@ -26,6 +26,7 @@ from ompy.frameworks.direct import (
 from ompy.frameworks.pml import BUFFERED, READY, SYNCHRONOUS
 from ompy.runtime.exploration.events import AGAIN, DONE, FROM
 from ompy.runtime.exploration.matching.knowledge import SERVED
+from ompy.runtime.exploration.meetings import Meetings, both_complete
 from ompy.runtime.simulation.remote import Conducted, RemoteEngine
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ class RankLine(DirectLine):
         self._requests = 0  # that no tag names
         self._again = False  # a poll is not answered: there is work to do first
         self._advance: Callable[[], object] = int
+        self._meetings = None if buffers else Meetings(self._meet)
         world.on_direct = self._hear
 
     def on_parts(self, advance: Callable[[], object]) -> None:
@@ -161,6 +163,8 @@ class RankLine(DirectLine):
     def watch_calls(self, coll: SelectedColl) -> None:
         """The world says when a program is told of the end of nonblocking collective calls."""
         begin, communicator = coll.begin_operation, coll.communicator
+        if self._meetings is not None:
+            self._meetings.watch_calls(coll)
 
         def begun(operation: str, tag: int, *others: Any) -> Request:
             if call_of_tag(tag) not in TESTED:
@@ -174,8 +178,26 @@ class RankLine(DirectLine):
         if not self.explores:
             return begin()
         whole = self.begin_whole(communicator.context_id, tag)
+        meeting = None
+        if self._meetings is not None and call_of_tag(tag) in TESTED:
+            meeting = self._meetings.begin(communicator, tag)
+        if meeting is not None:
+            self.add_parts(whole, [meeting.number])
+            whole.meeting = meeting
         request = whole.of = begin()
-        request.notify(partial(self.end_whole, whole))
+        both_complete(request, meeting, partial(self.end_whole, whole))
+        return whole
+
+    def enter_call(self, communicator: Communicator) -> None:
+        """A rank has begun a blocking collective call; it may have to wait for all members."""
+        if self._meetings is not None:
+            self._meetings.enter_call(communicator)
+
+    def _meet(self, communicator: Communicator, call: tuple[int, ...]) -> Whole:
+        """The rank has come to a collective call; complete when all members have."""
+        whole = Whole(self.new_number())
+        self._ending[whole.number] = whole
+        self._world.later("direct_meet", whole.number, call, communicator.size)
         return whole
 
     def watch_begun(self, context: int, begun: Request, parts: Sequence[int] = ()) -> Request:

@@ -381,6 +381,12 @@ class ToldWorld:
         """No rank loads from its own part of a window."""
         self._exchange.note_never_loaded(context)
 
+    def do_direct_meet(
+        self, actor: Actor, number: int, call: tuple[int, ...], members: int
+    ) -> None:
+        """A rank has come to a collective call."""
+        self._exchange.enter_call((actor.rank, number), call, members)
+
     def do_direct_untried(self, actor: Actor, what: str) -> None:
         """Something matters of which not all orders are tried."""
         self._exchange.note_untried(what)

@@ -423,6 +423,10 @@ class RankStub:
         """No rank loads from its own part of a window."""
         self.exchange.note_never_loaded(context)
 
+    def do_direct_meet(self, number: int, call: tuple[int, ...], members: int) -> None:
+        """The rank has come to a collective call."""
+        self.exchange.enter_call((self.rank, number), call, members)
+
     def do_direct_untried(self, what: str) -> None:
         """Something matters of which not all orders are tried."""
         self.exchange.note_untried(what)
