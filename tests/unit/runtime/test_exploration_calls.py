@@ -42,6 +42,7 @@ TRIED: Final = {
     "windows": "Win.Accumulate Win.Compare_and_swap Win.Fetch_and_op Win.Get Win.Get_accumulate"
     " Win.Put Win.Lock* Win.Unlock* Win.Flush* Win.Sync Win.Test Win.Wait Win.Post Win.Start"
     " Win.Complete Win.Fence",
+    "shared file pointers": "File.Get_position_shared",
 }
 # what programs are told of as of a request; nonblocking collective calls are in `TESTED`
 REQUESTS: Final = {
@@ -56,14 +57,14 @@ REQUESTS: Final = {
 SAID: Final = {
     "Time.": "Wtime",
     "The order of accesses of several ranks to one file": "File.[RW]* File.S*"
-    " File.Get_position* File.Get_size File.size File.Preallocate File.Delete File.Open File.Close"
-    " File.Get_byte_offset",
+    " File.Get_position File.Get_size File.size File.Preallocate File.Close File.Get_byte_offset",
     "Loads from the own part of a window": "Win.tomemory Win.Shared_query",
-    "Names of ports": "Lookup_name Publish_name Unpublish_name",
+    "Names: `Lookup_name` finds": "Lookup_name Publish_name Unpublish_name File.Delete File.Open",
     "Several ranks that come to one port": "Intracomm.Accept Intracomm.Connect Open_port Close_port"
     " Comm.Join",
-    "Ranks that die": "Comm.Agree Comm.Iagree Comm.Shrink Comm.Ishrink Comm.Revoke Comm.Is_revoked"
+    "Ranks that die": "Comm.Agree Comm.Shrink Comm.Revoke Comm.Is_revoked"
     " Comm.Get_failed Comm.Ack_failed _set_expendable",
+    "The end of `Iagree` and `Ishrink`": "Comm.Iagree Comm.Ishrink",
 }
 # no time makes a difference to what they tell: those that wait for all members, those whose end
 # says nothing of others, those that ask of this process

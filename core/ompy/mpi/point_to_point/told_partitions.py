@@ -184,6 +184,7 @@ class ToldMessage:
         missing = [each for each in receives if not each.complete]
         message = whole.of
         assert isinstance(message, Request), "it was begun so"
+        left = len(missing)
 
         def come() -> None:
             nonlocal left
@@ -191,7 +192,6 @@ class ToldMessage:
             if not left:
                 message.finish()
 
-        left = len(missing)
         for each in missing:
             each.notify(come)
         if not missing:

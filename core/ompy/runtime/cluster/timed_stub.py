@@ -92,7 +92,7 @@ class TimedStub(RankStub):
         self.timed.end_wait(self.rank)
         self._take_news()
 
-    def do_direct_poll(self, number: int, site: str, further: bool) -> None:
+    def do_direct_poll(self, number: int, site: str, further: bool, only: int = 0) -> None:
         """Look what is complete."""
         del number, site, further
         self._spend_poll(self.timed.take_arrived(self.rank))
