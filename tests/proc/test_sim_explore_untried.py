@@ -14,7 +14,7 @@ pytestmark = pytest.mark.proc
 
 ORDER: Final = "which rank accesses the same bytes of a file first"
 STORED: Final = "what is read from files is the same in every schedule"
-NAMES: Final = "which rank publishes, looks up or removes a name first"
+NAMES: Final = "whether a file is opened or removed first"
 NOTICED: Final = "when a rank notices that another one has died or has revoked a communicator"
 AGREED: Final = "when Iagree and Ishrink end"
 
@@ -108,24 +108,53 @@ HEARD: Final = DELETED.replace("TELLS", "comm.send(None, dest=1)").replace(
 )
 UNHEARD: Final = DELETED.replace("TELLS", "pass").replace("HEARS", "pass")
 NAMED: Final = """
+found = True
 if comm.rank == 0:
     port = MPI.Open_port()
     MPI.Publish_name("service", port)
     TELLS
-    comm.Barrier()
+    comm.recv(source=1)
     MPI.Unpublish_name("service", port)
-else:
+elif comm.rank == 1:
     HEARS
     try:
         MPI.Lookup_name("service")
     except MPI.Exception as problem:
         assert problem.Get_error_class() == MPI.ERR_NAME
-    comm.Barrier()
+        found = False
+    comm.send(None, dest=0)
+    assert WHAT
 """
 FOUND: Final = NAMED.replace("TELLS", "comm.send(None, dest=1)").replace(
     "HEARS", "comm.recv(source=0)"
 )
 MAYBE: Final = NAMED.replace("TELLS", "pass").replace("HEARS", "pass")
+SEVERAL: Final = """
+others = [rank for rank in range(3) if rank != comm.rank]
+names = [f"service {rank}" for rank in range(3)]
+MPI.Publish_name(names[comm.rank], MPI.Open_port())
+found = []
+for rank in others:
+    try:
+        MPI.Lookup_name(names[rank])
+        found.append(True)
+    except MPI.Exception:
+        found.append(False)
+found = comm.allgather(found)
+assert WHAT
+"""
+SPINNING: Final = """
+if comm.rank == 0:
+    MPI.Publish_name("service", MPI.Open_port())
+else:
+    while True:
+        try:
+            MPI.Lookup_name("service")
+            break
+        except MPI.Exception:
+            pass
+comm.Barrier()
+"""
 REVOKED: Final = """
 comm.Set_errhandler(MPI.ERRORS_RETURN)
 if comm.rank == 0:
@@ -180,8 +209,6 @@ SURVIVES: Final = ["--mca", "mpi_ft_enable", "1"]
         pytest.param(SURE, 3, [], id="sure"),
         pytest.param(HEARD, 2, [], id="heard"),
         pytest.param(UNHEARD, 2, [NAMES], id="unheard"),
-        pytest.param(FOUND, 2, [], id="found"),
-        pytest.param(MAYBE, 2, [NAMES], id="maybe"),
     ],
 )
 def test_a_condition_is_said_where_it_matters(
@@ -194,6 +221,28 @@ def test_a_condition_is_said_where_it_matters(
         assert (one in said) is (one in conditions), said
     last = said.splitlines()[0]
     assert last.endswith("and this input") is (not conditions), last
+
+
+@pytest.mark.parametrize(
+    ("program", "what", "ranks", "fails"),
+    [
+        (FOUND, "found", 2, False),
+        (MAYBE, "found", 2, True),
+        (MAYBE, "not found", 2, True),
+        (MAYBE, "True", 2, False),
+        (SEVERAL, "any(map(any, found))", 3, False),
+        (SEVERAL, "found != [[False, True], [True, True], [False, False]]", 3, True),
+        (SPINNING, "", 2, False),
+        (SPINNING, "", 3, False),
+    ],
+)
+def test_a_name_is_found_or_not_yet(
+    tmp_path: Path, program: str, what: str, ranks: int, fails: bool
+) -> None:
+    code, said = explored(tmp_path, program, what, ranks)
+    assert code == fails, said
+    assert ("AssertionError" in said) is fails
+    assert ("; proven " in said) is not fails
 
 
 @pytest.mark.parametrize("what", ["place == 1", "place == 2"])

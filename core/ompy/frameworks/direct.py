@@ -241,6 +241,15 @@ class DirectLine:
         """
         raise NotImplementedError
 
+    def ask_turn(self, name: str, *, changes: bool) -> Whole:
+        """Complete when it is the rank's turn at something that has one order for all ranks.
+
+        Args:
+            name: of it. The rank accesses it as soon as this is complete.
+            changes: the rank changes what others find.
+        """
+        raise NotImplementedError
+
     def note_untried(self, what: str) -> None:
         """Something matters now of which not all orders are tried (`DEATHS`)."""
         raise NotImplementedError

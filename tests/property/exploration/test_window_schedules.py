@@ -44,7 +44,13 @@ def _compare_with_all_orders(programs):
         assert search.schedules <= len(oracle.orders)
 
 
+# a read before a change, and a read behind that before a change behind which the first one is
+CROSSED = [[("fetch", 0, 1), ("get", 1)], [("fetch", 1, 1), ("get", 0)]]
+
+
 @given(st.lists(STEPS, min_size=2, max_size=3))
+@example(CROSSED)
+@example([[], *CROSSED])
 @settings(max_examples=effort(40), deadline=None)
 def test_each_order_that_can_be_told_apart_is_tried_once(programs):
     _compare_with_all_orders(programs)

@@ -39,8 +39,7 @@ IF_LOADS: Final = (
 CONDITIONS: Final = {  # of what is not tried, each where it matters
     ORDER_OF_FILES: "if it makes no difference which rank accesses the same bytes of a file first",
     STORED: "if what is read from files is the same in every schedule",
-    ORDER_OF_NAMES: "if it makes no difference which rank publishes, looks up or removes a name "
-    "first",
+    ORDER_OF_NAMES: "if it makes no difference whether a file is opened or removed first",
     DEATHS: "if it makes no difference when a rank notices that another one has died or has "
     "revoked a communicator",
     AGREED: "if it makes no difference when Iagree and Ishrink end",

@@ -98,7 +98,8 @@ def said_of(event: Event) -> str:
         if event.value[0] == SEES:
             target, asker = asker, target
         asked = f"what rank {asker} asked at {short_site(event.sent)}{_how_late(event.value)}"
-        return f"rank {target}'s part of a window serves {asked}"
+        serves = f"rank {target}'s part of a window serves" if target >= 0 else "served is"
+        return f"{serves} {asked}"
     where = f"rank {event.key[0]} at {short_site(event.site)}"
     if event.value == (NOTHING,):
         if event.kind == CANCEL:

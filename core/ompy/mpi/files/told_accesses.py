@@ -71,4 +71,5 @@ def _line_of(state: FileState) -> DirectLine | None:
 
 
 def _path_of(state: FileState) -> str:
-    return os.path.realpath(state.module.opening.path)
+    path: str = state.module.opening.path
+    return os.path.realpath(path)

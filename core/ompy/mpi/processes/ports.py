@@ -15,7 +15,6 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
 from ompy.data.errors import ERR_ARG, ERR_OTHER, MPIError
-from ompy.frameworks.direct import NAME
 from ompy.frameworks.needs import PORT, Need
 from ompy.mpi.communicators.between import Leaders, create_by
 from ompy.mpi.info import INFO_NULL, Info
@@ -51,29 +50,30 @@ def Close_port(port_name: str) -> None:
 def Publish_name(service_name: str, port_name: str, info: Info = INFO_NULL) -> None:
     """Have all processes of this job find a port by the name of a service."""
     check_kind(info, "Info", "info")
-    _note_name(service_name, changes=True)
+    _await_turn(service_name, changes=True)
     _asked("publish", service=c_string(service_name), port=c_string(port_name))
 
 
 def Unpublish_name(service_name: str, port_name: str, info: Info = INFO_NULL) -> None:
     """Have them find it no longer."""
     check_kind(info, "Info", "info")
-    _note_name(service_name, changes=True)
+    _await_turn(service_name, changes=True)
     _asked("unpublish", service=c_string(service_name), port=c_string(port_name))
 
 
 def Lookup_name(service_name: str, info: Info = INFO_NULL) -> str:
     """The port of a service."""
     check_kind(info, "Info", "info")
-    _note_name(service_name, changes=False)
+    _await_turn(service_name, changes=False)
     return _asked("lookup", service=c_string(service_name))
 
 
-def _note_name(service: str, *, changes: bool) -> None:
-    """Who publishes, looks up or removes a name first may matter (`ompy sim --explore`)."""
-    line = current().context.direct
+def _await_turn(service: str, *, changes: bool) -> None:
+    """Where all orders are tried, the world says who publishes, looks up or removes first."""
+    world = current()
+    line = world.context.direct
     if line is not None and line.explores:
-        line.note_access(NAME, f"service {c_string(service)}", [(0, 1)], writes=changes)
+        world.engine.wait(line.ask_turn(c_string(service), changes=changes))
 
 
 def _asked(what: str, **header: Any) -> str:

@@ -27,6 +27,7 @@ class Fence:
     Attributes:
         exchange: of the world.
         at_first_choice: called before the first choice is made.
+        coming: answers of who conducts the world that ranks get in a moment.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class Fence:
         """
         self.exchange = exchange
         self.at_first_choice: Callable[[], object] | None = None
+        self.coming = 0
         self._engines = engines
         self._stubs = stubs
 
@@ -60,6 +62,8 @@ class Fence:
             return True
         if any(not stub.done and not self.exchange.waits(stub.rank) for stub in self._stubs):
             return False  # it sleeps, or asks who conducts the world
+        if self.coming:
+            return False
         if self.exchange.idle_polls() > IDLE_MOST:
             self.exchange.see_it_goes_on()
             raise TimeoutError(f"polls without end: nothing has come in {IDLE_MOST} polls of each")

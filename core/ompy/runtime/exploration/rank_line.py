@@ -137,6 +137,13 @@ class RankLine(DirectLine):
         """No rank loads from its own part of a window, whatever others do to it."""
         self._world.later("direct_never_loaded", context)
 
+    def ask_turn(self, name: str, *, changes: bool) -> Whole:
+        """Complete when it is the rank's turn at a name."""
+        whole = Whole(self.new_number())
+        self._ending[whole.number] = whole
+        self._world.later("direct_turn", whole.number, name, changes, site_of_program())
+        return whole
+
     def note_untried(self, what: str) -> None:
         """Something matters now of which not all orders are tried."""
         self._world.later("direct_untried", what)

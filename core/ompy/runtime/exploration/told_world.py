@@ -387,6 +387,12 @@ class ToldWorld:
         """A rank has come to a collective call."""
         self._exchange.enter_call((actor.rank, number), call, members)
 
+    def do_direct_turn(
+        self, actor: Actor, number: int, name: str, changes: bool, site: str
+    ) -> None:
+        """A rank wants its turn at a name."""
+        self._exchange.ask_turn((actor.rank, number), name, changes=changes, site=site)
+
     def do_direct_untried(self, actor: Actor, what: str) -> None:
         """Something matters of which not all orders are tried."""
         self._exchange.note_untried(what)

@@ -346,14 +346,14 @@ class World:
             wrong = next(filter(None, map(problem_of, apps)), "")
             if wrong:
                 answer = Answer(rank, header["ask"], ERR_SPAWN, wrong.encode())
-                self._scheduler.after(NEWS, partial(self._answer, answer))
+                self._answer_later(answer)
                 return
         self._reply(self._asked.heard(rank, header, body))
 
     def _reply(self, replies: Iterable[Reply]) -> None:
         for reply in replies:
             if isinstance(reply, Answer):
-                self._scheduler.after(NEWS, partial(self._answer, reply))
+                self._answer_later(reply)
             elif isinstance(reply, Growth):
                 # where no rank runs: a fork is of this process, not of what a stub is doing
                 self._scheduler.after(NEWS, partial(self._grow, reply.world))
@@ -362,7 +362,15 @@ class World:
                 self._discarded.update(range(world.first, world.first + world.size))
                 self._scheduler.after(NEWS, partial(self._discard, world))
 
+    def _answer_later(self, answer: Answer) -> None:
+        """Answer a rank. In a world that is explored no choice is made before."""
+        if self._scheduler.fence is not None:
+            self._scheduler.fence.coming += 1
+        self._scheduler.after(NEWS, partial(self._answer, answer))
+
     def _answer(self, answer: Answer) -> None:
+        if self._scheduler.fence is not None:
+            self._scheduler.fence.coming -= 1
         stub = self._stubs[answer.rank]
         stub.news.append(("answer", answer.ask, answer.code, answer.body))
         self._board.engines[answer.rank].wake()

@@ -427,6 +427,10 @@ class RankStub:
         """The rank has come to a collective call."""
         self.exchange.enter_call((self.rank, number), call, members)
 
+    def do_direct_turn(self, number: int, name: str, changes: bool, site: str) -> None:
+        """The rank wants its turn at a name."""
+        self.exchange.ask_turn((self.rank, number), name, changes=changes, site=site)
+
     def do_direct_untried(self, what: str) -> None:
         """Something matters of which not all orders are tried."""
         self.exchange.note_untried(what)

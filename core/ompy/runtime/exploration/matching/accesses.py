@@ -1,6 +1,6 @@
 """What ranks of an explored world share beside messages and windows, and in which order.
 
-Files and published names are outside of the world: what is read there is not a choice of it. So
+Files and their names are outside of the world: what is read there is not a choice of it. So
 who reads and who changes the same is written down, with what the rank knew then. Two accesses have
 an order if the later rank has heard of something that the other one did behind its access
 (`knowledge.py`). If they have none, another order is possible, which is not tried. And a file has

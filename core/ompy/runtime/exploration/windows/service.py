@@ -7,12 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from ompy.frameworks.direct import DEATHS, EXPOSURE
 from ompy.frameworks.osc_base.headers import COMMAND_TAG, Kind
 from ompy.runtime.exploration.boxes import Box, Message, Operation, Receive
-from ompy.runtime.exploration.events import SEES, SERVE, Event, Value
+from ompy.runtime.exploration.events import DONE, SEES, SERVE, Event, Value
 from ompy.runtime.exploration.matching.accesses import Access, Accesses, Runs
 from ompy.runtime.exploration.operations import Operations
-from ompy.runtime.exploration.waits import Offer, Rank, Whole
+from ompy.runtime.exploration.waits import Completion, Offer, Rank, Whole
 from ompy.runtime.exploration.windows.box import Asked, WindowBox, command_asked
 from ompy.runtime.exploration.windows.parts import FREE, Parts, command_of
+from ompy.runtime.exploration.windows.turns import TURNS, TurnBox, turn_command
 
 # commands that end a call of the rank that they are for: its program depends on them
 _TOLD = frozenset({Kind.POST, Kind.COMPLETE, Kind.REFUSED})
@@ -49,6 +50,7 @@ class Windows(Operations):
         self.deaths = False
         self._never_loaded: set[int] = set()  # windows, by the context of their communicator
         self._windows: list[WindowBox] = []
+        self._turn_box: TurnBox | None = None  # one of these
         self._commands: dict[Operation, tuple[WindowBox, Asked]] = {}  # by choice
 
     def command_of_choice(self, key: Operation) -> tuple[WindowBox, Asked]:
@@ -65,6 +67,37 @@ class Windows(Operations):
             if box.waits(asked)
         ]
         return min(polling, default=0)
+
+    def ask_turn(self, operation: Operation, name: str, *, changes: bool, site: str = "") -> None:
+        """A rank wants its turn at a name, which has one order for all ranks.
+
+        Args:
+            operation: complete when it is the rank's turn.
+            name: in words.
+            changes: the rank changes what others find.
+            site: where in the program.
+        """
+        if self._turn_box is None:
+            self._turn_box = TurnBox()
+            self._windows.append(self._turn_box)
+        box, (rank, number) = self._turn_box, operation
+        state = self._ranks[rank]
+        self._begin(rank, number, inner=True)
+        command = turn_command(name, changes=changes)
+        made = Message(
+            operation,
+            rank,
+            COMMAND_TAG,
+            command.packed(),
+            synchronous=False,
+            past=state.past,
+            site=site,
+        )
+        asked = box.asked[operation] = command_asked(made.data, self.parts.class_of(TURNS, command))
+        state.spin.note_command(TURNS, command, asked, site, max(self.polls, 1))
+        box.add_message(made)
+        if asked.of == FREE and not box.waits(asked):
+            self._serve_message(box, box.listening(), made)
 
     def note_never_loaded(self, context: int) -> None:
         """No rank loads from its own part of a window: it is the library's own."""
@@ -197,5 +230,11 @@ class Windows(Operations):
         self.bounded |= asked.again is not None and not box.waits(asked)
         self.parts.loaded |= box.context not in self._never_loaded and box.changes_beside(message)
         past = box.serve(message, event)
-        self._take(box, receive, message, past)
+        if isinstance(box, TurnBox):
+            box.take_message(receive, message)
+            rank, number = message.sender
+            what = (DONE, number, 0, 0, None)
+            self._finish(message.sender, Completion(what, past, None, None, (rank, 0), {}))
+        else:
+            self._take(box, receive, message, past)
         return past
