@@ -25,6 +25,7 @@ from ompy.frameworks.osc_base.headers import (
 )
 from ompy.frameworks.osc_base.layouts import encode_layout
 from ompy.frameworks.osc_base.locks import LockQueue
+from ompy.runtime.exploration.events import Impossible
 from ompy.runtime.exploration.exchange import Exchange
 from ompy.runtime.exploration.races import find_races
 from ompy.runtime.exploration.search import KnownRaces, Schedule, Search
@@ -219,6 +220,7 @@ def run_world(programs: Sequence[Sequence[Step]], exchange: Exchange, cells: int
         for rank in ready:
             ranks[rank].go_on()
         if not ready and (exchange.idle_polls() > 20 or not exchange.decide()):
+            exchange.see_it_can_be()
             break
     ended = all(rank.ended for rank in ranks)
     return ended, tuple(tuple(rank.results) for rank in ranks), tuple(ranks[0].memory)
@@ -234,7 +236,11 @@ def explore(
         try:
             while (node := search.take_node()) is not None:
                 exchange = Exchange(len(programs), node.constraint, polls=polls, parts=parts)
-                outcomes.add(run_world(programs, exchange, cells))
+                try:
+                    outcomes.add(run_world(programs, exchange, cells))
+                except Impossible:
+                    search.drop_node(node)
+                    continue
                 values = {event.key: event.value for event in exchange.events}
                 assert all(values.get(key) == value for key, value in node.constraint.items())
                 races = find_races(exchange, KnownRaces(node))

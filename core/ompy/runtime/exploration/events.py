@@ -83,5 +83,9 @@ class Meeting(NamedTuple):
     tag: int
 
 
+class Impossible(Exception):
+    """What is chosen cannot be together: no schedule of the program has it."""
+
+
 class Diverged(Exception):
     """The program did not do again what it had done in the same world."""

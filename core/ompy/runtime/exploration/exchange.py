@@ -290,6 +290,7 @@ class Exchange(Receives):
             self._choose(*found)
             return True
         if offers:
+            self.see_it_can_be()
             missing = ", ".join(f"{one.key}: {self.script[one.key]}" for one in offers)
             raise Diverged(f"what was to be chosen cannot be: {missing}")
         return False
@@ -299,7 +300,9 @@ class Exchange(Receives):
 
         Raises:
             Diverged: they do.
+            Impossible: what is to be chosen cannot be together.
         """
+        self.see_it_can_be()
         for offer in self.offers():
             if offer.key in self.script and self.script[offer.key] not in offer.values:
                 raise Diverged(f"what was to be chosen cannot be: {offer.key}")

@@ -13,14 +13,23 @@ from random import Random
 from typing import Any, Final, NamedTuple, Protocol
 
 from ompy.runtime.exploration.boxes import Operation
-from ompy.runtime.exploration.events import NOTHING, POLL, PROBE, Diverged, Event, Race, Value
+from ompy.runtime.exploration.events import (
+    NOTHING,
+    POLL,
+    PROBE,
+    Diverged,
+    Event,
+    Impossible,
+    Race,
+    Value,
+)
 from ompy.runtime.exploration.first_choice import Beginning, explore_from_first_choice
 from ompy.runtime.exploration.histories import Undetermined, Unfit
 from ompy.runtime.exploration.priorities import PriorityWorld
 from ompy.runtime.exploration.search import KnownRaces, Node, Schedule, Search
 from ompy.runtime.exploration.search_file import plain_of, search_of
 from ompy.runtime.exploration.told_world import Ending, Point, ToldWorld
-from ompy.runtime.exploration.trunk import DIVERGED, LEARNT, Result, Trunk, result_of
+from ompy.runtime.exploration.trunk import DIVERGED, IMPOSSIBLE, LEARNT, Result, Trunk, result_of
 from ompy.runtime.exploration.windows.parts import Learnt, Parts
 from ompy.runtime.simulation.simulated_world import UNFIT, Scenario
 
@@ -299,6 +308,9 @@ class Explorer:
                 return None
             try:
                 failed = self._run_node(node)
+            except Impossible:
+                search.drop_node(node)
+                continue
             except KeyboardInterrupt:
                 search.give_back(node)
                 self._interrupted = True
@@ -382,7 +394,7 @@ class Explorer:
             parts = Parts(self._parts.plain())  # where the script leads is of no other use
             world = self._begin_world(script, None, parts)
             ending = world.run_to_end(lambda _key, _value: True)
-        except Diverged as problem:
+        except (Diverged, Impossible) as problem:
             return Result(DIVERGED, 1, str(problem), [], [])
         return Result(ending.kind, ending.code, ending.text, ending.events, [], ending.bounded)
 
@@ -416,14 +428,20 @@ class Explorer:
                 return None
             for line in ready:
                 node = running.pop(line)
-                result = result_of(line)
-                self._learn(result)
-                if result.kind == DIVERGED:
-                    self._heed_parts()
-                self._bounded |= result.bounded
-                self._search.report_world(node, Schedule(result.events, result.races))
-                if result.kind != WELL and failed is None:
-                    failed = result
+                result = self._take_whole(node, result_of(line))
+                failed = failed or result
+
+    def _take_whole(self, node: Node, result: Result) -> Result | None:
+        """Learn what a whole world has shown. Returns it if it fails."""
+        self._learn(result)
+        if result.kind == IMPOSSIBLE:
+            self._search.drop_node(node)
+            return None
+        if result.kind == DIVERGED:
+            self._heed_parts()
+        self._bounded |= result.bounded
+        self._search.report_world(node, Schedule(result.events, result.races))
+        return result if result.kind != WELL else None
 
     def _may_begin(self, running: Mapping[socket.socket, Node]) -> bool:
         begun = self._search.worlds - self._before + len(running)

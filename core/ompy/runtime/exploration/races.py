@@ -46,7 +46,6 @@ class _Races:
         self._whole: dict[int, int] = {}  # of events: all that they depend on, and themselves
         for event in self._events:
             self._whole[event.number] = 1 << event.number | self._closed(event.past)
-        self._forced = self._with_reads()
 
     def find_all(self) -> Iterator[Race]:
         for place, event in enumerate(self._events):
@@ -76,29 +75,6 @@ class _Races:
             left &= ~found
         return found
 
-    def _with_reads(self) -> dict[int, int]:
-        """Of events: all that has to come before them, as reads of windows have places in this.
-
-        A change of a piece depends on no read. But a read that comes before it here does so in all
-        worlds that have both choices.
-        """
-        before: dict[int, int] = {}
-        for event in self._events:
-            if event.kind == SERVE:
-                box, asked = self._exchange.command_of_choice(event.key)
-                change = box.change_behind(asked)
-                if change >= 0:
-                    before[change] = before.get(change, 0) | 1 << event.number
-        if not before:
-            return self._whole
-        found: dict[int, int] = {}
-        for event in self._events:
-            past = 1 << event.number | self._whole[event.number] | before.get(event.number, 0)
-            for number in _bits(past):
-                past |= found.get(number, 0)
-            found[event.number] = past
-        return found
-
     def _other_messages(self, event: Event) -> Iterator[Race]:
         """Messages that a receive or a probe would have taken, had they been there."""
         box, receive = self._exchange.asked(event.key)
@@ -121,11 +97,7 @@ class _Races:
         if asked.reads:
             for value, late, needs in box.other_places(asked):
                 past = self._closed(asked.base | needs)
-                before = past
-                if not late >> event.number & 1:  # a change that comes before it here
-                    for number in _bits(past):
-                        before |= self._forced.get(number, 0)
-                if not before & late and not self._known(event.key, value):
+                if not past & late and not self._known(event.key, value):
                     yield Race(event, value, past, event.sent)
             return
         before = box.past_of_place(asked)
@@ -165,10 +137,3 @@ class _Races:
                     break
                 before += event.offered
         return before < self._exchange.polls
-
-
-def _bits(past: int) -> Iterator[int]:
-    while past:
-        number = past.bit_length() - 1
-        yield number
-        past ^= 1 << number

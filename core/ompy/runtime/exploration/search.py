@@ -191,6 +191,10 @@ class Search:
             _end(node)
         return None
 
+    def drop_node(self, node: Node) -> None:
+        """A world that was taken cannot be: there is no schedule with its constraint."""
+        _end(node)
+
     def give_back(self, node: Node) -> None:
         """A world that was taken was not run to its end: it is the next one again."""
         self.waiting.append(node)

@@ -161,6 +161,7 @@ class ToldWorld:
         Raises:
             Undetermined, Unfit: it cannot be explored so.
             Diverged: what the script chooses cannot be.
+            Impossible: it cannot be together.
         """
         kind, code, text = self._run()
         exchange = self._exchange
@@ -232,6 +233,7 @@ class ToldWorld:
 
     def _pass_time(self) -> None:
         if not self._timers:
+            self._exchange.see_it_can_be()
             if self._exchange.deaths:
                 raise Over(UNFIT, 1, UNNOTICED)
             waits = sum(actor.state != ENDED for actor in self._actors)

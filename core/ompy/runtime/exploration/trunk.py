@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple, NoReturn
 
 from ompy.runtime.exploration.boxes import Operation
 from ompy.runtime.exploration.call_journal import Call
-from ompy.runtime.exploration.events import Diverged, Event, Meeting, Race, Value
+from ompy.runtime.exploration.events import Diverged, Event, Impossible, Meeting, Race, Value
 from ompy.runtime.exploration.fence import UNNOTICED
 from ompy.runtime.exploration.races import find_races
 from ompy.runtime.exploration.windows.parts import Learnt
@@ -27,6 +27,7 @@ from ompy.runtime.simulation.twins import die_with_parent
 
 _SIZE: Final = struct.Struct("!I")
 DIVERGED: Final = "diverged"  # kind of a world whose program did not do the same again
+IMPOSSIBLE: Final = "impossible"  # kind of a world that cannot be as it is to be
 LEARNT: Final = "learnt"  # kind of one that has shown that other operations need an order
 
 
@@ -166,10 +167,14 @@ def result_of_world(world: World) -> Result:
     try:
         outcome = world.run()
         kind, code, text = outcome.kind, outcome.code, outcome.text
+        if kind == "deadlock":
+            exchange.see_it_can_be()
         if kind == "deadlock" and exchange.deaths:
             kind, code, text = UNFIT, 1, UNNOTICED
     except Learnt:
         kind, code, text = LEARNT, 1, ""
+    except Impossible:
+        kind, code, text = IMPOSSIBLE, 1, ""
     except Diverged as problem:
         kind, code, text = DIVERGED, 1, str(problem)
     recorded = [stub.checked for stub in world.stubs]

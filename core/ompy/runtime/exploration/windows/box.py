@@ -287,11 +287,6 @@ class WindowBox(Box):
             return False
         return (asked.changes or asked.kind is Kind.SWAP) and source in self._locks.holders()
 
-    def change_behind(self, asked: Asked) -> int:
-        """The event of the next change of what a read has read; -1 if there is none."""
-        served = self.order(asked.of).served if asked.reads and asked.of != FREE else ()
-        return self.asked[served[asked.number].sender].event if asked.number < len(served) else -1
-
     def late_commands(self, asked: Asked) -> Sequence[Message]:
         """What has places in its class behind it, and could have had its place."""
         return self.orders[asked.of].served[asked.number + 1 :]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from ompy.frameworks.direct import DEATHS, EXPOSURE
 from ompy.frameworks.osc_base.headers import COMMAND_TAG, Kind
 from ompy.runtime.exploration.boxes import Box, Message, Operation, Receive
-from ompy.runtime.exploration.events import DONE, SEES, SERVE, Event, Value
+from ompy.runtime.exploration.events import DONE, SEES, SERVE, Event, Impossible, Value
 from ompy.runtime.exploration.matching.accesses import Access, Accesses, Runs
 from ompy.runtime.exploration.operations import Operations
 from ompy.runtime.exploration.waits import Completion, Offer, Rank, Whole
@@ -198,6 +198,20 @@ class Windows(Operations):
                 values = {value: (box, receive, one) for _, value, one in of}
                 spins = [self._ranks[one.sender[0]].spin.count for _, _, one in of]
                 yield Offer(key, SERVE, values, spins[0] if of[0][0] else -1)
+
+    def see_it_can_be(self) -> None:
+        """Nothing goes on: look whether a change waits for a read that is to come before it.
+
+        The read was seen with all that it needs. So something of that needs the change.
+
+        Raises:
+            Impossible: it does.
+        """
+        for box in self._windows:
+            for message, asked in box.heads():
+                key, value = box.choice_of(asked, message.sender)
+                if asked.of != FREE and value[0] != SEES and self._is_held(key):
+                    raise Impossible(f"what is to come before {key} needs it")
 
     def _is_held(self, key: Operation) -> bool:
         """Whether the next of a class waits for reads that are to be served before it."""
