@@ -103,6 +103,7 @@ HOT: Final = {
     "ompy.mpi.datatypes.datatype": BUSY,
     "ompy.mpi.files.file_access": BUSY,
     "ompy.mpi.files.file_pointer": OFTEN,
+    "ompy.mpi.files.file_requests": OFTEN,
     "ompy.mpi.files.file_state": BUSY,
     "ompy.mpi.files.file_transfers": BUSY,
     "ompy.mpi.files.file_view": OFTEN,
