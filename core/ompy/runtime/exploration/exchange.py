@@ -223,7 +223,7 @@ class Exchange(Receives):
         self._note(rank, TEST, -1, -1, site)
         state = self._ranks[rank]
         least = state.chosen if further else 0
-        users = (state.open | state.done.keys()) - state.inner - state.asked
+        users = (state.open | state.done.keys()) - state.inner - state.asked.keys()
         wanted = tuple(sorted(one for one in users if one > least)) if not only else (only,)
         state.wait = Wait(FURTHER if further else POLL, number, wanted, inner=True, site=site)
 
@@ -391,7 +391,6 @@ class Exchange(Receives):
         state.inner.discard(number)
         state.served.discard(number)
         state.kept.pop(number, None)
-        state.asked.discard(number)
         state.nothings = state.idle = 0
 
     def _values(self, rank: int, wait: Wait) -> dict[Value, Any]:
@@ -410,7 +409,10 @@ class Exchange(Receives):
         if wait.kind == FURTHER:
             return values | {(NOTHING,): None}
         chosen = self.script.get((rank, wait.number)) == (NOTHING,)  # when nothing was there
-        may = not values or state.nothings < self.polls or chosen
+        nothings = state.nothings
+        if wait.wanted and wait.wanted[0] in state.asked:
+            nothings = state.asked[wait.wanted[0]]
+        may = not values or nothings < self.polls or chosen
         self.bounded |= not may
         return values | ({(NOTHING,): None} if may else {})
 
@@ -466,7 +468,7 @@ class Exchange(Receives):
         some = any(one != (NOTHING,) for one in offer.values)
         if value == (NOTHING,):
             if offer.kind != FURTHER:
-                self._count_nothing(state, offered=some)
+                self._count_nothing(state, offered=some, wanted=wait.wanted)
         else:
             past |= state.done[value[1]].past
             state.chosen = value[1]
@@ -477,6 +479,9 @@ class Exchange(Receives):
             event = Event(number, offer.key, offer.kind, value, past, own, wait.site, offered, of)
             self._enter(state, event)
 
-    def _count_nothing(self, state: Rank, *, offered: bool) -> None:
-        state.nothings += offered
+    def _count_nothing(self, state: Rank, *, offered: bool, wanted: Sequence[int] = ()) -> None:
+        if wanted and wanted[0] in state.asked:  # nothing of this says nothing of others
+            state.asked[wanted[0]] += offered
+        else:
+            state.nothings += offered
         state.idle += not offered

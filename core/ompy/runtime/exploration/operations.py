@@ -66,13 +66,17 @@ class Operations(Accounts):
             if kept:
                 state.kept[number] = whole
             if asked:
-                state.asked.add(number)
+                state.asked[number] = 0
             return
         key = next(key for key, whole in state.wholes.items() if whole.number == number)
         whole = state.wholes.pop(key)
         what = (DONE, number, 0, 0, None)
         told = Completion(what, whole.past, None, None, (rank, 0), whole.knows)
         self._finish((rank, number), told)
+
+    def is_asked(self, operation: Operation) -> bool:
+        """Whether only who looks for an operation is told of it."""
+        return operation[1] in self._ranks[operation[0]].asked
 
     def add_parts(
         self, rank: int, number: int, parts: Sequence[int], among: int, now: bool

@@ -131,9 +131,17 @@ class _Races:
     def _may_be_nothing(self, place: int) -> bool:
         """Whether a poll that found something may have found nothing, within the bound."""
         rank, before = self._events[place].key[0], 0
+        of = self._asked_for(self._events[place])
         for event in reversed(self._events[:place]):
             if event.key[0] == rank and event.kind in {POLL, PROBE}:
                 if event.value != (NOTHING,):
-                    break
-                before += event.offered
+                    if not of:
+                        break
+                elif self._asked_for(event) == of:
+                    before += event.offered
         return before < self._exchange.polls
+
+    def _asked_for(self, event: Event) -> int:
+        """The operation that a poll has looked for alone; 0 if it is told of any."""
+        of = event.outstanding[0] if event.outstanding else 0
+        return of if of and self._exchange.is_asked((event.key[0], of)) else 0

@@ -146,7 +146,8 @@ class Rank:
         self.wholes: dict[tuple[int, int], Whole] = {}  # under way, by context id and tag
         self.apart: dict[int, list[Whole]] = {}  # messages that belong to some
         self.kept: dict[int, Whole] = {}  # by number: those that remember what has come
-        self.asked: set[int] = set()  # wholes that only who looks for them is told of
+        # wholes that only who looks for them is told of, and how often that could have found them
+        self.asked: dict[int, int] = {}
         self.reads: set[int] = set()  # wholes that are answers of windows
         self.nothings = 0  # polls in a row that could have found something
         self.idle = 0  # polls in a row that could not
