@@ -133,7 +133,7 @@ class Transfer:
         self.size = len(self._memory)
 
     @ccall
-    def note(self, begin: int) -> int:
+    def note_access(self, begin: int) -> int:
         """It begins there, which an explored world is told; returns the position."""
         state: FileState = self._state
         if state.comm.communicator.context.direct is not None:
@@ -158,9 +158,9 @@ class Transfer:
             state.check_seekable()
             if place == _INDIVIDUAL:
                 view.check_end(state.position, self.size)
-                return self.note(state.position)
+                return self.note_access(state.position)
         view.check_room(place, self.size)
-        return self.note(place * view.unit)
+        return self.note_access(place * view.unit)
 
     @ccall
     def claimed_position(self, place: int) -> int:
@@ -470,7 +470,7 @@ def _place_in_order(state: FileState, transfer: Transfer) -> int:
     state.view.check_room(first, total * unit)
     if rank == 0:
         shared.prepare_turn(first + total)
-    return transfer.note((first + before) * unit)
+    return transfer.note_access((first + before) * unit)
 
 
 def _telling(

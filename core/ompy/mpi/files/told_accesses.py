@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from ompy.data.request import Request
     from ompy.mpi.files.file_state import FileState
 
-END: Final = 1 << 63  # byte of no file: the size of a file counts as what is before it
+# arbitrary: a byte of no file. The size of a file counts as what is before it
+END: Final = 1 << 63
 RUNS_MOST: Final = 4096  # arbitrary: beyond that, what lies between counts, too
 
 

@@ -123,7 +123,7 @@ class PartitionedState(PersistentState):
         self._lock.acquire(True)
         try:
             self.message = self.operation = operation
-            told = operation if self.told is None else self.told.begin(operation)
+            told = operation if self.told is None else self.told.begin_message(operation)
             if self.problem is not None:
                 operation.fail(self.problem.code, self.problem.detail)
             else:
@@ -451,7 +451,7 @@ class PartitionedReceive(PartitionedState):
             self._receive_runs()
             return
         if self.told is not None:
-            self.told.post(self._post_parts)
+            self.told.post_receives(self._post_parts)
             self.told.watch_asked(self._receives_of)
         else:
             self._post_parts()

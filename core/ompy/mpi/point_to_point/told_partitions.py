@@ -128,7 +128,7 @@ class ToldMessage:
         self._offer = self._channels.post_offer(source, tag, offered)
         self._line.add_parts(self._made, [self._offer])
 
-    def begin(self, message: Request) -> Whole:
+    def begin_message(self, message: Request) -> Whole:
         """A start: what the program waits for until `message` is complete, and it is told."""
         self._asked = {}
         whole = self.whole = self._line.begin_parts(self._context, message, kept=True)
@@ -136,7 +136,7 @@ class ToldMessage:
             self._line.add_parts(whole, [self._offer], of=self._made)
         return whole
 
-    def post(self, post: Any) -> None:
+    def post_receives(self, post: Any) -> None:
         """Post receives for the partitions; which there are says the offer alone.
 
         Args:

@@ -77,7 +77,7 @@ class Meetings:
         communicator.context.engine.wait(self._enter(communicator, 0))
         return call(*given)
 
-    def begin(self, communicator: Communicator, tag: int) -> Whole | None:
+    def begin_call(self, communicator: Communicator, tag: int) -> Whole | None:
         """A nonblocking call begins, or one is started again: what its end has to wait for, too.
 
         Args:

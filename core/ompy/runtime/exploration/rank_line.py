@@ -187,7 +187,7 @@ class RankLine(DirectLine):
         whole = self.begin_whole(communicator.context_id, tag)
         meeting = None
         if self._meetings is not None and call_of_tag(tag) in TESTED:
-            meeting = self._meetings.begin(communicator, tag)
+            meeting = self._meetings.begin_call(communicator, tag)
         if meeting is not None:
             self.add_parts(whole, [meeting.number])
             whole.meeting = meeting

@@ -35,6 +35,7 @@ from ompy.runtime.probes.machine import PathProbe
 from ompy.runtime.probes.virtual_agents import VirtualAgents, VirtualWatch
 from ompy.runtime.simulation.host_memory import Segments
 from ompy.runtime.simulation.line import Line, LineClosed
+from ompy.runtime.simulation.told_calls import ToldCalls
 
 if TYPE_CHECKING:
     from ompy.frameworks.job import Job
@@ -100,7 +101,7 @@ class ServedNetwork(VirtualNetwork):
         return stream
 
 
-class RankStub:
+class RankStub(ToldCalls):
     """One rank, as the scheduler's process has it.
 
     Attributes:
@@ -403,48 +404,12 @@ class RankStub:
         """Entries of the record of calls."""
         self.checked += events
 
-    def do_direct_whole(self, *said: Any) -> None:
-        """Several messages become one operation, or it is complete."""
-        self.exchange.note_whole(self.rank, *said)
-
-    def do_direct_parts(self, *said: Any) -> None:
-        """Messages belong to an operation."""
-        self.exchange.add_parts(self.rank, *said)
-
-    def do_direct_access(self, *said: Any) -> None:
-        """The rank accesses something that others may, too."""
-        self.exchange.note_access(self.rank, *said)
-
-    def do_direct_until(self, *said: Any) -> None:
-        """That goes on, or has ended."""
-        self.exchange.accesses.extend_access(self.rank, *said)
-
-    def do_direct_never_loaded(self, context: int) -> None:
-        """No rank loads from its own part of a window."""
-        self.exchange.note_never_loaded(context)
-
-    def do_direct_meet(self, number: int, call: tuple[int, ...], members: int) -> None:
-        """The rank has come to a collective call."""
-        self.exchange.enter_call((self.rank, number), call, members)
-
-    def do_direct_turn(self, number: int, name: str, changes: bool, site: str) -> None:
-        """The rank wants its turn at a name."""
-        self.exchange.ask_turn((self.rank, number), name, changes=changes, site=site)
-
-    def do_direct_untried(self, what: str) -> None:
-        """Something matters of which not all orders are tried."""
-        self.exchange.note_untried(what)
-
     def do_direct_cancel(self, number: int, receive: int, site: str) -> bool | None:
         """Cancel a receive. False: it is matched already; else news say what became of it."""
         if not self.exchange.cancel_receive((self.rank, number), receive, site):
             return False
         self._await_choice()
         return None
-
-    def do_direct_forget(self, context: int) -> None:
-        """A communicator is freed."""
-        self.exchange.forget(context, self.rank)
 
     def do_direct_wait(self, number: int, wanted: list[int], others: bool, site: str) -> None:
         """Wait for operations, or for others that it does not name, or for news.

@@ -20,7 +20,7 @@ ORDER_OF_FILES: Final = "order of files"
 STORED: Final = "what files have"
 ORDER_OF_NAMES: Final = "order of names"
 ALL_ORDERS: Final = {FILE: ORDER_OF_FILES, NAME: ORDER_OF_NAMES}
-_EVER: Final = 1 << 62  # number of no operation: not ended yet
+_EVER: Final = 1 << 62  # arbitrary: number of no operation, for what has not ended
 
 Runs = Sequence[tuple[int, int]]  # the first byte, and the one behind the last; in order
 
