@@ -1,4 +1,7 @@
-"""Reads and writes of files: where they begin, what they move, what becomes of pointers."""
+"""Reads and writes of files: where they begin, what they move, what becomes of pointers.
+
+A pointer goes on by what was asked for, also where a file ends before (MPI standard, 14.4.1).
+"""
 
 # ruff: noqa: SLF001 - states are private to users, not to this package
 
@@ -309,7 +312,7 @@ def transfer_now(state: FileState, buffer: Any, place: int, status: Any, writes:
             with state.pointer_lock:
                 begin: int = transfer.first_position(place)
                 moved = transfer.move_bytes(begin)
-                state.position = begin + moved
+                state.position = begin + transfer.size
         else:
             moved = transfer.move_bytes(transfer.first_position(place))
         _tell_moved(transfer, moved, status)
@@ -359,7 +362,7 @@ def transfer_together(state: FileState, buffer: Any, place: int, status: Any, wr
         state.enter(_WRITE_ALL if writes else _READ_ALL)
         moved: int = _move_together(state, transfer, begin)
         if place == _INDIVIDUAL:
-            state.position = begin + moved
+            state.position = begin + transfer.size
         _tell_moved(transfer, moved, status)
     except MPIError as problem:
         raise state.raised(problem) from problem.__cause__
