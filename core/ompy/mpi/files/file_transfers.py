@@ -182,12 +182,12 @@ class Transfer:
     @cfunc
     def _stored_otherwise(self, size: int, form: Any) -> int:
         said: Message = self._said
-        each: int = form.size(self._datatype, 1)
-        count: int = size // each if each else 0
-        if self._room is not None:
-            elements = form.from_file(self._datatype, memoryview(self._room)[: count * each])
-            said.convertor().unpack(0, memoryview(elements))
-        return count * said.layout.size
+        if self._room is None:
+            each: int = form.size(self._datatype, 1)
+            return size // each * said.layout.size if each else 0
+        elements = form.from_file(self._datatype, memoryview(self._room)[:size])
+        said.convertor().unpack(0, memoryview(elements))
+        return len(elements)
 
     @ccall
     def access(self, position: int) -> Any:
