@@ -189,6 +189,14 @@ class Pml:
         """
         return []
 
+    def pending_receives(self, communicator: Communicator) -> list[Request]:
+        """The program's receives in a communicator that are not complete (since API 2.7).
+
+        A communicator that is freed lives until they are (MPI standard, 7.4.3). A PML that does not
+        know them says none. The caller holds the rank's lock.
+        """
+        return []
+
     def need(self, waitable: Waitable) -> Need | None:
         """What the ranks named have to do before this can complete (since API 2.6).
 
@@ -367,6 +375,10 @@ class PmlWrapper(Pml):
     def unreceived(self, communicator: Communicator) -> list[tuple[int, int]]:
         """Hand on."""
         return self.inner.unreceived(communicator)
+
+    def pending_receives(self, communicator: Communicator) -> list[Request]:
+        """Hand on."""
+        return self.inner.pending_receives(communicator)
 
     def need(self, waitable: Waitable) -> Need | None:
         """As the PML inside says."""
