@@ -49,7 +49,7 @@ if DECLARING:
 # 2.3 has a PML explain its choices and say what it waits for, if it likes; 2.4 tells it of a send
 # that its caller waits for; 2.5 asks what it has counted; 2.6 what a request needs of others, and
 # has it fail what is under way in a communicator that is revoked, and what waits for anybody when a
-# member has died; 2.7 how many messages it has sent to whom
+# member has died; 2.7 how many messages it has sent to whom, and which receives are pending
 API: Final[ApiVersion] = (2, 7)
 
 # communication modes; seed ob1: standard, buffered, synchronous and ready

@@ -1,7 +1,4 @@
-"""Reads and writes of files: where they begin, what they move, what becomes of pointers.
-
-A pointer goes on by what was asked for, also where a file ends before (MPI standard, 14.4.1).
-"""
+"""Reads and writes of files: where they begin, what they move, what becomes of pointers."""
 
 # ruff: noqa: SLF001 - states are private to users, not to this package
 
@@ -312,7 +309,7 @@ def transfer_now(state: FileState, buffer: Any, place: int, status: Any, writes:
             with state.pointer_lock:
                 begin: int = transfer.first_position(place)
                 moved = transfer.move_bytes(begin)
-                state.position = begin + transfer.size
+                state.position = begin + transfer.size  # also at the end (MPI standard, 14.4.1)
         else:
             moved = transfer.move_bytes(transfer.first_position(place))
         _tell_moved(transfer, moved, status)
