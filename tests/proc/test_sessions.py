@@ -70,6 +70,31 @@ if comm.rank == 0:
     except MPI.Exception as problem:
         print(problem.Get_error_class() == MPI.ERR_PROC_FAILED, problem)
 """
+SETS = """
+session = MPI.Session.Init()
+for name, members in (("mpi://WORLD", world), ("mpix://SHARED", world), ("mpi://SELF", own)):
+    group = session.Create_group(name)
+    assert MPI.Group.Compare(group, members) == MPI.IDENT, (name, group.size)
+    assert session.Get_pset_info(name)["mpi_size"] == str(members.size)
+    MPI.Intracomm.Create_from_group(group).Barrier()
+session.Finalize()
+"""
+SPAWNED = f"""
+from mpi4py import MPI
+world, own = MPI.COMM_WORLD.group, MPI.COMM_SELF.group
+parent = MPI.Comm.Get_parent()
+{SETS}
+parent.Disconnect()
+"""
+SPAWNS = f"""
+import sys
+from mpi4py import MPI
+world, own = MPI.COMM_WORLD.group, MPI.COMM_SELF.group
+children = MPI.COMM_WORLD.Spawn(sys.executable, ["-c", {SPAWNED!r}], 3)
+{SETS}
+children.Disconnect()
+{SETS}
+"""
 
 
 def job(program: str, ranks: int = 2) -> subprocess.CompletedProcess[str]:
@@ -82,6 +107,11 @@ def test_communicators_of_a_session(program: str) -> None:
     done = job(program, 3)
     assert done.returncode == 0, done.stderr
     assert set(done.stdout.split()) == {"3"}
+
+
+def test_process_sets_are_of_those_that_were_started_together() -> None:
+    done = job(SPAWNS)
+    assert done.returncode == 0, done.stderr
 
 
 def test_in_a_process_that_nobody_launched() -> None:

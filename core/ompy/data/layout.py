@@ -158,13 +158,19 @@ def repeat_layout(layout: Layout, displacements: Sequence[int]) -> Layout:
     return combine_layouts([(displacement, layout) for displacement in displacements])
 
 
-def combine_layouts(parts: Sequence[tuple[int, Layout]]) -> Layout:
-    """Elements of several layouts at byte displacements, packed in the order given."""
+def bounds_of(parts: Sequence[tuple[int, Layout]]) -> tuple[int, int]:
+    """The least lower bound of layouts at byte displacements; the extent to the greatest upper."""
     lower = min((at + part.lower for at, part in parts), default=0)
     upper = max((at + part.lower + part.extent for at, part in parts), default=0)
+    return lower, upper - lower
+
+
+def combine_layouts(parts: Sequence[tuple[int, Layout]]) -> Layout:
+    """Elements of several layouts at byte displacements, packed in the order given."""
+    lower, extent = bounds_of(parts)
     formats = {part.format for _, part in parts}
     placed = sequence((at + part.displacement, part.node) for at, part in parts)
-    return Layout.of(placed, lower, upper - lower, formats.pop() if len(formats) == 1 else "")
+    return Layout.of(placed, lower, extent, formats.pop() if len(formats) == 1 else "")
 
 
 def resize(layout: Layout, lower: int, extent: int) -> Layout:

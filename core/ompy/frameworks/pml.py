@@ -49,7 +49,7 @@ if DECLARING:
 # 2.3 has a PML explain its choices and say what it waits for, if it likes; 2.4 tells it of a send
 # that its caller waits for; 2.5 asks what it has counted; 2.6 what a request needs of others, and
 # has it fail what is under way in a communicator that is revoked, and what waits for anybody when a
-# member has died; 2.7 how many messages it has sent to whom
+# member has died; 2.7 how many messages it has sent to whom, and which receives are pending
 API: Final[ApiVersion] = (2, 7)
 
 # communication modes; seed ob1: standard, buffered, synchronous and ready
@@ -186,6 +186,14 @@ class Pml:
         """Sources and tags, internal ones too, of messages that are here and nobody has asked for.
 
         For what is said of an error. A PML that does not know them says none.
+        """
+        return []
+
+    def pending_receives(self, communicator: Communicator) -> list[Request]:
+        """The program's receives in a communicator that are not complete (since API 2.7).
+
+        A communicator that is freed lives until they are (MPI standard, 7.4.3). A PML that does not
+        know them says none. The caller holds the rank's lock.
         """
         return []
 
@@ -367,6 +375,10 @@ class PmlWrapper(Pml):
     def unreceived(self, communicator: Communicator) -> list[tuple[int, int]]:
         """Hand on."""
         return self.inner.unreceived(communicator)
+
+    def pending_receives(self, communicator: Communicator) -> list[Request]:
+        """Hand on."""
+        return self.inner.pending_receives(communicator)
 
     def need(self, waitable: Waitable) -> Need | None:
         """As the PML inside says."""

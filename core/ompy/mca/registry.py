@@ -9,6 +9,7 @@ Importing this costs a rank little: whatever is slow to import (the scan's
 
 from __future__ import annotations
 
+import _thread
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -72,6 +73,8 @@ class Registry:
         self._checked = validated is not None
         self._opened: dict[str, list[Component]] = {}
         self._to_close: list[ComponentRecord] = []
+        # threads of a rank may be the first to ask for a window or a file, at once
+        self._changing = _thread.RLock()
         for framework in self.frameworks.values():
             for name, parameter in own_parameters(framework).items():
                 self._variables.declare(name, framework.name, BASE, parameter)
@@ -388,27 +391,33 @@ class Registry:
             ComponentError: the user asked for a component by name and it cannot be used.
         """
         if framework not in self._opened:
-            missing = self._components.missing(framework)
-            if missing:
-                raise UsageError(*missing)
-            candidates = self._components.candidates(framework)
-            self._variables.freeze(framework)
-            self._components.note(framework, "opening components")
-            for record in candidates:
-                if self._components.load(record) and record.state is State.LOADED:
-                    self._open(record)
-                if record.state is not State.OPENED:
-                    self._components.require(record)
-            opened = [record for record in self._to_close if record.framework == framework]
-            opened.sort(key=self._rank)
-            self._opened[framework] = [_loaded(record) for record in opened]
+            with self._changing:
+                if framework not in self._opened:
+                    self._open_all(framework)
         return list(self._opened[framework])
+
+    def _open_all(self, framework: str) -> None:
+        missing = self._components.missing(framework)
+        if missing:
+            raise UsageError(*missing)
+        candidates = self._components.candidates(framework)
+        self._variables.freeze(framework)
+        self._components.note(framework, "opening components")
+        for record in candidates:
+            if self._components.load(record) and record.state is State.LOADED:
+                self._open(record)
+            if record.state is not State.OPENED:
+                self._components.require(record)
+        opened = [record for record in self._to_close if record.framework == framework]
+        opened.sort(key=self._rank)
+        self._opened[framework] = [_loaded(record) for record in opened]
 
     def select(self, component: Component) -> None:
         """Record that an opened component is in use."""
         record = self._record_of(component)
-        if record.state is not State.OPEN_FAILED:  # with another rank of this process
-            self._components.move(record, State.SELECTED)
+        with self._changing:
+            if record.state is not State.OPEN_FAILED:  # with another rank of this process
+                self._components.move(record, State.SELECTED)
 
     def select_over(self, component: Component, others: Sequence[Component]) -> None:
         """Record that an opened component is in use because of its priority, and others are not."""
@@ -419,8 +428,9 @@ class Registry:
     def pass_over(self, component: Component, reason: str) -> None:
         """Record that an opened component could have been used and another was preferred."""
         record = self._record_of(component)
-        if record.state not in OTHERS_WORD:
-            self._components.move(record, State.NOT_SELECTED, reason)
+        with self._changing:
+            if record.state not in OTHERS_WORD:
+                self._components.move(record, State.NOT_SELECTED, reason)
 
     def refuse(self, component: Component, reason: str) -> None:
         """Record that an opened component turned out not to be available.
@@ -429,8 +439,9 @@ class Registry:
             ComponentError: the user asked for it by name.
         """
         record = self._record_of(component)
-        if record.state not in OTHERS_WORD:
-            self._components.move(record, State.NOT_AVAILABLE, reason)
+        with self._changing:
+            if record.state not in OTHERS_WORD:
+                self._components.move(record, State.NOT_AVAILABLE, reason)
         if self._components.is_asked_for(record):
             raise self._components.failure(record, reason)
 
@@ -455,8 +466,9 @@ class Registry:
         """
         record = self._record_of(component)
         reason = f"{step} raised {summary(error)}"
-        if record.state is not State.OPEN_FAILED:
-            self._components.move(record, State.OPEN_FAILED, reason, traceback_text(error))
+        with self._changing:
+            if record.state is not State.OPEN_FAILED:
+                self._components.move(record, State.OPEN_FAILED, reason, traceback_text(error))
         self._components.require(record)
 
     def close(self) -> None:

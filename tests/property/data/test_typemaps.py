@@ -126,8 +126,12 @@ def struct(parts: list[tuple[Pair, int, int]]) -> Pair:
         for pair, length, place in parts
         for index in range(length)
     ]
-    bounded = any(pair[1].bounded for pair, _, _ in parts)
-    return made, at(every, max(pair[1].align for pair, _, _ in parts), bounded=bounded)
+    bounded = [part for part in every if part[1].bounded]
+    model = at(every, max((part.align for _, part in every), default=1), bounded=bool(bounded))
+    if not bounded:
+        return made, model
+    bounds = at(bounded, 1, bounded=True)  # markers count instead of all data
+    return made, Model(model.places, bounds.lower, bounds.upper, model.align, bounded=True)
 
 
 def resized(base: Pair, lower: int, extent: int) -> Pair:

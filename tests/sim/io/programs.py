@@ -95,7 +95,7 @@ def pointers(process: RankProcess) -> None:
     fh.Seek(0)
     fh.Read(room, status)
     assert (list(room), status.Get_count(INT)) == ([1, 2, -1], 2)
-    assert fh.Get_position() == 2
+    assert fh.Get_position() == 3  # behind what was asked for
     fh.Close()
     assert fh == FILE_NULL
     fails(ERR_FILE, fh.Get_size)
@@ -483,6 +483,9 @@ def representations(process: RankProcess) -> None:
     assert (list(room), status.Get_count(LONG)) == ([rank, 258, -1], 2)
     fh.Iread_at_all(1, [room, 1, LONG]).Wait(status)
     assert (room[0], status.Get_count(LONG)) == (258, 1)
+    fh.Set_view(0, LONG, LONG, "external32")
+    fh.Read_at(2 * size - 1, [room, 1, LONG.Create_contiguous(3).Commit()], status)
+    assert (list(room), status.Get_elements(LONG)) == ([258, 258, -1], 1)  # the file ends there
     fh.Close()
     if rank == 0:
         found = (folder / "x").read_bytes()

@@ -88,6 +88,7 @@ def test_every_call_of_the_contract_passes_every_wrapper() -> None:
             process.pml.waiting()
             process.pml.abandon(world, NOBODYS)
             process.pml.unreceived(world)
+            process.pml.pending_receives(world)
             process.pml.resume_receives(world)
             process.pml.revoke(world, NOBODYS)
             process.release(world)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from ompy.mca.component import Component
@@ -142,6 +143,18 @@ def test_a_list_blocks_what_is_not_in_it(site, states_of) -> None:
     assert states_of(registry) == {"a": "blocked", "b": "opened"}
     reason = "not in wire =  b , b (environment variable OMPY_MCA_wire)"
     assert registry.records_of("wire")[0].reason == reason
+
+
+def test_threads_that_open_at_once_get_the_same(site) -> None:
+    """As threads of a rank do that make its first windows: one opens, the others wait."""
+    slow = "import time; time.sleep(0.02)"
+    for name in ("a", "b", "c"):
+        site.component(name, on_open=slow, parameters=PRIORITY.format(1))
+    registry = site.registry()
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: names(registry.open("wire")), range(4)))
+    assert found == [["a", "b", "c"]] * 4
+    assert len([event for event in site.events if event[0] == "open"]) == 3
 
 
 def test_opening_with_a_wrong_selection_is_an_error(site) -> None:

@@ -25,6 +25,7 @@ from ompy.mpi.communicators.comm import COMM_NULL, Comm
 from ompy.mpi.communicators.group import GROUP_EMPTY, GROUP_NULL, Group
 from ompy.mpi.communicators.intercomm import Intercomm
 from ompy.mpi.communicators.predefined_comms import world_of
+from ompy.mpi.datatypes.datatype import Datatype
 from ompy.mpi.datatypes.predefined import BYTE, DATATYPE_NULL, DATATYPES
 from ompy.mpi.errhandler import ERRHANDLER_NULL, ERRORS_RETURN, Errhandler
 from ompy.mpi.errors import MPIException
@@ -138,6 +139,20 @@ def test_names_are_known_once() -> None:
 
 
 # --- status
+
+
+@pytest.mark.parametrize("number", range(8))
+def test_elements_that_are_set_are_those_that_are_found(number: int) -> None:
+    """MPI standard, 12.3: Set_elements has Get_elements return this number."""
+    pair = Datatype.Create_struct([1, 2], [0, 8], [DATATYPES["INT"], DATATYPES["DOUBLE"]])
+    threes = DATATYPES["INT"].Create_contiguous(3)
+    for datatype in (*DATATYPES.values(), pair, pair.Create_vector(2, 2, 3), threes):
+        if datatype and datatype.size:
+            status = Status()
+            status.Set_elements(datatype, number)
+            assert status.Get_elements(datatype) == number
+    status.Set_elements(pair, 5)
+    assert (status.Get_count(BYTE), status.Get_count(pair)) == (32, -32766)
 
 
 def test_a_status() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ompy.data.constants import ANY_SOURCE
+from ompy.data.constants import ANY_SOURCE, ANY_TAG
 from ompy.data.convertor import Convertor
 from ompy.data.errors import ERR_TRUNCATE
 from ompy.data.request import Request, Waitable
@@ -103,6 +103,16 @@ class Direct(Pml):
     def remove_communicator(self, communicator: Communicator) -> None:
         """Nothing more is received in it."""
         self._line.forget(communicator.context_id)
+
+    def pending_receives(self, communicator: Communicator) -> list[Request]:
+        """The program's receives in a communicator that are not complete."""
+        return [
+            one
+            for one in self._under_way.values()
+            if isinstance(one, Receiving)
+            and one.communicator is communicator
+            and (one.wanted_tag >= 0 or one.wanted_tag == ANY_TAG)
+        ]
 
     def isend(
         self, communicator: Communicator, convertor: Convertor, target: int, tag: int, mode: int

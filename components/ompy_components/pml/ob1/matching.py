@@ -422,6 +422,15 @@ class Matching:
         return [request for request in posted if request.wanted_tag == tag]
 
     @ccall
+    def posted(self) -> list[RecvRequest]:
+        """All receives that nothing has matched."""
+        found: list[RecvRequest] = self.wild.members()
+        queue: PeerQueue
+        for queue in self.peers():
+            found += queue.posted.members()
+        return found
+
+    @ccall
     def has_peers(self) -> bool:
         """Whether any rank was heard of, sent to or waited for."""
         queue: PeerQueue | None

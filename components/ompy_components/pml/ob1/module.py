@@ -526,6 +526,10 @@ class Ob1(Pml):
         with self._lock:
             return [(one.source, one.tag) for one in self.matching(communicator).unmatched()]
 
+    def pending_receives(self, communicator: Communicator) -> list[Request]:
+        """The program's, that are not complete."""
+        return self.receiving.pending(communicator)
+
     def need(self, waitable: Waitable) -> Need | None:
         """What a send, a receive or a probe needs of others."""
         from ompy_components.pml.ob1.diagnosis.needs import need_of
@@ -587,14 +591,10 @@ class Ob1(Pml):
     def send_pending(self) -> None:
         """Send what found no room."""
         if len(self.pending):
-            self._engine.wait_until(self._nothing_pending)
+            self._engine.wait_until(self.pending.is_empty)
 
     @ccall
     def say_leave(self) -> None:
         """Say LEAVE to those that this rank has talked to, and have the others told."""
         with self._lock:
             self._context.wireup.leaving(self.leaving.say())
-
-    @ccall
-    def _nothing_pending(self) -> bool:
-        return not len(self.pending)

@@ -82,6 +82,10 @@ class PendingQueue(Poller):
     def __len__(self) -> int:
         return len(self._packets) + len(self._starts) + len(self._fragments) + len(self._rdma)
 
+    def is_empty(self) -> bool:
+        """Whether nothing waits."""
+        return not len(self)
+
     def packet(self, attempt: Attempt, room_on: object) -> None:
         """Try to send a control message (ACK, PUT, FIN) again."""
         self._add(self._packets, attempt, room_on)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from ompy import raw
 from ompy.compiled import DECLARING, U64, ccall, cclass, cfunc
+from ompy.data.constants import ANY_TAG
 from ompy.data.errors import ERR_INTERN, ERR_PROC_FAILED, ERR_TRUNCATE, SUCCESS, MPIError
 from ompy.frameworks.btl import BtlModule
 from ompy.frameworks.proc import Proc
@@ -42,6 +43,9 @@ from ompy_components.pml.ob1.selection import EAGER_ALLOCATED
 from ompy_components.pml.ob1.states import RECEIVE_TABLE, ReceiveEvent, ReceiveState, rows_of
 
 if TYPE_CHECKING:
+    from ompy.data.request import Request
+    from ompy.frameworks.communicator import Communicator
+
     from ompy_components.pml.ob1.module import Ob1
 
 if DECLARING:
@@ -140,6 +144,14 @@ class Receiving(ReceiverHalf):
             for fragment in queue.held():
                 self._flow.give_back(queue.flow, fragment)
         self._recent = None
+
+    def pending(self, communicator: Communicator) -> list[Request]:
+        """The program's receives in a communicator: posted, or with more to come."""
+        matching = communicator.pml_state
+        assert isinstance(matching, Matching), f"{communicator.name} was never added"
+        begun = [one for one in self.requests.values() if one.communicator is communicator]
+        every = [*matching.posted(), *begun]
+        return [one for one in every if one.wanted_tag >= 0 or one.wanted_tag == ANY_TAG]
 
     @ccall
     def match_arrived(self, data: memoryview) -> None:

@@ -270,7 +270,8 @@ def _gather(
     if rank != root:
         _give(state, carrier, message_of(obj), root)
         return None
-    return _gathered(state, carrier, copy_of_object(obj), root)
+    found = _gathered(state, carrier, root)
+    return _loaded(state, found, copy_of_object(obj))
 
 
 @cfunc
@@ -285,12 +286,13 @@ def _give(state: CommState, carrier: UnsizedMessages | None, pieces: Pieces, roo
 
 
 @cfunc
-def _gathered(state: CommState, carrier: UnsizedMessages | None, own: Any, root: int) -> list[Any]:
-    """All members' objects, at the root of a gather."""
+def _gathered(state: CommState, carrier: UnsizedMessages | None, root: int) -> list[Any]:
+    """All other members' messages, at the root of a gather."""
     found: list[Any] = [None] * state.size
     if carrier is not None:
         found = carrier.gather(None, root) or found
-    return _loaded(state, found, _posted(state, found), own)
+    _receive(state, found, _posted(state, found))
+    return found
 
 
 @cfunc
@@ -306,14 +308,24 @@ def _posted(state: CommState, found: list[Any]) -> list[Posted | None]:
 
 
 @cfunc
-def _loaded(state: CommState, found: list[Any], posted: list[Posted | None], own: Any) -> list[Any]:
-    """The objects in what a carrier has brought and what comes as messages, and this member's."""
-    rank: int = state.communicator.rank
+def _receive(state: CommState, found: list[Any], posted: list[Posted | None]) -> None:
+    """Wait for what comes as messages.
+
+    All of it has come before objects are made of any: one that raises then fails here alone.
+    """
     source: int
     for source in range(state.size):
         receive = posted[source]
         if receive is not None:
             found[source] = finish_receive(state, receive)
+
+
+@cfunc
+def _loaded(state: CommState, found: list[Any], own: Any) -> list[Any]:
+    """The objects in all members' messages, and this member's own."""
+    rank: int = state.communicator.rank
+    source: int
+    for source in range(state.size):
         found[source] = own if source == rank else object_of(found[source])
     return found
 
@@ -357,15 +369,12 @@ def _all_short(messages: list[Pieces], room: int) -> list[Any]:
 
 
 @cfunc
-def _swap(
-    state: CommState, messages: Sequence[Pieces], own: Any, said: list[Any], found: list[Any]
-) -> list[Any]:
-    """Message i to member i; what everybody sent here, this member's own object in its place.
+def _swap(state: CommState, messages: Sequence[Pieces], said: list[Any], found: list[Any]) -> None:
+    """Message i to member i; the messages that all others sent here.
 
     Args:
         state: the communicator.
         messages: to each member.
-        own: this member's object.
         said: what a carrier has taken of `messages`; None for each other one.
         found: what it has brought, likewise; the result is in it.
     """
@@ -375,21 +384,20 @@ def _swap(
     # everybody begins with its right neighbour, so that no member is flooded by all at once
     targets = [(rank + step) % size for step in range(1, size)]
     sent = [begin_message(state, messages[each], each) for each in targets if said[each] is None]
-    _loaded(state, found, posted, own)
+    _receive(state, found, posted)
     wait_all(state, sent)
-    return found
 
 
 @cfunc
 def _allgather(state: CommState, carrier: UnsizedMessages | None, obj: Any) -> list[Any]:
     pieces = message_of(obj)
-    own = copy_of_message(obj, pieces)
     said: Any = None
     found: list[Any] = [None] * state.size
     if carrier is not None:
         said = _short(pieces, carrier.room)
         found = carrier.allgather(said)
-    return _swap(state, [pieces] * state.size, own, [said] * state.size, found)
+    _swap(state, [pieces] * state.size, [said] * state.size, found)
+    return _loaded(state, found, copy_of_message(obj, pieces))
 
 
 @cfunc
@@ -399,13 +407,13 @@ def _alltoall(
     items = items_of(state, objects)
     messages = [message_of(item) for item in items]
     rank = state.communicator.rank
-    own = copy_of_message(items[rank], messages[rank])
     said: list[Any] = [None] * state.size
     found: list[Any] = said[:]
     if carrier is not None:
         said = _all_short(messages, carrier.block_room)
         found = carrier.alltoall(said)
-    return _swap(state, messages, own, said, found)
+    _swap(state, messages, said, found)
+    return _loaded(state, found, copy_of_message(items[rank], messages[rank]))
 
 
 def gathered_along_edges(
@@ -449,11 +457,11 @@ def _along_edges(
         if said[place] is None
     ]
     for place in neighbours.receiving:
-        data: Any = found[place]
-        if data is None:
-            data = finish_receive(state, posted[place])
-        found[place] = object_of(data)
+        if found[place] is None:
+            found[place] = finish_receive(state, posted[place])
     wait_all(state, sent)
+    for place in neighbours.receiving:
+        found[place] = object_of(found[place])
     return found
 
 
@@ -476,9 +484,9 @@ def swapped_objects(
     """Message i to member i of the other group; what these members of it have sent here."""
     posted = [post_receive(state, source) for source in sources]
     sent = [begin_message(state, pieces, target) for target, pieces in enumerate(messages)]
-    found = [object_of(finish_receive(state, each)) for each in posted]
+    found = [finish_receive(state, each) for each in posted]
     wait_all(state, sent)
-    return found
+    return [object_of(each) for each in found]
 
 
 # --- reductions
@@ -535,7 +543,8 @@ def _reduce(
         if rank != root:
             _give(state, carrier, message_of(obj), root)
             return None
-        return _result(reduce(op, _gathered(state, carrier, _operand(obj, op), root)), obj)
+        found = _gathered(state, carrier, root)
+        return _result(reduce(op, _loaded(state, found, _operand(obj, op))), obj)
     value = _combine(state, obj, op)
     if root != 0:
         if rank == 0:

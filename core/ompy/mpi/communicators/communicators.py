@@ -11,6 +11,7 @@ from ompy import raw
 from ompy.data.constants import UNDEFINED
 from ompy.data.errors import ERR_ARG, ERR_COMM, ERR_GROUP, ERR_KEYVAL
 from ompy.frameworks.collectives.call_order import TAG_CALLS_END, WORD
+from ompy.frameworks.collectives.coll_selection import UnderWay
 from ompy.frameworks.job import called_abort
 from ompy.frameworks.proc import Proc
 from ompy.mpi.communicators import predefined_attributes
@@ -174,11 +175,21 @@ class Communicators(CommBase):
             for hidden in state.hidden:
                 if isinstance(hidden, CommBase):
                     hidden.free()
-        communicator, release = state.communicator, state.world.process.release
+        communicator = state.communicator
+        # what was begun goes on to its end, as MPI wants
+        release = partial(state.world.process.release, communicator)
+        lock = state.world.context.engine.lock
+        with lock:
+            pending = communicator.pml.pending_receives(communicator)
+            if pending:
+                under_way = UnderWay(lock)
+                for request in pending:
+                    under_way.until(request)
+                release = partial(under_way.when_idle, release)
         if communicator.chosen is None:
-            release(communicator)
-        else:  # what was begun goes on to its end, as MPI wants
-            communicator.chosen.when_idle(partial(release, communicator))
+            release()
+        else:
+            communicator.chosen.when_idle(release)
         state.size = 0  # other handles of it find nobody there
         self._inner = None
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from ompy.data.layout import Layout, combine_layouts, resize, strided
+from ompy.data.layout import Layout, bounds_of, combine_layouts, resize, strided
 from ompy.mpi.constants import ORDER_FORTRAN
 
 if TYPE_CHECKING:
@@ -49,15 +49,29 @@ def placed(layout: Layout, lengths: Sequence[int], displacements: Sequence[int])
 
 
 def structured(
-    lengths: Sequence[int], displacements: Sequence[int], layouts: Sequence[Layout]
+    lengths: Sequence[int],
+    displacements: Sequence[int],
+    layouts: Sequence[Layout],
+    bounded: Sequence[bool],
 ) -> Layout:
-    """Runs of elements of different types at byte displacements."""
+    """Runs of elements of different types at byte displacements.
+
+    The bounds are those of the parts in `bounded`, if there are any: bounds set by hand are
+    markers in the type map, and count instead of all data (MPI standard, 5.1.7).
+    """
     parts = [
-        (at, consecutive(layout, length))
-        for length, at, layout in zip(lengths, displacements, layouts, strict=True)
+        (at, consecutive(layout, length), by_hand)
+        for length, at, layout, by_hand in zip(
+            lengths, displacements, layouts, bounded, strict=True
+        )
         if length
     ]
-    return combine_layouts(parts)
+    made = combine_layouts([(at, layout) for at, layout, _ in parts])
+    markers = [(at, layout) for at, layout, by_hand in parts if by_hand]
+    if not markers:
+        return made
+    lower, extent = bounds_of(markers)
+    return resize(made, lower, extent)
 
 
 def subarray(
@@ -176,7 +190,8 @@ def _hindexed_block(state: TypeState, layout_of: LayoutOf) -> Layout:
 
 def _struct(state: TypeState, layout_of: LayoutOf) -> Layout:
     lengths, displacements, parts = state.arguments
-    return structured(lengths, displacements, [layout_of(part) for part in parts])
+    layouts = [layout_of(part) for part in parts]
+    return structured(lengths, displacements, layouts, [part.bounded for part in parts])
 
 
 def _subarray(state: TypeState, layout_of: LayoutOf) -> Layout:

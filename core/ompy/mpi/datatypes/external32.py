@@ -58,16 +58,40 @@ def encode(datatype: Datatype, packed: Memory) -> bytearray:
 
 
 def decode(datatype: Datatype, portable: Memory) -> bytearray:
-    """Portable elements to packed native ones."""
+    """Portable elements to packed native ones; of one that is cut short, its whole basic types."""
     runs = _signature(datatype._state())
     each = _portable_size(runs)
-    elements = len(portable) // each if each else 0
-    made = bytearray(elements * datatype._state().layout.size)
+    elements, rest = divmod(len(portable), each) if each else (0, 0)
+    native = datatype._state().layout.size
+    made = bytearray(elements * native)
+    _decode_whole(runs, elements, portable, made)
+    if rest:
+        last = bytearray(native)
+        _decode_whole(runs, 1, bytes(portable[-rest:]).ljust(each, b"\0"), last)
+        made += last[: _native_part(runs, rest)]
+    return made
+
+
+def _native_part(of: Signature, portable: int) -> int:
+    """Packed bytes of the whole basic types among the first portable bytes of an element."""
+    runs, _ = of
+    period = sum(run.number * _portable(run) for run in runs)
+    periods, rest = divmod(portable, period)
+    found = periods * sum(run.number * run.length for run in runs)
+    for run in runs:
+        number = min(rest // _portable(run), run.number)
+        found += number * run.length
+        if number < run.number:
+            break
+        rest -= number * _portable(run)
+    return found
+
+
+def _decode_whole(runs: Signature, elements: int, portable: Memory, made: bytearray) -> None:
     for place in _places(runs, elements):
         there = _portable(place.basics)
         columns = _columns(portable, place.portable, place.portable_step, there, place.number)
         _store(made, place.native, place.native_step, _FROM[place.basics.kind](columns))
-    return made
 
 
 class _Place(NamedTuple):

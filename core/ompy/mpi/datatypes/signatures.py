@@ -97,3 +97,18 @@ def elements_in(state: TypeState, size: int) -> int:
         if fitting < run.number:
             break
     return found if not rest else UNDEFINED
+
+
+def bytes_of_elements(state: TypeState, number: int) -> int:
+    """Bytes of so many basic elements: what `elements_in` counts again as `number`."""
+    runs, _ = signature(state)
+    period = sum(run.number for run in runs)
+    if not period:
+        return 0
+    found = number // period * sum(run.number * run.length for run in runs)
+    rest = number % period
+    for run in runs:
+        fitting = min(run.number, rest)
+        found += fitting * run.length
+        rest -= fitting
+    return found

@@ -175,8 +175,9 @@ def structured_state(
         displacements: of the first one of each, in bytes.
         parts: their types.
     """
-    align = max((part.align for part in parts), default=1)
-    bounded = any(part.bounded for part in parts)
+    there = [part for length, part in zip(lengths, parts, strict=True) if length]
+    align = max((part.align for part in there), default=1)
+    bounded = any(part.bounded for part in there)
     return _made("STRUCT", (lengths, displacements, parts), align, bounded)
 
 

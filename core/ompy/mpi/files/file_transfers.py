@@ -188,12 +188,12 @@ class Transfer:
     @cfunc
     def _stored_otherwise(self, size: int, form: Any) -> int:
         said: Message = self._said
-        each: int = form.size(self._datatype, 1)
-        count: int = size // each if each else 0
-        if self._room is not None:
-            elements = form.from_file(self._datatype, memoryview(self._room)[: count * each])
-            said.convertor().unpack(0, memoryview(elements))
-        return count * said.layout.size
+        if self._room is None:
+            each: int = form.size(self._datatype, 1)
+            return size // each * said.layout.size if each else 0
+        elements = form.from_file(self._datatype, memoryview(self._room)[:size])
+        said.convertor().unpack(0, memoryview(elements))
+        return len(elements)
 
     @ccall
     def access(self, position: int) -> Any:
@@ -277,7 +277,7 @@ def transfer_now(state: FileState, buffer: Any, place: int, status: Any, writes:
             with state.pointer_lock:
                 begin: int = transfer.first_position(place)
                 moved = transfer.move_bytes(begin)
-                state.position = begin + moved
+                state.position = begin + transfer.size  # also at the end (MPI standard, 14.4.1)
         else:
             moved = transfer.move_bytes(transfer.first_position(place))
         _tell_moved(transfer, moved, status)
@@ -328,7 +328,7 @@ def transfer_together(state: FileState, buffer: Any, place: int, status: Any, wr
         state.enter(_WRITE_ALL if writes else _READ_ALL)
         moved: int = _move_together(state, transfer, begin)
         if place == _INDIVIDUAL:
-            state.position = begin + moved
+            state.position = begin + transfer.size
         _tell_moved(transfer, moved, status)
     except MPIError as problem:
         raise state.raised(problem) from problem.__cause__

@@ -44,7 +44,11 @@ class Representation(Protocol):
         """What packed elements are in the file."""
 
     def from_file(self, datatype: Datatype, stored: memoryview) -> bytearray:
-        """The packed elements that bytes of a file are; what is no whole one is left out."""
+        """The packed elements that bytes of a file are.
+
+        Of an element at whose middle a file ends there are the basic types before the end; of one
+        that a program's function converts there is nothing.
+        """
 
 
 class External32:

@@ -183,12 +183,20 @@ class Status(Described):
         return elements_in(state, self._bytes)
 
     def Set_elements(self, datatype: Datatype, count: int) -> None:
-        """Set the message's length to that of `count` elements."""
+        """Set the message's length to that of `count` basic elements of a datatype."""
         if type(datatype) is not Datatype:
             check_kind(datatype, "Datatype", "datatype")
         if datatype._inner is None:
             raise MPIException(ERR_TYPE, "the datatype is null")
-        self._bytes = _checked(count) * state_of(datatype).described().size
+        number = _checked(count)
+        state = state_of(datatype)
+        layout = state.described()
+        if state.predefined and len(layout.format) == 1:
+            self._bytes = number * layout.size
+            return
+        from ompy.mpi.datatypes.signatures import bytes_of_elements
+
+        self._bytes = bytes_of_elements(state, number)
 
     def Is_cancelled(self) -> bool:
         """Whether the operation was cancelled."""

@@ -47,7 +47,7 @@ class FinishedPml(Pml):
     __slots__ = ()
 
     def __getattribute__(self, name: str) -> Any:
-        if name in {"abandon", "unreceived"}:
+        if name in {"abandon", "unreceived", "pending_receives"}:
             return _nothing
         raise _over()
 

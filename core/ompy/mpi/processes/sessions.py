@@ -102,14 +102,16 @@ class SessionState(State):
         Raises:
             MPIException: ERR_ARG, there is no such set.
         """
-        context = self.world.context
+        me = self.world.context.me
         known = name.casefold()
-        if known == "mpi://world":
-            return context.procs
         if known == "mpi://self":
-            return (context.me,)
+            return (me,)
+        # those that it has spawned or met are known, too, and have a set of their own
+        started = [proc for proc in self.world.context.procs if proc.world == me.world]
+        if known == "mpi://world":
+            return started
         if known == "mpix://shared":
-            return [proc for proc in context.procs if proc.node == context.me.node]
+            return [proc for proc in started if proc.node == me.node]
         raise self.fail(ERR_ARG, f"there is no process set {name!r}, but {', '.join(PSETS)}")
 
 
