@@ -62,19 +62,16 @@ class LentReductions:
     @ccall
     def reduce_lent(self, given: Operands, root: int) -> bool:
         """All members' data combined for the root; for all members if that is `NOBODY`."""
-        direct: bool = self._board.ranks <= DIRECT_MOST
-        if direct and root == NOBODY and given.data is given.room:
-            kept: memoryview = scratch_memory(given.size)  # the result comes where the other reads
-            raw.copy(kept, 0, given.data, given.start, given.size)
-            given.data, given.start = kept, 0
         address: U64 = self._offer(given)
         try:
             if not self._all_lend(given.size):
                 return False
-            if direct:
-                self._reduce_direct(given, root)
-            else:
+            if self._board.ranks > DIRECT_MOST:
                 self._reduce_shared(given, root)
+            elif root == NOBODY and given.data is given.room:
+                self._reduce_in_place(given)
+            else:
+                self._reduce_direct(given, root)
         except BaseException:
             self._withdraw()
             raise
@@ -95,6 +92,31 @@ class LentReductions:
         board.finish(self._first)
         if root == NOBODY:
             board.wait_until_done(self._first)
+
+    @cfunc
+    def _reduce_in_place(self, given: Operands) -> None:
+        """The same of two members, where each result comes to where the other one reads.
+
+        So the other's data are taken first, and combined when both have them.
+        """
+        board: Board = self._board
+        layout = given.layout
+        operation = given.operation
+        data: memoryview = given.data
+        theirs = scratch_memory(given.size)
+        self._fetch(1 - board.rank, self._first, 0, theirs)
+        board.finish(self._first)
+        board.wait_until_done(self._first)
+        if board.rank:
+            operation.combine(layout, theirs, 0, data, given.start, given.size)
+            return
+        piece: int = lent_piece(layout)
+        done: int = 0
+        while done < given.size:  # the result comes beside, and from the cache to its place
+            part: int = min(piece, given.size - done)
+            operation.combine(layout, data, given.start + done, theirs, done, part)
+            raw.copy(data, given.start + done, theirs, done, part)
+            done += part
 
     @cfunc
     def _reduce_shared(self, given: Operands, root: int) -> None:
