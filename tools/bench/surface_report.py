@@ -78,7 +78,7 @@ def sorted_plot(table: Sequence[Ratio], path: Path) -> None:
     axes.scatter(range(len(ratios)), ratios, c=colours, s=9)
     axes.axhline(1, color="black", linewidth=1)
     axes.axhline(median(ratios), color="#888", linewidth=1, linestyle="--")
-    axes.text(0, median(ratios) * 1.06, f"median {median(ratios):.2f}", color="#555")
+    axes.text(0, median(ratios) * 0.9, f"median {median(ratios):.2f}", color="#555", va="top")
     axes.set_yscale("log")
     axes.set_xlabel("calls, sorted")
     axes.set_ylabel("time of ompy / time of the fastest peer")
