@@ -26,6 +26,12 @@ UNITS: Final = {  # bytes of a basic type
     "LONG": 8,
     "C_FLOAT_COMPLEX": 8,
     "C_DOUBLE_COMPLEX": 16,
+    "INT16_T": 2,
+    "INT32_T": 4,
+    "INT64_T": 8,
+    "UINT8_T": 1,
+    "UINT16_T": 2,
+    "UINT64_T": 8,
 }
 Shape = tuple[Any, Any, str]  # a datatype, where its elements begin (bytes), and its name
 
