@@ -10,7 +10,7 @@ from tests.support.differential.calls import Call, draw_units
 from tests.support.differential.communicators import Members
 from tests.support.differential.layouts import UNITS
 from tests.support.differential.memory import one_block
-from tests.support.differential.program import Program, WrongData, some
+from tests.support.differential.program import Program, some
 
 MOST = 1 << 21  # bytes
 TAGS = 10  # of a number; more than messages
@@ -136,8 +136,7 @@ class Receive(Call):
             "basic elements": message.units,
             "elements": MPI.UNDEFINED if rest else whole,
         }
-        if got != want:
-            raise WrongData(f"{self.what}: the status says {got}, not {want}")
+        self.program.judge.require(got, want, f"{self.what}: status")
 
 
 def draw_messages(program: Program, number: int, members: Members) -> list[Call]:

@@ -52,6 +52,16 @@ class Judge:
                 f"{got[some]}, not {want[some]}"
             )
 
+    def require(self, got: Any, want: Any, what: str) -> None:
+        """Compare what is said: a count, a position, a status.
+
+        Raises:
+            WrongData: they differ.
+        """
+        self.compared += 1
+        if got != want:
+            raise WrongData(f"{what}: {got}, not {want}")
+
 
 class Program:
     """One random program.
