@@ -1,6 +1,6 @@
 """Run random programs: `python -m tests.support.differential KIND FIRST COUNT` under ompy-run.
 
-With `--plant` one byte of what a call gave to rank 0 is changed before it is judged: a run that
+With `--plant` the first result of rank 0 is changed before it is judged: a run that
 does not fail then judges nothing.
 """
 
@@ -26,7 +26,9 @@ def main() -> None:
     parser.add_argument("kind", choices=KINDS)
     parser.add_argument("first", type=int, help="seed")
     parser.add_argument("count", type=int, help="programs")
-    parser.add_argument("--plant", action="store_true", help="a wrong byte, which has to be found")
+    parser.add_argument(
+        "--plant", action="store_true", help="a wrong result, which has to be found"
+    )
     options = parser.parse_args()
     run = import_module(f"tests.support.differential.{options.kind}").run
     comm = MPI.COMM_WORLD

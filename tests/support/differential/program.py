@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 from typing import Any, Final
 
@@ -15,11 +16,11 @@ class WrongData(Exception):
 
 
 class Judge:
-    """Compares bytes, and counts what it compared.
+    """Compares results, and counts what it compared.
 
     Attributes:
-        plant: change the first byte that is judged: it has to be found.
-        compared: results that were not empty.
+        plant: change the first result that is judged: it has to be found.
+        compared: results; none of them empty memory.
     """
 
     def __init__(self, plant: bool = False) -> None:
@@ -61,6 +62,21 @@ class Judge:
         self.compared += 1
         if got != want:
             raise WrongData(f"{what}: {got}, not {want}")
+
+    def compare_objects(
+        self, got: Any, want: Any, what: str, same: Callable[[Any, Any], bool]
+    ) -> None:
+        """Compare two objects.
+
+        Raises:
+            WrongData: they differ.
+        """
+        self.compared += 1
+        if self.plant:
+            self.plant = False
+            got = ("planted", got)
+        if not same(got, want):
+            raise WrongData(f"{what}: {got!r:.300} ({type(got)}), not {want!r:.300} ({type(want)})")
 
 
 class Program:
