@@ -1,4 +1,4 @@
-"""Run random programs: `python -m tests.support.differential KIND FIRST COUNT` under ompy-run.
+"""Run random programs: `python -m tests.support.differential FIRST COUNT KIND...`, under ompy-run.
 
 With `--plant` the first result of rank 0 is changed before it is judged: a run that
 does not fail then judges nothing.
@@ -21,29 +21,33 @@ WRONG: Final = 3  # exit code of a job with wrong data, or an error
 
 
 def main() -> None:
-    """Run programs of a kind; the first one that goes wrong aborts the job."""
+    """Run programs of each kind; the first one that goes wrong aborts the job."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("kind", choices=KINDS)
     parser.add_argument("first", type=int, help="seed")
-    parser.add_argument("count", type=int, help="programs")
-    parser.add_argument(
-        "--plant", action="store_true", help="a wrong result, which has to be found"
-    )
+    parser.add_argument("count", type=int, help="programs of each kind")
+    parser.add_argument("kinds", nargs="+", choices=KINDS)
+    parser.add_argument("--plant", action="store_true", help="a wrong result, to be found")
     options = parser.parse_args()
-    run = import_module(f"tests.support.differential.{options.kind}").run
+    for kind in options.kinds:
+        run_kind(kind, range(options.first, options.first + options.count), options.plant)
+
+
+def run_kind(kind: str, seeds: range, plant: bool) -> None:
+    """Run programs of one kind."""
+    run = import_module(f"tests.support.differential.{kind}").run
     comm = MPI.COMM_WORLD
-    judge = Judge(plant=options.plant and comm.rank == 0)
-    for seed in range(options.first, options.first + options.count):
+    judge = Judge(plant=plant and comm.rank == 0)
+    for seed in seeds:
         try:
             run(Program(comm, seed, judge))
         except Exception:
-            print(f"{options.kind}, seed {seed}, rank {comm.rank}: FAILED", file=sys.stderr)
+            print(f"{kind}, seed {seed}, rank {comm.rank}: FAILED", file=sys.stderr)
             traceback.print_exc()
             sys.stderr.flush()
             comm.Abort(WRONG)
     compared = comm.reduce(judge.compared)
     if comm.rank == 0:
-        print(f"{options.count} programs, {compared} results compared")
+        print(f"{kind}: {len(seeds)} programs, {compared} results compared", flush=True)
 
 
 if __name__ == "__main__":

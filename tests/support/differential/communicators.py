@@ -100,6 +100,8 @@ def some_members(program: Program) -> list[Members]:
 def two_groups(program: Program, merged: bool = False) -> list[Members]:
     """One between two groups, which need not have all ranks; or merged."""
     chance, me = program.chance, program.me
+    if program.size == 1:
+        return []
     ranks = chance.sample(range(program.size), program.size)
     cut = chance.randint(1, program.size - 1)
     groups = [ranks[:cut], ranks[cut:]]

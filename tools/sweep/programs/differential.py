@@ -50,8 +50,8 @@ def command(number: int) -> tuple[str, list[str]]:
     chance = Random(f"job {number}")  # noqa: S311 - it repeats a job
     kind, ranks, way = chance.choice(KINDS), chance.randint(2, 4), chance.choice(WAYS)
     words = [str(Path(sys.executable).with_name("ompy-run")), "-n", str(ranks), "--oversubscribe"]
-    words += [*way, sys.executable, "-m", "tests.support.differential", kind]
-    words += [str(number * PROGRAMS), str(PROGRAMS)]
+    words += [*way, sys.executable, "-m", "tests.support.differential"]
+    words += [str(number * PROGRAMS), str(PROGRAMS), kind]
     return f"{kind}, {' '.join(way[1:]) or 'as it is'}", words
 
 
@@ -73,7 +73,7 @@ def run(number: int) -> tuple[str, Counter[str]]:
         cwd=ROOT,
         env=environment(),
     )
-    counts = re.search(r"^(\d+) programs, (\d+) results compared$", done.stdout, re.MULTILINE)
+    counts = re.search(r": (\d+) programs, (\d+) results compared$", done.stdout, re.MULTILINE)
     assert counts, f"{' '.join(words)}\n{done.stdout}\n{done.stderr}"
     assert not done.returncode, done
     assert int(counts[1]) == PROGRAMS, counts
