@@ -17,6 +17,7 @@ from ompy import MPI
 from tests.support.differential.kinds import KINDS
 from tests.support.differential.program import Judge, Program
 
+BUFFER: Final = 64 << 20  # bytes for buffered sends: more than programs have at a time
 WRONG: Final = 3  # exit code of a job with wrong data, or an error
 
 
@@ -28,8 +29,10 @@ def main() -> None:
     parser.add_argument("kinds", nargs="+", choices=KINDS)
     parser.add_argument("--plant", action="store_true", help="a wrong result, to be found")
     options = parser.parse_args()
+    MPI.Attach_buffer(bytearray(BUFFER))
     for kind in options.kinds:
         run_kind(kind, range(options.first, options.first + options.count), options.plant)
+    MPI.Detach_buffer()
 
 
 def run_kind(kind: str, seeds: range, plant: bool) -> None:

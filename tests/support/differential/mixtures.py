@@ -15,7 +15,6 @@ from tests.support.differential.program import Program, WrongData, some
 
 CALLS = 8  # of a batch, at most
 BATCHES = 3  # of a program, at most
-BUFFER = 64 << 20  # bytes for buffered sends: more than any program has at a time
 Done = tuple[list[int], list[Any] | None]  # which requests are complete, and statuses of theirs
 Pending = list[tuple[Call, Any]]  # with their requests
 
@@ -170,11 +169,9 @@ def run_batch(program: Program, calls: list[Call], turns: int) -> None:
 
 def run(program: Program) -> None:
     """Some batches."""
-    MPI.Attach_buffer(bytearray(BUFFER))
     every = draw_communicators(program)
     for batch in range(program.chance.randint(1, BATCHES)):
         run_batch(program, draw_calls(program, batch, every), program.chance.randint(1, 3))
     if some(program.chance, 0.5):
         program.comm.Barrier()
     free_all(every)
-    MPI.Detach_buffer()

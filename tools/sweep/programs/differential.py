@@ -27,7 +27,7 @@ from tools.sweep.worlds import Sums, WorldSweep, main, stayed_zero
 HEADING: Final = """\
 # The sweep of random programs beside a model
 
-A job of 2 to 4 ranks runs 10 random programs of one kind (`tests/support/differential/`): reductions of every type and operation, mixtures of collective calls and messages with derived datatypes, accesses to windows, files, or objects. Each rank compares all that it gets, the memory around it and what it lent with what MPI's text says, computed in NumPy."""  # noqa: E501 - a paragraph of Markdown
+A job of 2 to 4 ranks runs 10 random programs of one kind (`tests/support/differential/`): reductions of every type and operation, mixtures of collective calls and messages with derived datatypes, accesses to windows, files, objects, or all of these in several threads. Each rank compares all that it gets, the memory around it and what it lent with what MPI's text says, computed in NumPy."""  # noqa: E501 - a paragraph of Markdown
 PROGRAMS: Final = 10  # of a job; arbitrary: some seconds
 PATIENCE_S: Final = 300  # arbitrary: far longer than any takes
 ENOUGH: Final = 20  # jobs of a class that have to have compared something; arbitrary
