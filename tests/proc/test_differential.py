@@ -30,7 +30,7 @@ def run_programs(ranks: int, count: int, *kinds: str) -> subprocess.CompletedPro
         words,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
         check=False,
         cwd=ROOT,
         env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))},
