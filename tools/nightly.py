@@ -137,6 +137,7 @@ STEPS = [
     share("100 recorded programs", "replay", 100),
     share("3000 GASNet programs", "gasnet", 3000),
     share("60 jobs that wait in every way", "deadlocks", 60),
+    share("60 jobs of programs beside a model", "differential", 60),
     share("10,000 worlds of dying rails", "bfo", 10_000),
     Step("12 cuts of rails", ["tools/sweep", "cable_cuts", "--cuts", "12"]),
     Step("mutated traces, scripts, lists, options", ["tools/sweep", "mutants", "--count", "5000"]),

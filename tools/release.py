@@ -79,6 +79,9 @@ LARGER = {  # than the nightly step of that name
     "60 jobs that wait in every way, the next": [
         Step("4000 jobs that wait in every way", ["tools/sweep", "deadlocks", "--jobs", "2"])
     ],
+    "60 jobs of programs beside a model, the next": [
+        Step("10,000 jobs beside a model", ["tools/sweep", "differential", "--jobs", "2"])
+    ],
     "3000 GASNet programs, the next": quarters("100,000 GASNet programs", "gasnet", "--jobs", "2"),
     "10,000 worlds of dying rails, the next": [
         Step(
