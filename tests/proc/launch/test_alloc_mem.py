@@ -7,7 +7,7 @@ import pytest
 pytestmark = pytest.mark.proc
 
 PROGRAM = """
-import sys, numpy as np, ompy.mpi.processes.life
+import numpy as np, ompy.mpi.processes.life
 from mpi4py import MPI
 comm = MPI.COMM_WORLD
 peer = 1 - comm.rank
@@ -35,8 +35,7 @@ for size in (100_000, 300_000, 3_000_001):
         print("size", size, flush=True)
     comm.Barrier()
     ompy.mpi.processes.life.current().context.network._regions._mapped.clear()
-    # up to Python 3.11 memory stays until the last object that had a view of it has gone
-    assert regions() == 0 or sys.version_info < (3, 12)
+    assert regions() == 0
 kept = MPI.Alloc_mem(100_000)
 """
 

@@ -327,6 +327,7 @@ class SmModule(RdmaModule):
             if descriptor.callback is not None:
                 descriptor.callback.completed(self, endpoint, descriptor, 0)
         elif descriptor.flags & BTL_OWNERSHIP and len(self._spares) < SPARES_MAX:
+            descriptor.context = None  # a spare would keep the request, and its user's memory
             self._spares[len(descriptor.segment)] = descriptor
         return COMPLETED
 
