@@ -24,6 +24,11 @@ MOST: Final = 4  # members. measured: eight on two cores take windows in half th
 # members that read each other's data as they are. measured: two on two cores
 DIRECT_MOST: Final = 2
 NOBODY: Final = -1  # in place of a root: all get the result
+# kinds of calls; arbitrary numbers
+_REDUCE: Final = 0
+_SCAN: Final = 1
+_SCATTER: Final = 2
+_NO_SIZES: Final[list[int]] = []
 
 
 @cclass
@@ -54,30 +59,51 @@ class LentReductions:
         self._second = 0
 
     @ccall
-    def is_worth_it(self, scan: bool) -> bool:
-        """Whether so few members read in place, in a prefix reduction or another one."""
-        most: int = DIRECT_MOST if scan else MOST
-        return self._board.ranks <= most
-
-    @ccall
     def reduce_lent(self, given: Operands, root: int) -> bool:
         """All members' data combined for the root; for all members if that is `NOBODY`."""
+        return self._combine_lent(given, _REDUCE, root, _NO_SIZES)
+
+    @ccall
+    def scan_lent(self, given: Operands, top: int) -> bool:
+        """The data of members 0 to `top`, which is this one or the one before it, combined."""
+        return self._combine_lent(given, _SCAN, top, _NO_SIZES)
+
+    @ccall
+    def scatter_lent(self, given: Operands, sizes: list[int]) -> bool:
+        """All members' data combined, of which `sizes[i]` bytes are for member i.
+
+        The result may begin where the data do.
+        """
+        return self._combine_lent(given, _SCATTER, NOBODY, sizes)
+
+    @cfunc
+    def _combine_lent(self, given: Operands, kind: int, detail: int, sizes: list[int]) -> bool:
+        """Lend the data until the call is over, if all members do, and do what it is about."""
+        ranks: int = self._board.ranks
+        if ranks > MOST or (kind == _SCAN and ranks > DIRECT_MOST):
+            return False
         address: U64 = self._offer(given)
         try:
             if not self._all_lend(given.size):
                 return False
-            if self._board.ranks > DIRECT_MOST:
-                self._reduce_shared(given, root)
-            elif root == NOBODY and given.data is given.room:
+            if kind == _SCAN:
+                self._scan(given, detail)
+            elif kind == _SCATTER:
+                self._scatter(given, sizes)
+            elif ranks > DIRECT_MOST:
+                self._reduce_shared(given, detail)
+            elif detail == NOBODY and given.data is given.room:
                 self._reduce_in_place(given)
             else:
-                self._reduce_direct(given, root)
+                self._reduce_direct(given, detail)
         except BaseException:
             self._withdraw()
             raise
         finally:
             self._lending.take_back(address)
         return True
+
+    # --- what the calls are about
 
     @cfunc
     def _reduce_direct(self, given: Operands, root: int) -> None:
@@ -162,56 +188,32 @@ class LentReductions:
                 self._fetch(rank, self._second, 0, room[given.to + low : given.to + high])
         board.finish(self._second)
 
-    @ccall
-    def scan_lent(self, given: Operands, inclusive: bool) -> bool:
-        """The data of the members before this one, and its own if `inclusive`, combined."""
+    @cfunc
+    def _scan(self, given: Operands, top: int) -> None:
+        """Combine the data of the members up to one; a rank that gets nothing has no room."""
         board: Board = self._board
-        address: U64 = self._offer(given)
-        try:
-            if not self._all_lend(given.size):
-                return False
-            top: int = board.rank if inclusive else board.rank - 1
-            room: memoryview | None = given.room
-            if room is not None:
-                self._combine(given, top, 0, given.size, room, given.to)
-            board.finish(self._first)
-            board.wait_until_done(self._first)
-        except BaseException:
-            self._withdraw()
-            raise
-        finally:
-            self._lending.take_back(address)
-        return True
+        room: memoryview | None = given.room
+        if room is not None:
+            self._combine(given, top, 0, given.size, room, given.to)
+        board.finish(self._first)
+        board.wait_until_done(self._first)
 
-    @ccall
-    def scatter_lent(self, given: Operands, sizes: list[int]) -> bool:
-        """All members' data combined, of which `sizes[i]` bytes are for member i.
-
-        The result may begin where the data do.
-        """
+    @cfunc
+    def _scatter(self, given: Operands, sizes: list[int]) -> None:
+        """Combine this member's part of all data."""
         board: Board = self._board
-        address: U64 = self._offer(given)
-        try:
-            if not self._all_lend(given.size):
-                return False
-            low: int = sum(sizes[: board.rank])
-            mine: int = sizes[board.rank]
-            room: memoryview | None = given.room
-            assert room is not None, "every member gets a part"
-            in_place: bool = room is given.data  # others have not read what lies there
-            target: memoryview = scratch_memory(mine) if in_place else room
-            at: int = 0 if in_place else given.to
-            self._combine(given, board.ranks - 1, low, mine, target, at)
-            board.finish(self._first)
-            board.wait_until_done(self._first)
-            if in_place:
-                raw.copy(room, given.to, target, 0, mine)
-        except BaseException:
-            self._withdraw()
-            raise
-        finally:
-            self._lending.take_back(address)
-        return True
+        low: int = sum(sizes[: board.rank])
+        mine: int = sizes[board.rank]
+        room: memoryview | None = given.room
+        assert room is not None, "every member gets a part"
+        in_place: bool = room is given.data  # others have not read what lies there
+        target: memoryview = scratch_memory(mine) if in_place else room
+        at: int = 0 if in_place else given.to
+        self._combine(given, board.ranks - 1, low, mine, target, at)
+        board.finish(self._first)
+        board.wait_until_done(self._first)
+        if in_place:
+            raw.copy(room, given.to, target, 0, mine)
 
     # --- what they have in common
 

@@ -276,10 +276,8 @@ class Operations:
     ) -> None:
         """Out of the members' memory if they can lend it, else in windows."""
         lent: LentReductions | None = self._lent
-        if (
-            lent is None
-            or not lent.is_worth_it(False)
-            or not lent.reduce_lent(operands(data, start, size, room, to, layout, operation), root)
+        if lent is None or not lent.reduce_lent(
+            operands(data, start, size, room, to, layout, operation), root
         ):
             self._share_out(data, start, room, to, size, layout, operation)
 

@@ -78,12 +78,8 @@ class PartOperations:
             room, to = room_of(receive)
         if size > self._most:
             lent: LentReductions | None = self._lent
-            if (
-                lent is None
-                or not lent.is_worth_it(True)
-                or not lent.scan_lent(
-                    operands(data, start, size, room, to, layout, operation), inclusive
-                )
+            if lent is None or not lent.scan_lent(
+                operands(data, start, size, room, to, layout, operation), top
             ):
                 self._scan_much(data, start, room, to, size, layout, operation, inclusive)
         else:
@@ -204,12 +200,8 @@ class PartOperations:
         if size > self._most:
             sizes = [count * layout.size for count in counts]
             lent: LentReductions | None = self._lent
-            if (
-                lent is None
-                or not lent.is_worth_it(False)
-                or not lent.scatter_lent(
-                    operands(data, start, size, room, to, layout, operation), sizes
-                )
+            if lent is None or not lent.scatter_lent(
+                operands(data, start, size, room, to, layout, operation), sizes
             ):
                 self._scatter_much(data, start, room, to, sizes, layout, operation)
         else:
