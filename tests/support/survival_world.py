@@ -132,7 +132,11 @@ class Member:
         self.engine, self.wires = _Engine(), _Wires()
         self.departures = Departures(self.procs)
         context: Any = SimpleNamespace(
-            rank=rank, me=self.procs[rank], engine=self.engine, departures=self.departures
+            rank=rank,
+            me=self.procs[rank],
+            engine=self.engine,
+            departures=self.departures,
+            direct=None,  # no explored world: this one's own schedule tries the orders
         )
         self.recovery = context.recovery = Recovery(context)
         self._context = context
