@@ -140,6 +140,7 @@ HOT: Final = {
     "ompy.net.pieces": BUSY,
     "ompy.net.storage": OFTEN,
     "ompy.net.seals.records": OFTEN,
+    "ompy.net.memory.process_copy": OFTEN,
     "ompy.net.memory.ring": BUSIEST,
     "ompy.net.seals.datagram_seal": OFTEN,
     "ompy.net.seals.replay": OFTEN,

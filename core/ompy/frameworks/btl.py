@@ -170,22 +170,6 @@ class CompletionCallback:
 
 
 @cclass
-class ActiveMessages:
-    """The receive callbacks of one rank, by tag."""
-
-    handlers: list[ReceiveCallback | None]
-    __slots__ = tuple(__annotations__)
-
-    def __init__(self) -> None:
-        self.handlers = [None] * TAGS
-
-    @ccall
-    def register(self, tag: int, callback: ReceiveCallback) -> None:
-        """From now on `callback` receives what comes under `tag`."""
-        self.handlers[tag] = callback
-
-
-@cclass
 class Endpoint:
     """A peer (`proc`) as one module (`module`) reaches it."""
 
@@ -410,7 +394,7 @@ class BtlModule(Poller):
         size: int,
         flags: int,
     ) -> Descriptor | None:
-        """A descriptor with `reserve` header bytes and payload from `convertor`.
+        """A descriptor with room for a header, and payload; None when there is none now.
 
         By default one from `alloc` with a copy of as much payload as `max_send_size` allows.
 
@@ -419,12 +403,9 @@ class BtlModule(Poller):
             convertor: the message.
             offset: its first byte to send.
             order: ordering tag, or `NO_ORDER`.
+            flags: descriptor flags.
             reserve: bytes to leave for the PML's header at the start of `segment`.
             size: payload bytes wanted; fewer may be taken, see `payload_size`.
-            flags: descriptor flags.
-
-        Returns:
-            The descriptor, or None when there is none now.
         """
         size = min(size, convertor.size - offset, self.max_send_size - reserve)
         descriptor = self.alloc(endpoint, order, reserve + size, flags)
@@ -525,6 +506,17 @@ class BtlModule(Poller):
         """Read the peer's registered memory into `local`. Modules with the `GET` flag.
 
         The arguments are those of `put`; `local` is undefined until the completion.
+        """
+        return NOT_AVAILABLE
+
+    @ccall
+    def get_now(
+        self, endpoint: Endpoint, local: memoryview, remote_address: U64, remote_handle: bytes
+    ) -> int:
+        """A `get` that is done when this returns, and that nobody else is told of.
+
+        Returns:
+            `COMPLETED`. Else the bytes of `local` are undefined, and `get` will say why, or do it.
         """
         return NOT_AVAILABLE
 

@@ -15,7 +15,8 @@ from ompy.trace.sink import Trace
 
 if TYPE_CHECKING:
     from ompy.frameworks.bml import Bml
-    from ompy.frameworks.btl import ActiveMessages, BtlModule
+    from ompy.frameworks.btl import BtlModule
+    from ompy.frameworks.btl_base.active_messages import ActiveMessages
     from ompy.frameworks.communicator import Communicator
     from ompy.frameworks.direct import DirectLine
     from ompy.frameworks.fault_tolerance.recovery import Recovery
@@ -109,7 +110,7 @@ class RankContext:
         oversubscribed: bool = False,
         hosts: int = 0,
     ) -> None:
-        from ompy.frameworks.btl import ActiveMessages
+        from ompy.frameworks.btl_base.active_messages import ActiveMessages
 
         self.rank = rank
         self._take_procs(procs, hosts)

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ompy import raw
-from ompy.compiled import DECLARING, Shown, U64View, ccall, cclass, cfunc
+from ompy.compiled import DECLARING, U64, Shown, U64View, ccall, cclass, cfunc
 from ompy.data.convertor import Convertor
 from ompy.frameworks.btl import (
     BTL_OWNERSHIP,
@@ -32,8 +32,8 @@ from ompy.frameworks.btl import (
     Descriptor,
     Endpoint,
 )
-from ompy.frameworks.btl_base.registration import HANDLE_SIZE
-from ompy.frameworks.btl_base.transfers import RdmaModule
+from ompy.frameworks.btl_base.registration import HANDLE_SIZE, identity_of
+from ompy.frameworks.btl_base.transfers import RdmaModule, is_unsuitable
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.proc import Proc
 from ompy.mca.parameter import Values
@@ -384,6 +384,18 @@ class SmModule(RdmaModule):
         if self._words[endpoint.parked]:
             self._ring(endpoint)
         return COMPLETED
+
+    @ccall
+    def get_now(
+        self, endpoint: Endpoint, local: memoryview, remote_address: U64, remote_handle: bytes
+    ) -> int:
+        """One copy by the kernel, or of memory that this rank has mapped."""
+        assert isinstance(endpoint, SmEndpoint)
+        there: SmEndpoint = endpoint
+        identity: U64 = identity_of(remote_handle, there.proc.rank)
+        if not identity or is_unsuitable(raw.size(local), remote_address, self.get_limit, 1):
+            return NOT_AVAILABLE
+        return self.remote.copy_now(there, local, identity, remote_address)
 
     def transfer(
         self, access: int, endpoint: Endpoint, descriptor: Descriptor, identity: int, offset: int

@@ -17,6 +17,8 @@ from ompy import raw
 from ompy.compiled import U64, Shown, U64View, ccall, cclass, cfunc
 from ompy.frameworks.btl import (
     BAD_PARAM,
+    COMPLETED,
+    NOT_AVAILABLE,
     REMOTE_READ,
     REMOTE_WRITE,
     Descriptor,
@@ -47,8 +49,6 @@ from ompy_components.btl.sm.layout import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ompy.frameworks.context import RankContext
 
     from ompy_components.btl.sm.module import SmModule
@@ -74,10 +74,8 @@ class RemoteMemory:
     _own_line: int
     _own_table: int
     _probe: memoryview[int]
-    _read: Callable[[int, int, memoryview[int]], None]
     _table: Shown[RegistrationTable]
     _words: U64View
-    _write: Callable[[int, int, memoryview[int]], None]
     single_copy: bool
     __slots__ = tuple(__annotations__)
 
@@ -93,8 +91,6 @@ class RemoteMemory:
         self._module = module
         self._context = module.context
         self._words = words
-        unopened = ProcessCopy()
-        self._read, self._write = unopened.read, unopened.write
         self._layout = layout
         self._table = RegistrationTable(module.context.rank)
         self._emulation = EmulatedTransfers(module, self._table, self._gone)
@@ -116,7 +112,9 @@ class RemoteMemory:
     @ccall
     def register(self, memory: memoryview, access: int) -> Registration:
         """Register memory; peers may copy at once."""
-        copy = self._copy or self._open()
+        copy: ProcessCopy | None = self._copy
+        if copy is None:
+            copy = self._open()
         if copy is None or not self._free_slots:
             return self._table.register_memory(memory, access, NO_SLOT, TABLE_BITS)
         slot: int = self._free_slots.pop()
@@ -154,8 +152,7 @@ class RemoteMemory:
                 self._refuse(None, "this system has no cross-process copy")
                 self.single_copy = False
                 return None
-            self._read, self._write = self._copy.read, self._copy.write
-            self._forgets = type(self._copy).forget is not ProcessCopy.forget
+            self._forgets = self._copy.forgets
             self._probe[:] = self._context.network.entropy(8)
             self._probe[0] |= 1  # never all zero
             line = self._own_line
@@ -185,6 +182,14 @@ class RemoteMemory:
         kind = PUT_PIECE if access == REMOTE_WRITE else GET_PIECE
         return self._emulation.begin_transfer(kind, endpoint, descriptor, identity, offset)
 
+    @ccall
+    def copy_now(self, endpoint: SmEndpoint, local: memoryview, identity: U64, offset: int) -> int:
+        """Read a peer's memory if one copy does it. Returns as `get_now` of the contract does."""
+        if identity & NO_SLOT == NO_SLOT or not self._may_copy(endpoint):
+            return NOT_AVAILABLE
+        problem = self._copy_once(endpoint, local, offset, identity, REMOTE_READ)
+        return COMPLETED if problem is None else NOT_AVAILABLE
+
     @cfunc
     def _copy_once(
         self, endpoint: SmEndpoint, local: memoryview, offset: int, identity: U64, access: int
@@ -200,20 +205,28 @@ class RemoteMemory:
         size: int = words[at + SIZE]
         if words[at + IDENTITY] != identity or not words[at + ACCESS] & access:
             return BAD_PARAM
-        if offset < 0 or offset + len(local) > size:
+        if offset < 0 or offset + raw.size(local) > size:
             return BAD_PARAM
         process = words[endpoint.parked + PROCESS]
         try:
             if words[at + REGION] and self._copy_mapped(process, at, local, offset, access):
                 return None
-            if len(local):
-                move = self._read if access == REMOTE_READ else self._write
-                move(process, address + offset, local)
+            if raw.size(local):
+                self._ask_kernel(process, address + offset, local, access)
         except LinkError as problem:
             endpoint.copies = 0
             self._refuse(endpoint, str(problem))
             return 0
         return None
+
+    @cfunc
+    def _ask_kernel(self, process: int, address: U64, local: memoryview, access: int) -> None:
+        copy: ProcessCopy | None = self._copy
+        assert copy is not None, "the peer was probed"
+        if access == REMOTE_READ:
+            copy.read(process, address, local)
+        else:
+            copy.write(process, address, local)
 
     @cfunc
     def _copy_mapped(

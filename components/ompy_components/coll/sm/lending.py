@@ -58,7 +58,7 @@ class Lending:
         self._copy = copy
         self._everybody = False
         self._refused = copy is None
-        self._forgets = copy is not None and type(copy).forget is not ProcessCopy.forget
+        self._forgets = copy is not None and copy.forgets
         self._tried = [rank == board.rank for rank in range(board.ranks)]
         self._own = 0
         if copy is not None:

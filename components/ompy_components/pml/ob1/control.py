@@ -74,6 +74,12 @@ class Control:
             self._ob1.pending.packet(partial(self.attempt, rail, message, tag), rail.endpoint)
 
     @ccall
+    def send_next(self, rail: Rail, message: bytes, tag: int) -> None:
+        """Send over this rail, at once: nothing that it was given before has to come before."""
+        if self._put_out(rail, message, tag, rail.immediate) < 0:
+            self.send_on(rail, message, tag)
+
+    @ccall
     def _try_any(self, endpoint: BmlEndpoint, message: bytes, tag: int) -> bool:
         """True when it went out, or when no path is left: then nobody waits for it any more."""
         room_later: bool = False

@@ -28,12 +28,14 @@ class SenderHalf:
     Attributes:
         requests: rendezvous that peers answer to, by id.
         table: what becomes of a message's state.
+        straight: what one answer completes goes and is answered without a step of its machine.
         streaming: sends the FRAGs.
         puts: does the puts that receivers ask for.
     """
 
     puts: PutWrites
     requests: dict[int, SendRequest]
+    straight: bool
     streaming: Streaming
     table: dict[State, dict[Event, State]]
     __slots__ = tuple(__annotations__)
@@ -60,8 +62,14 @@ class SenderHalf:
         raise NotImplementedError
 
     @ccall
-    def answered_whole(self, request: SendRequest) -> bool:
-        """Complete a message that lacks nothing but the answer which has just come, if it does."""
+    def answered_whole(self, request: SendRequest, awaited: State, delivered: int) -> bool:
+        """Complete a message that lacks nothing but the answer which has just come, if it does.
+
+        Args:
+            request: the message.
+            awaited: the state in which that answer is awaited.
+            delivered: bytes of it that are there, by this answer.
+        """
         raise NotImplementedError
 
     @ccall

@@ -72,7 +72,7 @@ class Receiving(ReceiverHalf):
         orphaned: such a one has just come.
         passed: by the matching of communicators that are gone.
         rendezvous: decides what becomes of a RNDV or RGET.
-        straight: what comes whole in a RNDV is answered and received like a MATCH.
+        straight: what comes whole, or by one copy, is answered and received like a MATCH.
     """
 
     _flow: Flow
@@ -391,6 +391,8 @@ class Receiving(ReceiverHalf):
         request.tag = fragment.tag
         request.length = fragment.length
         request.convertor.bind(fragment.length)
+        if self.straight and self.rendezvous.get_at_once(request, fragment):
+            return
         request.advance(self.table, _MATCHED)
         request.arrived = len(payload)
         request.received = request.convertor.unpack(0, payload) if request.arrived else 0

@@ -66,7 +66,7 @@ from ompy_components.pml.ob1.selection import (
     choose_bare,
 )
 from ompy_components.pml.ob1.sendrequest import SendRequest, send_request
-from ompy_components.pml.ob1.states import SEND_TABLE, SendEvent, SendState, rows_of
+from ompy_components.pml.ob1.states import SEND_TABLE, SendEvent, SendState, State, rows_of
 
 if TYPE_CHECKING:
     from ompy_components.pml.ob1.module import Ob1
@@ -114,7 +114,6 @@ class Sending(SenderHalf):
     Attributes:
         leavers: some rank has left the job: what begins now is looked at by `departures/gone.py`.
         rendezvous: begins messages that do not fit one fragment.
-        straight: small synchronous messages go and are answered without a step of their machine.
     """
 
     _done: FragmentDone
@@ -126,7 +125,6 @@ class Sending(SenderHalf):
     _trace: Trace
     leavers: bool
     rendezvous: RendezvousSend
-    straight: bool
     __slots__ = tuple(__annotations__)
 
     def __init__(self, ob1: Ob1, values: Values) -> None:
@@ -470,15 +468,14 @@ class Sending(SenderHalf):
         if status < 0:
             request.in_flight -= 1
             self.fragment_failed(request, descriptor, status)
-            return
-        self._account(request, descriptor.tag, descriptor.payload_size)
+        else:
+            self._account(request, descriptor.tag, descriptor.payload_size)
 
     @ccall
     def fragment_failed(self, request: SendRequest, descriptor: Descriptor, status: int) -> None:
         """A BTL has completed a fragment with an error: nobody sends it again."""
-        detail = f"the BTL lost a fragment ({status}): {request.story()}"
         error = ERR_PROC_FAILED if status == UNREACHABLE else ERR_OTHER
-        self.give_up(request, error, detail)
+        self.give_up(request, error, f"the BTL lost a fragment ({status}): {request.story()}")
 
     @cfunc
     def _account(self, request: SendRequest, tag: int, payload: int) -> None:
@@ -493,36 +490,41 @@ class Sending(SenderHalf):
             self.finish_if_delivered(request)
 
     @ccall
-    def answered_whole(self, request: SendRequest) -> bool:
+    def answered_whole(self, request: SendRequest, awaited: State, delivered: int) -> bool:
         """Complete a message that lacks nothing but the answer which has just come, if it does."""
         whole: bool = (
             self.straight
-            and request.state is _AWAIT_ACK
-            and request.delivered == request.convertor.size
+            and request.state is awaited
+            and delivered == request.convertor.size
             and not request.in_flight
-            and not request.registered
             and not self._trace.active
         )
         if whole:
             request.state = _DONE
-            del self.requests[request.id]
-            request.finish()
+            request.delivered = delivered
+            self._complete(request)
         return whole
 
     def finish_if_delivered(self, request: SendRequest) -> None:
         """The request is complete when it was answered and every byte is there (3.2.4)."""
-        if request.is_delivered():
-            if request.delivered != request.convertor.size:
-                detail = f"ob1: {request.delivered} bytes were delivered: {request.story()}"
-                raise MPIError(ERR_INTERN, detail)
-            request.advance(self.table, _DELIVERED)
-            if self._trace.active:
-                self._ob1.steps.sender(request, COMPLETE)
-            del self.requests[request.id]
-            if request.registered:
-                self._rdma.withdraw(request)
-                self._rdma.release(request.registered)
-            request.finish()
+        if not request.is_delivered():
+            return
+        if request.delivered != request.convertor.size:
+            detail = f"ob1: {request.delivered} bytes were delivered: {request.story()}"
+            raise MPIError(ERR_INTERN, detail)
+        request.advance(self.table, _DELIVERED)
+        if self._trace.active:
+            self._ob1.steps.sender(request, COMPLETE)
+        self._complete(request)
+
+    @cfunc
+    def _complete(self, request: SendRequest) -> None:
+        """No peer answers to a message any more."""
+        del self.requests[request.id]
+        if request.registered:
+            self._rdma.withdraw(request)
+            self._rdma.release(request.registered)
+        request.finish()
 
     def lacks_its_answer(self, request: SendRequest) -> bool:
         """Whether every byte went with the RNDV and is there, and only the ACK is missing."""
@@ -552,15 +554,13 @@ class Sending(SenderHalf):
 
     def path_failed(self, request: SendRequest, rail: Rail) -> None:
         """A BTL says that it does not reach the peer."""
-        detail = (
-            f"BTL {rail.module.name} no longer reaches {request.endpoint.proc}: {request.story()}"
-        )
-        self.give_up(request, ERR_PROC_FAILED, detail)
+        lost = f"BTL {rail.module.name} no longer reaches {request.endpoint.proc}"
+        self.give_up(request, ERR_PROC_FAILED, f"{lost}: {request.story()}")
 
     def no_path(self, request: SendRequest) -> None:
         """There is no rail left to send over."""
-        detail = f"no BTL reaches {request.endpoint.proc} any more: {request.story()}"
-        self.give_up(request, ERR_PROC_FAILED, detail)
+        lost = f"no BTL reaches {request.endpoint.proc} any more"
+        self.give_up(request, ERR_PROC_FAILED, f"{lost}: {request.story()}")
 
     @ccall
     def unknown(self, tag: int, number: U64) -> None:

@@ -6,7 +6,7 @@ import ctypes
 import os
 from typing import Final
 
-from ompy.compiled import U64, ccall
+from ompy.compiled import U64, ccall, cclass
 from ompy.net.base import LinkError
 from ompy.net.memory import vm
 from ompy.net.memory.process_copy import ProcessCopy, RegionLocks
@@ -16,29 +16,35 @@ _SET_PTRACER: Final = 0x59616D61  # Linux PR_SET_PTRACER, "Yama"
 _ANY: Final = (1 << 64) - 1  # Linux PR_SET_PTRACER_ANY, (unsigned long) -1
 
 
+@cclass
 class KernelCopy(ProcessCopy):
     """process_vm_readv and process_vm_writev (Linux)."""
 
-    __slots__ = ("_regions",)
+    _regions: Regions
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, regions: Regions | None = None) -> None:
         """Look whether there are such calls. Raises LinkError where the C library has none."""
         self._regions = Regions() if regions is None else regions
+        self.forgets = False
         self.identity = os.getpid()
         if not vm.THERE:
             raise LinkError("this system has no process_vm_readv")
         _let_peers_copy()
 
-    def address_of(self, view: memoryview) -> int:
+    @ccall
+    def address_of(self, view: memoryview) -> U64:
         """The virtual address of the first byte of `view`."""
         return vm.address_of(view)
 
+    @ccall
     def region_of(self, view: memoryview) -> tuple[int, int, int] | None:
         """Where `view` lies in a region of this process."""
         if not self._regions.own:
             return None
         return self._regions.find(vm.address_of(view), len(view))
 
+    @ccall
     def map(self, process: int, descriptor: int, number: int) -> memoryview:
         """Map a peer's region."""
         return self._regions.map(process, descriptor, number)
@@ -53,11 +59,13 @@ class KernelCopy(ProcessCopy):
         """Forget a peer's region."""
         self._regions.unmap(process, number)
 
-    def read(self, process: int, address: int, view: memoryview) -> None:
+    @ccall
+    def read(self, process: int, address: U64, view: memoryview) -> None:
         """Copy from another process."""
         copy_all(False, process, address, view)
 
-    def write(self, process: int, address: int, view: memoryview) -> None:
+    @ccall
+    def write(self, process: int, address: U64, view: memoryview) -> None:
         """Copy to another process."""
         copy_all(True, process, address, view)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ompy.compiled import U64, ccall, cclass
 from ompy.net.base import LinkError
 
 
@@ -27,24 +28,28 @@ class RegionLocks:
         raise NotImplementedError
 
 
+@cclass
 class ProcessCopy:
     """Copies between this process's memory and another's on the same host.
 
     Attributes:
+        forgets: somebody minds when `forget` is not called.
         identity: what a peer must know to name this process.
     """
 
-    __slots__ = ("identity",)
-
+    forgets: bool
     identity: int
+    __slots__ = tuple(__annotations__)
 
-    def address_of(self, view: memoryview) -> int:
+    @ccall
+    def address_of(self, view: memoryview) -> U64:
         """A number by which a peer names the first byte of `view`, until `forget`.
 
         The caller keeps the memory alive.
         """
         raise NotImplementedError
 
+    @ccall
     def region_of(self, view: memoryview) -> tuple[int, int, int] | None:
         """Where `view` lies in memory from `Network.region`, for peers to map; None if it does not.
 
@@ -53,6 +58,7 @@ class ProcessCopy:
         """
         return None
 
+    @ccall
     def map(self, process: int, descriptor: int, number: int) -> memoryview:
         """Memory of another process's `Network.region`. Numbers are of its `region_of`.
 
@@ -72,10 +78,12 @@ class ProcessCopy:
     def unmap(self, process: int, number: int) -> None:
         """What `map` gave is not needed any more; views of it keep it."""
 
-    def forget(self, address: int) -> None:
+    @ccall
+    def forget(self, address: U64) -> None:
         """No peer will name `address` again. Only the virtual world can hold them to it."""
 
-    def read(self, process: int, address: int, view: memoryview) -> None:
+    @ccall
+    def read(self, process: int, address: U64, view: memoryview) -> None:
         """Copy `len(view)` bytes at `address` of `process` into `view`.
 
         Raises:
@@ -83,6 +91,7 @@ class ProcessCopy:
         """
         raise NotImplementedError
 
-    def write(self, process: int, address: int, view: memoryview) -> None:
+    @ccall
+    def write(self, process: int, address: U64, view: memoryview) -> None:
         """Copy `view` to `address` of `process`. Raises as `read` does."""
         raise NotImplementedError

@@ -18,6 +18,45 @@ cdef extern from "sys/uio.h" nogil:
 cdef inline unsigned long long address_of(object view):
     return <unsigned long long>PyMemoryView_GET_BUFFER(view).buf
 
+cdef extern from * nogil:
+    """
+    #include <stdlib.h>
+    #include <string.h>
+    #include <time.h>
+    #define OMPY_TRIED 16384
+    #define OMPY_SLOW 3
+    static double ompy_time_of_move(char *target, const char *source) {
+        struct timespec from, to;
+        double least = 1e9, took;
+        int again;
+        for (again = 0; again < 5; again++) {
+            clock_gettime(CLOCK_MONOTONIC, &from);
+            memcpy(target, source, OMPY_TRIED);
+            clock_gettime(CLOCK_MONOTONIC, &to);
+            took = (to.tv_sec - from.tv_sec) * 1e9 + (to.tv_nsec - from.tv_nsec);
+            if (took < least) least = took;
+        }
+        return least;
+    }
+    static size_t ompy_crawling_places(void) {
+        static long known = -1;
+        char *room, *target;
+        double usual;
+        if (known >= 0) return (size_t)known;
+        if ((room = malloc(2 * OMPY_TRIED + 3 * 4096)) == NULL) return 31;
+        target = room + OMPY_TRIED + 4096;
+        target -= (size_t)(target - room) % 4096;
+        memset(room, 1, 2 * OMPY_TRIED + 3 * 4096);
+        usual = ompy_time_of_move(target + 2048, room);
+        known = 0;
+        if (ompy_time_of_move(target + 1, room) > OMPY_SLOW * usual) known = 15;
+        if (ompy_time_of_move(target + 16, room) > OMPY_SLOW * usual) known = 31;
+        free(room);
+        return (size_t)known;
+    }
+    """
+    size_t crawling_places "ompy_crawling_places"()
+
 # One call of the kernel's
 cdef inline ssize_t call(bint writes, int process, char *here, unsigned long long there, size_t count) noexcept nogil:
     cdef iovec own
@@ -53,7 +92,7 @@ cdef inline long long move(bint writes, int process, unsigned long long address,
     cdef ssize_t moved
     cdef int problem
     with nogil:
-        if raw.crawls(target, source, count):
+        if raw.crawls(target, source, count) and (target - source - 1) % raw.PAGE < crawling_places():
             moved = call_apart(writes, process, here, there, count)
         else:
             moved = call(writes, process, here, there, count)

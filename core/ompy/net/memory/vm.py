@@ -7,7 +7,9 @@ there.
 from __future__ import annotations
 
 import ctypes
+from functools import cache
 from struct import Struct
+from time import perf_counter
 from typing import Final
 
 _PIECES: Final = Struct("@PNPN")  # two of the kernel's struct iovec: here, and there
@@ -22,7 +24,9 @@ _THERE: Final = ctypes.c_void_p(_addressof(_byte_at(_pieces)) + _PIECES.size // 
 # where a move crawls, it goes by way of memory half a page apart: README.md, "Moves that crawl"
 LONG_MOVE: Final = 2048  # bytes; measured: README.md
 PAGE: Final = 4096  # bytes, within which places count; measured: README.md
-CRAWLING: Final = 31  # so many places behind the source; measured: README.md
+CRAWLING: Final = 31  # so many places behind the source at most; measured: README.md
+TRIED: Final = 16384  # bytes that are moved to see where moves crawl here; arbitrary: some 0.3 us
+SLOW: Final = 3  # times as long as elsewhere; arbitrary: README.md has eight times and more
 PART: Final = 32768  # bytes; arbitrary: stays in the nearest cache
 _apart: Final = memoryview(bytearray(PART + PAGE))
 _APART: Final = _addressof(_byte_at(_apart))
@@ -61,7 +65,8 @@ def move(writes: bool, process: int, address: int, view: memoryview, done: int) 
         peer = _processes[process] = ctypes.c_int(process)
     here, there, left = address_of(view) + done, address + done, len(view) - done
     target, source = (there, here) if writes else (here, there)
-    if left < LONG_MOVE or (target - source - 1) % PAGE >= CRAWLING:
+    behind = (target - source - 1) % PAGE
+    if left < LONG_MOVE or behind >= CRAWLING or behind >= crawling_places():
         return _ask_kernel(writes, peer, here, there, left)
     apart, left = (there + PAGE // 2 - _APART) % PAGE, min(left, PART)
     part = view[done : done + left]
@@ -71,6 +76,28 @@ def move(writes: bool, process: int, address: int, view: memoryview, done: int) 
     if moved > 0 and not writes:
         part[:moved] = _apart[apart : apart + moved]
     return moved
+
+
+@cache
+def crawling_places() -> int:
+    """How many places behind its source a string move crawls on this processor: 0, 15 or 31."""
+    room = bytearray(2 * TRIED + 3 * PAGE)
+    source = _addressof(_byte_at(room))
+    target = source + TRIED + PAGE - TRIED % PAGE
+    usual = _time_of_move(target + PAGE // 2, source)
+    if _time_of_move(target + 16, source) > SLOW * usual:
+        return CRAWLING
+    return 15 if _time_of_move(target + 1, source) > SLOW * usual else 0
+
+
+def _time_of_move(target: int, source: int) -> float:
+    """The least seconds of a few tries."""
+    least = 1.0
+    for _ in range(5):
+        began = perf_counter()
+        ctypes.memmove(target, source, TRIED)
+        least = min(least, perf_counter() - began)
+    return least
 
 
 def _ask_kernel(writes: bool, peer: ctypes.c_int, here: int, there: int, count: int) -> int:

@@ -21,6 +21,7 @@ class VirtualCopy(ProcessCopy):
     __slots__ = ("_host", "_memory")
 
     def __init__(self, memory: VirtualMemory, rank: int) -> None:
+        self.forgets = True
         self.identity = rank
         self._memory = memory
         self._host = memory.hosts[rank]

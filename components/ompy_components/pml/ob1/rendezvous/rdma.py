@@ -24,6 +24,7 @@ from ompy_components.pml.ob1.states import (
     RdmaEvent,
     RdmaState,
     SendEvent,
+    SendState,
     State,
     next_state,
     rows_of,
@@ -41,6 +42,7 @@ if DECLARING:
 _ROWS: Final = rows_of(RDMA_TABLE)
 _PLANNED: Final = RdmaState.PLANNED  # every fragment asks for it
 _FIN: Final = SendEvent.FIN
+_AWAIT_GET: Final = SendState.AWAIT_GET
 
 
 @cclass
@@ -237,8 +239,15 @@ class Rdma:
         self._control.send_on(fragment.rail, fin_words(size, fragment_id), FIN)
 
     @ccall
+    def say_got(self, rail: Rail, fragment_id: U64, size: int) -> None:
+        """Tell the peer that a message of its offer is here, all of it."""
+        self._control.send_next(rail, fin_words(size, fragment_id), FIN)
+
+    @ccall
     def got(self, request: SendRequest, size: int) -> None:
         """The receiver has read `size` bytes of a message offered to it."""
+        if self.sender.answered_whole(request, _AWAIT_GET, request.delivered + size):
+            return
         request.advance(self.sender.table, _FIN)
         if self._trace.active:
             self._ob1.steps.sender(request, "FIN", size=size)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 from ompy.compiled import DECLARING, U64, ccall, cclass, cfunc
 from ompy.data.convertor import scratch_memory
 from ompy.frameworks.bml import BmlEndpoint, Rail
-from ompy.frameworks.btl import GET, LOCAL_WRITE, REMOTE_WRITE
+from ompy.frameworks.btl import COMPLETED, GET, LOCAL_WRITE, REMOTE_WRITE
 from ompy.frameworks.btl import PUT as CAN_PUT
 from ompy.frameworks.communicator import Communicator
 from ompy.mca.parameter import Values
@@ -117,6 +117,36 @@ class RendezvousReceive:
             or self._pipeline(request, fragment, endpoint, view[: request.length])
         ):
             self._send_receive(request, fragment)
+
+    @ccall
+    def get_at_once(self, request: RecvRequest, fragment: Fragment) -> bool:
+        """RDMA Direct Get, steps C to G, in one call and without a step of any machine.
+
+        Only for a message that one copy by this rank brings to where it is wanted.
+
+        Returns:
+            False where that cannot be: then nothing has happened, and `answer` says what will.
+        """
+        remote: RemoteMemory | None = fragment.remote
+        length: int = fragment.length
+        if remote is None or self._trace.active or length > request.convertor.size:
+            return False
+        module: BtlModule = remote.module
+        halves = fragment.flags & FLAG_WAITS and 0 < module.split_least <= length
+        if halves or remote.address < 0 or remote.others:
+            return False
+        view = request.convertor.whole()
+        rail: Rail | None = find_rail(self._endpoint(request).rdma, module)
+        if view is None or rail is None:
+            return False
+        if len(view) != length:
+            view = view[:length]
+        if module.get_now(rail.endpoint, view, remote.address, remote.handle) != COMPLETED:
+            return False
+        self._rdma.say_got(rail, remote.fragment_id, length)
+        request.received = length
+        request.finish()
+        return True
 
     @cfunc
     def _receive_in_pieces(

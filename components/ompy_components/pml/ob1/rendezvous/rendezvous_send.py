@@ -8,10 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ompy.compiled import DECLARING, ccall, cclass, cfunc
-from ompy.data.convertor import Convertor, copied
+from ompy.data.convertor import ContiguousConvertor, Convertor, copied
 from ompy.frameworks.bml import BmlEndpoint, Rail
 from ompy.frameworks.btl import (
     BTL_OWNERSHIP,
+    COMPLETED,
     GET,
     NO_ORDER,
     OUT_OF_RESOURCE,
@@ -40,7 +41,12 @@ from ompy_components.pml.ob1.headers import (
     rndv_words,
 )
 from ompy_components.pml.ob1.rendezvous.rdma import wire_of
-from ompy_components.pml.ob1.rendezvous.striping import Share, heaviest_first, name_of
+from ompy_components.pml.ob1.rendezvous.striping import (
+    Share,
+    heaviest_first,
+    name_of,
+    share_of,
+)
 from ompy_components.pml.ob1.selection import (
     BUFFERED_PIPELINE,
     RDMA_DIRECT_GET,
@@ -52,6 +58,7 @@ from ompy_components.pml.ob1.selection import (
     first_payload,
 )
 from ompy_components.pml.ob1.sendrequest import SendRequest
+from ompy_components.pml.ob1.states import SendState
 
 if TYPE_CHECKING:
     from ompy_components.pml.ob1.module import Ob1
@@ -69,6 +76,8 @@ FLAGS = {
     RDMA_PIPELINE: FLAG_CONTIG,
     BUFFERED_PIPELINE: 0,
 }
+_STARTED: Final = SendState.STARTED
+_AWAIT_GET: Final = SendState.AWAIT_GET
 RGET_FLAGS = FLAG_ACK | FLAG_CONTIG | FLAG_PIN
 
 # of a message in pieces that is to be got: bytes before the last, which go with the RGET, and of it
@@ -83,6 +92,7 @@ BESIDE_AT_A_TIME: Final = 8  # while no more large messages are under way; arbit
 class RendezvousSend:
     """Begins rendezvous for one rank."""
 
+    _none: ContiguousConvertor
     _ob1: Ob1
     _rdma: Rdma
     _sending: SenderHalf
@@ -90,6 +100,7 @@ class RendezvousSend:
     __slots__ = tuple(__annotations__)
 
     def __init__(self, ob1: Ob1, sending: SenderHalf) -> None:
+        self._none = ContiguousConvertor(memoryview(b""))
         self._ob1 = ob1
         self._rdma = ob1.rdma
         self._trace = ob1.trace
@@ -104,6 +115,8 @@ class RendezvousSend:
             request: the message.
             protocol: it takes; None to choose one for a large message.
         """
+        if protocol is None and self._sending.straight and self._offer_at_once(request):
+            return COMPLETED
         self._sending.open_rendezvous(request)
         if protocol is None:
             protocol = self._protocol(request)
@@ -113,6 +126,41 @@ class RendezvousSend:
         if protocol is RDMA_DIRECT_GET:
             return self._rget(request)
         return self._rndv(rail, request, protocol)
+
+    @cfunc
+    def _offer_at_once(self, request: SendRequest) -> bool:
+        """RDMA Direct Get, step A, in one call and without a step of the request's machine.
+
+        Only for a message in one piece of memory, over the only rail that gets from this rank.
+
+        Returns:
+            False where that cannot be, or not now.
+        """
+        if request.id or self._trace.active or request.mode == BUFFERED:
+            return False
+        rdma = self._rdma
+        rail: Rail | None = rdma.rails.only(request.endpoint, request.convertor.size)
+        if rail is None:
+            return False
+        view = request.convertor.whole()
+        if view is None:
+            return False
+        handle = rdma.register(rail, view, REMOTE_READ)
+        if handle is None:
+            return False
+        self._sending.open_rendezvous(request)
+        request.registered.append(share_of(rail, 0, handle))
+        request.protocol = RDMA_DIRECT_GET
+        request.state = _AWAIT_GET
+        data: bytes = self.rget_header(request) + wire_of(handle)
+        flags: int = PRIORITY | BTL_OWNERSHIP | SIGNAL
+        there = rail.endpoint
+        if rail.module.sendi(there, self._none, data, 0, NO_ORDER, flags, RGET) < 0:
+            request.state = _STARTED
+            return False
+        if self._trace.noting:
+            self._trace.note("> RGET", -1, there.proc.rank, 0, 0, 0)
+        return True
 
     @cfunc
     def _protocol(self, request: SendRequest) -> Protocol:

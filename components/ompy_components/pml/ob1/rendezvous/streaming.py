@@ -35,7 +35,7 @@ from ompy_components.pml.ob1.headers import (
 from ompy_components.pml.ob1.rendezvous.striping import Share, heaviest_first, next_share, share_out
 from ompy_components.pml.ob1.selection import BUFFERED_PIPELINE, SEND_RECEIVE_PIPELINE
 from ompy_components.pml.ob1.sendrequest import SendRequest
-from ompy_components.pml.ob1.states import SendEvent
+from ompy_components.pml.ob1.states import SendEvent, SendState
 
 if TYPE_CHECKING:
     from ompy_components.pml.ob1.module import Ob1
@@ -45,6 +45,7 @@ if DECLARING:
 
 _FRAG_FLAGS: Final = BTL_OWNERSHIP | SEND_ALWAYS_CALLBACK | SIGNAL
 # members of enums are found by a call; every message asks for these
+_AWAIT_ACK: Final = SendState.AWAIT_ACK
 _ACK: Final = SendEvent.ACK
 
 
@@ -105,7 +106,7 @@ class Streaming:
         if request is None:
             self._sending.unknown(ACK, send_id)
             return
-        if self._sending.answered_whole(request):
+        if self._sending.answered_whole(request, _AWAIT_ACK, request.delivered):
             return
         request.advance(self._sending.table, _ACK)
         request.peer_request = receive_id

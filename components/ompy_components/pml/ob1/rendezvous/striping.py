@@ -9,8 +9,9 @@ from typing import Final
 
 from ompy.compiled import ccall, cclass, cfunc
 from ompy.frameworks.bml import BmlEndpoint, Rail, RailArray
-from ompy.frameworks.btl import PUT, BtlModule
+from ompy.frameworks.btl import GET, PUT, BtlModule
 
+from ompy_components.pml.ob1.headers import UNION_SIZE
 from ompy_components.pml.ob1.selection import suits_direct
 
 # Of the bandwidth to a peer, what direct RDMA has to have (reference openmpi.md 3.5.2)
@@ -218,6 +219,26 @@ class RdmaRails:
                 rails.append(rail)
                 weight += rail.weight
         return rails if self.leave_pinned or weight >= WEIGHT_LEAST else []
+
+    @ccall
+    def only(self, endpoint: BmlEndpoint, size: int) -> Rail | None:
+        """The rail that `direct` would give alone, for a get by the peer; None where it is another.
+
+        Args:
+            endpoint: the peer.
+            size: bytes of the message: none that fits an eager fragment.
+        """
+        rails: list[Rail] = endpoint.rdma.rails
+        if len(rails) != 1 or not self._most:
+            return None
+        rail: Rail = rails[0]
+        module: BtlModule = rail.module
+        if not (rail.immediate and module.flags & GET) or size <= module.eager_limit - UNION_SIZE:
+            return None
+        if not self._use_all and find_rail(endpoint.eager, module) is None:
+            return None
+        least: int = module.min_rdma_pipeline_size
+        return rail if suits_direct(module.flags, least, self.leave_pinned, size) else None
 
     @ccall
     def pipeline(self, endpoint: BmlEndpoint) -> list[Rail]:
