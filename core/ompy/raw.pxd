@@ -15,6 +15,31 @@ cdef extern from * nogil:
     #define OMPY_PAGE 4096
     #define OMPY_LONG_MOVE 2048  /* glibc moves strings from here on, or from twice that */
     #define OMPY_CRAWLING 31
+    #if defined(__SSE2__)
+    #include <emmintrin.h>
+    #endif
+    static CYTHON_UNUSED void ompy_stream(char *target, const char *source, size_t count) {
+    #if defined(__SSE2__)
+        size_t begin = (0 - (size_t)target) & 63;
+        if (count >= begin + 64) {
+            memcpy(target, source, begin);
+            for (target += begin, source += begin, count -= begin; count >= 64; count -= 64) {
+                __m128i a = _mm_loadu_si128((const __m128i *)source);
+                __m128i b = _mm_loadu_si128((const __m128i *)(source + 16));
+                __m128i c = _mm_loadu_si128((const __m128i *)(source + 32));
+                __m128i d = _mm_loadu_si128((const __m128i *)(source + 48));
+                _mm_stream_si128((__m128i *)target, a);
+                _mm_stream_si128((__m128i *)(target + 16), b);
+                _mm_stream_si128((__m128i *)(target + 32), c);
+                _mm_stream_si128((__m128i *)(target + 48), d);
+                target += 64;
+                source += 64;
+            }
+            _mm_sfence();  /* what is stored next must not be seen before these */
+        }
+    #endif
+        memcpy(target, source, count);
+    }
     static CYTHON_UNUSED void ompy_copy_in_short_moves(char *target, const char *source, size_t count) {
         volatile size_t hidden = 2000;  /* of a size it knows the compiler makes a string move */
         size_t part = hidden;
@@ -26,6 +51,7 @@ cdef extern from * nogil:
     size_t PAGE "OMPY_PAGE"
     size_t LONG_MOVE "OMPY_LONG_MOVE"
     size_t CRAWLING "OMPY_CRAWLING"
+    void stream_bytes "ompy_stream"(char *, const char *, size_t)
     void copy_in_short_moves "ompy_copy_in_short_moves"(char *, const char *, size_t)
 
 cdef extern from "Python.h":
@@ -223,6 +249,9 @@ cdef inline void copy_bytes(char *target, const char *source, size_t count) noex
 
 cdef inline void copy(object target, Py_ssize_t at, object source, Py_ssize_t start, Py_ssize_t count):
     copy_bytes(begin(target) + at, begin(source) + start, count)
+
+cdef inline void stream(object target, Py_ssize_t at, object source, Py_ssize_t start, Py_ssize_t count):
+    stream_bytes(begin(target) + at, begin(source) + start, count)
 
 cdef extern from *:
     """

@@ -110,6 +110,11 @@ def copy(target: memoryview, at: int, source: memoryview | bytes, start: int, co
     target[at : at + count] = source[start : start + count]
 
 
+def stream(target: memoryview, at: int, source: memoryview | bytes, start: int, count: int) -> None:
+    """Copy as `copy` does, past this core's cache where this is compiled: another reads it next."""
+    target[at : at + count] = source[start : start + count]
+
+
 def moved(
     view: memoryview,  # noqa: ARG001 - for the compiled form
     memory: memoryview,

@@ -142,6 +142,7 @@ HOT: Final = {
     "ompy.net.seals.records": OFTEN,
     "ompy.net.memory.process_copy": OFTEN,
     "ompy.net.memory.ring": BUSIEST,
+    "ompy.net.memory.streaming": BUSY,
     "ompy.net.seals.datagram_seal": OFTEN,
     "ompy.net.seals.replay": OFTEN,
     "ompy.net.seals.seal": BUSIEST,

@@ -113,6 +113,9 @@ cdef inline object view_of(Lent lent, object owner):
 cdef inline void copy_out(Lent lent, object target, Py_ssize_t at, Py_ssize_t count):
     raw.copy_bytes(raw.begin(target) + at, <const char *>lent.buf, count)
 
+cdef inline void stream_out(Lent lent, object target, Py_ssize_t at, Py_ssize_t count):
+    raw.stream_bytes(raw.begin(target) + at, <const char *>lent.buf, count)
+
 cdef inline void copy_in(Lent lent, object source, Py_ssize_t start, Py_ssize_t count):
     raw.copy_bytes(<char *>lent.buf, raw.begin(source) + start, count)
 

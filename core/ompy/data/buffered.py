@@ -67,6 +67,15 @@ class BufferedConvertor(Convertor):
             self.pack(0, target[at : at + count])
 
     @ccall
+    def pack_streamed(self, target: memoryview, at: int, count: int) -> None:
+        """Copy as `pack_at` does, past this core's cache."""
+        source: Convertor | None = self._source
+        if source is not None:
+            source.pack_streamed(target, at, count)
+        else:
+            Convertor.pack_streamed(self, target, at, count)
+
+    @ccall
     def pack(self, offset: int, target: memoryview) -> int:
         """Copy bytes from `offset` on into `target`."""
         source: Convertor | None = self._source

@@ -102,6 +102,17 @@ class Convertor:
         self.pack(0, target[at : at + count])
 
     @ccall
+    def pack_streamed(self, target: memoryview, at: int, count: int) -> None:
+        """Copy as `pack_at` does, for another core to read: past this one's cache.
+
+        What is in pieces is packed beside first. Source: net/README.md, "Copies that another core
+        reads".
+        """
+        beside = scratch_memory(count)
+        self.pack_at(beside, 0, count)
+        raw.stream(target, at, beside, 0, count)
+
+    @ccall
     def unpack_from(self, source: memoryview, start: int, count: int) -> int:
         """Copy `count` bytes of `source` from byte `start` on to the beginning of the message.
 
@@ -151,6 +162,14 @@ class ContiguousConvertor(Convertor):
         assert view is not None
         assert count <= self.size, "there are not so many bytes"
         raw.copy(target, at, view, 0, count)
+
+    @ccall
+    def pack_streamed(self, target: memoryview, at: int, count: int) -> None:
+        """Copy from the beginning, past the cache."""
+        view = self.whole()
+        assert view is not None
+        assert count <= self.size, "there are not so many bytes"
+        raw.stream(target, at, view, 0, count)
 
     @ccall
     def unpack_from(self, source: memoryview, start: int, count: int) -> int:
@@ -206,6 +225,12 @@ class LentConvertor(ContiguousConvertor):
         """Copy from the beginning."""
         assert count <= self.size, "there are not so many bytes"
         borrowed.copy_out(self._lent, target, at, count)
+
+    @ccall
+    def pack_streamed(self, target: memoryview, at: int, count: int) -> None:
+        """Copy from the beginning, past the cache."""
+        assert count <= self.size, "there are not so many bytes"
+        borrowed.stream_out(self._lent, target, at, count)
 
     @ccall
     def unpack_from(self, source: memoryview, start: int, count: int) -> int:

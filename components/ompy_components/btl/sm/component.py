@@ -24,12 +24,13 @@ from ompy.mca.enumerators import Enumerator
 from ompy.mca.parameter import Parameter
 from ompy.mca.performance import LEVEL, PerformanceVariable
 from ompy.net.base import LinkError
+from ompy.net.memory.streaming import STREAM_LEAST
 
 INLINE_MAX: Final = 4096  # reference openmpi.md 3.13: Open MPI's eager limit
-# 32 KiB and ob1's largest header. Open MPI's is 4 KiB; measured, compiled, one way, through a block
-# and by rendezvous with single copy: 64 KiB between near cores 7 and 12 us, between far ones 34 and
-# 13; 32 KiB 5 and 10, or 18 and 10
-EAGER_LIMIT: Final = 32 * 1024 + 64
+# 128 KiB and ob1's largest header. Open MPI's is 4 KiB; measured, compiled, one way, in us, through
+# a block and by rendezvous with single copy: 64 KiB 6.8 and 10.5, 128 KiB 11.7 and 14.7, 256 KiB 33
+# and 26
+EAGER_LIMIT: Final = 128 * 1024 + 64
 INT_MAX: Final = (1 << 31) - 1  # reference openmpi.md 3.13: a size nothing reaches
 # measured: puts of 4 KiB move 0.15 GB/s, of 128 KiB 2.2, of 1 MiB 3.7, from 4 MiB on 4.8;
 # reference openmpi.md 3.13: what ofi has
@@ -112,6 +113,16 @@ class SmComponent(BtlComponent):
             unit="bytes",
         ),
         Parameter(
+            "stream_least",
+            "size_t",
+            STREAM_LEAST,
+            "Eager messages of so many bytes or more may be copied past the sender's cache, as "
+            "another core reads them next: where copies through it turn out slow, and from 16 KiB "
+            "on; 0 for none.",
+            level=6,
+            unit="bytes",
+        ),
+        Parameter(
             "inline_max",
             "size_t",
             INLINE_MAX,
@@ -135,7 +146,7 @@ class SmComponent(BtlComponent):
         Parameter(
             "free_list_max",
             "int",
-            16,  # arbitrary: five messages at ob1's pipeline depth of 3
+            32,  # measured: messages of 64 KiB take 5.5 us with 16, 5.0 with 32, 4.7 with 64
             "Large fragments a rank can have under way at a time.",
             level=6,
             unit="fragments",

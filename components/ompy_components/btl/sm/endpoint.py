@@ -9,6 +9,7 @@ from ompy.frameworks.btl import BtlModule, Descriptor, Endpoint
 from ompy.frameworks.proc import Proc
 from ompy.net.base import Doorbell
 from ompy.net.memory.ring import RingWriter
+from ompy.net.memory.streaming import Streaming
 
 
 @cclass
@@ -44,6 +45,7 @@ class SmEndpoint(Endpoint):
         parked: index of its parked word, in 8-byte words.
         table: index of its table of registrations, likewise.
         queue: fragments that found the ring full, in order.
+        streaming: how messages are copied to where it reads them.
         copies: whether the kernel copies with it: 1 or 0, -1 before it was tried.
     """
 
@@ -51,17 +53,25 @@ class SmEndpoint(Endpoint):
     copies: int
     parked: int
     queue: deque[SmDescriptor]
+    streaming: Streaming
     table: int
     writer: RingWriter
     __slots__ = tuple(__annotations__)
 
     def __init__(
-        self, module: BtlModule, proc: Proc, writer: RingWriter, parked: int, table: int
+        self,
+        module: BtlModule,
+        proc: Proc,
+        writer: RingWriter,
+        parked: int,
+        table: int,
+        streaming: Streaming,
     ) -> None:
         super().__init__(module, proc)
         self.writer = writer
         self.parked = parked
         self.table = table
+        self.streaming = streaming
         self.queue = deque()
         self.bell = None
         self.copies = -1

@@ -38,6 +38,7 @@ from ompy.frameworks.context import RankContext
 from ompy.frameworks.proc import Proc
 from ompy.mca.parameter import Values
 from ompy.net.memory.ring import CACHE_LINE, RingReader, RingWriter
+from ompy.net.memory.streaming import Streaming
 
 from ompy_components.btl.sm.component import SINGLE_COPY
 from ompy_components.btl.sm.endpoint import SmDescriptor, SmEndpoint, descriptor_of
@@ -172,7 +173,7 @@ class SmModule(RdmaModule):
         self._engine = context.engine
         for proc in peers:
             if proc is not context.me:
-                self._connect(proc, places[proc.rank], slots)
+                self._connect(proc, places[proc.rank], slots, values.stream_least or SIZE_MAX)
         single_copy = mechanism == SINGLE_COPY["cma"]
         if not single_copy:  # fragments are copied by both ranks as it is
             self.split_least = self.pack_least = 0
@@ -182,10 +183,11 @@ class SmModule(RdmaModule):
         context.network.doorbell(context.me.local_rank)  # arms it as what wakes this rank
 
     @cfunc
-    def _connect(self, proc: Proc, there: int, slots: int) -> None:
+    def _connect(self, proc: Proc, there: int, slots: int, stream_least: int) -> None:
         layout, size, here = self._layout, self._layout.slot_size, self._place
         writer = RingWriter(self._memory, layout.ring(there, here), slots, size)
-        endpoint = SmEndpoint(self, proc, writer, layout.parked_word(there), layout.table(there))
+        parked, table = layout.parked_word(there), layout.table(there)
+        endpoint = SmEndpoint(self, proc, writer, parked, table, Streaming(stream_least))
         self._endpoints[proc.rank] = endpoint
         reader = RingReader(self._memory, layout.ring(here, there), slots, size)
         self._inboxes.append(Inbox(endpoint, reader, self._memory))
@@ -358,7 +360,7 @@ class SmModule(RdmaModule):
             return self._send_block(there, convertor, header, payload_size, tag)
         raw.copy(self._memory, at, header, 0, begin)
         if payload_size:
-            convertor.pack_at(self._memory, at + begin, payload_size)
+            there.streaming.pack(convertor, self._memory, at + begin, payload_size)
         writer.publish(total, tag, INLINE, 0)
         if self._words[there.parked]:
             self._ring(there)
@@ -375,7 +377,7 @@ class SmModule(RdmaModule):
         at: int = start + CACHE_LINE
         begin: int = len(header)
         raw.copy(self._memory, at, header, 0, begin)
-        convertor.pack_at(self._memory, at + begin, payload_size)
+        endpoint.streaming.pack(convertor, self._memory, at + begin, payload_size)
         self._words[start >> 3] = TAKEN
         descriptor: SmDescriptor = descriptor_of(self._memory, 0, 0, block)
         descriptor.endpoint = endpoint

@@ -35,6 +35,7 @@ from ompy.data.request import Waitable
 from ompy.frameworks.collectives.patience import PATIENCE, differ, explained, inquire
 from ompy.frameworks.communicator import Communicator
 from ompy.net.base import Doorbell
+from ompy.net.memory.streaming import STREAM_LEAST, Streaming
 
 from ompy_components.coll.sm.slots import SlotMemory
 
@@ -119,6 +120,7 @@ class Board(SlotMemory):
         self.memory = memory
         self.rank = communicator.rank
         self.ranks = communicator.size
+        self.streaming = Streaming(STREAM_LEAST)
         assert depth & (depth - 1) == 0, "a power of two"
         self.depth = depth
         self._last = depth - 1

@@ -39,6 +39,7 @@ from ompy.frameworks.collectives.patience import PATIENCE, LongWait, differ, exp
 from ompy.frameworks.communicator import Communicator
 from ompy.net.base import Doorbell
 from ompy.net.memory.process_copy import ProcessCopy
+from ompy.net.memory.streaming import STREAM_LEAST, Streaming
 
 from ompy_components.coll.sm.lending import Lending
 from ompy_components.coll.sm.pending_call import MESSAGES, PEERS, READERS, ROOM, PendingCall
@@ -115,6 +116,7 @@ class NonblockingBoard(SlotMemory):
         self.memory = memory
         self.rank = communicator.rank
         self.ranks = communicator.size
+        self.streaming = Streaming(STREAM_LEAST)
         self.room = room
         self._communicator = communicator
         self._engine = communicator.context.engine

@@ -15,6 +15,7 @@ from ompy.data.message import Blocks, Message
 from ompy.data.packed import to_send, too_large
 from ompy.engine.base import Poller
 from ompy.frameworks.collectives.neighbours import Neighbours
+from ompy.net.memory.streaming import Streaming
 
 # values of the way in which the blocks of a table come
 SHOWN: Final = 0  # they lie behind the table
@@ -32,12 +33,14 @@ class SlotMemory(Poller):
     Attributes:
         memory: all of it.
         rank, ranks: of the member that looks at it, and how many there are.
+        streaming: how it copies into the memory.
     """
 
     _words: U64View
     memory: memoryview[int]
     rank: int
     ranks: int
+    streaming: Streaming
     __slots__ = tuple(__annotations__)
 
     @ccall
@@ -73,7 +76,7 @@ class SlotMemory(Poller):
     @ccall
     def copy_in(self, at: int, view: memoryview, start: int, size: int) -> None:
         """Bytes of `view` from `start` on to byte `at` of the memory."""
-        raw.copy(self.memory, at, view, start, size)
+        self.streaming.copy(self.memory, at, view, start, size)
 
     @ccall
     def copy_out(self, at: int, view: memoryview, start: int, size: int) -> None:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 MESSAGE_COST: Final = 64  # bytes; arbitrary: some of what a message takes beside its payload
 # bytes of a payload that are counted; arbitrary: the largest eager limit of our BTLs. What is sent
 # again over another rail may be a RNDV in place of a MATCH, and has to count the same
-PAYLOAD_MOST: Final = 64 * 1024
+PAYLOAD_MOST: Final = 128 * 1024
 assert WINDOW_MOST * 2 < SEQUENCES // 2, "what is ahead and what is behind can be told apart"
 _COST: Final = MESSAGE_COST
 _MOST: Final = PAYLOAD_MOST
@@ -137,8 +137,7 @@ class Flow:
     @ccall
     def charge(self, peer: PeerFlow, request: SendRequest) -> None:
         """Count a message that goes out; one that there is no credit for goes without payload."""
-        size: int = request.convertor.size
-        cost: int = _COST + (size if size < _MOST else _MOST)
+        cost: int = cost_of_bytes(request.convertor.size)
         if peer.spent + cost > peer.spent_max:
             request.bare = True
             cost = _COST
@@ -208,7 +207,7 @@ class Flow:
     @ccall
     def give_back_bytes(self, peer: PeerFlow, length: int) -> None:
         """A message of so many bytes was delivered as it came."""
-        peer.back += _COST + (length if length < _MOST else _MOST)
+        peer.back += cost_of_bytes(length)
         if peer.back >= peer.back_next:
             self.tell(peer)
 
@@ -245,5 +244,10 @@ def cost_of(fragment: Fragment) -> int:
     """Bytes that the sender has counted of a message."""
     if fragment.flags & FLAG_BARE:
         return _COST
-    length: int = fragment.length
+    return cost_of_bytes(fragment.length)
+
+
+@ccall
+def cost_of_bytes(length: int) -> int:
+    """Bytes that are counted of a message of so many."""
     return _COST + (length if length < _MOST else _MOST)

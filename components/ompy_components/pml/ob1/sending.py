@@ -35,7 +35,7 @@ from ompy.frameworks.proc import Proc
 from ompy.mca.parameter import Values
 
 from ompy_components.pml.ob1.diagnosis.steps import COMPLETE
-from ompy_components.pml.ob1.flow import MESSAGE_COST
+from ompy_components.pml.ob1.flow import cost_of_bytes
 from ompy_components.pml.ob1.halves import SenderHalf
 from ompy_components.pml.ob1.headers import (
     FLAG_ACK,
@@ -177,7 +177,7 @@ class Sending(SenderHalf):
         sequence: int = queue.next_sequence()
         flow: PeerFlow = queue.flow
         flow.sent += 1
-        cost: int = convertor.size + MESSAGE_COST
+        cost: int = cost_of_bytes(convertor.size)
         if self._trace.noting:
             context_id = communicator.context_id
             self._trace.note("> send", context_id, target, tag, sequence, convertor.size)

@@ -55,7 +55,10 @@ cdef extern from * nogil:
         return (size_t)known;
     }
     """
-    size_t crawling_places "ompy_crawling_places"()
+    size_t ompy_crawling_places()
+
+cdef inline size_t crawling_places() noexcept nogil:
+    return ompy_crawling_places()
 
 # One call of the kernel's
 cdef inline ssize_t call(bint writes, int process, char *here, unsigned long long there, size_t count) noexcept nogil:
