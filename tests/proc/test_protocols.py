@@ -49,7 +49,6 @@ def test_each_protocol(btl: str) -> None:
         job = settings(btl, flags + inplace, pinned)
         if btl == "sm":
             job["btl_sm_ring_slots"] = 4
-            job["btl_sm_pack_least"] = 0  # what is in pieces would be packed, and got
         sender, receiver = real(2, f"{PROGRAMS}:each_protocol", settings=job)
         proposed = [protocol for side, protocol in sender["taken"] if side == "send"]
         settled = [protocol for side, protocol in receiver["taken"] if side == "receive"]

@@ -288,7 +288,6 @@ class BtlModule(Poller):
         registration_handle_size: bytes of a registration handle as peers get it.
         local_registration_threshold: puts and gets of up to so many bytes need no local handle.
         split_least: bytes from which on both ranks move half, if the sender waits; 0 for never.
-        pack_least: the same of messages in pieces, to be packed beside and got whole.
     """
 
     atomic_flags: int
@@ -305,7 +304,6 @@ class BtlModule(Poller):
     max_send_size: int
     min_rdma_pipeline_size: int
     name: str
-    pack_least: int
     put_alignment: int
     put_limit: int
     rdma_pipeline_frag_size: int
@@ -337,7 +335,7 @@ class BtlModule(Poller):
         self.atomic_flags = 0
         self.get_limit = self.put_limit = self.registration_handle_size = 0
         self.get_alignment = self.put_alignment = 1
-        self.local_registration_threshold = self.split_least = self.pack_least = 0
+        self.local_registration_threshold = self.split_least = 0
         self.error_callback = None
         if values is not None:
             apply_common(self, values)

@@ -53,8 +53,8 @@ def test_both_ranks_copy_it() -> None:
 @pytest.mark.parametrize(
     ("program", "settings"),
     [
-        (pieces(PIECES_BEFORE + 1, SIZE), {"btl_sm_pack_least": 0}),
-        (pieces(100, PIECE_LEAST - 1), {"btl_sm_pack_least": 0}),
+        (pieces(PIECES_BEFORE + 1, SIZE), {}),
+        (pieces(100, PIECE_LEAST - 1), {"btl_sm_eager_limit": 20_000}),
         (pieces(100, SIZE, mode=BUFFERED), {}),
         (pieces(100, SIZE), {"btl_sm_flags": "send,put"}),
         (pieces(100, SIZE), {"btl_sm_single_copy_mechanism": "none"}),

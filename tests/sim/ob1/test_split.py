@@ -12,7 +12,7 @@ from tests.support.worlds import virtual
 
 SIZE = 1_000_003
 UPPER = SIZE // 2 // 4096 * 4096  # whole pages
-LEAST = 512 * 1024  # btl_sm_split_least
+LEAST = 256 * 1024  # btl_sm_split_least
 
 
 def message(size: int = SIZE, *, blocking: bool = True, has_core: bool = True):

@@ -149,7 +149,7 @@ class SmModule(RdmaModule):
         super().__init__("sm", context, values, SEND | rdma)
         self.registration_handle_size = HANDLE_SIZE
         self.local_registration_threshold = SIZE_MAX
-        self.split_least, self.pack_least = values.split_least, values.pack_least
+        self.split_least = values.split_least
         blocks = values.free_list_max
         self._block_room = max(self.eager_limit, self.max_send_size)
         inline_max = min(values.inline_max, self._block_room)
@@ -176,7 +176,7 @@ class SmModule(RdmaModule):
                 self._connect(proc, places[proc.rank], slots, values.stream_least or SIZE_MAX)
         single_copy = mechanism == SINGLE_COPY["cma"]
         if not single_copy:  # fragments are copied by both ranks as it is
-            self.split_least = self.pack_least = 0
+            self.split_least = 0
         self.remote = RemoteMemory(
             self, self._layout, self._memory.cast("Q"), self._place, single_copy=single_copy
         )
@@ -305,7 +305,8 @@ class SmModule(RdmaModule):
         size = min(size, convertor.size - offset, self._block_room - reserve)
         descriptor = self._descriptor(endpoint, reserve + size, flags, order)
         if descriptor is not None and size > 0:
-            descriptor.payload_size = convertor.pack(offset, descriptor.segment[reserve:])
+            endpoint.streaming.pack_part(convertor, offset, descriptor.segment, reserve, size)
+            descriptor.payload_size = size
         return descriptor
 
     @ccall

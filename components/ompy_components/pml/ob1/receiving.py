@@ -56,7 +56,6 @@ if DECLARING:
     from ompy_components.pml.ob1.rendezvous.rdma import Rdma
 
 # members of enums are found by a call; every message asks for these
-_NOTHING: Final = memoryview(b"")
 _MATCHED: Final = ReceiveEvent.MATCHED
 _ALL_HERE: Final = ReceiveEvent.ALL_HERE
 
@@ -447,8 +446,6 @@ class Receiving(ReceiverHalf):
         del self.requests[request.id]
         if incoming is not None:
             self._rdma.release(incoming.shares)
-            if incoming.beside:
-                incoming.view = _NOTHING
         if request.length > request.convertor.size:
             self._truncated(request)
         if self._trace.active:

@@ -9,7 +9,7 @@ from typing import Final
 
 from ompy import raw
 from ompy.compiled import ccall, cclass
-from ompy.data.convertor import Convertor
+from ompy.data.convertor import Convertor, stream_part
 
 STREAM_LEAST: Final = 4096  # bytes; measured: README.md
 STREAM_ALWAYS: Final = 16384  # bytes; measured: README.md
@@ -50,6 +50,16 @@ class Streaming:
             began: int = raw.clock()
             convertor.pack_at(memory, at, count)
             self._judge(count, raw.clock() - began)
+
+    @ccall
+    def pack_part(
+        self, convertor: Convertor, offset: int, memory: memoryview, at: int, count: int
+    ) -> None:
+        """Copy `count` bytes of a message from `offset` on to byte `at` of `memory`."""
+        if count >= _ALWAYS and count >= self._least:
+            stream_part(convertor, offset, memory, at, count)
+        else:
+            convertor.pack(offset, memory[at : at + count])
 
     @ccall
     def copy(self, memory: memoryview, at: int, view: memoryview, start: int, count: int) -> None:

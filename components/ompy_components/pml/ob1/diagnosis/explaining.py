@@ -20,7 +20,6 @@ from ompy.frameworks.explanation import Branch, Change, Explanation, Limit
 from ompy.frameworks.pml import BUFFERED, READY, STANDARD, SYNCHRONOUS
 
 from ompy_components.pml.ob1.headers import FRAG_SIZE, UNION_SIZE
-from ompy_components.pml.ob1.rendezvous.rendezvous_send import packs
 from ompy_components.pml.ob1.rendezvous.striping import WEIGHT_LEAST, heaviest_first
 from ompy_components.pml.ob1.selection import (
     BUFFERED_PIPELINE,
@@ -97,15 +96,11 @@ class Explaining:
             return found
         rails = self._direct(asked)
         flags = rails[0].module.flags if rails else 0
-        return choose_large(asked.mode, asked.contiguous or self._packs(asked), flags)
-
-    def _packs(self, asked: Asked) -> bool:
-        """Whether the sender would pack a message in pieces beside."""
-        return packs(self._endpoint, asked.size)
+        return choose_large(asked.mode, asked.contiguous, flags)
 
     def _direct(self, asked: Asked) -> list[Rail]:
         """The rails that would move the whole message by RDMA."""
-        if not asked.contiguous and not self._packs(asked):
+        if not asked.contiguous:
             return []
         return heaviest_first(self._ob1.rdma.rails.direct(self._endpoint, asked.size, GET | PUT))
 
@@ -160,15 +155,7 @@ class Explaining:
             "the buffer is contiguous" if asked.contiguous else "the buffer is not contiguous"
         )
         if not asked.contiguous:
-            names = tuple(
-                _parameter(rail.module, "pack_least")
-                for rail in self._endpoint.rdma.rails
-                if rail.module.pack_least
-            )
-            if not self._packs(asked):
-                yield Branch("it is not packed beside", names)
-                return
-            yield Branch("it is packed beside, into one piece", names)
+            return
         pinned = self._ob1.rdma.rails.leave_pinned
         for rail in self._endpoint.rdma.rails:
             yield self._suitable(rail.module, asked.size, leave_pinned=pinned)

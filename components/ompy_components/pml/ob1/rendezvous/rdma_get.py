@@ -166,7 +166,6 @@ class Gets(CompletionCallback):
         if self._trace.active:
             self._ob1.steps.receiver(request, "FIN", offset=fragment.offset, size=fragment.size)
         self._rdma.send_fin(fragment, fragment.id, fragment.size)
-        incoming.store_piece(request, fragment.offset, fragment.size)
         request.arrived += fragment.size
         request.received += fragment.size
         self._receiver.finish_if_here(request)

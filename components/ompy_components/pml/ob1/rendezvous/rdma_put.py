@@ -74,23 +74,15 @@ class Incoming:
         offset: next byte to ask for.
         outstanding: pieces asked for.
         acknowledge: the next PUT acknowledges the RNDV.
-        beside: the receive is in pieces, which what comes into `view` is unpacked to.
     """
 
     acknowledge: bool
-    beside: bool
     offset: int
     outstanding: int
     send_id: U64
     shares: list[Share]
     view: memoryview
     __slots__ = tuple(__annotations__)
-
-    @ccall
-    def store_piece(self, request: RecvRequest, offset: int, size: int) -> None:
-        """Bytes have come into `view`: bring them to where they are wanted."""
-        if self.beside:
-            request.convertor.unpack(offset, self.view[offset : offset + size])
 
 
 @ccall
@@ -103,7 +95,6 @@ def incoming_by_rdma(send_id: U64, view: memoryview, shares: list[Share], offset
     made.offset = offset
     made.outstanding = 0
     made.acknowledge = False
-    made.beside = False
     return made
 
 
@@ -225,7 +216,6 @@ class PutRequests:
         assert incoming is not None
         incoming.outstanding -= 1
         if size >= 0:
-            incoming.store_piece(request, fragment.offset, size)
             request.arrived += size
             request.received += size
         self.schedule(request)

@@ -18,7 +18,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ompy.compiled import DECLARING, U64, ccall, cclass, cfunc
-from ompy.data.convertor import scratch_memory
 from ompy.frameworks.bml import BmlEndpoint, Rail
 from ompy.frameworks.btl import COMPLETED, GET, LOCAL_WRITE, REMOTE_WRITE
 from ompy.frameworks.btl import PUT as CAN_PUT
@@ -38,7 +37,6 @@ from ompy_components.pml.ob1.headers import (
 from ompy_components.pml.ob1.matching import RecvRequest
 from ompy_components.pml.ob1.rendezvous.rdma_get import Gets
 from ompy_components.pml.ob1.rendezvous.rdma_put import Incoming, PutRequests, incoming_by_rdma
-from ompy_components.pml.ob1.rendezvous.rendezvous_send import BESIDE_AT_A_TIME, BESIDE_MOST
 from ompy_components.pml.ob1.rendezvous.striping import (
     Share,
     find_rail,
@@ -104,14 +102,12 @@ class RendezvousReceive:
         """Answer the first fragment of a message of which more is to come."""
         endpoint: BmlEndpoint = self._endpoint(request)
         view = request.convertor.whole()
-        if request.length > request.convertor.size:
+        if view is None or request.length > request.convertor.size:
             self._send_receive(request, fragment)
-        elif view is None:
-            self._receive_in_pieces(request, fragment, endpoint)
         elif fragment.remote is not None:
             whole = request.length == len(view)
             part = view if whole else view[: request.length]
-            self._get(request, fragment, endpoint, part, False)
+            self._get(request, fragment, endpoint, part)
         elif not fragment.flags & FLAG_CONTIG or not (
             self._direct_put(request, fragment, endpoint, view[: request.length])
             or self._pipeline(request, fragment, endpoint, view[: request.length])
@@ -147,20 +143,6 @@ class RendezvousReceive:
         request.received = length
         request.finish()
         return True
-
-    @cfunc
-    def _receive_in_pieces(
-        self, request: RecvRequest, fragment: Fragment, endpoint: BmlEndpoint
-    ) -> None:
-        """Get a message beside memory that is in pieces, where a copy is all that it takes."""
-        remote: RemoteMemory | None = fragment.remote
-        if remote is not None and len(self._receiver.requests) <= BESIDE_AT_A_TIME:
-            least: int = remote.module.pack_least
-            if 0 < least <= request.length <= BESIDE_MOST:
-                beside = scratch_memory(request.length)
-                self._get(request, fragment, endpoint, beside, True)
-                return
-        self._send_receive(request, fragment)
 
     @cfunc
     def _endpoint(self, request: RecvRequest) -> BmlEndpoint:
@@ -257,7 +239,6 @@ class RendezvousReceive:
         fragment: Fragment,
         endpoint: BmlEndpoint,
         view: memoryview,
-        beside: bool,
     ) -> None:
         """RDMA Direct Get, step C, over the rails that both sides have registered.
 
@@ -266,7 +247,6 @@ class RendezvousReceive:
             fragment: the RGET.
             endpoint: the sender.
             view: where the message comes.
-            beside: that is not the memory of the receive, which is in pieces.
         """
         remote = fragment.remote
         assert remote is not None
@@ -278,7 +258,6 @@ class RendezvousReceive:
         arrived = request.arrived
         _give_parts(shares, request.length - arrived, get_alignment(shares))
         incoming: Incoming = incoming_by_rdma(fragment.sender_request, view, shares, arrived)
-        incoming.beside = beside
         request.incoming = incoming
         if fragment.flags & FLAG_WAITS and len(shares) == 1:
             self._split(request, incoming, shares[0])

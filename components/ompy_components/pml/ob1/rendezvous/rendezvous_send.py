@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ompy.compiled import DECLARING, ccall, cclass, cfunc
-from ompy.data.convertor import ContiguousConvertor, Convertor, copied
-from ompy.frameworks.bml import BmlEndpoint, Rail
+from ompy.data.convertor import ContiguousConvertor, Convertor
+from ompy.frameworks.bml import Rail
 from ompy.frameworks.btl import (
     BTL_OWNERSHIP,
     COMPLETED,
@@ -83,9 +83,6 @@ RGET_FLAGS = FLAG_ACK | FLAG_CONTIG | FLAG_PIN
 # of a message in pieces that is to be got: bytes before the last, which go with the RGET, and of it
 PIECES_BEFORE: Final = 2048  # arbitrary: half an eager fragment of sm, the registrations need room
 PIECE_LEAST: Final = 1 << 16  # arbitrary: below, a copy in and out costs no more
-# of messages in pieces that are packed beside, or received so: what a rank gives memory for
-BESIDE_MOST: Final = 1 << 24  # bytes of one; arbitrary
-BESIDE_AT_A_TIME: Final = 8  # while no more large messages are under way; arbitrary
 
 
 @cclass
@@ -192,21 +189,11 @@ class RendezvousSend:
             before: int = request.convertor.size - len(tail)
             if before <= PIECES_BEFORE and len(tail) >= PIECE_LEAST:
                 self._register(request, tail, GET)
-        free = wanted and not request.registered
-        few: bool = len(self._sending.requests) <= BESIDE_AT_A_TIME
-        if free and few and packs(request.endpoint, request.convertor.size):
-            return self._protocol_of_packed(request)
         registered = request.registered
         if registered and registered[0].rail.module.flags & GET:
             return RDMA_DIRECT_GET
         self._rdma.release(registered)
         return choose_large(request.mode, False, 0)
-
-    @cfunc
-    def _protocol_of_packed(self, request: SendRequest) -> Protocol:
-        """It is one piece of memory from now on, whatever becomes of it."""
-        request.convertor = copied(request.convertor)
-        return self._protocol(request)
 
     @cfunc
     def _register(self, request: SendRequest, memory: memoryview, wanted: int) -> None:
@@ -299,19 +286,6 @@ class RendezvousSend:
             self._rdma.offer(request),
             -before_memory(request),
         )
-
-
-@ccall
-def packs(endpoint: BmlEndpoint, size: int) -> bool:
-    """Whether a message in pieces of so many bytes is packed beside, to be got in one."""
-    if size > BESIDE_MOST:
-        return False
-    rail: Rail
-    for rail in endpoint.rdma.rails:
-        least: int = rail.module.pack_least
-        if not 0 < least <= size or not rail.module.flags & GET:
-            return False
-    return bool(endpoint.rdma.rails)
 
 
 @ccall

@@ -1,4 +1,4 @@
-"""Messages in pieces that are packed beside, to be got in one, and got beside and unpacked."""
+"""Large messages in pieces: where each of their numbers comes, and by which protocol."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ompy.data.errors import ERR_TRUNCATE
 from ompy.mpi.communicators.predefined_comms import world_of
 from ompy.mpi.errors import MPIException
 from ompy.runtime.ranks.process import RankProcess
-from ompy_components.pml.ob1.rendezvous.rendezvous_send import BESIDE_AT_A_TIME
 
+from tests.sim.ob1.test_split import LEAST as SPLIT_LEAST
 from tests.sim.ob1.test_split import moved
 from tests.support.effort import effort
 from tests.support.worlds import virtual
 
-LEAST = 65536  # btl_sm_pack_least
+EAGER = 20_000  # btl_sm_eager_limit: less than all of these messages, but the first
 UNTOUCHED = -5
 WAYS = {"whole": 1, "every second": 2, "every third": 3}
 MODES = ("Send", "Ssend", "Bsend", "Isend", "Issend")
@@ -64,55 +64,44 @@ def exchange(given: str, taken: str, count: int, mode: str = "Send"):
 
 @pytest.mark.parametrize("taken", WAYS)
 @pytest.mark.parametrize("given", WAYS)
-@pytest.mark.parametrize("count", [LEAST // 8 - 1, LEAST // 8, 70_000])
+@pytest.mark.parametrize("count", [2000, 8192, 70_000])
 def test_every_number_has_its_place(count: int, given: str, taken: str) -> None:
     for seed in range(effort(2)):
-        found = moved(exchange(given, taken, count), seed)
+        found = moved(exchange(given, taken, count), seed, btl_sm_eager_limit=EAGER)
         names = {name for name, *_ in found}
-        whole = given == taken == "whole"
-        if 8 * count >= LEAST or whole:
-            assert names == ({"READ", "WRITE"} if 8 * count > 512 * 1024 else {"READ"})
+        if 8 * count < EAGER:
+            assert names == set()
+        elif given == taken == "whole":
+            assert names == ({"READ", "WRITE"} if 8 * count > SPLIT_LEAST else {"READ"})
         else:
             assert names == {"FRAG"}
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_in_every_mode(mode: str) -> None:
-    names = {name for name, *_ in moved(exchange("every third", "every second", 20_000, mode))}
-    assert names == ({"FRAG"} if mode == "Bsend" else {"READ"})
+    found = moved(exchange("every third", "every second", 20_000, mode))
+    assert {name for name, *_ in found} == {"FRAG"}
 
 
 @pytest.mark.parametrize(
-    ("settings", "names"),
+    "settings",
     [
-        ({"btl_sm_pack_least": 0}, {"FRAG"}),
-        ({"btl_sm_single_copy_mechanism": "none"}, {"FRAG"}),
-        ({"btl_sm_single_copy_mechanism": "emulated"}, {"FRAG"}),
-        ({"btl_sm_flags": "send,put"}, {"FRAG"}),
-        ({"btl_sm_get_limit": 10_000}, {"READ"}),
-        ({"btl_sm_get_alignment": 16}, {"READ", "WRITE"}),  # the last bytes are asked for
-        ({"btl": "self,tcp"}, {"FRAG"}),
+        {"btl_sm_stream_least": 0},
+        {"btl_sm_single_copy_mechanism": "none"},
+        {"btl_sm_single_copy_mechanism": "emulated"},
+        {"btl_sm_flags": "send,put"},
+        {"btl_sm_free_list_max": 1},
+        {"btl_sm_max_send_size": 30_000},
     ],
+    ids=str,
 )
-def test_whatever_the_rail_does(settings: dict[str, Any], names: set[str]) -> None:
-    def program(process: RankProcess) -> None:
-        exchange("every second", "every third", 20_001)(process)
-
-    if "btl" in settings:
-        virtual(2, program, **settings)
-    else:
-        assert {name for name, *_ in moved(program, **settings)} == names
+def test_whatever_the_rail_does(settings: dict[str, Any]) -> None:
+    found = moved(exchange("every second", "every third", 20_001), **settings)
+    assert {name for name, *_ in found} == {"FRAG"}
 
 
-def test_a_put_that_cannot_be_done_comes_as_fragments() -> None:
-    """The sender's own limit is lower than the receiver knows."""
-
-    def program(process: RankProcess) -> None:
-        if process.context.rank == 0:
-            process.context.btls[-1].put_limit = 10
-        exchange("every second", "every third", 100_000)(process)
-
-    assert {name for name, *_ in moved(program)} == {"READ", "FRAG"}
+def test_over_another_rail() -> None:
+    virtual(2, exchange("every second", "every third", 20_001), btl="self,tcp")
 
 
 def test_what_is_too_much_is_cut_off() -> None:
@@ -132,13 +121,13 @@ def test_what_is_too_much_is_cut_off() -> None:
 
 @pytest.mark.parametrize("ranks", [2, 3, 4])
 def test_many_at_a_time(ranks: int) -> None:
-    """More than are packed at a time; sizes on both sides of what is packed, any order."""
+    """Sizes on both sides of the eager limit, waited for in any order."""
 
     def program(process: RankProcess, seed: int) -> None:
         comm = world_of(process)
         alike, own = Random(seed), Random(f"{seed}, {comm.rank}")
         requests, rooms = [], []
-        for tag in range(3 * BESIDE_AT_A_TIME):
+        for tag in range(24):
             count, given, taken = alike.choice((40, 700, 2000)), 1 + tag % 3, 1 + tag % 2
             memory, room = spread([0] * count, taken)
             rooms.append((memory, taken, count, tag))
@@ -161,6 +150,5 @@ def test_many_at_a_time(ranks: int) -> None:
             lambda process, seed=seed: program(process, seed),
             seed=seed,
             btl="self,sm",
-            btl_sm_pack_least=2000,
             btl_sm_eager_limit=1000,
         )
