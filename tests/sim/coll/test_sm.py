@@ -238,6 +238,8 @@ def test_a_member_that_has_ended_is_an_error(call: str, way: str) -> None:
         return "told"
 
     settings = {"coll_sm_single_copy": int(way == "lent")}
+    # what is sent whole at once is lost on who has ended, and nobody is told
+    settings["btl_sm_eager_limit"] = 20_000
     assert virtual(3, program, **SM, **settings).results == ["told", "left", "told"]
 
 

@@ -65,12 +65,6 @@ def test_the_others_are_sent(program, settings) -> None:
     assert {name for name, *_ in moved(program, **settings)} == {"FRAG"}
 
 
-@pytest.mark.parametrize("sizes", [(PIECES_BEFORE + 1, SIZE), (100, PIECE_LEAST - 1)])
-def test_or_packed_where_that_is_worth_it(sizes: tuple[int, ...]) -> None:
-    found = moved(pieces(*sizes), btl_sm_split_least=0)
-    assert found == [("READ", 0, sum(sizes))]
-
-
 @pytest.mark.parametrize(
     "settings",
     [
