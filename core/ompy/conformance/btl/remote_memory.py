@@ -165,6 +165,32 @@ class RemoteMemorySuite(Suite):
 
         one_way(worlds, program)
 
+    @requires("get")
+    def test_get_now(self, worlds: Worlds) -> None:
+        """A get that is done at once reads what `get` reads; where it is not, `get` does it."""
+
+        def program(driver: Driver) -> None:
+            mover, other = expose(driver)
+            other.exposed[:] = driver.data(EXPOSED)
+            module, endpoint = driver.rails(driver.peers[0])[0]
+            for number, size in enumerate(_sizes(module.get_limit, module.get_alignment)):
+                address = GUARD + number * 8 * module.get_alignment
+                expected = other.exposed[address : address + size]
+                around = memoryview(bytearray([BLANK]) * (size + 2 * GUARD))
+                local = around[GUARD : GUARD + size]
+                if module.get_now(endpoint, local, address, other.key) == COMPLETED:
+                    assert local == expected, f"get of {size} bytes at once"
+                    assert set(around[:GUARD]) | set(around[GUARD + size :]) == {BLANK}
+                assert mover.move(True, bytearray(size), address, other.key).good
+            local = memoryview(bytearray(8))
+            for where in (EXPOSED - 4, EXPOSED):
+                found = module.get_now(endpoint, local, where, other.key)
+                assert found != COMPLETED, "bytes that are not exposed were read"
+            nothing = bytes(len(other.key))
+            assert module.get_now(endpoint, local, 0, nothing) != COMPLETED, "there is no such key"
+
+        one_way(worlds, program)
+
     @requires("put")
     def test_many_puts(self, worlds: Worlds, seed: int) -> None:
         """Many at a time: each is completed once, and all are there."""

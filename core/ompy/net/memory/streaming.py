@@ -49,7 +49,7 @@ class Streaming:
         else:
             began: int = raw.clock()
             convertor.pack_at(memory, at, count)
-            self._judge(count, raw.clock() - began)
+            self.judge(count, raw.clock() - began)
 
     @ccall
     def pack_part(
@@ -72,10 +72,10 @@ class Streaming:
         else:
             began: int = raw.clock()
             raw.copy(memory, at, view, start, count)
-            self._judge(count, raw.clock() - began)
+            self.judge(count, raw.clock() - began)
 
     @ccall
-    def _judge(self, count: int, took: int) -> None:
-        """A copy through the cache took so many nanoseconds."""
+    def judge(self, count: int, took: int) -> None:
+        """A copy of `count` bytes through the cache took so many nanoseconds."""
         if took * _FAST > count:
             self._left = _AGAIN
