@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ompy.data.convertor import allocate_memory, scratch_memory
+from ompy.data.convertor import allocate_memory, scratch_memory, stream_part
 from ompy.data.errors import ERR_TRUNCATE, MPIError
 from ompy.data.message import Message
 
@@ -23,6 +23,19 @@ def packed_copy(message: Message) -> memoryview:
     """A copy of the message's packed bytes."""
     copy = scratch_memory(message.size)
     message.convertor().pack(0, copy)
+    return copy
+
+
+def to_lend(message: Message) -> memoryview:
+    """What `to_send` gives, for other cores to read: a copy goes past this core's cache."""
+    view = in_place(message)
+    return view if view is not None else lent_copy(message)
+
+
+def lent_copy(message: Message) -> memoryview:
+    """A copy of the message's packed bytes, for other cores to read."""
+    copy = scratch_memory(message.size)
+    stream_part(message.convertor(), 0, copy, 0, message.size)
     return copy
 
 

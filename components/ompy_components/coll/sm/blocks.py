@@ -20,7 +20,7 @@ from ompy import raw
 from ompy.compiled import U64, ccall, cclass, cfunc
 from ompy.data.errors import MPIError
 from ompy.data.message import Blocks, Message
-from ompy.data.packed import packed_copy, to_send, too_large
+from ompy.data.packed import lent_copy, to_lend, too_large
 from ompy.frameworks.collectives.exchange import Exchange
 from ompy.frameworks.communicator import Communicator
 
@@ -124,7 +124,7 @@ class BlockOperations:
                 board.wake()
             board.finish(number)
             return
-        block = to_send(send)
+        block = to_lend(send)
         address: int = self._offer(number, block, size)
         try:
             if board.join(number):
@@ -172,7 +172,7 @@ class BlockOperations:
             board.put(board.slot(board.rank, number), given, size)
             board.show(number, size)
         else:
-            block = to_send(given)
+            block = to_lend(given)
             address = self._offer(number, block, size)
         try:
             problem: MPIError | None = None
@@ -357,7 +357,7 @@ class BlockOperations:
             address: int = 0
             if size:
                 message: Message = blocks.block(rank)
-                piece = packed_copy(message) if changing else to_send(message)
+                piece = lent_copy(message) if changing else to_lend(message)
                 if possible:
                     address = self._lending.address_of(piece)
                     lent.append(address)

@@ -11,7 +11,7 @@ from ompy.compiled import ccall, cclass, cfunc
 from ompy.data.convertor import scratch_memory
 from ompy.data.errors import ERR_PROC_FAILED, ERR_TRUNCATE, MPIError
 from ompy.data.message import Message
-from ompy.data.packed import to_send
+from ompy.data.packed import to_lend
 from ompy.net.base import LinkError
 
 from ompy_components.coll.sm.board import Board
@@ -51,10 +51,13 @@ class Broadcast:
         """
         if self._board.rank != root:
             self._receive(message, root)
-        elif message.count * message.layout.size < self._least or not self._lending.possible():
-            self._send(message)
-        else:
+            return
+        # what is in pieces is packed while others unpack the fragment before
+        large = message.count * message.layout.size >= self._least and message.place() >= 0
+        if large and self._lending.possible():
             self._lend(message)
+        else:
+            self._send(message)
 
     @cfunc
     def _begin(self) -> int:
@@ -77,7 +80,7 @@ class Broadcast:
             if part and start >= 0:
                 board.copy_in(slot, message.memory, start + done, part)
             elif part:
-                message.convertor().pack(done, board.bytes_of(slot, part))
+                board.streaming.pack_part(message.convertor(), done, board.memory, slot, part)
             board.say_lent(number, 0)
             board.show(number, total)
             board.finish(number)
@@ -90,7 +93,7 @@ class Broadcast:
     def _lend(self, message: Message) -> None:
         """Show where the data are, and wait until all have them."""
         board: Board = self._board
-        block = to_send(message)
+        block = to_lend(message)
         number: int = self._begin()
         address: int = self._lending.address_of(block)
         try:

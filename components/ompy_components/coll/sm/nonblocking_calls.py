@@ -19,7 +19,7 @@ from typing import Any, Final
 from ompy.compiled import U64, ccall, cclass, cfunc, recycled
 from ompy.data.errors import ERR_TRUNCATE, MPIError
 from ompy.data.message import Blocks, Message
-from ompy.data.packed import packed_copy, to_send, too_large
+from ompy.data.packed import lent_copy, to_lend, too_large
 from ompy.frameworks.collectives.exchange import Exchange
 from ompy.frameworks.collectives.schedule import CollectiveRequest, Progression, Schedule
 from ompy.frameworks.communicator import Communicator
@@ -270,7 +270,7 @@ class NonblockingCall(PendingCall):
         size: int = message.count * message.layout.size
         if size >= board.least:
             lends: bool = board.lends(size)
-            board.say_lent(self.slot, self._lend(to_send(message)) if lends else 0)
+            board.say_lent(self.slot, self._lend(to_lend(message)) if lends else 0)
             if lends:
                 board.show(self, size)
                 self._end_step(None)
@@ -318,13 +318,13 @@ class NonblockingCall(PendingCall):
         lends: bool = False
         if size >= board.least:
             lends = board.lends(size)
-            board.say_lent(self.slot, self._lend(to_send(given)) if lends else 0)
+            board.say_lent(self.slot, self._lend(to_lend(given)) if lends else 0)
         if lends:
             self.readers = (self._root,) if self._root >= 0 else None
         elif size <= board.room:
             board.put(board.slot(rank, self.slot), given, size)
         else:
-            block = to_send(given)
+            block = to_lend(given)
             everybody = range(board.ranks) if self._root < 0 else (self._root,)
             self._sends = [(block, other) for other in everybody if other != rank]
         board.show(self, size)
@@ -374,7 +374,7 @@ class NonblockingCall(PendingCall):
                 board.put_block(slot + place, blocks, rank, size)
             elif size:
                 block: Message = blocks.block(rank)
-                data = packed_copy(block) if changing else to_send(block)
+                data = lent_copy(block) if changing else to_lend(block)
                 if way == LENT:
                     where = self._lend(data)
                 else:

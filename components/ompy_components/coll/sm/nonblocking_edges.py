@@ -13,7 +13,7 @@ from typing import Any
 from ompy.compiled import U64, ccall, cclass, cfunc
 from ompy.data.errors import MPIError
 from ompy.data.message import Blocks, Message
-from ompy.data.packed import to_send
+from ompy.data.packed import to_lend
 from ompy.frameworks.collectives.neighbours import Neighbours
 from ompy.frameworks.communicator import Communicator
 
@@ -81,11 +81,11 @@ class EdgeCall(NonblockingCall):
         """What goes as messages, in the order in which its receivers take it."""
         edges = self._edges
         if same is not None:
-            data = to_send(same)
+            data = to_lend(same)
             self._sends = [(data, edges.targets[each]) for each in edges.sending]
         elif blocks is not None:
             for each in edges.sending:
-                self._send_later(to_send(blocks.block(each)), edges.targets[each])
+                self._send_later(to_lend(blocks.block(each)), edges.targets[each])
 
     @ccall
     def take_others(self) -> None:

@@ -15,7 +15,7 @@ from ompy.data.convertor import scratch_memory
 from ompy.data.errors import ERR_PROC_FAILED, MPIError
 from ompy.data.message import Message, message_of
 from ompy.data.operation import Operation
-from ompy.data.packed import packed_copy, to_send
+from ompy.data.packed import lent_copy, to_lend
 from ompy.frameworks.communicator import Communicator
 from ompy.net.base import LinkError
 
@@ -178,8 +178,8 @@ class ReductionCall(NonblockingCall):
         given: Message | None = self._given
         assert given is not None, "every member has data"
         if self._arguments[0] is not None or given.place() < 0:
-            return to_send(given)
-        return packed_copy(given)
+            return to_lend(given)
+        return lent_copy(given)
 
     @cfunc
     def _all_lend(self, size: int) -> bool:

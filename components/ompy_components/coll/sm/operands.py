@@ -10,7 +10,7 @@ from ompy.data.errors import ERR_TRUNCATE, MPIError
 from ompy.data.layout import Layout
 from ompy.data.message import Message
 from ompy.data.operation import Operation
-from ompy.data.packed import packed_copy
+from ompy.data.packed import lent_copy
 
 from ompy_components.coll.sm.board import Board
 
@@ -107,7 +107,7 @@ def packed(message: Message) -> tuple[memoryview, int]:
     start = message.place()
     if start >= 0:
         return message.memory, start
-    return packed_copy(message), 0
+    return lent_copy(message), 0
 
 
 @ccall

@@ -12,7 +12,7 @@ from ompy import raw
 from ompy.compiled import U64, U64View, ccall, cclass, cfunc
 from ompy.data.errors import ERR_TOPOLOGY, MPIError
 from ompy.data.message import Blocks, Message
-from ompy.data.packed import to_send, too_large
+from ompy.data.packed import to_lend, to_send, too_large
 from ompy.engine.base import Poller
 from ompy.frameworks.collectives.neighbours import Neighbours
 from ompy.net.memory.streaming import Streaming
@@ -97,7 +97,7 @@ class SlotMemory(Poller):
         if start >= 0:
             self.copy_in(at, source.memory, start, size)
         else:
-            source.convertor().pack(0, self.bytes_of(at, size))
+            self.streaming.pack_part(source.convertor(), 0, self.memory, at, size)
 
     @ccall
     def get(self, at: int, target: Message, size: int) -> None:
@@ -273,12 +273,12 @@ def pieces_along(
 ) -> list[memoryview]:
     """The one block for all edges, or that of each, in one piece each."""
     if send is not None:
-        return [to_send(send)]
+        return [to_lend(send)]
     pieces: list[memoryview] = []
     each: int
     if blocks is not None:
         for each in edges.sending:
-            pieces.append(to_send(blocks.block(each)))
+            pieces.append(to_lend(blocks.block(each)))
     return pieces
 
 

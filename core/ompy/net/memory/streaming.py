@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from ompy import raw
-from ompy.compiled import ccall, cclass
+from ompy.compiled import ccall, cclass, cfunc
 from ompy.data.convertor import Convertor, stream_part
 
 STREAM_LEAST: Final = 4096  # bytes; measured: README.md
@@ -43,8 +43,7 @@ class Streaming:
         """Copy the first `count` bytes of a message to byte `at` of `memory`."""
         if count < self._least:
             convertor.pack_at(memory, at, count)
-        elif count >= _ALWAYS or self._left:
-            self._left = max(self._left - 1, 0)
+        elif self._is_due(count):
             convertor.pack_streamed(memory, at, count)
         else:
             began: int = raw.clock()
@@ -56,23 +55,36 @@ class Streaming:
         self, convertor: Convertor, offset: int, memory: memoryview, at: int, count: int
     ) -> None:
         """Copy `count` bytes of a message from `offset` on to byte `at` of `memory`."""
-        if count >= _ALWAYS and count >= self._least:
+        if count < self._least:
+            convertor.pack(offset, memory[at : at + count])
+        elif self._is_due(count):
             stream_part(convertor, offset, memory, at, count)
         else:
+            began: int = raw.clock()
             convertor.pack(offset, memory[at : at + count])
+            self.judge(count, raw.clock() - began)
 
     @ccall
     def copy(self, memory: memoryview, at: int, view: memoryview, start: int, count: int) -> None:
         """Copy `count` bytes of `view` from `start` on to byte `at` of `memory`."""
         if count < self._least:
             raw.copy(memory, at, view, start, count)
-        elif count >= _ALWAYS or self._left:
-            self._left = max(self._left - 1, 0)
+        elif self._is_due(count):
             raw.stream(memory, at, view, start, count)
         else:
             began: int = raw.clock()
             raw.copy(memory, at, view, start, count)
             self.judge(count, raw.clock() - began)
+
+    @cfunc
+    def _is_due(self, count: int) -> bool:
+        """Whether a copy of `count` bytes goes past the cache, `least` or more."""
+        if count >= _ALWAYS:
+            return True
+        if self._left:
+            self._left -= 1
+            return True
+        return False
 
     @ccall
     def judge(self, count: int, took: int) -> None:
