@@ -14,8 +14,9 @@ from ompy.runtime.ranks.process import RankProcess
 from tests.support.effort import effort
 from tests.support.worlds import real
 
-# around `coll_sm_lend_least` (16 KiB), `coll_sm_nonblocking_size` (32 KiB) and a page of others
-COUNTS = (1, 2047, 2048, 2049, 4095, 4096, 4097, 8193, 131072, 200001)
+# around `coll_sm_lend_least` and `coll_sm_nonblocking_size` (64 KiB), what goes past the cache in
+# any case (16 KiB), and a page of others
+COUNTS = (1, 2047, 2048, 2049, 4097, 8191, 8192, 8193, 131072, 200001)
 CALLS = (
     "bcast",
     "gather",

@@ -345,7 +345,7 @@ def test_what_was_lent_by_a_call_that_failed_is_not_read(call: str, count: int) 
             comm.Send(zeros(1), 1)
         return "told"
 
-    settings = {**SM, "coll_sm_lend_least": 16 * 1024}
+    settings = {**SM, "coll_sm_lend_least": 16 * 1024, "coll_sm_nonblocking_size": 32 * 1024}
     assert virtual(3, program, **settings).results == ["told", "told", "left"]
 
 

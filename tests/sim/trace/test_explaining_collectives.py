@@ -205,7 +205,7 @@ def test_the_room_of_a_nonblocking_call_decides(operation: str, form: str) -> No
     found = explaining.explain_collective(question, NOT_LENT)
     assert in_memory(found)
     assert any(ROOM in branch["parameters"] for branch in found["branches"])
-    assert found["parameters"][ROOM]["value"] == "32768"
+    assert found["parameters"][ROOM]["value"] == "65536"
     (change,) = [each for each in found["changes"] if ROOM in each["parameters"]]
     assert "messages" in change["protocol"]
     (size,) = [int(word) for word in change["text"].split() if word.isdigit()]
