@@ -41,6 +41,7 @@ from ompy.frameworks.btl import (
 )
 from ompy.frameworks.btl_base.registration import RegistrationTable
 from ompy.frameworks.context import RankContext
+from ompy.net.memory.streaming import STREAM_LEAST, Streaming
 
 TRANSFER_LAYOUT: Final = HeaderLayout(
     "transfer.piece",
@@ -140,6 +141,7 @@ class EmulatedTransfers(Poller):
         self._module = module
         self._table = table
         self._gone = gone
+        self._streaming = Streaming(STREAM_LEAST)  # the peer, which reads it next, is of this host
         self._operations: dict[int, Operation] = {}
         self._answers: deque[_Question] = deque()
         self._next = 1
@@ -237,7 +239,7 @@ class EmulatedTransfers(Poller):
         if descriptor is None:
             return OUT_OF_RESOURCE
         descriptor.segment[:HEADER_SIZE] = header
-        descriptor.segment[HEADER_SIZE:] = payload
+        self._streaming.copy(descriptor.segment, HEADER_SIZE, payload, 0, len(payload))
         result = self._module.send(endpoint, descriptor, TAG_TRANSFER)
         if result < 0:
             self._module.free(descriptor)
