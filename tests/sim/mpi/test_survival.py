@@ -315,3 +315,24 @@ def test_a_member_that_leaves_is_not_waited_for() -> None:
         return found, comm.Shrink().allreduce(1)
 
     assert run(3, body) == ["left", ([FAILED, 1, 3], 2), ([FAILED, 1, 3], 2)]
+
+
+@pytest.mark.parametrize("others", ["Agree", "Iagree"])
+def test_members_that_do_not_make_the_same_call_are_told(others: str) -> None:
+    """After a death one may go on and another recover: the program is wrong, and hears why."""
+
+    def body(comm: Any, die: Die) -> Any:
+        if comm.rank == 1:
+            call: Callable[[], object] = comm.Shrink
+        elif others == "Agree":
+            call = partial(comm.Agree, 1)
+        else:
+            call = comm.Iagree(array("i", [1])).Wait
+        with pytest.raises(MPI.Exception) as caught:
+            call()
+        return caught.value.Get_error_class(), str(caught.value)
+
+    results = run(3, body)
+    assert {code for code, _ in results} == {MPI.ERR_OTHER}
+    assert "rank 1 on host0 calls Shrink or Ishrink of MPI_COMM_WORLD" in results[0][1]
+    assert "rank 0 on host0 calls Agree or Iagree of MPI_COMM_WORLD" in results[1][1]
