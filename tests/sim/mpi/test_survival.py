@@ -130,6 +130,38 @@ def test_the_others_hear_of_a_death(pml: str, news_after: int) -> None:
 
 
 @PML
+@pytest.mark.parametrize("news_after", [1, 100_000])
+@pytest.mark.parametrize("look", ["Iprobe", "Improbe"])
+def test_who_looks_for_messages_hears_of_a_death(pml: str, news_after: int, look: str) -> None:
+    """What the dead has sent is found before; without a death nothing is raised."""
+
+    def body(comm: Any, die: Die) -> Any:
+        comm.Barrier()
+        if comm.rank == 1:
+            comm.Send(b"last", dest=0)
+            die()
+        looked, room, seen = getattr(comm, look), bytearray(4), b""
+
+        def look_at(source: int) -> None:
+            while not looked(source=source):
+                pass
+
+        if comm.rank == 0:
+            while not (found := looked(source=1)):
+                pass
+            comm.Recv(room, source=1) if look == "Iprobe" else found.Recv(room)
+            seen = bytes(room)
+        codes = [error_class(partial(look_at, source)) for source in (1, MPI.ANY_SOURCE)]
+        comm.Ack_failed()
+        return seen, codes, bool(looked(source=MPI.ANY_SOURCE)), bool(looked(source=2))
+
+    expected = [FAILED, FAILED], False, False
+    patience = {f"pml_{pml}_leave_patience_ms": 1}  # each look takes a moment of virtual time
+    results = run(3, body, pml=pml, news_after=news_after, **patience)
+    assert results == [(b"last", *expected), DEAD, (b"", *expected)]
+
+
+@PML
 @pytest.mark.parametrize("size", [8, 200_000])
 def test_revocation_ends_what_is_under_way(pml: str, size: int) -> None:
     def body(comm: Any, die: Die) -> Any:
