@@ -87,14 +87,14 @@ INSTEAD: Final = {
     "--launcher": "--mca plm NAME",
     "--bootstrap": "--mca plm NAME",
     "--iface": "--mca btl_tcp_if_include NAME",
-    "-s": "--stdin RANK or --stdin all",
-    "--genvnone": "env -i before the line, and -x NAME=VALUE",
-    "--envnone": "env -i before the line, and -x NAME=VALUE",
+    "-s": "--stdin RANK",
+    "--genvnone": "env(1) in front of the line, and -x NAME=VALUE",
+    "--envnone": "env(1) in front of the line, and -x NAME=VALUE",
     "--outfile-pattern": "--output-filename DIR",
     "--errfile-pattern": "--output-filename DIR",
     "--prepend-pattern": "--tag-output or --timestamp-output",
-    "--configfile": "its programs on the line, with : between them",
-    "--app": "its programs on the line, with : between them",
+    "--configfile": "its programs on the line, as in -n 1 a : -n 2 b",
+    "--app": "its programs on the line, as in -n 1 a : -n 2 b",
     "--gdb": "--debug RANK",
     "--ntasks": "-n N",
     "--ntasks-per-node": "--npernode N",
@@ -105,7 +105,6 @@ INSTEAD: Final = {
     "--chdir": "--wdir DIR",
     "--export": "-x NAME=VALUE for each",
     "--time": "--timeout SECONDS",
-    "--mpi": "srun in place of ompy-run, or leave it out",
 }  # docs/launch-options.md: what to write for options of other launchers
 
 

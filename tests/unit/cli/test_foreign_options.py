@@ -61,7 +61,7 @@ LINES = {
         "--oversubscribe -n 1 -x A=1 p a : -n 2 -x B=2 q"
     ),
     "-H a:2 --wd d -N 1 p": "-H a:2 --wd d -N 1 p",
-    "-iface eth0 -s all -n 2 p": "--mca btl_tcp_if_include eth0 --stdin all -n 2 p",
+    "-iface eth0 -s 1 -n 2 p": "--mca btl_tcp_if_include eth0 --stdin 1 -n 2 p",
     "-usize 8 -rmk slurm -disable-x -n 2 p": "-n 2 p",
     "-launcher ssh -launcher-exec rsh -disable-auto-cleanup p": (
         "--mca plm ssh --mca plm_rsh_agent rsh --mca mpi_ft_enable 1 p"
@@ -97,9 +97,12 @@ def test_what_is_of_no_effect_is_said() -> None:
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("-genvnone p", "-genvnone is an option of other launchers; write env -i before the line"),
+        (
+            "-genvnone p",
+            "-genvnone is an option of other launchers; write env(1) in front of the line",
+        ),
         ("-outfile-pattern o.%r p", "write --output-filename DIR"),
-        ("-configfile c", "write its programs on the line, with : between them"),
+        ("-configfile c", "write its programs on the line, as in -n 1 a : -n 2 b"),
         ("--ntasks 2 p", "--ntasks is an option of other launchers; write -n N"),
         ("--cpu-bind=cores p", "write --bind-to OBJECT"),
         ("--label p", "write --tag-output"),
