@@ -412,6 +412,50 @@ def test_started_workers_that_are_killed_at_any_moment(seed: int, tmp_path: Path
     assert not _lives(killed.split()[1])
 
 
+DIES_FIRST = """
+import os, runpy, sys
+stage = sys.argv.pop(1)
+from ompy import MPI
+from ompy.addons.futures import world_pool
+
+def die(comm, root):
+    if stage == "between":
+        comm.Split(1, comm.Get_rank())
+    os.kill(os.getpid(), 9)
+
+world_pool.split_members = die
+runpy.run_module("mpi4py.futures", run_name="__main__", alter_sys=True)
+"""
+
+
+@pytest.mark.parametrize("stage", ["before", "between"])
+@pytest.mark.parametrize("victim", [1, 2])
+def test_a_rank_that_is_killed_before_it_serves_breaks_the_pool(
+    stage: str, victim: int, tmp_path: Path
+) -> None:
+    """The program runs, and the executors that it makes are broken; the others leave."""
+    path, dies = script(tmp_path, CAUGHT), tmp_path / "dies.py"
+    dies.write_text(DIES_FIRST)
+    usual = [sys.executable, "-m", "mpi4py.futures", path]
+    last = [":", "-n", 2, *usual] if victim == 1 else []
+    began = time.monotonic()
+    done = job(victim, *usual[1:], ":", "-n", 1, sys.executable, dies, stage, path, *last)
+    assert time.monotonic() - began < ENDED_MAX
+    assert (done.returncode, done.stdout) == (0, "broken\nbroken\n"), done
+    assert done.stderr.count("was killed by signal 9; the job goes on without it.") == 1
+    assert "did not make the same" not in done.stderr
+
+
+CAUGHT = """
+for _ in range(2):
+    try:
+        with MPIPoolExecutor() as pool:
+            print(*pool.map(square, range(3)))
+    except BrokenExecutor:
+        print("broken")
+"""
+
+
 def test_a_client_that_is_killed_ends_the_job(tmp_path: Path) -> None:
     body = "MPIPoolExecutor().submit(square, 3).result(); os.kill(os.getpid(), 9)"
     done = job(3, "-m", "mpi4py.futures", script(tmp_path, body))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -86,6 +87,17 @@ def test_what_ranks_warn_of() -> None:
     found = {(event["event"], event.get("rank")) for event in events}
     assert {("rank report", 0), ("rank report", 1)} <= found, events
     assert {("fatal error", 0), ("fatal error", 1)} & found, events
+
+
+def test_a_fatal_error_of_a_window() -> None:
+    """It is told as that of a communicator, and the window has its name once."""
+    window = "w = MPI.Win.Allocate(8, comm=c)\nw.Set_errhandler(MPI.ERRORS_ARE_FATAL)\n"
+    code, events = told(sys.executable, "-c", f"{PROGRAM}{window}w.Put(bytes(8), 7)")
+    assert code
+    texts = [str(event["text"]) for event in events if event["event"] == "fatal error"]
+    assert texts
+    start = re.compile(r"\*\*\* rank [01] of window 2: MPI_ERR_")
+    assert all(map(start.match, texts)), texts
 
 
 def test_where_ranks_are_when_a_job_takes_too_long() -> None:

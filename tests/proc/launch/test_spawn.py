@@ -355,6 +355,52 @@ except MPI.Exception as problem:
     assert "the job goes on without it" in result.err
 
 
+DIES_LAST = """
+import os, sys, time
+from pathlib import Path
+later, spawned = len(sys.argv) > 1, Path("spawned")
+
+def die_when_they_go_on(*given):
+    for _ in range(6000):
+        if spawned.exists():
+            break
+        time.sleep(0.01)
+    os.kill(os.getpid(), 9)
+
+def armed(*given):
+    made = connect(*given)
+    calls = [between.exchange_values, die_when_they_go_on]
+    between.exchange_values = lambda *given: calls.pop(0)(*given)
+    return made
+
+if later and os.environ["OMPI_COMM_WORLD_RANK"] == "0":
+    from ompy.mpi.communicators import between
+    from ompy.mpi.processes import spawning
+    connect, spawning.connect = spawning.connect, armed
+
+from ompy import MPI
+if not later:
+    info = MPI.Info.Create({"ompy_expendable": "true"})
+    group = MPI.COMM_SELF.Spawn(sys.executable, [__file__, "later"], maxprocs=3, info=info)
+    spawned.touch()
+    for source in range(3):
+        try:
+            group.recv(source=source)
+        except MPI.Exception as problem:
+            print(problem.Get_error_class() == MPI.ERR_PROC_FAILED, flush=True)
+"""
+
+
+def test_a_sibling_that_dies_when_the_parents_have_gone_on_does_not_end_the_job(launch):
+    """The others are in MPI_Init still: they cannot begin, and the job goes on without them."""
+    (launch.directory / "program.py").write_text(DIES_LAST)
+    result = launch("-n", 1, "--mca", "btl", "self,tcp", sys.executable, "program.py")
+    assert (result.code, result.out) == (0, "True\n" * 3), result
+    assert result.err.count("the job goes on without it") == 3, result.err
+    assert "MPI_Abort" not in result.err
+    assert_gone(launch.environment["OMPY_TEST_TOKEN"])
+
+
 def test_output_variables_and_the_clock_reach_later_ranks(run):
     first = "group = start(2)\nsay('a')\ngroup.Disconnect()"
     result = run(1, first, "say(os.environ['C'])\nparent.Disconnect()", "--tag-output", "-x", "C=d")

@@ -245,7 +245,10 @@ def shared_pointer(process: RankProcess) -> None:
     fh.Write_ordered_begin(buffer := numbers(10 + rank))
     fh.Write_ordered_end(buffer)
     fh.Seek_shared(-fh.Get_position_shared(), constants.SEEK_CUR)
-    fails(ERR_NOT_SAME, fh.Seek_shared, rank) if size > 1 else None
+    if size > 1:
+        fails(ERR_NOT_SAME, fh.Seek_shared, rank)
+        whence = constants.SEEK_CUR if rank else constants.SEEK_SET
+        assert "do not name the same whence" in fails(ERR_NOT_SAME, fh.Seek_shared, 0, whence)
     fh.Seek_shared(3)
     room = numbers(*[-1] * (rank + 1))
     fh.Read_ordered(room)
@@ -392,7 +395,8 @@ def sizes(process: RankProcess) -> None:
     assert fh.Get_size() == 1000
     fails(ERR_ARG, fh.Set_size, -1)
     if comm.size > 1:
-        fails(ERR_NOT_SAME, fh.Set_size, comm.rank)
+        text = fails(ERR_NOT_SAME, fh.Set_size, comm.rank)
+        assert "File.Set_size: the members say 0, 1" in text
     assert (fh.group_size, fh.group_rank) == (comm.size, comm.rank)
     fh.Close()
     remove_folder(comm, folder)
@@ -451,6 +455,9 @@ def wrong_views(process: RankProcess) -> None:
     fails(ERR_ARG, fh.Set_view, 0, INT, BYTE.Create_contiguous(5).Commit() if last else INT)
     fails(ERR_TYPE, fh.Set_view, 0, INT, INT.Create_contiguous(2) if last else INT)
     fails(ERR_UNSUPPORTED_DATAREP, fh.Set_view, 0, INT, INT, "morse")
+    if comm.size > 1:
+        text = fails(ERR_NOT_SAME, fh.Set_view, 0, INT, INT, "external32" if last else "native")
+        assert "File.Set_view: the members do not name the same data representation" in text
     assert fh.Get_view() == (8, INT, INT, "native")
     fails(ERR_ARG, fh.Write, b"12345")
     fails(ERR_ARG, fh.Write_at, -1, numbers(1))
@@ -469,7 +476,7 @@ def representations(process: RankProcess) -> None:
     fh = File.Open(comm, folder / "x", RDWR)
     column = LONG.Create_vector(2, 1, size).Create_resized(0, 16 * size).Commit()
     portable = LONG.Create_vector(2, 1, size).Commit()
-    fh.Set_view(4 * rank, LONG, portable, "external32")
+    fh.Set_view(4 * rank, LONG, portable, "EXTERNAL32" if rank else "external32")
     assert fh.Get_type_extent(LONG) == 4
     assert fh.Get_type_extent(column) == 16 * size  # Create_resized counts bytes
     mine = array("l", [rank, 258])

@@ -130,6 +130,38 @@ def test_the_others_hear_of_a_death(pml: str, news_after: int) -> None:
 
 
 @PML
+@pytest.mark.parametrize("news_after", [1, 100_000])
+@pytest.mark.parametrize("look", ["Iprobe", "Improbe"])
+def test_who_looks_for_messages_hears_of_a_death(pml: str, news_after: int, look: str) -> None:
+    """What the dead has sent is found before; without a death nothing is raised."""
+
+    def body(comm: Any, die: Die) -> Any:
+        comm.Barrier()
+        if comm.rank == 1:
+            comm.Send(b"last", dest=0)
+            die()
+        looked, room, seen = getattr(comm, look), bytearray(4), b""
+
+        def look_at(source: int) -> None:
+            while not looked(source=source):
+                pass
+
+        if comm.rank == 0:
+            while not (found := looked(source=1)):
+                pass
+            comm.Recv(room, source=1) if look == "Iprobe" else found.Recv(room)
+            seen = bytes(room)
+        codes = [error_class(partial(look_at, source)) for source in (1, MPI.ANY_SOURCE)]
+        comm.Ack_failed()
+        return seen, codes, bool(looked(source=MPI.ANY_SOURCE)), bool(looked(source=2))
+
+    expected = [FAILED, FAILED], False, False
+    patience = {f"pml_{pml}_leave_patience_ms": 1}  # each look takes a moment of virtual time
+    results = run(3, body, pml=pml, news_after=news_after, **patience)
+    assert results == [(b"last", *expected), DEAD, (b"", *expected)]
+
+
+@PML
 @pytest.mark.parametrize("size", [8, 200_000])
 def test_revocation_ends_what_is_under_way(pml: str, size: int) -> None:
     def body(comm: Any, die: Die) -> Any:
@@ -315,3 +347,24 @@ def test_a_member_that_leaves_is_not_waited_for() -> None:
         return found, comm.Shrink().allreduce(1)
 
     assert run(3, body) == ["left", ([FAILED, 1, 3], 2), ([FAILED, 1, 3], 2)]
+
+
+@pytest.mark.parametrize("others", ["Agree", "Iagree"])
+def test_members_that_do_not_make_the_same_call_are_told(others: str) -> None:
+    """After a death one may go on and another recover: the program is wrong, and hears why."""
+
+    def body(comm: Any, die: Die) -> Any:
+        if comm.rank == 1:
+            call: Callable[[], object] = comm.Shrink
+        elif others == "Agree":
+            call = partial(comm.Agree, 1)
+        else:
+            call = comm.Iagree(array("i", [1])).Wait
+        with pytest.raises(MPI.Exception) as caught:
+            call()
+        return caught.value.Get_error_class(), str(caught.value)
+
+    results = run(3, body)
+    assert {code for code, _ in results} == {MPI.ERR_OTHER}
+    assert "rank 1 on host0 calls Shrink or Ishrink of MPI_COMM_WORLD" in results[0][1]
+    assert "rank 0 on host0 calls Agree or Iagree of MPI_COMM_WORLD" in results[1][1]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from ompy.cli.launch.command_line import parse_command_line
+from ompy.cli.launch.command_line import CommandError, parse_command_line
 from ompy.cli.launch.foreign_options import OPTIONS, translate_line
 from ompy.cli.main import main
 
@@ -60,6 +61,11 @@ LINES = {
         "--oversubscribe -n 1 -x A=1 p a : -n 2 -x B=2 q"
     ),
     "-H a:2 --wd d -N 1 p": "-H a:2 --wd d -N 1 p",
+    "-iface eth0 -s 1 -n 2 p": "--mca btl_tcp_if_include eth0 --stdin 1 -n 2 p",
+    "-usize 8 -rmk slurm -disable-x -n 2 p": "-n 2 p",
+    "-launcher ssh -launcher-exec rsh -disable-auto-cleanup p": (
+        "--mca plm ssh --mca plm_rsh_agent rsh --mca mpi_ft_enable 1 p"
+    ),
     "--no-such -n 2 p": "--no-such -n 2 p",
     "-n 2 --genv K": "-n 2 --genv",
 }
@@ -76,14 +82,35 @@ def test_lines(line: str) -> None:
 
 def test_what_is_of_no_effect_is_said() -> None:
     line = "--map-by numa:PE=2:INHERIT:ordered --rank-by numa:SPAN --bind-to core"
+    line += " -usize 8"
     line += " --output tag,file=F --display map,topo --mca pml ucx --mca orte_x 1 --mca pml ob1 p"
     assert translate_line(line.split()).notes == [
         "of --map-by numa:PE=2:INHERIT:ordered, INHERIT, ordered is of no effect",
         "of --rank-by numa:SPAN, SPAN is of no effect",
+        "-usize 8 is of no effect",
         "of --output tag,file=F, file=F is of no effect",
         "of --display map,topo, topo is of no effect",
         "--mca pml ucx is of no effect",
     ]
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (
+            "-genvnone p",
+            "-genvnone is an option of other launchers; write env(1) in front of the line",
+        ),
+        ("-outfile-pattern o.%r p", "write --output-filename DIR"),
+        ("-configfile c", "write its programs on the line, as in -n 1 a : -n 2 b"),
+        ("--ntasks 2 p", "--ntasks is an option of other launchers; write -n N"),
+        ("--cpu-bind=cores p", "write --bind-to OBJECT"),
+        ("--label p", "write --tag-output"),
+    ],
+)
+def test_options_of_others_are_known_by_name(line: str, told: str) -> None:
+    with pytest.raises(CommandError, match=re.escape(told)):
+        parse_command_line(translate_line(line.split()).words)
 
 
 def test_the_table_of_options_is_whole() -> None:

@@ -16,7 +16,7 @@ PAGE = ROOT / "docs" / "launch-options.md"
 WORDS = {
     "--hostfile": "hosts", "--host": "h1", "--map-by": "node", "--bind-to": "none", "--stdin": "0",
     "--rank-by": "slot", "--output": "tag", "--display": "map", "--timeout": "9", "--debug": "0",
-    "--debugger": "pdb", "--mca": "btl", "--log-format": "text", "--with-ft": "ulfm",
+    "--debugger": "pdb", "--mca": "btl", "--log-format": "text", "--with-ft": "ulfm", "-s": "0",
 }  # fmt: skip
 
 

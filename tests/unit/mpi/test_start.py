@@ -125,6 +125,23 @@ for call in (MPI.Init, MPI.Finalize, lambda: MPI.COMM_WORLD.send(1, 0)):
     ]
 
 
+def test_yes_and_no_are_flags() -> None:
+    code = """
+import mpi4py
+mpi4py.rc(initialize="no", threads="no", fast_reduce="yes")
+from mpi4py import MPI
+print(MPI.Is_initialized(), mpi4py.rc.threads, mpi4py.rc.fast_reduce)
+"""
+    assert output(code) == "False False True\n"
+
+
+def test_a_protocol_that_is_no_number_is_warned_of() -> None:
+    code = "from mpi4py import MPI; print(MPI.COMM_SELF.bcast((1, 2)))"
+    done = python("-c", code, MPI4PY_PICKLE_PROTOCOL="five")
+    assert (done.returncode, done.stdout) == (0, "(1, 2)\n")
+    assert "environment variable MPI4PY_PICKLE_PROTOCOL: unexpected value 'five'" in done.stderr
+
+
 ENDING = """
 from ompy import MPI
 import ompy.mpi.processes.life, os, sys

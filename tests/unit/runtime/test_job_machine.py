@@ -410,6 +410,15 @@ def test_other_hosts_hear_of_an_end() -> None:
     assert act.header == {"rank": 3, "finalized": True, "dead": False}
 
 
+def test_nothing_goes_on_without_a_rank_that_ends_with_the_job() -> None:
+    made = machine()
+    first = ended(2, 1, 3, stage="initialized")
+    second = ended(1, 0, -15, stage="initialized", expendable=True)
+    acts = run(made, [*life(0, 0)[:4], *life(1, 0)[:4], *life(2, 1)[:4], first, second])
+    assert made.exit_code == 3
+    assert "rank lost" not in [act.finding.name for act in acts if isinstance(act, Find)]
+
+
 @pytest.mark.parametrize("status", [0, 3, -9])
 def test_a_rank_that_others_can_do_without_ends_nothing(status: int) -> None:
     for seed in range(50):

@@ -465,7 +465,7 @@ class Ob1(Pml):
             self._engine.progress()
             fragment = self._find(communicator, source, tag, take)
             if fragment is None:
-                self._engine.glance()  # whoever looks again and again hears of departures, too
+                self.gone.looked(communicator, source, tag)
         return fragment
 
     @cfunc

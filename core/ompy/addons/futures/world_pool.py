@@ -23,6 +23,7 @@ class WorldPool:
 
     Args:
         workers: the other ranks; None if there are none, or if this is one of them.
+        lost: why there are none, if one of them has died before they could serve.
 
     Attributes:
         active: the one of this process, if the program runs under `mpi4py.futures`.
@@ -30,8 +31,9 @@ class WorldPool:
 
     active: ClassVar[WorldPool | None] = None
 
-    def __init__(self, workers: Workers | None) -> None:
+    def __init__(self, workers: Workers | None, lost: str = "") -> None:
         self._workers = workers
+        self._lost = lost
         self._numbers = itertools.count()
         self._lock = threading.Lock()
         self._prepared = False
@@ -39,7 +41,7 @@ class WorldPool:
 
     def pool_for(self, executor: Any) -> Pool:
         """What does the tasks of one more executor."""
-        if self._workers is None:
+        if self._workers is None and not self._lost:
             executor._options["max_workers"] = 1
             pool: Pool = ThreadPool(executor)
         else:
@@ -49,7 +51,9 @@ class WorldPool:
 
     def run_pool(self, pool: Pool) -> None:
         """Have the tasks of one executor done."""
-        assert self._workers is not None, "there are workers"
+        if self._workers is None:
+            pool.give_up(f"there are no workers: {self._lost}")
+            return
         try:
             with self._lock:
                 if not self._prepared:
@@ -106,8 +110,18 @@ def run_program(program: Callable[[], None]) -> None:
     if world.Get_size() == 1:
         _run_as_client(program, None)
         return
-    other, own = split_members(world, 0)
-    if world.Get_rank() == 0:
+    is_client = world.Get_rank() == 0
+    if not is_client:
+        MPI._set_expendable(True)  # the client hears of it, and breaks its pools
+    try:
+        other, own = split_members(world, 0)
+    except MPI.Exception as problem:
+        if problem.Get_error_class() != MPI.ERR_PROC_FAILED:
+            raise
+        if is_client:
+            _run_as_client(program, None, str(problem))
+        return
+    if is_client:
         _run_as_client(program, Workers(other))
     else:
         WorldPool.active = WorldPool(None)
@@ -120,8 +134,8 @@ def run_program(program: Callable[[], None]) -> None:
     own.Free()
 
 
-def _run_as_client(program: Callable[[], None], workers: Workers | None) -> None:
-    WorldPool.active = WorldPool(workers)
+def _run_as_client(program: Callable[[], None], workers: Workers | None, lost: str = "") -> None:
+    WorldPool.active = WorldPool(workers, lost)
     try:
         program()
     finally:

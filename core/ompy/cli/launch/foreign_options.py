@@ -52,7 +52,11 @@ def _same(*words: str) -> Callable[[Sequence[str]], Made]:
 
 
 def _renamed(option: str) -> Callable[[Sequence[str]], Made]:
-    return lambda values: [option, *values]
+    return lambda values: [*option.split(), *values]
+
+
+def _all_of_it(values: Sequence[str]) -> str:
+    return values[0]
 
 
 def _variable(values: Sequence[str]) -> Made:
@@ -204,7 +208,12 @@ _NOTHING: Final = _same()
 QUIET: Final = (
     *("--noprefix", "--report-state-on-timeout", "--genvall", "--envall", "--hetero-nodes"),
     *("--keep-fqdn-hostnames", "-v", "--verbose", "--show-progress", "--debug-daemons"),
-    *("--leave-session-attached", "--print-all-exitcodes"),
+    *("--leave-session-attached", "--print-all-exitcodes", "--enable-x", "--disable-x"),
+    "--disable-hostname-propagation",
+)
+# of mpiexec.hydra: what ompy has nothing for, with a value
+UNUSED: Final = (
+    *("--usize", "--rmk", "--topolib", "--demux", "--order-nodes", "--localhost", "--pmi-port"),
 )
 OPTIONS: Final[dict[str, ForeignOption]] = {
     **{name: ForeignOption(0, _NOTHING) for name in QUIET},
@@ -243,6 +252,12 @@ OPTIONS: Final[dict[str, ForeignOption]] = {
     "--print-rank-map": ForeignOption(0, _same("--display-map")),
     "--launcher": ForeignOption(1, lambda v: ["--mca", "plm", _PLM.get(v[0], v[0])]),
     "--bootstrap": ForeignOption(1, lambda v: ["--mca", "plm", _PLM.get(v[0], v[0])]),
+    "--launcher-exec": ForeignOption(1, _renamed("--mca plm_rsh_agent")),
+    "--bootstrap-exec": ForeignOption(1, _renamed("--mca plm_rsh_agent")),
+    "--iface": ForeignOption(1, _renamed("--mca btl_tcp_if_include")),
+    "-s": ForeignOption(1, _renamed("--stdin")),
+    "--disable-auto-cleanup": ForeignOption(0, _same("--mca", "mpi_ft_enable", "1")),
+    **{name: ForeignOption(1, _NOTHING, _all_of_it) for name in UNUSED},
 }
 
 

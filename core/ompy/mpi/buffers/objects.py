@@ -302,10 +302,15 @@ def convertor_of(pieces: Pieces) -> Convertor:
 
 
 def _from_environment(name: str, default: int) -> int:
-    text = os.environ.get(f"MPI4PY_PICKLE_{name}", "")
+    variable = f"MPI4PY_PICKLE_{name}"
+    text = os.environ.get(variable, "")
     try:
         return int(text) if text else default
     except ValueError:
+        import warnings
+
+        told = f"environment variable {variable}: unexpected value {text!r}"
+        warnings.warn(told, RuntimeWarning, stacklevel=2)
         return default
 
 

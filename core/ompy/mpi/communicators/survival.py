@@ -21,7 +21,7 @@ from functools import partial
 from operator import index
 from typing import TYPE_CHECKING, Any, Final
 
-from ompy.data.errors import ERR_ARG, ERR_PROC_FAILED, MPIError
+from ompy.data.errors import ERR_ARG, ERR_OTHER, ERR_PROC_FAILED, MPIError
 from ompy.data.request import Request as Operation
 from ompy.frameworks.collectives.values import pack_values, unpack_values
 from ompy.frameworks.direct import AGREED, DEATHS
@@ -38,6 +38,10 @@ if TYPE_CHECKING:
     from ompy.frameworks.fault_tolerance.recovery import Channel, Recovery
 
 INT: Final = "i"  # a flag is a C int, as the standard has it
+# what members say begins with the call in which they say it
+AGREE: Final = b"A"
+SHRINK: Final = b"S"
+CALLS: Final = {AGREE: "Agree or Iagree", SHRINK: "Shrink or Ishrink"}
 Waits = Generator[Any, None, CommState]  # yields the agreements that it waits for
 
 
@@ -110,13 +114,17 @@ class FlagAgreement:
         known = _places(self._channel, self._channel.failed)
         said = array(INT, [flag, self._channel.acknowledged, *known])
         with state.world.engine.lock:
-            self.agreement = state.call(self._channel.agree, said.tobytes())
+            self.agreement = state.call(self._channel.agree, AGREE + said.tobytes())
 
     def outcome(self) -> tuple[int, MPIError | None]:
         """The flag, and an error if one of those who died is not acknowledged by all."""
+        try:
+            values = _said_in(self._state, AGREE, self.agreement.value)
+        except MPIError as problem:
+            return 0, problem
         flag, failed = -1, set(range(self._channel.line.size)) - set(self.agreement.value)
         acknowledged: set[int] | None = None
-        for said in self.agreement.value.values():
+        for said in values.values():
             its_flag, count, *known = array(INT, said)
             flag &= its_flag
             failed |= set(known)
@@ -227,9 +235,10 @@ def _shrink_in_steps(state: CommState) -> Waits:
     def ask(said: bytes) -> Generator[Any, None, list[bytes]]:
         known = array(INT, _places(channel, channel.failed)).tobytes()
         with world.engine.lock:
-            agreement = channel.agree(pack_values([known, said]))
+            agreement = channel.agree(SHRINK + pack_values([known, said]))
         yield agreement
-        values = {place: unpack_values(its) for place, its in agreement.value.items()}
+        told = _said_in(state, SHRINK, agreement.value)
+        values = {place: unpack_values(its) for place, its in told.items()}
         dead = {place for known, _ in values.values() for place in array(INT, known)}
         there[:] = [place for place in values if place not in dead]
         return [values[place][1] for place in there]
@@ -253,6 +262,21 @@ def _shrink_in_steps(state: CommState) -> Waits:
         release_context(world, number)
         release_context(world, line)
     return CommState(world, made, _api_of(state))
+
+
+def _said_in(state: CommState, call: bytes, value: dict[int, bytes]) -> dict[int, bytes]:
+    """What members have said in a call, which all have to make.
+
+    Raises:
+        MPIError: ERR_OTHER, some of them made another one.
+    """
+    others = {place: said[:1] for place, said in value.items() if said[:1] != call}
+    if others:
+        place, other = min(others.items())
+        who = recovery_of(state, CALLS[call])[1].line.procs[place]
+        text = f"{who} calls {CALLS[other]} of {state.communicator.name}, this rank {CALLS[call]}"
+        raise MPIError(ERR_OTHER, text)
+    return {place: said[1:] for place, said in value.items()}
 
 
 def _api_of(state: CommState) -> Any:

@@ -10,9 +10,8 @@ messages, which say who differs and why. Elsewhere they always do.
 from __future__ import annotations
 
 import _thread
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from functools import partial
-from struct import Struct
 from typing import Any, Final
 
 from ompy import outputs
@@ -20,7 +19,6 @@ from ompy.compiled import DECLARING, U64, ccall, cclass, cfunc
 from ompy.data.errors import (
     CLASS_TEXT,
     ERR_ARG,
-    ERR_NOT_SAME,
     ERR_OTHER,
     ERR_READ_ONLY,
     ERR_UNSUPPORTED_OPERATION,
@@ -30,8 +28,7 @@ from ompy.frameworks.coll import ALIKE
 from ompy.frameworks.collectives.call_kinds import KINDS
 from ompy.frameworks.collectives.exchange import Exchange
 from ompy.frameworks.collectives.schedule import complete_schedule
-from ompy.frameworks.collectives.values import tell_all
-from ompy.frameworks.io import IoModule, Outcome, attempt, hear_problems, problem_bytes
+from ompy.frameworks.io import IoModule, Outcome, attempt
 from ompy.mpi import constants
 from ompy.mpi.callbacks import guarded
 from ompy.mpi.datatypes.datatype import state_of
@@ -39,6 +36,7 @@ from ompy.mpi.datatypes.typestate import TypeState
 from ompy.mpi.errhandler import ErrhandlerState
 from ompy.mpi.errors import MPIException
 from ompy.mpi.files.file_pointer import SharedPointer
+from ompy.mpi.files.file_settling import SAID, settle_by_messages
 from ompy.mpi.files.file_view import TypedView, beyond, view_of_bytes
 from ompy.mpi.files.told_accesses import note_path, note_resized, note_size
 from ompy.mpi.handles import State
@@ -50,7 +48,6 @@ if DECLARING:
     from ompy.frameworks.collectives.coll_selection import SelectedColl
     from ompy.frameworks.communicator import Communicator
 
-_SAID: Final = Struct("<qq?")  # two numbers, and whether this rank is fine
 _RDONLY: Final = constants.MODE_RDONLY
 _SEQUENTIAL: Final = constants.MODE_SEQUENTIAL
 _CURRENT: Final = constants.DISPLACEMENT_CURRENT
@@ -201,7 +198,7 @@ class FileState(State):
             return fine
         if self.compare(word) == _ALIKE and common:
             return fine
-        found = self._settle_by_messages(problem, _SAID.pack(value, more, fine))
+        found = self._settle_by_messages(problem, SAID.pack(value, more, fine))
         if found.problem is not None:
             raise found.problem
         return found.size != 0
@@ -216,7 +213,7 @@ class FileState(State):
         word: U64 = 0 if problem is None else OWN + rank
         if self.compare(word) == _ALIKE and (problem is None or self.comm.size == 1):
             return problem
-        return self._settle_by_messages(problem, _SAID.pack(0, 0, True)).problem
+        return self._settle_by_messages(problem, SAID.pack(0, 0, True)).problem
 
     @cfunc
     def _settle_by_messages(self, problem: MPIError | None, said: bytes) -> Outcome:
@@ -224,7 +221,8 @@ class FileState(State):
         outcome = Outcome()
         outcome.problem = problem
         exchange = self.exchange()
-        complete_schedule(exchange, _settling(exchange, outcome, said))
+        word: U64 = self.comm.communicator.order.word
+        complete_schedule(exchange, settle_by_messages(exchange, outcome, said, word))
         return outcome
 
     def settle_attempt(self, mine: bool, call: Callable[[], object], fine: bool = True) -> bool:
@@ -290,7 +288,7 @@ class FileState(State):
         try:
             if self.comm.communicator.rank == 0:
                 shared.prepare_turn(0)
-            self.settle(problem, 0, 0, True)
+            self.settle(problem, 0 if view is None else view.mark, 0, True)
         except MPIError as common:
             raise self.raised(common) from common.__cause__
         assert view is not None, "no member had a problem"
@@ -559,19 +557,6 @@ def moved_by(view: TypedView, here: int, offset: int) -> int:
     if here + offset < 0:
         raise MPIError(ERR_ARG, f"a pointer at {here + offset}")
     return here + offset
-
-
-def _settling(exchange: Exchange, outcome: Outcome, said: bytes) -> Generator[None, None, None]:
-    """Steps of a schedule: all members' problems, and what they say."""
-    told = yield from tell_all(exchange, said + problem_bytes(outcome.problem))
-    hear_problems(exchange, outcome, [each[_SAID.size :] for each in told])
-    heard = [_SAID.unpack_from(each) for each in told]
-    outcome.size = int(all(each[2] for each in heard))
-    for place in 0, 1:
-        values = {each[place] for each in heard}
-        if outcome.problem is None and len(values) > 1:
-            text = f"the members say {', '.join(map(str, sorted(values)))}"
-            outcome.problem = MPIError(ERR_NOT_SAME, text)
 
 
 def raised_for(

@@ -10,7 +10,7 @@ from ompy.data.layout import Layout
 from ompy.frameworks.io_base.view import FileView
 from ompy.mpi.datatypes.predefined import BYTE
 from ompy.mpi.datatypes.typestate import TypeState
-from ompy.mpi.files.representations import find_representation
+from ompy.mpi.files.representations import find_representation, mark_of
 
 NATIVE: Final = "native"
 LAST: Final = (1 << 63) - 1  # MPI-4.1 chapter 14: an offset has 64 bits; so has POSIX' off_t
@@ -26,6 +26,7 @@ class TypedView:
         filetype: what is repeated.
         datarep: name of the representation.
         representation: of the data; None when bytes are as in memory.
+        mark: `mark_of` the representation.
         unit: bytes of an etype in the file.
         seen: the bytes, as io components have it.
         most: etypes from its beginning that a file can have.
@@ -37,6 +38,7 @@ class TypedView:
     end: int
     etype: TypeState
     filetype: TypeState
+    mark: int
     most: int
     representation: Any
     seen: FileView
@@ -58,6 +60,7 @@ class TypedView:
         self.filetype = filetype
         self.datarep = datarep
         self.representation = find_representation(datarep)
+        self.mark = mark_of(self.representation)
         if not etype.committed or not filetype.committed:
             raise MPIError(ERR_TYPE, "a datatype of the view was never committed: call Commit()")
         layout = filetype.layout

@@ -140,15 +140,24 @@ _BUILT_IN: Final[dict[str, Representation | None]] = {
 def find_representation(name: str) -> Representation | None:
     """A representation by its name; None where bytes are as in memory.
 
+    Those of the standard may be written in capitals, as Open MPI's ompio and ROMIO take them.
+
     Raises:
         MPIError: ERR_UNSUPPORTED_DATAREP, there is none.
     """
-    if name in _BUILT_IN:
-        return _BUILT_IN[name]
-    if name not in _registered:
+    if name in _registered:
+        return _registered[name]
+    if name.lower() not in _BUILT_IN:
         known = ", ".join([*_BUILT_IN, *_registered])
         raise MPIError(ERR_UNSUPPORTED_DATAREP, f"there is no {name!r}; there are {known}")
-    return _registered[name]
+    return _BUILT_IN[name.lower()]
+
+
+def mark_of(representation: Representation | None) -> int:
+    """What all members of a file say alike: bytes are as in memory, portable, or the program's."""
+    if representation is None:
+        return 0
+    return 1 if isinstance(representation, External32) else 2
 
 
 def Register_datarep(
@@ -173,7 +182,7 @@ def Register_datarep(
         raise MPIException(
             ERR_ARG, f"the name has {len(datarep)} characters, not 1 to {MAX_DATAREP_STRING}"
         )
-    if datarep in _BUILT_IN or datarep in _registered:
+    if datarep.lower() in _BUILT_IN or datarep in _registered:
         raise MPIException(ERR_DUP_DATAREP, f"there is a representation {datarep!r} already")
     _registered[datarep] = Registered(datarep, read_fn, write_fn, extent_fn)
 

@@ -121,6 +121,10 @@ _ACCEPTED: Final[dict[str, Callable[[Any], bool]]] = {
     "errors": lambda value: value in ERROR_KINDS,
 }
 
+# mpi4py 4.1.2 takes these two words for a flag of `rc`, and no others
+WORDS: Final = {"yes": True, "no": False}
+FLAGS: Final = tuple(name for name, parse in _PARSERS.items() if parse is _flag)
+
 rc: Final = Options()
 
 
@@ -138,6 +142,9 @@ def settle_options() -> None:
             except ValueError:
                 _warn(f"environment variable {PREFIX}{name.upper()}: unexpected value {text!r}")
         value = getattr(rc, name)
+        if name in FLAGS and value in WORDS:
+            value = WORDS[value]
+            setattr(rc, name, value)
         if not _ACCEPTED[name](value):
             _warn(f"mpi4py.rc.{name}: unexpected value {value!r}")
             setattr(rc, name, getattr(Options, name))

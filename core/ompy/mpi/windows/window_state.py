@@ -9,6 +9,7 @@ from struct import Struct
 from types import ModuleType
 from typing import Any, Final, NoReturn
 
+from ompy import outputs
 from ompy.data.errors import (
     CLASS_TEXT,
     ERR_COMM,
@@ -121,8 +122,10 @@ class WindowState(State):
 
     def _fatal(self, problem: MPIError) -> NoReturn:
         code = problem.code if problem.code in CLASS_TEXT else ERR_OTHER
-        text = f"rank {self.rank} of window {self.name or self.comm.communicator.name}: {problem}"
-        self.world.abort(code, f"{text} (errors of this window end the job)")
+        name = f"window {self.name}" if self.name else self.comm.communicator.name
+        text = f"rank {self.rank} of {name}: {problem} (errors of this window end the job)"
+        outputs.tell(f"*** {text}; the error handler is fatal\n", "fatal error", "error")
+        self.world.abort(code, text)
 
     def free(self) -> None:
         """Collective: end it, and give everything back.

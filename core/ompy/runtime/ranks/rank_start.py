@@ -125,10 +125,17 @@ def bring_up(make: Callable[[RankProcess], T]) -> T:
 
 
 def _is_survived(problem: Exception) -> bool:
-    """Whether it is only this process that cannot begin: who spawned it has died (ranks may)."""
+    """Whether it is only this process that cannot begin.
+
+    It is so if who spawned it has died, or was spawned with it, and ranks may die. If they may
+    not, the job ends with the one that has died, or with this one's exit code.
+    """
     process = _shared.process
-    survives = process is not None and process.context.recovery is not None
-    return survives and isinstance(problem, MPIError) and problem.code == ERR_PROC_FAILED
+    if process is None or not isinstance(problem, MPIError) or problem.code != ERR_PROC_FAILED:
+        return False
+    context = process.context
+    job = getattr(context.wireup, "job", None)
+    return context.recovery is not None or bool(job and job.world_of(context.rank).parents)
 
 
 def _said_of(problem: ComponentError | UsageError | MPIError) -> tuple[int, str]:

@@ -203,6 +203,30 @@ class Gone(Poller):
             self._be_polled()
         return False
 
+    def looked(self, communicator: Communicator, source: int, tag: int) -> None:
+        """A probe that does not wait has found nothing: whoever looks again hears of departures.
+
+        Of the dead alone, where a program survives them: a program that is right may look again
+        and again for what ranks have to say that have finalized.
+
+        Raises:
+            MPIError: ERR_PROC_FAILED, who it is from has died; or of ANY_SOURCE somebody.
+        """
+        self._context.engine.glance()
+        if not self.anybody or self._context.recovery is None:
+            return
+        if source == ANY_SOURCE:
+            died = self.in_doubt.because_of(communicator) is not None
+        else:
+            died = communicator.procs[source] in self._context.departures.dead
+        if died:
+            with self._context.engine.lock:
+                vain = self.in_vain(communicator, source)
+                # what came while this was found out is there to be received
+                found = self._ob1.matching(communicator).peek(source, tag) is not None
+            if vain and not found:
+                self.refuse(communicator, source, tag)
+
     def refuse(self, communicator: Communicator, source: int, tag: int) -> None:
         """Raise for a probe that is in vain.
 

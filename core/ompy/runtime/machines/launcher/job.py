@@ -369,7 +369,7 @@ class JobMachine:
         rank, expendable = header["rank"], header["expendable"]
         self._deadlocks.gone(rank)
         self.verdict.exited(rank, header["status"], expendable=expendable)
-        if not expendable or header["stage"] == Stage.FINALIZED or self._rules.quiet:
+        if not expendable or header["stage"] == Stage.FINALIZED or not self._may_ask():
             return []
         text = f"rank {rank} {header['reason']}; the job goes on without it."
         return said("rank lost", [text], "warning", rank=rank)
