@@ -70,7 +70,7 @@ class SmComponent(BtlComponent):
             rndv_eager_limit=32 * 1024,
             # measured, between far cores, a message in pieces of 1 MiB in us: 121 with 64 KiB, 107
             # with 128, 105 with 256, 119 with 512; what is sent without a single copy likewise
-            max_send_size=EAGER_LIMIT,
+            max_send_size=256 * 1024,
             latency=1,
             bandwidth=10_000,
             flags=SEND | PUT | GET | RDMA_COMPLETION,
