@@ -8,9 +8,12 @@ Source: MPI standard, 7.4.3 (MPI_COMM_FREE).
 from __future__ import annotations
 
 from array import array
+from collections.abc import Callable
 
 import pytest
 from ompy import MPI
+from ompy.frameworks.collectives.coll_selection import SelectedColl
+from ompy.frameworks.communicator import Communicator
 from ompy.mpi.communicators.predefined_comms import world_of
 from ompy.runtime.ranks.process import RankProcess
 
@@ -55,3 +58,41 @@ def test_a_pending_receive_completes(pml: str, length: int, way: str, source: st
         assert len(process.communicators) == 2  # all others are gone
 
     virtual(2, program, pml=pml)
+
+
+def test_an_id_is_free_when_all_of_its_communicator_is_gone() -> None:
+    """Another thread may make a communicator at any moment, with an id that is in use nowhere."""
+
+    def program(process: RankProcess) -> None:
+        world = world_of(process)
+        first = world.Dup()
+        first.Barrier()
+        freed = first._state().communicator
+        made: list[MPI.Intracomm] = []
+
+        def make_one() -> None:
+            world._state().world.ids.following = freed.context_id  # as threads may come to want it
+            made.append(world.Dup())
+
+        freed.chosen = Closing(freed, make_one)
+        first.Free()
+        room = numbers(3, -1)
+        pending = made[0].Irecv(room, 1 - world.rank, 3)
+        made[0].Send(numbers(3, 7), 1 - world.rank, 3)
+        pending.Wait()
+        assert room == numbers(3, 7)
+        made[0].Free()
+
+    virtual(2, program)
+
+
+class Closing(SelectedColl):
+    """The collective calls of a communicator that has chosen, with something done at their end."""
+
+    def __init__(self, communicator: Communicator, then: Callable[[], None]) -> None:
+        super().__init__(communicator, communicator.chosen.asked)
+        self._then = then
+
+    def close(self) -> None:
+        super().close()
+        self._then()

@@ -97,7 +97,7 @@ class TcpPath(PathUser):
 
     def reader(self) -> FrameReader:
         """For a new connection."""
-        return FrameReader(self.endpoint.module.max_send_size)
+        return FrameReader(self.endpoint.module.largest_fragment())
 
     def stop(self, reason: str) -> None:
         """Nothing of the generation is used any more."""
