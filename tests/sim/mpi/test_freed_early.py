@@ -22,6 +22,8 @@ from tests.support.worlds import virtual
 LENGTHS = (3, 60_000)  # eager; with a rendezvous
 WAYS = ("Isend", "Issend")
 ROUNDS = 3
+LONG = (3, 10_000, 60_000, 200_000)
+SECOND = 1_000_000_000  # ns
 
 
 def numbers(length: int, value: int) -> array[int]:
@@ -96,3 +98,25 @@ class Closing(SelectedColl):
     def close(self) -> None:
         super().close()
         self._then()
+
+
+@pytest.mark.parametrize("way", ["Isend", "Issend", "Ibsend"])
+@pytest.mark.parametrize("btl", ["sm", "tcp"])
+@pytest.mark.parametrize("pml", ["ob1", "bfo"])
+def test_a_rank_that_ends_delivers_what_it_has_sent(pml: str, btl: str, way: str) -> None:
+    """Nobody waits for it, and its receiver comes late. Source: MPI standard, 11.2.2."""
+
+    def program(process: RankProcess) -> None:
+        world = world_of(process)
+        if world.rank == 0:
+            world.Attach_buffer(bytearray(1 << 21))
+            for value, length in enumerate(LONG):
+                getattr(world, way)(numbers(length, value), 1, 3).Free()
+            return
+        process.context.engine.wait_until(lambda: False, SECOND)
+        for value, length in enumerate(LONG):
+            room = numbers(length, -1)
+            world.Recv(room, 0, 3)
+            assert room == numbers(length, value)
+
+    virtual(2, program, pml=pml, btl=f"self,{btl}")

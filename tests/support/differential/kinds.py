@@ -4,4 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-KINDS: Final = ("reductions", "mixtures", "windows", "files", "objects", "threads", "streams", "partitions")
+KINDS: Final = (
+    "reductions",
+    "mixtures",
+    "windows",
+    "files",
+    "objects",
+    "threads",
+    "streams",
+    "partitions",
+)

@@ -116,7 +116,9 @@ class Streams:
         count = chance.randint(1, MESSAGES)
         self.messages = [Message(program, number, self.unit, most) for number in range(count)]
         # whether receives name no tag: for each target, and where they name the source for each
-        self.tagless = [[some(chance, 0.4) for _ in range(program.size)] for _ in range(program.size)]
+        self.tagless = [
+            [some(chance, 0.4) for _ in range(program.size)] for _ in range(program.size)
+        ]
         self.begun: list[Receive] = []
         self.pending: list[tuple[Any, Receive | None]] = []
         self.persistent: list[Any] = []
@@ -226,9 +228,7 @@ class Streams:
                 if receive is not None:
                     assert statuses is not None
                     receive.status = statuses[at]
-            self.pending = [
-                one for place, one in enumerate(self.pending) if place not in done
-            ]
+            self.pending = [one for place, one in enumerate(self.pending) if place not in done]
 
     def judge(self) -> None:
         """Which message each receive has to have got, and whether it has it."""

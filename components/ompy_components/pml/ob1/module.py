@@ -581,10 +581,11 @@ class Ob1(Pml):
 
     @ccall
     def finalize(self) -> None:
-        """Say that this rank leaves, and send what is pending."""
+        """Say that this rank leaves, and deliver what it has sent and did not wait for."""
         if self._context.leaves:
             self.say_leave()
         self.send_pending()
+        self._engine.wait_until(self.leaving.has_delivered)
         self.gone.end()
 
     @ccall

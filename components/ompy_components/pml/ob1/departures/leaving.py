@@ -149,6 +149,15 @@ class Leaving(ReceiveCallback):
                 self._say_to(endpoint, records)
         return told
 
+    def has_delivered(self) -> bool:
+        """Whether no other rank needs more of what this one has sent: its receiver may have left.
+
+        Not what others get from this rank's memory, either, until they have said so.
+        """
+        me = self._context.me
+        requests = self._ob1.sending.requests.values()
+        return all(request.endpoint.proc is me for request in requests)
+
     def _traffic(self, matching: Matching) -> Iterator[tuple[int, Traffic]]:
         """What has gone between this rank and others in a communicator, by rank in the world."""
         communicator = matching.communicator
