@@ -5,12 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 KINDS: Final = (
-    "reductions",
-    "mixtures",
-    "windows",
-    "files",
-    "objects",
-    "threads",
-    "streams",
-    "partitions",
+    *("reductions", "mixtures", "windows", "files", "objects", "threads"),
+    *("streams", "partitions", "spawned"),
 )

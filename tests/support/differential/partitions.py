@@ -1,4 +1,4 @@
-"""Random partitioned messages: any number of partitions at each end, ready and asked for in any order.
+"""Random partitioned messages: any number of partitions at each end, made ready in any order.
 
 Beside them go messages that are not partitioned, with the same tags.
 """
