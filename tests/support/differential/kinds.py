@@ -6,5 +6,5 @@ from typing import Final
 
 KINDS: Final = (
     *("reductions", "mixtures", "windows", "files", "objects", "threads"),
-    *("streams", "partitions", "handles", "spawned"),
+    *("streams", "partitions", "handles", "spawned", "pools"),
 )
