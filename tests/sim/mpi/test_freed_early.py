@@ -120,3 +120,19 @@ def test_a_rank_that_ends_delivers_what_it_has_sent(pml: str, btl: str, way: str
             assert room == numbers(length, value)
 
     virtual(2, program, pml=pml, btl=f"self,{btl}")
+
+
+def test_a_rank_that_may_have_failed_does_not_wait_for_ever() -> None:
+    """It delivers, too, but its exit code must come, whatever the others wait for."""
+
+    def program(process: RankProcess) -> None:
+        world = world_of(process)
+        if world.rank == 0:
+            process.context.leaves = False
+            world.Isend(numbers(LONG[-1], 0), 1, 3).Free()
+            return
+        with pytest.raises(MPI.Exception) as caught:
+            world.Recv(numbers(3, -1), 0, 4)
+        assert caught.value.Get_error_class() == MPI.ERR_PROC_FAILED
+
+    virtual(2, program)

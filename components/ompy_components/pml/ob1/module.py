@@ -584,8 +584,7 @@ class Ob1(Pml):
         """Say that this rank leaves, and deliver what it has sent and did not wait for."""
         if self._context.leaves:
             self.say_leave()
-        self.send_pending()
-        self._engine.wait_until(self.leaving.has_delivered)
+        self.leaving.deliver()
         self.gone.end()
 
     @ccall

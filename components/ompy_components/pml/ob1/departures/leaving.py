@@ -149,15 +149,6 @@ class Leaving(ReceiveCallback):
                 self._say_to(endpoint, records)
         return told
 
-    def has_delivered(self) -> bool:
-        """Whether no other rank needs more of what this one has sent: its receiver may have left.
-
-        Not what others get from this rank's memory, either, until they have said so.
-        """
-        me = self._context.me
-        requests = self._ob1.sending.requests.values()
-        return all(request.endpoint.proc is me for request in requests)
-
     def _traffic(self, matching: Matching) -> Iterator[tuple[int, Traffic]]:
         """What has gone between this rank and others in a communicator, by rank in the world."""
         communicator = matching.communicator
@@ -180,6 +171,20 @@ class Leaving(ReceiveCallback):
         for first in range(0, len(packed), most) or (0,):
             message = header + b"".join(packed[first : first + most])
             self._ob1.control.send(endpoint, message, LEAVE)
+
+    def deliver(self) -> None:
+        """Send what is pending, and wait until no other rank needs more: it has it, or has left.
+
+        Who has not said LEAVE, as it may have failed, has patience only: its exit code is to come.
+        """
+        self._ob1.send_pending()
+        timeout = -1 if self._context.leaves else self._ob1.gone.patience
+        self._context.engine.wait_until(self._has_delivered, timeout)
+
+    def _has_delivered(self) -> bool:
+        me = self._context.me
+        requests = self._ob1.sending.requests.values()
+        return all(request.endpoint.proc is me for request in requests)
 
     # --- hearing it
 
