@@ -35,7 +35,6 @@ FLAGS: Final = {
 OF_SM: Final[dict[str, Range | Sequence[object]]] = {
     "btl_sm_single_copy_mechanism": ("cma", "emulated", "none"),
     "btl_sm_split_least": (10, 20),
-    "btl_sm_pack_least": (10, 20),
     "btl_sm_inline_max": (6.1, 13),
     "btl_sm_ring_slots": ["4", "16", "64", "1024"],
     "btl_sm_free_list_max": ["1", "2", "4", "16"],

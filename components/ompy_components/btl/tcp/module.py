@@ -227,10 +227,6 @@ class TcpModule(RdmaModule):
         """What makes the connections to a rank that has proven itself."""
         return connections(self._endpoint(self.context.proc(rank)).path)
 
-    def largest_fragment(self) -> int:
-        """Bytes of the largest fragment that a peer sends: eager ones may be the larger."""
-        return max(self.eager_limit, self.max_send_size)
-
     @ccall
     def has_room(self, endpoint: Endpoint) -> bool:
         """While fewer fragments wait than there may be, and fewer are kept for the peer."""

@@ -97,7 +97,10 @@ class TcpPath(PathUser):
 
     def reader(self) -> FrameReader:
         """For a new connection."""
-        return FrameReader(self.endpoint.module.largest_fragment())
+        module = self.endpoint.module
+        return FrameReader(
+            max(module.eager_limit, module.max_send_size)
+        )  # whichever a user made so
 
     def stop(self, reason: str) -> None:
         """Nothing of the generation is used any more."""
