@@ -98,9 +98,7 @@ class TcpPath(PathUser):
     def reader(self) -> FrameReader:
         """For a new connection."""
         module = self.endpoint.module
-        return FrameReader(
-            max(module.eager_limit, module.max_send_size)
-        )  # whichever a user made so
+        return FrameReader(max(module.eager_limit, module.max_send_size))
 
     def stop(self, reason: str) -> None:
         """Nothing of the generation is used any more."""
