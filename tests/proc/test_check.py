@@ -382,6 +382,14 @@ RIGHT: Final = {
         "total = 0\nif me == 0:\n  for _ in range(size - 1):\n"
         "    total += comm.recv(source=MPI.ANY_SOURCE)\nelse:\n  comm.send(me, 0)"
     ),
+    "a rank without neighbours": (
+        "edges = ([1], [1]) if me == 0 else ([0], [0]) if me == 1 else ([], [])\n"
+        "g = comm.Create_dist_graph_adjacent(*edges)\n"
+        "kind = MPI.INT.Create_contiguous(2).Commit()\n"
+        "data = array('i', [0] * 2 * len(edges[0]))\nroom = array('i', data)\n"
+        "r = g.Neighbor_alltoall_init([data, kind], [room, kind])\nr.Start()\nr.Wait()\nr.Free()\n"
+        "kind.Free()\ng.Free()"
+    ),
     "partitions of one tag, begun in any order": (
         "sends = [comm.Psend_init(array(k, bytes(16)), 2, right) for k in 'dq']\n"
         "takes = [comm.Precv_init(array(k, bytes(16)), 1, left, 0) for k in 'dq']\n"
