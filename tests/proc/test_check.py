@@ -382,6 +382,25 @@ RIGHT: Final = {
         "total = 0\nif me == 0:\n  for _ in range(size - 1):\n"
         "    total += comm.recv(source=MPI.ANY_SOURCE)\nelse:\n  comm.send(me, 0)"
     ),
+    "a rank without neighbours": (
+        "edges = ([1], [1]) if me == 0 else ([0], [0]) if me == 1 else ([], [])\n"
+        "g = comm.Create_dist_graph_adjacent(*edges)\n"
+        "kind = MPI.INT.Create_contiguous(2).Commit()\n"
+        "data = array('i', [0] * 2 * len(edges[0]))\nroom = array('i', data)\n"
+        "r = g.Neighbor_alltoall_init([data, kind], [room, kind])\nr.Start()\nr.Wait()\nr.Free()\n"
+        "kind.Free()\ng.Free()"
+    ),
+    "partitions of one tag, begun in any order": (
+        "sends = [comm.Psend_init(array(k, bytes(16)), 2, right) for k in 'dq']\n"
+        "takes = [comm.Precv_init(array(k, bytes(16)), 1, left, 0) for k in 'dq']\n"
+        "for r in sends + takes[::-1]:\n  r.Start()\nfor r in sends:\n  r.Pready_range(0, 1)\n"
+        "MPI.Request.Waitall(sends + takes)\nfor r in sends + takes:\n  r.Free()"
+    ),
+    "partitions to oneself": (
+        "r = comm.Precv_init(bytearray(8), 2, me, 0)\ns = comm.Psend_init(bytes(8), 2, me)\n"
+        "r.Start()\ns.Start()\ns.Pready_range(0, 1)\nMPI.Request.Waitall([r, s])\n"
+        "r.Free()\ns.Free()"
+    ),
     "partitions, one after the other": (
         "data = bytearray(8)\nif me == 0:\n  r = comm.Psend_init(data, 2, 1)\n  for k in (0, 1):\n"
         "    r.Start()\n    data[:4] = bytes([k] * 4)\n    r.Pready(0)\n    data[5] = k\n"

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections import Counter
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from ompy.check.buffers import Buffers, Pending
     from ompy.check.under_way import Requests
 
+# partitioned messages prepared: by source, target, tag, and whether as the sender's end
+Prepared = Counter[tuple[int, int, int, bool]]
 # the class of finding of an error class; what is not here says nothing of the program
 CLASSES: Final = {
     **dict.fromkeys(
@@ -89,7 +92,7 @@ class Checker:
         self._keys: dict[tuple[Any, ...], int] = {}
         self._called: set[int] = set()
         self._last_refused: dict[int, tuple[int, tuple[Any, ...]]] = {}  # by thread
-        self._partitioned: dict[int, int] = {}  # by state's id
+        self._partitioned: dict[int, tuple[Prepared, dict[str, int]]] = {}  # by state's id
 
     def number(self) -> int:
         """A number that nothing else has here."""
@@ -136,15 +139,29 @@ class Checker:
             self._tell_comm(known[0], state.communicator)
         return known[0]
 
-    def comm_of_partitions(self, handle: Any) -> int:
-        """The number that its partitioned messages have: they match among themselves alone."""
+    def comm_of_partitions(self, handle: Any, peer: int, tag: int, *, sends: bool) -> int:
+        """The number that a partitioned message has: it matches one of the other end alone.
+
+        Those between two ranks with one tag match in the order in which they are prepared.
+
+        Args:
+            handle: of the communicator.
+            peer: the other end's rank in it.
+            tag: of the message.
+            sends: this is the sender's end.
+        """
         if not self.comm(handle):
             return 0
-        known = self._partitioned.get(id(handle._inner))
-        if known is None:
-            known = self._partitioned[id(handle._inner)] = self.number()
-            self._tell_comm(known, handle._inner.communicator, "partitions")
-        return known
+        communicator = handle._inner.communicator
+        ends = (communicator.context.me.rank, communicator.procs[peer].rank)
+        source, target = ends if sends else ends[::-1]
+        prepared, known = self._partitioned.setdefault(id(handle._inner), (Counter(), {}))
+        prepared[source, target, tag, sends] += 1
+        part = f"partitions {source} {target} {tag} {prepared[source, target, tag, sends]}"
+        if part not in known:  # both ends of one to itself have one number
+            known[part] = self.number()
+            self._tell_comm(known[part], communicator, part)
+        return known[part]
 
     def _tell_comm(self, number: int, communicator: Any, part: str = "") -> None:
         members = [proc.rank for proc in communicator.procs]

@@ -44,7 +44,8 @@ def _even(spec: Any, ranks: int) -> Signature | None:
         found = even_blocks(spec, False, ranks)
     except Exception:
         return None  # the call itself says what is wrong
-    return of_elements(found.datatype, found.blocks.counts[0])
+    counts = found.blocks.counts
+    return of_elements(found.datatype, counts[0]) if counts else None  # no neighbours
 
 
 def _parts(spec: Any, ranks: int) -> list[Signature | None] | None:

@@ -95,8 +95,8 @@ def _prepare_send(
     if entry is not None:
         event: tuple[Any, ...] = ()
         if whole(dest) != PROC_NULL:
-            number, signature = check.comm_of_partitions(comm), _signature(buf, partitions)
-            event = (number, whole(dest), whole(tag), signature, STANDARD)
+            number = check.comm_of_partitions(comm, whole(dest), whole(tag), sends=True)
+            event = (number, whole(dest), whole(tag), _signature(buf, partitions), STANDARD)
         entry.parts = ReadyParts(check, entry, event, _memory(buf), whole(partitions))
     return request
 
@@ -107,7 +107,9 @@ def _prepare_receive(
 ) -> Any:  # fmt: skip
     """The handler of `Precv_init`; what has arrived may be read, so its memory is not in use."""
     request = original(comm, buf, partitions, source, tag, *others, **named)
-    number = 0 if whole(source) == PROC_NULL else check.comm_of_partitions(comm)
+    number = 0
+    if whole(source) != PROC_NULL:
+        number = check.comm_of_partitions(comm, whole(source), whole(tag), sends=False)
     event = ("recv", number, whole(source), whole(tag), _signature(buf, partitions))
     check.requests.prepared(request, at, call, event, None)
     return request

@@ -5,6 +5,16 @@ from __future__ import annotations
 from functools import partial
 
 import pytest
+from ompy.frameworks.btl import (
+    BTL_OWNERSHIP,
+    NO_ORDER,
+    SEND_ALWAYS_CALLBACK,
+    BtlModule,
+    CompletionCallback,
+    Descriptor,
+    Endpoint,
+    ReceiveCallback,
+)
 from ompy.frameworks.pml import STANDARD
 from ompy.runtime.ranks.process import RankProcess
 
@@ -13,6 +23,8 @@ from tests.support.effort import effort
 from tests.support.worlds import virtual
 
 SIZES = (4000, 4056, 4057, 5000, 65_535, 65_536)  # around the slot's room; up to the eager limit
+TAG = 200  # nobody else's
+FLAGS = BTL_OWNERSHIP | SEND_ALWAYS_CALLBACK
 
 
 def module_of(process: RankProcess):
@@ -101,3 +113,57 @@ def test_blocks_of_a_rank_that_has_ended_come_back() -> None:
 
     job = virtual(3, both, btl="self,sm", btl_sm_free_list_max=4)
     assert job.results[0] == 1, "only the message to the rank that lives is still in a block"
+
+
+class Sender(CompletionCallback):
+    """Sends the next fragment when one is complete."""
+
+    def __init__(self, endpoint: Endpoint, left: list[bytes]) -> None:
+        self.endpoint, self.left = endpoint, left
+
+    def send(self, module: BtlModule) -> None:
+        made = module.alloc(self.endpoint, NO_ORDER, len(self.left[0]), FLAGS)
+        assert made is not None
+        made.segment[:] = self.left.pop(0)
+        made.callback = self
+        module.send(self.endpoint, made, TAG)
+
+    def completed(
+        self, module: BtlModule, endpoint: Endpoint, descriptor: Descriptor, status: int
+    ) -> None:
+        if self.left:
+            self.send(module)
+
+
+class Inbox(ReceiveCallback):
+    """Keeps what has come."""
+
+    def __init__(self) -> None:
+        self.came: list[bytes] = []
+
+    def received(self, module: BtlModule, endpoint: Endpoint, tag: int, data: memoryview) -> None:
+        self.came.append(bytes(data))
+
+
+def test_a_block_that_is_complete_at_the_end_is_not_used_again_unread() -> None:
+    """A completion within `finalize` may send: the peer has not read the fragment before."""
+    every = [pattern(SIZES[-2], number) for number in range(3)]
+
+    def program(process: RankProcess) -> None:
+        inbox, module, comm = Inbox(), module_of(process), world(process)
+        process.context.active_messages.register(TAG, inbox)
+        for target in (1, 0):  # both have come
+            message, (_, room) = send(b"1"), buffer(1)
+            if comm.rank == target:
+                process.pml.wait(comm, process.pml.irecv(comm, room, 1 - target, 1))
+            else:
+                process.pml.wait(comm, process.pml.isend(comm, message, target, 1, STANDARD))
+        if comm.rank == 0:
+            endpoint = module.reach(process.context.procs[1])
+            Sender(endpoint, list(every)).send(module)
+            module.finalize()
+        else:
+            process.context.engine.wait_until(lambda: len(inbox.came) == len(every))
+            assert inbox.came == every
+
+    virtual(2, program, btl="self,sm")

@@ -147,7 +147,7 @@ def fit_layout(
         count = units // layout.units
         places = layout.places_of(count)
         first, span = int(places.min()), int(places.max()) + 1 - int(places.min())
-        if span > chunk.size or len(np.unique(places)) < len(places):
+        if span > chunk.size or int(np.bincount(places - first).max()) > 1:
             continue
         begin = chance.randint(0, chunk.size - span) if move else 0
         displacement = chunk.low + begin - first

@@ -125,6 +125,76 @@ def two_groups(program: Program, merged: bool = False) -> list[Members]:
     return [Members(me, comm, [[*chain(*groups[:: -1 if first_is_high else 1])]], "merged")]
 
 
+def from_group(program: Program) -> list[Members]:
+    """One that is made of a group, without another communicator."""
+    group = program.chance.sample(range(program.size), program.chance.randint(1, program.size))
+    comm = None
+    if not program.one_world:
+        return []
+    if program.me in group:
+        members = program.comm.Get_group().Incl(group)
+        comm = MPI.Intracomm.Create_from_group(members, f"program {program.seed}, {group}")
+    return [Members(program.me, comm, [group], "from group")]
+
+
+def from_groups(program: Program) -> list[Members]:
+    """One between two groups, which is made of these alone."""
+    chance, me = program.chance, program.me
+    if program.size == 1 or not program.one_world:
+        return []
+    ranks = chance.sample(range(program.size), program.size)
+    cut = chance.randint(1, program.size - 1)
+    groups = [ranks[:cut], ranks[cut:]]
+    leaders = [chance.randrange(len(group)) for group in groups]
+    side = 0 if me in groups[0] else 1
+    every = program.comm.Get_group()
+    ends = [every.Incl(groups[side]), leaders[side]]
+    ends += [every.Incl(groups[1 - side]), leaders[1 - side]]
+    comm = MPI.Intercomm.Create_from_groups(*ends, f"program {program.seed}, {groups}")
+    return [Members(me, comm, groups, "from groups")]
+
+
+def of_two_groups(program: Program) -> list[Members]:
+    """Made of one between two groups: a copy, one of some members, or two by colour."""
+    if program.size == 1:
+        return []
+    chance, me = program.chance, program.me
+    (between,) = two_groups(program)
+    how = chance.choice(("Dup", "Idup", "Create", "Split", "Split"))
+    colours = [chance.randint(0, 1) if how == "Split" else 0 for _ in range(program.size)]
+    keys = [chance.randint(0, 3) for _ in range(program.size)]
+    kept = [chance.sample(group, chance.randint(1, len(group))) for group in between.groups]
+    comm = None
+    if between.side is not None:
+        inter = between.comm
+        if how == "Dup":
+            comm = inter.Dup()
+        elif how == "Idup":
+            comm, request = inter.Idup()
+            request.Wait()
+        elif how == "Create":
+            mine = [between.local.index(rank) for rank in kept[between.side]]
+            comm = inter.Create(inter.Get_group().Incl(mine))
+        else:
+            comm = inter.Split(colours[me], keys[me])
+        inter.Free()
+    if how != "Split":
+        groups = kept if how == "Create" else between.groups
+        return [Members(me, comm, groups, f"{how} of intercommunicator")]
+    found = []
+    for colour in (0, 1):
+        groups = [
+            sorted(
+                (rank for rank in group if colours[rank] == colour),
+                key=lambda rank: (keys[rank], group.index(rank)),
+            )
+            for group in between.groups
+        ]
+        if all(groups):
+            found.append(Members(me, comm, groups, "Split of intercommunicator"))
+    return found
+
+
 def neighbours_on_grid(rank: int, dims: list[int], periods: list[bool]) -> list[int]:
     """Those before and after it along each dimension; -1 beyond an edge."""
     place, rest = [], rank
@@ -196,7 +266,55 @@ def undirected(program: Program) -> list[Members]:
     return [Members(program.me, comm, [list(range(size))], f"graph {near}", paired(near, near))]
 
 
+def by_anybody(program: Program) -> list[Members]:
+    """A graph whose edges any rank names; in which order neighbours are is not said by MPI."""
+    chance, size = program.chance, program.size
+    edges = [
+        (chance.randrange(size), chance.randrange(size)) for _ in range(chance.randint(0, 3 * size))
+    ]
+    named = [chance.randrange(size) for _ in edges]
+    mine = [edge for edge, rank in zip(edges, named, strict=True) if rank == program.me]
+    begins = sorted({begin for begin, _ in mine})
+    ends = [[end for begin, end in mine if begin == one] for one in begins]
+    comm = program.comm.Create_dist_graph(begins, [len(one) for one in ends], [*chain(*ends)])
+    near = program.comm.allgather([list(ranks) for ranks in comm.Get_dist_neighbors()[:2]])
+    sources, targets = [one[0] for one in near], [one[1] for one in near]
+    for rank in range(size):
+        program.judge.require(
+            [sorted(sources[rank]), sorted(targets[rank])],
+            [
+                sorted(begin for begin, end in edges if end == rank),
+                sorted(end for begin, end in edges if begin == rank),
+            ],
+            f"neighbours of rank {rank}",
+        )
+    name = f"graph by anybody {edges}"
+    return [Members(program.me, comm, [list(range(size))], name, paired(sources, targets))]
+
+
+def part_of_grid(program: Program) -> list[Members]:
+    """Lines or planes of a Cartesian one, one after the other."""
+    chance, size = program.chance, program.size
+    dims = list(MPI.Compute_dims(size, chance.randint(1, 3)))
+    periods = [some(chance, 0.6) for _ in dims]
+    remain = [some(chance, 0.5) for _ in dims]
+    whole = program.comm.Create_cart(dims, periods)
+    comm = whole.Sub(remain)
+    places = [whole.Get_coords(rank) for rank in range(size)]
+    whole.Free()
+    parts: dict[tuple[int, ...], list[int]] = {}
+    for rank, place in enumerate(places):
+        left = tuple(at for at, keeps in zip(place, remain, strict=True) if not keeps)
+        parts.setdefault(left, []).append(rank)
+    found = []
+    for group in parts.values():
+        mine = comm if program.me in group else None
+        found.append(Members(program.me, mine, [group], f"part of grid {dims} {remain}"))
+    return found
+
+
 WAYS: Final = (
+    *(from_group, from_groups, of_two_groups, of_two_groups, by_anybody, part_of_grid),
     *(one_copy, two_colours, some_members, two_groups, two_groups),
     *(partial(two_groups, merged=True), grid, directed, directed, undirected),
 )

@@ -109,7 +109,7 @@ class OpenFile:
             self.views = [View(chance, representation) for _ in range(self.ranks)]
         mine = self.views[self.me]
         mine.show(self.file)
-        other = self.file.Get_type_extent(mine.filetype.datatype) != mine.filetype.extent
+        other = has_other_gaps(self.file, mine.filetype.datatype)
         if representation == "external32" and self.comm.allreduce(other):
             for view in self.views:  # its gaps have other sizes there, which nobody models
                 view.representation = "native"
@@ -241,6 +241,15 @@ class OpenFile:
         content = np.fromfile(self.path, np.uint8)
         self.judge.compare(content, self.model.bytes, f"the file after {what}, {self.views[0]}")
         self.comm.Barrier()
+
+
+def has_other_gaps(file: Any, datatype: Any) -> bool:
+    """Whether a datatype, or one that it is made of, has another extent in a file."""
+    if datatype.is_predefined:
+        return False
+    parts = datatype.Get_contents()[-1]
+    other = file.Get_type_extent(datatype) != datatype.Get_extent()[1]
+    return other or any(has_other_gaps(file, one) for one in parts)
 
 
 def run_phases(program: Program, comm: Any, path: Path) -> None:

@@ -4,4 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-KINDS: Final = ("reductions", "mixtures", "windows", "files", "objects", "threads")
+KINDS: Final = (
+    *("reductions", "mixtures", "windows", "files", "objects", "threads"),
+    *("streams", "partitions", "handles", "spawned", "pools"),
+)

@@ -33,6 +33,7 @@ UNITS: Final = {  # bytes of a basic type
     "UINT16_T": 2,
     "UINT64_T": 8,
 }
+GAPS_MOST: Final = 32  # bytes of a layout for each of its data; arbitrary
 Shape = tuple[Any, Any, str]  # a datatype, where its elements begin (bytes), and its name
 
 
@@ -275,6 +276,8 @@ def draw_layout(
         overlap: bytes may be there twice: for what is only read.
     """
     found = derive(chance, name, units, depth, overlap)
+    if max(abs(found.extent), found.span) > GAPS_MOST * len(found.places):  # memory for many of it
+        found = derive(chance, name, units, 0, overlap)
     if not found.basic:
         found.datatype.Commit()
     return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ompy import MPI
@@ -167,11 +167,11 @@ def run_batch(program: Program, calls: list[Call], turns: int) -> None:
         request.Free()
 
 
-def run(program: Program) -> None:
-    """Some batches."""
-    every = draw_communicators(program)
+def run(program: Program, others: Sequence[Members] = ()) -> None:
+    """Some batches, in communicators that are made here, and in others."""
+    every = [*draw_communicators(program), *others]
     for batch in range(program.chance.randint(1, BATCHES)):
         run_batch(program, draw_calls(program, batch, every), program.chance.randint(1, 3))
     if some(program.chance, 0.5):
         program.comm.Barrier()
-    free_all(every)
+    free_all([members for members in every if members not in others])

@@ -87,10 +87,12 @@ class Program:
         judge: of its results.
         chance: draws alike in all ranks.
         own: draws for this rank.
+        one_world: nobody was spawned by others.
     """
 
-    def __init__(self, comm: Any, seed: int, judge: Judge) -> None:
+    def __init__(self, comm: Any, seed: int, judge: Judge, *, one_world: bool = True) -> None:
         self.comm = comm
+        self.one_world = one_world
         self.seed = seed
         self.judge = judge
         self.size: int = comm.size

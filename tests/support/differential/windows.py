@@ -49,13 +49,23 @@ class Window:
             self.window.Attach(self.memory)
             self.addresses = comm.allgather(MPI.Get_address(self.memory))
         else:
-            shared = self.kind == "shared"
-            make = MPI.Win.Allocate_shared if shared else MPI.Win.Allocate
-            self.window = make(size, self.step, comm=comm)
+            self.window = self._allocated(size)
             self.memory = np.frombuffer(self.window.tomemory(), np.uint8)
         self.model = [program.given(0, 0, rank, 0, size).copy() for rank in range(program.size)]
         self.memory[:] = self.model[program.me]
         comm.Barrier()
+
+    def _allocated(self, size: int) -> Any:
+        """A window with memory of its own; where none can be shared, it is not."""
+        comm = self.program.comm
+        if self.kind == "shared":
+            try:
+                return MPI.Win.Allocate_shared(size, self.step, comm=comm)
+            except MPI.Exception as problem:
+                if problem.Get_error_class() != MPI.ERR_RMA_SHARED:
+                    raise
+                self.kind = "allocate"
+        return MPI.Win.Allocate(size, self.step, comm=comm)
 
     def draw_epoch(self, epoch: int) -> list[Access]:
         """All accesses to all windows."""

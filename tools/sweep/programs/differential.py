@@ -16,20 +16,24 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from itertools import chain
 from pathlib import Path
 from random import Random
 from typing import Final
 
 from tests.support.differential.kinds import KINDS
+from tests.support.differential.settings import draw_settings
 from tools.repository import ROOT
 from tools.sweep.worlds import Sums, WorldSweep, main, stayed_zero
 
 HEADING: Final = """\
 # The sweep of random programs beside a model
 
-A job of 2 to 4 ranks runs 10 random programs of one kind (`tests/support/differential/`): reductions of every type and operation, mixtures of collective calls and messages with derived datatypes, accesses to windows, files, objects, or all of these in several threads. Each rank compares all that it gets, the memory around it and what it lent with what MPI's text says, computed in NumPy."""  # noqa: E501 - a paragraph of Markdown
+A job of 2 to 4 ranks runs 10 random programs of one kind (`tests/support/differential/`): reductions of every type and operation, mixtures of collective calls and messages with derived datatypes, also with ranks that others have spawned, accesses to windows, files, objects, many of these in several threads; streams of messages whose order counts, partitioned messages, requests that are freed, cancelled or too short, and pools of workers. A sixth of the jobs have random parameters. Each rank compares all that it gets, the memory around it and what it lent with what MPI's text says, computed in NumPy."""  # noqa: E501 - a paragraph of Markdown
 PROGRAMS: Final = 10  # of a job; arbitrary: some seconds
-PATIENCE_S: Final = 600  # arbitrary: threads over bfo once took 75 s beside a load of 7
+PATIENCE_S: Final = (
+    600  # arbitrary: threads over bfo took 75 s beside a load of 7, which waited for a core
+)
 ENOUGH: Final = 20  # jobs of a class that have to have compared something; arbitrary
 WAYS: Final = (  # options of ompy-run
     (),
@@ -38,6 +42,7 @@ WAYS: Final = (  # options of ompy-run
     ("--mca", "pml", "bfo"),
     ("--mca", "coll", "basic,inter"),
 )
+WORDS_MOST: Final = max(map(len, WAYS))  # of a way that has a name
 COLUMNS: Final = {  # heading: counters that are summed
     "jobs": ("worlds",),
     "programs": ("programs",),
@@ -45,14 +50,23 @@ COLUMNS: Final = {  # heading: counters that are summed
 }
 
 
+def draw_way(chance: Random) -> tuple[str, ...]:
+    """One of the ways, or any parameters."""
+    if chance.random() < len(WAYS) / (len(WAYS) + 1):
+        return chance.choice(WAYS)
+    settings = draw_settings(chance)
+    return tuple(chain(*(("--mca", name, str(value)) for name, value in settings.items())))
+
+
 def command(number: int) -> tuple[str, list[str]]:
     """The class of a job, and its command line."""
     chance = Random(f"job {number}")  # noqa: S311 - it repeats a job
-    kind, ranks, way = chance.choice(KINDS), chance.randint(2, 4), chance.choice(WAYS)
+    kind, ranks, way = chance.choice(KINDS), chance.randint(2, 4), draw_way(chance)
     words = [str(Path(sys.executable).with_name("ompy-run")), "-n", str(ranks), "--oversubscribe"]
     words += [*way, sys.executable, "-m", "tests.support.differential"]
     words += [str(number * PROGRAMS), str(PROGRAMS), kind]
-    return f"{kind}, {' '.join(way[1:]) or 'as it is'}", words
+    name = "any parameters" if len(way) > WORDS_MOST else " ".join(way[1:]) or "as it is"
+    return f"{kind}, {name}", words
 
 
 def environment() -> dict[str, str]:

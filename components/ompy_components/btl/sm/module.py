@@ -582,8 +582,12 @@ class SmModule(RdmaModule):
 
     @cfunc
     def _end(self, endpoint: SmEndpoint, descriptor: SmDescriptor, status: int) -> None:
-        """Complete a fragment at the end of the module."""
-        self.free(descriptor)
+        """Complete a fragment at the end of the module. Its block is nobody's else until read."""
+        if descriptor.block >= 0 and self._words[self._place_of(descriptor.block) >> 3] == TAKEN:
+            self._unread.append(descriptor_of(self._memory, 0, 0, descriptor.block))
+            self._unread[-1].endpoint = endpoint
+        else:
+            self.free(descriptor)
         if descriptor.callback is not None:
             descriptor.callback.completed(self, endpoint, descriptor, status)
 

@@ -300,7 +300,8 @@ class FailoverEndpoint(TcpEndpoint):
     def new_reader(self) -> FrameReader:
         """For a new connection, whose fragments are counted from the first."""
         self._told = self._told_bytes = 0
-        self._counting = AcknowledgingReader(self.module.max_send_size)
+        largest = max(self.module.eager_limit, self.module.max_send_size)
+        self._counting = AcknowledgingReader(largest)
         return self._counting
 
     def last_words(self) -> None:

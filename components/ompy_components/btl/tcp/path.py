@@ -97,7 +97,8 @@ class TcpPath(PathUser):
 
     def reader(self) -> FrameReader:
         """For a new connection."""
-        return FrameReader(self.endpoint.module.max_send_size)
+        module = self.endpoint.module
+        return FrameReader(max(module.eager_limit, module.max_send_size))
 
     def stop(self, reason: str) -> None:
         """Nothing of the generation is used any more."""

@@ -321,6 +321,7 @@ class Bfo(Ob1):
         self.say_leave()
         world = self.context.world
         place, size = world.index(self.context.me), len(world)
+        self.leaving.deliver()
         self.engine.wait_until(self._is_quiet)
         distance, number = 1, 0
         while distance < size and not self.lost:

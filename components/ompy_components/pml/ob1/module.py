@@ -581,10 +581,10 @@ class Ob1(Pml):
 
     @ccall
     def finalize(self) -> None:
-        """Say that this rank leaves, and send what is pending."""
+        """Say that this rank leaves, and deliver what it has sent and did not wait for."""
         if self._context.leaves:
             self.say_leave()
-        self.send_pending()
+        self.leaving.deliver()
         self.gone.end()
 
     @ccall

@@ -269,11 +269,13 @@ class RankProcess:
             self.context.recovery.release(communicator, self._release_now)
 
     def _release_now(self, communicator: Communicator) -> None:
-        self.communicators.pop(communicator.context_id, None)
-        self.calls_ended += communicator.balance()
+        """End all of it, and then give its id back: another thread may make one at any moment."""
         if communicator.chosen is not None:
             communicator.chosen.close()
-        self.pml.remove_communicator(communicator)
+        with self.context.engine.lock:
+            self.calls_ended += communicator.balance()
+            self.pml.remove_communicator(communicator)
+            self.communicators.pop(communicator.context_id, None)
 
     def finalize(self) -> None:
         """Deliver what was accepted and close everything. Harmless the second time.

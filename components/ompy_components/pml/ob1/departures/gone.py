@@ -110,6 +110,11 @@ class Gone(Poller):
         self._over = False
         self._unlooked = False  # something was noted since the last look
 
+    @property
+    def patience(self) -> int:
+        """How long nothing may come of a rank that has left, ns."""
+        return self._interval * LOOKS
+
     # --- news
 
     def left(self, proc: Proc, silent: bool) -> None:

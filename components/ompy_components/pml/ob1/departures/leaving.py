@@ -172,6 +172,20 @@ class Leaving(ReceiveCallback):
             message = header + b"".join(packed[first : first + most])
             self._ob1.control.send(endpoint, message, LEAVE)
 
+    def deliver(self) -> None:
+        """Send what is pending, and wait until no other rank needs more: it has it, or has left.
+
+        Who has not said LEAVE, as it may have failed, has patience only: its exit code is to come.
+        """
+        self._ob1.send_pending()
+        timeout = -1 if self._context.leaves else self._ob1.gone.patience
+        self._context.engine.wait_until(self._has_delivered, timeout)
+
+    def _has_delivered(self) -> bool:
+        me = self._context.me
+        requests = self._ob1.sending.requests.values()
+        return all(request.endpoint.proc is me for request in requests)
+
     # --- hearing it
 
     def received(self, module: BtlModule, endpoint: Endpoint, tag: int, data: memoryview) -> None:
