@@ -15,6 +15,7 @@ from ompy.mca.plugins.discovery import scan_entry_points
 from ompy.mca.plugins.loading import import_ahead
 
 NEEDED: Final = (  # imported for those who come later
+    "ompy.frameworks.btl_base.active_messages",
     "ompy.mpi.collectives.operation",
     "ompy.mpi.communicators.cartesian",
     "ompy.mpi.communicators.comm",

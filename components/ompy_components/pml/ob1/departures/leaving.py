@@ -175,7 +175,9 @@ class Leaving(ReceiveCallback):
     def deliver(self) -> None:
         """Send what is pending, and wait until no other rank needs more: it has it, or has left.
 
-        Who has not said LEAVE, as it may have failed, has patience only: its exit code is to come.
+        That is of the program's messages. Whoever sends others (negative tags) has waited for them,
+        or has given them up. Who has not said LEAVE, as it may have failed, has patience only: its
+        exit code is to come.
         """
         self._ob1.send_pending()
         timeout = -1 if self._context.leaves else self._ob1.gone.patience
@@ -184,7 +186,7 @@ class Leaving(ReceiveCallback):
     def _has_delivered(self) -> bool:
         me = self._context.me
         requests = self._ob1.sending.requests.values()
-        return all(request.endpoint.proc is me for request in requests)
+        return all(request.endpoint.proc is me or request.tag < 0 for request in requests)
 
     # --- hearing it
 
