@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 from pathlib import Path
+from random import Random
 
 import pytest
 from ompy.net.base import LinkError
 from ompy.net.memory import vm
-from ompy.net.memory.regions import REGIONS_MAX, Regions
+from ompy.net.memory.regions import Regions, regions_most
 
 SIZE = 1 << 16
 
@@ -95,13 +97,45 @@ def test_who_still_looks_keeps_his_bytes() -> None:
     assert files() == before
 
 
-def test_there_is_an_end() -> None:
+@pytest.mark.parametrize(
+    ("descriptors", "most"),
+    [(64, 128), (1024, 256), (20_000, 4096), (resource.RLIM_INFINITY, 4096)],
+)
+def test_there_is_an_end(monkeypatch: pytest.MonkeyPatch, descriptors: int, most: int) -> None:
+    """How many there are follows from how many descriptors the process may have."""
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (descriptors, descriptors))
+    assert regions_most() == most
+    if most > 300:  # more than this process may have descriptors, on some machines
+        return
     regions = Regions()
-    for _ in range(REGIONS_MAX):
+    for _ in range(most):
         regions.allocate(4096)
-    with pytest.raises(LinkError, match="128 regions"):
+    with pytest.raises(LinkError, match=f"{most} regions"):
         regions.allocate(4096)
     regions.close()
     with pytest.raises(LinkError, match="no region of"):
         regions.allocate(1 << 60)
+    assert not mapped()
+
+
+def test_each_of_many_is_found() -> None:
+    regions, random = Regions(), Random(7)
+    views = [regions.allocate(4096 * random.randint(1, 3)) for _ in range(100)]
+    random.shuffle(views)
+    for gone in range(0, 100, 2):
+        address = vm.address_of(views[gone])
+        views[gone] = memoryview(b"")
+        regions.release(address)
+        assert regions.find(address, 1) is None
+    numbers = set()
+    for view in views[1::2]:
+        found = regions.find(vm.address_of(view) + 100, len(view) - 100)
+        assert found is not None
+        assert found[2] == 100
+        numbers.add(found[1])
+        assert regions.find(vm.address_of(view) + 100, len(view)) is None
+    assert len(numbers) == 50
+    del view
+    views.clear()
+    regions.close()
     assert not mapped()

@@ -13,6 +13,8 @@ from __future__ import annotations
 import contextlib
 import mmap
 import os
+import resource
+from bisect import bisect_right
 from collections import OrderedDict
 from typing import Final
 
@@ -21,8 +23,18 @@ from ompy.net.memory import vm
 
 NAME: Final = "ompy-region"
 NAME_SEEN: Final = f"/memfd:{NAME}"  # Linux's proc(5): what the link to such a file says
-REGIONS_MAX: Final = 128  # arbitrary: each has a descriptor, of which a process has 1024
-MAPPED_MAX: Final = 256  # arbitrary: of all peers together; more are mapped anew when needed
+REGIONS_LEAST: Final = 128  # that a process may have in any case; arbitrary
+REGIONS_MOST: Final = 4096  # arbitrary: each has a descriptor and a mapping
+OF_DESCRIPTORS: Final = 4  # a region for so many descriptors that a process may have; arbitrary
+MAPPED_MAX: Final = 4096  # arbitrary: of all peers together; more are mapped anew when needed
+
+
+def regions_most() -> int:
+    """How many regions this process may have: each needs a descriptor."""
+    allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if allowed == resource.RLIM_INFINITY:
+        return REGIONS_MOST
+    return max(REGIONS_LEAST, min(allowed // OF_DESCRIPTORS, REGIONS_MOST))
 
 
 class Region:
@@ -69,12 +81,17 @@ class Region:
 
 
 class Regions:
-    """The regions of this process, and those of peers that it has mapped."""
+    """The regions of this process, and those of peers that it has mapped.
 
-    __slots__ = ("_mapped", "own")
+    Attributes:
+        own: of this process, by address.
+    """
+
+    __slots__ = ("_addresses", "_mapped", "own")
 
     def __init__(self) -> None:
         self.own: list[Region] = []
+        self._addresses: list[int] = []
         self._mapped: OrderedDict[tuple[int, int], memoryview] = OrderedDict()
 
     def allocate(self, size: int) -> memoryview:
@@ -83,15 +100,17 @@ class Regions:
         Raises:
             LinkError: there are too many already, or the system gives none.
         """
-        if len(self.own) >= REGIONS_MAX:
-            raise LinkError(f"there are {REGIONS_MAX} regions already")
+        if len(self.own) >= REGIONS_LEAST and len(self.own) >= (most := regions_most()):
+            raise LinkError(f"there are {most} regions already")
         if size > os.sysconf("SC_PHYS_PAGES") * mmap.PAGESIZE:  # a memory file may be of any size
             raise LinkError(f"no region of {size} bytes: that is more than this host has")
         try:
             made = Region(size)
         except (OSError, ValueError, AttributeError) as problem:
             raise LinkError(f"no region of {size} bytes: {problem}") from None
-        self.own.append(made)
+        place = bisect_right(self._addresses, made.address)
+        self.own.insert(place, made)
+        self._addresses.insert(place, made.address)
         return memoryview(made.block)
 
     def release(self, address: int, *, pages: bool = True) -> None:
@@ -101,19 +120,19 @@ class Regions:
             address: of it.
             pages: as `Network.release_region` has it.
         """
-        for region in self.own:
-            if region.address == address:
-                self.own.remove(region)
-                region.free(pages=pages)
-                return
+        place = bisect_right(self._addresses, address) - 1
+        if place >= 0 and self._addresses[place] == address:
+            del self._addresses[place]
+            self.own.pop(place).free(pages=pages)
 
     def find(self, address: int, size: int) -> tuple[int, int, int] | None:
         """Where some memory of this process lies: descriptor and number of a region, offset."""
-        for region in self.own:
-            offset = address - region.address
-            if offset >= 0 and offset + size <= region.size:
-                return region.descriptor, region.number, offset
-        return None
+        place = bisect_right(self._addresses, address) - 1
+        if place < 0:
+            return None
+        region = self.own[place]
+        offset = address - region.address
+        return (region.descriptor, region.number, offset) if offset + size <= region.size else None
 
     def map(self, process: int, descriptor: int, number: int) -> memoryview:
         """A peer's region, mapped once.
@@ -136,6 +155,7 @@ class Regions:
     def close(self) -> None:
         """Let go of everything; what peers still read stays for them."""
         self._mapped.clear()
+        self._addresses.clear()
         while self.own:
             self.own.pop().free(pages=False)
 
