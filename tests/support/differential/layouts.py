@@ -143,6 +143,24 @@ def draw_blocks(chance: Random, lengths: list[int]) -> list[int]:
     return found
 
 
+def placed(
+    chance: Random,
+    part: Layout,
+    displacements: list[int],
+    lengths: int | list[int],
+    name: str,
+    in_extents: Callable[..., MPI.Datatype],
+    in_bytes: Callable[..., MPI.Datatype],
+) -> tuple[MPI.Datatype, list[int], str]:
+    """A type of blocks at displacements in extents or in bytes, where they begin, and its name."""
+    if some(chance, 0.5):
+        begin = [one * part.extent for one in displacements]
+        return in_extents(lengths, displacements), begin, name
+    room = room_of(chance, part)
+    begin = [one * room for one in displacements]
+    return in_bytes(lengths, begin), begin, f"h{name}"
+
+
 def indexed(chance: Random, part: Layout, count: int, overlap: bool) -> Shape:
     lengths = draw_parts(chance, count)
     displacements = draw_blocks(chance, lengths)
@@ -150,13 +168,8 @@ def indexed(chance: Random, part: Layout, count: int, overlap: bool) -> Shape:
         lengths.insert(0, 0)
         displacements.insert(0, chance.randint(-3, 30))
     lengths, displacements = shuffled(chance, lengths, displacements)
-    if some(chance, 0.5):
-        datatype = part.datatype.Create_indexed(lengths, displacements)
-        begin, name = [one * part.extent for one in displacements], "indexed"
-    else:
-        room = room_of(chance, part)
-        begin, name = [one * room for one in displacements], "hindexed"
-        datatype = part.datatype.Create_hindexed(lengths, begin)
+    made = part.datatype.Create_indexed, part.datatype.Create_hindexed
+    datatype, begin, name = placed(chance, part, displacements, lengths, "indexed", *made)
     return datatype, runs(lengths, begin, part.extent), f"{name} {lengths} {begin}"
 
 
@@ -164,13 +177,8 @@ def indexed_block(chance: Random, part: Layout, count: int, overlap: bool) -> Sh
     length = chance.choice(divisors(count))
     lengths = [length] * (count // length)
     (displacements,) = shuffled(chance, draw_blocks(chance, lengths))
-    if some(chance, 0.5):
-        datatype = part.datatype.Create_indexed_block(length, displacements)
-        begin, name = [one * part.extent for one in displacements], "indexed_block"
-    else:
-        room = room_of(chance, part)
-        begin, name = [one * room for one in displacements], "hindexed_block"
-        datatype = part.datatype.Create_hindexed_block(length, begin)
+    made = part.datatype.Create_indexed_block, part.datatype.Create_hindexed_block
+    datatype, begin, name = placed(chance, part, displacements, length, "indexed_block", *made)
     return datatype, runs(lengths, begin, part.extent), f"{name} {length} {begin}"
 
 

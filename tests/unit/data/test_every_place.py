@@ -9,21 +9,12 @@ import os
 from typing import Any
 
 import pytest
-from ompy.data.convertor import ContiguousConvertor, Convertor, lent
 from ompy.net.memory.vm import PAGE, address_of
+
+from tests.support.convertors import borrowed, contiguous
 
 SIZES = (1, 1999, 2000, 2001, 2047, 2048, 2049, 4096, 4097, 100_001)  # around what short moves have
 BEHIND = (*range(34), 64, 2048, 4064, 4095)  # bytes from the source's place to the target's
-
-
-def contiguous(memory: memoryview) -> Convertor:
-    return ContiguousConvertor(memory)
-
-
-def borrowed(memory: memoryview) -> Convertor:
-    made = lent(memory, writable=True)
-    assert made is not None
-    return made
 
 
 @pytest.mark.parametrize("convertor", [contiguous, borrowed])

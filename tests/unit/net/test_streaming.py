@@ -6,22 +6,14 @@ import os
 from typing import Any
 
 import pytest
-from ompy.data.convertor import ContiguousConvertor, Convertor, GatherConvertor, lent, stream_part
+from ompy.data.convertor import Convertor, GatherConvertor, stream_part
 from ompy.net.memory.streaming import STREAM_ALWAYS, STREAM_LEAST, TRIED_AGAIN, Streaming
+
+from tests.support.convertors import borrowed, contiguous
 
 LINE = 64
 SIZES = (1, 63, 64, 127, 128, 129, STREAM_LEAST - 1, STREAM_LEAST, STREAM_ALWAYS, 100_003)
 PLACES = (0, 1, 15, 16, 17, 63)
-
-
-def contiguous(memory: memoryview) -> Convertor:
-    return ContiguousConvertor(memory)
-
-
-def borrowed(memory: memoryview) -> Convertor:
-    made = lent(memory, writable=True)
-    assert made is not None
-    return made
 
 
 def in_pieces(memory: memoryview) -> Convertor:

@@ -211,11 +211,7 @@ class RdmaRails:
         weight: float = 0.0
         rail: Rail
         for rail in self._usable(endpoint, need):
-            module = rail.module
-            least: int = module.min_rdma_pipeline_size
-            if len(rails) < self._most and suits_direct(
-                module.flags, least, self.leave_pinned, size
-            ):
+            if len(rails) < self._most and self._suits(rail.module, size):
                 rails.append(rail)
                 weight += rail.weight
         return rails if self.leave_pinned or weight >= WEIGHT_LEAST else []
@@ -235,10 +231,18 @@ class RdmaRails:
         module: BtlModule = rail.module
         if not (rail.immediate and module.flags & GET) or size <= module.eager_limit - UNION_SIZE:
             return None
-        if not self._use_all and find_rail(endpoint.eager, module) is None:
-            return None
+        return rail if self._may_use(endpoint, module) and self._suits(module, size) else None
+
+    @cfunc
+    def _may_use(self, endpoint: BmlEndpoint, module: BtlModule) -> bool:
+        """Whether large messages go over a rail, or only over rails that are eager, too."""
+        return self._use_all or find_rail(endpoint.eager, module) is not None
+
+    @cfunc
+    def _suits(self, module: BtlModule, size: int) -> bool:
+        """Whether a rail moves a whole message of `size` bytes, rather than in a pipeline."""
         least: int = module.min_rdma_pipeline_size
-        return rail if suits_direct(module.flags, least, self.leave_pinned, size) else None
+        return suits_direct(module.flags, least, self.leave_pinned, size)
 
     @ccall
     def pipeline(self, endpoint: BmlEndpoint) -> list[Rail]:
@@ -252,6 +256,6 @@ class RdmaRails:
         rail: Rail
         for rail in endpoint.rdma.in_turn():
             module = rail.module
-            if module.flags & need and (self._use_all or find_rail(endpoint.eager, module)):
+            if module.flags & need and self._may_use(endpoint, module):
                 usable.append(rail)
         return usable
