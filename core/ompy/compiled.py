@@ -14,7 +14,8 @@ source when it is (`ompy/cli/building/declaring.py`); interpreted, these words d
   `bytearray` are those types themselves and no subclass; classes with `@cclass` are known; all
   else is an object. So is what a module imports under `TYPE_CHECKING`; under `DECLARING` it is
   known, and not imported. A variable of which the next line asserts the class,
-  `assert isinstance(found, Known)`, is of that class.
+  `assert isinstance(found, Known)`, is of that class. In functions without a mark that is so for
+  variables of classes with `@cclass`; their numbers are Python's.
 - Whole numbers that a module imports, or gives a name once, are numbers in C; what is annotated
   with `Final[int]` or `Final[dict[...]]` is of that type, whatever makes it.
 """

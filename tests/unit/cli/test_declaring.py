@@ -266,6 +266,57 @@ def test_memory_of_recycled_instances_is_kept() -> None:
     )
 
 
+PLAIN = """from __future__ import annotations
+from other import Elsewhere
+
+@cclass
+class Known:
+    at: int
+
+class Public(Known):
+    \"\"\"Of Python.\"\"\"
+
+    def Get(self, asked: Known) -> int:
+        said: Known = self
+        asked: Known = asked
+        number: int = 1 << 70
+        other: Elsewhere = self
+
+        def inner() -> None:
+            unseen: Known = self
+
+        return said.at
+
+    # any comment
+    @property
+    def kept(self) -> int:
+        said: Known | None = self
+        return said.at
+"""
+
+
+def test_variables_of_functions_that_are_no_c_have_their_classes(tmp_path: Path) -> None:
+    """Numbers stay objects, an argument stays what is given, an inner function is its own."""
+    (tmp_path / "one.py").write_text(PLAIN)
+    tree = Tree(tmp_path)
+    hints = Declarations(tree, Constants(tree), "one").hints()
+    lines = PLAIN.splitlines()
+    get = lines.index("    def Get(self, asked: Known) -> int:") + 1
+    kept = lines.index("    @property") + 1
+    assert hints == {get: 'said="Known"', kept: 'said="Known"'}
+    made = compilable("one", PLAIN, hints=hints).splitlines()
+    assert made[0] == "from __future__ import annotations; import cython"
+    assert made[get - 2 : get] == ['    @cython.locals(said="Known")', lines[get - 1]]
+    assert made[kept - 2 : kept] == ['    @cython.locals(said="Known")', "    @property"]
+    assert len(made) == len(lines)
+
+
+def test_a_hint_needs_an_empty_line() -> None:
+    text = "from __future__ import annotations\nx = 1\ndef f():\n    pass\n"
+    with pytest.raises(SourceError, match="line 3: there has to be an empty line before"):
+        compilable("one", text, hints={3: 'x="Known"'})
+
+
 def test_an_instance_may_have_a_dict(tmp_path: Path) -> None:
     text = '@cclass\nclass One:\n    at: int\n    __slots__ = (*__annotations__, "__dict__")\n'
     (tmp_path / "one.py").write_text(text)

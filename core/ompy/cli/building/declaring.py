@@ -23,8 +23,11 @@ from ompy.cli.building.sources import (
     SourceError,
     Tree,
     attributes,
+    first_line,
     mark,
     methods,
+    own_nodes,
+    plain_functions,
 )
 from ompy.cli.hot import HOT, INLINE
 
@@ -144,6 +147,26 @@ class Declarations:
                 return told if told in BUILTINS else ""
         return ""
 
+    def hints(self) -> dict[int, str]:
+        """What Cython is told of functions without a mark: their variables of compiled classes.
+
+        Numbers stay objects there: in a function that is no C they may be of any size.
+
+        Returns:
+            The words, by the line that a function begins with, decorators included.
+        """
+        found = {}
+        for function in plain_functions(self._source.tree):
+            arguments = {one.arg for one in ast.walk(function.args) if isinstance(one, ast.arg)}
+            told = ", ".join(
+                f'{name}="{kind}"'
+                for name, kind in self._locals(function).items()
+                if self._class_name(kind) and name not in arguments
+            )
+            if told:
+                found[first_line(function)] = told
+        return found
+
     def _class(self, node: ast.ClassDef) -> Iterator[str]:
         base = ""
         for parent in node.bases:
@@ -197,7 +220,7 @@ class Declarations:
     def _locals(self, function: Function) -> dict[str, str]:
         """The local variables whose annotation says more than that they are objects."""
         found = {}
-        for node in ast.walk(function):
+        for node in own_nodes(function):
             if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
                 kind = self._type(node.annotation)
                 if kind != OBJECT:
@@ -210,7 +233,7 @@ class Declarations:
         """Local variables of which the line after their only assignment asserts the class."""
         times = Counter(
             node.id
-            for node in ast.walk(function)
+            for node in own_nodes(function)
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
         )
         for one, other in _neighbours(function):
@@ -266,7 +289,7 @@ class Declarations:
 
 def _neighbours(function: Function) -> Iterator[tuple[ast.stmt, ast.stmt]]:
     """Each statement with the one after it, in all blocks."""
-    for node in ast.walk(function):
+    for node in own_nodes(function):
         for body in (getattr(node, "body", None), getattr(node, "orelse", None)):
             if isinstance(body, list):
                 yield from pairwise(body)

@@ -7,16 +7,28 @@ from __future__ import annotations
 
 import ast
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from ompy.cli.building.constants import Constants
 from ompy.cli.building.declaring import Declarations
 from ompy.cli.building.modules import dotted, hot_modules
-from ompy.cli.building.sources import CHECKING, Source, Tree, attributes, mark, methods, recycling
+from ompy.cli.building.sources import (
+    CHECKING,
+    Source,
+    SourceError,
+    Tree,
+    attributes,
+    mark,
+    methods,
+    recycling,
+)
 
 RECYCLER: Final = "ompy.recycling"
+FUTURE: Final = "from __future__ import annotations\n"
+NOTHING: Final[Mapping[int, str]] = MappingProxyType({})
 
 
 def write_sources(tree: Path, target: Path) -> None:
@@ -43,7 +55,8 @@ def write_sources(tree: Path, target: Path) -> None:
         name = dotted(tree, path)
         declarations = Declarations(read, constants, name)
         made = _copy(path, tree, target)
-        made.write_text(compilable(name, path.read_text(), list(declarations.numbers())))
+        numbers, hints = list(declarations.numbers()), declarations.hints()
+        made.write_text(compilable(name, path.read_text(), numbers, hints))
         made.with_suffix(".pxd").write_text(declarations.text())
 
 
@@ -54,22 +67,27 @@ def _copy(path: Path, tree: Path, target: Path) -> Path:
     return made
 
 
-def compilable(name: str, text: str, numbers: Sequence[str] = ()) -> str:
+def compilable(
+    name: str, text: str, numbers: Sequence[str] = (), hints: Mapping[int, str] = NOTHING
+) -> str:
     """A module's source without marks and annotated attributes.
 
     Args:
         name: of the module.
         text: its source.
         numbers: its constants that are numbers in C, and so would be unknown to all others.
+        hints: of functions without a mark, as `Declarations.hints` says.
 
     Returns:
         As many lines, one that makes the numbers known, one that has memory of classes kept.
 
     Raises:
         SyntaxError: it is no Python.
+        SourceError: a line is missing for a hint.
     """
     source = Source(name, text)
     lines = text.splitlines(keepends=True)
+    _hint(source, lines, hints)
     for function in source.functions.values():
         _unmark(lines, function)
     for each in source.classes.values():
@@ -85,6 +103,20 @@ def compilable(name: str, text: str, numbers: Sequence[str] = ()) -> str:
     if kept:
         made += f"from {RECYCLER} import recycle; recycle({kept})\n"
     return made
+
+
+def _hint(source: Source, lines: list[str], hints: Mapping[int, str]) -> None:
+    """Write hints in the empty lines before functions."""
+    if not hints:
+        return
+    at = lines.index(FUTURE)
+    lines[at] = f"{FUTURE.rstrip()}; import cython\n"
+    for number, told in hints.items():
+        before, line = lines[number - 2].strip(), lines[number - 1]
+        if before and not before.startswith("#"):
+            raise SourceError(f"{source.name}, line {number}: there has to be an empty line before")
+        indent = line[: len(line) - len(line.lstrip())]
+        lines[number - 2] = f"{indent}@cython.locals({told})\n"
 
 
 def _unmark(lines: list[str], node: ast.ClassDef | ast.FunctionDef) -> None:

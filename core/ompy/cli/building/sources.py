@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import functools
+from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -126,6 +128,29 @@ def attributes(node: ast.ClassDef) -> list[ast.AnnAssign]:
 def methods(node: ast.ClassDef) -> list[ast.FunctionDef]:
     """The marked ones."""
     return [each for each in node.body if isinstance(each, ast.FunctionDef) and mark(each)]
+
+
+def plain_functions(tree: ast.Module) -> Iterator[ast.FunctionDef]:
+    """Those without a mark, outside and inside of classes."""
+    for node in tree.body:
+        for one in node.body if isinstance(node, ast.ClassDef) else (node,):
+            if isinstance(one, ast.FunctionDef) and not mark(one):
+                yield one
+
+
+def own_nodes(function: Function) -> Iterator[ast.AST]:
+    """All of a function, without what is inside of functions and classes in it."""
+    left: deque[ast.AST] = deque([function])
+    while left:
+        node = left.popleft()
+        yield node
+        if node is function or not isinstance(node, Function | ast.ClassDef | ast.Lambda):
+            left += ast.iter_child_nodes(node)
+
+
+def first_line(function: Function) -> int:
+    """The line with which a function begins: that of its first decorator, or its own."""
+    return min([function.lineno, *(one.lineno for one in function.decorator_list)])
 
 
 class Tree:
