@@ -193,6 +193,18 @@ class Blocks:
         return counts[rank] * layout.size
 
     @ccall
+    def each(self) -> int:
+        """Packed bytes of every rank's message, if they are as long as each other; else -1."""
+        if self._layout is not None:
+            return self._size
+        rank: int
+        size: int = self.room(0) if self.ranks else 0
+        for rank in range(1, self.ranks):
+            if self.room(rank) != size:
+                return -1
+        return size
+
+    @ccall
     def place(self, rank: int) -> int:
         """Byte of the memory from which on one rank's message lies in one piece.
 

@@ -13,9 +13,10 @@ from ompy.engine.base import Poller
 from ompy.frameworks.communicator import Communicator
 from ompy.net.base import LinkError
 from ompy.runtime.ranks.process import RankProcess
-from ompy_components.coll.sm.board import HEAD, NUMBER
+from ompy_components.coll.sm.board import NUMBER
 from ompy_components.coll.sm.board import Board as SharedBoard
 from ompy_components.coll.sm.module import SmColl
+from ompy_components.coll.sm.slots import HEAD
 
 from tests.sim.coll import programs
 from tests.sim.coll.operations import COMPOSE, compose, fold

@@ -3,8 +3,9 @@
 A member's slot has its block, or a table of its blocks for the others:
 
     gather, allgather     the block, unless the slot's head says where it is lent
-    scatter, alltoall     way, then for each member the place and the bytes of its block, then the
-                          blocks themselves, if they have room behind the table
+    scatter, alltoall     equal blocks for all members, if they have room (`EQUAL`); else way, then
+                          for each member the place and the bytes of its block, then the blocks
+                          themselves, if they have room behind the table
 
 Large blocks are lent (`lending.py`), and those that have no room: their place is an address, and
 their owner returns when the readers are done. Where nothing can be lent, those that have no room go
@@ -27,6 +28,7 @@ from ompy.frameworks.communicator import Communicator
 from ompy_components.coll.sm.board import Board
 from ompy_components.coll.sm.lending import Lending
 from ompy_components.coll.sm.slots import (
+    EQUAL,
     LENT,
     SENT,
     SHOWN,
@@ -322,7 +324,11 @@ class BlockOperations:
         board: Board = self._board
         rank: int
         total: int = 0
-        size: int
+        size: int = blocks.each()
+        if board.has_equal_room(size, self._most) and not self._is_large(size):
+            board.put_equal(board.slot(board.rank, number), blocks, size)
+            board.show(number, EQUAL + size)
+            return None
         for rank in range(board.ranks):
             if rank != board.rank:
                 total += blocks.room(rank)
@@ -391,8 +397,11 @@ class BlockOperations:
 
     @cfunc
     def _take(self, number: int, rank: int, target: Message, tag: int) -> MPIError | None:
-        """This member's block of another's table. Returns what is wrong with it."""
+        """This member's block of another's. Returns what is wrong with it."""
         board: Board = self._board
+        total: int = board.total_of(rank, number)
+        if total >= EQUAL:
+            return board.take_equal(board.slot(rank, number), rank, total - EQUAL, target)
         slot: int = board.table(rank, number)
         at: int = slot + WORD + board.rank * ENTRY
         place: U64 = board.word(at)
@@ -415,6 +424,9 @@ class BlockOperations:
     def _take_block(self, number: int, rank: int, receive: Blocks, tag: int) -> MPIError | None:
         """The same into one of the blocks."""
         board: Board = self._board
+        total: int = board.total_of(rank, number)
+        if total >= EQUAL:
+            return board.take_equal_block(board.slot(rank, number), rank, total - EQUAL, receive)
         slot: int = board.table(rank, number)
         at: int = slot + WORD + board.rank * ENTRY
         size: int = board.word(at + WORD)

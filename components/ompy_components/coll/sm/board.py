@@ -37,13 +37,12 @@ from ompy.frameworks.communicator import Communicator
 from ompy.net.base import Doorbell
 from ompy.net.memory.streaming import STREAM_LEAST, Streaming
 
-from ompy_components.coll.sm.slots import SlotMemory
+from ompy_components.coll.sm.slots import HEAD, LINE, SlotMemory
 
 if DECLARING:
     from ompy.engine.base import Engine
     from ompy.frameworks.collectives.call_order import CallOrder
 
-LINE: Final = 64  # bytes; the cache line of x86 and most aarch64
 LINE_WORDS: Final = LINE // 8
 DONE: Final = 0  # word of a member's line; the next three are those of `lending.py`
 PARKED: Final = LINE_WORDS  # the word of member 0 among all words
@@ -56,7 +55,6 @@ NUMBER: Final = 0
 TOTAL: Final = 1
 CALL: Final = 2
 LENT: Final = 3  # address of a broadcast's data in its root's process; 0: they are in slots
-HEAD: Final = 32  # bytes; arbitrary: what is behind it is aligned for any number
 # what a member waits for
 RESULT: Final = 0  # the result of a fragment; or that it can make it
 SHOWN_BY: Final = 1  # that some members have shown it
@@ -522,8 +520,9 @@ class Board(SlotMemory):
 
     @ccall
     def disarm(self) -> None:
-        """Say that this member is awake."""
-        self._words[PARKED + self.rank] = AWAKE
+        """Say that this member is awake; only if the word says else, as others read its line."""
+        if self._words[PARKED + self.rank] != AWAKE:
+            self._words[PARKED + self.rank] = AWAKE
 
     @cfunc
     def _find_lost(self) -> int:

@@ -43,7 +43,7 @@ from ompy.frameworks.explanation import Choice
 from ompy.mca.parameter import Values
 
 from ompy_components.coll.sm.blocks import BlockOperations, table_size
-from ompy_components.coll.sm.board import LINE, Board, board_size
+from ompy_components.coll.sm.board import Board, board_size
 from ompy_components.coll.sm.broadcast import Broadcast
 from ompy_components.coll.sm.choosing import Asked, Rule, asked, reasons, way
 from ompy_components.coll.sm.edges import EdgeOperations
@@ -53,6 +53,7 @@ from ompy_components.coll.sm.nonblocking import NonblockingCalls
 from ompy_components.coll.sm.nonblocking_reasons import begin_reasons
 from ompy_components.coll.sm.operations import Operations
 from ompy_components.coll.sm.parts import PartOperations
+from ompy_components.coll.sm.slots import LINE
 from ompy_components.coll.sm.unsized import UnsizedOperations
 
 # arbitrary: so many exchanges of words take as long as to make memory

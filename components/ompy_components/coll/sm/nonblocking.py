@@ -21,6 +21,7 @@ from ompy_components.coll.sm.nonblocking_board import NonblockingBoard, nonblock
 from ompy_components.coll.sm.nonblocking_calls import KINDS, REDUCE, NonblockingCall
 from ompy_components.coll.sm.nonblocking_edges import EdgeCall
 from ompy_components.coll.sm.nonblocking_reductions import ReductionCall
+from ompy_components.coll.sm.pending_call import SlotsInTurn
 
 PERSISTENT: Final = 128  # requests that have slots; arbitrary: only those in use take memory
 # slots of each, as a root may start it again before the others have read; arbitrary
@@ -33,37 +34,18 @@ WITH_TABLES: Final = ("scatter", "alltoall")
 
 
 @cclass
-class KeptSlots:
-    """The slots of one persistent request, which its starts have in turn.
-
-    Attributes:
-        first: the place of the first one among a member's.
-        starts: how often the request was started.
-    """
-
-    first: int
-    starts: int
-    __slots__ = tuple(__annotations__)
-
-    def __init__(self, first: int) -> None:
-        """Not started yet."""
-        self.first = first
-        self.starts = 0
-
-
-@cclass
 class NonblockingCalls:
     """What one member has begun."""
 
     _agreement: Request | None
-    _begun: int
     _board: Shown[NonblockingBoard | None]
     _communicator: Communicator
     _depth: int
     _early: list[NonblockingCall]
-    _kept: list[KeptSlots]
+    _kept: list[SlotsInTurn]
     _least: int
     _lock: RankLock
+    _once: SlotsInTurn
     _refused: Shown[bool]
     _room: int
     _shared: SharedMemory | None
@@ -85,7 +67,7 @@ class NonblockingCalls:
         self._room = room
         self._least = min(least, room + 1)
         self._tables = table_size(communicator.size) <= room
-        self._begun = 0
+        self._once = SlotsInTurn(0, depth)
         self._kept = []
         self._early = []
         self._agreement = None  # on the memory, while it is under way
@@ -98,7 +80,7 @@ class NonblockingCalls:
         number = len(self._kept)
         if number == PERSISTENT:
             return NO_SLOT
-        self._kept.append(KeptSlots(self._depth + number * TURNS))
+        self._kept.append(SlotsInTurn(self._depth + number * TURNS, TURNS))
         return number
 
     def prepare_call(
@@ -127,7 +109,7 @@ class NonblockingCalls:
         """
         if self._refused or kept == NO_SLOT or self._unserved(operation):
             return None
-        slot: KeptSlots | None = None
+        slot: SlotsInTurn | None = None
         if kept != ONCE:
             slot = self._kept[kept]
         call: NonblockingCall = self.make_call(operation, arguments, tag, word)
@@ -154,26 +136,18 @@ class NonblockingCalls:
         return call
 
     @ccall
-    def begin_made(self, call: NonblockingCall, kept: KeptSlots | None) -> bool:
+    def begin_made(self, call: NonblockingCall, kept: SlotsInTurn | None) -> bool:
         """Begin a call; false if it has to go as messages.
 
         Args:
             call: that has not begun.
             kept: of a persistent request; None for a call that is begun once.
         """
-        number: int
         if self._refused:
             return False
         self._lock.acquire(True)
         try:
-            if kept is None:
-                self._begun += 1
-                number = self._begun
-                call.place(number % self._depth, number, max(number - self._depth, 0))
-            else:
-                kept.starts += 1
-                number = kept.starts
-                call.place(kept.first + number % TURNS, number, max(number - TURNS, 0))
+            call.place(self._once if kept is None else kept)
             if self._board is None:
                 self._early.append(call)
                 self._share()
@@ -244,7 +218,7 @@ class StartedAgain(PreparedCall):
     _call: NonblockingCall | None
     _calls: NonblockingCalls
     _operation: str
-    _slot: KeptSlots
+    _slot: SlotsInTurn
     _tag: int
     _word: U64
     __slots__ = tuple(__annotations__)
@@ -252,7 +226,7 @@ class StartedAgain(PreparedCall):
     def __init__(
         self,
         calls: NonblockingCalls,
-        slot: KeptSlots,
+        slot: SlotsInTurn,
         operation: str,
         arguments: tuple[Any, ...],
         tag: int,

@@ -42,21 +42,27 @@ from ompy.net.memory.process_copy import ProcessCopy
 from ompy.net.memory.streaming import STREAM_LEAST, Streaming
 
 from ompy_components.coll.sm.lending import Lending
-from ompy_components.coll.sm.pending_call import MESSAGES, PEERS, READERS, ROOM, PendingCall
-from ompy_components.coll.sm.slots import SlotMemory
+from ompy_components.coll.sm.pending_call import (
+    MESSAGES,
+    PEERS,
+    READERS,
+    ROOM,
+    PendingCall,
+    SlotsInTurn,
+)
+from ompy_components.coll.sm.slots import HEAD, LINE, SlotMemory
 
 if DECLARING:
     from ompy.engine.base import Engine
 if TYPE_CHECKING:
     from ompy.engine.timers import Timer
 
-LINE: Final = 64  # bytes; the cache line of x86 and most aarch64
+WORDS_OF_LINE: Final = LINE // 8
 # words of a slot, by place
 SHOWN: Final = 0
 TOTAL: Final = 1
 CALL: Final = 2
 LENT: Final = 3
-HEAD: Final = 32  # bytes; arbitrary: what is behind it is aligned for any number
 PARKED: Final = LINE // 8  # the word of member 0 among all words
 AWAKE: Final = 0
 ASLEEP: Final = 1
@@ -176,11 +182,35 @@ class NonblockingBoard(SlotMemory):
 
     @ccall
     def has_room(self, call: PendingCall) -> bool:
-        """Whether all members are done with the call before in a slot."""
+        """Whether all members are done with the call before in a slot.
+
+        What they say of the next slots is looked at with it, and kept: their words are in the same
+        cache line, which has to come from whoever wrote to it since.
+        """
+        turns: SlotsInTurn = call.turns
+        number: U64 = call.number
+        if turns.roomy <= number <= turns.up_to:
+            return True
+        if not self._are_done(call.slot, call.before):
+            return False
+        slot: int = call.slot + 1
+        end: int = min(turns.first + turns.count, (slot + WORDS_OF_LINE - 1) & -WORDS_OF_LINE)
+        before: U64 = call.before
+        while slot < end and before:  # the first calls in all slots find room anyhow
+            if not self._are_done(slot, before + 1):
+                break
+            before += 1
+            slot += 1
+        turns.roomy, turns.up_to = number, number + before - call.before
+        return True
+
+    @cfunc
+    def _are_done(self, slot: int, number: U64) -> bool:
+        """Whether all members are done with a call in a slot."""
         words = self._words
         rank: int
         for rank in range(self.ranks):  # noqa: SIM110 - a closure would not compile
-            if words[self._done(rank, call.slot)] < call.before:
+            if words[self._done(rank, slot)] < number:
                 return False
         return True
 
@@ -418,8 +448,12 @@ class NonblockingBoard(SlotMemory):
 
     @ccall
     def disarm(self) -> None:
-        """Say that this member is awake."""
-        self._words[PARKED + self.rank] = AWAKE
+        """Say that this member is awake.
+
+        Only if the word says else: the others read it in each call, as their own beside it.
+        """
+        if self._words[PARKED + self.rank] != AWAKE:
+            self._words[PARKED + self.rank] = AWAKE
 
     @cfunc
     def _lose(self, call: PendingCall) -> bool:

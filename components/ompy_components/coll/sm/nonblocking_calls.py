@@ -26,8 +26,9 @@ from ompy.frameworks.communicator import Communicator
 
 from ompy_components.coll.sm.blocks import ENTRY, table_size
 from ompy_components.coll.sm.nonblocking_board import NonblockingBoard
-from ompy_components.coll.sm.pending_call import MESSAGES, READERS, PendingCall
+from ompy_components.coll.sm.pending_call import MESSAGES, READERS, PendingCall, SlotsInTurn
 from ompy_components.coll.sm.slots import (
+    EQUAL,
     LENT,
     SENT,
     SHOWN,
@@ -127,9 +128,15 @@ class NonblockingCall(PendingCall):
             self.end = self._rank
 
     @ccall
-    def place(self, slot: int, number: U64, before: U64) -> None:
-        """Say in which slot it is to be shown, its number there, and that of the call before."""
-        self.slot, self.number, self.before = slot, number, before
+    def place(self, turns: SlotsInTurn) -> None:
+        """Say among which slots the next one is this call's."""
+        turns.starts += 1
+        number: U64 = turns.starts
+        count: U64 = turns.count
+        self.turns = turns
+        self.number = number
+        self.slot = turns.first + number % count
+        self.before = number - count if number > count else 0
 
     @ccall
     def show_on(self, board: NonblockingBoard) -> None:
@@ -360,6 +367,11 @@ class NonblockingCall(PendingCall):
         """A block for each of the others; `changing`: the memory is about to be received into."""
         board: NonblockingBoard = self._board
         rank: int
+        each: int = blocks.each()
+        if board.has_equal_room(each, board.room) and not board.lends(each):
+            board.put_equal(board.slot(self._rank, self.slot), blocks, each)
+            board.show(self, EQUAL + each)
+            return
         slot: int = board.table(self._rank, self.slot)
         place: int = table_size(board.ranks)
         total: int = place
@@ -425,8 +437,11 @@ class NonblockingCall(PendingCall):
 
     @cfunc
     def _take_entry(self, rank: int, target: Message) -> MPIError | None:
-        """This member's block of another's table. Returns what is wrong with it."""
+        """This member's block of another's. Returns what is wrong with it."""
         board: NonblockingBoard = self._board
+        total: int = board.total(rank, self.slot)
+        if total >= EQUAL:
+            return board.take_equal(board.slot(rank, self.slot), rank, total - EQUAL, target)
         slot: int = board.table(rank, self.slot)
         at: int = slot + WORD + self._rank * ENTRY
         place: U64 = board.word(at)
@@ -450,9 +465,13 @@ class NonblockingCall(PendingCall):
     def _take_entry_to_block(self, rank: int, receive: Blocks) -> MPIError | None:
         """The same into one of the blocks."""
         board: NonblockingBoard = self._board
+        total: int = board.total(rank, self.slot)
+        if total >= EQUAL:
+            size: int = total - EQUAL
+            return board.take_equal_block(board.slot(rank, self.slot), rank, size, receive)
         slot: int = board.table(rank, self.slot)
         at: int = slot + WORD + self._rank * ENTRY
-        size: int = board.word(at + WORD)
+        size = board.word(at + WORD)
         if board.word(slot) != SHOWN or size > receive.room(rank):
             return self._take_entry(rank, receive.block(rank))
         if size:

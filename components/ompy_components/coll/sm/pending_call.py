@@ -16,6 +16,33 @@ READERS: Final = 3  # arbitrary: the next number; what it has lent is read
 
 
 @cclass
+class SlotsInTurn:
+    """Slots that calls have in turn, one after the other.
+
+    Attributes:
+        count: how many.
+        first: the place of the first one among a member's slots.
+        roomy, up_to: the first and the last number of calls of which is known that there is room.
+        starts: calls so far; the number of the last one.
+    """
+
+    count: int
+    first: int
+    roomy: U64
+    starts: U64
+    up_to: U64
+    __slots__ = tuple(__annotations__)
+
+    def __init__(self, first: int, count: int) -> None:
+        """No call yet."""
+        self.first = first
+        self.count = count
+        self.starts = 0
+        self.roomy = 1
+        self.up_to = 0
+
+
+@cclass
 class PendingCall(Deferred):
     """What the board asks of a call.
 
@@ -30,6 +57,7 @@ class PendingCall(Deferred):
         slot: its place among each member's slots.
         sources: the members whose data it waits for, if they are no range; else None.
         state: where it has come to.
+        turns: the slots that it has one of.
         word: of the call, as the communicator's order has it.
     """
 
@@ -44,6 +72,7 @@ class PendingCall(Deferred):
     slot: int
     sources: tuple[int, ...] | None
     state: int
+    turns: SlotsInTurn
     word: U64
     __slots__ = tuple(__annotations__)
 

@@ -22,6 +22,11 @@ SHOWN: Final = 0  # they lie behind the table
 LENT: Final = 1  # the places are addresses
 SENT: Final = 2  # as messages
 WORD: Final = 8  # bytes
+LINE: Final = 64  # bytes; the cache line of x86 and most aarch64
+HEAD: Final = 32  # bytes; arbitrary: what is behind it is aligned for any number
+# beside the bytes of each, where a slot says its total: equal blocks, one for each member, behind
+# the head or from the second line on, and no table
+EQUAL: Final = 1 << 62
 EDGES: Final = 16  # bytes before the rows of edges: the way, and how many there are
 EDGE: Final = 24  # bytes of a row: target, the block's place and size, which are words
 
@@ -127,6 +132,69 @@ class SlotMemory(Poller):
             self.copy_out(at, blocks.memory, start, size)
         else:
             self.get(at, blocks.block(rank), size)
+
+    # --- equal blocks
+
+    @ccall
+    def equal(self, slot: int, size: int) -> int:
+        """Where equal blocks of so many bytes begin.
+
+        Little comes with the cache line that is looked at. Much takes long to write, and whoever
+        looks at that line would take it away in the middle.
+
+        Args:
+            slot: where a member's data begin behind the head of a slot.
+            size: of one block.
+        """
+        return slot if size * self.ranks <= LINE - HEAD else slot - HEAD + LINE
+
+    @ccall
+    def put_equal(self, slot: int, blocks: Blocks, size: int) -> None:
+        """Write equal blocks, all but that of this member.
+
+        Args:
+            slot: as of `equal`.
+            blocks: one for each member.
+            size: of one block.
+        """
+        at: int = self.equal(slot, size)
+        rank: int
+        if size:
+            for rank in range(self.ranks):
+                if rank != self.rank:
+                    self.put_block(at + rank * size, blocks, rank, size)
+
+    @ccall
+    def take_equal(self, slot: int, rank: int, size: int, target: Message) -> MPIError | None:
+        """This member's one of the equal blocks of another.
+
+        Args:
+            slot: as of `equal`, of the other.
+            rank: the other.
+            size: of one block.
+            target: room.
+
+        Returns:
+            What is wrong with it.
+        """
+        if size > target.count * target.layout.size:
+            return too_large(size, target, rank)
+        self.get(self.equal(slot, size) + self.rank * size, target, size)
+        return None
+
+    @ccall
+    def take_equal_block(self, slot: int, rank: int, size: int, receive: Blocks) -> MPIError | None:
+        """The same into the block of that rank."""
+        if size > receive.room(rank):
+            return too_large(size, receive.block(rank), rank)
+        if size:
+            self.get_block(self.equal(slot, size) + self.rank * size, receive, rank, size)
+        return None
+
+    @ccall
+    def has_equal_room(self, size: int, room: int) -> bool:
+        """Whether equal blocks, of which there are none if `size` is negative, fit a slot."""
+        return 0 <= size * self.ranks <= room
 
     # --- along edges
 

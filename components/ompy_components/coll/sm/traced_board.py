@@ -20,10 +20,15 @@ from ompy_components.coll.sm.board import Board
 from ompy_components.coll.sm.lending import Lending
 from ompy_components.coll.sm.nonblocking_board import NonblockingBoard
 from ompy_components.coll.sm.pending_call import PendingCall
-from ompy_components.coll.sm.slots import SlotMemory
+from ompy_components.coll.sm.slots import EQUAL, SlotMemory
 
 LAYER: Final = "coll.sm"
 UNDIVIDED: Final = 0  # number of the fragment, where a call's data are in none
+
+
+def bytes_shown(total: int, ranks: int) -> int:
+    """Bytes for others behind what a slot says: of equal blocks, those of the other members."""
+    return total if total < EQUAL else (total - EQUAL) * (ranks - 1)
 
 
 class TracedBoard(Board):
@@ -45,7 +50,7 @@ class TracedBoard(Board):
 
     def show(self, number: int, total: int) -> None:
         """As without a trace; told before others can see it."""
-        self.tell("SHOW", number, total)
+        self.tell("SHOW", number, bytes_shown(total, self.ranks))
         super().show(number, total)
 
     def say(self, number: int, word: int) -> None:
@@ -119,8 +124,9 @@ class TracedNonblockingBoard(NonblockingBoard):
     def show(self, call: PendingCall, total: int) -> None:
         """As without a trace; told before others can see it."""
         self._numbers[call.slot] = number_of(call.word)
-        shown = total <= self.room or call.has_lent() or self.offered(self.rank, call.slot, total)
-        self.tell("SHOW" if shown else "NO_ROOM", call.slot, total)
+        size = bytes_shown(total, self.ranks)
+        shown = size <= self.room or call.has_lent() or self.offered(self.rank, call.slot, size)
+        self.tell("SHOW" if shown else "NO_ROOM", call.slot, size)
         super().show(call, total)
 
     def finish(self, call: PendingCall) -> None:
