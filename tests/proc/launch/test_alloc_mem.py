@@ -13,7 +13,7 @@ comm = MPI.COMM_WORLD
 peer = 1 - comm.rank
 def regions():
     return open("/proc/self/maps").read().count("ompy-region")
-for size in (100_000, 300_000, 3_000_001):
+for size in (200_000, 300_000, 3_000_001):
     memory, room = MPI.Alloc_mem(size), MPI.Alloc_mem(size)
     out, into = np.frombuffer(memory, "B"), np.frombuffer(room, "B")
     for step in range(3):
@@ -48,7 +48,7 @@ def test_messages_between_allocated_memory(launch, mechanism) -> None:
     options = ("--mca", "coll", "basic")  # coll sm has memory of that kind too
     done = launch.python(2, program, "--mca", "btl_sm_single_copy_mechanism", mechanism, *options)
     assert done.code == 0, done.err
-    assert done.out.split() == ["size", "100000", "size", "300000", "size", "3000001"]
+    assert done.out.split() == ["size", "200000", "size", "300000", "size", "3000001"]
 
 
 KILLED = """
