@@ -43,6 +43,11 @@ ONCE: Final = """\
 #define CYTHON_SMALL_CODE __attribute__((cold, optimize("O0")))
 #endif
 """
+# A message runs through some fifty modules, each with pages of its own for code and for data: more
+# than a core keeps the places of. So calls of Python's library go without a jump between, what
+# seldom runs stands apart, and of the linker's segments those that may be are one.
+NEAR: Final = ("-fno-plt", "-freorder-blocks-and-partition")
+TOGETHER: Final = ("-Wl,-z,now", "-Wl,-z,norelro", "-Wl,-z,noseparate-code")
 DROPPED: Final = ("-flto", "-fprofile", "-fdebug")  # Python's own business
 
 
@@ -64,6 +69,7 @@ def compiler() -> list[str]:
         *options,
         "-fPIC",
         REFUSED,
+        *(NEAR if sys.platform == "linux" else ()),
         *(f"-I{folder}" for folder in folders),
         *shlex.split(os.environ.get("CFLAGS", "")),
     ]
@@ -81,6 +87,8 @@ def compile_extension(source: Path, target: Path, optimiser: str = "-O0") -> Non
         CompilerError: the compiler refuses, or is not there.
     """
     words = [*compiler(), optimiser, "-g0", "-shared", source.name, "-o", str(target)]
+    if sys.platform == "linux":
+        words += TOGETHER
     words += shlex.split(os.environ.get("LDFLAGS", ""))
     try:
         done = subprocess.run(  # noqa: S603

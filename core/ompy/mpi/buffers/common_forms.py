@@ -18,6 +18,7 @@ from ompy.mpi.buffers.markers import InPlaceType
 from ompy.mpi.datatypes.datatype import Datatype
 from ompy.mpi.datatypes.predefined import FORMATS, typedict
 from ompy.mpi.datatypes.typestate import TypeState
+from ompy.mpi.handles import Handle
 
 # of buffers of one kind of numbers, by its character
 DATATYPES: Final[dict[str, Any]] = {k: known for k, known in FORMATS.items() if len(k) == 1}
@@ -120,9 +121,11 @@ def bytes_of(buffer: Any, writable: bool) -> memoryview | None:
 @ccall
 def committed_state(kind: Any) -> TypeState | None:
     """The state of a datatype that may be used in a message, or None."""
-    if isinstance(kind, str):
-        kind = typedict.get(kind)
-    if not isinstance(kind, Datatype):
-        return None
-    state: TypeState | None = kind._inner
+    if type(kind) is not Datatype:
+        if isinstance(kind, str):
+            kind = typedict.get(kind)
+        if not isinstance(kind, Datatype):
+            return None
+    handle: Handle = kind
+    state: TypeState | None = handle._inner
     return state if state is not None and state.committed else None
