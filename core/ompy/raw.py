@@ -218,6 +218,10 @@ def pause(times: int) -> None:
     """Let the processor's other thread have its units for a moment. Interpreted it has them."""
 
 
+def fetch_ahead(view: memoryview, at: int, size: int) -> None:
+    """Have a processor fetch bytes `at` to `at + size` into its cache. Interpreted it is late."""
+
+
 def instance(base: type, kind: type[Made]) -> Made:
     """What `base.__new__` makes for a class derived from it."""
     made: Made = base.__new__(kind)  # type: ignore[call-overload]

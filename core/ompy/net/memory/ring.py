@@ -245,6 +245,8 @@ class RingReader:
         self._lines = word >> 48
         self.reference = self._words[(self._at >> 3) + 1]
         self.payload = self._at + _SLOT_HEADER
+        if self.length > _LINE - _SLOT_HEADER:  # its other lines come while the first one is read
+            raw.fetch_ahead(self._bytes, self._at + _LINE, self.length - (_LINE - _SLOT_HEADER))
         return True
 
     @ccall
