@@ -19,6 +19,7 @@ from ompy_components.coll.sm.blocks import finish_exchange
 from ompy_components.coll.sm.board import Board
 from ompy_components.coll.sm.lending import Lending
 from ompy_components.coll.sm.slots import (
+    EQUAL,
     LENT,
     SENT,
     WORD,
@@ -63,16 +64,8 @@ class EdgeOperations:
         number: int = board.next_fragment()
         exchange: Exchange | None = None
         lent: list[int] = []
-        kept: list[memoryview] | None = None  # until its readers are done
         total: int = bytes_along(send, blocks, edges)
-        large: bool = edges_are_large(total, len(edges.sending), self._most, self._least)
-        if large and self._lending.possible():
-            kept = self._lend_edges(number, send, blocks, edges, lent)
-        elif total > self._most:
-            board.set_word(board.table(board.rank, number), SENT)
-        else:
-            board.lay_edges(board.table(board.rank, number), send, blocks, edges, total)
-        board.show(number, total)
+        kept = self._show_along(number, send, blocks, edges, total, lent)
         if kept is None and total > self._most:
             exchange = self._send_along(send, blocks, edges, tag)
         try:
@@ -92,6 +85,39 @@ class EdgeOperations:
             raise problem
 
     @cfunc
+    def _show_along(
+        self,
+        number: int,
+        send: Message | None,
+        blocks: Blocks | None,
+        edges: Neighbours,
+        total: int,
+        lent: list[int],
+    ) -> list[memoryview] | None:
+        """Show the blocks, or lend them; the arguments are as of `_lend_edges`.
+
+        Returns:
+            What is lent, to be kept until its readers are done; None if nothing is.
+        """
+        board: Board = self._board
+        kept: list[memoryview] | None = None
+        said: int = 0
+        if (
+            edges_are_large(total, len(edges.sending), self._most, self._least)
+            and self._lending.possible()
+        ):
+            kept = self._lend_edges(number, send, blocks, edges, lent)
+        elif total > self._most:
+            board.set_word(board.table(board.rank, number), SENT)
+        else:
+            own: int = board.slot(board.rank, number)
+            said = board.lay_equal_edges(own, send, blocks, edges, self._most)
+            if not said:
+                board.lay_edges(board.table(board.rank, number), send, blocks, edges, total)
+        board.show(number, said or total)
+        return kept
+
+    @cfunc
     def _targets(self, edges: Neighbours) -> list[int]:
         """The members that edges lead to from here."""
         return [edges.targets[each] for each in edges.sending]
@@ -106,6 +132,12 @@ class EdgeOperations:
         for turn, each in zip(edges.turns, edges.receiving):  # noqa: B905 - alike as they are made
             rank: int = edges.sources[each]
             board.wait_for_members(rank, rank + 1, number)
+            said: int = board.total_of(rank, number)
+            if said >= EQUAL:
+                at: int = board.slot(rank, number)
+                found = board.take_equal_edge(at, said - EQUAL, rank, turn, receive, each)
+                problem = problem or found
+                continue
             slot: int = board.table(rank, number)
             way: U64 = board.word(slot)
             if way == SENT:

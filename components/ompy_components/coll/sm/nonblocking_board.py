@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from ompy.engine.timers import Timer
 
 WORDS_OF_LINE: Final = LINE // 8
-# words of a slot, by place
+# words of a slot, by place; arbitrary
 SHOWN: Final = 0
 TOTAL: Final = 1
 CALL: Final = 2

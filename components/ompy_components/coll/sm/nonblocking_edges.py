@@ -20,6 +20,7 @@ from ompy.frameworks.communicator import Communicator
 from ompy_components.coll.sm.nonblocking_board import NonblockingBoard
 from ompy_components.coll.sm.nonblocking_calls import NonblockingCall
 from ompy_components.coll.sm.slots import (
+    EQUAL,
     LENT,
     SENT,
     SHOWN,
@@ -59,6 +60,7 @@ class EdgeCall(NonblockingCall):
         given: Any = self._arguments[0]
         same: Message | None = given if isinstance(given, Message) else None
         blocks: Blocks | None = None if same is not None else given
+        said: int = 0
         total: int = bytes_along(same, blocks, edges)
         slot: int = board.table(self._rank, self.slot)
         large: bool = edges_are_large(total, len(edges.sending), board.room, board.least)
@@ -73,8 +75,11 @@ class EdgeCall(NonblockingCall):
             board.set_word(slot, SENT)
             self._keep_to_send(same, blocks)
         else:
-            board.lay_edges(slot, same, blocks, edges, total)
-        board.show(self, total)
+            own: int = board.slot(self._rank, self.slot)
+            said = board.lay_equal_edges(own, same, blocks, edges, board.room)
+            if not said:
+                board.lay_edges(slot, same, blocks, edges, total)
+        board.show(self, said or total)
 
     @cfunc
     def _keep_to_send(self, same: Message | None, blocks: Blocks | None) -> None:
@@ -96,6 +101,12 @@ class EdgeCall(NonblockingCall):
         problem: MPIError | None = None
         for turn, each in zip(edges.turns, edges.receiving):  # noqa: B905 - alike as they are made
             rank: int = edges.sources[each]
+            said: int = board.total(rank, self.slot)
+            if said >= EQUAL:
+                at: int = board.slot(rank, self.slot)
+                found = board.take_equal_edge(at, said - EQUAL, rank, turn, receive, each)
+                problem = problem or found
+                continue
             slot: int = board.table(rank, self.slot)
             way: U64 = board.word(slot)
             if way != SHOWN:

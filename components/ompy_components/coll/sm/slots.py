@@ -1,7 +1,9 @@
 """Memory with a slot for each member, and how messages get into a slot and out of it.
 
-Along the edges of a topology a slot has the way in which the blocks come, the number of edges, then
-for each edge the target, and place and bytes of its block, then the blocks, if they are not lent.
+Along the edges of a topology a slot has the target of each edge, then the equal blocks, or the one
+for all of them. If they are not equal, or are lent, it has the way in which the blocks come, the
+number of edges, then for each edge the target, and place and bytes of its block, then the blocks,
+if they are not lent.
 """
 
 from __future__ import annotations
@@ -27,6 +29,10 @@ HEAD: Final = 32  # bytes; arbitrary: what is behind it is aligned for any numbe
 # beside the bytes of each, where a slot says its total: equal blocks, one for each member, behind
 # the head or from the second line on, and no table
 EQUAL: Final = 1 << 62
+# the same along edges: whether it is one block for all, and from which bit on their number stands
+SAME: Final = 1 << 61
+NUMBER: Final = 40
+MOST_EDGES: Final = 1 << 20  # arbitrary: what has room between the two
 EDGES: Final = 16  # bytes before the rows of edges: the way, and how many there are
 EDGE: Final = 24  # bytes of a row: target, the block's place and size, which are words
 
@@ -228,6 +234,86 @@ class SlotMemory(Poller):
         self.set_word(slot + WORD, len(edges.sending))
 
     @ccall
+    def lay_equal_edges(
+        self, slot: int, send: Message | None, blocks: Blocks | None, edges: Neighbours, room: int
+    ) -> int:
+        """Write the targets and their blocks, if these are equal and have room.
+
+        Args:
+            slot: where a member's data begin behind the head of a slot.
+            send: the block for all edges; None where each has its own.
+            blocks: those.
+            edges: along which.
+            room: bytes of a slot.
+
+        Returns:
+            What the slot has to say as its total; 0: nothing is written.
+        """
+        number: int = len(edges.sending)
+        said: int = number << NUMBER
+        size: int = -1
+        if send is not None:
+            size = send.count * send.layout.size
+            said |= SAME
+        elif blocks is not None:
+            size = blocks.each()
+        if size < 0 or not 0 < number < MOST_EDGES or bytes_of_equal_edges(said + size) > room:
+            return 0
+        said += size
+        row: int = self._equal_edges(slot, said)
+        place: int = row + number * WORD
+        each: int
+        for each in edges.sending:
+            self.set_word(row, edges.targets[each])
+            row += WORD
+            if blocks is not None and send is None and size:
+                self.put_block(place, blocks, each, size)
+                place += size
+        if send is not None:
+            self.put(place, send, size)
+        return EQUAL + said
+
+    @cfunc
+    def _equal_edges(self, slot: int, said: int) -> int:
+        """Where the targets begin, of what a slot says beside `EQUAL`; as `equal` does."""
+        return slot if bytes_of_equal_edges(said) <= LINE - HEAD else slot - HEAD + LINE
+
+    @ccall
+    def take_equal_edge(
+        self, slot: int, said: int, rank: int, turn: int, receive: Blocks, each: int
+    ) -> MPIError | None:
+        """As `take_edge`, of equal blocks for this member.
+
+        Args:
+            slot: as of `lay_equal_edges`, of the other.
+            said: its total, beside `EQUAL`.
+            rank: the other.
+            turn: the edge's number among those from it to this member.
+            receive: room.
+            each: which of it.
+        """
+        number: int = (said & ~SAME) >> NUMBER
+        size: int = said & ((1 << NUMBER) - 1)
+        row: int = self._equal_edges(slot, said)
+        place: int = row + number * WORD
+        own: U64 = self.rank
+        passed: int = 0
+        for _ in range(number):
+            if self.word(row) == own:
+                if passed == turn:
+                    break
+                passed += 1
+            row += WORD
+            place += 0 if said & SAME else size
+        else:
+            return _missing_edge(rank, self.rank, passed)
+        if size > receive.room(each):
+            return too_large(size, receive.block(each), rank)
+        if size:
+            self.get_block(place, receive, each, size)
+        return None
+
+    @ccall
     def lend_edges(
         self,
         slot: int,
@@ -302,10 +388,7 @@ class SlotMemory(Poller):
             each: which of it.
         """
         if row < 0:
-            return MPIError(
-                ERR_TOPOLOGY,
-                f"rank {rank} has {-1 - row} edges to rank {own}, where one more is received from",
-            )
+            return _missing_edge(rank, own, -1 - row)
         size: int = self.word(row + 2 * WORD)
         return too_large(size, receive.block(each), rank) if size > receive.room(each) else None
 
@@ -333,6 +416,19 @@ class SlotMemory(Poller):
             if size:
                 self.get_block(slot + self.word(row + WORD), receive, each, size)
         return problem
+
+
+def _missing_edge(rank: int, own: int, passed: int) -> MPIError:
+    text = f"rank {rank} has {passed} edges to rank {own}, where one more is received from"
+    return MPIError(ERR_TOPOLOGY, text)
+
+
+@ccall
+def bytes_of_equal_edges(said: int) -> int:
+    """Bytes of the targets and of the blocks behind them, of what a slot says beside `EQUAL`."""
+    number: int = (said & ~SAME) >> NUMBER
+    size: int = said & ((1 << NUMBER) - 1)
+    return number * WORD + (size if said & SAME else number * size)
 
 
 @ccall

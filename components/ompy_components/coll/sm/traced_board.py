@@ -20,15 +20,18 @@ from ompy_components.coll.sm.board import Board
 from ompy_components.coll.sm.lending import Lending
 from ompy_components.coll.sm.nonblocking_board import NonblockingBoard
 from ompy_components.coll.sm.pending_call import PendingCall
-from ompy_components.coll.sm.slots import EQUAL, SlotMemory
+from ompy_components.coll.sm.slots import EQUAL, NUMBER, SlotMemory, bytes_of_equal_edges
 
 LAYER: Final = "coll.sm"
 UNDIVIDED: Final = 0  # number of the fragment, where a call's data are in none
 
 
 def bytes_shown(total: int, ranks: int) -> int:
-    """Bytes for others behind what a slot says: of equal blocks, those of the other members."""
-    return total if total < EQUAL else (total - EQUAL) * (ranks - 1)
+    """Bytes behind what a slot says: of equal blocks those of the other members, or along edges."""
+    said = total - EQUAL
+    if said < 0:
+        return total
+    return bytes_of_equal_edges(said) if said >> NUMBER else said * (ranks - 1)
 
 
 class TracedBoard(Board):
