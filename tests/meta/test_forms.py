@@ -82,6 +82,21 @@ def test_nothing_that_would_not_compile(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_no_number_of_c_is_shifted(name: str) -> None:
+    """Compiled, the 1 of `1 << bits` is of 32 bits, and so is what comes out."""
+    source = source_of(name)
+    places: list[ast.AST] = [*source.functions.values(), *source.constants.values()]
+    places += [item for node in source.classes.values() for item in methods(node)]
+    for place in places:
+        for one in ast.walk(place):
+            match one:
+                case ast.BinOp(
+                    left=ast.Constant(), op=ast.LShift(), right=ast.Name() | ast.Attribute()
+                ):
+                    pytest.fail(f"line {one.lineno}: {ast.unparse(one)}")
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_the_form_under_test_is_the_one_asked_for(name: str) -> None:
     module = importlib.import_module(name)
     compiled = os.environ.get("OMPY_TEST_COMPILED") == "1"

@@ -32,6 +32,7 @@ EQUAL: Final = 1 << 62
 # the same along edges: whether it is one block for all, and from which bit on their number stands
 SAME: Final = 1 << 61
 NUMBER: Final = 40
+SIZE: Final = (1 << 40) - 1  # the bits of the bytes of each; arbitrary: all below `NUMBER`
 MOST_EDGES: Final = 1 << 20  # arbitrary: what has room between the two
 EDGES: Final = 16  # bytes before the rows of edges: the way, and how many there are
 EDGE: Final = 24  # bytes of a row: target, the block's place and size, which are words
@@ -293,7 +294,7 @@ class SlotMemory(Poller):
             each: which of it.
         """
         number: int = (said & ~SAME) >> NUMBER
-        size: int = said & ((1 << NUMBER) - 1)
+        size: int = said & SIZE
         row: int = self._equal_edges(slot, said)
         place: int = row + number * WORD
         own: U64 = self.rank
@@ -427,7 +428,7 @@ def _missing_edge(rank: int, own: int, passed: int) -> MPIError:
 def bytes_of_equal_edges(said: int) -> int:
     """Bytes of the targets and of the blocks behind them, of what a slot says beside `EQUAL`."""
     number: int = (said & ~SAME) >> NUMBER
-    size: int = said & ((1 << NUMBER) - 1)
+    size: int = said & SIZE
     return number * WORD + (size if said & SAME else number * size)
 
 
