@@ -494,13 +494,25 @@ RIGHT: Final = {
         "held = comm.Dup()\nheld.Set_attr(key, comm.Dup())\nheld.Free()\n"
         "MPI.Comm.Free_keyval(key)"
     ),
+    "a send that is refused, and the program goes on": (
+        "for call, tag in ((comm.Send, -5), (comm.Ssend, 2**31)):\n  try:\n"
+        "    call(bytearray(8), right, tag)\n  except MPI.Exception:\n    pass\n"
+        "comm.Sendrecv(bytearray(8), right, 0, bytearray(8), left, 0)"
+    ),
+    "a packed message that is received as what it is": (
+        "packed = bytearray(64)\nplace = MPI.DOUBLE.Pack(array('d', [1, 2]), packed, 0, comm)\n"
+        "r = comm.Isend([packed, place, MPI.PACKED], right)\n"
+        "comm.Recv([array('d', [0, 0]), 2, MPI.DOUBLE], left)\nr.Wait()"
+    ),
     "a message that is expected to be lost": "comm.isend(me, right).wait()  # ompy: expect leak",
 }
 
 
-def check(folder: Path, text: str, *options: str, ranks: int = 2) -> tuple[Any, str, int]:
+def check(
+    folder: Path, text: str, *options: str, ranks: int = 2, head: str = HEAD
+) -> tuple[Any, str, int]:
     """Run a program under the checker: what was found, what was said, the exit code."""
-    (folder / "app.py").write_text(HEAD + text + "\n")
+    (folder / "app.py").write_text(head + text + "\n")
     command = [BIN / "ompy-run", "-n", str(ranks), "--check-report", "found.json", *options]
     done = subprocess.run(
         [*map(str, command), "python", "app.py"],
@@ -532,6 +544,17 @@ def test_what_is_right(name: str, ranks: int, tmp_path: Path) -> None:
     found, said, code = check(tmp_path, RIGHT[name], ranks=ranks)
     assert (found, code) == ([], 0), said
     assert "ompy-run: check: nothing was found" in said
+
+
+def test_the_session_that_makes_a_process_a_rank(tmp_path: Path) -> None:
+    """The checker begins within the call that makes it."""
+    head = "import mpi4py\nmpi4py.rc.initialize = False\nfrom mpi4py import MPI\n"
+    text = "session = MPI.Session.Init()\nother = MPI.Session.Init()\nother.Finalize()\n"
+    found, _, code = check(tmp_path, text, head=head)
+    assert code == FOUND
+    assert [one["class"] for one in found] == ["leak"]
+    assert {site["line"] for site in found[0]["sites"]} == {4}
+    assert check(tmp_path, f"{text}session.Finalize()", head=head)[0] == []
 
 
 def test_sends_that_wait_for_their_receives(tmp_path: Path) -> None:

@@ -77,6 +77,8 @@ class Record:
             case ("end",):
                 self.complete = True
                 self.events.append(event)
+            case ("unsent", site, call):
+                self._take_back("send", site, call)
             case ("files", names):
                 self.files = tuple(names)
             case ("threads",):
@@ -86,6 +88,13 @@ class Record:
                 self.events.append(event)
             case _:
                 self.events.append(event)
+
+    def _take_back(self, name: str, site: int, call: str) -> None:
+        """Forget the last entry of a line: what it tells of has not been done."""
+        for place in range(len(self.events) - 1, -1, -1):
+            if self.events[place][:3] == (name, site, call):
+                del self.events[place]
+                return
 
     def site(self, number: int, call: str) -> dict[str, Any]:
         """A site as reports have it."""

@@ -106,9 +106,13 @@ def _send(
         check.write_event("send", at, call, number, target, whole(tag), signature, mode, 0)
     if not objects:
         check.buffers.used(at, call, buf, writes=False)
-    if check.synchronous and mode == STANDARD:
-        return (comm.ssend if objects else comm.Ssend)(buf, dest, tag)
-    return original(comm, buf, dest, tag)
+    try:
+        if check.synchronous and mode == STANDARD:
+            return (comm.ssend if objects else comm.Ssend)(buf, dest, tag)
+        return original(comm, buf, dest, tag)
+    except Exception:
+        check.write_event("unsent", at, call)
+        raise
 
 
 def _send_object(

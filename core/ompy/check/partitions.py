@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from threading import Lock
 from typing import Any, Final
 
 from ompy.check.checker import Checker
@@ -37,26 +38,37 @@ class ReadyParts:
         self._memory = memory
         self._partitions = partitions
         self._ready: set[int] = set()
+        self._lock = Lock()  # threads make partitions ready, and one of them the last
         self._used: list[Entry] = []
 
     def forget_ready(self) -> None:
         """It was started."""
-        self._ready.clear()
+        with self._lock:
+            self._ready.clear()
 
     def made_ready(self, at: int, call: str, partitions: Iterable[int]) -> None:
         """A call has made some ready."""
         check, memory = self._check, self._memory
         for each in partitions:
-            self._ready.add(each)
             if memory is not None:
                 size = len(memory) // self._partitions
                 used = Entry(check.number(), at, call, "part", None)
                 check.buffers.begin_use(used, memory[each * size : (each + 1) * size], writes=False)
                 self._used.append(used)
-        if len(self._ready) == self._partitions and self._event:
-            entry = self._entry
-            site = check.recorder.start_site(entry.at, *entry.made)
-            check.write_again(("send", site, entry.call, *self._event, 0), entry.number)
+            if self._is_last(each) and self._event:
+                self._write_send()
+
+    def _is_last(self, partition: int) -> bool:
+        """Whether all are ready now, and were not before."""
+        with self._lock:
+            before = len(self._ready)
+            self._ready.add(partition)
+            return before < len(self._ready) == self._partitions
+
+    def _write_send(self) -> None:
+        entry, check = self._entry, self._check
+        site = check.recorder.start_site(entry.at, *entry.made)
+        check.write_again(("send", site, entry.call, *self._event, 0), entry.number)
 
     def end_use(self, *, quietly: bool = False) -> None:
         """The message is over."""

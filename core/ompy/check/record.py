@@ -20,6 +20,8 @@ EVENTS: Final = {
     # request 0: the call waits
     "send": ("site", "call", "comm", "target", "tag", "signature", "mode", "request"),
     # got is None where the request tells later: (source, tag, bytes, what is known, digest)
+    # the last send of a line was refused: it was none
+    "unsent": ("site", "call"),
     "recv": ("site", "call", "comm", "source", "tag", "signature", "request", "got"),
     "got": ("request", "got"),
     # a message that a matched probe took (its request's `recv`) is received; got as there, or None

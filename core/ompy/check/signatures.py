@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
+from string import ascii_letters
 from typing import Any, Final
 
 from ompy.mpi.buffers.common_forms import says_in_place
@@ -112,6 +113,20 @@ def elements(signature: Signature) -> int:
     """How many basic elements there are."""
     runs, times = signature
     return sum(number for _, number in runs) * times
+
+
+def surplus(sent: Signature, received: Signature) -> int:
+    """How many more basic elements are sent than received, or bytes where one side is packed."""
+    if any(letter == "PACKED1" for runs, _ in (sent, received) for letter, _ in runs):
+        return _bytes(sent) - _bytes(received)
+    return elements(sent) - elements(received)
+
+
+def _bytes(signature: Signature) -> int:
+    """How long it is."""
+    runs, times = signature
+    sizes = ((letter.lstrip(ascii_letters), number) for letter, number in runs)
+    return times * sum(int(size or 1) * number for size, number in sizes)
 
 
 def _every_run(signature: Signature) -> Iterator[tuple[str, int]]:

@@ -49,6 +49,11 @@ def test_a_message_as_it_should_be():
         (((("f8", 21),), 1), OBJECT, "type-mismatch"),
         (((("u1", 4),), 1), ((("BYTE1", 4),), 1), ""),
         (None, INTS, ""),
+        (((("PACKED1", 32),), 1), ((("f8", 4),), 1), ""),
+        (((("PACKED1", 12),), 1), PAIRS, ""),
+        (PAIRS, ((("PACKED1", 30),), 1), ""),
+        (((("PACKED1", 40),), 1), ((("f8", 4),), 1), "count-mismatch"),
+        (PAIRS, ((("PACKED1", 20),), 1), "count-mismatch"),
     ],
 )
 def test_both_ends_of_a_message(sent, received, kind):
@@ -56,6 +61,11 @@ def test_both_ends_of_a_message(sent, received, kind):
     assert [one.kind for one in found] == ([kind] if kind else [])
     if kind:
         assert lines(found[0]) == {1, 101}
+
+
+def test_a_send_that_was_refused_is_none():
+    """The program has caught the error."""
+    assert not found_in([send(1, tag=-5), ("unsent", 1, "comm.Send"), send(1)], [recv(0, 0)])
 
 
 def test_messages_of_one_tag_match_in_order():

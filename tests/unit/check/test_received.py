@@ -37,9 +37,40 @@ FREE = {
     "weights": "mean, count = GET\ntotal += mean * count",
     "who is answered": "who = GET\ncomm.send('stop', dest=who)",
     "of requests": "reqs = [comm.irecv(source=ANY)]  # GET\nprint(max(MPI.Request.waitall(reqs)))",
+    "by a function that is handed on": (
+        "class A:\n    def keep(self, x):\n        if self.best is None or x < self.best:\n"
+        "            self.best = x\n"
+        "def listen(handler):\n    handler(GET)\nlisten(a.keep)"
+    ),
+    "by a lambda": "def listen(handler):\n    handler(GET)\nlisten(lambda x: seen.add(x))",
+    "by functions of which one is handed on by name": (
+        "def keep(x):\n    seen.add(x)\ndef listen(n, handler):\n    handler(GET)\n"
+        "listen(3, handler=keep)\nlisten(4, keep)"
+    ),
+    "at its own place by a ufunc": "at, text = GET\nnp.add.at(bins, at, 1)\nwords.update(text)",
+    "told apart by kind": (
+        "x = GET\nif isinstance(x, Tile):\n    tiles[x.a, x.b] = x.mean\n"
+        "elif x is not None:\n    notes[x.rank] = x.text\nelse:\n    left -= 1"
+    ),
+    "told apart by match": (
+        "match GET:\n    case ('add', value):\n        total += value\n"
+        "    case ('max', value):\n        largest = max(largest, value)\n"
+        "    case ['done', *_]:\n        done += 1"
+    ),
+    "new ones, once each": (
+        "new = []\nfor w in GET:\n    if w not in far:\n        far[w] = level\n"
+        "        new.append(w)\nprint(len(new), max(new))"
+    ),
+    "in a buffer that another receive fills again": (
+        "for _ in r:\n    comm.Recv(room, ANY)  # GET\n    total[int(room[0])] = room[1]\n"
+        "for _ in r:\n    comm.Recv(room, 1)\n    print(room[0])"
+    ),
     "of a generator": "def each():\n    yield GET\nprint(sum(each()))",
 }
 ADDED = {
+    "reduced": (
+        "def each():\n    return (GET for _ in r)\nprint(functools.reduce(operator.mul, each()))"
+    ),
     "added": "total += GET",
     "added later": "x = GET\nif x is None:\n    left -= 1\nelse:\n    total += x",
     "subtracted": "left -= GET",
@@ -69,6 +100,32 @@ ANYTHING = {
     "in an unknown function": "other.work(GET)",
     "a buffer that is kept by the loop": "comm.Recv(row, ANY)  # GET\nfor i in r:\n    c[i] = row",
     "the two halves": "r = comm.Irecv(lower, ANY)  # GET\nr.Wait()\nprint(lower[0])",
+    "a function that is handed on, and keeps the last": (
+        "class A:\n    def keep(self, x):\n        self.last = x\n"
+        "def listen(handler):\n    handler(GET)\nlisten(a.keep)"
+    ),
+    "a function that is handed on, and is not known": (
+        "def listen(handler):\n    handler(GET)\nlisten(handlers[0])"
+    ),
+    "a lambda that keeps it in a list": (
+        "def listen(handler):\n    handler(GET)\nlisten(lambda x: got.append(x))\nprint(got[0])"
+    ),
+    "what is done by kind": "x = GET\nif isinstance(x, str):\n    print('text')",
+    "a case that prints": "match GET:\n    case ('add', value):\n        print(value)",
+    "a case of which nothing is read": "match GET:\n    case 'first':\n        print('first')",
+    "a case that sets one thing, and another": (
+        "match GET:\n    case 'on':\n        state = 1\n    case 'off':\n        state = 0\n"
+        "print(state)"
+    ),
+    "reduced by what does not commute": (
+        "def each():\n    return (GET for _ in r)\nprint(functools.reduce(operator.sub, each()))"
+    ),
+    "the first new one": (
+        "new = []\nfor w in GET:\n    if w not in far:\n        new.append(w)\nprint(new[0])"
+    ),
+    "a buffer that another receive fills, before it is read": (
+        "for _ in r:\n    print(room[0])\n    comm.Recv(room, ANY)  # GET\ncomm.Recv(room, 1)"
+    ),
     "what is done hangs on it": "x = GET\nif x == 1:\n    print('first')",
 }
 

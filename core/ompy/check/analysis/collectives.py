@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from ompy.check.findings import Found
 from ompy.check.logs import Comm, Record
 from ompy.check.operations import ALONG_EDGES, EXCHANGES, FROM_ROOT, REDUCTIONS, ROOTED, stem_of
-from ompy.check.signatures import Signature, elements, first_difference, text
+from ompy.check.signatures import Signature, elements, first_difference, surplus, text
 from ompy.data.constants import ROOT
 
 
@@ -237,7 +237,7 @@ def _different_data(stem: str, row: list[Call]) -> Iterator[Found]:
                 "type-mismatch", _types(sender, sent, receiver, received), _both(sender, receiver)
             )
             return
-        if elements(sent) != elements(received):
+        if surplus(sent, received):
             yield Found(
                 "count-mismatch", _counts(sender, sent, receiver, received), _both(sender, receiver)
             )

@@ -8,7 +8,7 @@ from ompy.check.analysis.matching import Messages, Receive, Send
 from ompy.check.findings import Found
 from ompy.check.logs import Record
 from ompy.check.record import REFUSED
-from ompy.check.signatures import OBJECT, elements, first_difference, text
+from ompy.check.signatures import OBJECT, elements, first_difference, surplus, text
 
 
 def message_findings(records: Mapping[int, Record], messages: Messages) -> list[Found]:
@@ -56,7 +56,7 @@ def _disagreement(records: Mapping[int, Record], send: Send, receive: Receive) -
         why = "MPI 4.1, 3.3.1: both ends name the same types"
         return Found("type-mismatch", f"{both}. {why}", sites)
     # who receives an object has room for as many bytes as come
-    more = elements(send.signature) - elements(receive.signature)
+    more = surplus(send.signature, receive.signature)
     if receive.signature != OBJECT and (more > 0 or (refused and more)):
         why = "MPI 4.1, 3.2.4: a message may not be longer than the receive"
         return Found("count-mismatch", f"{both}. {why}", sites)

@@ -6,7 +6,8 @@ import ast
 from functools import cache
 from typing import Final
 
-from ompy.check.analysis.received_uses import Flow, Use, called_name
+from ompy.check.analysis.received_uses import Flow, Use
+from ompy.check.analysis.source_tree import called_name
 from ompy.check.logs import Place
 from ompy.check.program_text import is_cell, parsed_file, related_files
 

@@ -12,6 +12,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from typing import Any, Final
 
+from ompy.check.analysis.source_tree import (
+    argument_of,
+    called_name,
+    captured_names,
+    is_refilled,
+    last_name,
+)
+
 DEPTH: Final = 40  # steps from one expression to the next; arbitrary: more than a program has
 # what the order of arguments, or of calls, is nothing to
 _FREEING: Final = frozenset({
@@ -32,6 +40,13 @@ _BAG_TO_BAG: Final = frozenset({"list", "tuple", "iter", "chain", "from_iterable
 _ADDING: Final = (ast.Add, ast.Sub, ast.Mult, ast.Div)
 _COMMUTING: Final = (ast.BitOr, ast.BitAnd, ast.BitXor)
 _LITTLE: Final = (ast.AugAssign, ast.Break, ast.Continue, ast.Pass)
+_LOOPS: Final = (ast.For, ast.AsyncFor, ast.While)
+# of operations that may be handed to `reduce`, or have a method `at`
+_FOLDING: Final = frozenset({
+    "add", "mul", "multiply", "max", "min", "maximum", "minimum", "fmax", "fmin", "or_", "and_",
+    "xor", "gcd", "lcm", "logical_or", "logical_and", "bitwise_or", "bitwise_and", "bitwise_xor",
+})  # fmt: skip
+_ONLY_AT: Final = frozenset({"subtract"})
 _SCOPES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Module)
 _TARGETS: Final = frozenset({"dest", "source"})  # each gets its own, in whatever order
 
@@ -50,13 +65,6 @@ def worst(uses: Iterable[Use]) -> Use:
     return next((use for use in (Use.ANYTHING, Use.ADDED) if use in found), Use.ORDER_FREE)
 
 
-def called_name(node: ast.Call) -> str:
-    """The last name of what is called."""
-    if isinstance(node.func, ast.Attribute):
-        return node.func.attr
-    return node.func.id if isinstance(node.func, ast.Name) else ""
-
-
 def _receives(node: ast.AST) -> bool:
     """Whether an expression is what a call receives, and nothing more."""
     return isinstance(node, ast.Call) and called_name(node) == "recv"
@@ -64,6 +72,14 @@ def _receives(node: ast.AST) -> bool:
 
 def _names(nodes: Iterable[ast.AST]) -> set[str]:
     return {n.id for node in nodes for n in ast.walk(node) if isinstance(n, ast.Name)}
+
+
+def _parameters(function: ast.AST) -> list[ast.arg]:
+    """Those of a function or a lambda that may be given by place; none of anything else."""
+    arguments = getattr(function, "args", None)
+    if not isinstance(arguments, ast.arguments):
+        return []
+    return [*arguments.posonlyargs, *arguments.args]
 
 
 class Flow:
@@ -104,10 +120,11 @@ class Flow:
     _item_in_attribute = _item_in_unaryop = _item_in_slice = _item_in_tuple = _onward
     _item_in_list = _item_in_dict = _onward
 
-    def _item_in_ifexp(self, parent: ast.AST, _node: ast.AST, derived: bool) -> Use:
+    def _item_in_await(self, parent: ast.AST, _node: ast.AST, derived: bool) -> Use:
         return self.use_of_item(parent, derived)
 
-    _item_in_await = _item_in_ifexp
+    def _item_in_ifexp(self, parent: ast.IfExp, node: ast.AST, derived: bool) -> Use:
+        return self.use_of_item(parent, derived or node is parent.test)
 
     def _nothing(self, _parent: ast.AST, _node: ast.AST, _derived: bool) -> Use:
         return Use.ORDER_FREE
@@ -130,29 +147,69 @@ class Flow:
             return self.use_of_item(parent, True)
         if name in _INTO_BAGS and isinstance(parent.func, ast.Attribute):
             return self._use_of_container(parent.func.value)
-        if name in _FREEING:
+        if name in _FREEING or (name == "at" and self._is_ufunc(parent.func)):
             return Use.ORDER_FREE
-        if name in _MAKING:
+        if name in _MAKING or name in {"isinstance", "hasattr"}:
             return self.use_of_item(parent, True)
         return self._use_of_parameter(parent, node, derived)
 
+    @staticmethod
+    def _is_ufunc(method: ast.expr) -> bool:
+        """Whether a method is that of a function of NumPy whose order is nothing."""
+        return isinstance(method, ast.Attribute) and last_name(method.value) in _FOLDING | _ONLY_AT
+
     def _use_of_parameter(self, call: ast.Call, node: ast.AST, derived: bool) -> Use:
-        """What a function of the program does with an argument, and with what it returns."""
-        name = called_name(call)
+        """What functions of the program do with an argument, and with what they return."""
+        functions = self._functions(call.func)
+        if not functions or node not in call.args:
+            return Use.ANYTHING
+        place = call.args.index(node)
+        inside = [self._use_inside(each, place, derived) for each in functions]
+        return worst((*inside, self.use_of_item(call, True)))
+
+    def _use_inside(self, function: ast.AST, place: int, derived: bool) -> Use:
+        """What a function does with an argument."""
+        parameters = _parameters(function)
+        place += bool(parameters) and parameters[0].arg == "self"
+        if place >= len(parameters):
+            return Use.ANYTHING
+        return self.use_of_item_names(parameters[place], [parameters[place].arg], derived)
+
+    def _functions(self, called: ast.expr) -> list[ast.AST]:
+        """The functions that an expression may be, also where they were handed on; none if unknown.
+
+        Args:
+            called: the expression.
+        """
+        if isinstance(called, ast.Lambda):
+            return [called]
+        name = last_name(called)
         found = [
             each
             for each in ast.walk(self._tree)
             if isinstance(each, ast.FunctionDef) and each.name == name
         ]
-        if len(found) != 1 or node not in call.args:
-            return Use.ANYTHING
-        parameters = [*found[0].args.posonlyargs, *found[0].args.args]
-        first = bool(parameters) and parameters[0].arg == "self"
-        place = call.args.index(node) + first
-        if place >= len(parameters):
-            return Use.ANYTHING
-        inside = self.use_of_item_names(parameters[place], [parameters[place].arg], derived)
-        return worst((inside, self.use_of_item(call, True)))
+        if found or not isinstance(called, ast.Name):
+            return [*found] if len(found) == 1 else []
+        return self._functions_handed_on(name, self._scope_of(called))
+
+    def _functions_handed_on(self, name: str, scope: ast.AST) -> list[ast.AST]:
+        """The functions that others give a function as an argument; none if one is unknown."""
+        parameters = [each.arg for each in _parameters(scope)]
+        if name not in parameters or ("handed", name, scope) in self._seen:
+            return []
+        self._seen.add(("handed", name, scope))
+        place = parameters.index(name) - (parameters[0] == "self")
+        found: list[ast.AST] = []
+        for each in ast.walk(self._tree):
+            if not isinstance(each, ast.Call) or called_name(each) != getattr(scope, "name", None):
+                continue
+            given = argument_of(each, place, name)
+            functions = [] if given is None else self._functions(given)
+            if not functions:
+                return []
+            found += [one for one in functions if one not in found]
+        return found
 
     def _use_of_container(self, node: ast.AST) -> Use:
         if isinstance(node, ast.Name):
@@ -280,9 +337,52 @@ class Flow:
         test = self._parents.get(parent)
         while isinstance(test, (ast.BoolOp, ast.UnaryOp)):
             test = self._parents.get(test)
-        if isinstance(test, ast.If) and all(isinstance(each, _LITTLE) for each in test.body):
-            return Use.ORDER_FREE
-        return Use.ANYTHING
+        return self._use_as_test(test)
+
+    def _item_in_if(self, parent: ast.AST, _node: ast.AST, _derived: bool) -> Use:
+        return self._use_as_test(parent)
+
+    def _item_in_match(self, parent: ast.Match, _node: ast.AST, _derived: bool) -> Use:
+        found = []
+        for each in parent.cases:
+            names = captured_names(each.pattern)
+            if names:
+                found.append(self.use_of_item_names(each.pattern, names, True))
+        return worst((*found, *map(self._use_as_test, parent.cases)))
+
+    def _use_as_test(self, node: ast.AST | None) -> Use:
+        """What is done where a message decides whether it is done."""
+        if isinstance(node, ast.comprehension):
+            return Use.ORDER_FREE  # it decides on itself alone
+        if not isinstance(node, (ast.If, ast.match_case)):
+            return Use.ANYTHING
+        done = [*node.body, *getattr(node, "orelse", ())]
+        return Use.ORDER_FREE if all(map(self._commutes, done)) else Use.ANYTHING
+
+    def _commutes(self, node: ast.stmt) -> bool:
+        """Whether a statement may be done for messages in any order, as far as it is of none."""
+        if isinstance(node, _LITTLE) or (isinstance(node, ast.Return) and node.value is None):
+            return True
+        if isinstance(node, (ast.If, ast.For)):
+            return all(map(self._commutes, [*node.body, *node.orelse]))
+        if isinstance(node, (ast.Assign, ast.Expr)) and _names([node]) & self._items:
+            return True  # what becomes of the message there is asked for itself
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
+            return self._sets_same(node)
+        call = node.value if isinstance(node, ast.Expr) else None
+        return isinstance(call, ast.Call) and called_name(call) in _FREEING
+
+    def _sets_same(self, node: ast.Assign) -> bool:
+        """Whether nothing else in the loop around sets the same variables to anything else."""
+        around: ast.AST = node
+        while around in self._parents and not isinstance(around, (*_LOOPS, *_SCOPES)):
+            around = self._parents[around]
+        targets = {ast.unparse(each) for each in node.targets}
+        return isinstance(around, _LOOPS) and all(
+            ast.dump(each.value) == ast.dump(node.value)
+            for each in ast.walk(around)
+            if isinstance(each, ast.Assign) and targets & {ast.unparse(t) for t in each.targets}
+        )
 
     def use_of_bag(self, node: ast.AST) -> Use:
         """What is done with an expression that has messages in any order."""
@@ -335,6 +435,8 @@ class Flow:
             return Use.ORDER_FREE
         if name == "extend" and isinstance(parent.func, ast.Attribute):
             return self._use_of_container(parent.func.value)
+        if name == "reduce" and node in parent.args[1:2] and last_name(parent.args[0]) in _FOLDING:
+            return Use.ADDED
         return self.use_of_bag(parent) if name in _BAG_TO_BAG else Use.ANYTHING
 
     def use_of_request(self, node: ast.AST) -> Use:
@@ -378,6 +480,8 @@ class Flow:
         if all(("item", name, self._scope_of(node)) in self._seen for name in names):
             return Use.ORDER_FREE
         loads = [load for name in names for load in self._loads("item", node, name)]
+        if isinstance(node, ast.Call):  # that receives into a buffer
+            loads = [one for one in loads if not is_refilled(one, names[0], node, self._parents)]
         if not loads and not all(name.startswith("_") for name in names):
             return Use.ANYTHING  # it has a name for something
         kept = (load for load in loads if not self._is_among_kept(load))

@@ -17,7 +17,7 @@ from typing import Final
 from ompy.check.analysis.matching import Messages, Receive, Send
 from ompy.check.analysis.order import Order
 from ompy.check.analysis.received import path_to_call, received_name, scope_of
-from ompy.check.analysis.received_uses import called_name
+from ompy.check.analysis.source_tree import called_name
 from ompy.check.findings import Found
 from ompy.check.logs import Place, Record
 from ompy.check.program_text import parsed_file

@@ -156,7 +156,12 @@ class Session(Handle):
             check_kind(info, "Info", "info")
         if errhandler is not None:
             check_kind(errhandler, "Errhandler", "errhandler")
-        state = SessionState(_opened())
+        before = vars(Session)["Init"]
+        rank = _opened()
+        if vars(Session)["Init"] is not before:
+            # what stands in front of calls has begun with the rank: it sees this one, too
+            return cls.Init(info, errhandler)
+        state = SessionState(rank)
         if errhandler:
             state.errhandler = errhandler._state()
         return cls._adopt(state)

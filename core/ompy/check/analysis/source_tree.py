@@ -1,0 +1,85 @@
+"""What statements of a program are to each other, whatever flows through them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+_LOOPS: Final = (ast.For, ast.AsyncFor, ast.While)
+
+
+def called_name(node: ast.Call) -> str:
+    """The last name of what is called."""
+    return last_name(node.func)
+
+
+def last_name(node: ast.AST) -> str:
+    """The last part of a name like `a.b`; empty for anything else."""
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def argument_of(call: ast.Call, place: int, name: str) -> ast.expr | None:
+    """What a call gives for a parameter: by its place or its name; None for nothing."""
+    given = [each.value for each in call.keywords if each.arg == name]
+    if given or place >= len(call.args):
+        return given[0] if given else None
+    return call.args[place]
+
+
+def captured_names(pattern: ast.pattern) -> list[str]:
+    """The variables that a pattern of `case` gives a value."""
+    found = []
+    for each in ast.walk(pattern):
+        name = each.rest if isinstance(each, ast.MatchMapping) else getattr(each, "name", None)
+        if name:
+            found.append(name)
+    return found
+
+
+def is_refilled(
+    load: ast.AST, name: str, receive: ast.AST, parents: Mapping[ast.AST, ast.AST]
+) -> bool:
+    """Whether another receive into a buffer always comes between one and a place that reads it.
+
+    Args:
+        load: the place.
+        name: of the buffer.
+        receive: the one.
+        parents: of all nodes.
+    """
+    node = load
+    while node in parents and not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        for before in _statements_before(node, parents[node]):
+            if _contains(before, receive):
+                return False
+            if isinstance(before, (ast.Expr, ast.Assign)) and _fills(before, name):
+                return True
+        node = parents[node]
+        if isinstance(node, _LOOPS) and _contains(node, receive):
+            return False  # it may come by the loop's end
+    return False
+
+
+def _statements_before(node: ast.AST, parent: ast.AST) -> Iterator[ast.AST]:
+    """Those of the same block that run before a statement, the last one first."""
+    for _, block in ast.iter_fields(parent):
+        if isinstance(block, list) and isinstance(node, ast.stmt) and node in block:
+            yield from reversed(block[: block.index(node)])
+
+
+def _contains(node: ast.AST, other: ast.AST) -> bool:
+    return any(each is other for each in ast.walk(node))
+
+
+def _fills(statement: ast.AST, name: str) -> bool:
+    """Whether a statement receives into a buffer and is over with that, without a request."""
+    return any(
+        isinstance(each, ast.Call)
+        and called_name(each) == "Recv"
+        and bool(each.args)
+        and name in {n.id for n in ast.walk(each.args[0]) if isinstance(n, ast.Name)}
+        for each in ast.walk(statement)
+    )
