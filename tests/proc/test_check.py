@@ -179,6 +179,13 @@ WRONG: Final = {
         "    values.append(x)\n  print(values[0])\nelse:\n  comm.send((me, me / 2), 0)",
         3,
     ),
+    "who is first, in a dict whose number has another meaning": Wrong(
+        "message-race",
+        {4},
+        "if me == 0:\n  table = {}\n  for _ in range(2):\n    for key, x in comm.recv().items():\n"
+        "      table.setdefault(key, x)\n  print(table)\nelse:\n  comm.send({'answer': me}, 0)",
+        3,
+    ),
     "a view that is written": Wrong(
         "buffer-in-use",
         {3, 5},
@@ -503,6 +510,10 @@ RIGHT: Final = {
         "packed = bytearray(64)\nplace = MPI.DOUBLE.Pack(array('d', [1, 2]), packed, 0, comm)\n"
         "r = comm.Isend([packed, place, MPI.PACKED], right)\n"
         "comm.Recv([array('d', [0, 0]), 2, MPI.DOUBLE], left)\nr.Wait()"
+    ),
+    "an answer in a dict that says whose it is": (
+        "if me == 0:\n  for _ in range(size - 1):\n    one = comm.recv()\n"
+        "    print(one['rank'], one['value'])\nelse:\n  comm.send({'rank': me, 'value': me / 2}, 0)"
     ),
     "a message that is expected to be lost": "comm.isend(me, right).wait()  # ompy: expect leak",
 }

@@ -323,6 +323,8 @@ def test_a_collective_call_may_wait_for_all_members(tmp_path: Path, call: str) -
             "request = made.Ibcast(bytearray(1))\nrequest.Test()\nrequest.Wait()\nmade.Free()",
             3,
         ),
+        # groups of two and of three, whose communicators have the same context id
+        ("made = comm.Split(comm.rank < 2)\nmade.Bcast(bytearray(1))\nmade.Free()", 5),
     ],
 )
 def test_calls_that_all_make_end(tmp_path: Path, program: str, ranks: int) -> None:

@@ -4,13 +4,17 @@
 
 from __future__ import annotations
 
+import linecache
 import re
+import sys
 from collections.abc import Callable
 from functools import cache, partial
 from typing import Any, Final
 from zlib import crc32
 
+from ompy.check.callees import program_files
 from ompy.check.checker import Checker
+from ompy.check.program_text import is_cell, is_key_read
 from ompy.check.record import ADDS, ASKED, NAMED, NAMED_AT, REFUSED
 from ompy.check.signatures import OBJECT, Signature, of_message
 from ompy.data.constants import ANY_SOURCE, ANY_TAG, PROC_NULL
@@ -53,16 +57,32 @@ def says_source(received: Any, source: int) -> int:
     """What is known where an object has its sender's rank in it: the program need not ask.
 
     If one element of a sequence is that, the program's source may show that nobody looks at it.
+    Of a dict its source shows at once whether it reads what is under that key.
     """
     if isinstance(received, dict):
-        both = (*received.keys(), *received.values())
-        return ASKED if any(type(each) is int and each == source for each in both) else 0
+        keys = [key for key, each in received.items() if type(each) is int and each == source]
+        named = any(type(key) is int and key == source for key in received)
+        return ASKED if named or any(map(_is_read, keys)) else 0
     if not isinstance(received, (list, tuple)):
         return 0
     places = [n for n, each in enumerate(received) if type(each) is int and each == source]
     if len(places) == 1 and places[0] < _NAMED_BEFORE:
         return NAMED | places[0] << NAMED_AT
     return ASKED if places else 0
+
+
+def _is_read(key: Any) -> bool:
+    """Whether the program reads what is under a key of a dict, as far as that can be known."""
+    if type(key) is not str:
+        return True
+    cells = tuple(name for name in list(linecache.cache) if is_cell(name))
+    return _is_text_read(key, len(sys.modules), cells)
+
+
+@cache
+def _is_text_read(key: str, _imported: int, cells: tuple[str, ...]) -> bool:
+    files = [*program_files(), *cells]
+    return not files or is_key_read(key, files)
 
 
 def got_of(status: Status, asked: bool, received: Any, wanted: int) -> Got:

@@ -113,6 +113,18 @@ def names_in_functions(file: str) -> frozenset[str]:
     return frozenset(found)
 
 
+def is_key_read(key: str, files: Iterable[str]) -> bool:
+    """Whether some files have a text anywhere but as a key of a dict that they write down."""
+    for file in files:
+        tree = parsed_file(file)
+        nodes = [] if tree is None else list(ast.walk(tree))
+        written = {id(each) for node in nodes if isinstance(node, ast.Dict) for each in node.keys}
+        for node in nodes:
+            if isinstance(node, ast.Constant) and node.value == key and id(node) not in written:
+                return True
+    return False
+
+
 def cached_by_code(function: Callable[[CodeType], T]) -> Callable[[CodeType], T]:
     """Keep what a function finds in a code, by its id.
 

@@ -65,6 +65,19 @@ FREE = {
         "for _ in r:\n    comm.Recv(room, ANY)  # GET\n    total[int(room[0])] = room[1]\n"
         "for _ in r:\n    comm.Recv(room, 1)\n    print(room[0])"
     ),
+    "in a set at a key of its own": (
+        "for w, pages in GET.items():\n    index.setdefault(w, set()).update(pages)"
+    ),
+    "joined, and sorted": "p = []\np.append(GET)\nt = np.sort(np.concatenate(p))\nprint(t[0])",
+    "joined, and summed up": (
+        "p = []\np.append(GET)\nt = np.concatenate(p)\nprint(t.mean(), len(t))"
+    ),
+    "by a method of the program that is called like one of a set": (
+        "class A:\n    def update(self, x):\n        self.table[x.key] = x.value\na.update(GET)"
+    ),
+    "put, and got again in the same round": (
+        "for _ in r:\n    with lock:\n        x = GET\n    if len(x) > 1:\n        seen.add(x[0])"
+    ),
     "of a generator": "def each():\n    yield GET\nprint(sum(each()))",
 }
 ADDED = {
@@ -110,6 +123,25 @@ ANYTHING = {
     "a lambda that keeps it in a list": (
         "def listen(handler):\n    handler(GET)\nlisten(lambda x: got.append(x))\nprint(got[0])"
     ),
+    "a method that is called like one of a set, and keeps the last": (
+        "class A:\n    def update(self, x):\n        self.state = x\na.update(GET)\nprint(a.state)"
+    ),
+    "methods of one name, of which one keeps the last": (
+        "class A:\n    def add(self, x):\n        self.n += x\n"
+        "class B:\n    def add(self, x):\n        self.state = x\nb.add(GET)"
+    ),
+    "a factor that later messages meet": (
+        "for _ in r:\n    match GET:\n        case ('scale', x):\n            scale = x\n"
+        "        case ('add', x):\n            total += scale * x"
+    ),
+    "a factor that is kept by an if": (
+        "for _ in r:\n    x = GET\n    if x[0] == 'scale':\n        scale = x[1]\n"
+        "    else:\n        total += scale * x[1]"
+    ),
+    "the last one, added": "for _ in r:\n    x = GET\ntotal += x",
+    "joined, and the first": "p = []\np.append(GET)\nt = np.concatenate(p)\nprint(t[0])",
+    "in a list at a key": "for w, p in GET.items():\n    index.setdefault(w, []).append(p)",
+    "the first at a key": "for w, p in GET.items():\n    index.setdefault(w, p)",
     "what is done by kind": "x = GET\nif isinstance(x, str):\n    print('text')",
     "a case that prints": "match GET:\n    case ('add', value):\n        print(value)",
     "a case of which nothing is read": "match GET:\n    case 'first':\n        print('first')",

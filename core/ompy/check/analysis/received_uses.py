@@ -16,6 +16,7 @@ from ompy.check.analysis.source_tree import (
     argument_of,
     called_name,
     captured_names,
+    is_kept,
     is_refilled,
     last_name,
 )
@@ -37,6 +38,8 @@ _MAKING: Final = frozenset({
     "frombuffer", "reshape", "unpack",
 })  # fmt: skip
 _BAG_TO_BAG: Final = frozenset({"list", "tuple", "iter", "chain", "from_iterable", "extend"})
+_JOINING: Final = frozenset({"concatenate", "hstack"})  # arrays to one; rows are no elements
+_OF_ARRAYS: Final = frozenset({"sum", "mean", "max", "min", "prod", "any", "all", "std", "size"})
 _ADDING: Final = (ast.Add, ast.Sub, ast.Mult, ast.Div)
 _COMMUTING: Final = (ast.BitOr, ast.BitAnd, ast.BitXor)
 _LITTLE: Final = (ast.AugAssign, ast.Break, ast.Continue, ast.Pass)
@@ -94,6 +97,7 @@ class Flow:
         }
         self._items: set[str] = set()
         self._seen: set[tuple[str, str, ast.AST]] = set()
+        self._handed_on: dict[tuple[str, ast.AST], list[ast.AST]] = {}
         self._depth = 0
 
     # expressions
@@ -145,13 +149,20 @@ class Flow:
         name = called_name(parent)
         if node is parent.func:  # a method of what was received
             return self.use_of_item(parent, True)
+        if self._functions(parent.func):  # whatever it is called
+            return self._use_of_parameter(parent, node, derived)
         if name in _INTO_BAGS and isinstance(parent.func, ast.Attribute):
             return self._use_of_container(parent.func.value)
-        if name in _FREEING or (name == "at" and self._is_ufunc(parent.func)):
+        if name in _FREEING or self._says_where(parent, node):
             return Use.ORDER_FREE
-        if name in _MAKING or name in {"isinstance", "hasattr"}:
-            return self.use_of_item(parent, True)
-        return self._use_of_parameter(parent, node, derived)
+        makes = name in _MAKING or name in {"isinstance", "hasattr"}
+        return self.use_of_item(parent, True) if makes else Use.ANYTHING
+
+    def _says_where(self, call: ast.Call, node: ast.AST) -> bool:
+        """Whether a message says itself where a call puts something, or adds it."""
+        if called_name(call) == "setdefault":
+            return node is call.args[0] and not _names(call.args[1:]) & self._items
+        return called_name(call) == "at" and self._is_ufunc(call.func)
 
     @staticmethod
     def _is_ufunc(method: ast.expr) -> bool:
@@ -190,15 +201,20 @@ class Flow:
             if isinstance(each, ast.FunctionDef) and each.name == name
         ]
         if found or not isinstance(called, ast.Name):
-            return [*found] if len(found) == 1 else []
+            return [*found]  # which one of those of a name is not known
         return self._functions_handed_on(name, self._scope_of(called))
 
     def _functions_handed_on(self, name: str, scope: ast.AST) -> list[ast.AST]:
         """The functions that others give a function as an argument; none if one is unknown."""
         parameters = [each.arg for each in _parameters(scope)]
-        if name not in parameters or ("handed", name, scope) in self._seen:
+        if name not in parameters:
             return []
-        self._seen.add(("handed", name, scope))
+        if (name, scope) not in self._handed_on:
+            self._handed_on[name, scope] = []  # while it is looked for: it may hand on itself
+            self._handed_on[name, scope] = self._find_handed_on(name, scope, parameters)
+        return self._handed_on[name, scope]
+
+    def _find_handed_on(self, name: str, scope: ast.AST, parameters: list[str]) -> list[ast.AST]:
         place = parameters.index(name) - (parameters[0] == "self")
         found: list[ast.AST] = []
         for each in ast.walk(self._tree):
@@ -273,6 +289,9 @@ class Flow:
             return Use.ORDER_FREE
         if self._begins_sum(parent):
             return Use.ADDED
+        names = [each.id for each in parent.targets if isinstance(each, ast.Name)]
+        if any(is_kept(parent, name, self._parents) for name in names):
+            return Use.ANYTHING
         return worst(self._use_of_target(target, derived) for target in parent.targets)
 
     def _begins_sum(self, node: ast.Assign) -> bool:
@@ -401,7 +420,8 @@ class Flow:
     _bag_in_expr = _bag_in_if = _bag_in_while = _bag_in_setcomp = _bag_alone
 
     def _bag_in_attribute(self, parent: ast.Attribute, _node: ast.AST) -> Use:
-        return Use.ORDER_FREE if parent.attr in _INTO_BAGS | _OF_BAGS else Use.ANYTHING
+        known = _INTO_BAGS | _OF_BAGS | _OF_ARRAYS
+        return Use.ORDER_FREE if parent.attr in known else Use.ANYTHING
 
     def _bag_in_starred(self, parent: ast.AST, _node: ast.AST) -> Use:
         return self.use_of_bag(parent)
@@ -437,6 +457,8 @@ class Flow:
             return self._use_of_container(parent.func.value)
         if name == "reduce" and node in parent.args[1:2] and last_name(parent.args[0]) in _FOLDING:
             return Use.ADDED
+        if name in _JOINING and isinstance(parent.func, ast.Attribute):
+            return self.use_of_bag(parent)
         return self.use_of_bag(parent) if name in _BAG_TO_BAG else Use.ANYTHING
 
     def use_of_request(self, node: ast.AST) -> Use:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 _LOOPS: Final = (ast.For, ast.AsyncFor, ast.While)
+_SCOPES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Module)
 
 
 def called_name(node: ast.Call) -> str:
@@ -60,6 +61,55 @@ def is_refilled(
         node = parents[node]
         if isinstance(node, _LOOPS) and _contains(node, receive):
             return False  # it may come by the loop's end
+    return False
+
+
+def is_kept(assignment: ast.Assign, name: str, parents: Mapping[ast.AST, ast.AST]) -> bool:
+    """Whether a loop keeps what it gives a variable, for later rounds or for what follows it.
+
+    So it does if the variable is read anywhere but behind the assignment, in the same round, and
+    nothing else in the loop gives it a value.
+    """
+    loop = _above(assignment, _LOOPS, parents)
+    if loop is None:
+        return False
+    named = _names_in(_above(loop, _SCOPES, parents) or loop, name)
+    inside = set(ast.walk(loop)) - set(ast.walk(assignment))
+    if any(not isinstance(each.ctx, ast.Load) and each in inside for each in named):
+        return False
+    points: list[ast.AST] = [assignment]  # by whose end it has been done
+    while isinstance(parents.get(points[-1]), (ast.With, ast.AsyncWith, ast.Try)):
+        points.append(parents[points[-1]])
+    own = set(ast.walk(assignment))
+    return any(
+        isinstance(each.ctx, ast.Load) and each not in own and not _is_behind(each, points, parents)
+        for each in named
+    )
+
+
+def _above(
+    node: ast.AST, kinds: tuple[type[ast.AST], ...], parents: Mapping[ast.AST, ast.AST]
+) -> ast.AST | None:
+    """The innermost node of some kinds around one, in the same function."""
+    while node in parents:
+        node = parents[node]
+        if isinstance(node, kinds):
+            return node
+        if isinstance(node, _SCOPES):
+            return None
+    return None
+
+
+def _names_in(node: ast.AST, name: str) -> list[ast.Name]:
+    return [each for each in ast.walk(node) if isinstance(each, ast.Name) and each.id == name]
+
+
+def _is_behind(node: ast.AST, points: list[ast.AST], parents: Mapping[ast.AST, ast.AST]) -> bool:
+    """Whether one of some statements stands before a node, in a block that it is in."""
+    while node in parents and not isinstance(node, _SCOPES):
+        if any(before in points for before in _statements_before(node, parents[node])):
+            return True
+        node = parents[node]
     return False
 
 

@@ -92,7 +92,8 @@ class Meetings:
     def _enter(self, communicator: Communicator, tag: int) -> Whole:
         place = communicator.context_id, tag
         times = self._entered[place] = self._entered.get(place, 0) + 1
-        made = self._meet(communicator, (*place, times))
+        # groups that have no member in common may have one context id: their first members differ
+        made = self._meet(communicator, (communicator.procs[0].rank, *place, times))
         made.of = _Members(communicator)
         return made
 
