@@ -186,6 +186,13 @@ WRONG: Final = {
         "      table.setdefault(key, x)\n  print(table)\nelse:\n  comm.send({'answer': me}, 0)",
         3,
     ),
+    "sends of a callback": Wrong(
+        "buffering-dependent",
+        {2},
+        "def gone(c, key, value):\n  comm.send(value, right)\n  comm.recv(source=left)\n"
+        "key = MPI.Comm.Create_keyval(delete_fn=gone)\nwork = comm.Dup()\n"
+        "work.Set_attr(key, 1)\nwork.Free()",
+    ),
     "a view that is written": Wrong(
         "buffer-in-use",
         {3, 5},

@@ -22,7 +22,7 @@ from ompy.mpi.errors import MPIException
 
 Handler = Callable[..., Any]
 _frame = sys._getframe  # noqa: SLF001 - its only name
-_HERE = globals()
+_CHECKER: Final = "ompy.check."
 OURS: Final = ("ompy.mpi", "ompy.MPI", "mpi4py.MPI")  # modules that our classes say they are of
 
 
@@ -127,6 +127,11 @@ def plain(_checker: Observer, _at: Any, _call: str, original: Any, *args: Any, *
     return original(*args, **named)
 
 
+def _is_of_checker(frame: FrameType) -> bool:
+    name = frame.f_globals.get("__name__")
+    return isinstance(name, str) and name.startswith(_CHECKER)
+
+
 def interposed(checker: Observer, call: str, original: Any, handler: Handler) -> Any:
     """A function that has a handler make a call."""
     inside, site = checker.inside, checker.site
@@ -135,7 +140,7 @@ def interposed(checker: Observer, call: str, original: Any, handler: Handler) ->
     def method(*args: Any, **named: Any) -> Any:
         within = inside.on
         caller: FrameType | None = _frame()
-        if caller is not None and caller.f_globals is _HERE:  # compiled, this has no frame
+        while caller is not None and _is_of_checker(caller):  # compiled, they have no frames
             caller = caller.f_back
         if within and not (sees_callbacks and caller is not None and not is_ours(caller)):
             return original(*args, **named)
