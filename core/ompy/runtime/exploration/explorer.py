@@ -9,6 +9,7 @@ import select
 import socket
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
 from random import Random
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -35,6 +36,7 @@ from ompy.runtime.simulation.simulated_world import UNFIT, Scenario
 
 WELL: Final = "ended"  # kind of a world in which all went well
 TRIALS: Final = 300  # worlds to shorten a schedule; arbitrary: some seconds
+PATIENCE: Final = 30.0  # s for that, and again for a world beside it; arbitrary: nobody is told yet
 
 
 class Bounds(NamedTuple):
@@ -462,7 +464,8 @@ class Explorer:
         real = [one for one in failed.events if one.offered or one.value != (NOTHING,)]
         script = {event.key: event.value for event in real}
         result = failed
-        trials = iter(range(TRIALS))
+        every = iter(range(TRIALS))
+        trials = _in_time(every)
         for part in _parts(len(script)):
             keys = [event.key for event in real if event.key in script]
             for begin in reversed(range(0, len(keys), part)):
@@ -477,7 +480,7 @@ class Explorer:
         if (result.kind, result.code) != (failed.kind, failed.code):
             script, result = {event.key: event.value for event in real}, failed
         choices = [event for event in result.events if event.key in script]
-        turn, instead, well = self._beside(result, trials)
+        turn, instead, well = self._beside(result, _in_time(every))
         return Failure(result, choices, turn, instead, bool(result.races), self._polls, well)
 
     def _beside(
@@ -498,6 +501,12 @@ class Explorer:
             if well.kind == WELL:
                 return race.event, race, well
         return None, None, None
+
+
+def _in_time(trials: Iterator[int]) -> Iterator[int]:
+    """Some trials, until somebody would have to wait for too long."""
+    until = time.monotonic() + PATIENCE
+    return takewhile(lambda _: time.monotonic() < until, trials)
 
 
 def most_nothings(events: Iterable[Event]) -> int:
