@@ -57,14 +57,13 @@ from ompy.mpi.errors import (
 )
 from ompy.mpi.errors import MPIException as Exception
 from ompy.mpi.info import INFO_ENV, INFO_NULL, Info
+from ompy.mpi.integers import Aint_add, Aint_diff
 from ompy.mpi.point_to_point.grequest import Grequest
 from ompy.mpi.point_to_point.matched import MESSAGE_NO_PROC, MESSAGE_NULL, Message
 from ompy.mpi.point_to_point.request import REQUEST_NULL, Prequest, Request
 from ompy.mpi.point_to_point.status import Status
 from ompy.mpi.processes import life as _life
 from ompy.mpi.processes.environment import (
-    Aint_add,
-    Aint_diff,
     Attach_buffer,
     Detach_buffer,
     Flush_buffer,

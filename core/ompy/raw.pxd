@@ -1,13 +1,13 @@
 # The functions of raw.py, in C, for the modules that are compiled. Keep the two alike.
 
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_CheckExact, PyByteArray_FromStringAndSize
-from cpython.buffer cimport PyBuffer_IsContiguous
+from cpython.buffer cimport PyBUF_ANY_CONTIGUOUS, PyBUF_READ, PyBUF_WRITE, PyBuffer_IsContiguous, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromStringAndSize
-from cpython.memoryview cimport PyMemoryView_FromObject, PyMemoryView_GET_BUFFER
+from cpython.memoryview cimport PyMemoryView_FromMemory, PyMemoryView_FromObject, PyMemoryView_GET_BUFFER
 from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_CheckExact
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.pythread cimport PyThread_get_thread_ident
-from libc.string cimport memcpy, strchr
+from libc.string cimport memchr, memcpy, strchr
 
 cdef extern from * nogil:
     """
@@ -531,6 +531,21 @@ cdef extern from *:
     }
     """
     bint ompy_compact(object number, long long *value)
+
+cdef inline bint plain_text(object value) noexcept:
+    if type(value) is not str or not PyUnicode_IS_COMPACT_ASCII(value):
+        return False
+    return memchr(PyUnicode_DATA(value), 0, PyUnicode_GET_LENGTH(value)) == NULL
+
+cdef inline long long address(object memory) except -1:
+    cdef Py_buffer seen
+    PyObject_GetBuffer(memory, &seen, PyBUF_ANY_CONTIGUOUS)
+    found = <long long>seen.buf
+    PyBuffer_Release(&seen)
+    return found
+
+cdef inline object memory_at(size_t address, Py_ssize_t count, bint readonly):
+    return PyMemoryView_FromMemory(<char *>address, count, PyBUF_READ if readonly else PyBUF_WRITE)
 
 cdef inline long long small(object number) noexcept:
     cdef int over = 0

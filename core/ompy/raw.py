@@ -278,6 +278,26 @@ def is_writable(view: memoryview) -> bool:
     return not view.readonly
 
 
+def plain_text(value: object) -> bool:
+    """Whether it is a `str` of ASCII characters, none of them NUL."""
+    return value.__class__ is str and value.isascii() and "\0" not in value
+
+
+def address(memory: object) -> int:  # noqa: ARG001 - for the compiled form
+    """Where the bytes of a contiguous buffer begin; -1 interpreted, where that is not to be seen.
+
+    Raises:
+        BufferError: it is not contiguous.
+        TypeError: it has no buffer.
+    """
+    return -1
+
+
+def memory_at(address: int, count: int, readonly: bool) -> memoryview | None:  # noqa: ARG001
+    """The bytes at an address, which the caller keeps alive; None interpreted."""
+    return None
+
+
 def small(number: object) -> int:
     """An int that is no further from 0 than `BEYOND`; `BEYOND` for whatever else it may be."""
     if number.__class__ is int and -BEYOND < number < BEYOND:

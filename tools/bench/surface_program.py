@@ -28,6 +28,7 @@ from tools.bench.surface_rows import (
     collectives,
     files,
     handles,
+    local_calls,
     messages,
     persistent,
     questions,
@@ -47,6 +48,7 @@ FAMILIES: Final[dict[str, Callable[[Any], Iterator[Row]]]] = {
     "handles": handles.rows,
     "files": files.rows,
     "sessions": sessions.rows,
+    "local": local_calls.rows,
     "questions": questions.rows,
 }
 PARTS: Final = 7  # arbitrary: enough for one that other work has not disturbed

@@ -96,6 +96,12 @@ class Layout:
         return self.node.high - self.node.low
 
     @ccall
+    def true_bounds(self) -> Block:
+        """`true_lower` and `true_extent`."""
+        node = self.node
+        return (self.displacement + node.low if self.size else 0, node.high - node.low)
+
+    @ccall
     def span(self, count: int) -> Block:
         """First byte, from the origin, and number of bytes that `count` elements touch.
 

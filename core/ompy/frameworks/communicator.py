@@ -38,6 +38,7 @@ class Communicator:
         own: this process's group: `procs` itself, but between two groups.
         between: it is between two groups.
         name: for messages to people.
+        named: it was given that name, or is known by it.
         served: messages in it are taken in whatever the program waits for: a window's.
         context: this rank.
         pml: moves its messages.
@@ -53,6 +54,7 @@ class Communicator:
     context: RankContext
     context_id: int
     name: str
+    named: bool
     order: CallOrder
     own: list[Proc]
     pml: Pml
@@ -74,6 +76,7 @@ class Communicator:
         name: str,
         own: Sequence[Proc] | None = None,
     ) -> None:
+        """A communicator; with an empty name people are told its context id."""
         self.context = context
         self.pml = pml
         self.context_id = context_id
@@ -83,7 +86,8 @@ class Communicator:
         self.served = False
         self.own = self.procs if own is None else list(own)
         self.rank = self.own.index(context.me)
-        self.name = name
+        self.named = name != ""
+        self.name = name if self.named else f"communicator {context_id}"
         self.chosen = None
         self.selecting = None
         self.order = self._order()
@@ -94,6 +98,11 @@ class Communicator:
         if not self.between:
             return CallOrder()
         return GroupsOrder(FIRST_GROUP if self.first() is self.own[0] else SECOND_GROUP)
+
+    def give_name(self, name: str) -> None:
+        """Name it; empty for the usual name in messages to people."""
+        self.named = name != ""
+        self.name = name if self.named else f"communicator {self.context_id}"
 
     @property
     def coll(self) -> SelectedColl | None:

@@ -7,13 +7,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar, Final, Self
 
+from ompy.compiled import ccall, cclass
 from ompy.data.errors import ERR_ARG, ERR_ERRHANDLER, MPIError
 from ompy.mpi.errors import MPIException
-from ompy.mpi.handles import Handle, State, made_plainly
-from ompy.mpi.kinds import check_kind
+from ompy.mpi.handles import Handle, State, handle_for, made_plainly
 from ompy.mpi.limits import Limited
 
 
+@cclass
 class ErrhandlerState(State):
     """An error handler.
 
@@ -23,12 +24,15 @@ class ErrhandlerState(State):
         ends_job: an error ends the job.
     """
 
-    __slots__ = ("ends_job", "function", "kind")
+    ends_job: bool
+    function: Callable[..., Any] | None
+    kind: str
+    __slots__ = tuple(__annotations__)
 
     def __init__(
         self, kind: str, function: Callable[..., Any] | None, *, ends_job: bool = False
     ) -> None:
-        super().__init__()
+        self.number = 0
         self.kind = kind
         self.function = function
         self.ends_job = ends_job
@@ -50,7 +54,8 @@ class Errhandler(Handle):
 
     def __new__(cls, errhandler: Errhandler | None = None) -> Self:
         """A null handle, or another one for the same error handler."""
-        return cls._make(errhandler)
+        made: Self = handle_for(cls, errhandler)
+        return made
 
     @classmethod
     def _takes(cls, state: Any) -> bool:
@@ -71,19 +76,6 @@ class Errhandler(Handle):
             raise MPIException(ERR_ERRHANDLER, "the error handler is null, or freed")
         return state
 
-    def _for(self, kind: str) -> ErrhandlerState:
-        """What it refers to, for an object of a kind.
-
-        Raises:
-            MPIError: ERR_ARG, it is null, or for objects of another kind.
-        """
-        state: ErrhandlerState | None = self._inner
-        if state is None:
-            raise MPIError(ERR_ARG, "the error handler is null")
-        if state.kind not in {"", kind}:
-            raise MPIError(ERR_ARG, f"the error handler is for a {state.kind}, not a {kind}")
-        return state
-
     def _release(self) -> None:
         state = self._state()
         if state.kind:
@@ -92,24 +84,44 @@ class Errhandler(Handle):
     def Free(self) -> None:
         """Free it; objects that have it keep it."""
         self._state()
-        if not self._name:
+        handle: Handle = self
+        if not handle._name:
             self._release()
-            self._inner = None
+            handle._inner = None
 
 
-def set_errhandler(owner: Any, errhandler: Errhandler) -> None:
-    """Give a communicator, window or session another error handler."""
-    check_kind(errhandler, "Errhandler", "errhandler")
-    state = owner._state()
+@ccall
+def handler_for(errhandler: Handle, kind: str) -> ErrhandlerState:
+    """What an error handler refers to, for an object of a kind.
+
+    Raises:
+        MPIError: ERR_ARG, it is null, or for objects of another kind.
+    """
+    state: ErrhandlerState | None = errhandler._inner
+    if state is None:
+        raise MPIError(ERR_ARG, "the error handler is null")
+    if state.kind and state.kind != kind:
+        raise MPIError(ERR_ARG, f"the error handler is for a {state.kind}, not a {kind}")
+    return state
+
+
+@ccall
+def set_errhandler(state: Any, kind: str, errhandler: Handle) -> None:
+    """Give a communicator, window or session another error handler.
+
+    Args:
+        state: what its handle refers to.
+        kind: of the handle.
+        errhandler: which is known to be one.
+    """
     try:
-        state.errhandler = errhandler._for(owner._kind)
+        state.errhandler = handler_for(errhandler, kind)
     except MPIError as problem:
         raise state.raised(problem) from None
 
 
-def call_errhandler(owner: Any, errorcode: int) -> None:
-    """Call the one that it has."""
-    state = owner._state()
+def call_errhandler(state: Any, errorcode: int) -> None:
+    """Call the one that it has, told what its handle refers to."""
     if errorcode != 0:
         state.raised(MPIException(errorcode))
 

@@ -24,8 +24,10 @@ class MPIException(MPIError):
     """An MPI call failed. Equal to its error code, as integers are."""
 
     def __init__(self, ierr: int = SUCCESS, detail: str = "", /) -> None:
-        code = c_int(ierr)
-        super().__init__(code if code >= SUCCESS else ERR_UNKNOWN, detail)
+        code = ierr if ierr.__class__ is int and 0 <= ierr <= ERR_LASTCODE else c_int(ierr)
+        self.code = code if code >= SUCCESS else ERR_UNKNOWN
+        self.detail = detail
+        RuntimeError.__init__(self, self.code)
 
     def __str__(self) -> str:
         if self.code in CLASS_TEXT:
@@ -71,7 +73,7 @@ class MPIException(MPIError):
 
     def Get_error_class(self) -> int:
         """The error class the code belongs to."""
-        return Get_error_class(self.code)
+        return self.code if self.code in CLASS_TEXT else Get_error_class(self.code)
 
     def Get_error_string(self) -> str:
         """The text of the error code."""
@@ -127,6 +129,7 @@ class _UserCodes:
 
 
 _added: Final = _UserCodes()
+_TEXTS: Final = {code: f"{name}: {text}" for code, (name, text) in CLASS_TEXT.items()}
 
 
 def last_used_code() -> int:
@@ -134,20 +137,24 @@ def last_used_code() -> int:
     return _added.last
 
 
-@takes_c_ints("errorcode")
 def Get_error_class(errorcode: int) -> int:
     """The class of an error code."""
+    if type(errorcode) is int and errorcode in CLASS_TEXT:
+        return errorcode
+    errorcode = c_int(errorcode)
     if errorcode in CLASS_TEXT:
         return errorcode
     return _added.classes.get(errorcode, ERR_UNKNOWN)
 
 
-@takes_c_ints("errorcode")
 def Get_error_string(errorcode: int) -> str:
     """The text of an error code; empty for one that was added and got none."""
-    known = CLASS_TEXT.get(errorcode)
+    if type(errorcode) is not int:
+        errorcode = c_int(errorcode)
+    known = _TEXTS.get(errorcode)
     if known is not None:
-        return f"{known[0]}: {known[1]}"
+        return known
+    errorcode = c_int(errorcode)
     if errorcode in _added.classes:
         return _added.texts.get(errorcode, "")
     return f"MPI error {errorcode}: unknown error code"

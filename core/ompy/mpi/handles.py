@@ -8,10 +8,13 @@ refer to one state; they are equal then. Freeing makes one handle null.
 from __future__ import annotations
 
 import _thread
+from _weakref import ref
+from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar, Final, Self, TypeVar
 
 from ompy import raw
-from ompy.compiled import Shown, ccall, cclass
+from ompy.compiled import Shown, ccall, cclass, cfunc
 from ompy.data.errors import ERR_ARG
 from ompy.mpi.errors import MPIException
 from ompy.mpi.integers import whole_number
@@ -37,25 +40,21 @@ class _Numbers:
 
     def __init__(self) -> None:
         self._lock = _thread.allocate_lock()
-        self._states: Any = None
         self._last = 0
 
     def of(self, state: State) -> int:
         with self._lock:
             if not state.number:
-                if self._states is None:
-                    from weakref import WeakValueDictionary
-
-                    self._states = WeakValueDictionary()
-                self._last += 1
-                state.number = self._last
-                self._states[state.number] = state
+                number = self._last = self._last + 1
+                _living[number] = ref(state, partial(self._forget, number))
+                state.number = number  # at last: others look at it without the lock
             return state.number
 
-    def find(self, number: int) -> State | None:
-        return None if self._states is None else self._states.get(number)
+    def _forget(self, number: int, _: object) -> None:
+        _living.pop(number, None)
 
 
+_living: Final[dict[int, Callable[[], State | None]]] = {}
 _numbers: Final = _Numbers()
 
 # predefined handles by name, as pickles know them
@@ -83,16 +82,8 @@ class Handle:
         Raises:
             TypeError: `other` is not a handle this class can stand for.
         """
-        self = Handle.__new__(cls)
-        self._name = ""
-        self._inner = None
-        if other is not None:
-            if not isinstance(other, Handle) or other._kind != cls._kind:
-                raise TypeError(f"{cls.__name__} cannot be made of {type(other).__name__}")
-            if other._inner is not None and not cls._takes(other._inner):
-                raise TypeError(f"this {type(other).__name__} is not a {cls.__name__}")
-            self._inner = other._inner
-        return self
+        made: Self = handle_for(cls, other)
+        return made
 
     @classmethod
     def _takes(cls, state: Any) -> bool:
@@ -123,7 +114,10 @@ class Handle:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Handle):
             return NotImplemented
-        return self._kind == other._kind and self._inner is other._inner
+        one: Handle = other
+        if self._inner is not one._inner:
+            return False
+        return self.__class__ is one.__class__ or self._kind == one._kind
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -141,37 +135,33 @@ class Handle:
     @property
     def handle(self) -> int:
         """The handle as an integer; 0 for a null handle."""
-        return 0 if self._inner is None else _numbers.of(self._inner)
+        return number_of(self)
 
     def toint(self) -> int:
         """The handle as an integer."""
-        return self.handle
+        return number_of(self)
 
     def py2f(self) -> int:
         """The handle as a Fortran integer."""
-        return self.handle
+        return number_of(self)
 
     @classmethod
     def fromhandle(cls, handle: int) -> Self:
         """The handle an integer from `handle` stands for."""
-        if type(handle) is not int:
-            handle = whole_number(handle)
-        if handle == 0:
-            return cls.__new__(cls)
-        state = _numbers.find(handle)
-        if state is None or not cls._takes(state):
-            raise MPIException(ERR_ARG, f"{handle} is no handle of a living {cls.__name__}")
-        return cls._wrap(state)
+        made: Self = _handle_of_number(cls, handle)
+        return made
 
     @classmethod
     def fromint(cls, arg: int, /) -> Self:
         """The handle an integer from `toint` stands for."""
-        return cls.fromhandle(arg)
+        made: Self = _handle_of_number(cls, arg)
+        return made
 
     @classmethod
     def f2py(cls, arg: int) -> Self:
         """The handle an integer from `py2f` stands for."""
-        return cls.fromhandle(arg)
+        made: Self = _handle_of_number(cls, arg)
+        return made
 
     def free(self) -> None:
         """Free, if there is something to free that is not predefined; never an error."""
@@ -192,6 +182,48 @@ def made_plainly(kind: Kind) -> Kind:
     """Mark a class of handles of which the constructor does no more than `_make`."""
     _PLAIN.add(kind)
     return kind
+
+
+@ccall
+def number_of(handle: Handle) -> int:
+    """The handle as an integer; 0 for a null handle."""
+    state: State | None = handle._inner
+    if state is None:
+        return 0
+    return state.number if state.number else _numbers.of(state)
+
+
+@cfunc
+def _handle_of_number(kind: Any, number: Any) -> Any:
+    """What `fromhandle` gives."""
+    wanted = number if type(number) is int else whole_number(number)
+    if wanted == 0:
+        return kind.__new__(kind)
+    known = _living.get(wanted)
+    state = None if known is None else known()
+    if state is None or not kind._takes(state):
+        raise MPIException(ERR_ARG, f"{wanted} is no handle of a living {kind.__name__}")
+    return kind._wrap(state)
+
+
+@ccall
+def handle_for(kind: Any, other: Any) -> Any:
+    """A handle of a class that refers to what another one does, or is null: for its `__new__`.
+
+    Raises:
+        TypeError: the other is not a handle that this class can stand for.
+    """
+    if other is None:
+        return plain_handle(kind, None)
+    if not isinstance(other, Handle):
+        raise TypeError(f"{kind.__name__} cannot be made of {type(other).__name__}")
+    known: Handle = other
+    if other.__class__ is not kind and not isinstance(other, kind):
+        if other._kind != kind._kind:
+            raise TypeError(f"{kind.__name__} cannot be made of {type(other).__name__}")
+        if known._inner is not None and not kind._takes(known._inner):
+            raise TypeError(f"this {type(other).__name__} is not a {kind.__name__}")
+    return plain_handle(kind, known._inner)
 
 
 @ccall

@@ -76,6 +76,22 @@ def whole_numbers(numbers: Iterable[Any]) -> list[int]:
     return found
 
 
+def Aint_add(base: int, disp: int) -> int:
+    """The address `disp` bytes behind another."""
+    first: Any = whole_number(base)
+    second: Any = whole_number(disp)
+    found: int = first + second
+    return found
+
+
+def Aint_diff(addr1: int, addr2: int) -> int:
+    """The distance between two addresses."""
+    first: Any = whole_number(addr1)
+    second: Any = whole_number(addr2)
+    found: int = first - second
+    return found
+
+
 def takes_integers(*names: str) -> Callable[[Function], Function]:
     """Have a function be called with integers of 64 bits for these parameters."""
     return _converting(names, whole_number)

@@ -7,7 +7,8 @@ world has many ranks in one interpreter, so nothing is limited there.
 from __future__ import annotations
 
 import _thread
-from typing import Any, Final
+from _weakref import ref
+from typing import Final
 
 from ompy.mpi.handles import State
 
@@ -20,7 +21,7 @@ class Limited:
     def __init__(self, what: str) -> None:
         self._what = what
         self._lock = _thread.allocate_lock()
-        self._states: Any = None
+        self._states: set[ref[State]] = set()
 
     def count_new(self, state: State) -> None:
         """Count a new one.
@@ -29,19 +30,14 @@ class Limited:
             RuntimeError: there are enough.
         """
         with self._lock:
-            if self._states is None:
-                from weakref import WeakSet
-
-                self._states = WeakSet()
             if len(self._states) >= MOST and _is_initialized():
                 raise RuntimeError(f"there are {MOST} user-defined {self._what} already")
-            self._states.add(state)
+            self._states.add(ref(state, self._states.discard))
 
     def remove(self, state: State) -> None:
         """It was freed."""
         with self._lock:
-            if self._states is not None:
-                self._states.discard(state)
+            self._states.discard(ref(state))
 
 
 def _is_initialized() -> bool:

@@ -9,20 +9,16 @@ has a branch of the rank's one.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from itertools import count
-from operator import index
-from typing import Any, ClassVar, Final, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from ompy import outputs
 from ompy.compiled import ccall, cclass
-from ompy.data.constants import PROC_NULL, UNDEFINED
 from ompy.data.errors import (
     CLASS_TEXT,
     ERR_COMM,
-    ERR_GROUP,
     ERR_PROC_FAILED,
-    ERR_RANK,
     ERR_REVOKED,
     MPIError,
 )
@@ -36,13 +32,12 @@ from ompy.frameworks.collectives.coll_selection import SelectedColl
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.context import RankContext
 from ompy.frameworks.pml import Pml
-from ompy.frameworks.proc import Proc
 from ompy.mpi import constants
 from ompy.mpi.callbacks import guarded
-from ompy.mpi.communicators.attributes import Attributed
+from ompy.mpi.communicators.attributes import Attributed, AttributedState
 from ompy.mpi.errhandler import ARE_FATAL, RETURN, ErrhandlerState
 from ompy.mpi.errors import MPIException
-from ompy.mpi.handles import Handle, State, handle_like
+from ompy.mpi.handles import Handle, State
 from ompy.mpi.kinds import check_kind
 from ompy.runtime.ranks.process import RankProcess
 
@@ -136,7 +131,7 @@ class World:
 
 
 @cclass
-class CommState(State):
+class CommState(AttributedState):
     """What MPI keeps for a communicator.
 
     Attributes:
@@ -161,7 +156,6 @@ class CommState(State):
     """
 
     api: Any
-    attributes: dict[int, Any] | None
     buffers: Any
     communicator: Communicator
     errhandler: ErrhandlerState
@@ -365,18 +359,15 @@ class CommBase(Attributed):
 
     def Get_name(self) -> str:
         """Its name; empty for one that was given none."""
-        if self._inner is None:
-            return "MPI_COMM_NULL"
-        made = state_of_comm(self).communicator
-        unnamed = made.name == f"communicator {made.context_id}"  # what messages to people call it
-        return "" if unnamed else made.name
+        return name_of_comm(self)
 
     def Compare(self, comm: CommBase) -> int:
         """IDENT, CONGRUENT (other context), SIMILAR (other order) or UNEQUAL."""
-        if type(comm) is not type(self):
+        if comm.__class__ is not self.__class__:
             check_kind(comm, "Comm", "comm")
-        mine, theirs = state_of_comm(self), state_of_comm(comm)
-        return constants.IDENT if mine is theirs else _likeness(mine, theirs)
+        mine: CommState = state_of_comm(self)
+        theirs: CommState = state_of_comm(comm)
+        return constants.IDENT if mine is theirs else likeness_of(mine, theirs)
 
     @property
     def size(self) -> int:
@@ -389,12 +380,23 @@ class CommBase(Attributed):
         return state_of_comm(self).communicator.rank
 
 
-def _likeness(mine: CommState, theirs: CommState) -> int:
+@ccall
+def name_of_comm(comm: Handle) -> str:
+    """What `Get_name` says."""
+    state: CommState | None = comm._inner
+    if state is None:
+        return "MPI_COMM_NULL"
+    communicator = state.communicator
+    return communicator.name if communicator.named else ""
+
+
+@ccall
+def likeness_of(mine: CommState, theirs: CommState) -> int:
     """How two communicators compare that are not the same."""
     first, second = mine.communicator, theirs.communicator
-    if first.between is not second.between:
+    if first.between != second.between:
         return constants.UNEQUAL
-    if first.procs == second.procs and first.own == second.own:
+    if first.procs == second.procs and (not first.between or first.own == second.own):
         return constants.CONGRUENT
     alike = set(first.procs) == set(second.procs) and set(first.own) == set(second.own)
     return constants.SIMILAR if alike else constants.UNEQUAL
@@ -440,157 +442,3 @@ class OpState(State):
         self.commutes = commutes
         self.known = None
         self.operation = None
-
-
-# --- groups
-
-
-@cclass
-class GroupState(State):
-    """Processes in an order.
-
-    Attributes:
-        me: the one that asks, or None in the empty group.
-        procs: the processes.
-        world: what it comes from: the rank's or a session's; None where that is not known.
-    """
-
-    _places: dict[Proc, int] | None
-    me: Any
-    procs: tuple[Proc, ...]
-    world: Any
-    __slots__ = tuple(__annotations__)
-
-    def __init__(self, procs: Iterable[Proc], me: Proc | None, world: World | None = None) -> None:
-        self.number = 0
-        self._places = None
-        self.me = me
-        self.procs = tuple(procs)
-        self.world = world
-
-    @ccall
-    def places(self) -> dict[Proc, int]:
-        """The rank of each process. Not to be changed."""
-        if self._places is None:
-            self._places = {proc: rank for rank, proc in enumerate(self.procs)}
-        return self._places
-
-
-EMPTY_GROUP: Final = GroupState((), None)
-
-
-@ccall
-def group_of(comm: CommState) -> GroupState:
-    """The members of a communicator; between two groups, those of this process's own."""
-    found: GroupState | None = comm.group
-    if found is None:
-        world = comm.world
-        found = GroupState(comm.communicator.own, world.context.me, world)
-        comm.group = found
-    return found
-
-
-@ccall
-def state_of_group(group: Handle) -> GroupState:
-    """What a handle of a group refers to.
-
-    Raises:
-        MPIException: ERR_GROUP, it is null.
-    """
-    state: GroupState | None = group._inner
-    if state is None:
-        raise MPIException(ERR_GROUP, "the group is null (GROUP_NULL, or freed)")
-    return state
-
-
-@ccall
-def group_with(group: Handle, procs: list[Proc], other: GroupState | None) -> GroupState:
-    """A group of processes that this process knows, from one group and maybe another."""
-    if not procs:
-        return EMPTY_GROUP
-    source = state_of_group(group)
-    if source.me is None and other is not None:
-        source = other
-    made: GroupState = GroupState.__new__(GroupState)
-    made.number = 0
-    made._places = None
-    made.me = source.me
-    made.procs = tuple(procs)
-    made.world = source.world
-    return made
-
-
-@ccall
-def procs_of_ranks(group: Handle, ranks: Sequence[int]) -> list[Proc]:
-    """Some of a group's processes.
-
-    Raises:
-        MPIException: ERR_RANK, there is no such rank, or one is named twice.
-    """
-    procs = state_of_group(group).procs
-    size: int = len(procs)
-    found: list[Proc] = []
-    for each in ranks:
-        rank: int = index(each)
-        if not 0 <= rank < size:
-            raise no_such_rank(size, each)
-        found.append(procs[rank])
-    if len(found) > 1 and len(set(found)) != len(found):
-        raise MPIException(ERR_RANK, f"a rank is named twice in {list(ranks)}")
-    return found
-
-
-@ccall
-def translated_ranks(group: Handle, ranks: Sequence[int] | None, other: Handle | None) -> list[int]:
-    """The ranks in another group of processes given by their ranks in this one.
-
-    Raises:
-        MPIException: ERR_RANK, there is no such rank.
-    """
-    procs = state_of_group(group).procs
-    size: int = len(procs)
-    places = None if other is None else state_of_group(other).places()
-    found: list[int] = []
-    for each in range(size) if ranks is None else ranks:
-        if each == PROC_NULL:
-            found.append(PROC_NULL)
-            continue
-        rank: int = index(each)
-        if not 0 <= rank < size:
-            raise no_such_rank(size, each)
-        proc = procs[rank]
-        found.append(proc.rank if places is None else places.get(proc, UNDEFINED))
-    return found
-
-
-@ccall
-def group_of_ranks(group: Handle, ranks: Sequence[int]) -> Any:
-    """A handle, of the group's class, of some of a group's processes.
-
-    Raises:
-        MPIException: as `procs_of_ranks`.
-    """
-    return handle_like(group, group_with(group, procs_of_ranks(group, ranks), None))
-
-
-@ccall
-def union_of_groups(group: Handle, other: Handle) -> GroupState:
-    """A group's processes, then those only another one has."""
-    first = state_of_group(group)
-    second = state_of_group(other)
-    known = first.places()
-    procs = [*first.procs, *[proc for proc in second.procs if proc not in known]]
-    return group_with(group, procs, second)
-
-
-@ccall
-def free_group(group: Handle) -> None:
-    """Make a handle null, unless it is predefined."""
-    state_of_group(group)
-    if not group._name:
-        group._inner = None
-
-
-def no_such_rank(size: int, rank: int) -> MPIException:
-    """The exception for a rank that a group does not have."""
-    return MPIException(ERR_RANK, f"rank {rank} does not exist in a group of {size}")

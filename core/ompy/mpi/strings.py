@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Any
 
-def c_string(value: object) -> str:
+from ompy import raw
+from ompy.compiled import ccall
+
+
+@ccall
+def c_string(value: Any) -> str:
     """A text that was given as such, or as bytes in UTF-8.
 
     Raises:
         TypeError: it is neither.
         ValueError: it has a character that no string of C can have.
     """
-    if type(value) is str and value.isascii() and "\0" not in value:
-        return value
+    if raw.plain_text(value):
+        plain: str = value
+        return plain
+    return _converted(value)
+
+
+def _converted(value: object) -> str:
+    """The same of what has other characters, or is no text."""
     if isinstance(value, bytes):
         value = value.decode()
     if not isinstance(value, str):

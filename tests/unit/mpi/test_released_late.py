@@ -268,7 +268,7 @@ CALLS: dict[str, Callable[[Make], None]] = {
 # error set, as after any function in C: a capsule's destructor loses it whoever was called.
 OF_CALLER = {
     *("Recv", "Sendrecv", "Isendrecv_replace"),
-    *("Isend to nobody", "Irecv of nobody", "Send_init to nobody", "Ibcast"),
+    *("Isend to nobody", "Irecv of nobody", "Send_init to nobody", "Ibcast", "Iallreduce"),
 }
 PAIRS = [
     (call, beside)

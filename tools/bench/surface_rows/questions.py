@@ -11,21 +11,22 @@ from typing import Any, Final
 
 from mpi4py import MPI
 
-from tools.bench.surface_rows import files, handles
+from tools.bench.surface_rows import files, handles, local_calls
 from tools.bench.surface_rows.rows import KEPT, Row, repeat
 from tools.bench.surface_rows.sessions import session
 from tools.bench.surface_rows.untimed import untimed_names
 
+TOPOLOGIES: Final = ("Cartcomm", "Graphcomm", "Distgraphcomm")
 QUESTIONS: Final = ("Get_", "Is_")
 
 
 def rows(comm: Any) -> Iterator[Row]:
     """Of each kind, what no other family has."""
-    timed = {row.method for family in (handles, files) for row in family.rows(comm)}
+    timed = {row.method for family in (handles, files, local_calls) for row in family.rows(comm)}
     for kind, make in _subjects(comm).items():
         for name in questions(getattr(MPI, kind)):
             method = f"{kind}.{name}"
-            if method in timed or (kind == "Cartcomm" and hasattr(MPI.Comm, name)):
+            if method in timed or (kind in TOPOLOGIES and hasattr(MPI.Comm, name)):
                 continue
             yield Row(method, method, lambda _, make=make, name=name: _asked(make, name), False)
 
@@ -51,6 +52,8 @@ def _subjects(comm: Any) -> Mapping[str, Callable[[], Any]]:
     return {
         "Comm": lambda: comm,
         "Cartcomm": lambda: comm.Create_cart([comm.size], periods=[True]),
+        "Graphcomm": lambda: comm.Create_graph(range(1, comm.size + 1), range(comm.size)),
+        "Distgraphcomm": lambda: comm.Create_dist_graph_adjacent([comm.rank], [comm.rank]),
         "Group": comm.Get_group,
         "Datatype": lambda: MPI.DOUBLE,
         "Op": lambda: MPI.SUM,

@@ -9,7 +9,8 @@ from typing import Final
 
 UNTIMED: Final[dict[str, str]] = {
     "a part of another row: what begins, ends or completes it": (
-        "Commit Complete Detach_buffer Free Post Start Startall Unlock Unlock_all Wait wait free "
+        "Commit Complete Detach Detach_buffer Free Free_keyval Post Start Startall Unlock "
+        "Unlock_all Wait wait free "
         "Flush Flush_buffer Attach_buffer Disconnect Pready Pready_list Pready_range Parrived "
         "Iflush_buffer Pack_size Pack_external_size Close Seek Seek_shared Read_all_end "
         "Read_at_all_end Read_ordered_end Write_all_end Write_at_all_end Write_ordered_end "
@@ -26,15 +27,13 @@ UNTIMED: Final[dict[str, str]] = {
         "Message.irecv Info.get Info.items Info.keys Info.values Info.pop Info.popitem "
         "Info.update Info.clear Info.copy"
     ),
+    "the same of other kinds of handles as of communicators, whose rows are in local_calls.py": (
+        "Create_keyval Delete_attr Set_attr Set_errhandler Set_info Set_name f2py py2f fromhandle "
+        "fromint toint"
+    ),
     "bookkeeping of one process, which no program does often": (
-        "Abort Call_errhandler Cancel Create_errhandler Create_keyval Delete_attr Free_keyval "
-        "Get_errhandler Get_info Get_topology Is_inter Is_intra Set_attr Set_errhandler Set_info "
-        "Set_name f2py py2f fromhandle fromint toint tomemory Cart_map Graph_map Get_dim Get_topo "
-        "Get_dims Get_neighbors Get_neighbors_count Get_dist_neighbors Get_dist_neighbors_count "
-        "Get_remote_group Get_remote_size Get_parent Attach Detach Shared_query "
-        "Create_f90_complex Create_f90_integer Create_f90_real Get_contents Get_envelope "
-        "Get_true_extent Get_value_index Match_size decode fromcode tocode Delete Get_amode "
-        "Get_atomicity Get_byte_offset Get_type_extent Create_env"
+        "Abort Call_errhandler Create_errhandler free tomemory Get_remote_group Get_remote_size "
+        "Get_value_index File.Delete"
     ),
     "of processes that come, go or fail: the time is theirs": (
         "Accept Connect Join Spawn Spawn_multiple Ack_failed Agree Get_failed Iagree Is_revoked "

@@ -306,9 +306,8 @@ class Ob1(Pml):
         The user is told.
         """
         self.gave_up = True
-        me = self._context.me
         for gone in [proc] if proc is not None else self._context.procs:
-            if gone is not me:
+            if gone is not self._context.me:
                 self.sending.fail_peer(gone, reason)
                 self.flow.fail_peer(gone, reason)
                 self.receiving.fail_peer(gone, reason)
@@ -448,12 +447,11 @@ class Ob1(Pml):
         """The message that a probe gets: it stays, or is taken out."""
         matching = communicator.pml_state
         assert isinstance(matching, Matching), f"{communicator.name} was never added"
-        lock = self._lock
-        lock.acquire()
+        self._lock.acquire()
         try:
             return matching.take(source, tag) if take else matching.peek(source, tag)
         finally:
-            lock.release()
+            self._lock.release()
 
     @cfunc
     def _polled(
@@ -465,7 +463,9 @@ class Ob1(Pml):
             self._engine.progress()
             fragment = self._find(communicator, source, tag, take)
             if fragment is None:
-                self.gone.looked(communicator, source, tag)
+                self._engine.glance()
+                if self.gone.anybody and self._context.recovery is not None:
+                    self.gone.looked(communicator, source, tag)
         return fragment
 
     @cfunc

@@ -43,20 +43,23 @@ def acquire(buffer: Any, writable: bool) -> Access:
     """
     view: memoryview | None = None
     form = ""
-    dtype = getattr(buffer, "dtype", None)
-    with suppress(TypeError):
+    try:
         try:
             view = memoryview(buffer)
         except ValueError:  # NumPy's dates have no format: its message says so
-            form = getattr(dtype, "char", "")
+            form = getattr(getattr(buffer, "dtype", None), "char", "")
             if form not in _DATES or not form:
                 raise
             view = memoryview(buffer.view("i8"))
+    except TypeError:  # `contextlib.suppress` takes as long as all else here
+        pass
     if view is None:  # not from within the handler: the user's traceback is long enough
         return _foreign(buffer, writable)
     if writable and view.readonly:
         raise BufferError("message: cannot receive into a read-only buffer")
-    if writable and (view.format == "O" or getattr(dtype, "hasobject", False)):
+    if writable and (
+        view.format == "O" or getattr(getattr(buffer, "dtype", None), "hasobject", False)
+    ):
         raise TypeError(
             "message: the buffer has Python objects, and bytes stored over them crash Python; "
             "the methods in lower case send objects"

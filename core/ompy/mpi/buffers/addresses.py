@@ -1,10 +1,13 @@
-"""Memory by address, through ctypes: imported only when somebody needs an address."""
+"""Memory by address: imported only when somebody needs one, as ctypes takes a while."""
 
 from __future__ import annotations
 
 import ctypes
 import os
 from typing import Any, Final
+
+from ompy import raw
+from ompy.compiled import U64, ccall
 
 READ: Final = 0x100  # PEP 3118: CPython PyBUF_READ
 WRITE: Final = 0x200  # PEP 3118: CPython PyBUF_WRITE
@@ -39,6 +42,7 @@ _from_memory.argtypes = (ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int)
 _from_memory.restype = ctypes.py_object
 
 
+@ccall
 def address_of(memory: Any) -> int:
     """Where the bytes of a contiguous buffer begin.
 
@@ -46,6 +50,9 @@ def address_of(memory: Any) -> int:
         BufferError: it is not contiguous.
         TypeError: it has no buffer.
     """
+    found: int = raw.address(memory)
+    if found >= 0:
+        return found
     view = PyBuffer()
     _get_buffer(memory, ctypes.addressof(view), ANY_CONTIGUOUS)
     address = view.buf or 0
@@ -53,10 +60,15 @@ def address_of(memory: Any) -> int:
     return int(address)
 
 
-def view_at(address: int, size: int, readonly: bool = False) -> memoryview:
+@ccall
+def view_at(address: U64, size: int, readonly: bool = False) -> memoryview:
     """The `size` bytes from `address` on. The caller keeps them alive."""
     if not size:
         return memoryview(b"") if readonly else memoryview(bytearray())
+    made = raw.memory_at(address, size, readonly)
+    if made is not None:
+        view: memoryview = made
+        return view
     view = _from_memory(address, size, READ if readonly else WRITE)
     assert isinstance(view, memoryview)
     return view

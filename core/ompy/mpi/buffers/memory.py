@@ -10,52 +10,57 @@ import sys
 from operator import index
 from typing import Any, Final, Self
 
+from ompy import raw
+from ompy.compiled import Shown, cclass, cfunc
 from ompy.data.convertor import allocate_memory, export_views
 from ompy.mpi.buffers.access import acquire
 from ompy.mpi.buffers.addresses import address_of, view_at
 from ompy.mpi.buffers.exporter import Exporter
 from ompy.mpi.buffers.markers import Marker
-from ompy.mpi.info import INFO_NULL
+from ompy.mpi.info import INFO_NULL, Info
 from ompy.mpi.integers import whole_number
 from ompy.mpi.kinds import check_kind
 from ompy.net.base import LinkError, Network
 
 SHARED_LEAST: Final = 1 << 14  # bytes; arbitrary: what is sent eagerly is copied in and out anyway
+_KEEPS: Final = sys.version_info < (3, 12)  # memory that was exported is kept after its release
 _NO_BYTES: Final = memoryview(bytearray())
 PAGE: Final = 4096  # bytes; x86 and most aarch64
 
 
-class buffer(Exporter):  # type: ignore[misc, unused-ignore]
+@cclass
+class Piece:
+    """What a piece of memory is, as `buffer` sets it."""
+
+    _address: Shown[int]  # negative before it is asked for
+    _device: Shown[bool]
+    _is_own: Shown[bool]  # memory that it has allocated
+    _kept: Shown[Any]  # such memory, after its release
+    _obj: Shown[Any]
+    _view: Shown[memoryview]
+    __slots__ = tuple(__annotations__)
+
+
+class buffer(Piece, Exporter):  # type: ignore[misc, unused-ignore]
     """A piece of memory: bytes with an address.
 
     Exports the buffer protocol. A slice is a buffer of the same memory.
     """
 
-    __slots__ = ("__weakref__", "_address", "_device", "_is_own", "_kept", "_obj", "_view")
-
-    _view: memoryview
-    _obj: Any
-    _device: bool
-    _address: int
-    _is_own: bool  # memory that it has allocated
-    _kept: memoryview  # such memory, after its release
+    __slots__ = ("__weakref__",)
 
     def __new__(cls, *args: Any) -> Self:
         """`buffer()` is empty, `buffer(obj)` the memory of an object."""
         if not args:
             return cls._of(memoryview(bytearray()), None)
         (obj,) = args
-        return cls.frombuffer(obj)
+        made: Self = _piece_of(cls, obj, False)
+        return made
 
     @classmethod
     def _of(cls, view: memoryview, obj: Any, device: bool = False, address: int = -1) -> Self:
-        self = object.__new__(cls)
-        self._view = view
-        self._obj = obj
-        self._device = device
-        self._is_own = False
-        self._address = address if obj is not None or address >= 0 else 0
-        return self
+        made: Self = _piece(cls, view, obj, device, address)
+        return made
 
     @classmethod
     def allocate(cls, nbytes: int, clear: bool = False) -> Self:  # noqa: ARG003 - always clear
@@ -64,8 +69,9 @@ class buffer(Exporter):  # type: ignore[misc, unused-ignore]
         if size < 0:
             raise ValueError(f"cannot allocate {size} bytes")
         view = allocate_memory(size)
-        made = cls._of(view, view.obj)
-        made._is_own = True
+        made: Self = _piece(cls, view, view.obj, False, -1)
+        own: Piece = made
+        own._is_own = True
         return made
 
     @classmethod
@@ -76,11 +82,8 @@ class buffer(Exporter):  # type: ignore[misc, unused-ignore]
             TypeError: `obj` is no buffer.
             BufferError: it is not contiguous.
         """
-        if isinstance(obj, (list, tuple)):
-            raise TypeError(f"expecting a buffer, not a {type(obj).__name__}")
-        found = acquire(obj, False)
-        view = found.view.toreadonly() if readonly else found.view
-        return cls._of(view, obj, found.device)
+        made: Self = _piece_of(cls, obj, readonly)
+        return made
 
     @classmethod
     def fromaddress(cls, address: int, nbytes: int, readonly: bool = False) -> Self:
@@ -88,37 +91,42 @@ class buffer(Exporter):  # type: ignore[misc, unused-ignore]
         address, nbytes = whole_number(address), whole_number(nbytes)
         if nbytes < 0 or (nbytes and not address):
             raise ValueError(f"there are no {nbytes} bytes at address {address:#x}")
-        return cls._of(view_at(address, nbytes, readonly), None, address=address)
+        made: Self = _piece(cls, view_at(address, nbytes, readonly), None, False, address)
+        return made
 
     def __buffer__(self, flags: int, /) -> memoryview:
         return self._view
 
     def __len__(self) -> int:
-        return len(self._view)
+        piece: Piece = self
+        return len(piece._view)
 
     def __getitem__(self, item: Any, /) -> Any:
-        view = self._visible()
-        if isinstance(item, slice):
-            start, stop = self._range(item)
-            address = self._address + start if self._address >= 0 else -1
-            return type(self)._of(view[start:stop], self._obj, address=address)
-        return view[index(item)]
+        view = _visible(self)
+        if not isinstance(item, slice):
+            return view[index(item)]
+        piece: Piece = self
+        part = _part(view, item)
+        address = -1
+        if piece._obj is None:  # nobody but the address says where it is
+            address = piece._address + item.indices(len(view))[0]
+        return _piece(type(self), part, piece._obj, False, address)
 
     def __setitem__(self, item: Any, value: Any, /) -> None:
-        view = self._visible()
+        view = _visible(self)
         if view.readonly:
             raise TypeError("this memory is read-only")
         if not isinstance(item, slice):
             view[index(item)] = value
             return
-        start, stop = self._range(item)
+        part = _part(view, item)
         if isinstance(value, int):
-            view[start:stop] = bytes((value,)) * (stop - start)
+            part[:] = bytes((value,)) * len(part)
             return
         source = acquire(value, False).view
-        if len(source) != stop - start:
-            raise ValueError(f"{len(source)} bytes do not fit into {stop - start}")
-        view[start:stop] = source
+        if len(source) != len(part):
+            raise ValueError(f"{len(source)} bytes do not fit into {len(part)}")
+        part[:] = source
 
     def __delitem__(self, item: Any, /) -> None:
         raise NotImplementedError("memory cannot be deleted from a buffer")
@@ -129,38 +137,31 @@ class buffer(Exporter):  # type: ignore[misc, unused-ignore]
     def __exit__(self, *_: object) -> None:
         self.release()
 
-    def _visible(self) -> memoryview:
-        if self._device:
-            raise BufferError("this memory is a device's; Python cannot look at it")
-        return self._view
-
-    def _range(self, item: slice) -> tuple[int, int]:
-        start, stop, step = item.indices(len(self._view))
-        if step != 1:
-            raise IndexError("a slice of memory has step 1")
-        return start, max(start, stop)
-
     @property
     def address(self) -> int:
         """Address of the first byte; 0 when there is no memory."""
-        if self._address < 0:
-            self._address = address_of(self._view)
-        return self._address
+        piece: Piece = self
+        if piece._address < 0:
+            piece._address = address_of(piece._view)
+        return piece._address
 
     @property
     def obj(self) -> Any:
         """The object whose memory it is, or None."""
-        return self._obj
+        piece: Piece = self
+        return piece._obj
 
     @property
     def nbytes(self) -> int:
         """Length in bytes."""
-        return len(self._view)
+        piece: Piece = self
+        return len(piece._view)
 
     @property
     def readonly(self) -> bool:
         """Whether it cannot be written to."""
-        return self._view.readonly
+        piece: Piece = self
+        return piece._view.readonly
 
     @property
     def format(self) -> str:
@@ -174,16 +175,19 @@ class buffer(Exporter):  # type: ignore[misc, unused-ignore]
 
     def cast(self, format: str, shape: Any = ...) -> memoryview:
         """A memoryview with another format, and a shape if given."""
-        view = self._visible()
+        view = _visible(self)
         return view.cast(format) if shape is ... else view.cast(format, shape)  # type: ignore[call-overload, no-any-return]
 
     def tobytes(self, order: str | None = None) -> bytes:
         """A copy as bytes."""
-        return self._visible().tobytes()
+        return _visible(self).tobytes()
 
     def toreadonly(self) -> Self:
         """The same memory, read-only."""
-        return type(self)._of(self._view.toreadonly(), self._obj, self._device, self._address)
+        piece: Piece = self
+        view = piece._view.toreadonly()
+        made: Self = _piece(type(self), view, piece._obj, piece._device, piece._address)
+        return made
 
     def release(self) -> None:
         """Let go of the memory; the buffer is empty afterwards.
@@ -191,26 +195,71 @@ class buffer(Exporter):  # type: ignore[misc, unused-ignore]
         Memory that it has allocated itself goes with this object: what was exported up to Python
         3.11 (numpy.frombuffer, memoryview) refers to the object, and not to its memory.
         """
-        if self._is_own and sys.version_info < (3, 12):
-            self._kept = self._view
-        self._view = _NO_BYTES
-        self._obj = None
-        self._device = False
-        self._address = 0
+        piece: Piece = self
+        if piece._is_own and _KEEPS:
+            piece._kept = piece._view
+        piece._view = _NO_BYTES
+        piece._obj = None
+        piece._device = False
+        piece._address = 0
 
 
 export_views(buffer)
+
+
+@cfunc
+def _piece(kind: Any, view: memoryview, obj: Any, device: bool, address: int) -> Any:
+    """A piece of memory, of a class of it."""
+    found: Any = raw.instance(Piece, kind)
+    made: Piece = found
+    made._view = view
+    made._obj = obj
+    made._device = device
+    made._is_own = False
+    made._kept = None
+    made._address = address if obj is not None or address >= 0 else 0
+    return found
+
+
+@cfunc
+def _piece_of(kind: Any, obj: Any, readonly: bool) -> Any:
+    """The memory of a contiguous buffer, as `frombuffer` gives it."""
+    if isinstance(obj, (list, tuple)):
+        raise TypeError(f"expecting a buffer, not a {type(obj).__name__}")
+    view: memoryview | None = raw.numbers(obj)
+    device: bool = False
+    if view is None:
+        found = acquire(obj, False)
+        view, device = found.view, found.device
+    return _piece(kind, view.toreadonly() if readonly else view, obj, device, -1)
+
+
+@cfunc
+def _visible(piece: Piece) -> memoryview:
+    if piece._device:
+        raise BufferError("this memory is a device's; Python cannot look at it")
+    return piece._view
+
+
+@cfunc
+def _part(view: memoryview, item: Any) -> memoryview:
+    """The bytes that a slice is of."""
+    if item.step is not None and item.step != 1:
+        raise IndexError("a slice of memory has step 1")
+    found: memoryview = view[item]
+    return found
 
 
 def Get_address(location: Any) -> int:
     """The address of a buffer's first byte."""
     if location is None:
         return 0
-    if isinstance(location, Marker):
-        return int(location)
     if isinstance(location, buffer):
         return location.address
-    return address_of(acquire(location, False).view)
+    if isinstance(location, Marker):
+        return int(location)
+    view = raw.numbers(location)
+    return address_of(acquire(location, False).view if view is None else view)
 
 
 def Alloc_mem(size: int, info: Any = INFO_NULL) -> buffer:
@@ -219,15 +268,13 @@ def Alloc_mem(size: int, info: Any = INFO_NULL) -> buffer:
     With other ranks on this host it is memory that they can map: large messages from and to it
     are copied without the kernel.
     """
-    check_kind(info, "Info", "info")  # hints are ignored
+    if type(info) is not Info:
+        check_kind(info, "Info", "info")  # hints are ignored
     if type(size) is int and 0 <= size < SHARED_LEAST:
-        view = allocate_memory(size)
-        small: buffer = object.__new__(buffer)
-        small._view = view
-        small._obj = view.obj
-        small._device = False
-        small._is_own = True
-        small._address = -1
+        memory = bytearray(size)
+        small: buffer = _piece(buffer, memoryview(memory), memory, False, -1)
+        own: Piece = small
+        own._is_own = True
         return small
     wanted = whole_number(size)
     shared = _shared(wanted) if wanted >= SHARED_LEAST else None
@@ -267,7 +314,8 @@ def Free_mem(mem: buffer) -> None:
     """
     if not isinstance(mem, buffer):
         raise TypeError(f"expecting memory from Alloc_mem, not {type(mem).__name__}")
-    address = mem._address
+    piece: Piece = mem
+    address = piece._address
     mem.release()
     network = _network() if address > 0 else None  # of other memory nobody knows
     if network is not None:

@@ -8,6 +8,7 @@ import operator
 from collections.abc import Callable
 from typing import Any, ClassVar, Final, Self
 
+from ompy.compiled import cfunc
 from ompy.data.errors import ERR_OP, ERR_TYPE, MPIError
 from ompy.data.layout import Layout
 from ompy.data.message import Message
@@ -17,7 +18,7 @@ from ompy.mpi.buffers.common_forms import DATATYPES, plain
 from ompy.mpi.buffers.spec import message
 from ompy.mpi.datatypes.datatype import Datatype
 from ompy.mpi.errors import MPIException
-from ompy.mpi.handles import Handle
+from ompy.mpi.handles import Handle, handle_for
 from ompy.mpi.limits import Limited
 from ompy.mpi.state import OpState
 
@@ -34,7 +35,7 @@ class Op(Handle):
 
     def __new__(cls, op: Op | None = None) -> Self:
         """A null handle, or another one for the same operation."""
-        self = cls._make(op)
+        self: Self = handle_for(cls, op)
         self._function = None if op is None else op._function
         return self
 
@@ -43,16 +44,15 @@ class Op(Handle):
         return isinstance(state, OpState)
 
     def _state(self) -> OpState:
-        state: OpState | None = self._inner
-        if state is None:
-            raise MPIException(ERR_OP, "the operation is null (OP_NULL, or freed)")
-        return state
+        return _state_of(self)
 
     def __call__(self, x: Any, y: Any, /) -> Any:
         """Combine two Python objects."""
-        if self._inner is None:
+        handle: Handle = self
+        state: OpState | None = handle._inner
+        if state is None:
             raise ValueError("the operation is null")
-        return self._inner.objects(x, y)
+        return state.objects(x, y)
 
     def __reduce__(self) -> Any:
         if self._function is None:
@@ -88,19 +88,19 @@ class Op(Handle):
 
     def Is_commutative(self) -> bool:
         """Whether the order of operands may be changed."""
-        inner = self._inner
-        commutes: bool = self._state().commutes if inner is None else inner.commutes
-        return commutes
+        return _state_of(self).commutes
 
     @property
     def is_commutative(self) -> bool:
         """Whether the order of operands may be changed."""
-        return self.Is_commutative()
+        return _state_of(self).commutes
 
     @property
     def is_predefined(self) -> bool:
         """Whether it is one of MPI's own."""
-        return self._inner is None or bool(self._inner.name)
+        handle: Handle = self
+        state: OpState | None = handle._inner
+        return state is None or state.name != ""
 
     def Reduce_local(self, inbuf: Any, inoutbuf: Any) -> None:
         """Combine two buffers of this process; the result is in the second."""
@@ -158,6 +158,19 @@ class Op(Handle):
             plainly = any(asked is each._inner for each in DATATYPES.values())
             known = state.known = asked, made, asked.layout if plainly else None
         return known[1]
+
+
+@cfunc
+def _state_of(op: Handle) -> OpState:
+    """What a handle refers to.
+
+    Raises:
+        MPIException: ERR_OP, it is null.
+    """
+    state: OpState | None = op._inner
+    if state is None:
+        raise MPIException(ERR_OP, "the operation is null (OP_NULL, or freed)")
+    return state
 
 
 def check_match(left: Message, datatype: Datatype, right: Message, other: Datatype) -> None:

@@ -11,16 +11,18 @@ import _thread
 from collections.abc import Callable
 from typing import Any, Final
 
+from ompy.compiled import ccall, cclass
 from ompy.data.errors import ERR_KEYVAL
 from ompy.mpi.callbacks import guarded
 from ompy.mpi.constants import KEYVAL_INVALID
 from ompy.mpi.errors import MPIException
-from ompy.mpi.handles import Handle
+from ompy.mpi.handles import Handle, State
 from ompy.mpi.integers import whole_number
 
 FIRST_KEYVAL: Final = 100  # arbitrary: above the predefined ones
 
 
+@cclass
 class Keyval:
     """A key.
 
@@ -31,14 +33,17 @@ class Keyval:
         integers: the attributes are integers.
     """
 
-    __slots__ = ("copy", "delete", "integers", "kind")
+    copy: Any
+    delete: Any
+    integers: bool
+    kind: str
+    __slots__ = tuple(__annotations__)
 
     def __init__(
         self,
         kind: str,
         copy: Callable[..., Any] | bool | None,
         delete: Callable[..., Any] | None,
-        *,
         integers: bool,
     ) -> None:
         self.kind = kind
@@ -68,13 +73,25 @@ def _find(kind: str, number: int) -> Keyval:
     return known
 
 
+@cclass
+class AttributedState(State):
+    """What a handle with attributes refers to.
+
+    Attributes:
+        attributes: by key, the key's description and the value; or None.
+    """
+
+    attributes: dict[int, tuple[Keyval, Any]] | None
+    __slots__ = tuple(__annotations__)
+
+
 class Attributed(Handle):
-    """A handle with attributes. Its state has a dict `attributes`, or None there."""
+    """A handle with attributes. What it refers to is an `AttributedState`."""
 
     __slots__ = ()
 
     def _attributes(self) -> Any:
-        """The state, with `attributes`; raises MPIException for a null handle."""
+        """The state; raises MPIException for a null handle."""
         raise NotImplementedError
 
     def _predefined_attribute(self, keyval: int) -> Any:
@@ -85,34 +102,36 @@ class Attributed(Handle):
         """The value of an attribute, or None."""
         if type(keyval) is not int:
             keyval = whole_number(keyval)
-        state = self._attributes()
-        if state.attributes is not None and keyval in state.attributes:
-            return state.attributes[keyval][1]
-        return self._predefined_attribute(keyval)
+        attributes = state_with_attributes(self).attributes
+        found = None if attributes is None else attributes.get(keyval)
+        return self._predefined_attribute(keyval) if found is None else found[1]
 
     def Set_attr(self, keyval: int, attrval: Any) -> None:
         """Set an attribute; one that is there is deleted first."""
         if type(keyval) is not int:
             keyval = whole_number(keyval)
-        state = self._attributes()
-        known = _find(self._kind, keyval)
+        state: AttributedState = state_with_attributes(self)
+        known: Keyval = _find(self._kind, keyval)
         if known.integers:
             attrval = whole_number(attrval)
-        if state.attributes is None:
-            state.attributes = {}
-        elif keyval in state.attributes:
+        attributes = state.attributes
+        if attributes is None:
+            attributes = state.attributes = {}
+        elif keyval in attributes:
             self.Delete_attr(keyval)
-        state.attributes[keyval] = (known, attrval)
+        attributes[keyval] = (known, attrval)
 
     def Delete_attr(self, keyval: int) -> None:
         """Delete an attribute; where there is none this does nothing, as in MPICH."""
         if type(keyval) is not int:
             keyval = whole_number(keyval)
-        state = self._attributes()
-        if state.attributes is None or keyval not in state.attributes:
+        state: AttributedState = state_with_attributes(self)
+        found = None if state.attributes is None else state.attributes.pop(keyval, None)
+        if found is None:
             _find(self._kind, keyval)
             return
-        known, value = state.attributes.pop(keyval)
+        known: Keyval = found[0]
+        value = found[1]
         if known.delete is not None:
             guarded(known.delete, self, keyval, value)
 
@@ -137,7 +156,7 @@ class Attributed(Handle):
         for function in (copy_fn, delete_fn):
             if not (callable(function) or function is None or isinstance(function, bool)):
                 raise TypeError(f"expecting a function, not {type(function).__name__}")
-        return _new(Keyval(cls._kind, copy_fn, delete_fn or None, integers=bool(nopython)))
+        return _new(Keyval(cls._kind, copy_fn, delete_fn or None, bool(nopython)))
 
     @classmethod
     def Free_keyval(cls, keyval: int) -> int:
@@ -150,13 +169,24 @@ class Attributed(Handle):
         return KEYVAL_INVALID
 
 
+@ccall
+def state_with_attributes(handle: Handle) -> AttributedState:
+    """What a handle with attributes refers to; raises MPIException for a null one."""
+    state: AttributedState | None = handle._inner
+    if state is None:
+        nobody: Any = handle
+        state = nobody._attributes()
+        assert state is not None, "null handles have raised"
+    return state
+
+
 def copied(handle: Attributed) -> dict[int, Any] | None:
     """The attributes of a duplicate of a handle.
 
     Raises:
         MPIException: a copy function raised.
     """
-    attributes = handle._attributes().attributes
+    attributes = state_with_attributes(handle).attributes
     if not attributes:
         return None
     made = {}
@@ -173,6 +203,6 @@ def copied(handle: Attributed) -> dict[int, Any] | None:
 
 def delete_all(handle: Attributed) -> None:
     """The handle's object is going: delete its attributes, the last one first."""
-    attributes = handle._attributes().attributes
+    attributes = state_with_attributes(handle).attributes
     for keyval in list(attributes or ())[::-1]:
         handle.Delete_attr(keyval)

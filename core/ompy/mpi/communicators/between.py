@@ -79,7 +79,7 @@ def connect(state: CommState, leaders: Leaders, procs: Sequence[Proc], name: str
         MPIError: it cannot be made.
     """
     made = _made(state.world, partial(_everybody, leaders.ask), state.communicator.procs, procs)
-    made.communicator.name = name or made.communicator.name
+    made.communicator.give_name(name)
     return made
 
 

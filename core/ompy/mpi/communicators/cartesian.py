@@ -17,7 +17,7 @@ from ompy.mpi.communicators.making import make_communicator
 from ompy.mpi.communicators.topocomm import Topocomm
 from ompy.mpi.communicators.topologies import Grid
 from ompy.mpi.errors import MPIException
-from ompy.mpi.handles import Handle, made_plainly
+from ompy.mpi.handles import Handle, handle_for, made_plainly
 from ompy.mpi.integers import c_int, whole_number, whole_numbers
 from ompy.mpi.state import CommState, state_of_comm
 
@@ -30,7 +30,8 @@ class Cartcomm(Topocomm):
 
     def __new__(cls, comm: Comm | None = None) -> Self:
         """A null handle, or another one for the same communicator."""
-        return cls._make(comm)
+        made: Self = handle_for(cls, comm)
+        return made
 
     @classmethod
     def _takes(cls, state: Any) -> bool:
@@ -41,22 +42,22 @@ class Cartcomm(Topocomm):
 
     def Get_dim(self) -> int:
         """How many dimensions the grid has."""
-        return len(self._grid()[1].dims)
+        return len(_grid_of_comm(self).dims)
 
     @property
     def dim(self) -> int:
         """How many dimensions the grid has."""
-        return self.Get_dim()
+        return len(_grid_of_comm(self).dims)
 
     @property
     def ndim(self) -> int:
         """How many dimensions the grid has."""
-        return self.Get_dim()
+        return len(_grid_of_comm(self).dims)
 
     def Get_topo(self) -> tuple[list[int], list[int], list[int]]:
         """Points in each dimension, whether each is a ring, and where this process is."""
-        state, grid = self._grid()
-        where = grid.coordinates(state.communicator.rank)
+        grid = _grid_of_comm(self)
+        where = grid.coordinates(state_of_comm(self).communicator.rank)
         return list(grid.dims), [int(ring) for ring in grid.periods], where
 
     @property
@@ -67,17 +68,17 @@ class Cartcomm(Topocomm):
     @property
     def dims(self) -> list[int]:
         """Points in each dimension."""
-        return self.Get_topo()[0]
+        return list(_grid_of_comm(self).dims)
 
     @property
     def periods(self) -> list[int]:
         """Whether each dimension is a ring."""
-        return self.Get_topo()[1]
+        return [int(ring) for ring in _grid_of_comm(self).periods]
 
     @property
     def coords(self) -> list[int]:
         """Where this process is."""
-        return self.Get_topo()[2]
+        return _grid_of_comm(self).coordinates(state_of_comm(self).communicator.rank)
 
     def Get_cart_rank(self, coords: Sequence[int]) -> int:
         """Who is at a point."""
@@ -173,7 +174,15 @@ def _chosen(values: Sequence[Any], kept: list[bool]) -> list[Any]:
     return [value for value, keep in zip(values, kept, strict=True) if keep]
 
 
-def _grid_of(state: CommState, dims: Sequence[int], periods: Sequence[bool] | bool | None) -> Grid:
+def _checked(
+    state: CommState, dims: Sequence[int], periods: Sequence[bool] | bool | None
+) -> tuple[list[int], Sequence[bool]]:
+    """Points in each dimension of a grid, and whether each is a ring.
+
+    Raises:
+        ValueError: there are not as many of one as of the other.
+        MPIException: ERR_DIMS, a communicator's members cannot fill it.
+    """
     widths = whole_numbers(dims)
     if periods is None or isinstance(periods, (bool, int)):
         periods = [bool(periods)] * len(widths)
@@ -183,27 +192,27 @@ def _grid_of(state: CommState, dims: Sequence[int], periods: Sequence[bool] | bo
         raise state.fail(
             ERR_DIMS, f"a grid of {widths} has no place for {state.size} processes to fill"
         )
-    return Grid(widths, list(map(bool, periods)))
+    return widths, periods
 
 
 def create_cart(
     state: CommState, dims: Sequence[int], periods: Sequence[bool] | bool | None
 ) -> Any:
     """A grid of the first members of a communicator; COMM_NULL in the others."""
-    grid = _grid_of(state, dims, periods)
-    points = range(prod(grid.dims))
+    widths, rings = _checked(state, dims, periods)
+    points = range(prod(widths))
     if state.communicator.rank not in points:
         return Cartcomm()
     made = make_communicator(state, points, state.communicator.order.tag(), Cartcomm)
-    made.topology = grid
+    made.topology = Grid(widths, list(map(bool, rings)))
     return Cartcomm._adopt(made)
 
 
 def cart_map(state: CommState, dims: Sequence[int], periods: Sequence[bool] | bool | None) -> int:
     """The rank this process would have in such a grid, or UNDEFINED."""
-    grid = _grid_of(state, dims, periods)
+    widths, _ = _checked(state, dims, periods)
     rank = state.communicator.rank
-    return rank if rank < prod(grid.dims) else UNDEFINED
+    return rank if rank < prod(widths) else UNDEFINED
 
 
 def Compute_dims(nnodes: int, dims: int | Sequence[int]) -> list[int]:
@@ -214,34 +223,54 @@ def Compute_dims(nnodes: int, dims: int | Sequence[int]) -> list[int]:
         dims: how many dimensions; or a number for each, 0 where it is to be found.
     """
     nnodes = c_int(nnodes)
-    if isinstance(dims, Iterable):
+    if type(dims) is not int and isinstance(dims, Iterable):
         found = whole_numbers(dims)
-    elif whole_number(dims) < 0:
-        raise ValueError(f"expecting a number of dimensions, not {whole_number(dims)}")
     else:
-        found = [0] * whole_number(dims)
-    fixed = prod(width for width in found if width)
-    if nnodes < 1 or any(width < 0 for width in found) or nnodes % fixed:
+        number = whole_number(dims)
+        if number < 0:
+            raise ValueError(f"expecting a number of dimensions, not {number}")
+        found = [0] * number
+    fixed = 1
+    for width in found:
+        if width:
+            fixed *= width
+    if nnodes < 1 or (found and min(found) < 0) or nnodes % fixed:
         raise MPIException(ERR_DIMS, f"{nnodes} processes cannot fill a grid of {found}")
     free = found.count(0)
     if not free:
         if fixed != nnodes and found:
             raise MPIException(ERR_DIMS, f"{nnodes} processes do not fill a grid of {found}")
         return found
-    widths = [1] * free
-    for factor in reversed(_prime_factors(nnodes // fixed)):
-        widths[widths.index(min(widths))] *= factor
-    widths.sort(reverse=True)
+    widths = _balanced(nnodes // fixed, free)
     return [width or widths.pop(0) for width in found]
 
 
+@cfunc
+def _balanced(nodes: int, free: int) -> list[int]:
+    """So many factors of a number, as alike as can be, in descending order."""
+    widths: list[int] = [1] * free
+    factors: list[int] = _prime_factors(nodes)
+    place: int
+    for factor in reversed(factors):
+        least: int = 0
+        for place in range(1, free):
+            if widths[place] < widths[least]:
+                least = place
+        widths[least] *= factor
+    widths.sort(reverse=True)
+    return widths
+
+
+@cfunc
 def _prime_factors(number: int) -> list[int]:
     """In ascending order."""
-    found = []
-    factor = 2
+    found: list[int] = []
+    factor: int = 2
     while factor * factor <= number:
         while number % factor == 0:
             found.append(factor)
             number //= factor
         factor += 1
-    return [*found, number] if number > 1 else found
+    if number > 1:
+        found.append(number)
+    return found

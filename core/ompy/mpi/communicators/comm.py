@@ -11,7 +11,7 @@ from ompy.mpi.collectives.nonblocking_collectives import NonblockingCollectives
 from ompy.mpi.collectives.object_collectives import ObjectCollectives
 from ompy.mpi.collectives.persistent_collectives import PersistentCollectives
 from ompy.mpi.communicators.communicators import Communicators
-from ompy.mpi.handles import made_plainly
+from ompy.mpi.handles import handle_for, made_plainly
 from ompy.mpi.point_to_point.object_messages import ObjectMessages
 from ompy.mpi.point_to_point.point_to_point import PointToPoint
 
@@ -33,7 +33,8 @@ class Comm(
 
     def __new__(cls, comm: Comm | None = None) -> Self:
         """A null handle, or another one for the same communicator."""
-        return cls._make(comm)
+        made: Self = handle_for(cls, comm)
+        return made
 
     @classmethod
     def _wrap(cls, state: Any) -> Any:

@@ -23,15 +23,24 @@ from ompy.mpi.communicators.context_agreement import (
 )
 from ompy.mpi.communicators.duplicates import begin_duplicate, duplicate
 from ompy.mpi.communicators.group import Group
+from ompy.mpi.communicators.group_state import group_of
 from ompy.mpi.communicators.hardware import color_of_hardware
 from ompy.mpi.communicators.making import make_communicator, with_context
+from ompy.mpi.communicators.predefined_attributes import CONSTANT
 from ompy.mpi.errhandler import Errhandler, call_errhandler, set_errhandler
 from ompy.mpi.errors import MPIException
-from ompy.mpi.handles import plain_handle
-from ompy.mpi.info import INFO_NULL, Info, InfoState
+from ompy.mpi.handles import Handle, plain_handle
+from ompy.mpi.info import INFO_NULL, Info, hints_of, pairs_of
 from ompy.mpi.integers import c_int, takes_c_ints, whole_number
 from ompy.mpi.kinds import check_kind
-from ompy.mpi.state import CommBase, CommState, group_of, null_communicator, state_of_comm
+from ompy.mpi.state import (
+    CommBase,
+    CommState,
+    World,
+    name_of_comm,
+    null_communicator,
+    state_of_comm,
+)
 from ompy.mpi.strings import c_string
 from ompy.trace.tag_names import name_tags_by
 
@@ -177,6 +186,17 @@ class Communicators(CommBase):
                     hidden.free()
         communicator = state.communicator
         # what was begun goes on to its end, as MPI wants
+        pending = communicator.pml.pending_receives(communicator)
+        if pending or communicator.chosen is not None:
+            self._release_later(state)
+        else:
+            state.world.process.release(communicator)
+        state.size = 0  # other handles of it find nobody there
+        self._inner = None
+
+    def _release_later(self, state: CommState) -> None:
+        """Release what somebody may still wait for."""
+        communicator = state.communicator
         release = partial(state.world.process.release, communicator)
         lock = state.world.context.engine.lock
         with lock:
@@ -190,8 +210,6 @@ class Communicators(CommBase):
             release()
         else:
             communicator.chosen.when_idle(release)
-        state.size = 0  # other handles of it find nobody there
-        self._inner = None
 
     def _release(self) -> None:
         state: CommState = self._inner
@@ -202,47 +220,48 @@ class Communicators(CommBase):
 
     def Is_inter(self) -> bool:
         """Whether it connects two groups."""
-        return self._state().communicator.between
+        return state_of_comm(self).communicator.between
 
     def Is_intra(self) -> bool:
         """Whether it is of one group."""
-        return not self._state().communicator.between
+        return not state_of_comm(self).communicator.between
 
     @property
     def is_inter(self) -> bool:
         """Whether it connects two groups."""
-        return Communicators.Is_inter(self)
+        return state_of_comm(self).communicator.between
 
     @property
     def is_intra(self) -> bool:
         """Whether it is of one group."""
-        return Communicators.Is_intra(self)
+        return not state_of_comm(self).communicator.between
 
     def Get_topology(self) -> int:
         """CART, GRAPH, DIST_GRAPH or UNDEFINED."""
-        topology = self._state().topology
-        return UNDEFINED if topology is None else int(topology.kind)
+        return _kind_of_topology(state_of_comm(self))
 
     @property
     def topology(self) -> int:
         """CART, GRAPH, DIST_GRAPH or UNDEFINED."""
-        return Communicators.Get_topology(self)
+        return _kind_of_topology(state_of_comm(self))
 
     @property
     def is_topo(self) -> bool:
         """Whether it has a topology."""
-        return self._inner is not None and self._inner.topology is not None
+        handle: Handle = self
+        state: CommState | None = handle._inner
+        return state is not None and state.topology is not None
 
     # --- names, hints, attributes
 
     def Set_name(self, name: str) -> None:
         """Name it."""
-        self._state().communicator.name = c_string(name)
+        state_of_comm(self).communicator.give_name(c_string(name))
 
     @property
     def name(self) -> str:
         """Its name."""
-        return Communicators.Get_name(self)
+        return name_of_comm(self)
 
     @name.setter
     def name(self, value: str) -> None:
@@ -250,17 +269,19 @@ class Communicators(CommBase):
 
     def Get_info(self) -> Info:
         """Its hints."""
-        return Info._adopt(InfoState(dict(self._state().info or {})))
+        return hints_of(state_of_comm(self).info)
 
     def Set_info(self, info: Info) -> None:
         """Set its hints."""
-        check_kind(info, "Info", "info")
-        self._state().info = dict(info._pairs())
+        if type(info) is not Info:
+            check_kind(info, "Info", "info")
+        state: CommState = state_of_comm(self)
+        state.info = pairs_of(info).copy()
 
     @property
     def info(self) -> Info:
         """Its hints."""
-        return Communicators.Get_info(self)
+        return hints_of(state_of_comm(self).info)
 
     @info.setter
     def info(self, value: Info) -> None:
@@ -268,6 +289,9 @@ class Communicators(CommBase):
         Communicators.Set_info(self, value)
 
     def _predefined_attribute(self, keyval: int) -> Any:
+        found = CONSTANT.get(keyval)
+        if found is not None:
+            return found
         found = predefined_attributes.attribute_value(self._state().world, keyval)
         if found is predefined_attributes.UNKNOWN:
             try:
@@ -285,16 +309,19 @@ class Communicators(CommBase):
 
     def Get_errhandler(self) -> Errhandler:
         """Its error handler."""
-        return Errhandler._adopt(self._state().errhandler)
+        made: Errhandler = plain_handle(Errhandler, state_of_comm(self).errhandler)
+        return made
 
     def Set_errhandler(self, errhandler: Errhandler) -> None:
         """Set its error handler."""
-        set_errhandler(self, errhandler)
+        if type(errhandler) is not Errhandler:
+            check_kind(errhandler, "Errhandler", "errhandler")
+        set_errhandler(state_of_comm(self), "Comm", errhandler)
 
     @takes_c_ints("errorcode")
     def Call_errhandler(self, errorcode: int) -> None:
         """Call its error handler."""
-        call_errhandler(self, errorcode)
+        call_errhandler(self._state(), errorcode)
 
     @takes_c_ints("errorcode")
     def Abort(self, errorcode: int = 0) -> NoReturn:
@@ -314,11 +341,15 @@ class Communicators(CommBase):
 
         It is null again once this process has freed or disconnected it.
         """
-        from ompy.mpi.communicators.intercomm import Intercomm
-        from ompy.mpi.processes.life import current
+        global _intercomm, _current
+        if _current is None:
+            from ompy.mpi.communicators.intercomm import Intercomm
+            from ompy.mpi.processes.life import current
 
-        parent = current().parent
-        return Intercomm() if parent is None or not parent.size else Intercomm._adopt(parent)
+            _intercomm, _current = Intercomm, current
+        world: World = _current()
+        parent: CommState | None = world.parent
+        return plain_handle(_intercomm, parent if parent is not None and parent.size else None)
 
     def Idup(self, info: Info | None = None) -> tuple[Self, Request]:
         """Begin what `Dup` does.
@@ -418,6 +449,14 @@ class Communicators(CommBase):
         made = _plain_null(state)
         request = begin_to_shrink(state, partial(setattr, made, "_inner"))
         return made, request
+
+
+_intercomm: Any = None
+_current: Any = None
+
+
+def _kind_of_topology(state: CommState) -> int:
+    return UNDEFINED if state.topology is None else int(state.topology.kind)
 
 
 def _intracomm() -> Any:

@@ -60,6 +60,8 @@ def exchange_values(
         MPIError: a member cannot be reached, has left, or makes another call. If all of the
             communicator were to take part, the others are told; a part of it may go on without.
     """
+    if len(members) == 1:
+        return [said]
     exchange = Exchange(communicator, tag)
     whole = len(members) == communicator.size
     return _complete_steps(exchange, values_in_steps(exchange, members, said), tell=whole)

@@ -269,9 +269,8 @@ def _duplicate_in_steps(
     if communicator.between and world.context.recovery is not None:
         line = yield from agree_in_steps(world, ask)
     own: Any = communicator.own if communicator.between else None
-    name = f"communicator {number}"
     try:
-        made = world.process.communicator(number, communicator.procs, name, own, line)
+        made = world.process.communicator(number, communicator.procs, "", own, line)
     finally:
         release_context(world, number)
         release_context(world, line)

@@ -9,6 +9,7 @@ from operator import index as whole
 from struct import Struct
 from typing import Any, Final, NamedTuple, Self
 
+from ompy.compiled import cfunc
 from ompy.data.constants import UNDEFINED
 from ompy.data.errors import ERR_ARG, ERR_RANK, ERR_TOPOLOGY
 from ompy.mpi.communicators.comm import Comm
@@ -17,9 +18,9 @@ from ompy.mpi.communicators.making import make_communicator
 from ompy.mpi.communicators.topocomm import Topocomm
 from ompy.mpi.communicators.topologies import Edges, Graph
 from ompy.mpi.constants import UNWEIGHTED, WEIGHTS_EMPTY
-from ompy.mpi.handles import made_plainly
-from ompy.mpi.integers import takes_c_ints
-from ompy.mpi.state import CommState
+from ompy.mpi.handles import Handle, handle_for, made_plainly
+from ompy.mpi.integers import c_int
+from ompy.mpi.state import CommState, state_of_comm
 
 _EDGE: Final = Struct("<qqq")  # from, to, weight
 
@@ -32,49 +33,39 @@ class Graphcomm(Topocomm):
 
     def __new__(cls, comm: Comm | None = None) -> Self:
         """A null handle, or another one for the same communicator."""
-        return cls._make(comm)
+        made: Self = handle_for(cls, comm)
+        return made
 
     @classmethod
     def _takes(cls, state: Any) -> bool:
         return isinstance(state, CommState) and isinstance(state.topology, Graph)
 
-    def _graph(self) -> tuple[CommState, Graph]:
-        state = self._state()
-        if not isinstance(state.topology, Graph):
-            raise state.fail(ERR_TOPOLOGY, f"{state.communicator.name} is no graph")
-        return state, state.topology
-
-    def _adjacent(self, rank: int) -> list[int]:
-        state, graph = self._graph()
-        node = whole(rank)
-        if not 0 <= node < state.size:
-            raise state.fail(ERR_RANK, f"rank {node} does not exist in a graph of {state.size}")
-        return graph.adjacent(node)
-
     def Get_dims(self) -> tuple[int, int]:
         """How many nodes and edges there are."""
-        graph = self._graph()[1]
+        graph = _graph_of_comm(self)
         return len(graph.index), len(graph.edges)
 
     def Get_topo(self) -> tuple[list[int], list[int]]:
         """The graph: where the edges of each node end, and where each edge leads."""
-        graph = self._graph()[1]
+        graph = _graph_of_comm(self)
         return list(graph.index), list(graph.edges)
 
-    @takes_c_ints("rank")
     def Get_neighbors_count(self, rank: int) -> int:
         """How many neighbours a member has."""
-        return len(self._adjacent(rank))
+        graph = _graph_of_comm(self)
+        node = _node(state_of_comm(self), rank)
+        return graph.index[node] - (graph.index[node - 1] if node else 0)
 
-    @takes_c_ints("rank")
     def Get_neighbors(self, rank: int) -> list[int]:
         """The neighbours of a member."""
-        return self._adjacent(rank)
+        graph = _graph_of_comm(self)
+        return graph.adjacent(_node(state_of_comm(self), rank))
 
     @property
     def dims(self) -> tuple[int, int]:
         """How many nodes and edges there are."""
-        return self.Get_dims()
+        graph = _graph_of_comm(self)
+        return len(graph.index), len(graph.edges)
 
     @property
     def nnodes(self) -> int:
@@ -109,7 +100,7 @@ class Graphcomm(Topocomm):
     @property
     def neighbors(self) -> list[int]:
         """The neighbours of this process."""
-        return self.Get_neighbors(self.rank)
+        return _graph_of_comm(self).adjacent(state_of_comm(self).communicator.rank)
 
 
 @made_plainly
@@ -120,26 +111,21 @@ class Distgraphcomm(Topocomm):
 
     def __new__(cls, comm: Comm | None = None) -> Self:
         """A null handle, or another one for the same communicator."""
-        return cls._make(comm)
+        made: Self = handle_for(cls, comm)
+        return made
 
     @classmethod
     def _takes(cls, state: Any) -> bool:
         return isinstance(state, CommState) and isinstance(state.topology, Edges)
 
-    def _edges(self) -> Edges:
-        state = self._state()
-        if not isinstance(state.topology, Edges):
-            raise state.fail(ERR_TOPOLOGY, f"{state.communicator.name} is no distributed graph")
-        return state.topology
-
     def Get_dist_neighbors_count(self) -> tuple[int, int, bool]:
         """How many neighbours send here, how many receive from here; have edges weights?"""
-        found = self._edges()
+        found = _edges_of_comm(self)
         return len(found.sources), len(found.targets), found.weights is not None
 
     def Get_dist_neighbors(self) -> tuple[list[int], list[int], tuple[list[int], list[int]] | None]:
         """Who sends here, who receives from here, and the weights of both, None without weights."""
-        found = self._edges()
+        found = _edges_of_comm(self)
         weights = found.weights
         return (
             list(found.sources),
@@ -151,9 +137,46 @@ class Distgraphcomm(Topocomm):
 # --- making them
 
 
+@cfunc
+def _graph_of_comm(comm: Handle) -> Graph:
+    """The graph that a communicator's members are the nodes of.
+
+    Raises:
+        MPIException: ERR_COMM, it is null; ERR_TOPOLOGY, they are those of none.
+    """
+    state = state_of_comm(comm)
+    graph = state.topology
+    if type(graph) is not Graph:
+        raise state.fail(ERR_TOPOLOGY, f"{state.communicator.name} is no graph")
+    return graph
+
+
+@cfunc
+def _edges_of_comm(comm: Handle) -> Edges:
+    """This member's edges in a distributed graph; raises likewise."""
+    state = state_of_comm(comm)
+    edges = state.topology
+    if type(edges) is not Edges:
+        raise state.fail(ERR_TOPOLOGY, f"{state.communicator.name} is no distributed graph")
+    return edges
+
+
+@cfunc
+def _node(state: CommState, rank: Any) -> int:
+    """A member, by the rank that a user gave.
+
+    Raises:
+        MPIException: ERR_RANK, there is none.
+    """
+    node: int = c_int(rank)
+    if not 0 <= node < state.size:
+        raise state.fail(ERR_RANK, f"rank {node} does not exist in a graph of {state.size}")
+    return node
+
+
 def _numbers(values: Sequence[int] | None) -> list[int]:
     """None stands for none."""
-    return [] if values is None else [whole(value) for value in values]
+    return [] if values is None else list(map(whole, values))
 
 
 def _graph_of(state: CommState, index: Sequence[int], edges: Sequence[int]) -> Graph:
@@ -168,11 +191,11 @@ def _graph_of(state: CommState, index: Sequence[int], edges: Sequence[int]) -> G
     nodes = len(ends)
     if nodes > state.size:
         raise state.fail(ERR_ARG, f"{state.size} processes are too few for a graph of {nodes}")
-    if ends != sorted(ends) or (ends and ends[0] < 0):
+    if (len(ends) > 1 and ends != sorted(ends)) or (ends and ends[0] < 0):
         raise state.fail(ERR_ARG, f"index {ends}: the ends of the edges must not decrease")
     if (ends[-1] if ends else 0) != len(others):
         raise state.fail(ERR_ARG, f"index {ends} does not end with {len(others)}, the edges")
-    if any(not 0 <= node < nodes for node in others):
+    if others and not (min(others) >= 0 and max(others) < nodes):
         raise state.fail(ERR_ARG, f"edges {others} do not all lead to one of {nodes} nodes")
     return Graph(ends, others)
 
@@ -190,9 +213,9 @@ def create_graph(state: CommState, index: Sequence[int], edges: Sequence[int]) -
 
 def graph_map(state: CommState, index: Sequence[int], edges: Sequence[int]) -> int:
     """The rank this process would have in such a graph, or UNDEFINED."""
-    graph = _graph_of(state, index, edges)
+    nodes = len(_graph_of(state, index, edges).index)
     rank = state.communicator.rank
-    return rank if rank < len(graph.index) else UNDEFINED
+    return rank if rank < nodes else UNDEFINED
 
 
 def _ranks(state: CommState, ranks: Sequence[int], what: str) -> list[int]:

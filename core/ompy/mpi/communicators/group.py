@@ -9,22 +9,23 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from ompy.data.constants import UNDEFINED
 from ompy.data.errors import ERR_ARG, ERR_RANK
-from ompy.frameworks.proc import Proc
-from ompy.mpi.constants import IDENT, SIMILAR, UNEQUAL
-from ompy.mpi.errors import MPIException
-from ompy.mpi.handles import Handle, handle_like, made_plainly
-from ompy.mpi.kinds import check_kind
-from ompy.mpi.state import (
+from ompy.mpi.communicators.group_state import (
     EMPTY_GROUP,
     GroupState,
     free_group,
     group_of_ranks,
     group_with,
+    like_group,
+    likeness_of_groups,
     procs_of_ranks,
     state_of_group,
     translated_ranks,
     union_of_groups,
 )
+from ompy.mpi.constants import IDENT
+from ompy.mpi.errors import MPIException
+from ompy.mpi.handles import Handle, handle_for, handle_like, made_plainly
+from ompy.mpi.kinds import check_kind
 
 if TYPE_CHECKING:
     from ompy.mpi.processes.sessions import Session
@@ -39,7 +40,8 @@ class Group(Handle):
 
     def __new__(cls, group: Group | None = None) -> Self:
         """A null handle, or another one for the same group."""
-        return cls._make(group)
+        made: Self = handle_for(cls, group)
+        return made
 
     @classmethod
     def _takes(cls, state: Any) -> bool:
@@ -47,11 +49,6 @@ class Group(Handle):
 
     def _state(self) -> GroupState:
         return state_of_group(self)
-
-    def _with(self, procs: list[Proc], other: GroupState | None = None) -> Self:
-        """A group of processes that this process knows, from this group and maybe another."""
-        made: Self = handle_like(self, group_with(self, procs, other))
-        return made
 
     def Get_size(self) -> int:
         """How many processes there are."""
@@ -66,12 +63,13 @@ class Group(Handle):
     @property
     def size(self) -> int:
         """How many processes there are."""
-        return self.Get_size()
+        return len(state_of_group(self).procs)
 
     @property
     def rank(self) -> int:
         """This process's rank, or UNDEFINED."""
-        return self.Get_rank()
+        state: GroupState = state_of_group(self)
+        return UNDEFINED if state.me is None else state.places().get(state.me, UNDEFINED)
 
     def Translate_ranks(
         self, ranks: Sequence[int] | None = None, group: Group | None = None
@@ -92,14 +90,12 @@ class Group(Handle):
             check_kind(group, "Group", "group")
         first: GroupState = state_of_group(self)
         second: GroupState = state_of_group(group)
-        mine, theirs = first.procs, second.procs
-        if first is second or mine == theirs:
-            return IDENT
-        return SIMILAR if set(mine) == set(theirs) and len(mine) == len(theirs) else UNEQUAL
+        return IDENT if first is second else likeness_of_groups(first, second)
 
     def Dup(self) -> Self:
         """A group of the same processes."""
-        return self._with(list(state_of_group(self).procs))
+        made: Self = handle_like(self, like_group(state_of_group(self)))
+        return made
 
     @classmethod
     def Union(cls, group1: Group, group2: Group) -> Self:
@@ -116,8 +112,8 @@ class Group(Handle):
         check_kind(group1, "Group", "group1")
         check_kind(group2, "Group", "group2")
         others = state_of_group(group2).places()
-        made = group1._with([proc for proc in state_of_group(group1).procs if proc in others])
-        return cls._adopt(made._inner)
+        procs = [proc for proc in state_of_group(group1).procs if proc in others]
+        return cls._adopt(group_with(group1, procs, None))
 
     Intersect = Intersection
 
@@ -127,8 +123,8 @@ class Group(Handle):
         check_kind(group1, "Group", "group1")
         check_kind(group2, "Group", "group2")
         others = state_of_group(group2).places()
-        made = group1._with([proc for proc in state_of_group(group1).procs if proc not in others])
-        return cls._adopt(made._inner)
+        procs = [proc for proc in state_of_group(group1).procs if proc not in others]
+        return cls._adopt(group_with(group1, procs, None))
 
     def Incl(self, ranks: Sequence[int]) -> Self:
         """The processes of these ranks, in this order."""
@@ -137,22 +133,26 @@ class Group(Handle):
 
     def Excl(self, ranks: Sequence[int]) -> Self:
         """The processes of other ranks than these."""
-        left_out = set(procs_of_ranks(self, ranks))
-        return self._with([proc for proc in state_of_group(self).procs if proc not in left_out])
+        left_out = procs_of_ranks(self, ranks)
+        known = set(left_out) if len(left_out) > 1 else left_out
+        procs = [proc for proc in state_of_group(self).procs if proc not in known]
+        made: Self = handle_like(self, group_with(self, procs, None))
+        return made
 
     def Range_incl(self, ranks: Sequence[tuple[int, int, int]]) -> Self:
         """The processes of ranges (first, last, stride) of ranks."""
-        return self.Incl(_ranges(ranks, self.Get_size()))
+        return self.Incl(_ranges(ranks, len(state_of_group(self).procs)))
 
     def Range_excl(self, ranks: Sequence[tuple[int, int, int]]) -> Self:
         """The processes outside ranges (first, last, stride) of ranks."""
-        return self.Excl(_ranges(ranks, self.Get_size()))
+        return self.Excl(_ranges(ranks, len(state_of_group(self).procs)))
 
     @classmethod
     def Create_from_session_pset(cls, session: Session, pset_name: str) -> Self:
         """The processes of a session's set."""
         check_kind(session, "Session", "session")
-        return cls._make(session.Create_group(pset_name))
+        found = session.Create_group(pset_name)
+        return found if type(found) is cls else cls._make(found)
 
     def Free(self) -> None:
         """Free it."""
@@ -166,7 +166,9 @@ def _ranges(ranges: Sequence[tuple[int, int, int]], size: int) -> list[int]:
         if not stride:
             raise MPIException(ERR_ARG, f"the range {(first, last, stride)} has no stride")
         found = range(first, last + (1 if stride > 0 else -1), stride)
-        for rank in (found[0], found[-1]) if found else ():
+        if not found:
+            continue
+        for rank in (found[0], found[-1]):
             if not 0 <= rank < size:
                 where = f"rank {rank} of the range {(first, last, stride)}"
                 raise MPIException(ERR_RANK, f"{where} is not in a group of {size}")

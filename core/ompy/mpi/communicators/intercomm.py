@@ -18,15 +18,15 @@ from ompy.mpi.collectives.collective_requests import completed
 from ompy.mpi.collectives.operation import SUM, Op
 from ompy.mpi.communicators.comm import Comm
 from ompy.mpi.communicators.group import Group
+from ompy.mpi.communicators.group_state import GroupState
 from ompy.mpi.communicators.intercomm_objects import InterObjectCollectives
 from ompy.mpi.communicators.intracomm import Intracomm
 from ompy.mpi.errhandler import Errhandler
-from ompy.mpi.handles import made_plainly
+from ompy.mpi.handles import handle_for, made_plainly
 from ompy.mpi.info import INFO_NULL, Info
 from ompy.mpi.integers import whole_number
 from ompy.mpi.kinds import check_kind
 from ompy.mpi.point_to_point.peers import own_size
-from ompy.mpi.state import GroupState
 
 
 @made_plainly
@@ -37,7 +37,8 @@ class Intercomm(InterObjectCollectives, Comm):
 
     def __new__(cls, comm: Comm | None = None) -> Self:
         """A null handle, or another one for the same communicator."""
-        return cls._make(comm)
+        made: Self = handle_for(cls, comm)
+        return made
 
     @classmethod
     def _takes(cls, state: Any) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from os import PathLike
-from typing import TYPE_CHECKING, Any, AnyStr, Self
+from typing import TYPE_CHECKING, Any, AnyStr, NamedTuple, Self
 
 from ompy.data.errors import SUCCESS
 from ompy.mpi.collectives import object_collectives
@@ -21,7 +21,7 @@ from ompy.mpi.communicators.comm import Comm
 from ompy.mpi.communicators.communicators import create_group, world_of_group
 from ompy.mpi.communicators.group import Group
 from ompy.mpi.errhandler import Errhandler
-from ompy.mpi.handles import made_plainly
+from ompy.mpi.handles import handle_for, made_plainly
 from ompy.mpi.info import INFO_NULL, Info
 from ompy.mpi.integers import takes_c_ints, whole_number
 from ompy.mpi.kinds import check_kind
@@ -34,6 +34,36 @@ from ompy.mpi.point_to_point.peers import check_tag
 from ompy.mpi.state import CommState
 
 
+class _Above(NamedTuple):
+    """What is made of this module's class, and so is above it."""
+
+    create_cart: Callable[..., Any]
+    cart_map: Callable[..., int]
+    create_graph: Callable[..., Graphcomm]
+    create_adjacent: Callable[..., Distgraphcomm]
+    create_dist_graph: Callable[..., Distgraphcomm]
+    graph_map: Callable[..., int]
+
+
+_known: _Above | None = None
+
+
+def _above() -> _Above:
+    global _known  # noqa: PLW0603 - imported when it is first asked for
+    if _known is None:
+        from ompy.mpi.communicators import cartesian, graphs
+
+        _known = _Above(
+            cartesian.create_cart,
+            cartesian.cart_map,
+            graphs.create_graph,
+            graphs.create_adjacent,
+            graphs.create_dist_graph,
+            graphs.graph_map,
+        )
+    return _known
+
+
 @made_plainly
 class Intracomm(Prefixes, NonblockingPrefixes, Comm):
     """A communicator of one group."""
@@ -42,7 +72,8 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
 
     def __new__(cls, comm: Comm | None = None) -> Self:
         """A null handle, or another one for the same communicator."""
-        return cls._make(comm)
+        made: Self = handle_for(cls, comm)
+        return made
 
     @classmethod
     def _takes(cls, state: Any) -> bool:
@@ -106,15 +137,11 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
         Returns:
             COMM_NULL in members there is no point for.
         """
-        from ompy.mpi.communicators.cartesian import create_cart
-
-        return create_cart(self._enter("Create_cart"), dims, periods)
+        return _above().create_cart(self._enter("Create_cart"), dims, periods)
 
     def Cart_map(self, dims: Sequence[int], periods: Sequence[bool] | bool | None = None) -> int:
         """The rank this process would have in such a grid, or UNDEFINED."""
-        from ompy.mpi.communicators.cartesian import cart_map
-
-        return cart_map(self._state(), dims, periods)
+        return _above().cart_map(self._state(), dims, periods)
 
     def Scan_init(
         self, sendbuf: Any, recvbuf: Any, op: Op = SUM, info: Info = INFO_NULL
@@ -159,9 +186,7 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
         Returns:
             COMM_NULL in members that are no node.
         """
-        from ompy.mpi.communicators.graphs import create_graph
-
-        return create_graph(self._enter("Create_graph"), index, edges)
+        return _above().create_graph(self._enter("Create_graph"), index, edges)
 
     def Create_dist_graph_adjacent(
         self,
@@ -183,9 +208,7 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
             reorder: of no effect.
         """
         check_kind(info, "Info", "info")
-        from ompy.mpi.communicators.graphs import create_adjacent
-
-        return create_adjacent(
+        return _above().create_adjacent(
             self._enter("Create_dist_graph_adjacent"),
             sources,
             destinations,
@@ -213,17 +236,13 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
             reorder: of no effect.
         """
         check_kind(info, "Info", "info")
-        from ompy.mpi.communicators.graphs import create_dist_graph
-
-        return create_dist_graph(
+        return _above().create_dist_graph(
             self._enter("Create_dist_graph"), sources, degrees, destinations, weights
         )
 
     def Graph_map(self, index: Sequence[int], edges: Sequence[int]) -> int:
         """The rank this process would have in a graph, or UNDEFINED."""
-        from ompy.mpi.communicators.graphs import graph_map
-
-        return graph_map(self._state(), index, edges)
+        return _above().graph_map(self._state(), index, edges)
 
     @takes_c_ints("local_leader", "remote_leader", "tag")
     def Create_intercomm(

@@ -95,7 +95,7 @@ def with_context(
 ) -> CommState:
     """A communicator with an id that was agreed on, and one for its line (`recovery.py`) or -1."""
     try:
-        made = world.process.communicator(number, procs, f"communicator {number}", own, line)
+        made = world.process.communicator(number, procs, "", own, line)
     finally:
         release_context(world, number)
         release_context(world, line)

@@ -16,7 +16,7 @@ UNKNOWN: Final = object()
 
 
 def attribute_value(world: World, keyval: int) -> Any:
-    """The value of a predefined attribute; UNKNOWN for other keys."""
+    """The value of a predefined attribute that is no `CONSTANT`; UNKNOWN for other keys."""
     known = _VALUES.get(keyval)
     return UNKNOWN if known is None else known(world)
 
@@ -35,10 +35,13 @@ def _universe(world: World) -> int:
     return int(text) if text.isdigit() else len(world.context.world)
 
 
+# what is the same in all worlds
+CONSTANT: Final[dict[int, Any]] = {
+    constants.TAG_UB: TAG_MAX,
+    constants.IO: ANY_SOURCE,  # every process can do input and output
+    constants.WTIME_IS_GLOBAL: False,
+}
 _VALUES: Final[dict[int, Callable[[World], Any]]] = {
-    constants.TAG_UB: lambda _: TAG_MAX,
-    constants.IO: lambda _: ANY_SOURCE,  # every process can do input and output
-    constants.WTIME_IS_GLOBAL: lambda _: False,
     constants.APPNUM: _application,
     constants.UNIVERSE_SIZE: _universe,
     constants.LASTUSEDCODE: lambda _: last_used_code(),

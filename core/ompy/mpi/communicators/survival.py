@@ -28,10 +28,11 @@ from ompy.frameworks.direct import AGREED, DEATHS
 from ompy.frameworks.proc import Proc
 from ompy.mpi.communicators.context_agreement import agree_in_steps, release_context
 from ompy.mpi.communicators.group import Group
+from ompy.mpi.communicators.group_state import EMPTY_GROUP, GroupState
 from ompy.mpi.integers import whole_number
 from ompy.mpi.point_to_point.request import Request
 from ompy.mpi.point_to_point.requeststate import RequestState
-from ompy.mpi.state import EMPTY_GROUP, CommState, GroupState
+from ompy.mpi.state import CommState
 from ompy.mpi.unsupported import not_enabled
 
 if TYPE_CHECKING:
@@ -254,7 +255,7 @@ def _shrink_in_steps(state: CommState) -> Waits:
         made = world.process.communicator(
             number,
             procs,
-            f"communicator {number}",
+            "",
             own if state.communicator.between else None,
             line,
         )

@@ -11,7 +11,7 @@ from ompy.mpi.collectives.collective_requests import begun, completed, prepared
 from ompy.mpi.collectives.object_collectives import gathered_along_edges, swapped_along_edges
 from ompy.mpi.communicators.comm import Comm
 from ompy.mpi.communicators.intracomm import Intracomm
-from ompy.mpi.handles import made_plainly
+from ompy.mpi.handles import handle_for, made_plainly
 from ompy.mpi.info import INFO_NULL, Info
 from ompy.mpi.kinds import check_kind
 from ompy.mpi.point_to_point.request import Prequest, Request
@@ -29,7 +29,8 @@ class Topocomm(Intracomm):
 
     def __new__(cls, comm: Comm | None = None) -> Self:
         """A null handle, or another one for the same communicator."""
-        return cls._make(comm)
+        made: Self = handle_for(cls, comm)
+        return made
 
     @classmethod
     def _takes(cls, state: Any) -> bool:

@@ -111,18 +111,18 @@ class Graph:
         kind: of topology.
         index: where the edges of each node end in `edges`.
         edges: the node that each edge leads to.
-        one_way: an edge that is not there as often in the other direction, or None.
     """
 
     kind: Final = GRAPH
 
-    __slots__ = ("_neighbours", "edges", "index", "one_way")
+    __slots__ = ("_is_known", "_neighbours", "_one_way", "edges", "index")
 
     def __init__(self, index: Sequence[int], edges: Sequence[int]) -> None:
         self.index = tuple(index)
         self.edges = tuple(edges)
         self._neighbours: dict[int, Neighbours] = {}
-        self.one_way = self._one_way()
+        self._one_way: tuple[int, int] | None = None
+        self._is_known = False  # before somebody asks
 
     def adjacent(self, rank: int) -> list[int]:
         """The neighbours of a node."""
@@ -137,7 +137,14 @@ class Graph:
             found = self._neighbours[rank] = Neighbours(ranks, ranks)
         return found
 
-    def _one_way(self) -> tuple[int, int] | None:
+    @property
+    def one_way(self) -> tuple[int, int] | None:
+        """An edge that is not there as often in the other direction, or None."""
+        if not self._is_known:
+            self._one_way, self._is_known = self._found_one_way(), True
+        return self._one_way
+
+    def _found_one_way(self) -> tuple[int, int] | None:
         starts = (0, *self.index)
         found = Counter(
             (node, other)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from ompy.compiled import ccall, cfunc
 from ompy.mpi import constants
-from ompy.mpi.datatypes.typestate import TypeState
+from ompy.mpi.datatypes.typestate import ARGUMENTS, TypeState
 
 # by combiner: parameters that are integers, and those that are addresses. `#x` is the length
 # of the list x.
@@ -36,31 +37,59 @@ _ORDER: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
 COMBINERS: Final[dict[str, int]] = {name: getattr(constants, f"COMBINER_{name}") for name in _ORDER}
 
 
+# the same by the places of the arguments, and whether it is their length that is wanted
+_Places = tuple[tuple[int, bool], ...]
+
+
+def _places(combiner: str, names: tuple[str, ...]) -> _Places:
+    known = ARGUMENTS[combiner]
+    return tuple((known.index(name.lstrip("#")), name.startswith("#")) for name in names)
+
+
+_PLACES: Final[dict[str, tuple[_Places, _Places]]] = {
+    combiner: (_places(combiner, integers), _places(combiner, addresses))
+    for combiner, (integers, addresses) in _ORDER.items()
+}
+
+
 def contents_of(state: TypeState) -> tuple[list[int], list[int], list[TypeState]]:
     """Integers, addresses and datatypes."""
-    integers, addresses = _ORDER[state.combiner]
-    params = state.params
-    parts: list[TypeState] = params.get("datatypes", [])
+    integers, addresses = _PLACES[state.combiner]
+    arguments = state.arguments
+    parts = list(arguments[2]) if state.combiner == "STRUCT" else []
     if state.base is not None:
         parts.append(state.base)
-    return _flat(params, integers), _flat(params, addresses), parts
+    return _flat(arguments, integers), _flat(arguments, addresses), parts
 
 
+@ccall
 def numbers_of_contents(state: TypeState) -> tuple[int, int, int]:
     """How many integers, addresses and datatypes there are."""
-    if not state.arguments:
+    arguments = state.arguments
+    if not arguments:
         return 0, 0, int(state.base is not None)
-    integers, addresses, datatypes = contents_of(state)
-    return len(integers), len(addresses), len(datatypes)
+    integers, addresses = _PLACES[state.combiner]
+    datatypes = len(arguments[2]) if state.combiner == "STRUCT" else int(state.base is not None)
+    return _number(arguments, integers), _number(arguments, addresses), datatypes
 
 
-def _flat(params: dict[str, Any], names: tuple[str, ...]) -> list[int]:
+@cfunc
+def _number(arguments: tuple[Any, ...], places: tuple[Any, ...]) -> int:
+    found: int = len(places)
+    for place, counted in places:
+        if not counted and type(arguments[place]) is list:
+            found += len(arguments[place]) - 1
+    return found
+
+
+def _flat(arguments: tuple[Any, ...], places: _Places) -> list[int]:
     found: list[int] = []
-    for name in names:
-        if name.startswith("#"):
-            found.append(len(params[name[1:]]))
-        elif isinstance(params[name], list):
-            found += params[name]
+    for place, counted in places:
+        given = arguments[place]
+        if counted:
+            found.append(len(given))
+        elif type(given) is list:
+            found += given
         else:
-            found.append(params[name])
+            found.append(given)
     return found

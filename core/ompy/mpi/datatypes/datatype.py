@@ -7,16 +7,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar, Final, Self, TypeVar
 
-from ompy import raw
 from ompy.compiled import ccall, cfunc
 from ompy.data.errors import ERR_ARG, ERR_COUNT, ERR_TYPE
-from ompy.data.loops import NOT_COMMON, pack_elements, unpack_elements
+from ompy.data.loops import NOT_COMMON
 from ompy.mpi import constants
 from ompy.mpi.communicators.attributes import Attributed, copied, delete_all
 from ompy.mpi.datatypes.contents import COMBINERS, contents_of, numbers_of_contents
-from ompy.mpi.datatypes.typestate import TypeState, derived_state, structured_state
+from ompy.mpi.datatypes.typestate import (
+    TypeState,
+    derived_state,
+    packed_end,
+    portable_pattern,
+    structured_state,
+    unpacked_end,
+)
 from ompy.mpi.errors import MPIException
-from ompy.mpi.handles import CONSTANTS, Handle, constant, made_plainly, plain_handle
+from ompy.mpi.handles import CONSTANTS, Handle, constant, handle_for, made_plainly, plain_handle
 from ompy.mpi.integers import whole_number, whole_numbers
 from ompy.mpi.kinds import check_kind
 from ompy.mpi.strings import c_string
@@ -43,7 +49,8 @@ class Datatype(Attributed):
 
     def __new__(cls, datatype: Datatype | None = None) -> Self:
         """A null handle, or another one for the same datatype."""
-        return cls._make(datatype)
+        made: Self = handle_for(cls, datatype)
+        return made
 
     @classmethod
     def _takes(cls, state: Any) -> bool:
@@ -79,43 +86,43 @@ class Datatype(Attributed):
 
     def Get_true_extent(self) -> tuple[int, int]:
         """Displacement of the first data byte, and bytes from it to the last."""
-        layout = state_of(self).described()
-        return layout.true_lower, layout.true_extent
+        return state_of(self).described().true_bounds()
 
     @property
     def size(self) -> int:
         """Bytes of data in an element."""
-        return self.Get_size()
+        return state_of(self).described().size
 
     @property
     def extent(self) -> int:
         """Bytes from one element to the next."""
-        return self.Get_extent()[1]
+        return state_of(self).described().extent
 
     @property
     def lb(self) -> int:
         """Lower bound."""
-        return self.Get_extent()[0]
+        return state_of(self).described().lower
 
     @property
     def ub(self) -> int:
         """Upper bound."""
-        return sum(self.Get_extent())
+        layout = state_of(self).described()
+        return layout.lower + layout.extent
 
     @property
     def true_extent(self) -> int:
         """Bytes from the first data byte to the last."""
-        return self.Get_true_extent()[1]
+        return state_of(self).described().true_bounds()[1]
 
     @property
     def true_lb(self) -> int:
         """Displacement of the first data byte."""
-        return self.Get_true_extent()[0]
+        return state_of(self).described().true_bounds()[0]
 
     @property
     def true_ub(self) -> int:
         """Displacement of the byte after the last data byte."""
-        return sum(self.Get_true_extent())
+        return sum(state_of(self).described().true_bounds())
 
     # --- constructors
 
@@ -175,7 +182,7 @@ class Datatype(Attributed):
         lengths, at = _blocks(blocklengths, displacements)
         if len(datatypes) != len(lengths):
             raise ValueError(f"expecting {len(lengths)} datatypes, got {len(datatypes)}")
-        parts = [datatype._state() for datatype in datatypes]
+        parts = [state_of(datatype) for datatype in datatypes]
         return cls._adopt(structured_state(lengths, at, parts))
 
     def Create_subarray(
@@ -214,9 +221,8 @@ class Datatype(Attributed):
             _counts(psizes),
             whole_number(order),
         )
-        made: Self = derived(self, "DARRAY", arguments, True)
-        state_of(made).described()  # says what is wrong with the arguments
-        return made
+        _seldom().check_darray(*arguments)
+        return derived(self, "DARRAY", arguments, True)
 
     def Create_resized(self, lb: int, extent: int) -> Self:
         """The same data with other bounds."""
@@ -238,38 +244,24 @@ class Datatype(Attributed):
     @classmethod
     def Create_f90_integer(cls, r: int) -> Self:
         """The integer type of at least `r` decimal digits."""
-        from ompy.mpi.datatypes.distributed import f90_integer
-
-        return cls._adopt(f90_integer(whole_number(r)))
+        return cls._adopt(_seldom().f90_integer(whole_number(r)))
 
     @classmethod
     def Create_f90_real(cls, p: int, r: int) -> Self:
         """The real type of at least `p` digits and a decimal exponent up to `r`."""
-        from ompy.mpi.datatypes.distributed import f90_float
-
-        return cls._adopt(f90_float("F90_REAL", whole_number(p), whole_number(r)))
+        return cls._adopt(_seldom().f90_float("F90_REAL", whole_number(p), whole_number(r)))
 
     @classmethod
     def Create_f90_complex(cls, p: int, r: int) -> Self:
         """The complex type of at least `p` digits and a decimal exponent up to `r`."""
-        from ompy.mpi.datatypes.distributed import f90_float
-
-        return cls._adopt(f90_float("F90_COMPLEX", whole_number(p), whole_number(r)))
+        return cls._adopt(_seldom().f90_float("F90_COMPLEX", whole_number(p), whole_number(r)))
 
     @classmethod
     def Match_size(cls, typeclass: int, size: int) -> Self:
         """The predefined Fortran type of a class and a size in bytes."""
         typeclass, size = whole_number(typeclass), whole_number(size)
-        names = {
-            constants.TYPECLASS_LOGICAL: "LOGICAL",
-            constants.TYPECLASS_INTEGER: "INTEGER",
-            constants.TYPECLASS_REAL: "REAL",
-            constants.TYPECLASS_COMPLEX: "COMPLEX",
-        }
-        found = CONSTANTS.get(f"{names.get(typeclass, '')}{size}")
-        if not found:
-            raise MPIException(ERR_ARG, f"no type of class {typeclass} has {size} bytes")
-        return cls._make(found)
+        made: Self = handle_for(cls, _seldom().matching_size(typeclass, size))
+        return made
 
     def Commit(self) -> Self:
         """Make it ready for messages. Returns itself."""
@@ -291,7 +283,7 @@ class Datatype(Attributed):
 
     def Get_contents(self) -> tuple[list[int], list[int], list[int], list[Datatype]]:
         """The arguments of the constructor's call: integers, addresses, counts, datatypes."""
-        state = state_of(self)
+        state: TypeState = state_of(self)
         if state.combiner == "NAMED":
             raise MPIException(ERR_TYPE, f"{self.Get_name()} is predefined: it has no contents")
         integers, addresses, datatypes = contents_of(state)
@@ -299,7 +291,7 @@ class Datatype(Attributed):
 
     def decode(self) -> tuple[Datatype, str, dict[str, Any]]:
         """What it was made of: a datatype, the constructor's name, its keyword arguments."""
-        state = self._state()
+        state: TypeState = state_of(self)
         if state.combiner == "NAMED":
             return self, "NAMED", {}
         params = dict(state.params)
@@ -322,17 +314,22 @@ class Datatype(Attributed):
     @property
     def combiner(self) -> int:
         """How it was made: one of the COMBINER constants."""
-        return self.Get_envelope()[4]
+        state: TypeState = state_of(self)
+        return COMBINERS[state.combiner]
 
     @property
     def is_named(self) -> bool:
         """It is one of the predefined constants."""
-        return self._inner is None or bool(self._inner.combiner == "NAMED")
+        handle: Handle = self
+        state: TypeState | None = handle._inner
+        return state is None or state.combiner == "NAMED"
 
     @property
     def is_predefined(self) -> bool:
         """It cannot be freed."""
-        return self._inner is None or bool(self._inner.predefined)
+        handle: Handle = self
+        state: TypeState | None = handle._inner
+        return state is None or state.predefined
 
     # --- packing
 
@@ -340,7 +337,7 @@ class Datatype(Attributed):
         """Pack elements of this type into `outbuf` from byte `position`; the next position."""
         position = position if type(position) is int else whole_number(position)
         check_communicator(comm)
-        end = packed_end(self, inbuf, outbuf, position, False)
+        end = packed_end(state_of(self), inbuf, outbuf, position, False)
         if end == NOT_COMMON:
             from ompy.mpi.datatypes import packing
 
@@ -351,7 +348,7 @@ class Datatype(Attributed):
         """Unpack elements of this type from byte `position` of `inbuf`; the next position."""
         position = position if type(position) is int else whole_number(position)
         check_communicator(comm)
-        end = unpacked_end(self, inbuf, position, outbuf, False)
+        end = unpacked_end(state_of(self), inbuf, position, outbuf, False)
         if end == NOT_COMMON:
             from ompy.mpi.datatypes import packing
 
@@ -361,7 +358,7 @@ class Datatype(Attributed):
     def Pack_size(self, count: int, comm: Any) -> int:
         """Bytes that `count` packed elements need."""
         check_communicator(comm)
-        size: int = _count(count) * self.Get_size()
+        size: int = _count(count) * state_of(self).described().size
         return size
 
     def Pack_external(self, datarep: str, inbuf: Any, outbuf: Any, position: int) -> int:
@@ -369,7 +366,7 @@ class Datatype(Attributed):
         position = position if type(position) is int else whole_number(position)
         end = NOT_COMMON
         if datarep == EXTERNAL32:
-            end = packed_end(self, inbuf, outbuf, position, True)
+            end = packed_end(state_of(self), inbuf, outbuf, position, True)
         if end == NOT_COMMON:
             from ompy.mpi.datatypes import packing
 
@@ -381,7 +378,7 @@ class Datatype(Attributed):
         position = position if type(position) is int else whole_number(position)
         end = NOT_COMMON
         if datarep == EXTERNAL32:
-            end = unpacked_end(self, inbuf, position, outbuf, True)
+            end = unpacked_end(state_of(self), inbuf, position, outbuf, True)
         if end == NOT_COMMON:
             from ompy.mpi.datatypes import packing
 
@@ -390,25 +387,28 @@ class Datatype(Attributed):
 
     def Pack_external_size(self, datarep: str, count: int) -> int:
         """Bytes that `count` elements need in the portable representation `external32`."""
+        number: int = _count(count)
+        if datarep == EXTERNAL32 and portable_pattern(state_of(self)) is not None:
+            return number * state_of(self).described().size  # only the order of bytes differs
         from ompy.mpi.datatypes import packing
 
-        number: int = _count(count)
         return packing.external_size(self, datarep, number)
 
     # --- names and codes
 
     def Get_name(self) -> str:
         """Its name; empty if it has none."""
-        return "MPI_DATATYPE_NULL" if self._inner is None else self._state().name
+        return _name_of(self)
 
     def Set_name(self, name: str) -> None:
         """Name it."""
-        self._state().name = c_string(name)
+        state: TypeState = state_of(self)
+        state.name = c_string(name)
 
     @property
     def name(self) -> str:
         """Its name."""
-        return self.Get_name()
+        return _name_of(self)
 
     @name.setter
     def name(self, value: str) -> None:
@@ -420,7 +420,9 @@ class Datatype(Attributed):
         Raises:
             ValueError: it has none.
         """
-        code = "" if self._inner is None else self._state().code
+        handle: Handle = self
+        state: TypeState | None = handle._inner
+        code = "" if state is None else state.code
         if not code:
             raise ValueError(f"datatype {self.Get_name() or 'without a name'} has no type code")
         return code
@@ -432,28 +434,63 @@ class Datatype(Attributed):
         Raises:
             ValueError: there is none.
         """
-        from ompy.mpi.datatypes.predefined import typedict
-
-        known = typedict.get(code) or typedict.get(str(code).lstrip("=|@"))
-        if known is None or not isinstance(code, str):
+        known = _by_code(code)
+        if known is None:
             raise ValueError(f"no MPI datatype has the type code {code!r}")
         return known
 
     @property
     def typechar(self) -> str:
         """NumPy's character of it; V for structures."""
-        return "V" if self._inner is None else self._state().code[:1] or "V"
+        handle: Handle = self
+        state: TypeState | None = handle._inner
+        return "V" if state is None else state.code[:1] or "V"
 
     @property
     def typestr(self) -> str:
         """NumPy's kind and size of it."""
-        if self._inner is None:
+        handle: Handle = self
+        state: TypeState | None = handle._inner
+        if state is None:
             return "V0"
-        state = self._state()
         kind = _KINDS.get(state.code)
         if kind is None:
-            return _STRINGS.get(state.code, f"V{state.layout.extent}")
-        return f"{kind}{state.layout.size}"
+            found = _STRINGS.get(state.code)
+            return f"V{state.described().extent}" if found is None else found
+        return f"{kind}{state.described().size}"
+
+
+_distributed: Any = None
+_typedict: Any = None
+
+
+def _seldom() -> Any:
+    """The module of constructors that few programs ask for."""
+    global _distributed  # noqa: PLW0603 - it is imported when it is first asked for
+    if _distributed is None:
+        from ompy.mpi.datatypes import distributed
+
+        _distributed = distributed
+    return _distributed
+
+
+def _by_code(code: object) -> Datatype | None:
+    """The predefined type of a code, or None."""
+    global _typedict  # noqa: PLW0603 - it is above this module
+    if _typedict is None:
+        from ompy.mpi.datatypes.predefined import typedict
+
+        _typedict = typedict
+    if not isinstance(code, str):
+        return None
+    known: Datatype | None = _typedict.get(code)
+    return known if known is not None else _typedict.get(code.lstrip("=|@"))
+
+
+@cfunc
+def _name_of(datatype: Handle) -> str:
+    state: TypeState | None = datatype._inner
+    return "MPI_DATATYPE_NULL" if state is None else state.name
 
 
 @ccall
@@ -495,37 +532,6 @@ def freed(datatype: Handle) -> bool:
         delete_all(datatype)  # type: ignore[arg-type]
     datatype._inner = None
     return True
-
-
-@ccall
-def packed_end(datatype: Handle, buffer: Any, packed: Any, position: Any, portable: bool) -> int:
-    """Pack what a buffer holds if that is common; the next position, or NOT_COMMON."""
-    state = state_of(datatype)
-    pattern = portable_pattern(state) if portable else b""
-    if not state.committed or pattern is None:
-        return NOT_COMMON
-    return pack_elements(state.elements(), buffer, packed, raw.small(position), pattern)
-
-
-@ccall
-def unpacked_end(datatype: Handle, packed: Any, position: Any, buffer: Any, portable: bool) -> int:
-    """Unpack what a buffer has room for if that is common; the next position, or NOT_COMMON."""
-    state = state_of(datatype)
-    pattern = portable_pattern(state) if portable else b""
-    if not state.committed or pattern is None:
-        return NOT_COMMON
-    return unpack_elements(state.elements(), packed, raw.small(position), buffer, pattern)
-
-
-@cfunc
-def portable_pattern(state: TypeState) -> bytes | None:
-    """Which numbers become external32 by turning their bytes round; None where that is not all."""
-    if state.portable is None:
-        from ompy.mpi.datatypes.external32 import pattern_of
-
-        found = pattern_of(state)
-        state.portable = False if found is None else found
-    return None if state.portable is False else state.portable
 
 
 @ccall
@@ -580,10 +586,13 @@ def _contains(sizes: list[int], subsizes: list[int], starts: list[int]) -> bool:
     return True
 
 
+@ccall
 def handle_of(state: TypeState) -> Datatype:
     """A handle of a datatype: the predefined one if there is one."""
-    if state.symbol:
-        found = constant(state.symbol)
-        assert isinstance(found, Datatype)
-        return found
-    return Datatype._adopt(state)
+    if not state.symbol:
+        made: Datatype = plain_handle(Datatype, state)
+        return made
+    known = CONSTANTS.get(state.symbol)
+    found = constant(state.symbol) if known is None else known
+    assert isinstance(found, Datatype)
+    return found

@@ -207,7 +207,7 @@ def _resized(state: TypeState, layout_of: LayoutOf) -> Layout:
 def _distributed(state: TypeState, layout_of: LayoutOf) -> Layout:
     from ompy.mpi.datatypes.distributed import darray_layout
 
-    return darray_layout(_of_base(state, layout_of), state.params)
+    return darray_layout(_of_base(state, layout_of), state.arguments)
 
 
 _MAKERS: Final[dict[str, Callable[[TypeState, LayoutOf], Layout]]] = {

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any, Final
 
@@ -13,35 +14,53 @@ from ompy.mpi import constants
 from ompy.mpi.datatypes.derived import darray
 from ompy.mpi.datatypes.typestate import TypeState
 from ompy.mpi.errors import MPIException
-from ompy.mpi.handles import constant
+from ompy.mpi.handles import CONSTANTS, Handle, constant
 
+_CLASSES: Final = {
+    constants.TYPECLASS_LOGICAL: "LOGICAL",
+    constants.TYPECLASS_INTEGER: "INTEGER",
+    constants.TYPECLASS_REAL: "REAL",
+    constants.TYPECLASS_COMPLEX: "COMPLEX",
+}
 # decimal digits of the integer types; source: the ranges of 8 to 64 bit integers
 _INTEGERS: Final = ((2, "INT8_T"), (4, "INT16_T"), (9, "INT32_T"), (18, "INT64_T"))
 # digits, decimal exponent and type; source: IEEE 754 and x87 extended precision
 _REALS: Final = ((6, 37, "FLOAT"), (15, 307, "DOUBLE"), (18, 4931, "LONG_DOUBLE"))
 
 
-def darray_layout(layout: Layout, params: dict[str, Any]) -> Layout:
-    """The layout of `Create_darray`.
+def check_darray(
+    size: int,
+    rank: int,
+    gsizes: Sequence[int],
+    distribs: Sequence[int],
+    dargs: Sequence[int],
+    psizes: Sequence[int],
+    _order: int,
+) -> list[int]:
+    """See that the arguments of `Create_darray` describe a distribution.
+
+    Returns:
+        The elements dealt out at a time in each dimension.
 
     Raises:
-        MPIException: ERR_ARG, the arguments describe no distribution.
+        MPIException: ERR_ARG, they do not.
     """
-    sizes, grid = params["gsizes"], params["psizes"]
-    distributions, arguments = params["distribs"], params["dargs"]
-    if not len(sizes) == len(grid) == len(distributions) == len(arguments):
+    if not len(gsizes) == len(psizes) == len(distribs) == len(dargs):
         raise ValueError("gsizes, distribs, dargs and psizes differ in length")
-    if not sizes or prod(grid) != params["size"] or not 0 <= params["rank"] < params["size"]:
-        raise MPIException(
-            ERR_ARG, f"rank {params['rank']} of {params['size']} has no place in a grid of {grid}"
-        )
+    if not gsizes or prod(psizes) != size or not 0 <= rank < size:
+        raise MPIException(ERR_ARG, f"rank {rank} of {size} has no place in a grid of {psizes}")
+    return [_block(*each) for each in zip(gsizes, psizes, distribs, dargs, strict=True)]
+
+
+def darray_layout(layout: Layout, arguments: tuple[Any, ...]) -> Layout:
+    """The layout of `Create_darray`, told its arguments."""
+    blocks = check_darray(*arguments)
+    _, rank, sizes, _, _, grid, order = arguments
     coordinates: list[int] = []
-    rank = params["rank"]
     for width in reversed(grid):
         coordinates.insert(0, rank % width)
         rank //= width
-    blocks = [_block(*each) for each in zip(sizes, grid, distributions, arguments, strict=True)]
-    fortran = params["order"] == constants.ORDER_FORTRAN
+    fortran = order == constants.ORDER_FORTRAN
     return darray(layout, coordinates, sizes, blocks, grid, fortran=fortran)
 
 
@@ -63,6 +82,18 @@ def _block(size: int, width: int, distribution: int, argument: int) -> int:
     if block < 1 and size:
         raise MPIException(ERR_ARG, f"blocks of {block} elements")
     return max(block, 1)
+
+
+def matching_size(typeclass: int, size: int) -> Handle:
+    """The predefined Fortran type of a class and a size in bytes.
+
+    Raises:
+        MPIException: ERR_ARG, there is none.
+    """
+    found = CONSTANTS.get(f"{_CLASSES.get(typeclass, '')}{size}")
+    if found is None or found._inner is None:
+        raise MPIException(ERR_ARG, f"no type of class {typeclass} has {size} bytes")
+    return found
 
 
 def f90_integer(digits: int) -> TypeState:

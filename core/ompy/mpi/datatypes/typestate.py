@@ -8,14 +8,14 @@ it is first asked for, as many types are made and freed for one message, or as p
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final
 
+from ompy import raw
 from ompy.compiled import ccall, cclass, cfunc
 from ompy.data.layout import Layout, resize
-from ompy.data.loops import Elements
+from ompy.data.loops import NOT_COMMON, Elements, pack_elements, unpack_elements
+from ompy.mpi.communicators.attributes import AttributedState
 from ompy.mpi.datatypes.derived import derived_layout
-from ompy.mpi.handles import State
 
 # names of the constructors' arguments, by combiner
 ARGUMENTS: Final[dict[str, tuple[str, ...]]] = {
@@ -39,7 +39,7 @@ ARGUMENTS: Final[dict[str, tuple[str, ...]]] = {
 
 
 @cclass
-class TypeState(State):
+class TypeState(AttributedState):
     """A datatype.
 
     Attributes:
@@ -57,11 +57,11 @@ class TypeState(State):
         symbol: name of the predefined handle, or empty.
     """
 
+    _basic: int
     _elements: Elements | None
     _layout: Any
     align: int
     arguments: tuple[Any, ...]
-    attributes: dict[int, Any] | None
     base: TypeState | None
     bounded: bool
     code: str
@@ -78,6 +78,7 @@ class TypeState(State):
     ) -> None:
         """A type of which the layout is known: a predefined one."""
         self.number = 0
+        self._basic = -1
         self._elements = None
         self._layout = padded(layout, align)
         self.align = align
@@ -111,6 +112,22 @@ class TypeState(State):
         return layout
 
     @ccall
+    def basic_size(self) -> int:
+        """Bytes of each of its basic types, where these are of one size and kind; else 0."""
+        if self._basic < 0:
+            self._basic = self._size_of_basic()
+        return self._basic
+
+    @cfunc
+    def _size_of_basic(self) -> int:
+        if self.combiner == "STRUCT":
+            return 0
+        if self.base is not None:
+            return self.base.basic_size()
+        layout = self.described()
+        return layout.size if len(layout.format) == 1 else 0
+
+    @ccall
     def elements(self) -> Elements:
         """Its elements as the loops in C take them."""
         elements: Elements | None = self._elements
@@ -131,6 +148,7 @@ def _made(combiner: str, arguments: tuple[Any, ...], align: int, bounded: bool) 
     """What a constructor makes. Without `__init__`, as there is no layout yet."""
     made: TypeState = TypeState.__new__(TypeState)
     made.number = 0
+    made._basic = -1
     made._elements = None
     made._layout = None
     made.align = align
@@ -165,8 +183,9 @@ def derived_state(
     return made
 
 
+@ccall
 def structured_state(
-    lengths: list[int], displacements: list[int], parts: Sequence[TypeState]
+    lengths: list[int], displacements: list[int], parts: list[TypeState]
 ) -> TypeState:
     """A type made of elements of several ones.
 
@@ -175,10 +194,44 @@ def structured_state(
         displacements: of the first one of each, in bytes.
         parts: their types.
     """
-    there = [part for length, part in zip(lengths, parts, strict=True) if length]
-    align = max((part.align for part in there), default=1)
-    bounded = any(part.bounded for part in there)
+    align: int = 1
+    bounded: bool = False
+    place: int
+    for place in range(len(parts)):
+        if lengths[place]:
+            part: TypeState = parts[place]
+            align = max(align, part.align)
+            bounded = bounded or part.bounded
     return _made("STRUCT", (lengths, displacements, parts), align, bounded)
+
+
+@ccall
+def packed_end(state: TypeState, buffer: Any, packed: Any, position: Any, portable: bool) -> int:
+    """Pack what a buffer holds if that is common; the next position, or NOT_COMMON."""
+    pattern = portable_pattern(state) if portable else b""
+    if not state.committed or pattern is None:
+        return NOT_COMMON
+    return pack_elements(state.elements(), buffer, packed, raw.small(position), pattern)
+
+
+@ccall
+def unpacked_end(state: TypeState, packed: Any, position: Any, buffer: Any, portable: bool) -> int:
+    """Unpack what a buffer has room for if that is common; the next position, or NOT_COMMON."""
+    pattern = portable_pattern(state) if portable else b""
+    if not state.committed or pattern is None:
+        return NOT_COMMON
+    return unpack_elements(state.elements(), packed, raw.small(position), buffer, pattern)
+
+
+@ccall
+def portable_pattern(state: TypeState) -> bytes | None:
+    """Which numbers become external32 by turning their bytes round; None where that is not all."""
+    if state.portable is None:
+        from ompy.mpi.datatypes.external32 import pattern_of
+
+        found = pattern_of(state)
+        state.portable = False if found is None else found
+    return None if state.portable is False else state.portable
 
 
 def described(state: TypeState) -> Layout:

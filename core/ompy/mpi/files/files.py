@@ -13,18 +13,19 @@ from typing import TYPE_CHECKING, Any, AnyStr, ClassVar, Final, Self
 
 from ompy.data.errors import MPIError
 from ompy.mpi.communicators.group import Group
+from ompy.mpi.communicators.group_state import group_of
 from ompy.mpi.constants import MODE_RDONLY, SEEK_SET
-from ompy.mpi.datatypes.datatype import Datatype, handle_of
+from ompy.mpi.datatypes.datatype import Datatype, handle_of, state_of
 from ompy.mpi.datatypes.predefined import BYTE
-from ompy.mpi.errhandler import Errhandler
+from ompy.mpi.datatypes.typestate import TypeState
+from ompy.mpi.errhandler import Errhandler, handler_for
 from ompy.mpi.errors import MPIException
 from ompy.mpi.files.file_access import FileAccess, offset_of, state_of_file
-from ompy.mpi.handles import Handle
-from ompy.mpi.info import INFO_NULL, Info, InfoState
+from ompy.mpi.handles import Handle, handle_for, plain_handle
+from ompy.mpi.info import INFO_NULL, Info, info_of, pairs_of
 from ompy.mpi.integers import c_int, whole_number
 from ompy.mpi.kinds import check_kind
 from ompy.mpi.processes.life import current
-from ompy.mpi.state import group_of
 
 if TYPE_CHECKING:
     from ompy.mpi.communicators.intracomm import Intracomm
@@ -40,7 +41,8 @@ class File(FileAccess, Handle):  # type: ignore[misc, unused-ignore]
 
     def __new__(cls, file: File | None = None) -> Self:
         """A null handle, or another one for the same file."""
-        return cls._make(file)
+        made: Self = handle_for(cls, file)
+        return made
 
     @classmethod
     def _takes(cls, state: Any) -> bool:
@@ -122,8 +124,11 @@ class File(FileAccess, Handle):  # type: ignore[misc, unused-ignore]
 
     def Set_size(self, size: int) -> None:
         """Cut the file off, or make it longer; all members call this."""
-        state = self._state()
-        state.call(state.resize, whole_number(size))
+        state = state_of_file(self)
+        try:
+            state.resize(whole_number(size))
+        except MPIError as problem:
+            raise state.raised(problem) from problem.__cause__
 
     def Preallocate(self, size: int) -> None:
         """Have room for its first `size` bytes; all members call this."""
@@ -136,22 +141,29 @@ class File(FileAccess, Handle):  # type: ignore[misc, unused-ignore]
 
     def Get_amode(self) -> int:
         """How it was opened."""
-        return self._state().amode
+        amode: int = state_of_file(self).amode
+        return amode
 
     def Get_group(self) -> Group:
         """The processes that have opened it."""
-        return Group._adopt(group_of(self._state().comm))
+        made: Group = plain_handle(Group, group_of(state_of_file(self).comm))
+        return made
 
     def Set_info(self, info: Info) -> None:
         """Set hints; all members call this. What is said at `Open` has an effect."""
-        check_kind(info, "Info", "info")
-        state = self._state()
-        state.call(state.set_info, dict(info._pairs()))
+        if type(info) is not Info:
+            check_kind(info, "Info", "info")
+        state = state_of_file(self)
+        try:
+            state.set_info(pairs_of(info))
+        except MPIError as problem:
+            raise state.raised(problem) from problem.__cause__
 
     def Get_info(self) -> Info:
         """The hints in use."""
-        state = self._state()
-        return Info._adopt(InfoState({**state.info, **state.module.hints()}))
+        state = state_of_file(self)
+        made: Info = info_of({**state.info, **state.module.hints()})
+        return made
 
     # --- views
 
@@ -193,20 +205,22 @@ class File(FileAccess, Handle):  # type: ignore[misc, unused-ignore]
         Raises:
             MPIException: ERR_ARG, no file has so many etypes.
         """
-        state = self._state()
+        state = state_of_file(self)
         try:
-            return state.view.byte_at(offset_of(state, offset))
+            byte: int = state.view.byte_at(offset_of(state, offset))
         except MPIError as problem:
             raise state.raised(problem) from None
+        return byte
 
     def Get_type_extent(self, datatype: Datatype) -> int:
         """How far apart elements of a type are in the file."""
-        check_kind(datatype, "Datatype", "datatype")
-        state = self._state()
+        if type(datatype) is not Datatype:
+            check_kind(datatype, "Datatype", "datatype")
+        state = state_of_file(self)
         form = state.view.representation
-        inner = datatype._state()
+        inner: TypeState = state_of(datatype)
         if form is None:
-            return inner.layout.extent
+            return inner.described().extent
         extent: int = state.call(form.layout, inner).extent
         return extent
 
@@ -243,7 +257,8 @@ class File(FileAccess, Handle):  # type: ignore[misc, unused-ignore]
 
     def Get_atomicity(self) -> bool:
         """Whether accesses are atomic."""
-        return self._state().module.atomic
+        atomic: bool = state_of_file(self).module.atomic
+        return atomic
 
     def Sync(self) -> None:
         """Have what was written on the device, and see what others wrote; all members call this."""
@@ -259,20 +274,26 @@ class File(FileAccess, Handle):  # type: ignore[misc, unused-ignore]
 
     def Get_errhandler(self) -> Errhandler:
         """Its error handler; FILE_NULL has that of files opened from now on."""
-        state = self._inner
-        return Errhandler._adopt(current().file_errors if state is None else state.errhandler)
+        handle: Handle = self
+        state = handle._inner
+        handler = current().file_errors if state is None else state.errhandler
+        made: Errhandler = plain_handle(Errhandler, handler)
+        return made
 
     def Set_errhandler(self, errhandler: Errhandler) -> None:
         """Set its error handler; FILE_NULL's is that of files opened from now on."""
-        check_kind(errhandler, "Errhandler", "errhandler")
+        if type(errhandler) is not Errhandler:
+            check_kind(errhandler, "Errhandler", "errhandler")
         try:
-            handler = errhandler._for("File")
+            handler = handler_for(errhandler, "File")
         except MPIError as problem:
             raise self._raised(problem) from None
-        if self._inner is None:
+        handle: Handle = self
+        state = handle._inner
+        if state is None:
             current().file_errors = handler
         else:
-            self._state().errhandler = handler
+            state.errhandler = handler
 
     def Call_errhandler(self, errorcode: int) -> None:
         """Call its error handler."""
@@ -290,12 +311,14 @@ class File(FileAccess, Handle):  # type: ignore[misc, unused-ignore]
     @property
     def size(self) -> int:
         """How many bytes it has."""
-        return self.Get_size()
+        size: int = state_of_file(self).size()
+        return size
 
     @property
     def amode(self) -> int:
         """How it was opened."""
-        return self.Get_amode()
+        amode: int = state_of_file(self).amode
+        return amode
 
     @property
     def group(self) -> Group:

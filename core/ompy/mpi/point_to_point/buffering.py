@@ -12,6 +12,7 @@ import _thread
 from functools import partial
 from typing import Any, Final
 
+from ompy import raw
 from ompy.compiled import Shown, ccall, cclass, cfunc
 from ompy.data.buffered import BufferedConvertor, buffered
 from ompy.data.constants import PROC_NULL
@@ -69,13 +70,10 @@ class SendBuffer:
             self.lent = BUFFER_AUTOMATIC
             self.capacity = UNLIMITED
             return
-        from ompy.mpi.buffers.access import acquire
-        from ompy.mpi.buffers.memory import buffer
-
-        self.lent = lent if isinstance(lent, buffer) else buffer(lent)
+        self.lent = _as_memory(lent)
         if self.lent.readonly:
             raise BufferError("message: cannot attach a read-only buffer")
-        self._view = acquire(self.lent, True).view
+        self._view = _bytes_of(self.lent)
         self.capacity = self.lent.nbytes
 
     @ccall
@@ -168,6 +166,28 @@ class SendBuffer:
         """Return when all messages have been sent."""
         for operation in self.under_way():
             world.engine.wait(operation)
+
+
+_memory: Any = None
+
+
+def _as_memory(lent: Any) -> Any:
+    """What was lent as `MPI.buffer`."""
+    global _memory  # noqa: PLW0603 - it is imported when it is first asked for
+    if _memory is None:
+        from ompy.mpi.buffers import memory
+
+        _memory = memory
+    return lent if isinstance(lent, _memory.buffer) else _memory.buffer(lent)
+
+
+def _bytes_of(memory: Any) -> memoryview:
+    view: memoryview | None = raw.numbers(memory)
+    if view is not None:
+        return view
+    from ompy.mpi.buffers.access import acquire
+
+    return acquire(memory, True).view
 
 
 def _part(view: memoryview, start: int, size: int) -> memoryview:

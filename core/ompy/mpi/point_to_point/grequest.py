@@ -11,6 +11,7 @@ from ompy.data.errors import ERR_REQUEST
 from ompy.data.request import Request as Operation
 from ompy.mpi.callbacks import guarded
 from ompy.mpi.errors import MPIException
+from ompy.mpi.handles import handle_for
 from ompy.mpi.point_to_point.request import Request
 from ompy.mpi.point_to_point.requeststate import RequestState
 from ompy.mpi.point_to_point.status import Status
@@ -95,7 +96,8 @@ class Grequest(Request):
 
     def __new__(cls, request: Request | None = None) -> Self:
         """A null handle, or another one for the same operation."""
-        return cls._make(request)
+        made: Self = handle_for(cls, request)
+        return made
 
     @classmethod
     def _takes(cls, state: Any) -> bool:

@@ -13,7 +13,7 @@ from ompy.data.errors import ERR_REQUEST, MPIError
 from ompy.frameworks.pml import MatchedMessage
 from ompy.mpi.buffers.spec import recv_convertor
 from ompy.mpi.errors import MPIException
-from ompy.mpi.handles import Handle, made_plainly, plain_handle
+from ompy.mpi.handles import Handle, handle_for, made_plainly, plain_handle
 from ompy.mpi.kinds import check_kind
 from ompy.mpi.point_to_point.objectrequest import object_state, received_object
 from ompy.mpi.point_to_point.request import Request, receive_message, request_of
@@ -38,7 +38,8 @@ class Message(Handle):
 
     def __new__(cls, message: Message | None = None) -> Self:
         """A null handle, or another one for the same message."""
-        return cls._make(message)
+        made: Self = handle_for(cls, message)
+        return made
 
     @classmethod
     def _takes(cls, state: Any) -> bool:

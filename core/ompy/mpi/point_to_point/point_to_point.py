@@ -21,7 +21,7 @@ from ompy.mpi.point_to_point.buffering import SendBuffer, attached
 from ompy.mpi.point_to_point.matched import Message, no_process_message, taken_message
 from ompy.mpi.point_to_point.peers import wrong_source, wrong_target
 from ompy.mpi.point_to_point.prepared_calls import PreparedCalls
-from ompy.mpi.point_to_point.request import Prequest, Request, request_of
+from ompy.mpi.point_to_point.request import Prequest, Request, prepared_request, request_of
 from ompy.mpi.point_to_point.requeststate import PersistentMessageState, complete_operation, nothing
 from ompy.mpi.point_to_point.status import Described, Status, check_status
 from ompy.mpi.state import CommState, null_communicator
@@ -418,11 +418,12 @@ class PointToPoint(PreparedCalls):
     def _send_init(self, buf: Any, dest: int, tag: int, mode: int) -> Prequest:
         dest, tag = whole_number(dest), whole_number(tag)
         state = self._state()
-        convertor = (
-            send_convertor(buf) if has_target(state, dest, tag) else ContiguousConvertor(NONE)
-        )
-        kind = BufferedState if mode == BUFFERED else PersistentMessageState
-        return Prequest._adopt(kind(state, convertor, buf, dest, tag, mode, receives=False))
+        there = has_target(state, dest, tag)
+        convertor = send_convertor(buf) if there else ContiguousConvertor(NONE)
+        if mode == BUFFERED:
+            copied = BufferedState(state, convertor, buf, dest, tag, mode, receives=False)
+            return Prequest._adopt(copied)
+        return prepared_request(state, convertor, buf, dest, tag, mode, False)
 
     def Send_init(self, buf: Any, dest: int, tag: int = 0) -> Prequest:
         """A send to be started again and again."""
@@ -446,8 +447,7 @@ class PointToPoint(PreparedCalls):
         state = self._state()
         there = has_source(state, source, tag)
         convertor = recv_convertor(buf) if there else ContiguousConvertor(NONE)
-        made = PersistentMessageState(state, convertor, buf, source, tag, STANDARD, receives=True)
-        return Prequest._adopt(made)
+        return prepared_request(state, convertor, buf, source, tag, STANDARD, True)
 
     # --- looking
 

@@ -13,11 +13,12 @@ from typing import Any, ClassVar, Final, Literal, Self
 
 from ompy.compiled import DECLARING, ccall, recycled
 from ompy.data.constants import UNDEFINED
+from ompy.data.convertor import Convertor
 from ompy.data.errors import ERR_IN_STATUS, ERR_PROC_FAILED_PENDING, ERR_REQUEST, MPIError
 from ompy.data.request import Request as Operation
 from ompy.mpi.buffers.spec import recv_convertor
 from ompy.mpi.errors import MPIException
-from ompy.mpi.handles import Handle, made_plainly, plain_handle
+from ompy.mpi.handles import Handle, handle_for, made_plainly, plain_handle
 from ompy.mpi.integers import whole_number, whole_numbers
 from ompy.mpi.point_to_point.completion import (
     NONE_YET,
@@ -38,6 +39,7 @@ from ompy.mpi.point_to_point.requeststate import (
     PersistentState,
     RequestState,
     complete_state,
+    prepared_message,
     request_state,
 )
 from ompy.mpi.point_to_point.status import (
@@ -66,7 +68,8 @@ class Request(Handle):
 
     def __new__(cls, request: Request | None = None) -> Self:
         """A null handle, or another one for the same operation."""
-        return cls._make(request)
+        made: Self = handle_for(cls, request)
+        return made
 
     @classmethod
     def _takes(cls, state: Any) -> bool:
@@ -454,6 +457,16 @@ def receive_message(message: Handle, buf: Any, status: Described | None) -> bool
     return True
 
 
+@ccall
+def prepared_request(
+    comm: CommState, convertor: Convertor, keep: Any, peer: int, tag: int, mode: int, receives: bool
+) -> Prequest:
+    """A handle of a message that can be sent or received again and again."""
+    state = prepared_message(comm, convertor, keep, peer, tag, mode, receives)
+    made: Prequest = plain_handle(Prequest, state)
+    return made
+
+
 @made_plainly
 class Prequest(Request):
     """An operation that can be started again and again."""
@@ -462,7 +475,8 @@ class Prequest(Request):
 
     def __new__(cls, request: Request | None = None) -> Self:
         """A null handle, or another one for the same operation."""
-        return cls._make(request)
+        made: Self = handle_for(cls, request)
+        return made
 
     @classmethod
     def _takes(cls, state: Any) -> bool:

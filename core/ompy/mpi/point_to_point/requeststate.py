@@ -338,6 +338,33 @@ class PersistentMessageState(PersistentState):
             raise comm.raised(problem) from problem.__cause__
 
 
+@ccall
+def prepared_message(
+    comm: CommState,
+    convertor: Convertor,
+    keep: Any,
+    target: int,
+    tag: int,
+    mode: int,
+    receives: bool,
+) -> PersistentMessageState:
+    """A message that can be sent or received again and again, as `__init__` makes it."""
+    made: PersistentMessageState = PersistentMessageState.__new__(PersistentMessageState)
+    made.number = 0
+    made.comm = comm
+    made.world = comm.world
+    made.operation = nothing()
+    made.keep = keep
+    made.receives = receives
+    made.watched = False
+    made.running = False
+    made.convertor = convertor
+    made.target = target
+    made.tag = tag
+    made.mode = mode
+    return made
+
+
 def _said(problem: MPIError) -> tuple[int, str]:
     return problem.code, problem.detail
 

@@ -7,13 +7,14 @@ from __future__ import annotations
 from typing import Any, Final, Self
 
 from ompy import raw
-from ompy.compiled import Shown, ccall, cclass
+from ompy.compiled import Shown, ccall, cclass, cfunc
 from ompy.data.constants import ANY_SOURCE, ANY_TAG, PROC_NULL, UNDEFINED
 from ompy.data.errors import ERR_COUNT, ERR_TYPE, SUCCESS
 from ompy.data.request import Request
 from ompy.mpi.constants import F_ERROR, F_SOURCE, F_STATUS_SIZE, F_TAG
 from ompy.mpi.datatypes.datatype import Datatype, state_of
 from ompy.mpi.datatypes.predefined import BYTE
+from ompy.mpi.datatypes.typestate import TypeState
 from ompy.mpi.errors import MPIException
 from ompy.mpi.integers import c_int, whole_number
 from ompy.mpi.kinds import check_kind
@@ -167,20 +168,22 @@ class Status(Described):
         length = said._bytes
         if datatype is BYTE:
             return length
-        check_kind(datatype, "Datatype", "datatype")
+        if type(datatype) is not Datatype:
+            check_kind(datatype, "Datatype", "datatype")
         return _whole(length, state_of(datatype).described().size)
 
     def Get_elements(self, datatype: Datatype) -> int:
         """Basic elements of a datatype in the message; UNDEFINED if they are not whole."""
         if type(datatype) is not Datatype:
             check_kind(datatype, "Datatype", "datatype")
-        state = state_of(datatype)
-        layout = state.described()
-        if state.predefined and len(layout.format) == 1:
-            return _whole(self._bytes, layout.size)
+        said: Described = self
+        state: TypeState = state_of(datatype)
+        basic = state.basic_size()
+        if basic:
+            return _whole(said._bytes, basic if state.described().size else 0)
         from ompy.mpi.datatypes.signatures import elements_in
 
-        return elements_in(state, self._bytes)
+        return elements_in(state, said._bytes)
 
     def Set_elements(self, datatype: Datatype, count: int) -> None:
         """Set the message's length to that of `count` basic elements of a datatype."""
@@ -189,22 +192,25 @@ class Status(Described):
         if datatype._inner is None:
             raise MPIException(ERR_TYPE, "the datatype is null")
         number = _checked(count)
-        state = state_of(datatype)
-        layout = state.described()
-        if state.predefined and len(layout.format) == 1:
-            self._bytes = number * layout.size
+        said: Described = self
+        state: TypeState = state_of(datatype)
+        basic = state.basic_size()
+        if basic:
+            said._bytes = number * basic if state.described().size else 0
             return
         from ompy.mpi.datatypes.signatures import bytes_of_elements
 
-        self._bytes = bytes_of_elements(state, number)
+        said._bytes = bytes_of_elements(state, number)
 
     def Is_cancelled(self) -> bool:
         """Whether the operation was cancelled."""
-        return self._cancelled
+        said: Described = self
+        return said._cancelled
 
     def Set_cancelled(self, flag: bool) -> None:
         """Say whether the operation was cancelled."""
-        self._cancelled = bool(flag)
+        said: Described = self
+        said._cancelled = bool(flag)
 
     source = property(Get_source, Set_source, doc="The sender's rank.")
     tag = property(Get_tag, Set_tag, doc="The message's tag.")
@@ -214,7 +220,8 @@ class Status(Described):
     @property
     def count(self) -> int:
         """The message's length in bytes."""
-        return self._bytes
+        said: Described = self
+        return said._bytes
 
     @count.setter
     def count(self, value: int) -> None:
@@ -229,8 +236,13 @@ class Status(Described):
 
     def py2f(self) -> list[int]:
         """The status as Fortran integers."""
-        fields = [self.source, self.tag, self.error, int(self._cancelled)]
-        return [*fields, _signed(self._bytes), self._bytes >> 32]
+        said: Described = self
+        if said._memory is None:
+            source, tag, error = said._source, said._tag, said._error
+        else:
+            source, tag, error = said._memory[:3]
+        size = said._bytes
+        return [source, tag, error, int(said._cancelled), _signed(size), size >> 32]
 
     @classmethod
     def f2py(cls, arg: list[int]) -> Self:
@@ -243,6 +255,7 @@ class Status(Described):
         return self
 
 
+@cfunc
 def _whole(length: int, size: int) -> int:
     """How many elements of `size` bytes there are; UNDEFINED if they are not whole."""
     if not size:
@@ -250,9 +263,10 @@ def _whole(length: int, size: int) -> int:
     return length // size if length % size == 0 else UNDEFINED
 
 
-def _checked(count: int) -> int:
+@cfunc
+def _checked(count: Any) -> int:
     """A number of elements, which is not negative."""
-    found = whole_number(count)
+    found: int = whole_number(count)
     if found < 0:
         raise MPIException(ERR_COUNT, f"{found} is negative")
     return found

@@ -27,6 +27,7 @@ from ompy.mpi.point_to_point.status import Status
 from ompy.mpi.processes.life import current, is_up
 
 Wtime = time.monotonic
+_TICK: Final = time.get_clock_info("monotonic").resolution
 # MPI-5.0: the keys of MPI_Abi_get_info and MPI_Abi_get_fortran_info
 _ABI_INTEGERS: Final = ("AINT", "COUNT", "OFFSET")
 _FORTRAN_DEFAULTS: Final = ("LOGICAL", "INTEGER", "REAL", "DOUBLE_PRECISION")
@@ -40,7 +41,7 @@ _FORTRAN_SIZED: Final = (
 
 def Wtick() -> float:
     """Resolution of `Wtime` in seconds."""
-    return time.get_clock_info("monotonic").resolution
+    return _TICK
 
 
 def Pcontrol(level: int) -> None:
@@ -94,16 +95,6 @@ def Iflush_buffer() -> Request:
     state = RequestState(None, buffering.begin_flush(world, world), None)
     state.world = world
     return Request._adopt(state)
-
-
-def Aint_add(base: int, disp: int) -> int:
-    """The address `disp` bytes behind another."""
-    return whole_number(base) + whole_number(disp)
-
-
-def Aint_diff(addr1: int, addr2: int) -> int:
-    """The distance between two addresses."""
-    return whole_number(addr1) - whole_number(addr2)
 
 
 def Get_hw_resource_info() -> Info:

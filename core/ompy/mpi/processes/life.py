@@ -107,7 +107,7 @@ def current() -> World:
     Raises:
         MPIException: ERR_OTHER, MPI is not initialised or over.
     """
-    if not is_up():
+    if not _life.sessions and (_life.world is None or _life.finalized):
         raise MPIException(ERR_OTHER, "MPI is not initialised, or finalised already")
     assert _life.states is not None, "it is up"
     return _life.states[0].world
@@ -317,13 +317,15 @@ def Is_finalized() -> bool:
 
 def Query_thread() -> int:
     """The thread level provided."""
-    current()
+    if _life.world is None or _life.finalized:
+        current()
     return _life.level
 
 
 def Is_thread_main() -> bool:
     """Whether this thread initialised MPI."""
-    current()
+    if _life.world is None or _life.finalized:
+        current()
     return _life.thread == _thread.get_ident()
 
 

@@ -12,23 +12,36 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Final, NoReturn, Self
 
 from ompy import outputs
+from ompy.compiled import ccall, cclass
 from ompy.data.errors import CLASS_TEXT, ERR_ARG, ERR_OTHER, ERR_SESSION, MPIError
 from ompy.frameworks.proc import Proc
 from ompy.mpi.callbacks import guarded
+from ompy.mpi.communicators.communicators import WORLD_ID
 from ompy.mpi.communicators.group import Group
-from ompy.mpi.errhandler import ARE_FATAL, Errhandler, call_errhandler, set_errhandler
+from ompy.mpi.communicators.group_state import EMPTY_GROUP, GroupState, new_group
+from ompy.mpi.errhandler import (
+    ARE_FATAL,
+    Errhandler,
+    ErrhandlerState,
+    call_errhandler,
+    set_errhandler,
+)
 from ompy.mpi.errors import MPIException
-from ompy.mpi.handles import Handle, State, made_plainly
-from ompy.mpi.info import INFO_NULL, Info, InfoState
+from ompy.mpi.handles import Handle, State, handle_for, made_plainly, plain_handle
+from ompy.mpi.info import INFO_NULL, Info, info_of
 from ompy.mpi.integers import takes_c_ints, whole_number
 from ompy.mpi.kinds import check_kind
 from ompy.mpi.point_to_point import buffering
 from ompy.mpi.point_to_point.request import Request
 from ompy.mpi.point_to_point.requeststate import RequestState
-from ompy.mpi.state import EMPTY_GROUP, GroupState, World
+from ompy.mpi.state import World
 
 # Open MPI 5.0, ompi/instance: its built-in sets; case is of no matter in them
-PSETS: Final = ("mpi://WORLD", "mpi://SELF", "mpix://SHARED")
+WORLD: Final = "mpi://WORLD"
+SELF: Final = "mpi://SELF"
+SHARED: Final = "mpix://SHARED"
+PSETS: Final = (WORLD, SELF, SHARED)
+_KNOWN: Final = {name.casefold(): name for name in PSETS}
 THREAD_LEVEL: Final = "MPI_THREAD_MULTIPLE"  # what a session has, whatever it asks for
 
 
@@ -44,6 +57,7 @@ def _opened() -> World:
     return _OPENERS[0]()
 
 
+@cclass
 class SessionState(State):
     """What MPI keeps for a session.
 
@@ -53,21 +67,32 @@ class SessionState(State):
         finalized: it is over.
     """
 
-    __slots__ = ("_branch", "errhandler", "finalized", "rank")
+    _branch: World | None
+    errhandler: ErrhandlerState
+    finalized: bool
+    rank: World
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, rank: World) -> None:
         self.number = 0
         self.rank = rank
-        self._branch: World | None = None
+        self._branch = None
         self.errhandler = rank.errors
         self.finalized = False
 
     @property
     def world(self) -> World:
         """The session's branch of it, for what is made of its groups."""
-        if self._branch is None:
-            self._branch = self.rank.branch()
-        return self._branch
+        return self.branch()
+
+    @ccall
+    def branch(self) -> World:
+        """The same as `world`, which compiled callers find faster."""
+        found: World | None = self._branch
+        if found is None:
+            found = self.rank.branch()
+            self._branch = found
+        return found
 
     def release_buffers(self) -> None:
         """Wait for what is in memory that was lent to it, and give that back."""
@@ -96,21 +121,22 @@ class SessionState(State):
         outputs.tell(f"*** {text}; the error handler of {whose} is fatal\n", "fatal error", "error")
         self.world.abort(code, text)
 
+    @ccall
     def processes(self, name: str) -> Sequence[Proc]:
         """Those of a process set.
 
         Raises:
             MPIException: ERR_ARG, there is no such set.
         """
-        me = self.world.context.me
-        known = name.casefold()
-        if known == "mpi://self":
+        known = name if name in PSETS else _KNOWN.get(name.casefold())
+        me = self.rank.context.me
+        if known == SELF:
             return (me,)
-        # those that it has spawned or met are known, too, and have a set of their own
-        started = [proc for proc in self.world.context.procs if proc.world == me.world]
-        if known == "mpi://world":
+        # without those that it has spawned or met, which have a set of their own
+        started = self.rank.process.communicators[WORLD_ID].procs
+        if known == WORLD:
             return started
-        if known == "mpix://shared":
+        if known == SHARED:
             return [proc for proc in started if proc.node == me.node]
         raise self.fail(ERR_ARG, f"there is no process set {name!r}, but {', '.join(PSETS)}")
 
@@ -124,7 +150,8 @@ class Session(Handle):
 
     def __new__(cls, session: Session | None = None) -> Self:
         """A null handle, or another one for the same session."""
-        return cls._make(session)
+        made: Self = handle_for(cls, session)
+        return made
 
     @classmethod
     def _takes(cls, state: Any) -> bool:
@@ -136,10 +163,7 @@ class Session(Handle):
         Raises:
             MPIException: ERR_SESSION, it is null, or over.
         """
-        state: SessionState | None = self._inner
-        if state is None or state.finalized:
-            raise MPIException(ERR_SESSION, "the session is null (SESSION_NULL), or over")
-        return state
+        return state_of_session(self)
 
     @classmethod
     def Init(cls, info: Info = INFO_NULL, errhandler: Errhandler | None = None) -> Self:
@@ -164,14 +188,17 @@ class Session(Handle):
         state = SessionState(rank)
         if errhandler:
             state.errhandler = errhandler._state()
-        return cls._adopt(state)
+        made: Self = plain_handle(cls, state) if cls is Session else cls._adopt(state)
+        return made
 
     def Finalize(self) -> None:
         """End it. Communicators that were made of its groups stay until they are freed."""
-        state = self._state()
-        state.release_buffers()
+        state: SessionState = state_of_session(self)
+        if state._branch is not None:
+            state.release_buffers()
         state.finalized = True
-        self._inner = None
+        handle: Handle = self
+        handle._inner = None
 
     def _release(self) -> None:
         state: SessionState = self._inner
@@ -184,7 +211,7 @@ class Session(Handle):
         """How many process sets there are."""
         if type(info) is not Info:
             check_kind(info, "Info", "info")
-        self._state()
+        state_of_session(self)
         return len(PSETS)
 
     def Get_nth_pset(self, n: int, info: Info = INFO_NULL) -> str:
@@ -197,27 +224,31 @@ class Session(Handle):
             n = whole_number(n)
         if type(info) is not Info:
             check_kind(info, "Info", "info")
-        state = self._state()
+        state: SessionState = state_of_session(self)
         if not 0 <= n < len(PSETS):
             raise state.fail(ERR_ARG, f"process set {n}: there are {len(PSETS)}, from 0 on")
         return PSETS[n]
 
     def Get_info(self) -> Info:
         """Its hints."""
-        self._state()
-        return Info._adopt(InfoState({"thread_level": THREAD_LEVEL}))
+        state_of_session(self)
+        made: Info = info_of({"thread_level": THREAD_LEVEL})
+        return made
 
     def Get_pset_info(self, pset_name: str) -> Info:
         """What is known of a process set: how many processes it has, as `mpi_size`."""
-        procs = self._state().processes(pset_name)
-        return Info._adopt(InfoState({"mpi_size": str(len(procs))}))
+        procs = state_of_session(self).processes(pset_name)
+        made: Info = info_of({"mpi_size": str(len(procs))})
+        return made
 
     def Create_group(self, pset_name: str) -> Group:
         """The processes of a set."""
-        state = self._state()
+        state: SessionState = state_of_session(self)
         procs = state.processes(pset_name)
-        found = GroupState(procs, state.world.context.me, state.world)
-        return Group._adopt(found if procs else EMPTY_GROUP)
+        world = state.branch()
+        found: GroupState = new_group(procs, world.context.me, world) if procs else EMPTY_GROUP
+        made: Group = plain_handle(Group, found)
+        return made
 
     # --- memory for buffered sends
 
@@ -251,16 +282,32 @@ class Session(Handle):
 
     def Get_errhandler(self) -> Errhandler:
         """Its error handler."""
-        return Errhandler._adopt(self._state().errhandler)
+        made: Errhandler = plain_handle(Errhandler, state_of_session(self).errhandler)
+        return made
 
     def Set_errhandler(self, errhandler: Errhandler) -> None:
         """Set its error handler."""
-        set_errhandler(self, errhandler)
+        if type(errhandler) is not Errhandler:
+            check_kind(errhandler, "Errhandler", "errhandler")
+        set_errhandler(state_of_session(self), "Session", errhandler)
 
     @takes_c_ints("errorcode")
     def Call_errhandler(self, errorcode: int) -> None:
         """Call its error handler."""
-        call_errhandler(self, errorcode)
+        call_errhandler(self._state(), errorcode)
+
+
+@ccall
+def state_of_session(session: Handle) -> SessionState:
+    """What a handle refers to.
+
+    Raises:
+        MPIException: ERR_SESSION, it is null, or over.
+    """
+    state: SessionState | None = session._inner
+    if state is None or state.finalized:
+        raise MPIException(ERR_SESSION, "the session is null (SESSION_NULL), or over")
+    return state
 
 
 def begin_session(world: World) -> Session:

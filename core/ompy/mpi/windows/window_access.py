@@ -165,7 +165,10 @@ class WindowAccess:
         way: StraightWindow | None = state.straight
         barrier = None if way is None else way.begin_fence(assertion)
         if barrier is not None:
-            call_below(state, barrier)
+            try:
+                barrier()
+            except MPIError as problem:
+                raise state.raised(problem) from problem.__cause__
             raw.load_fence()
             return
         call_below(state, state.epochs.fence, assertion)

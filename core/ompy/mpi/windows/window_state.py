@@ -22,10 +22,10 @@ from ompy.data.errors import (
 from ompy.data.request import Request as Operation
 from ompy.frameworks.osc import SHARED, OscModule, Window
 from ompy.mpi.callbacks import guarded
+from ompy.mpi.communicators.attributes import AttributedState
 from ompy.mpi.communicators.context_agreement import exchange_values
 from ompy.mpi.communicators.making import make_communicator
 from ompy.mpi.errors import MPIException
-from ompy.mpi.handles import State
 from ompy.mpi.point_to_point.requeststate import RequestState
 from ompy.mpi.point_to_point.status import Status
 from ompy.mpi.state import CommState
@@ -38,7 +38,7 @@ _SAID: Final = Struct("<QQ")  # bytes, and bytes of a displacement of 1
 PROGRESS_THREAD: Final = "osc_base_progress_thread"
 
 
-class WindowState(State):
+class WindowState(AttributedState):
     """A window.
 
     Attributes:
@@ -60,7 +60,6 @@ class WindowState(State):
 
     __slots__ = (
         "api",
-        "attributes",
         "comm",
         "epochs",
         "errhandler",
@@ -79,7 +78,7 @@ class WindowState(State):
     def __init__(
         self, comm: CommState, window: Window, module: OscModule, reach: Reach, owner: object
     ) -> None:
-        super().__init__()
+        self.number = 0
         self.api: Any = None
         self.comm = comm
         self.world = comm.world
@@ -90,7 +89,7 @@ class WindowState(State):
         self.owner = owner
         self.operations = window_operations()
         self.errhandler = comm.world.errors
-        self.attributes: dict[int, Any] | None = None
+        self.attributes = None
         self.info: dict[str, str] = {}
         self.name = ""
         found = module.straight()

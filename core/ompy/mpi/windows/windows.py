@@ -7,26 +7,30 @@ What is below is imported when the first window is made.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from operator import index
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
+from ompy import raw
 from ompy.data.constants import PROC_NULL
 from ompy.data.errors import ERR_NO_MEM, ERR_RMA_FLAVOR, ERR_RMA_SHARED, MPIError
 from ompy.frameworks.collectives.call_kinds import KINDS
 from ompy.mpi import constants
+from ompy.mpi.buffers.access import acquire
 from ompy.mpi.buffers.addresses import address_of
 from ompy.mpi.buffers.exporter import Exporter
 from ompy.mpi.buffers.markers import Marker
 from ompy.mpi.buffers.memory import buffer
 from ompy.mpi.communicators.attributes import Attributed, delete_all
 from ompy.mpi.communicators.group import Group
+from ompy.mpi.communicators.group_state import group_of
 from ompy.mpi.communicators.intracomm import Intracomm
 from ompy.mpi.errhandler import Errhandler, call_errhandler, set_errhandler
-from ompy.mpi.info import INFO_NULL, Info, InfoState
-from ompy.mpi.integers import takes_c_ints, takes_integers
+from ompy.mpi.handles import Handle, handle_for, plain_handle
+from ompy.mpi.info import INFO_NULL, Info, hints_of, pairs_of
+from ompy.mpi.integers import c_int, takes_c_ints, takes_integers
 from ompy.mpi.kinds import check_kind
 from ompy.mpi.processes.life import COMM_SELF
-from ompy.mpi.state import group_of
 from ompy.mpi.strings import c_string
 from ompy.mpi.windows.window_access import WindowAccess, call_below, state_of_window
 
@@ -50,7 +54,8 @@ class Win(WindowAccess, Attributed, Exporter):  # type: ignore[misc, unused-igno
 
     def __new__(cls, win: Win | None = None) -> Self:
         """A null handle, or another one for the same window."""
-        return cls._make(win)
+        made: Self = handle_for(cls, win)
+        return made
 
     @classmethod
     def _takes(cls, state: Any) -> bool:
@@ -113,8 +118,6 @@ class Win(WindowAccess, Attributed, Exporter):  # type: ignore[misc, unused-igno
         """
         check_kind(info, "Info", "info")
         check_kind(comm, "Comm", "comm")
-        from ompy.mpi.buffers.access import acquire
-
         view = None
         if memory is not None and not isinstance(memory, Marker):
             view = acquire(memory, True).view
@@ -172,18 +175,19 @@ class Win(WindowAccess, Attributed, Exporter):  # type: ignore[misc, unused-igno
 
     def Attach(self, memory: Any) -> None:
         """Attach memory to a dynamic window; it stays in use until `Detach`."""
-        from ompy.mpi.buffers.access import acquire
-
         state = self._dynamic()
-        view = acquire(memory, True).view
+        view = raw.numbers(memory)
+        if view is None or view.readonly:
+            view = acquire(memory, True).view  # or it says what is wrong
         call_below(state, state.module.attach, address_of(view), view)
 
     def Detach(self, memory: Any) -> None:
         """Detach memory that was attached."""
-        from ompy.mpi.buffers.access import acquire
-
         state = self._dynamic()
-        call_below(state, state.module.detach, address_of(acquire(memory, False).view))
+        view = raw.numbers(memory)
+        if view is None:
+            view = acquire(memory, False).view
+        call_below(state, state.module.detach, address_of(view))
 
     def _dynamic(self) -> WindowState:
         state = self._state()
@@ -191,18 +195,19 @@ class Win(WindowAccess, Attributed, Exporter):  # type: ignore[misc, unused-igno
             raise state.raised(MPIError(ERR_RMA_FLAVOR, "the window is not dynamic"))
         return state
 
-    @takes_c_ints("rank")
     def Shared_query(self, rank: int) -> tuple[buffer, int]:
         """A member's part of memory that all share, and its displacement unit.
 
         Args:
             rank: the member; PROC_NULL for the first with any memory.
         """
-        state = self._state()
+        rank = c_int(rank)
+        state = state_of_window(self)
         sizes = state.reach.sizes
         if rank == PROC_NULL:
-            rank = next((each for each, size in enumerate(sizes) if size), 0)
-        call_below(state, state.reach.check_rank, rank)
+            rank = _first_with_memory(sizes)
+        if not 0 <= rank < len(sizes):
+            call_below(state, state.reach.check_rank, rank)
         if state.window.flavor == constants.WIN_FLAVOR_DYNAMIC:
             raise state.raised(MPIError(ERR_RMA_FLAVOR, "the window is dynamic"))
         found = state.module.shared(rank)
@@ -222,22 +227,23 @@ class Win(WindowAccess, Attributed, Exporter):  # type: ignore[misc, unused-igno
         return self._exported
 
     def _memory(self) -> buffer:
-        view = self._state().window.memory
+        view = state_of_window(self).window.memory
         return buffer._of(view, view.obj) if len(view) else buffer()
 
     # --- what it is
 
     def _predefined_attribute(self, keyval: int) -> Any:
-        state = self._state()
-        known = {
-            constants.WIN_BASE: self._memory().address,
-            constants.WIN_SIZE: len(state.window.memory),
-            constants.WIN_DISP_UNIT: state.reach.units[state.rank],
-            constants.WIN_CREATE_FLAVOR: state.window.flavor,
-            constants.WIN_MODEL: constants.WIN_UNIFIED,
-        }.get(keyval)
-        if known is not None:
-            return known
+        state = state_of_window(self)
+        if keyval == constants.WIN_BASE:
+            return _base_of(state)
+        if keyval == constants.WIN_SIZE:
+            return len(state.window.memory)
+        if keyval == constants.WIN_DISP_UNIT:
+            return _unit_of(state)
+        if keyval == constants.WIN_CREATE_FLAVOR:
+            return state.window.flavor
+        if keyval == constants.WIN_MODEL:
+            return constants.WIN_UNIFIED
         try:
             return super()._predefined_attribute(keyval)
         except MPIError as problem:
@@ -246,28 +252,31 @@ class Win(WindowAccess, Attributed, Exporter):  # type: ignore[misc, unused-igno
     @property
     def attrs(self) -> tuple[int, int, int]:
         """Address and bytes of this rank's part, bytes of a displacement of 1."""
-        keys = (constants.WIN_BASE, constants.WIN_SIZE, constants.WIN_DISP_UNIT)
-        base, size, unit = (self._predefined_attribute(key) for key in keys)
-        return base, size, unit
+        state = state_of_window(self)
+        return _base_of(state), len(state.window.memory), _unit_of(state)
 
     @property
     def flavor(self) -> int:
         """How it was made."""
-        return int(self.Get_attr(constants.WIN_CREATE_FLAVOR))
+        flavor: int = state_of_window(self).window.flavor
+        return flavor
 
     @property
     def model(self) -> int:
         """Its memory model: WIN_UNIFIED."""
-        return int(self.Get_attr(constants.WIN_MODEL))
+        state_of_window(self)
+        return constants.WIN_UNIFIED
 
     def Get_group(self) -> Group:
         """Its members."""
-        return Group._adopt(group_of(self._state().comm))
+        made: Group = plain_handle(Group, group_of(state_of_window(self).comm))
+        return made
 
     @property
     def group(self) -> Group:
         """Its members."""
-        return self.Get_group()
+        made: Group = plain_handle(Group, group_of(state_of_window(self).comm))
+        return made
 
     @property
     def group_size(self) -> int:
@@ -281,12 +290,14 @@ class Win(WindowAccess, Attributed, Exporter):  # type: ignore[misc, unused-igno
 
     def Get_info(self) -> Info:
         """Its hints."""
-        return Info._adopt(InfoState(dict(self._state().info)))
+        return hints_of(state_of_window(self).info)
 
     def Set_info(self, info: Info) -> None:
         """Set its hints; none has an effect."""
-        check_kind(info, "Info", "info")
-        self._state().info = dict(info._pairs())
+        if type(info) is not Info:
+            check_kind(info, "Info", "info")
+        state = state_of_window(self)
+        state.info = pairs_of(info).copy()
 
     @property
     def info(self) -> Info:
@@ -300,18 +311,17 @@ class Win(WindowAccess, Attributed, Exporter):  # type: ignore[misc, unused-igno
 
     def Get_name(self) -> str:
         """Its name."""
-        inner = self._inner
-        name: str = "MPI_WIN_NULL" if inner is None else inner.name
-        return name
+        return _name_of(self)
 
     def Set_name(self, name: str) -> None:
         """Name it."""
-        self._state().name = c_string(name)
+        state = state_of_window(self)
+        state.name = c_string(name)
 
     @property
     def name(self) -> str:
         """Its name."""
-        return self.Get_name()
+        return _name_of(self)
 
     @name.setter
     def name(self, value: str) -> None:
@@ -326,16 +336,42 @@ class Win(WindowAccess, Attributed, Exporter):  # type: ignore[misc, unused-igno
 
     def Get_errhandler(self) -> Errhandler:
         """Its error handler."""
-        return Errhandler._adopt(self._state().errhandler)
+        made: Errhandler = plain_handle(Errhandler, state_of_window(self).errhandler)
+        return made
 
     def Set_errhandler(self, errhandler: Errhandler) -> None:
         """Set its error handler."""
-        set_errhandler(self, errhandler)
+        if type(errhandler) is not Errhandler:
+            check_kind(errhandler, "Errhandler", "errhandler")
+        set_errhandler(state_of_window(self), "Win", errhandler)
 
     @takes_c_ints("errorcode")
     def Call_errhandler(self, errorcode: int) -> None:
         """Call its error handler."""
-        call_errhandler(self, errorcode)
+        call_errhandler(self._state(), errorcode)
+
+
+def _name_of(window: Win) -> str:
+    handle: Handle = window
+    state = handle._inner
+    return "MPI_WIN_NULL" if state is None else state.name
+
+
+def _base_of(state: Any) -> int:
+    view = state.window.memory
+    return address_of(view) if len(view) else 0
+
+
+def _unit_of(state: Any) -> int:
+    unit: int = state.reach.units[state.comm.communicator.rank]
+    return unit
+
+
+def _first_with_memory(sizes: Sequence[int]) -> int:
+    for rank, size in enumerate(sizes):
+        if size:
+            return rank
+    return 0
 
 
 WIN_NULL: Final = Win()._constant("WIN_NULL")

@@ -64,8 +64,9 @@ class OtherWorlds:
         Raises:
             MPIError: what leads to them cannot be used.
         """
+        met = self._met
         for proc in procs:
-            if proc.world not in self._met:
+            if proc.world not in met:
                 self._met.add(proc.world)
                 self._meet_world(proc.world)
 

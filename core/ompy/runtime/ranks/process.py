@@ -175,12 +175,14 @@ class RankProcess:
         Args:
             context_id: the id.
             procs: its members, or those of the other group.
-            name: for messages to people.
+            name: for messages to people; empty for the usual one.
             own: this process's group, where that is another one.
             line_id: an id for the messages that survive a revocation, where there are two groups
                 and ranks may die; -1 for none.
         """
-        self._worlds.meet_worlds_of((*procs, *(own or ())))
+        self._worlds.meet_worlds_of(procs)
+        if own is not None:
+            self._worlds.meet_worlds_of(own)
         made = Communicator(self.context, self.pml, context_id, procs, name, own)
         self.pml.add_communicator(made)
         self.communicators[context_id] = made

@@ -209,17 +209,14 @@ class Gone(Poller):
         return False
 
     def looked(self, communicator: Communicator, source: int, tag: int) -> None:
-        """A probe that does not wait has found nothing: whoever looks again hears of departures.
+        """A probe that does not wait has found nothing, where a program survives the dead.
 
-        Of the dead alone, where a program survives them: a program that is right may look again
+        Whoever looks again hears of them. Not of others: a program that is right may look again
         and again for what ranks have to say that have finalized.
 
         Raises:
             MPIError: ERR_PROC_FAILED, who it is from has died; or of ANY_SOURCE somebody.
         """
-        self._context.engine.glance()
-        if not self.anybody or self._context.recovery is None:
-            return
         if source == ANY_SOURCE:
             died = self.in_doubt.because_of(communicator) is not None
         else:
