@@ -221,6 +221,17 @@ def test_what_ranks_write_stays_readable_and_ctrl_c_leaves_the_terminal(terminal
     assert all(line.strip() == "and no end of line" for line in cut_off), cut_off
 
 
+def test_the_launcher_ends_what_a_rank_left_of_a_line(terminal) -> None:
+    """Also if the rank wrote to the other stream, as both are one terminal."""
+    job = terminal("-n", 2, "--mca", "btl", "self,tcp", sys.executable, "-c", CHATTER, "stay")
+    job.read_until(lambda: b"no end of line" in job.said)
+    job.press(b"\x03")
+    _, lines = job.end()
+    cut_off = [line for line in lines if "no end of line" in line]
+    assert cut_off
+    assert not [line for line in cut_off if "ompy-run" in line]
+
+
 FAILING_OVER = """
 import time
 from mpi4py import MPI

@@ -12,7 +12,7 @@ import select
 import time
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
 from ompy.engine.reactor import Loop
@@ -188,9 +188,8 @@ class Printer:
 
     def say(self, text: str) -> None:
         """Write something of the launcher's own to standard error."""
-        sink = self._sinks[2]
-        prefix = b"" if sink.unfinished == _NOBODY else b"\n"
-        sink.unfinished = _NOBODY
+        sinks = [*self._sinks.values()] if _one_terminal() else [self._sinks[2]]
+        prefix = b"\n" if _end_lines(sinks) else b""
         self._put(2, prefix + text.encode(errors="surrogateescape"), 0, 0)
 
     def keep_below(self, text: str) -> None:
@@ -217,10 +216,7 @@ class Printer:
         self._drawn = 0
         now = self._loop.time()
         if draw or (now - self._drawn_at >= REDRAW_S and text.endswith(b"\n")):
-            unfinished = [one for one in self._sinks.values() if one.unfinished != _NOBODY]
-            for one in unfinished:
-                one.unfinished = _NOBODY
-            text += (b"\n" if unfinished else b"") + self._below
+            text += (b"\n" if _end_lines(self._sinks.values()) else b"") + self._below
             self._drawn, self._drawn_at = self._below.count(b"\n"), now
         self._sinks[stream].put(erase + text, node, size)
 
@@ -240,6 +236,14 @@ class Printer:
         if last:
             text += prefix + last
         return text.removeprefix(prefix) if continues else text
+
+
+def _end_lines(sinks: Iterable[_Sink]) -> bool:
+    """Take unfinished lines for ended, which the caller does. Whether there were any."""
+    unfinished = [one for one in sinks if one.unfinished != _NOBODY]
+    for one in unfinished:
+        one.unfinished = _NOBODY
+    return bool(unfinished)
 
 
 def _one_terminal() -> bool:
