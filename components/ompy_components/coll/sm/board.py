@@ -37,19 +37,14 @@ from ompy.frameworks.communicator import Communicator
 from ompy.net.base import Doorbell
 from ompy.net.memory.streaming import STREAM_LEAST, Streaming
 
-from ompy_components.coll.sm.slots import HEAD, LINE, SlotMemory
+from ompy_components.coll.sm.slots import ASLEEP, AWAKE, HEAD, LINE, LINE_WORDS, PARKED, SlotMemory
 
 if DECLARING:
     from ompy.engine.base import Engine
     from ompy.frameworks.collectives.call_order import CallOrder
 
-LINE_WORDS: Final = LINE // 8
 DONE: Final = 0  # word of a member's line; the next three are those of `lending.py`
-PARKED: Final = LINE_WORDS  # the word of member 0 among all words
-# values of a parked word
-AWAKE: Final = 0
-ASLEEP: Final = 1  # wake me when something was shown, or a result is there
-WAITS_FOR_DONE: Final = 2  # wake me when somebody is done
+WAITS_FOR_DONE: Final = 2  # in a parked word, arbitrary: wake me when somebody is done
 # words of a slot's head
 NUMBER: Final = 0
 TOTAL: Final = 1
@@ -517,12 +512,6 @@ class Board(SlotMemory):
             return False
         self._lost = self._find_lost()
         return self._lost < 0
-
-    @ccall
-    def disarm(self) -> None:
-        """Say that this member is awake; only if the word says else, as others read its line."""
-        if self._words[PARKED + self.rank] != AWAKE:
-            self._words[PARKED + self.rank] = AWAKE
 
     @cfunc
     def _find_lost(self) -> int:

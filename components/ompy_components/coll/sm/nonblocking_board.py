@@ -50,22 +50,18 @@ from ompy_components.coll.sm.pending_call import (
     PendingCall,
     SlotsInTurn,
 )
-from ompy_components.coll.sm.slots import HEAD, LINE, SlotMemory
+from ompy_components.coll.sm.slots import ASLEEP, AWAKE, HEAD, LINE, LINE_WORDS, PARKED, SlotMemory
 
 if DECLARING:
     from ompy.engine.base import Engine
 if TYPE_CHECKING:
     from ompy.engine.timers import Timer
 
-WORDS_OF_LINE: Final = LINE // 8
 # words of a slot, by place; arbitrary
 SHOWN: Final = 0
 TOTAL: Final = 1
 CALL: Final = 2
 LENT: Final = 3
-PARKED: Final = LINE // 8  # the word of member 0 among all words
-AWAKE: Final = 0
-ASLEEP: Final = 1
 # polls without news until the others are asked; arbitrary: a program that tests in a loop does not
 # sleep, and so has no other clock
 LONG_POLLS: Final = 1 << 16
@@ -194,7 +190,7 @@ class NonblockingBoard(SlotMemory):
         if not self._are_done(call.slot, call.before):
             return False
         slot: int = call.slot + 1
-        end: int = min(turns.first + turns.count, (slot + WORDS_OF_LINE - 1) & -WORDS_OF_LINE)
+        end: int = min(turns.first + turns.count, (slot + LINE_WORDS - 1) & -LINE_WORDS)
         before: U64 = call.before
         while slot < end and before:  # the first calls in all slots find room anyhow
             if not self._are_done(slot, before + 1):
@@ -445,15 +441,6 @@ class NonblockingBoard(SlotMemory):
         if lost:
             self._sweep()
         return not lost
-
-    @ccall
-    def disarm(self) -> None:
-        """Say that this member is awake.
-
-        Only if the word says else: the others read it in each call, as their own beside it.
-        """
-        if self._words[PARKED + self.rank] != AWAKE:
-            self._words[PARKED + self.rank] = AWAKE
 
     @cfunc
     def _lose(self, call: PendingCall) -> bool:

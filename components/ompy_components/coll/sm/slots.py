@@ -25,6 +25,11 @@ LENT: Final = 1  # the places are addresses
 SENT: Final = 2  # as messages
 WORD: Final = 8  # bytes
 LINE: Final = 64  # bytes; the cache line of x86 and most aarch64
+LINE_WORDS: Final = LINE // 8
+PARKED: Final = LINE_WORDS  # the word of member 0 among all words of a memory: whether it sleeps
+# values of a parked word
+AWAKE: Final = 0
+ASLEEP: Final = 1  # wake me when something was shown, or a result is there
 HEAD: Final = 32  # bytes; arbitrary: what is behind it is aligned for any number
 # beside the bytes of each, where a slot says its total: equal blocks, one for each member, behind
 # the head or from the second line on, and no table
@@ -33,6 +38,7 @@ EQUAL: Final = 1 << 62
 SAME: Final = 1 << 61
 NUMBER: Final = 40
 SIZE: Final = (1 << 40) - 1  # the bits of the bytes of each; arbitrary: all below `NUMBER`
+assert (SIZE + 1) >> NUMBER == 1
 MOST_EDGES: Final = 1 << 20  # arbitrary: what has room between the two
 EDGES: Final = 16  # bytes before the rows of edges: the way, and how many there are
 EDGE: Final = 24  # bytes of a row: target, the block's place and size, which are words
@@ -64,6 +70,15 @@ class SlotMemory(Poller):
     def set_word(self, at: int, value: U64) -> None:
         """Store a word at byte `at`, a multiple of 8."""
         self._words[at >> 3] = value
+
+    @ccall
+    def disarm(self) -> None:
+        """Say that this member is awake.
+
+        Only if the word says else: the others read it in each call, as their own beside it.
+        """
+        if self._words[PARKED + self.rank] != AWAKE:
+            self._words[PARKED + self.rank] = AWAKE
 
     @ccall
     def line(self, rank: int) -> int:
@@ -144,16 +159,13 @@ class SlotMemory(Poller):
 
     @ccall
     def equal(self, slot: int, size: int) -> int:
-        """Where equal blocks of so many bytes begin.
-
-        Little comes with the cache line that is looked at. Much takes long to write, and whoever
-        looks at that line would take it away in the middle.
+        """Where equal blocks of so many bytes begin, as `first_byte` says.
 
         Args:
             slot: where a member's data begin behind the head of a slot.
             size: of one block.
         """
-        return slot if size * self.ranks <= LINE - HEAD else slot - HEAD + LINE
+        return first_byte(slot, size * self.ranks)
 
     @ccall
     def put_equal(self, slot: int, blocks: Blocks, size: int) -> None:
@@ -261,7 +273,7 @@ class SlotMemory(Poller):
         if size < 0 or not 0 < number < MOST_EDGES or bytes_of_equal_edges(said + size) > room:
             return 0
         said += size
-        row: int = self._equal_edges(slot, said)
+        row: int = first_byte(slot, bytes_of_equal_edges(said))
         place: int = row + number * WORD
         each: int
         for each in edges.sending:
@@ -273,11 +285,6 @@ class SlotMemory(Poller):
         if send is not None:
             self.put(place, send, size)
         return EQUAL + said
-
-    @cfunc
-    def _equal_edges(self, slot: int, said: int) -> int:
-        """Where the targets begin, of what a slot says beside `EQUAL`; as `equal` does."""
-        return slot if bytes_of_equal_edges(said) <= LINE - HEAD else slot - HEAD + LINE
 
     @ccall
     def take_equal_edge(
@@ -295,7 +302,7 @@ class SlotMemory(Poller):
         """
         number: int = (said & ~SAME) >> NUMBER
         size: int = said & SIZE
-        row: int = self._equal_edges(slot, said)
+        row: int = first_byte(slot, bytes_of_equal_edges(said))
         place: int = row + number * WORD
         own: U64 = self.rank
         passed: int = 0
@@ -422,6 +429,20 @@ class SlotMemory(Poller):
 def _missing_edge(rank: int, own: int, passed: int) -> MPIError:
     text = f"rank {rank} has {passed} edges to rank {own}, where one more is received from"
     return MPIError(ERR_TOPOLOGY, text)
+
+
+@ccall
+def first_byte(slot: int, size: int) -> int:
+    """Where so many bytes begin in a slot.
+
+    Little comes with the cache line that is looked at. Much takes long to write, and whoever looks
+    at that line would take it away in the middle.
+
+    Args:
+        slot: where a member's data begin behind the head of a slot.
+        size: of all that is shown there.
+    """
+    return slot if size <= LINE - HEAD else slot - HEAD + LINE
 
 
 @ccall

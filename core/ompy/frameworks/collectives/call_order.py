@@ -29,6 +29,7 @@ NUMBER_SHIFT: Final = 32
 NUMBER_MASK: Final = (1 << 32) - 1  # what is left of 64 bits
 KIND_SHIFT: Final = 16  # arbitrary, as above
 KIND_MASK: Final = 0x7F  # arbitrary: all of `KIND_BITS`
+assert (KIND_MASK + 1) >> KIND_BITS == 1
 DETAIL_MASK: Final = 0xFFFF  # arbitrary: more ranks than that have no root of their own here
 # in place of a root between two groups: which has it; arbitrary, and no rank that anybody has
 FIRST_GROUP: Final = 0xFFF1
