@@ -15,10 +15,10 @@ __version__ = "0.1.0"
 # the user wants interpreted modules, also where there are compiled ones
 PURE = os.environ.get("OMPY_PURE", "") not in ("", "0")
 
-if PURE:
-    from ompy import pure
+if not PURE:
+    from ompy import compiled_loader
 
-    pure.install_sources()
+    compiled_loader.install_finder()
 
 
 def run(

@@ -43,7 +43,10 @@ def build(target: Path, optimiser: str = "") -> list[Path]:
     compiling.copy_tree(SOURCES, target)
     shutil.copytree(ROOT / "configs", target / "ompy" / "configs", dirs_exist_ok=True)
     kept = os.environ.get("OMPY_BUILD_CACHE") or ROOT / "build" / "cache"
-    return compiling.compile_modules(target, target, optimiser, kept=Path(kept, cached.MODULES))
+    made = compiling.compile_modules(target, target, optimiser, kept=Path(kept, cached.MODULES))
+    for stale in {*target.rglob(f"*{compiling.suffix()}")} - {*made}:
+        stale.unlink()
+    return made
 
 
 def main() -> None:

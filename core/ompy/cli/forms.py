@@ -1,15 +1,14 @@
 """Whether the modules on the way of a message run compiled or interpreted.
 
-Counted on disk: nothing of them is imported, and next to nothing else.
+Nothing of them is imported, and next to nothing else.
 """
 
 from __future__ import annotations
 
 import os
-import sys
-from importlib.machinery import EXTENSION_SUFFIXES
 
 import ompy
+from ompy import compiled_loader
 from ompy.cli.hot import BINDINGS, HOT, MODELS, SHARED
 
 PACKAGES = ("ompy", "ompy_components")  # the import roots of this distribution
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
 def described() -> str:
     """For people: which form, of how many modules, and what decided it if not the installation."""
-    forms = [_is_compiled(stem) for stem in hot_modules()]
+    forms = hot_modules().values()
     if not any(forms):
         return f"interpreted ({len(forms)} modules)"
     if ompy.PURE:
@@ -43,7 +42,7 @@ def advice() -> str:
 
     `SLOWER` is the ratio of 8 bytes over sm in docs/performance.md.
     """
-    forms = [_is_compiled(stem) for stem in hot_modules()]
+    forms = hot_modules().values()
     if ompy.PURE or all(forms):
         return ""
     if any(forms):
@@ -55,11 +54,10 @@ def advice() -> str:
 
 def _left_out() -> Iterator[str]:
     """Of each group that is interpreted in part: which of its components are, and why."""
-    sources = [stem for stem in hot_modules() if not _is_compiled(stem)]
-    names = [stem.replace(os.sep, ".") for stem in sources]
+    names = [name for name, compiled in hot_modules().items() if not compiled]
     for group, why in LEFT_OUT:
         parts = (part.strip(".") for part in group if part.startswith(PACKAGES[1]))
-        found = [part for part in parts if any(f".{part}." in name for name in names)]
+        found = [part for part in parts if any(name.startswith(f"{part}.") for name in names)]
         if found:
             yield why.format(", ".join(part.partition(".")[2].replace(".", "/") for part in found))
 
@@ -77,25 +75,8 @@ def is_editable() -> bool:
     )
 
 
-def hot_modules() -> Iterator[str]:
-    """Paths of the modules that are compiled, without their suffix."""
-    roots = {os.path.basename(root): os.path.dirname(root) for root in _roots()}
-    for name in HOT:
-        package, *_ = words = name.split(".")
-        if name != SHARED and package in roots:
-            yield os.path.join(roots[package], *words)
-
-
-def _roots() -> Iterator[str]:
-    """Folders of the packages this distribution ships, where Python finds them first."""
-    for package in PACKAGES:
-        folders = (os.path.join(entry, package) for entry in sys.path)
-        # an editable installation leaves a folder of this name that only holds the configurations
-        found = [
-            folder for folder in folders if os.path.exists(os.path.join(folder, "__init__.py"))
-        ]
-        yield from found[:1]
-
-
-def _is_compiled(stem: str) -> bool:
-    return any(os.path.exists(stem + suffix) for suffix in EXTENSION_SUFFIXES)
+def hot_modules() -> dict[str, bool]:
+    """The modules on the way of a message, and whether this installation has each compiled."""
+    found = compiled_loader.shared_object()
+    compiled = frozenset(found.names() if found else ())
+    return {name: name in compiled for name in HOT if name != SHARED}

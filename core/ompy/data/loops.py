@@ -17,11 +17,12 @@ from typing import Any, Final
 
 from ompy import raw
 from ompy.compiled import ccall, cclass, cfunc, recycled
+from ompy.compiled_loader import is_compiled
 from ompy.data import borrowed
 from ompy.data.convertor import Convertor
 from ompy.data.typemap import Loop, Node, Run, loop
 
-COMPILED: Final = not __file__.endswith(".py")
+COMPILED: Final = is_compiled(__name__)
 # Arbitrary: 24 bytes each; who has more of them in one element will not feel an array of NumPy's.
 # Interpreted, measured: a run takes 0.4 us, the calls of NumPy for all of them 4 us.
 TABLE_MOST: Final = 1 << 16 if COMPILED else 8

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from ompy.compiled import ccall, cclass
+from ompy.compiled_loader import is_compiled
 from ompy.data import elements
 from ompy.data.layout import Layout
 
@@ -13,7 +14,7 @@ Kernel = Callable[[memoryview, memoryview, Layout, int], None]
 Check = Callable[[Layout], None]
 
 # interpreted, a kernel chooses between NumPy and plain loops by the amount, which is better
-COMPILED: Final = not __file__.endswith(".py")
+COMPILED: Final = is_compiled(__name__)
 
 
 @cclass

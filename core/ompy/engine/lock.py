@@ -14,6 +14,7 @@ from typing import Final
 
 from ompy import raw
 from ompy.compiled import U64, ccall, cclass, cfunc
+from ompy.compiled_loader import is_compiled
 
 
 @cclass
@@ -79,7 +80,7 @@ class RankLock:
         self.release()
 
 
-COMPILED: Final = not __file__.endswith(".py")
+COMPILED: Final = is_compiled(__name__)
 
 
 def rank_lock() -> RankLock:

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from ompy import compiled_loader
 from ompy.cli import forms
 from ompy.cli.build import build as build_in_place
 from ompy.cli.building import cached, compiling, modules, progress
-from ompy.cli.building.kept import UNUSED, KeptExtensions
+from ompy.cli.building.kept import UNUSED, KeptObjects
 from ompy.cli.building.modules import (
     EVERYTHING,
     dotted,
@@ -147,19 +148,20 @@ def test_nothing_that_is_always_compiled_needs_what_may_be_left_out(
 
 
 def test_an_installation_says_what_of_it_is_interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
-    def compiled(stem: str) -> bool:
-        return "/ofi/" not in stem
+    def interpret(part: str) -> None:
+        modules = {name: part not in name for name in HOT if name != SHARED}
+        monkeypatch.setattr(forms, "hot_modules", lambda: modules)
 
     monkeypatch.setattr(forms.ompy, "PURE", False)
-    monkeypatch.setattr(forms, "_is_compiled", compiled)
+    interpret(".ofi.")
     assert re.fullmatch(r"compiled \((\d+) of (?!\1)\d+ modules\)", forms.described())
     assert "those of btl/ofi are interpreted: libfabric" in forms.advice()
     assert "model" not in forms.advice()
     assert forms.advice().endswith("`ompy build` compiles the rest")
-    monkeypatch.setattr(forms, "_is_compiled", lambda stem: "/usnic/" not in stem)
+    interpret(".usnic.")
     assert "the protocol models btl/usnic are interpreted" in forms.advice()
     assert "libfabric" not in forms.advice()
-    monkeypatch.setattr(forms, "_is_compiled", lambda stem: True)
+    interpret("nothing")
     assert not forms.advice()
 
 
@@ -197,7 +199,7 @@ def test_a_pointer_of_another_type_is_an_error_with_every_compiler(tmp_path: Pat
     source = tmp_path / "wrong.c"
     source.write_text("int f(int); int (*g)(int, int) = f;\n")
     with pytest.raises(compiling.CompilerError, match="incompatible"):
-        compiling.compile_extension(source, tmp_path / "wrong.so")
+        compiling.compile_object(source, tmp_path / "wrong.o", "-O0")
 
 
 def test_progress_is_told_where_there_is_a_terminal(
@@ -265,15 +267,21 @@ def small_tree(folder: Path) -> Path:
 def test_the_shared_module_compiles_and_its_users_find_it(tmp_path: Path) -> None:
     """One module of a smaller tree, from its source to an import."""
     small = small_tree(tmp_path / "small")
+    package = small / "ompy"
+    loader = Path(compiled_loader.__file__)
+    shutil.copy(loader, package)
+    (package / "__init__.py").write_text("from ompy import compiled_loader as c\nc.install_finder()\n")
     files = compiling.compile_modules(small, small, "-O0")
-    assert {path.name.partition(".")[0] for path in files} == {"adding", SHARED.rpartition(".")[2]}
-    code = "from ompy import adding; print(adding.add(2, 3), adding.__file__)"
+    assert [path.name.partition(".")[0] for path in files] == ["compiled_modules"]
+    code = (
+        "from ompy import adding, compiled_loader;"
+        "print(adding.add(2, 3), compiled_loader.is_compiled('ompy.adding'), adding.__file__)"
+    )
     environment = {**os.environ, "PYTHONPATH": str(small)}
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
     )
-    assert done.stdout.split()[0] == "5"
-    assert done.stdout.strip().endswith(compiling.suffix())
+    assert done.stdout.split() == ["5", "True", str(package / "adding.py")]
     assert list(os.listdir(small / "ompy")).count("adding.c") == 0
 
 
@@ -296,38 +304,38 @@ def test_extensions_do_not_tell_where_and_when_they_were_made(tmp_path: Path) ->
         seed = {"PYTHONHASHSEED": str(number), "TMPDIR": str(tmp_path / name)}
         subprocess.run(words, check=True, env={**os.environ, **seed})
         made.append({path.name: path.read_bytes() for path in small.rglob("*.so")})
-    assert len(made[0]) == 2
+    assert len(made[0]) == 1
     assert made[0] == made[1]
     assert not any(str(tmp_path).encode() in text for text in made[0].values())
 
 
-def test_kept_extensions_are_found_by_what_they_were_made_from(tmp_path: Path) -> None:
-    kept = KeptExtensions(tmp_path / "kept", ["gcc", "-O1"])
-    made, target = tmp_path / "made.so", tmp_path / "target.so"
-    made.write_bytes(b"extension")
+def test_kept_objects_are_found_by_what_they_were_made_from(tmp_path: Path) -> None:
+    kept = KeptObjects(tmp_path / "kept", ["gcc", "-O1"])
+    made, target = tmp_path / "made.o", tmp_path / "target.o"
+    made.write_bytes(b"object")
     kept.keep(made, kept.key("source", "declarations"))
     assert not kept.copy_to(target, kept.key("source", "others"))
     assert kept.copy_to(target, kept.key("source", "declarations"))
-    assert target.read_bytes() == b"extension"
-    other = KeptExtensions(tmp_path / "kept", ["gcc", "-O2"])
+    assert target.read_bytes() == b"object"
+    other = KeptObjects(tmp_path / "kept", ["gcc", "-O2"])
     assert not other.copy_to(target, other.key("source", "declarations"))
 
 
-def test_kept_extensions_long_unused_are_removed(tmp_path: Path) -> None:
-    kept = KeptExtensions(tmp_path, ["gcc"])
-    made = tmp_path / "made.so"
-    made.write_bytes(b"extension")
+def test_kept_objects_long_unused_are_removed(tmp_path: Path) -> None:
+    kept = KeptObjects(tmp_path, ["gcc"])
+    made = tmp_path / "made.o"
+    made.write_bytes(b"object")
     kept.keep(made, "old", "new")
     past = time.time() - UNUSED - 1
     os.utime(tmp_path / "old", (past, past))
-    KeptExtensions(tmp_path, ["gcc"])
+    KeptObjects(tmp_path, ["gcc"])
     assert not (tmp_path / "old").exists()
     assert (tmp_path / "new").exists()
 
 
 @NEEDS_COMPILER
 def test_an_unchanged_module_is_taken_and_a_changed_one_compiled(tmp_path: Path) -> None:
-    source, target = tmp_path / "one.c", tmp_path / "one.so"
+    target = tmp_path / "ompy.one.o"
     compiled: list[str] = []
 
     def write(text: str) -> None:
@@ -335,7 +343,7 @@ def test_an_unchanged_module_is_taken_and_a_changed_one_compiled(tmp_path: Path)
             compiled.append(text)
             path.write_text(f"int one(void) {{ return {text}; }}\n")
 
-        compiling._through_c(writes, source, target, "-O0", f"read {text}", tmp_path / "kept")
+        compiling._through_c(writes, "ompy.one", target, "-O0", f"read {text}", tmp_path / "kept")
 
     write("1")
     first = target.read_bytes()

@@ -1,4 +1,4 @@
-"""C to extension modules, and the whole build: every phase of every module on all cores."""
+"""C to one shared object, and the whole build: every phase of every module on all cores."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
 
-from ompy.cli.building.kept import KeptExtensions
+from ompy.cli.building.kept import KeptObjects
+from ompy.cli.building.linking import OBJECT, OWN, renaming, write_table
 from ompy.cli.building.modules import (
     dotted,
     extension_sources,
@@ -27,7 +28,7 @@ from ompy.cli.building.preparing import write_sources
 from ompy.cli.building.processes import Forks, RefusalError
 from ompy.cli.building.progress import Progress
 from ompy.cli.building.translating import Translator, translate_shared
-from ompy.cli.hot import SHARED
+from ompy.cli.hot import BUSIEST, BUSY, OFTEN, SELDOM, SHARED
 
 PROBE: Final = "#include <Python.h>\nPyMODINIT_FUNC PyInit_probe(void) { return NULL; }\n"
 KEPT: Final = ("-D", "-f", "-m", "-I", "-pthread")  # of the options Python itself was compiled with
@@ -43,9 +44,9 @@ ONCE: Final = """\
 #define CYTHON_SMALL_CODE __attribute__((cold, optimize("O0")))
 #endif
 """
-# A message runs through some fifty modules, each with pages of its own for code and for data: more
-# than a core keeps the places of. So calls of Python's library go without a jump between, what
-# seldom runs stands apart, and of the linker's segments those that may be are one.
+# A message runs through more pages of code and of data than a core keeps the places of. So calls of
+# Python's library go without a jump between, what seldom runs stands apart, and of the linker's
+# segments those that may be are one.
 NEAR: Final = ("-fno-plt", "-freorder-blocks-and-partition")
 TOGETHER: Final = ("-Wl,-z,now", "-Wl,-z,norelro", "-Wl,-z,noseparate-code")
 DROPPED: Final = ("-flto", "-fprofile", "-fdebug")  # Python's own business
@@ -86,18 +87,63 @@ def compile_extension(source: Path, target: Path, optimiser: str = "-O0") -> Non
     Raises:
         CompilerError: the compiler refuses, or is not there.
     """
-    words = [*compiler(), optimiser, "-g0", "-shared", source.name, "-o", str(target)]
-    if sys.platform == "linux":
-        words += TOGETHER
-    words += shlex.split(os.environ.get("LDFLAGS", ""))
+    _run_compiler(source.parent, optimiser, "-g0", *_linked(), source.name, "-o", str(target))
+
+
+def compile_object(source: Path, target: Path, optimiser: str, *options: str) -> None:
+    """Compile one C file for `link_objects`. Where it is leaves no trace in what comes out.
+
+    Args:
+        source: the C file.
+        target: the object's file.
+        optimiser: option of the compiler.
+        options: other ones.
+
+    Raises:
+        CompilerError: the compiler refuses, or is not there.
+    """
+    _run_compiler(
+        source.parent, optimiser, "-g0", OWN, *options, "-c", source.name, "-o", str(target)
+    )
+
+
+def link_objects(objects: Mapping[str, Path], folder: Path, target: Path) -> None:
+    """Make the shared object of all modules, those that most messages run through side by side.
+
+    Args:
+        objects: the object of each module.
+        folder: for what is written meanwhile.
+        target: the shared object's file.
+
+    Raises:
+        CompilerError: the linker refuses.
+    """
+    table = folder / f"{OBJECT}.c"
+    table.write_text(write_table(objects))
+    words = [str(objects[name]) for name in sorted(objects, key=lambda n: (_rank_of(n), n))]
+    _run_compiler(folder, "-O1", "-g0", OWN, *_linked(), table.name, *words, "-o", str(target))
+
+
+def _rank_of(name: str) -> int:
+    """Place of a module in the shared object: by how much of a message's way is in it."""
+    return (BUSIEST, BUSY, OFTEN, SELDOM).index(optimiser_of(name))
+
+
+def _linked() -> list[str]:
+    options = ["-shared", *(TOGETHER if sys.platform == "linux" else ())]
+    return options + shlex.split(os.environ.get("LDFLAGS", ""))
+
+
+def _run_compiler(folder: Path, *words: str) -> None:
+    command = [*compiler(), *words]
     try:
         done = subprocess.run(  # noqa: S603
-            words, cwd=source.parent, capture_output=True, text=True, check=False
+            command, cwd=folder, capture_output=True, text=True, check=False
         )
     except OSError as problem:
         raise CompilerError(f"no C compiler: {problem}") from None
     if done.returncode:
-        raise CompilerError(f"{words[0]} ended with {done.returncode}: {done.stderr.strip()}")
+        raise CompilerError(f"{command[0]} ended with {done.returncode}: {done.stderr.strip()}")
 
 
 def probe_compiler() -> None:
@@ -139,8 +185,8 @@ def compile_modules(
         target: the folder for the extensions, which go where they belong below it.
         optimiser: option of the C compiler, for all; empty: as `modules.py` says.
         without: how names of modules, with a dot behind each, begin that stay interpreted.
-        kept: folder of extensions made before, which are taken where nothing has changed; new ones
-            go there, too.
+        kept: folder of objects made before, which are taken where nothing has changed; new ones go
+            there, too.
 
     Returns:
         The extension files made.
@@ -156,14 +202,6 @@ def compile_modules(
 
     modules = sorted(filter(wanted, hot_modules(tree)), key=lambda path: -path.stat().st_size)
     extensions = list(filter(wanted, extension_sources(tree)))
-    made: list[Path] = []
-
-    def place(name: str) -> Path:
-        path = target.joinpath(*name.split(".")).with_suffix("")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        made.append(path.with_name(path.name + suffix()))
-        return made[-1]
-
     text = (
         f"ompy: compiling {len(modules)} modules on {cores} cores, two to four minutes on two "
         f"(OMPY_PURE=1 leaves them interpreted)"
@@ -173,23 +211,44 @@ def compile_modules(
         tempfile.TemporaryDirectory(prefix="ompy-build-") as folder,
         Progress(text, len(modules) + 1) as progress,
     ):
+        places = _Places(Path(folder), target)
         try:
             gc.disable()  # what Cython makes stays; the collector would only touch, and copy, pages
-            works = _works(tree, modules, extensions, Path(folder), place, optimiser, kept)
+            works = _works(tree, modules, extensions, places, optimiser, kept)
             for name in Forks(cores).run_in_forks(works):
                 progress.show_step(name)
         finally:
             os.chdir(here)
             gc.enable()
-    return sorted(path for path in made if path.exists())
+        link_objects(places.objects, Path(folder), places.extension(OBJECT))
+    return sorted(path for path in places.extensions if path.exists())
+
+
+class _Places:
+    """Where what is made goes."""
+
+    def __init__(self, folder: Path, target: Path) -> None:
+        """Objects go to `folder`, extensions to where they belong below `target`."""
+        self.folder = folder
+        self._target = target
+        self.objects: dict[str, Path] = {}  # by their modules' names
+        self.extensions: list[Path] = []
+
+    def object(self, name: str) -> Path:
+        return self.objects.setdefault(name, self.folder / f"{name}.o")
+
+    def extension(self, name: str) -> Path:
+        path = self._target.joinpath(*name.split("."))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.extensions.append(path.with_name(path.name + suffix()))
+        return self.extensions[-1]
 
 
 def _works(
     tree: Path,
     modules: list[Path],
     extensions: list[Path],
-    folder: Path,
-    place: Callable[[str], Path],
+    places: _Places,
     optimiser: str,
     kept: Path | None,
 ) -> Iterator[tuple[str, Callable[[], object]]]:
@@ -198,14 +257,16 @@ def _works(
     Then the longest first, so that no core is left with one of them at the end.
     """
 
-    def through_c(write: Callable[[Path], object], name: str, target: Path, read: str = "") -> None:
-        _through_c(write, folder / f"{name}.c", target, optimiser or optimiser_of(name), read, kept)
+    def through_c(write: Callable[[Path], object], name: str, read: str = "") -> None:
+        _through_c(write, name, places.object(name), optimiser or optimiser_of(name), read, kept)
 
-    yield SHARED, partial(through_c, translate_shared, SHARED, place(SHARED))
+    places.object(SHARED)
+    yield SHARED, partial(through_c, translate_shared, SHARED)
     for path in extensions:
         name = dotted(tree, path).removesuffix("_source")
-        yield name, partial(_extension, path, folder, place(name), optimiser or optimiser_of(name))
-    prepared = folder / PREPARED
+        place = places.extension(name)
+        yield name, partial(_extension, path, places.folder, place, optimiser or optimiser_of(name))
+    prepared = places.folder / PREPARED
     write_sources(tree, prepared)
     translator = Translator(prepared)
     declared = _declarations(prepared) if kept else ""
@@ -213,15 +274,13 @@ def _works(
         name = dotted(tree, path)
         source = prepared / path.relative_to(tree)
         read = f"{name}\0{source.read_text()}\0{declared}" if kept else ""
-        yield (
-            name,
-            partial(through_c, partial(translator.translate, source), name, place(name), read),
-        )
+        places.object(name)
+        yield name, partial(through_c, partial(translator.translate, source), name, read)
 
 
 def _through_c(
     write: Callable[[Path], object],
-    source: Path,
+    name: str,
     target: Path,
     optimiser: str,
     read: str,
@@ -231,22 +290,23 @@ def _through_c(
 
     Args:
         write: writes the C file it is given.
-        source: the C file.
-        target: the extension.
+        name: of the module.
+        target: the object; the C file is beside it.
         optimiser: option of the compiler.
         read: all that `write` reads; empty if that is not known.
-        kept: folder of extensions made before.
+        kept: folder of objects made before.
     """
-    found = KeptExtensions(kept, (*_decides(), optimiser)) if kept else None
+    found = KeptObjects(kept, (*_decides(), optimiser)) if kept else None
     by_text = found.key(read) if found and read else ""
     if found and by_text and found.copy_to(target, by_text):
         return
+    source = target.with_suffix(".c")
     write(source)
     text = ONCE + source.read_text()
     by_c = found.key(text) if found else ""
     if not (found and found.copy_to(target, by_c)):
         source.write_text(text)
-        compile_extension(source, target, optimiser)
+        compile_object(source, target, optimiser, renaming(name))
     if found:
         found.keep(target, *filter(None, (by_text, by_c)))
 
@@ -256,7 +316,7 @@ def _decides() -> list[str]:
     import Cython
 
     own = Path(__file__).with_name("translating.py").read_text()
-    return [Cython.__version__, sys.version, *compiler(), ONCE, own]
+    return [Cython.__version__, sys.version, *compiler(), OWN, ONCE, own]
 
 
 def _declarations(prepared: Path) -> str:

@@ -1,6 +1,6 @@
-"""Extensions by what they were made from: one module changed is one module compiled.
+"""Objects by what they were made from: one module changed is one module compiled.
 
-A developer builds again and again with few changes. An extension is found by the text that Cython
+A developer builds again and again with few changes. An object is found by the text that Cython
 would read, or, where a declaration has changed that others read too, by the C that came out.
 """
 
@@ -18,8 +18,8 @@ from typing import Final
 UNUSED: Final = 14 * 86_400  # seconds; arbitrary: what no build has used for so long is removed
 
 
-class KeptExtensions:
-    """A folder of extensions, each under a digest of what it was made from.
+class KeptObjects:
+    """A folder of objects, each under a digest of what it was made from.
 
     Several builds may use one folder at a time: a file appears whole, by being renamed.
     """
@@ -44,7 +44,7 @@ class KeptExtensions:
         return hashlib.sha256("\0".join((self._said, *texts)).encode()).hexdigest()[:32]
 
     def copy_to(self, target: Path, key: str) -> bool:
-        """Copy an extension to where it is wanted.
+        """Copy an object to where it is wanted.
 
         Returns:
             Whether there is one.
@@ -58,7 +58,7 @@ class KeptExtensions:
         return True
 
     def keep(self, made: Path, *keys: str) -> None:
-        """Keep an extension under each of these digests."""
+        """Keep an object under each of these digests."""
         for key in keys:
             begun = self._folder / f"{key}.{os.getpid()}"
             shutil.copyfile(made, begun)

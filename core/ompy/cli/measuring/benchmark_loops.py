@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from ompy import MPI
 from ompy.cli.own_jobs import tell_command
+from ompy.compiled_loader import is_compiled
 from ompy.data.convertor import allocate_memory
 
 WINDOW: Final = 64  # messages under way; reference performance.md 1a, as the OSU loops
@@ -326,7 +327,7 @@ def form() -> str:
     """Whether the hot modules of this process are compiled."""
     import ompy.engine.base
 
-    return "interpreted" if str(ompy.engine.base.__file__).endswith(".py") else "compiled"
+    return "compiled" if is_compiled(ompy.engine.base.__name__) else "interpreted"
 
 
 if __name__ == "__main__":
