@@ -50,7 +50,7 @@ class SmCollComponent(CollComponent):
         Parameter(
             "comm_num_segments",
             "int",
-            8,  # Open MPI: coll_sm_comm_num_segments
+            32,  # measured: four ranks on two cores. Open MPI's coll/sm has 8
             "Fragments of a rank that may be in use at a time: how far ranks may be apart. It is "
             "rounded up to a power of two.",
             level=6,

@@ -23,9 +23,10 @@ from ompy_components.coll.sm.nonblocking_edges import EdgeCall
 from ompy_components.coll.sm.nonblocking_reductions import ReductionCall
 from ompy_components.coll.sm.pending_call import SlotsInTurn
 
-PERSISTENT: Final = 128  # requests that have slots; arbitrary: only those in use take memory
-# slots of each, as a root may start it again before the others have read; arbitrary
-TURNS: Final = 4
+PERSISTENT: Final = 64  # requests that have slots; arbitrary: only those in use take memory
+# slots of each, as a root may start it again before the others have read. measured: a root that
+# has to wait gives its core away
+TURNS: Final = 16
 ONCE: Final = -1  # number of what is no persistent request
 NO_SLOT: Final = -2  # number of one for which there is no slot
 MOST: Final = (1 << 62) - 1  # bytes; arbitrary: more than any message has
