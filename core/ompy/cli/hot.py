@@ -189,6 +189,7 @@ HOT: Final = {
     "ompy_components.btl.tcp.framing": BUSY,
     "ompy_components.btl.tcp.kept": OFTEN,
     "ompy_components.btl.tcp.module": OFTEN,
+    "ompy_components.btl.tcp.remote": OFTEN,
     "ompy_components.btl.tcp.traffic": BUSY,
     "ompy_components.btl.usnic.channel": OFTEN,
     "ompy_components.btl.usnic.endpoint": OFTEN,

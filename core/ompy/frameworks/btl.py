@@ -106,6 +106,8 @@ SEND_ALWAYS_CALLBACK: Final = 0x4
 SIGNAL: Final = 0x40
 RETURNABLE: Final = 0x100  # arbitrary: beyond Open MPI's; see "Failover obligations"
 UNHURRIED: Final = 0x200  # arbitrary; nobody waits for this fragment alone
+# arbitrary; a put may complete as soon as what the endpoint is given next will come after it
+IN_ORDER: Final = 0x400
 
 # registration flags: what the memory is for; reference openmpi.md 3.11, numbers as Open MPI's
 LOCAL_WRITE: Final = 0x1
@@ -481,7 +483,8 @@ class BtlModule(Poller):
             local_handle: of memory that contains `local`; None where
                 `local_registration_threshold` allows that.
             remote_handle: bytes of the peer's handle.
-            flags: descriptor flags.
+            flags: descriptor flags; without `IN_ORDER` a put is complete when it is in the peer's
+                memory.
             order: ordering tag, or `NO_ORDER`.
             callback: told on completion, as for `send`.
             context: the PML's own, handed to the callback.

@@ -230,6 +230,12 @@ class TcpEndpoint(Endpoint):
         joined = memoryview(b"".join((frame, header, payload)))
         return self._send_framed([joined], None, size) != UNREACHABLE
 
+    @ccall
+    def send_put(self, pieces: list[memoryview], descriptor: Descriptor) -> int:
+        """Send a put that is complete when the kernel has taken it, or queue it."""
+        return self._send_framed(pieces, descriptor, 0)
+
+    @ccall
     def transmit(self, pieces: list[memoryview]) -> None:
         """Send a frame that no descriptor waits for, from where its bytes lie, or queue it.
 
@@ -276,6 +282,7 @@ class TcpEndpoint(Endpoint):
         """One more fragment may be sent, and kept until it is acknowledged."""
         return self.kept.has_room()
 
+    @ccall
     def has_room(self) -> bool:
         """One more frame may wait to be sent."""
         return self.module.has_room(self)

@@ -59,6 +59,7 @@ class FailoverParts:
         """A peer that acknowledges, and what makes its connections."""
         made = FailoverEndpoint(self._module, proc, self._resources, self._acknowledger)
         made.remote.pacing = self._pacing
+        made.remote.answered = True
         return made, FailoverPath(made, connector, self._pacing, self._link)
 
     def close(self) -> None:

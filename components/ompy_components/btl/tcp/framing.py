@@ -66,7 +66,9 @@ def frame_word(tag: U64, kind: U64, taken: U64, size: U64) -> bytes:
 
 
 WITH_BYTES: Final = frozenset({PUT, GOT})
-PART: Final = 1  # status of a PUT: more of the same operation follows, and that is answered
+# status of a PUT
+PART: Final = 1  # more of the same operation follows, and that is answered
+UNANSWERED: Final = 2  # nobody waits for an answer
 LARGEST: Final = (1 << 32) - 1 - REMOTE_SIZE  # bytes of a put or get: the size is a u32 (Linux)
 
 

@@ -1,24 +1,32 @@
 """Put and get over one connection, by frames of their own.
 
+    PUT with IN_ORDER                               ->  nothing
     PUT (operation, identity, offset, size, bytes)  ->  DONE (operation, status)
     PUT with PART, ..., PUT (the last one)          ->  DONE, once
     GET (operation, identity, offset, size)         ->  GOT (operation, bytes), or DONE
 
-An operation is one frame and its answer; a long put, over a connection that fails over, is
-several, so that what is said meanwhile need not wait for its end. The bytes go from the asker's
-memory into the frame as they lie, and are received into the registered memory itself; the answer
-to a get goes out of the registered memory. The target looks the registration up before it takes a
-byte, and once more whenever a registration is given back while bytes for it are still coming: what
-has no place is read and dropped, and the connection goes on. A put is complete when DONE is here,
-so it is in the peer's memory then.
+The bytes go from the asker's memory into the frame as they lie, and are received into the
+registered memory itself; the answer to a get goes out of the registered memory. The target looks
+the registration up before it takes a byte, and once more whenever a registration is given back
+while bytes for it are still coming: what has no place is read and dropped, and the connection goes
+on.
+
+A put is complete when DONE is here, so it is in the peer's memory then. One whose asker needs no
+more than that what it sends next comes later (`IN_ORDER` of the contract) is complete when the
+kernel has taken it, as nothing overtakes it in its connection. A connection that fails over keeps
+no copy of a put, so there each is answered. A long put is several frames there, so that what is
+said meanwhile need not wait for its end.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from ompy import raw
+from ompy.compiled import DECLARING, U64, ccall, cclass, cfunc
 from ompy.frameworks.btl import (
     BAD_PARAM,
+    IN_ORDER,
     OUT_OF_RESOURCE,
     QUEUED,
     REMOTE_READ,
@@ -37,41 +45,52 @@ from ompy_components.btl.tcp.framing import (
     PUT,
     REMOTE,
     REMOTE_SIZE,
+    UNANSWERED,
     FrameReader,
     frame_word,
 )
 
 if TYPE_CHECKING:
-    from ompy_components.btl.tcp.endpoint import TcpEndpoint
     from ompy_components.btl.tcp.pacing import Pacing
 
-
-class _Landing(NamedTuple):
-    """Bytes that are being received into their place."""
-
-    number: int
-    into: Registration | Descriptor | None  # of a put, of a get, or nowhere
-    put: bool
-    part: bool = False  # of a put: more follows, and is answered
+if DECLARING:
+    from ompy_components.btl.tcp.endpoint import TcpEndpoint
 
 
+@cclass
 class RemoteMemory:
     """Puts and gets over one connection, as asker and as target.
 
     Attributes:
+        answered: every put is.
         pacing: says in which parts long puts go; None: each is one frame.
     """
 
-    __slots__ = ("_endpoint", "_landing", "_next", "_operations", "_reader", "_table", "pacing")
+    _endpoint: TcpEndpoint
+    _into: object | None  # the registration of a put, the descriptor of a get, or nowhere
+    _landing: bool
+    _next: int
+    _number: int
+    _operations: dict[int, Descriptor]
+    _put: bool  # that lands
+    _reader: FrameReader | None
+    _status: int  # of the put that lands
+    _table: RegistrationTable
+    answered: bool
+    pacing: Pacing | None
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, endpoint: TcpEndpoint, table: RegistrationTable) -> None:
         self._endpoint = endpoint
         self._table = table
-        self._operations: dict[int, Descriptor] = {}
+        self._operations = {}
         self._next = 1
-        self._landing: _Landing | None = None
-        self._reader: FrameReader | None = None
-        self.pacing: Pacing | None = None
+        self._landing = self._put = False
+        self._number = self._status = 0
+        self._into = None
+        self._reader = None
+        self.answered = False
+        self.pacing = None
 
     @property
     def idle(self) -> bool:
@@ -80,53 +99,77 @@ class RemoteMemory:
 
     # -- asking
 
-    def put(self, identity: int, offset: int, descriptor: Descriptor) -> int:
+    @ccall
+    def put(self, identity: U64, offset: U64, descriptor: Descriptor) -> int:
         """Send a put, or queue it. Returns as the contract says."""
         local = descriptor.segment
-        chunk = self.pacing.chunk_for(self._endpoint.proc) if self.pacing is not None else 0
+        if descriptor.flags & IN_ORDER and not self.answered:
+            return self._put_in_order(identity, offset, descriptor)
+        chunk: int = self.pacing.chunk_for(self._endpoint.proc) if self.pacing is not None else 0
         if 0 < chunk < len(local):
             return self._put_in_parts(identity, offset, descriptor, chunk)
-        return self._ask(PUT, identity, offset, descriptor, [local])
+        return self._ask(PUT, identity, offset, descriptor, local)
 
-    def _put_in_parts(self, identity: int, offset: int, descriptor: Descriptor, chunk: int) -> int:
-        endpoint, number, local = self._endpoint, self._next, descriptor.segment
+    @cfunc
+    def _put_in_order(self, identity: U64, offset: U64, descriptor: Descriptor) -> int:
+        endpoint: TcpEndpoint = self._endpoint
+        local = descriptor.segment
         if endpoint.lost():
             return UNREACHABLE
         if not endpoint.has_room():
             return OUT_OF_RESOURCE
+        frame = _frame(PUT, 0, identity, offset, len(local), local, UNANSWERED, 0)
+        return endpoint.send_put(frame, descriptor)
+
+    @cfunc
+    def _put_in_parts(
+        self, identity: U64, offset: U64, descriptor: Descriptor, chunk: int
+    ) -> int:
+        endpoint: TcpEndpoint = self._endpoint
+        local = descriptor.segment
+        if endpoint.lost():
+            return UNREACHABLE
+        if not endpoint.has_room():
+            return OUT_OF_RESOURCE
+        number: int = self._next
         self._next += 1
-        frames = []
-        taken = endpoint.carry(None, 0)
+        frames: list[list[memoryview]] = []
+        taken: int = endpoint.carry(None, 0)
+        begin: int
         for begin in range(0, len(local), chunk):
             part = local[begin : begin + chunk]
-            more = PART if begin + chunk < len(local) else 0
-            place = offset + begin
-            frames.append(_frame(PUT, number, identity, place, len(part), [part], more, taken))
+            more: int = PART if begin + chunk < len(local) else 0
+            place: U64 = offset + begin
+            frames.append(_frame(PUT, number, identity, place, len(part), part, more, taken))
             taken = 0
         endpoint.trickle(frames)
         return self._begun(number, descriptor)
 
-    def get(self, identity: int, offset: int, descriptor: Descriptor) -> int:
+    @ccall
+    def get(self, identity: U64, offset: U64, descriptor: Descriptor) -> int:
         """Ask for bytes, or queue the question."""
-        return self._ask(GET, identity, offset, descriptor, [])
+        return self._ask(GET, identity, offset, descriptor, None)
 
+    @cfunc
     def _ask(
         self,
         kind: int,
-        identity: int,
-        offset: int,
+        identity: U64,
+        offset: U64,
         descriptor: Descriptor,
-        payload: list[memoryview],
+        payload: memoryview | None,
     ) -> int:
-        endpoint, number = self._endpoint, self._next
+        endpoint: TcpEndpoint = self._endpoint
         if endpoint.lost():
             return UNREACHABLE
         if not endpoint.has_room():
             return OUT_OF_RESOURCE
+        number: int = self._next
         self._next += 1
-        self._send(kind, number, identity, offset, len(descriptor.segment), payload)
+        self._send(kind, number, identity, offset, len(descriptor.segment), payload, 0)
         return self._begun(number, descriptor)
 
+    @cfunc
     def _begun(self, number: int, descriptor: Descriptor) -> int:
         if self._endpoint.lost():
             return UNREACHABLE  # it broke within the call
@@ -134,107 +177,134 @@ class RemoteMemory:
         self._endpoint.expect()
         return QUEUED
 
+    @cfunc
     def _send(
         self,
         kind: int,
         number: int,
-        identity: int,
-        offset: int,
+        identity: U64,
+        offset: U64,
         size: int,
-        payload: list[memoryview],
-        status: int = 0,
+        payload: memoryview | None,
+        status: int,
     ) -> None:
-        endpoint = self._endpoint
-        taken = endpoint.carry(None, 0)
+        endpoint: TcpEndpoint = self._endpoint
+        taken: int = endpoint.carry(None, 0)
         endpoint.transmit(_frame(kind, number, identity, offset, size, payload, status, taken))
 
     # -- being asked, and answered
 
+    @ccall
     def arrived(self, reader: FrameReader) -> None:
         """A frame of one of our kinds is here, or the bytes that one brought."""
         self._reader = reader
-        if reader.kind == LANDED:
+        kind: int = reader.kind
+        if kind == LANDED:
             self._landed()
             return
-        number, identity, offset, size, status = REMOTE.unpack(reader.fragment)
-        if reader.kind == PUT:
-            self._asked_to_put(reader, number, identity, offset, part=status == PART)
-        elif reader.kind == GET:
+        fragment = reader.fragment
+        number: int = raw.word(fragment, 0)  # the fields of REMOTE
+        identity: U64 = raw.word(fragment, 8)
+        offset: U64 = raw.word(fragment, 16)
+        size: int = raw.word(fragment, 24)
+        status: int = raw.word(fragment, 32)
+        if kind == PUT:
+            self._asked_to_put(reader, number, identity, offset, status)
+        elif kind == GET:
             self._asked_to_get(number, identity, offset, size)
-        elif reader.kind == GOT:
-            descriptor = self._operations.get(number)
-            if descriptor is not None and len(descriptor.segment) != reader.left:
-                descriptor = None
-            target = descriptor.segment if descriptor is not None else None
-            self._land(reader, _Landing(number, descriptor, False), target)
+        elif kind == GOT:
+            self._answered(reader, number)
         else:
-            assert reader.kind == DONE
+            assert kind == DONE
+            if status >= 1 << 63:  # interpreted, a word has no sign
+                status -= 1 << 64
             self._complete(number, status)
 
+    @cfunc
+    def _answered(self, reader: FrameReader, number: int) -> None:
+        descriptor: Descriptor | None = self._operations.get(number)
+        if descriptor is not None and len(descriptor.segment) != reader.left:
+            descriptor = None
+        self._number = number
+        self._into = descriptor
+        self._put = False
+        self._status = 0
+        self._land(reader, descriptor.segment if descriptor is not None else None)
+
+    @cfunc
     def _asked_to_put(
-        self, reader: FrameReader, number: int, identity: int, offset: int, *, part: bool
+        self, reader: FrameReader, number: int, identity: U64, offset: int, status: int
     ) -> None:
         there = self._table.find(identity, offset, reader.left, REMOTE_WRITE)
-        into = self._table.get(identity) if there is not None else None
-        self._land(reader, _Landing(number, into, True, part), there)
+        self._number = number
+        self._into = self._table.get(identity) if there is not None else None
+        self._put = True
+        self._status = status
+        self._land(reader, there)
 
-    def _asked_to_get(self, number: int, identity: int, offset: int, size: int) -> None:
+    @cfunc
+    def _asked_to_get(self, number: int, identity: U64, offset: int, size: int) -> None:
         there = self._table.find(identity, offset, size, REMOTE_READ)
         if there is None:
-            self._send(DONE, number, 0, 0, 0, [], BAD_PARAM)
+            self._send(DONE, number, 0, 0, 0, None, BAD_PARAM)
         else:
-            self._send(GOT, number, 0, 0, size, [there])
+            self._send(GOT, number, 0, 0, size, there, 0)
 
-    def _land(self, reader: FrameReader, landing: _Landing, target: memoryview | None) -> None:
-        self._landing = landing
+    @cfunc
+    def _land(self, reader: FrameReader, target: memoryview | None) -> None:
+        self._landing = True
         if reader.land(target):
             self._landed()
         else:
             self._endpoint.landing.add(self)
 
+    @cfunc
     def _landed(self) -> None:
-        landing, self._landing = self._landing, None
+        self._landing = False
         self._endpoint.landing.discard(self)
-        assert landing is not None
-        status = 0 if landing.into is not None else BAD_PARAM
-        if landing.part:
-            return
-        if landing.put:
-            self._send(DONE, landing.number, 0, 0, 0, [], status)
-        else:
-            self._complete(landing.number, status)
+        status: int = 0 if self._into is not None else BAD_PARAM
+        self._into = None
+        if not self._put:
+            self._complete(self._number, status)
+        elif not self._status:  # the last part of it, and somebody waits
+            self._send(DONE, self._number, 0, 0, 0, None, status)
 
+    @cfunc
     def _complete(self, number: int, status: int) -> None:
-        descriptor = self._operations.pop(number, None)
+        descriptor: Descriptor | None = self._operations.pop(number, None)
         if descriptor is not None and descriptor.callback is not None:
-            endpoint = self._endpoint
+            endpoint: TcpEndpoint = self._endpoint
             descriptor.callback.completed(endpoint.module, endpoint, descriptor, status)
 
     # -- ends
 
+    @ccall
     def withdraw(self, registration: Registration) -> None:
         """A registration is given back: what still comes for it is dropped."""
-        landing = self._landing
-        if landing is not None and landing.into is registration:
-            assert self._reader is not None
-            self._reader.drop()
-            self._landing = landing._replace(into=None)
+        if self._landing and self._into is registration:
+            reader: FrameReader | None = self._reader
+            assert reader is not None
+            reader.drop()
+            self._into = None
 
+    @ccall
     def fail(self) -> None:
         """The connection is gone: complete everything badly, oldest first."""
-        self._landing = None
+        self._landing = False
+        self._into = None
         self._endpoint.landing.discard(self)
         while self._operations:
             self._complete(next(iter(self._operations)), UNREACHABLE)
 
 
+@cfunc
 def _frame(
     kind: int,
     number: int,
-    identity: int,
-    offset: int,
+    identity: U64,
+    offset: U64,
     size: int,
-    payload: list[memoryview],
+    payload: memoryview | None,
     status: int,
     taken: int,
 ) -> list[memoryview]:
@@ -242,7 +312,7 @@ def _frame(
 
     `taken` is how many fragments it acknowledges.
     """
-    length = REMOTE_SIZE + sum(len(piece) for piece in payload)
-    header = frame_word(0, kind, taken, length)
+    length: int = REMOTE_SIZE + (len(payload) if payload is not None else 0)
+    header: bytes = frame_word(0, kind, taken, length)
     header += REMOTE.pack(number, identity, offset, size, status)
-    return [memoryview(header), *payload]
+    return [memoryview(header)] if payload is None else [memoryview(header), payload]

@@ -19,6 +19,7 @@ from ompy.data.errors import ERR_INTERN, MPIError
 from ompy.frameworks.bml import Rail
 from ompy.frameworks.btl import (
     COMPLETED,
+    IN_ORDER,
     NO_ORDER,
     NOT_AVAILABLE,
     OUT_OF_RESOURCE,
@@ -311,7 +312,7 @@ class PutWrites(CompletionCallback):
             fragment.address,
             handle,
             fragment.remote_handle,
-            0,
+            IN_ORDER,  # the FIN goes over the same endpoint
             NO_ORDER,
             self,
             fragment,
