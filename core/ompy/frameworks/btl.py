@@ -289,6 +289,7 @@ class BtlModule(Poller):
         get_alignment, put_alignment: of addresses and sizes, bytes.
         registration_handle_size: bytes of a registration handle as peers get it.
         local_registration_threshold: puts and gets of up to so many bytes need no local handle.
+        registration_free: registering memory costs nothing worth hiding behind a transfer.
         split_least: bytes from which on both ranks move half, if the sender waits; 0 for never.
     """
 
@@ -310,6 +311,7 @@ class BtlModule(Poller):
     put_limit: int
     rdma_pipeline_frag_size: int
     rdma_pipeline_send_length: int
+    registration_free: bool
     registration_handle_size: int
     rndv_eager_limit: int
     split_least: int
@@ -338,6 +340,7 @@ class BtlModule(Poller):
         self.get_limit = self.put_limit = self.registration_handle_size = 0
         self.get_alignment = self.put_alignment = 1
         self.local_registration_threshold = self.split_least = 0
+        self.registration_free = False
         self.error_callback = None
         if values is not None:
             apply_common(self, values)

@@ -23,6 +23,7 @@ from ompy.frameworks.btl import (
     REMOTE_WRITE,
     SEND,
     SEND_INPLACE,
+    SIZE_MAX,
     Descriptor,
     Endpoint,
 )
@@ -135,6 +136,13 @@ class TcpModule(RdmaModule):
         self._open(timeout)
         if self.flags & FAILOVER_SUPPORT:
             self._acknowledge()
+        else:
+            self._register_freely()
+
+    def _register_freely(self) -> None:
+        """A registration is an entry in a table, and frames are sent from where their bytes lie."""
+        self.registration_free = True
+        self.local_registration_threshold = SIZE_MAX
 
     def _open(self, timeout: int) -> None:
         """Listen, and make the parts that the endpoints share; a handshake may take `timeout` ns.
@@ -183,6 +191,9 @@ class TcpModule(RdmaModule):
             self.failover = FailoverParts(self, self._resources, self._values, self._link_down)
             self.keeper = PathKeeper(self, self._opening._replace(repeat=patience), patience)
             self.flags |= FAILOVER_SUPPORT
+            # a pipeline asks for pieces one by one, and those not asked for go over what is left
+            self.registration_free = False
+            self.local_registration_threshold = 0
 
     def _link_down(self) -> None:
         """The interface is of no use: every path over it has failed."""

@@ -119,12 +119,13 @@ def choose_large(mode: int, contiguous: bool, direct_flags: int) -> Protocol:
 
 
 @ccall
-def suits_direct(flags: int, min_rdma_pipeline_size: int, leave_pinned: bool, size: int) -> bool:
+def suits_direct(flags: int, min_rdma_pipeline_size: int, cheap: bool, size: int) -> bool:
     """Whether a rail moves a whole message of `size` bytes by RDMA, rather than in a pipeline.
 
     A pipeline of puts registers piece by piece while others are moved. That is worth it for
-    large messages, unless registrations are kept or the rail cannot put.
+    large messages, unless to register is `cheap`, as registrations are kept or it costs nothing,
+    or the rail cannot put.
     """
     if not flags & (PUT | GET):
         return False
-    return leave_pinned or not flags & PUT or size <= min_rdma_pipeline_size
+    return cheap or not flags & PUT or size <= min_rdma_pipeline_size

@@ -172,8 +172,10 @@ class Explaining:
             )
 
     def _suitable(self, module: BtlModule, size: int, *, leave_pinned: bool) -> Branch:
-        fit = suits_direct(module.flags, module.min_rdma_pipeline_size, leave_pinned, size)
-        pinned = "kept" if leave_pinned else "not kept"
+        free = module.registration_free
+        cheap = leave_pinned or free
+        fit = suits_direct(module.flags, module.min_rdma_pipeline_size, cheap, size)
+        pinned = "free" if free else "kept" if leave_pinned else "not kept"
         able = FLAG_WORDS.text(module.flags & (PUT | GET))
         result = "moves the whole message by RDMA" if fit else "is for a pipeline of puts"
         return Branch(

@@ -242,7 +242,8 @@ class RdmaRails:
     def _suits(self, module: BtlModule, size: int) -> bool:
         """Whether a rail moves a whole message of `size` bytes, rather than in a pipeline."""
         least: int = module.min_rdma_pipeline_size
-        return suits_direct(module.flags, least, self.leave_pinned, size)
+        cheap: bool = self.leave_pinned or module.registration_free
+        return suits_direct(module.flags, least, cheap, size)
 
     @ccall
     def pipeline(self, endpoint: BmlEndpoint) -> list[Rail]:
