@@ -95,7 +95,7 @@ def test_an_authors_file(tmp_path: Path) -> None:
         r"TestMine::test_own PASSED",
         r"TestMine::test_order\[seed3\] PASSED",
         r"TestMine::test_order\[seed5\] PASSED",
-        r"TestMine::test_put PASSED",
+        r"TestMine::test_put\[plain\] PASSED",
         r"TestMine::test_reset\[[^]]*\] SKIPPED \(capability off: stream\)",
         r"TestMine::test_names PASSED",
     ):

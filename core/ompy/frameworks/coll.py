@@ -166,8 +166,9 @@ class CollModule:
         return made
 
     def barrier(self) -> None:
-        """Return when every member has called it."""
-        self._complete(TAG_BARRIER, self.schedule_barrier)
+        """Return when every member has called it. One member waits for nobody."""
+        if self.communicator.size > 1:
+            self._complete(TAG_BARRIER, self.schedule_barrier)
 
     def bcast(self, message: Message, root: int) -> None:
         """Copy the root's message to every member."""

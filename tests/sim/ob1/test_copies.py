@@ -56,9 +56,8 @@ CASES = {
         {RAW: 3_000_000},
     ),
     # puts land in the user's memory, but for what came in the read that had their headers
-    "tcp, RDMA pipeline": (
-        3_000_000, 2, {"btl": "self,tcp"},
-        {RAW: 196_520, "ompy_components.btl.tcp.framing": 7606},
+    "tcp, put": (
+        3_000_000, 2, {"btl": "self,tcp"}, {"ompy_components.btl.tcp.framing": 8834},
     ),
 }  # fmt: skip
 

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 from ompy.net.base import WOULD_BLOCK, LinkError
-from ompy.net.sockets import SocketStream
+from ompy.net.sockets import SocketStream, connect_tcp, listen_tcp
 
 
 def pair() -> tuple[SocketStream, SocketStream]:
@@ -63,3 +63,19 @@ def test_a_closed_stream_has_no_other_socket_s_number() -> None:
     assert third.receive_into(room) == fourth.receive_into(room) == WOULD_BLOCK
     for stream in (other, third, fourth):
         stream.close()
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_CONGESTION"), reason="Linux has it")
+def test_nothing_is_paced_within_a_host() -> None:
+    """Where the system's default is bbr, large messages took half as long again."""
+    listener = listen_tcp("127.0.0.1", [0], None)
+    one = connect_tcp(listener.address, "127.0.0.1")
+    other = None
+    while other is None:
+        other = listener.accept()
+    for stream in (one, other):
+        assert isinstance(stream, SocketStream)
+        used = stream.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
+        assert used.rstrip(b"\0") == b"reno"
+        stream.close()
+    listener.close()

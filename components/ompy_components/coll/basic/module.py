@@ -82,11 +82,6 @@ class Basic(CollModule):
         branch = Branch(f"{what} {compared} the limit: {now}", (full,))
         return Choice((branch,), (), tuple(changes))
 
-    def barrier(self) -> None:
-        """One member waits for nobody."""
-        if self.communicator.size > 1:
-            super().barrier()
-
     def schedule_barrier(self, exchange: Exchange) -> Schedule:
         """Dissemination."""
         return barrier.dissemination(exchange)

@@ -83,8 +83,8 @@ KI: Final = 1024  # bytes; arbitrary: the unit of the table below
 RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
     "barrier": (Rule("bruck"),),
     "bcast": (Rule("binomial"),),
-    "scatter": (Rule("binomial"),),
-    "gather": (Rule("binomial"),),
+    "scatter": (Rule("basic_linear", most_ranks=2), Rule("binomial")),
+    "gather": (Rule("basic_linear", most_ranks=2), Rule("binomial")),
     "allgather": (
         Rule("bruck", most_bytes=64 * KI),
         Rule("recursive_doubling", most_bytes=1024 * KI),

@@ -7,7 +7,7 @@ size of the communicator, the parameters.
 from __future__ import annotations
 
 from copy import copy
-from typing import Any
+from typing import Any, Final
 
 from ompy.data.message import Blocks, Message
 from ompy.data.operation import Operation
@@ -34,6 +34,7 @@ from ompy.trace.amounts import byte_count
 from ompy_components.coll.tuned.choosing import Asked, reasons
 from ompy_components.coll.tuned.decision import ALGORITHMS, decide, possible
 
+KNOWN: Final = 256  # arbitrary: most programs have a few sizes
 BARRIERS = {
     "linear": barrier.linear,
     "recursive_doubling": barrier.recursive_doubling,
@@ -78,6 +79,7 @@ class Tuned(CollModule):
         self._tree_block_max: int = values.tree_block_max
         self._values = values
         self._forced: dict[str, str] | None = None
+        self._known: dict[tuple[str, int, bool, bool], str] = {}  # what was decided before
 
     def algorithm(
         self, operation: str, size: int, *, commutative: bool = True, regular: bool = True
@@ -90,6 +92,16 @@ class Tuned(CollModule):
             commutative: whether the operands may be exchanged.
             regular: whether all blocks are equal.
         """
+        known = self._known
+        asked = (operation, size, commutative, regular)
+        word = known.get(asked)
+        if word is None:
+            if len(known) == KNOWN:
+                known.clear()
+            word = known[asked] = self._decide(operation, size, commutative, regular)
+        return word
+
+    def _decide(self, operation: str, size: int, commutative: bool, regular: bool) -> str:
         ranks = self.communicator.size
         if self._forced is None:
             self._forced = _forced_by(self._values)

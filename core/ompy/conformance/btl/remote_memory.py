@@ -13,6 +13,7 @@ from ompy.conformance.payloads import assert_same_bytes
 from ompy.frameworks.btl import (
     ACCESS_ANY,
     COMPLETED,
+    IN_ORDER,
     NO_ORDER,
     QUEUED,
     RDMA_COMPLETION,
@@ -89,7 +90,9 @@ class Mover(CompletionCallback):
             self._driver.complain("a transfer was completed after finalize had returned")
         transfer.statuses.append(status)
 
-    def offer(self, get: bool, local: bytearray, address: int, key: bytes) -> Transfer:
+    def offer(
+        self, get: bool, local: bytearray, address: int, key: bytes, flags: int = 0
+    ) -> Transfer:
         """Put `local` to, or get it from, the first peer. Returns accepted or rejected."""
         driver = self._driver
         module, endpoint = driver.rails(driver.peers[0])[0]
@@ -98,18 +101,20 @@ class Mover(CompletionCallback):
         move = module.get if get else module.put
         with driver.calling("get" if get else "put"):
             transfer.result = move(
-                endpoint, memoryview(local), address, handle, key, 0, NO_ORDER, self, transfer
+                endpoint, memoryview(local), address, handle, key, flags, NO_ORDER, self, transfer
             )
         if transfer.result not in TAKEN and transfer.statuses:
             driver.complain("a rejected transfer was completed")
         return transfer
 
-    def move(self, get: bool, local: bytearray, address: int, key: bytes) -> Transfer:
+    def move(
+        self, get: bool, local: bytearray, address: int, key: bytes, flags: int = 0
+    ) -> Transfer:
         """Offer until it is accepted, then wait until it is done."""
         taken: list[Transfer] = []
 
         def accepted() -> bool:
-            offered = self.offer(get, local, address, key)
+            offered = self.offer(get, local, address, key, flags)
             if offered.result in TAKEN:
                 taken.append(offered)
             return bool(taken)
@@ -125,7 +130,8 @@ class RemoteMemorySuite(Suite):
     title: ClassVar[str] = "remote memory"
 
     @requires("put")
-    def test_put(self, worlds: Worlds) -> None:
+    @pytest.mark.parametrize("flags", [0, IN_ORDER], ids=["plain", "in order"])
+    def test_put(self, worlds: Worlds, flags: int) -> None:
         """Exactly the bytes meant are written, before what is sent afterwards arrives."""
 
         def program(driver: Driver) -> None:
@@ -137,10 +143,11 @@ class RemoteMemorySuite(Suite):
                 data = driver.data(size)
                 expected[address : address + size] = data
                 local = bytearray(data)
-                assert mover.move(False, local, address, other.key).good, f"put of {size} bytes"
+                moved = mover.move(False, local, address, other.key, flags)
+                assert moved.good, f"put of {size} bytes"
                 assert_same_bytes(local, data, "the source of a put was altered")
                 local[:] = bytes([BLANK]) * size  # it is the user's again
-                if module.flags & RDMA_COMPLETION:
+                if module.flags & RDMA_COMPLETION and not flags:
                     assert_same_bytes(other.exposed, expected, f"after a put of {size} bytes")
                 _send_and_see_arrive(driver)
                 assert_same_bytes(other.exposed, expected, f"after a put of {size} bytes")
