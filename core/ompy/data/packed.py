@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from ompy import raw
+from ompy.compiled import ccall
 from ompy.data.convertor import allocate_memory, scratch_memory, stream_part
 from ompy.data.errors import ERR_TRUNCATE, MPIError
 from ompy.data.message import Message
 
 
+@ccall
 def in_place(message: Message) -> memoryview | None:
     """The message's bytes in the user's memory, or None when they are not in one piece."""
-    start = message.place()
-    return message.memory[start : start + message.size] if start >= 0 else None
+    start: int = message.place()
+    if start < 0:
+        return None
+    size: int = message.count * message.layout.size
+    memory = message.memory
+    return memory if size == raw.size(memory) else memory[start : start + size]
 
 
+@ccall
 def to_send(message: Message) -> memoryview:
     """The message's packed bytes, to be read only: a copy if they are not in one piece."""
     view = in_place(message)
@@ -64,6 +72,7 @@ class Room:
             self.message.store(self.view)
 
 
+@ccall
 def pack_into(view: memoryview, message: Message) -> None:
     """Pack a message into `view`."""
     if message.size > len(view):
@@ -71,6 +80,7 @@ def pack_into(view: memoryview, message: Message) -> None:
     message.convertor().pack(0, view)
 
 
+@ccall
 def store_received(view: memoryview, message: Message, source: int) -> None:
     """Unpack into a message what came from `source`, as a receive would.
 
@@ -90,6 +100,17 @@ def too_large(size: int, message: Message, source: int) -> MPIError:
     )
 
 
+@ccall
 def copy_message(source: Message, target: Message, rank: int) -> None:
-    """A rank's message to itself."""
-    store_received(to_send(source), target, rank)
+    """A rank's message to itself.
+
+    Raises:
+        MPIError: ERR_TRUNCATE, it is more than the target has room for.
+    """
+    size: int = source.count * source.layout.size
+    start: int = source.place()
+    to: int = target.place()
+    if start >= 0 and to >= 0 and size <= target.count * target.layout.size:
+        raw.copy(target.memory, to, source.memory, start, size)
+    else:
+        store_received(to_send(source), target, rank)

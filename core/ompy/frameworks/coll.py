@@ -166,8 +166,9 @@ class CollModule:
         return made
 
     def barrier(self) -> None:
-        """Return when every member has called it. One member waits for nobody."""
-        if self.communicator.size > 1:
+        """Return when every member has called it. A member that is alone waits for nobody."""
+        communicator = self.communicator
+        if communicator.size > 1 or communicator.between:
             self._complete(TAG_BARRIER, self.schedule_barrier)
 
     def bcast(self, message: Message, root: int) -> None:

@@ -270,7 +270,9 @@ def test_the_shared_module_compiles_and_its_users_find_it(tmp_path: Path) -> Non
     package = small / "ompy"
     loader = Path(compiled_loader.__file__)
     shutil.copy(loader, package)
-    (package / "__init__.py").write_text("from ompy import compiled_loader as c\nc.install_finder()\n")
+    (package / "__init__.py").write_text(
+        "from ompy import compiled_loader as c\nc.install_finder()\n"
+    )
     files = compiling.compile_modules(small, small, "-O0")
     assert [path.name.partition(".")[0] for path in files] == ["compiled_modules"]
     code = (

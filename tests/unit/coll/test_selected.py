@@ -39,11 +39,12 @@ def selected(*kinds: type[CollModule]) -> SelectedColl:
 
 
 def communicator() -> Communicator:
-    """One member, in a real one: compiled, nothing else is taken for a communicator."""
+    """Two members, in a real one: compiled, nothing else is taken for a communicator."""
     me: Any = SimpleNamespace(rank=0)
+    other: Any = SimpleNamespace(rank=1)
     context: Any = SimpleNamespace(me=me, engine=SimpleNamespace(lock=RankLock()))
     pml: Any = FakePml()
-    return Communicator(context, pml, 0, [me], "MPI_COMM_MINE")
+    return Communicator(context, pml, 0, [me, other], "MPI_COMM_MINE")
 
 
 @interpreted_only

@@ -122,9 +122,7 @@ class RemoteMemory:
         return endpoint.send_put(frame, descriptor)
 
     @cfunc
-    def _put_in_parts(
-        self, identity: U64, offset: U64, descriptor: Descriptor, chunk: int
-    ) -> int:
+    def _put_in_parts(self, identity: U64, offset: U64, descriptor: Descriptor, chunk: int) -> int:
         endpoint: TcpEndpoint = self._endpoint
         local = descriptor.segment
         if endpoint.lost():

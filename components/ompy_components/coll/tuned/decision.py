@@ -86,6 +86,7 @@ RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
     "scatter": (Rule("basic_linear", most_ranks=2), Rule("binomial")),
     "gather": (Rule("basic_linear", most_ranks=2), Rule("binomial")),
     "allgather": (
+        Rule("linear", most_ranks=2),
         Rule("bruck", most_bytes=64 * KI),
         Rule("recursive_doubling", most_bytes=1024 * KI),
         Rule("ring"),

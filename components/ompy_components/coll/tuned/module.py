@@ -203,7 +203,11 @@ class Tuned(CollModule):
         self, exchange: Exchange, send: Message | None, receive: Blocks
     ) -> Schedule:
         """The steps of `allgather`."""
-        size = sum(receive[rank].size for rank in range(len(receive)))
+        ranks = exchange.size
+        if receive.regular:
+            size = receive.room(0) * ranks
+        else:
+            size = sum(receive.room(rank) for rank in range(ranks))
         return ALLGATHERS[self.algorithm("allgather", size)](exchange, send, receive)
 
     def schedule_alltoall(
@@ -211,7 +215,7 @@ class Tuned(CollModule):
     ) -> Schedule:
         """The steps of `alltoall`: whether calls are regular, all members say alike."""
         regular = receive.regular and (send is None or send.regular)
-        size = receive[0].size * exchange.size if regular else 0
+        size = receive.room(0) * exchange.size if regular else 0
         word = self.algorithm("alltoall", size, regular=regular)
         if word == "modified_bruck":
             return alltoall.bruck(exchange, send, receive)

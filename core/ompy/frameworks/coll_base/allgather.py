@@ -59,14 +59,18 @@ def ring(exchange: Exchange, send: Message | None, receive: Blocks) -> Schedule:
 def linear(exchange: Exchange, send: Message | None, receive: Blocks) -> Schedule:
     """Straight from everybody to everybody, all at once."""
     rank, size = exchange.rank, exchange.size
-    if send is not None:
-        copy_message(send, receive[rank], rank)
+    own: Message = receive.block(rank)
     for step in range(1, size):
         source = (rank - step) % size
-        exchange.receive_message(receive[source], source)
-    data = to_send(receive[rank])
-    for step in range(1, size):
-        exchange.send(data, (rank + step) % size)
+        exchange.receive_message(receive.block(source), source)
+    if size == 2:
+        exchange.send_message(send if send is not None else own, 1 - rank)
+    else:
+        data = to_send(send if send is not None else own)
+        for step in range(1, size):
+            exchange.send(data, (rank + step) % size)
+    if send is not None:
+        copy_message(send, own, rank)
     yield
 
 

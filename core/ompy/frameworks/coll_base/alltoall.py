@@ -39,16 +39,19 @@ def pairwise(exchange: Exchange, send: Blocks, receive: Blocks, window: int) -> 
     `window` steps are taken at once.
     """
     rank, size = exchange.rank, exchange.size
-    copy_message(send[rank], receive[rank], rank)
     for first in range(1, size, window):
         steps = range(first, min(first + window, size))
         for step in steps:
             source = (rank - step) % size
-            exchange.receive_message(receive[source], source)
+            exchange.receive_message(receive.block(source), source)
         for step in steps:
             target = (rank + step) % size
-            exchange.send_message(send[target], target)
+            exchange.send_message(send.block(target), target)
+        if first == 1:
+            copy_message(send.block(rank), receive.block(rank), rank)
         yield
+    if size == 1:
+        copy_message(send.block(rank), receive.block(rank), rank)
 
 
 def pairwise_in_place(exchange: Exchange, blocks: Blocks) -> Schedule:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from ompy.data.convertor import allocate_memory
 from ompy.data.message import Message
 from ompy.data.operation import Operation
-from ompy.data.packed import Room, copy_message, to_send
+from ompy.data.packed import Room, copy_message, in_place, to_send
 from ompy.frameworks.coll_base.broadcast import binomial, linear
 from ompy.frameworks.coll_base.combine import Combine, combining
 from ompy.frameworks.coll_base.places import Places
@@ -32,6 +32,9 @@ def reduce(
     but beginning with the root. Else it is rank 0, which passes the result on.
     """
     rank = exchange.rank
+    if exchange.size == 2:
+        yield from _reduce_pair(exchange, send, receive, operation, root)
+        return
     mine = send if send is not None else receive
     assert mine is not None, "every member has data"
     combine = combining(operation, mine.layout)
@@ -52,6 +55,70 @@ def reduce(
         room.view[:] = total  # nobody else to combine with
     if room is not None:
         room.settle()
+
+
+def _reduce_pair(
+    exchange: Exchange,
+    send: Message | None,
+    receive: Message | None,
+    operation: Operation,
+    root: int,
+) -> Schedule:
+    """Of two members one sends, the other combines."""
+    rank = exchange.rank
+    if rank != root:
+        mine = send if send is not None else receive
+        assert mine is not None, "every member has data"
+        operation.check_layout(mine.layout)
+        exchange.send_message(mine, root)
+        yield
+        return
+    assert receive is not None, "the root has room for the result"
+    first = operation.commutative or rank == 0
+    yield from _pair(exchange, send, receive, operation, first, sends=False)
+
+
+def _pair(
+    exchange: Exchange,
+    send: Message | None,
+    receive: Message,
+    operation: Operation,
+    first: bool,
+    sends: bool,
+) -> Schedule:
+    """Combine with the data of the other one of two members.
+
+    Args:
+        exchange: of the call.
+        send: the own data; None: `receive` holds them.
+        receive: where the result is wanted.
+        operation: what combines.
+        first: the own data are the left operand.
+        sends: the other one needs them, too.
+    """
+    mine: Message = send if send is not None else receive
+    layout = receive.layout
+    operation.check_layout(layout)
+    other = 1 - exchange.rank
+    size = receive.size
+    room: Room | None = None
+    coming = in_place(receive) if first and send is not None else None
+    beside = coming is None
+    if coming is None:
+        coming = allocate_memory(size)
+    exchange.receive(coming, other)
+    if sends:
+        exchange.send_message(mine, other)
+    if not first:
+        room = Room(receive, mine)
+    yield
+    if room is not None:
+        operation.combine(layout, coming, 0, room.view, 0, size)
+        room.settle()
+        return
+    operation.combine(layout, to_send(mine), 0, coming, 0, size)
+    if beside:
+        receive.store(coming)
 
 
 def _up(
@@ -95,6 +162,9 @@ def allreduce_doubling(
     exchange: Exchange, send: Message | None, receive: Message, operation: Operation
 ) -> Schedule:
     """Combine with a partner at twice the distance in each step."""
+    if exchange.size == 2:
+        yield from _pair(exchange, send, receive, operation, exchange.rank == 0, sends=True)
+        return
     combine = combining(operation, receive.layout)
     room = Room(receive, send if send is not None else receive)
     total = yield from doubling(exchange, room.view, combine)

@@ -150,7 +150,10 @@ class Exchange:
             MPIError: the first failure, in the order of posting, receives first.
         """
         request: Request
-        for request in self._all():
+        for request, _, _ in self._receives:
+            if request.error:
+                raise MPIError(request.error, request.detail)
+        for request, _ in self._sends:
             if request.error:
                 raise MPIError(request.error, request.detail)
         self._forget()
@@ -181,9 +184,18 @@ class Exchange:
         found = {rank for request, rank, _ in self._receives if not request.complete}
         return found | {rank for request, rank in self._sends if not request.complete}
 
+    @ccall
     def incomplete(self) -> list[Request]:
         """What the step still waits for."""
-        return [request for request in self._all() if not request.complete]
+        found: list[Request] = []
+        request: Request
+        for request, _, _ in self._receives:
+            if not request.complete:
+                found.append(request)
+        for request, _ in self._sends:
+            if not request.complete:
+                found.append(request)
+        return found
 
     def failed(self) -> bool:
         """Whether anything under way has failed."""
