@@ -29,7 +29,6 @@ from ompy.net.base import (
 from ompy.net.totals import NOTHING, Totals
 
 BACKLOG: Final = 128  # arbitrary: seldom do more ranks connect to one at the same moment
-PIECES_MAX: Final = 64  # arbitrary, far below IOV_MAX
 _SOL_UDP: Final = 17  # Linux
 _UDP_GRO: Final = 104  # Linux: have what comes merged
 _IN: Final = select.POLLIN | select.POLLHUP | select.POLLERR
@@ -99,17 +98,11 @@ class SocketStream(SocketSource, Stream):
         """Hand bytes to the kernel."""
         if len(pieces) == 1:
             taken = wire.send(self._descriptor, pieces[0])
-            if taken < 0 and -taken not in _NOT_NOW:
-                raise LinkError(_said(-taken))
-            return max(taken, 0)
-        try:
-            return self.socket.sendmsg(pieces[:PIECES_MAX])
-        except BlockingIOError:
-            return 0
-        except OSError as problem:
-            if problem.errno in (errno.ENOTCONN, errno.EINPROGRESS):
-                return 0
-            raise LinkError(str(problem)) from problem
+        else:
+            taken = wire.send_pieces(self._descriptor, pieces)
+        if taken < 0 and -taken not in _NOT_NOW:
+            raise LinkError(_said(-taken))
+        return max(taken, 0)
 
     def stay_on_host(self) -> None:
         """Send as fast as the receiver takes it: both ends are on this host."""

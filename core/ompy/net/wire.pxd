@@ -70,6 +70,13 @@ cdef extern from * nogil:
         }
         return sendmsg(descriptor, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
     }
+    static CYTHON_UNUSED ssize_t ompy_send_pieces(int descriptor, struct iovec *pieces, int count) {
+        struct msghdr message;
+        memset(&message, 0, sizeof(message));
+        message.msg_iov = pieces;
+        message.msg_iovlen = count;
+        return sendmsg(descriptor, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    }
     static CYTHON_UNUSED long ompy_receive_packets(int descriptor, void *room, size_t length, int *size, char *from) {
         struct sockaddr_in address;
         struct msghdr message;
@@ -101,8 +108,27 @@ cdef extern from * nogil:
         void *iov_base
         size_t iov_len
     int PACKETS "OMPY_PACKETS"
+    ssize_t ompy_send_pieces(int, iovec *, int)
     int ompy_send_packets(int, iovec *, int, const char *)
     long ompy_receive_packets(int, void *, size_t, int *, char *)
+
+cdef inline long long send_pieces(int descriptor, object pieces):
+    cdef iovec[64] places
+    cdef Py_buffer *inside
+    cdef int count = 0
+    cdef ssize_t taken
+    cdef int problem
+    for piece in pieces:
+        if count == PACKETS:
+            break
+        inside = PyMemoryView_GET_BUFFER(piece)
+        places[count].iov_base = inside.buf
+        places[count].iov_len = <size_t>inside.len
+        count += 1
+    with nogil:
+        taken = ompy_send_pieces(descriptor, places, count)
+        problem = errno
+    return taken if taken >= 0 else -problem
 
 cdef inline long long send_packets(object sock, int descriptor, object packets, object address, object known) except? 99:
     cdef iovec[64] pieces

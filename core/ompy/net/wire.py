@@ -16,6 +16,7 @@ from typing import Final
 SOL_UDP: Final = 17  # Linux
 UDP_SEGMENT: Final = 103  # Linux: the size of the packets a send is cut into
 UDP_GRO: Final = 104  # Linux: the size of the packets a read was merged from
+PIECES: Final = 64  # of one call; arbitrary: a frame has three
 _NOTE_ROOM: Final = 64  # arbitrary: more than one note takes
 
 
@@ -31,6 +32,14 @@ def send(descriptor: int, view: memoryview) -> int:
     """Bytes of `view` that the kernel has taken; else minus errno."""
     try:
         return os.write(descriptor, view)
+    except OSError as problem:
+        return -(problem.errno or 1)
+
+
+def send_pieces(descriptor: int, pieces: Sequence[memoryview]) -> int:
+    """Bytes that the kernel has taken of pieces, of the first 64 at most; else minus errno."""
+    try:
+        return os.writev(descriptor, pieces[:PIECES])
     except OSError as problem:
         return -(problem.errno or 1)
 
