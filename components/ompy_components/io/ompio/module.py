@@ -43,6 +43,7 @@ class Ompio(IoModule):
     _few: int
     _sieved: int
     _file: StoredFile | None
+    _said: dict[str, str] | None  # the hints, once somebody has asked
     _settings: Any
     _told_of_views: bool
     _uses: dict[str, str]
@@ -60,6 +61,7 @@ class Ompio(IoModule):
         hints = opening.hints
         nodes = _number(hints.get("cb_nodes"))
         size = _number(hints.get("cb_buffer_size"))
+        self._said = None
         self._settings = Settings(
             per_host=values.num_aggregators,
             most=nodes or self.communicator.size,
@@ -122,12 +124,15 @@ class Ompio(IoModule):
 
     def hints(self) -> dict[str, str]:
         """The hints in use."""
-        settings = self._settings
-        return {
-            "cb_nodes": str(len(settings.aggregators(self.communicator))),
-            "cb_buffer_size": str(settings.buffer_size),
-            **self._uses,
-        }
+        said = self._said
+        if said is None:
+            settings = self._settings
+            said = self._said = {
+                "cb_nodes": str(len(settings.aggregators(self.communicator))),
+                "cb_buffer_size": str(settings.buffer_size),
+                **self._uses,
+            }
+        return said
 
     def say_hints(self) -> bytes:
         """How collective accesses are done: plans would differ else."""
@@ -137,6 +142,7 @@ class Ompio(IoModule):
     def take_hints(self, said: bytes) -> None:
         """Do them as the first member."""
         *settings, write, read = _HINTS.unpack(said)
+        self._said = None
         self._settings = Settings(*settings)
         self._uses = dict(zip(self._uses, (_CHOICES[write], _CHOICES[read]), strict=True))
 
