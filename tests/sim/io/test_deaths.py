@@ -147,3 +147,25 @@ def test_a_rank_dies_in_a_collective_call(name: str, pml: str, tmp_path: Path) -
             see(path, {rank for rank, found in living.items() if found[1]})
             failures += any(found[0] is not None for found in living.values())
     assert failures, "no death was in time"
+
+
+@pytest.mark.parametrize("victim", range(RANKS))
+def test_a_file_of_somebody_who_died_is_deleted_on_close(victim: int, tmp_path: Path) -> None:
+    path = tmp_path / "x"
+
+    def body(comm: Any, die: Die) -> Any:
+        amode = MPI.MODE_CREATE | MPI.MODE_RDWR | MPI.MODE_DELETE_ON_CLOSE
+        file = MPI.File.Open(comm, str(path), amode)
+        file.Write_at_all(WORD * comm.rank, bytes(WORD))
+        if comm.rank == victim:
+            die()
+        try:
+            file.Close()
+        except MPI.Exception as raised:
+            assert raised.Get_error_class() in {FAILED, REVOKED}
+        assert not file
+        comm.Shrink().Barrier()
+        return path.exists()
+
+    _, results = world(RANKS, body, seed=victim)
+    assert [found for found in results if found != DEAD] == [False] * (RANKS - 1)

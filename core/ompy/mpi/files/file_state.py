@@ -539,10 +539,23 @@ class FileState(State):
                     attempt(outcome, remove_file, self.module.opening.path)
                 problem = self.common_problem(outcome.problem) or problem
             self.shared.free()  # now that all have come: who has not is waited for by its own name
+        except MPIError:
+            self._close_alone()
+            raise
         finally:
             self.world.process.release(self.comm.communicator)
         if problem is not None:
             raise problem
+
+    def _close_alone(self) -> None:
+        """Close it at this member, as others cannot be reached: some have died.
+
+        Whoever is left removes a file that is to go: nobody knows who of them is the first.
+        """
+        attempt(Outcome(), self.module.close)
+        if self.module.opening.delete:
+            note_path(self.world.context, self.module.opening.path, changes=True)
+            attempt(Outcome(), remove_file, self.module.opening.path)
 
 
 @ccall
