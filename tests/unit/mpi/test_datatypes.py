@@ -157,6 +157,10 @@ def test_contents_have_the_order_of_the_standard() -> None:
         INT.Get_contents()
 
 
+# mpi4py's name for an integer of a size, which has another handle than C's type of that size
+_SIZED = (("i", "INT"), ("u", "UINT"))
+
+
 def test_codes_and_names() -> None:
     assert [DATATYPES[n].tocode() for n in ("INT", "DOUBLE", "BYTE", "C_BOOL")] == list("idB?")
     assert [DATATYPES[n].typestr for n in ("INT64_T", "FLOAT", "CHAR", "INT_INT")] == [
@@ -166,7 +170,15 @@ def test_codes_and_names() -> None:
         "V8",
     ]
     assert Datatype.fromcode("d") is DOUBLE
-    assert Datatype.fromcode("=i4") is INT
+    named = {f"{kind}{n}": f"{word}{8 * n}_T" for kind, word in _SIZED for n in (1, 2, 4, 8)}
+    for code, name in {
+        **named,
+        "n": "COUNT",
+        "P": "UNSIGNED_LONG",
+        "i": "INT",
+        "l": "LONG",
+    }.items():
+        assert Datatype.fromcode(code) is Datatype.fromcode(f"={code}") is DATATYPES[name]
     for character in "bhilqBHILQfdgFDG?":
         known = np.dtype(character)
         found = Datatype.fromcode(character)

@@ -173,13 +173,21 @@ def _state_of(op: Handle) -> OpState:
     return state
 
 
+def is_alike(one: Layout, other: Layout) -> bool:
+    """Whether operations see the same in two datatypes, as in INT and INT32_T."""
+    if one is other:
+        return True
+    alike = one.contiguous and other.contiguous and one.size == other.size
+    return alike and bool(one.format) and one.format == other.format
+
+
 def check_match(left: Message, datatype: Datatype, right: Message, other: Datatype) -> None:
     """See that two messages can be combined.
 
     Raises:
         ValueError: they differ in count or datatype.
     """
-    if datatype != other and datatype._inner.layout is not other._inner.layout:
+    if datatype != other and not is_alike(datatype._inner.layout, other._inner.layout):
         raise ValueError(
             f"message: the datatypes {datatype.name} and {other.name} of a reduction differ"
         )

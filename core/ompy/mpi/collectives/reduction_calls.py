@@ -25,7 +25,7 @@ from ompy.frameworks.collectives.call_order import detail_of
 from ompy.mpi.buffers.common_forms import plain, says_in_place
 from ompy.mpi.buffers.spec import Typed, message
 from ompy.mpi.collectives.collective_calls import Call, call_of, check_in_place, in_place
-from ompy.mpi.collectives.operation import Op, check_match
+from ompy.mpi.collectives.operation import Op, check_match, is_alike
 from ompy.mpi.datatypes.datatype import Datatype
 from ompy.mpi.errors import MPIException
 from ompy.mpi.handles import Handle
@@ -329,7 +329,7 @@ def reduce_scatter(
     if send is None:
         expected, got = total, receive.count
     else:
-        if other != datatype and other._inner.layout is not datatype._inner.layout:
+        if other != datatype and not is_alike(other._inner.layout, datatype._inner.layout):
             raise ValueError("message: the datatypes of a reduction differ")
         expected, got = total, send.count
         mine = counts[state.communicator.rank]

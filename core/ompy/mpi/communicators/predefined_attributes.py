@@ -39,7 +39,7 @@ def _universe(world: World) -> int:
 CONSTANT: Final[dict[int, Any]] = {
     constants.TAG_UB: TAG_MAX,
     constants.IO: ANY_SOURCE,  # every process can do input and output
-    constants.WTIME_IS_GLOBAL: False,
+    constants.WTIME_IS_GLOBAL: 0,  # an integer, as mpi4py has it
 }
 _VALUES: Final[dict[int, Callable[[World], Any]]] = {
     constants.APPNUM: _application,

@@ -172,18 +172,24 @@ def _codes(names: dict[str, str]) -> dict[str, Datatype]:
     return found
 
 
-typedict_c: Final = _codes(_C)
-typedict_c.update(
+_sized: Final = {
+    f"{kind}{size}": DATATYPES[f"{name}{8 * size}_T"]
+    for kind, name in (("i", "INT"), ("u", "UINT"))
+    for size in (1, 2, 4, 8)
+}
+_plain: Final = _codes(_C)
+_plain.update(
     {
         "p": DATATYPES["AINT"],
-        "P": DATATYPES["AINT"],
-        "n": DATATYPES["AINT"],
+        "P": DATATYPES["UNSIGNED_LONG"],
+        "n": DATATYPES["COUNT"],
         "N": DATATYPES["UNSIGNED_LONG"],
         "Zf": DATATYPES["C_FLOAT_COMPLEX"],
         "Zd": DATATYPES["C_DOUBLE_COMPLEX"],
         "Zg": DATATYPES["C_LONG_DOUBLE_COMPLEX"],
     }
 )
+typedict_c: Final = {**_plain, **_sized}
 typedict_f: Final = _codes(_FORTRAN)
 _TEXTS: Final = {  # one character is `1s` and `1w` with NumPy
     "1s": DATATYPES["CHAR"],
@@ -200,7 +206,7 @@ typedict: Final = {
 }
 
 # what the items of a buffer are, by its format
-FORMATS: Final[dict[str, Datatype]] = {**typedict_c, **_TEXTS}
+FORMATS: Final[dict[str, Datatype]] = {**_plain, **_TEXTS}
 _PREFIXED: Final = {
     **dict.fromkeys("bhilqn", "i"),
     **dict.fromkeys("BHILQN", "u"),
