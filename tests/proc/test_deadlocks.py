@@ -618,6 +618,13 @@ def test_with_nobody_left_to_revoke_they_are(tmp_path: Path) -> None:
     assert done.returncode == DEADLOCK, done.stderr
 
 
+def test_a_rank_that_has_left_revokes_nothing(tmp_path: Path) -> None:
+    """Where ranks may die, it is in MPI_Finalize until the others come."""
+    text = "me == 1 or comm.recv(source=2 - me)"
+    done = run(tmp_path, text, 3, "--mca", "mpi_ft_enable", "1")
+    assert done.returncode == DEADLOCK, done.stderr
+
+
 def test_random_programs_are_not_accused(tmp_path: Path) -> None:
     """Each of them waits in every way, and ranks say how they stand after a millisecond."""
     program = Path(__file__).parents[1] / "support" / "waiting_programs.py"

@@ -276,6 +276,20 @@ class Pml:
         """
         return {}
 
+    def who_may_send(self, communicator: Communicator) -> list[int]:
+        """The members that have not left, or of whose messages there not all have come.
+
+        By default these are all.
+        """
+        return list(range(len(communicator.procs)))
+
+    @ccall
+    def say_leave(self) -> None:
+        """This rank begins to finalize: others wait no longer for what it has not sent.
+
+        A PML does so in `finalize` too, if nobody has before. By default nothing is said.
+        """
+
     @ccall
     def finalize(self) -> None:
         """Deliver what was accepted and end."""
@@ -410,6 +424,15 @@ class PmlWrapper(Pml):
     def waiting(self) -> list[str]:
         """Hand on."""
         return self.inner.waiting()
+
+    def who_may_send(self, communicator: Communicator) -> list[int]:
+        """As the PML inside says."""
+        return self.inner.who_may_send(communicator)
+
+    @ccall
+    def say_leave(self) -> None:
+        """Hand on."""
+        self.inner.say_leave()
 
     @ccall
     def finalize(self) -> None:

@@ -26,6 +26,7 @@ EVERY_STEP = bool(os.environ.get("OMPY_EVERY_STEP"))
 EVERY = {2: 1, 3: 1, 4: 1, 5: 5}
 EVERY_IN_CI = {2: 1, 3: 3, 4: 11, 5: 29}
 DEAD = "dead"  # what a rank gives that died
+SOON = 2_000_000_000  # ns; arbitrary: somebody looks on
 
 
 def run(
@@ -159,6 +160,22 @@ def test_who_looks_for_messages_hears_of_a_death(pml: str, news_after: int, look
     patience = {f"pml_{pml}_leave_patience_ms": 1}  # each look takes a moment of virtual time
     results = run(3, body, pml=pml, news_after=news_after, **patience)
     assert results == [(b"last", *expected), DEAD, (b"", *expected)]
+
+
+@PML
+@pytest.mark.parametrize("end", ["dies", "finalizes"])
+def test_who_waits_for_one_that_is_gone_hears_of_it_soon(pml: str, end: str) -> None:
+    """Also while a third rank has not finalized."""
+
+    def body(comm: Any, die: Die) -> Any:
+        comm.Barrier()
+        if comm.rank == 1:
+            return die() if end == "dies" else None
+        return error_class(lambda: comm.Recv(bytearray(4), source=1))
+
+    job, results = world(3, body, pml=pml)
+    assert results == [FAILED, DEAD if end == "dies" else None, FAILED]
+    assert job.scheduler.time < SOON
 
 
 @PML

@@ -137,8 +137,8 @@ class Ob1Component(PmlComponent):
             "int",
             5000,  # osc_base/module.py GRACE: much longer than what is under way takes
             "How long nothing new may come of a rank that has finalized or ended, and may still "
-            "owe something, until what waits for it fails. Where it is known to owe nothing, that "
-            "fails at once.",
+            "owe something, until what waits for it fails; a tenth of it where it has died and the "
+            "job goes on. Where it is known to owe nothing, that fails at once.",
             level=5,
             unit="ms",
             minimum=1,

@@ -508,18 +508,15 @@ class Ob1(Pml):
 
     def abandon(self, communicator: Communicator, tag: int, code: int = ERR_PROC_FAILED) -> None:
         """Tell the members not to wait for this rank."""
-        with self._lock:
-            self.gone.abandoned.say(communicator, tag, code)
+        self.gone.abandoned.say(communicator, tag, code)
 
     def revoke(self, communicator: Communicator, spared: int) -> None:
         """Fail what is under way in a communicator."""
-        with self._lock:
-            revoke_communicator(self, communicator, spared)
+        revoke_communicator(self, communicator, spared)
 
     def resume_receives(self, communicator: Communicator) -> None:
         """Have receives from anybody wait again that a death had interrupted."""
-        with self._lock:
-            self.gone.in_doubt.resume(communicator)
+        self.gone.in_doubt.resume(communicator)
 
     def unreceived(self, communicator: Communicator) -> list[tuple[int, int]]:
         """Sources and tags of the messages that are here and nobody has asked for."""
@@ -593,8 +590,11 @@ class Ob1(Pml):
         if len(self.pending):
             self._engine.wait_until(self.pending.is_empty)
 
+    def who_may_send(self, communicator: Communicator) -> list[int]:
+        """As those say that have left."""
+        return self.gone.who_may_send(communicator)
+
     @ccall
     def say_leave(self) -> None:
-        """Say LEAVE to those that this rank has talked to, and have the others told."""
-        with self._lock:
-            self._context.wireup.leaving(self.leaving.say())
+        """Say LEAVE to those that this rank has talked to, and have the others told; once."""
+        self.leaving.say()

@@ -43,6 +43,7 @@ from ompy.frameworks.pml import STANDARD
 # ns from the news that a rank has ended until what it still owes is given up: what it had sent, or
 # others because of it, may be under way. Arbitrary: much longer than that takes
 GRACE: Final = 5_000_000_000
+OF_THE_DEAD: Final = 10  # part of it with one that has died, one of so many; as in pml/ob1
 
 
 class MessageOsc(LookingOsc):
@@ -541,15 +542,15 @@ class MessageOsc(LookingOsc):
 
     def _gone(self, rank: int) -> bool:
         """Whether a member has left so long ago that nothing more comes of it."""
-        if self._communicator.revoked:
-            return True
-        if not self._communicator.procs[rank].left:
-            return False
-        now = self._engine.now()
+        proc = self._communicator.procs[rank]
+        if self._communicator.revoked or not proc.left:
+            return self._communicator.revoked
+        dead = proc in self._communicator.context.departures.dead
+        now, grace = self._engine.now(), GRACE // (OF_THE_DEAD if dead else 1)
         if rank not in self._gone_since:
             self._gone_since[rank] = now
-            self._engine.call_later(GRACE, _nothing)  # whoever sleeps looks again then
-        return now - self._gone_since[rank] >= GRACE
+            self._engine.call_later(grace, _nothing)  # whoever sleeps looks again then
+        return now - self._gone_since[rank] >= grace
 
     def meet_to_end(self) -> None:
         """A barrier, after which nothing more comes."""

@@ -24,7 +24,7 @@ communicators their context ids):
                 of a rank that is live
 
 What a need names are ranks that have to do something, and with `mpi_ft_enable` those that could
-revoke its communicator. Whatever is not known to need somebody makes
+revoke its communicator: who has left cannot. Whatever is not known to need somebody makes
 the rank live: a proof may be missed, and is never wrong.
 """
 
@@ -41,6 +41,7 @@ from ompy.data.request import AnyOf, Deferred, Waitable
 from ompy.engine.base import Sleepers, Watched
 from ompy.frameworks.call_site import site_text
 from ompy.frameworks.collectives.call_order import call_text, number_of
+from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.needs import (
     COLLECTIVE,
     COMPLETE,
@@ -58,7 +59,6 @@ from ompy.trace.tag_names import tag_text
 
 if TYPE_CHECKING:
     from ompy.frameworks.collectives.patience import LongWait
-    from ompy.frameworks.communicator import Communicator
     from ompy.runtime.ranks.process import RankProcess
 
 # of communicators and of messages; arbitrary: who has more is not understood by a person either,
@@ -240,8 +240,12 @@ class _Account:
             return None
         found = _as_json(need)
         if self._process.context.recovery is not None:
-            communicator = need.communicator
-            members = (*communicator.procs, *communicator.own)
+            whose = need.communicator
+            members = [*whose.procs, *whose.own]
+            if isinstance(whose, Communicator):  # who has left it has said so before
+                may = self._process.pml.who_may_send(whose)
+                members = [whose.procs[place] for place in may]
+                members += whose.own if whose.between else []
             found["revokers"] = sorted({proc.rank for proc in members})
         return found
 

@@ -288,6 +288,8 @@ class RankProcess:
         if self.finalized:
             return
         if self.context.recovery is not None and not self.context.fails:
+            if self.context.leaves:
+                self.pml.say_leave()  # who waits for this rank waits for no third one
             self.context.recovery.finalize()
         self._hooks.ompy_rank_finalizing(self.context.rank)
         self.finalized = True

@@ -74,17 +74,20 @@ class Abandoned:
 
     def say(self, communicator: Communicator, tag: int, code: int) -> None:
         """Tell all members that may wait for this rank; `code` is of the error that stopped it."""
-        matching = self._ob1.matching(communicator)
-        for place, proc in enumerate(communicator.procs):
-            if proc is self._context.me or proc.left:
-                continue
-            queue = matching.known_peer(place)
-            sent = queue.sent if queue is not None else 0
-            message = ABANDON_HEADER.pack(
-                LEAVE, ABANDON, code, self._context.rank, communicator.context_id, sent, tag
-            )
-            with suppress(MPIError):  # who cannot be reached waits for nobody
-                self._ob1.control.send(self._ob1.endpoint(proc), message, LEAVE)
+        with self._context.engine.lock:
+            for place, proc in enumerate(communicator.procs):
+                if proc is not self._context.me and not proc.left:
+                    self._say_to(communicator, place, tag, code)
+
+    def _say_to(self, communicator: Communicator, place: int, tag: int, code: int) -> None:
+        queue = self._ob1.matching(communicator).known_peer(place)
+        sent = queue.sent if queue is not None else 0
+        message = ABANDON_HEADER.pack(
+            LEAVE, ABANDON, code, self._context.rank, communicator.context_id, sent, tag
+        )
+        with suppress(MPIError):  # who cannot be reached waits for nobody
+            endpoint = self._ob1.endpoint(communicator.procs[place])
+            self._ob1.control.send(endpoint, message, LEAVE)
 
     def heard(self, data: memoryview) -> int:
         """Take in an ABANDON; whose."""

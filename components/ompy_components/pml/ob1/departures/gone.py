@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 # the time polls between two of them, and takes in what has come meanwhile
 LOOKS: Final = 4
 FINALIZING: Final = 4  # patiences with a rank that is still finalizing; arbitrary
+# patience with one that has died is one of so many parts; arbitrary: of its process nothing is left
+# but what the kernel or a ring has, which is here within milliseconds
+OF_THE_DEAD: Final = 10
 
 
 class _Watch:
@@ -93,7 +96,7 @@ class Gone(Poller):
         self._context = context
         self.abandoned = Abandoned(ob1, context)
         self.in_doubt = InDoubt(ob1, context)
-        self._interval = max(1, patience_ms * 1_000_000 // LOOKS)
+        self._interval = max(1, patience_ms * 1_000_000 // (LOOKS * OF_THE_DEAD))
         self.anybody = False
         self._known: set[int] = set()  # ranks that have left
         self._records: dict[int, Records] = {}  # of those that have said what they sent
@@ -113,7 +116,7 @@ class Gone(Poller):
     @property
     def patience(self) -> int:
         """How long nothing may come of a rank that has left, ns."""
-        return self._interval * LOOKS
+        return self._interval * LOOKS * OF_THE_DEAD
 
     # --- news
 
@@ -382,14 +385,18 @@ class Gone(Poller):
         ]
 
     def _is_silent(self, communicator: Communicator, place: int, rank: int) -> bool:
-        """Whether nothing more comes of a member of a communicator."""
+        """Whether nothing more comes of a member of a communicator.
+
+        One that says LEAVE early, where ranks may die, answers the recovery of others until the
+        end: of its messages there may be more here than it said.
+        """
         records = self._records.get(rank)
         if records is None:
             return rank in self._silent
         sent = records.traffic.get(communicator.context_id, Traffic()).sent
         queue = self._ob1.matching(communicator).known_peer(place)
         taken = queue.expected - 1 if queue is not None else 0
-        return not (taken - sent) & SEQUENCE_MASK
+        return (taken - sent) & SEQUENCE_MASK <= SEQUENCE_MASK // 2
 
     def _never_received(self, request: SendRequest, rank: int) -> bool:
         """Whether a rank has left before it received a message, which it then never answers."""
@@ -466,19 +473,22 @@ class Gone(Poller):
                 mark += queue.expected if queue is not None else 0
         return mark
 
-    def _patience_with(self, key: int | tuple[int]) -> int:
-        """How many times the patience, at its end, it takes until what is waited for is in vain.
+    def _looks_needed(self, key: int | tuple[int]) -> int:
+        """How many looks without anything new it takes until what is waited for is in vain.
 
-        A rank that is still finalizing is delivering what it has sent, which over a wire that loses
-        half of it, or a rail that is only now found to be gone, takes longer than the silence
-        between two pieces.
+        One that has died sends nothing again, and answers nothing. A rank that is still finalizing
+        is delivering what it has sent, which over a wire that loses half of it, or a rail that is
+        only now found to be gone, takes longer than the silence between two pieces.
         """
         if isinstance(key, tuple):
             matching = self._ob1.receiving.matchings.get(key[0])
             delivers = matching is not None and self._anybody_delivers(matching.communicator)
         else:
-            delivers = not self._context.procs[key].departed
-        return FINALIZING if delivers else 1
+            proc = self._context.procs[key]
+            if proc in self._context.departures.dead:
+                return LOOKS
+            delivers = not proc.departed
+        return LOOKS * OF_THE_DEAD * (FINALIZING if delivers else 1)
 
     def _anybody_delivers(self, communicator: Communicator) -> bool:
         """Whether a member is still finalizing of which more may come in this communicator."""
@@ -490,13 +500,13 @@ class Gone(Poller):
         )
 
     def _tick(self) -> None:
-        """A quarter of the patience is over."""
+        """It is time for a look."""
         self._timer = None
         for key, watch in list(self._watches.items()):
             mark = self._mark(key)
             watch.quiet = watch.quiet + 1 if mark == watch.mark else 0
             watch.mark = mark
-            if watch.quiet >= LOOKS * self._patience_with(key):
+            if watch.quiet >= self._looks_needed(key):
                 del self._watches[key]
                 self._probed.discard(key)
                 if isinstance(key, tuple):

@@ -51,10 +51,11 @@ class InDoubt:
 
     def resume(self, communicator: Communicator) -> None:
         """Post them anew."""
-        for request in self._kept.pop(communicator.context_id, ()):
-            request.complete = False
-            request.error, request.detail = 0, ""
-            self._ob1.receiving.post(request)
+        with self._context.engine.lock:
+            for request in self._kept.pop(communicator.context_id, ()):
+                request.complete = False
+                request.error, request.detail = 0, ""
+                self._ob1.receiving.post(request)
 
     def forget(self, communicator: Communicator, why: str) -> None:
         """The communicator is revoked: they never go on."""

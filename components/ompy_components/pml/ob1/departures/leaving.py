@@ -93,7 +93,7 @@ class Leaving(ReceiveCallback):
         freed: what has gone in communicators that are gone, by rank and context id.
     """
 
-    __slots__ = ("_context", "_ob1", "_parts", "_said", "_tell", "freed")
+    __slots__ = ("_begun", "_context", "_ob1", "_parts", "_said", "_tell", "freed")
 
     def __init__(
         self, ob1: Ob1, context: RankContext, tell: Callable[[int, Records], object]
@@ -110,6 +110,7 @@ class Leaving(ReceiveCallback):
         self._tell = tell
         self._parts: dict[int, Records] = {}
         self._said: set[int] = set()
+        self._begun = False  # this rank has said it
         self.freed: dict[int, dict[int, Traffic]] = {}
 
     # --- saying it
@@ -127,8 +128,15 @@ class Leaving(ReceiveCallback):
             if freed is not None:
                 freed.pop(communicator.context_id, None)
 
-    def say(self) -> list[int]:
-        """Say LEAVE to all that this rank has sent something to; their ranks in the world."""
+    def say(self) -> None:
+        """Say LEAVE to all that this rank has sent something to, once, and have the rest told."""
+        with self._context.engine.lock:
+            if not self._begun:
+                self._begun = True
+                self._context.wireup.leaving(self._say_to_all())
+
+    def _say_to_all(self) -> list[int]:
+        """The ranks in the world that it was said to."""
         every: dict[int, Records] = defaultdict(Records)
         for rank, freed in self.freed.items():
             every[rank].traffic.update(freed)

@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 
 def revoke_communicator(ob1: Ob1, communicator: Communicator, spared: int) -> None:
     """Fail all that is under way in it but messages with the tag `spared`."""
+    with communicator.context.engine.lock:
+        _fail_all(ob1, communicator, spared)
+
+
+def _fail_all(ob1: Ob1, communicator: Communicator, spared: int) -> None:
     ob1.gave_up = True
     why = f"{communicator.name} has been revoked"
     for send in list(ob1.sending.requests.values()):
