@@ -43,7 +43,7 @@ def shape(spec: object, blocks: int = 1) -> tuple[int, int, str]:
         ([DATA, None], (0, 6, "MPI_INT")),
         ([DATA, INT], (0, 6, "MPI_INT")),
         ((DATA, "i"), (0, 6, "MPI_INT")),
-        ((DATA, "i4"), (0, 6, "MPI_INT")),
+        ((DATA, "i4"), (0, 6, "MPI_INT32_T")),
         ([DATA, "d"], (0, 3, "MPI_DOUBLE")),
         ([DATA, 2], (0, 2, "MPI_INT")),
         ([DATA, (2, None)], (0, 2, "MPI_INT")),
