@@ -625,6 +625,22 @@ def test_a_rank_that_has_left_revokes_nothing(tmp_path: Path) -> None:
     assert done.returncode == DEADLOCK, done.stderr
 
 
+KILLED = """
+import os
+if me == 1:
+    os.kill(os.getpid(), 9)
+try:
+    comm.recv(source=1)
+except MPI.Exception:
+    comm.recv(source=2 - me)
+"""
+
+
+def test_the_dead_revoke_nothing(tmp_path: Path) -> None:
+    done = run(tmp_path, KILLED, 3, "--mca", "mpi_ft_enable", "1")
+    assert done.returncode == DEADLOCK, done.stderr
+
+
 def test_random_programs_are_not_accused(tmp_path: Path) -> None:
     """Each of them waits in every way, and ranks say how they stand after a millisecond."""
     program = Path(__file__).parents[1] / "support" / "waiting_programs.py"

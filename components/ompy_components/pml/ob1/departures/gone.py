@@ -374,15 +374,21 @@ class Gone(Poller):
     def who_may_send(self, communicator: Communicator) -> list[int]:
         """The members that have not left, or of whose messages there not all have come.
 
-        The list is empty where all have left: then what waits for anybody fails by itself.
+        Of one that has died all have, once what it may owe was given up. The list is empty where
+        all have left: then what waits for anybody fails by itself.
         """
         if self.anybody and self._all_left(communicator):
             return []
         return [
             place
             for place, proc in enumerate(communicator.procs)
-            if proc.rank not in self._known or not self._is_silent(communicator, place, proc.rank)
+            if proc.rank not in self._known
+            or not (self._is_over(proc) or self._is_silent(communicator, place, proc.rank))
         ]
+
+    def _is_over(self, proc: Proc) -> bool:
+        """Whether it has died, so long ago that nothing more comes of it."""
+        return proc.rank in self._expired and proc in self._context.departures.dead
 
     def _is_silent(self, communicator: Communicator, place: int, rank: int) -> bool:
         """Whether nothing more comes of a member of a communicator.
