@@ -283,7 +283,8 @@ class Sending(SenderHalf):
             if self._trace.noting:
                 self._trace.note("> RNDV", -1, endpoint.proc.rank, 0, 0, size)
             return request
-        del self.requests[request.id]
+        if self.requests.pop(request.id, None) is None:
+            return request  # the peer was found to be gone meanwhile, and it has failed with it
         endpoint.eager.give_back()
         return None
 
