@@ -52,6 +52,17 @@ if comm.rank == 0:
 else:
     comm.send(comm.rank**2, dest=0)
 """
+TWO_PHASES = """
+if comm.rank == 0:
+    for value in (1, 100):
+        phase = 0
+        for _ in range(1, comm.size):
+            phase += comm.recv(source=MPI.ANY_SOURCE)
+        assert phase == value * (comm.size - 1), phase
+else:
+    comm.send(1, dest=0)
+    comm.send(100, dest=0)
+"""
 BCAST_FIRST = """
 if comm.rank == 0:
     comm.bcast("x", root=0)
@@ -658,6 +669,23 @@ def test_what_the_checker_guesses_is_decided(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "message-race: " in done.stderr
     assert "decided: both orders end well" in done.stderr
+
+
+@nightly
+def test_a_race_that_only_exploring_sees_is_a_finding(tmp_path: Path) -> None:
+    """One run tells nothing: a sum is the same in each order, but for that of two phases."""
+    done = sim(tmp_path, TWO_PHASES, "--explore", "--check", "--jobs", "1", "-n", "3")
+    assert done.returncode == 1, done.stderr
+    assert "check: 1 finding\nmessage-race: a receive from any source took" in done.stderr
+    assert "  rank 0 at program.py:8: phase += comm.recv(source=MPI.ANY_SOURCE)" in done.stderr
+    assert "decided: order B fails, in which rank 0 at program.py:8 takes" in done.stderr
+
+
+@nightly
+def test_what_fails_is_not_called_nothing(tmp_path: Path) -> None:
+    done = sim(tmp_path, "comm.recv(source=1 - comm.rank)", "--explore", "--check")
+    assert done.returncode == 4, done.stderr
+    assert "check: nothing else was found" in done.stderr
 
 
 @pytest.mark.parametrize(
