@@ -682,6 +682,31 @@ def test_a_race_that_only_exploring_sees_is_a_finding(tmp_path: Path) -> None:
 
 
 @nightly
+def test_what_only_the_checker_has_fail_fails_again(tmp_path: Path) -> None:
+    """Memory of a pending send is not writable with it."""
+    written = """
+import numpy
+data = numpy.zeros(9)
+if comm.rank == 0:
+    request = comm.Isend(data, dest=1)
+    data[0] = 1
+    request.Wait()
+else:
+    comm.Recv(data, source=0)
+"""
+    done = sim(tmp_path, written, "--explore", "--check", "--jobs", "1")
+    assert done.returncode == 1, done.stderr
+    assert "buffer-in-use: data is written while comm.Isend sends it" in done.stderr
+    words = done.stderr.partition("again by: ompy sim ")[2].splitlines()[0].split()
+    for command in ([*SIM, *words], [*SIM[:-1], "replay", words[words.index("--schedule") + 1]]):
+        again = subprocess.run(
+            command, capture_output=True, text=True, timeout=PATIENCE, cwd=tmp_path, check=False
+        )
+        assert again.returncode == 1, again.stderr
+        assert "assignment destination is read-only" in again.stderr
+
+
+@nightly
 def test_what_fails_is_not_called_nothing(tmp_path: Path) -> None:
     done = sim(tmp_path, "comm.recv(source=1 - comm.rank)", "--explore", "--check")
     assert done.returncode == 4, done.stderr

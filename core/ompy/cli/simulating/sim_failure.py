@@ -144,7 +144,8 @@ def _save(options: dict[str, Any], failure: Failure, *, buffers: bool) -> None:
     if failure.turn is not None:
         kept[failure.turn.key] = failure.turn
     choices = [(one.key, one.value, one.site, said_of(one)) for one in kept.values()]
-    about = about_world(options, [], OTHERS_NETS)
+    checked = ["--check"] if options["check"] else []  # it keeps memory that MPI uses from writes
+    about = about_world(options, checked, OTHERS_NETS)
     text = text_of(
         about,
         options["ranks"],
@@ -163,6 +164,7 @@ def _save(options: dict[str, Any], failure: Failure, *, buffers: bool) -> None:
         tell_user(f"warning: {path}: {problem.strerror}; the schedule is lost", "lost", "warning")
         return
     words = [*PROGRAM.split(), "-n", str(options["ranks"]), "--schedule", str(path)]
+    words += checked
     for pair in options["mca"]:
         words += ["--mca", *pair]
     again = shlex.join([*words, options["program"], *options["arguments"]])
