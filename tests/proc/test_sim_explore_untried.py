@@ -92,6 +92,24 @@ file.Close()
 """
 ANYBODY: Final = CHOSEN.replace("SOURCE", "MPI.ANY_SOURCE", 1)
 SURE: Final = CHOSEN.replace("SOURCE", "1", 1)
+OPENED_ONCE: Final = """
+how = MPI.MODE_CREATE | MPI.MODE_WRONLY | ON_CLOSE
+file = MPI.File.Open(comm, "scratch", how)
+if comm.rank == 0:
+    comm.recv(source=MPI.ANY_SOURCE)
+    comm.recv(source=MPI.ANY_SOURCE)
+else:
+    comm.send(1, dest=0)
+file.Close()
+if comm.rank == 0:
+    DELETED
+"""
+ON_CLOSE: Final = OPENED_ONCE.replace("ON_CLOSE", "MPI.MODE_DELETE_ON_CLOSE").replace(
+    "DELETED", "pass"
+)
+BY_NAME: Final = OPENED_ONCE.replace("ON_CLOSE", "0").replace(
+    "DELETED", "MPI.File.Delete('scratch')"
+)
 DELETED: Final = """
 if comm.rank == 0:
     MPI.File.Open(MPI.COMM_SELF, "numbers", MPI.MODE_WRONLY | MPI.MODE_CREATE).Close()
@@ -209,6 +227,8 @@ SURVIVES: Final = ["--mca", "mpi_ft_enable", "1"]
         pytest.param(SURE, 3, [], id="sure"),
         pytest.param(HEARD, 2, [], id="heard"),
         pytest.param(UNHEARD, 2, [NAMES], id="unheard"),
+        pytest.param(ON_CLOSE, 3, [STORED], id="deleted on close in each world"),
+        pytest.param(BY_NAME, 3, [STORED], id="deleted by name in each world"),
     ],
 )
 def test_a_condition_is_said_where_it_matters(
@@ -331,3 +351,10 @@ def test_calls_that_all_make_end(tmp_path: Path, program: str, ranks: int) -> No
     code, said = explored(tmp_path, program, "", ranks)
     assert code == 0, said
     assert "; proven " in said
+
+
+def test_a_file_that_is_deleted_twice_is_an_error_in_each_world(tmp_path: Path) -> None:
+    twice = BY_NAME.rstrip() + "\n    MPI.File.Delete('scratch')\n"
+    code, said = explored(tmp_path, twice, "True", 3)
+    assert code == 1, said
+    assert "MPI_ERR_NO_SUCH_FILE" in said

@@ -12,9 +12,9 @@ from ompy.cli.simulating.direct_worlds import direct_options
 from ompy.cli.simulating.sim import OTHERS_NETS, make_scenario, preload, run_scenario, tell_user
 from ompy.cli.simulating.sim_failure import MODES, tell_failure
 from ompy.cli.simulating.sim_resume import SearchFile
-from ompy.frameworks.direct import AGREED, DEATHS
+from ompy.frameworks.direct import AGREED, DEATHS, STORED
 from ompy.mca.errors import UsageError
-from ompy.runtime.exploration.matching.accesses import ORDER_OF_FILES, ORDER_OF_NAMES, STORED
+from ompy.runtime.exploration.matching.accesses import ORDER_OF_FILES, ORDER_OF_NAMES
 
 if TYPE_CHECKING:
     from ompy.cli.simulating.sim_check import WorldChecker
