@@ -269,9 +269,13 @@ def _tell_bounds(options: dict[str, Any], *, shallow: bool, heeded: bool, bounde
     if bounded:
         tell_user(
             f"within this bound: a poll that could find something finds nothing at most "
-            f"{options['polls']} times in a row (--polls)",
+            f"{_times(options['polls'])} (--polls)",
             "bound",
         )
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times in a row"
 
 
 def _felt(explored: list[Explored]) -> list[str]:
