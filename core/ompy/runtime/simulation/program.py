@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import ompy
 from ompy.frameworks.job import App
-from ompy.runtime.diagnosis.uncaught import exit_code_of
+from ompy.runtime.diagnosis.uncaught import cut_at_program, exit_code_of
 from ompy.runtime.ranks import ending
 
 
@@ -142,4 +142,5 @@ def _tell(problem: BaseException) -> None:
         below = below.tb_next
     problem.__traceback__ = below
     sys.last_type, sys.last_value, sys.last_traceback = type(problem), problem, below
-    sys.excepthook(type(problem), problem, below)
+    with cut_at_program(problem, below):
+        sys.excepthook(type(problem), problem, below)

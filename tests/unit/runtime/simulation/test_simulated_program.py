@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -37,3 +38,19 @@ def test_options_of_the_interpreter_are_its_own(
         env={},
     )
     assert (not done.stdout.strip()) is runs, done.stdout
+
+
+def test_an_error_of_mpi_is_shown_at_the_line_of_the_program(tmp_path: Path) -> None:
+    """As `ompy-run` shows it. An error of the program has all of its lines."""
+    program = tmp_path / "app.py"
+    for line, shown in (("MPI.COMM_WORLD.send(1, dest=5)", 1), ("json.loads('{')", 4)):
+        program.write_text(f"import json\nfrom mpi4py import MPI\n{line}\n")
+        done = subprocess.run(
+            [sys.executable, "-m", "ompy.cli.main", "sim", "-n", "1", "app.py"],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=tmp_path,
+        )
+        assert done.returncode == 1, done.stderr
+        assert done.stderr.count('  File "') == shown, done.stderr
