@@ -27,7 +27,9 @@ from ompy.runtime.simulation.simulated_world import BEYOND, UNFIT
 from ompy.runtime.simulation.virtual_job import NEWS
 
 BETWEEN: Final = 3  # choices between two points that are saved, at least; measured, as the next
-FARTHEST: Final = 10  # and at most
+FARTHEST: Final = (
+    10  # and at most, as long as a point takes no more than ten times as long as these
+)
 BYTES: Final = 1_200  # of a saved point for each choice until the next: both cost about as much
 
 # values of a rank's state
@@ -483,4 +485,5 @@ class ToldWorld:
 
 def _until_next(point: Point) -> int:
     """After how many choices a world is saved again: sooner where that takes little."""
-    return min(max(BETWEEN, len(point.exchange) // BYTES), FARTHEST)
+    worth = len(point.exchange) // BYTES
+    return min(max(BETWEEN, worth), max(FARTHEST, worth // FARTHEST))
