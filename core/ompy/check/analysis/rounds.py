@@ -203,7 +203,7 @@ def _is_of_members(count: ast.expr, tree: ast.AST) -> bool:
 
 def _names_of_size(tree: ast.AST) -> set[str]:
     """Variables that have the number of a communicator's members, or of the others."""
-    found = set()
+    found: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign):
             for name, value in _pairs(node.targets[0], node.value):
