@@ -92,6 +92,13 @@ file.Close()
 """
 ANYBODY: Final = CHOSEN.replace("SOURCE", "MPI.ANY_SOURCE", 1)
 SURE: Final = CHOSEN.replace("SOURCE", "1", 1)
+TWO_TO_ONE: Final = """
+if comm.rank == 0:
+    comm.recv(source=MPI.ANY_SOURCE)
+    comm.recv(source=MPI.ANY_SOURCE)
+else:
+    comm.send(1, dest=0)
+"""
 OPENED_ONCE: Final = """
 how = MPI.MODE_CREATE | MPI.MODE_WRONLY | ON_CLOSE
 file = MPI.File.Open(comm, "scratch", how)
@@ -358,3 +365,25 @@ def test_a_file_that_is_deleted_twice_is_an_error_in_each_world(tmp_path: Path) 
     code, said = explored(tmp_path, twice, "True", 3)
     assert code == 1, said
     assert "MPI_ERR_NO_SUCH_FILE" in said
+
+
+@pytest.mark.parametrize(
+    "before",
+    ["", TWO_TO_ONE],
+    ids=["another mode", "another schedule"],
+)
+def test_a_program_that_fails_the_second_time_fails_by_no_schedule(
+    tmp_path: Path, before: str
+) -> None:
+    program = f"""
+import os
+{before}
+if comm.rank == 0:
+    assert not os.path.exists("left"), "it was run before"
+    open("left", "w").close()
+"""
+    done = sim(tmp_path, program, "--explore", "--jobs", "1", "-n", "3")
+    assert done.returncode == 1, done.stderr
+    assert "this program cannot be explored, as it does not do the same again" in done.stderr
+    assert "it was run before" in done.stderr
+    assert "decides" not in done.stderr

@@ -42,13 +42,13 @@ WORLDS: Final = 200  # of a case in each mode; arbitrary: some seconds
 LIMIT_S: Final = 200  # arbitrary: far above what a case takes
 NAME: Final = "app.py"  # says nothing of the class
 PROVEN: Final = re.compile(r"(\d+) schedules?, 2 modes of buffering: .* \((\d+) worlds\)")
-REFUSED: Final = "this program cannot be explored: "  # of threads, for example
+REFUSED: Final = "this program cannot be explored"  # of threads, for example
 LEFT: Final = re.compile(r"not proven: (\d+) worlds all ended well")
 HEADING: Final = """\
 # Labelled programs, explored
 
 Programs as scientists write them with mpi4py (`tests/support/check_programs/`), under `ompy sim --explore`: those of the classes that an order of things decides, their mended twins, and correct ones that look suspicious.
-*Fails*: a schedule was found that does. *Proven*: all schedules end well. *Tried*: all worlds ended well and some were left. *Refused*: ompy says that it cannot explore the program, as a rank has several threads. *Wrong*: a deadlock or a send that has to be buffered did not fail, a race has one schedule, a correct program failed."""  # noqa: E501 - a paragraph of Markdown
+*Fails*: a schedule was found that does. *Proven*: all schedules end well. *Tried*: all worlds ended well and some were left. *Refused*: ompy says that it cannot explore the program: a rank has several threads, or files have what other worlds have left. *Wrong*: a deadlock or a send that has to be buffered did not fail, a race has one schedule, a correct program failed."""  # noqa: E501 - a paragraph of Markdown
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from ompy.runtime.exploration.windows.parts import Parts
 from ompy.runtime.simulation.simulated_world import BEYOND, UNFIT
 from ompy.runtime.simulation.virtual_job import NEWS
 
-BETWEEN: Final = 3  # choices between two points that are saved, at least; measured, as the next
+BETWEEN: Final = 3  # measured: choices between two points that are saved, at least
 FARTHEST: Final = (
     10  # and at most, as long as a point takes no more than ten times as long as these
 )
