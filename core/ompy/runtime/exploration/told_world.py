@@ -27,10 +27,9 @@ from ompy.runtime.simulation.simulated_world import BEYOND, UNFIT
 from ompy.runtime.simulation.virtual_job import NEWS
 
 BETWEEN: Final = 3  # measured: choices between two points that are saved, at least
-FARTHEST: Final = (
-    10  # and at most, as long as a point takes no more than ten times as long as these
-)
-BYTES: Final = 1_200  # of a saved point for each choice until the next: both cost about as much
+# and at most, as long as a point takes no more than ten times as long as these; measured, too
+FARTHEST: Final = 10
+BYTES: Final = 1_200  # measured: of a point for each choice until the next: both cost as much
 
 # values of a rank's state
 RUNS: Final = 0
