@@ -52,6 +52,17 @@ if comm.rank == 0:
 else:
     comm.send(comm.rank**2, dest=0)
 """
+TWO_PHASES = """
+if comm.rank == 0:
+    for value in (1, 100):
+        phase = 0
+        for _ in range(1, comm.size):
+            phase += comm.recv(source=MPI.ANY_SOURCE)
+        assert phase == value * (comm.size - 1), phase
+else:
+    comm.send(1, dest=0)
+    comm.send(100, dest=0)
+"""
 BCAST_FIRST = """
 if comm.rank == 0:
     comm.bcast("x", root=0)
@@ -658,6 +669,48 @@ def test_what_the_checker_guesses_is_decided(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "message-race: " in done.stderr
     assert "decided: both orders end well" in done.stderr
+
+
+@nightly
+def test_a_race_that_only_exploring_sees_is_a_finding(tmp_path: Path) -> None:
+    """One run tells nothing: a sum is the same in each order, but for that of two phases."""
+    done = sim(tmp_path, TWO_PHASES, "--explore", "--check", "--jobs", "1", "-n", "3")
+    assert done.returncode == 1, done.stderr
+    assert "check: 1 finding\nmessage-race: a receive from any source took" in done.stderr
+    assert "  rank 0 at program.py:8: phase += comm.recv(source=MPI.ANY_SOURCE)" in done.stderr
+    assert "decided: order B fails, in which rank 0 at program.py:8 takes" in done.stderr
+
+
+@nightly
+def test_what_only_the_checker_has_fail_fails_again(tmp_path: Path) -> None:
+    """Memory of a pending send is not writable with it."""
+    written = """
+import numpy
+data = numpy.zeros(9)
+if comm.rank == 0:
+    request = comm.Isend(data, dest=1)
+    data[0] = 1
+    request.Wait()
+else:
+    comm.Recv(data, source=0)
+"""
+    done = sim(tmp_path, written, "--explore", "--check", "--jobs", "1")
+    assert done.returncode == 1, done.stderr
+    assert "buffer-in-use: data is written while comm.Isend sends it" in done.stderr
+    words = done.stderr.partition("again by: ompy sim ")[2].splitlines()[0].split()
+    for command in ([*SIM, *words], [*SIM[:-1], "replay", words[words.index("--schedule") + 1]]):
+        again = subprocess.run(
+            command, capture_output=True, text=True, timeout=PATIENCE, cwd=tmp_path, check=False
+        )
+        assert again.returncode == 1, again.stderr
+        assert "assignment destination is read-only" in again.stderr
+
+
+@nightly
+def test_what_fails_is_not_called_nothing(tmp_path: Path) -> None:
+    done = sim(tmp_path, "comm.recv(source=1 - comm.rank)", "--explore", "--check")
+    assert done.returncode == 4, done.stderr
+    assert "check: nothing else was found" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -92,6 +92,31 @@ file.Close()
 """
 ANYBODY: Final = CHOSEN.replace("SOURCE", "MPI.ANY_SOURCE", 1)
 SURE: Final = CHOSEN.replace("SOURCE", "1", 1)
+TWO_TO_ONE: Final = """
+if comm.rank == 0:
+    comm.recv(source=MPI.ANY_SOURCE)
+    comm.recv(source=MPI.ANY_SOURCE)
+else:
+    comm.send(1, dest=0)
+"""
+OPENED_ONCE: Final = """
+how = MPI.MODE_CREATE | MPI.MODE_WRONLY | ON_CLOSE
+file = MPI.File.Open(comm, "scratch", how)
+if comm.rank == 0:
+    comm.recv(source=MPI.ANY_SOURCE)
+    comm.recv(source=MPI.ANY_SOURCE)
+else:
+    comm.send(1, dest=0)
+file.Close()
+if comm.rank == 0:
+    DELETED
+"""
+ON_CLOSE: Final = OPENED_ONCE.replace("ON_CLOSE", "MPI.MODE_DELETE_ON_CLOSE").replace(
+    "DELETED", "pass"
+)
+BY_NAME: Final = OPENED_ONCE.replace("ON_CLOSE", "0").replace(
+    "DELETED", "MPI.File.Delete('scratch')"
+)
 DELETED: Final = """
 if comm.rank == 0:
     MPI.File.Open(MPI.COMM_SELF, "numbers", MPI.MODE_WRONLY | MPI.MODE_CREATE).Close()
@@ -209,6 +234,8 @@ SURVIVES: Final = ["--mca", "mpi_ft_enable", "1"]
         pytest.param(SURE, 3, [], id="sure"),
         pytest.param(HEARD, 2, [], id="heard"),
         pytest.param(UNHEARD, 2, [NAMES], id="unheard"),
+        pytest.param(ON_CLOSE, 3, [STORED], id="deleted on close in each world"),
+        pytest.param(BY_NAME, 3, [STORED], id="deleted by name in each world"),
     ],
 )
 def test_a_condition_is_said_where_it_matters(
@@ -331,3 +358,32 @@ def test_calls_that_all_make_end(tmp_path: Path, program: str, ranks: int) -> No
     code, said = explored(tmp_path, program, "", ranks)
     assert code == 0, said
     assert "; proven " in said
+
+
+def test_a_file_that_is_deleted_twice_is_an_error_in_each_world(tmp_path: Path) -> None:
+    twice = BY_NAME.rstrip() + "\n    MPI.File.Delete('scratch')\n"
+    code, said = explored(tmp_path, twice, "True", 3)
+    assert code == 1, said
+    assert "MPI_ERR_NO_SUCH_FILE" in said
+
+
+@pytest.mark.parametrize(
+    "before",
+    ["", TWO_TO_ONE],
+    ids=["another mode", "another schedule"],
+)
+def test_a_program_that_fails_the_second_time_fails_by_no_schedule(
+    tmp_path: Path, before: str
+) -> None:
+    program = f"""
+import os
+{before}
+if comm.rank == 0:
+    assert not os.path.exists("left"), "it was run before"
+    open("left", "w").close()
+"""
+    done = sim(tmp_path, program, "--explore", "--jobs", "1", "-n", "3")
+    assert done.returncode == 1, done.stderr
+    assert "this program cannot be explored, as it does not do the same again" in done.stderr
+    assert "it was run before" in done.stderr
+    assert "decides" not in done.stderr

@@ -17,7 +17,7 @@ from ompy.cli.numbers import WholeNumber
 from ompy.cli.refusing import Refused
 from ompy.cli.simulating.kept_world import WORLD
 from ompy.replay.entries import RecordingError
-from ompy.replay.events import ALONE, NEVER, ORDER
+from ompy.replay.events import ALONE, NEVER, ORDER, Raised
 from ompy.replay.job_file import RecordedJob, read_job
 from ompy.replay.program_lines import shown_path
 from ompy.replay.recording import RankRecording, read_rank, read_streams
@@ -159,8 +159,13 @@ def _listed(recorded: RecordedJob, rank: int | None) -> Iterator[str]:
             yield f"rank {number} event {place} {name} {recording.said_of(event)}"
         for note in recording.notes:
             yield f"rank {number} note {_noted(recording, note.site)}{note.text}"
-        if not recording.complete:
+        if not recording.complete and not _failed(recording):
             yield f"rank {number} ends here: it was killed, or the job was"
+
+
+def _failed(recording: RankRecording) -> bool:
+    """Whether a rank ended by an exception or Abort, which is its last event."""
+    return bool(recording.events) and isinstance(recording.events[-1], Raised)
 
 
 def _noted(recording: RankRecording, site: int) -> str:
@@ -224,9 +229,9 @@ def _replay_rank(
     recording = read_rank(recorded, rank)
     _refuse(recording, (ALONE, NEVER), f"rank {rank} cannot be replayed alone")
     if until > len(recording.events):
-        raise RecordingError(
-            f"--until-event {until}: rank {rank} has {len(recording.events)} events"
-        )
+        known = len(recording.events)
+        has = f"has {known} event{'s' * (known > 1)}" if known else "has no event"
+        raise RecordingError(f"--until-event {until}: rank {rank} {has}")
     streams = read_streams(recorded, rank)
     _change_to(recorded.folder)
     problem = problem_of(recorded.job.apps[recorded.job.placements[rank].app])

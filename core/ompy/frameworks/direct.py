@@ -28,6 +28,7 @@ NAME: Final = "name"
 # what `note_untried` is told
 DEATHS: Final = "when deaths are noticed"
 AGREED: Final = "when agreements end"
+STORED: Final = "what files have"
 EXPOSURE: Final = -2  # in place of a tag: ends of an exposure epoch; arbitrary: no message has it
 # tags of partitions of messages, from the first on downwards, and not down to those of calls;
 # arbitrary: clear of all other internal ones

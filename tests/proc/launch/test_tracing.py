@@ -164,12 +164,12 @@ def _drawn(folder, tmp_path, memory: bool) -> None:
         return
     assert one.returncode == 0, one.stderr
     all_pages = ompy("trace", folder, "--sequence", tmp_path / "a.svg")
-    assert [line.split(":")[1] for line in all_pages.stdout.splitlines()][:1] == [" 20 message(s)"]
+    assert [line.split(":")[1] for line in all_pages.stdout.splitlines()][:1] == [" 20 messages"]
     assert (tmp_path / "a-2.svg").exists()
     part = ompy(
         "trace", folder, "--calls", "--sequence", tmp_path / "b.mmd", "--from", 3, "--count", 25
     )
-    assert part.stdout.split(": ")[1] == "25 message(s)\n"
+    assert part.stdout.split(": ")[1] == "25 messages\n"
     assert ompy("trace", folder, "--tag", -5).stderr.count("the tag of Allreduce") == 3
 
 
@@ -184,7 +184,7 @@ def test_calls_that_are_no_collectives(launch, tmp_path) -> None:
     assert "Send of 200000 B, to 1, tag 7" in told
     assert "rank 0 at <string>:6 in <module>" in told
     drawn = ompy("trace", tmp_path / "t", "--call", number, "--sequence", tmp_path / "m.svg")
-    assert drawn.stdout.endswith("1 message(s)\n")
+    assert drawn.stdout.endswith("1 message\n")
     for wrong in (("--call", 99), ("--call", "Gather"), ("--call", 1, "--tag", 7), ("--from", 99)):
         assert ompy("trace", tmp_path / "t", *wrong).returncode
 

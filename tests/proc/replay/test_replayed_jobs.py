@@ -152,7 +152,12 @@ def test_a_race_is_lost_again_and_looked_at_alone(tmp_path: Path) -> None:
     code, told, errors = run(tmp_path, "ompy", "replay", "recording", LATE="1")
     assert (code, told) == (1, "first 1\n"), errors
     assert "AssertionError" in errors
+    code, told, _ = run(tmp_path, "ompy", "replay", "recording", "--events", "--rank", "0")
+    assert code == 0
+    assert told.endswith("program.py:13 its end by AssertionError\n"), "nobody has killed it"
     alone = ("ompy", "replay", "recording", "--rank", "0")
+    code, _, errors = run(tmp_path, *alone, "--until-event", "4")
+    assert (code, errors.endswith("--until-event 4: rank 0 has 3 events\n")) == (2, True), errors
     code, told, errors = run(tmp_path, *alone)
     assert (code, told) == (1, "first 1\n")
     assert 'program.py", line 13' in errors

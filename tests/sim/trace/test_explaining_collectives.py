@@ -243,3 +243,24 @@ def test_much_is_read_in_place(operation: str) -> None:
 def test_a_barrier_needs_no_room() -> None:
     found = explaining.explain_collective(asked_nonblocking("barrier", 0, NONBLOCKING), ())
     assert ROOM not in found["parameters"]
+
+
+@pytest.mark.parametrize(
+    ("operation", "root", "reads"),
+    [
+        ("bcast", 2, "ranks 0-1, 3-4 read 100 B of what rank 2 shows"),
+        ("bcast", 0, "ranks 1-4 read 100 B of what rank 0 shows"),
+        ("scatter", 4, "ranks 0-3 read 100 B of what rank 4 shows"),
+        ("gather", 1, "rank 1 reads 100 B of what rank 3 shows"),
+    ],
+)
+def test_whose_memory_is_read_is_a_member(operation: str, root: int, reads: str) -> None:
+    question = asked(operation, 100)._replace(root=root)
+    found = explaining.explain_collective(question, ())
+    assert any(line.endswith(reads) for line in found["steps"]), found["steps"]
+    assert not any("rank -" in line for line in found["steps"])
+
+
+def test_a_window_of_results_is_the_result() -> None:
+    found = explaining.explain_collective(asked("reduce", 100_000)._replace(root=3), ())
+    assert "    3. rank 3 reads 100000 B of the result" in found["steps"]

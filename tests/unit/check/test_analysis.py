@@ -360,3 +360,21 @@ def test_roots_between_groups(roots: tuple[int, ...], sites: list[int] | None) -
     )
     told = [(one.kind, [site["rank"] for site in one.sites]) for one in found]
     assert told == ([] if sites is None else [("root-mismatch", sites)])
+
+
+@pytest.mark.parametrize(
+    ("calls", "said"),
+    [
+        (
+            [coll("Bcast", root) for root in (0, 0, 1)],
+            "the root is 1 on rank 2 and 0 on ranks 0, 1",
+        ),
+        (
+            [coll("Allreduce", -1, op=op) for op in ("SUM", "MAX", "SUM", "SUM")],
+            "the operation is MAX on rank 1 and SUM on ranks 0, 2, 3",
+        ),
+    ],
+)
+def test_ranks_that_say_the_same_are_told_together(calls, said):
+    (found,) = found_in(*([call] for call in calls))
+    assert said in found.message

@@ -96,3 +96,48 @@ def test_messages_that_are_alike(tmp_path: Path) -> None:
 )
 def test_what_is_right_in_any_order(text: str, tmp_path: Path) -> None:
     assert kinds(tmp_path, text) == []
+
+
+def kinds_of_two(folder: Path, text: str, *, barrier: bool = False) -> list[str]:
+    """What is found if two lines of a program receive once from each of two ranks."""
+    app = folder / "app.py"
+    app.write_text(text)
+    at = [n for n, line in enumerate(text.splitlines(), 1) if "recv" in line.lower()]
+    received, sent = [], []
+    for step in range(2):
+        received += [recv(ANY, source, asked=True, digest=10 * step + source) for source in (1, 2)]
+        sent.append(send(0))
+        if barrier:
+            received.append(coll("Barrier"))
+            sent.append(coll("Barrier"))
+    ranks: dict[int, Record] = {0: record(0, SIZE, *received)}
+    ranks |= {rank: record(rank, SIZE, *sent) for rank in (1, 2)}
+    places = iter((1, 1, 2, 2))
+    ranks[0].events = [
+        (event[0], next(places), *event[2:]) if event[0] == "recv" else event
+        for event in ranks[0].events
+    ]
+    for number, line in enumerate(at, 1):
+        ranks[0].places[number] = Place(str(app), line, "<module>")
+    return [one.kind for one in findings_of(ranks, None, went_well=True)]
+
+
+PHASE = "{sum} = 0\nfor _ in range(size - 1):\n    {sum} += comm.recv(source=MPI.ANY_SOURCE)\n"
+INTO = (
+    "others = size - 1\n{sum} = 0\nfor _ in range(others):\n"
+    "    comm.Recv(b, source=MPI.ANY_SOURCE)\n    {sum} += b[0]\n"
+)
+
+
+@pytest.mark.parametrize("phase", [PHASE, INTO], ids=["returned", "into a buffer"])
+def test_two_phases_with_sums_of_their_own(phase: str, tmp_path: Path) -> None:
+    text = HEAD + phase.format(sum="first") + phase.format(sum="second")
+    assert kinds_of_two(tmp_path, text) == RACE
+    assert kinds_of_two(tmp_path, text, barrier=True) == []
+    one = HEAD + phase.format(sum="total") + phase.format(sum="total").replace("total = 0\n", "")
+    assert kinds_of_two(tmp_path, one) == [], "it goes on adding"
+
+
+def test_functions_have_sums_of_their_own(tmp_path: Path) -> None:
+    body = "".join(f"    {line}\n" for line in PHASE.format(sum="total").splitlines())
+    assert kinds_of_two(tmp_path, f"{HEAD}def one():\n{body}\ndef two():\n{body}") == RACE

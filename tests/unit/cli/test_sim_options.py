@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ompy.cli.simulating.sim import make_scenario, sim
+from ompy.cli.simulating.sim import check_one_world, make_scenario, sim
 from ompy.mca.errors import UsageError
 
 
@@ -42,3 +42,27 @@ def test_mistakes(given: dict[str, Any], said: str) -> None:
     with pytest.raises(UsageError) as caught:
         make_scenario(options(**given))
     assert said in "\n".join(caught.value.problems)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"check": True}, "--check is of a search: --explore, or --schedule of one"),
+        ({"check": True, "seeds": 3}, "--check is of a search"),
+        ({"worlds": 3}, "--worlds is of a search: --explore"),
+        ({"time": "3s"}, "--time is of a search: --explore"),
+        ({"depth": 3, "seeds": 3}, "--depth is of a search: --explore"),
+        ({"pct": 2, "schedule": "file"}, "--pct is of a search: --explore"),
+        ({"resume": "file"}, "--resume is of a search: --explore"),
+    ],
+)
+def test_what_would_do_nothing_is_refused(given: dict[str, Any], said: str) -> None:
+    defaults = {parameter.name: parameter.default for parameter in sim.params}
+    with pytest.raises(UsageError, match=said):
+        check_one_world(options(**given, defaults=defaults))
+    check_one_world(options(**{"seeds": None, **given}, explore=True, defaults=defaults))
+
+
+def test_a_schedule_of_a_search_with_the_checker_is_run_with_it() -> None:
+    defaults = {parameter.name: parameter.default for parameter in sim.params}
+    check_one_world(options(check=True, schedule="file", defaults=defaults))

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from ompy.frameworks.direct import FILE, NAME
+from ompy.frameworks.direct import FILE, NAME, STORED
 from ompy.runtime.exploration.matching.accesses import (
     ORDER_OF_FILES,
     ORDER_OF_NAMES,
-    STORED,
     Access,
     Accesses,
 )

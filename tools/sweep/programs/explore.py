@@ -42,12 +42,13 @@ WORLDS: Final = 200  # of a case in each mode; arbitrary: some seconds
 LIMIT_S: Final = 200  # arbitrary: far above what a case takes
 NAME: Final = "app.py"  # says nothing of the class
 PROVEN: Final = re.compile(r"(\d+) schedules?, 2 modes of buffering: .* \((\d+) worlds\)")
+REFUSED: Final = "this program cannot be explored"  # of threads, for example
 LEFT: Final = re.compile(r"not proven: (\d+) worlds all ended well")
 HEADING: Final = """\
 # Labelled programs, explored
 
 Programs as scientists write them with mpi4py (`tests/support/check_programs/`), under `ompy sim --explore`: those of the classes that an order of things decides, their mended twins, and correct ones that look suspicious.
-*Fails*: a schedule was found that does. *Proven*: all schedules end well. *Tried*: all worlds ended well and some were left. *Wrong*: a deadlock or a send that has to be buffered did not fail, a race has one schedule, a correct program failed."""  # noqa: E501 - a paragraph of Markdown
+*Fails*: a schedule was found that does. *Proven*: all schedules end well. *Tried*: all worlds ended well and some were left. *Refused*: ompy says that it cannot explore the program: a rank has several threads, or files have what other worlds have left. *Wrong*: a deadlock or a send that has to be buffered did not fail, a race has one schedule, a correct program failed."""  # noqa: E501 - a paragraph of Markdown
 
 
 @dataclass(frozen=True)
@@ -79,9 +80,16 @@ class Outcome:
         tried = LEFT.search(self.said)
         return int(found[2]) if found else int(tried[1]) if tried else 0
 
+    @property
+    def refused(self) -> bool:
+        """Whether it cannot be explored, which was said."""
+        return REFUSED in self.said
+
     def verdict(self) -> str:
         """What is wrong, in a few words; empty if nothing is."""
         label = self.case.label
+        if self.refused:
+            return ""
         if label in {DEADLOCK, BUFFERING}:
             return "" if self.code == 4 else f"ends with {self.code}: {self.said[-300:]!r}"
         if label == RACE:
@@ -92,9 +100,10 @@ class Outcome:
         """What it adds to the table."""
         return Counter(
             cases=1,
-            fails=self.code != 0,
+            fails=self.code != 0 and not self.refused,
             proven=bool(self.schedules),
             tried=self.code == 0 and not self.schedules,
+            refused=self.refused,
             schedules=self.schedules,
             worlds=self.worlds,
             wrong=bool(self.verdict()),
@@ -137,7 +146,7 @@ def make_table(outcomes: Sequence[Outcome]) -> list[str]:
         row = name if one.case.label or name == CORRECT else f"{name}, mended"
         sums.setdefault(row, Counter()).update(one.counts())
     sums["**all**"] = sum(sums.values(), Counter[str]())
-    columns = ("cases", "fails", "proven", "tried", "schedules", "worlds", "wrong")
+    columns = ("cases", "fails", "proven", "tried", "refused", "schedules", "worlds", "wrong")
     lines = [f"| class | {' | '.join(columns)} |", "|---|" + "---:|" * len(columns)]
     return lines + [
         f"| {name} | " + " | ".join(f"{counts[column]:,}" for column in columns) + " |"

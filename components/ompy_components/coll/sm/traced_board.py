@@ -72,8 +72,12 @@ class TracedBoard(Board):
         super().finish(number)
 
     def copy_out(self, at: int, view: memoryview, start: int, size: int) -> None:
-        """As without a trace."""
-        owner = (at - self.all_results()) // self.area - 1
+        """As without a trace.
+
+        Slots and windows are in the same order: of the result, of member 0, and so on.
+        """
+        place = (at - self.header(0)) // self.area % (1 + self.ranks)
+        owner = place - 1  # -1 for the result
         self.tell("READ", self.last, size, owner=owner)
         super().copy_out(at, view, start, size)
 

@@ -11,6 +11,7 @@ from ompy.check.logs import Comm, Record
 from ompy.check.operations import ALONG_EDGES, EXCHANGES, FROM_ROOT, REDUCTIONS, ROOTED, stem_of
 from ompy.check.signatures import Signature, elements, first_difference, surplus, text
 from ompy.data.constants import ROOT
+from ompy.runtime.diagnosis.rank_spans import ranks_in_words
 
 
 class Call(NamedTuple):
@@ -148,7 +149,7 @@ def _different_arguments(row: list[Call], *, whole: bool) -> Iterator[Found]:
         named = [call for call in row if not between or call.root >= 0]
         odd = odd_places([call.root for call in named])
         if odd:
-            said = " and ".join(f"{named[i].root} on rank {named[i].record.rank}" for i in odd[:4])
+            said = _on_ranks([(str(named[i].root), named[i].record.rank) for i in odd])
             message = (
                 f"{row[0].kind}: the root is {said}. MPI 4.1, 6.1: all members name the same root"
             )
@@ -161,7 +162,7 @@ def _different_arguments(row: list[Call], *, whole: bool) -> Iterator[Found]:
     giving = [call for call in row if not between or stem != "reduce" or call.root >= 0]
     odd = odd_places([call.op for call in giving]) if stem in REDUCTIONS else []
     if odd:
-        said = " and ".join(f"{giving[i].op} on rank {giving[i].record.rank}" for i in odd[:4])
+        said = _on_ranks([(giving[i].op, giving[i].record.rank) for i in odd])
         message = f"{row[0].kind}: the operation is {said}. MPI 4.1, 6.9: all give the same one"
         yield Found("op-mismatch", message, tuple(giving[i].where for i in odd))
     if whole:  # whose data meet is told by the members' places in the row
@@ -214,6 +215,15 @@ def _root_count(row: list[Call], *, whole: bool) -> Found | None:
 def _is_between(row: list[Call]) -> bool:
     """Whether two groups make the call."""
     return row[0].comm.own != row[0].comm.members
+
+
+def _on_ranks(said: list[tuple[str, int]]) -> str:
+    """Who says what: `1 on rank 2 and 0 on ranks 0, 1`; four of it at most."""
+    ranks: dict[str, list[int]] = {}
+    for what, rank in said:
+        ranks.setdefault(what, []).append(rank)
+    parts = [f"{what} on {ranks_in_words(who)}" for what, who in ranks.items()]
+    return " and ".join(parts[:4])
 
 
 def odd_places(values: list[Any]) -> list[int]:

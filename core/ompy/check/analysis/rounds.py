@@ -3,7 +3,8 @@
 The order within a round is nothing: who sent is asked, or does not matter. But a message of the
 next round may be taken in place of another member's: it would be added to the wrong round.
 
-A round is a loop over as many receives as there are other members, whose sum begins anew each time.
+A round is a loop over as many receives as there are other members, whose sum begins anew each time;
+or one of several such loops, each of which has a sum of its own.
 A program that goes on adding, or that keeps what comes by its source, is right in any order.
 """
 
@@ -12,7 +13,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from ompy.check.analysis.matching import Messages, Receive, Send
 from ompy.check.analysis.order import Order
@@ -50,32 +51,72 @@ def round_findings(
         for receive in receives:
             if receive.source == ANY_SOURCE and receive.got is not None:
                 lines.setdefault((receive.site, receive.key), []).append(receive)
+        rounds: dict[str, dict[int, Round]] = {}
+        for (_, key), each in lines.items():
+            rounds.setdefault(key, {}).update(_rounds_of(records[rank], each))
         for (_, key), each in lines.items():
             sends = incoming.get((key, rank), [])
-            race = next(_races(records[rank], each, sends, messages, order), None)
+            race = next(_races(each, rounds[key], sends, messages, order), None)
             if race is not None:
                 found.append(_told(records, messages, *race))
     return found
 
 
-def _races(
-    record: Record, receives: list[Receive], sends: list[Send], messages: Messages, order: Order
-) -> Iterator[tuple[Receive, Send]]:
-    """Receives of one line, each with a message of a later round that it could have taken."""
+class Round(NamedTuple):
+    """One round.
+
+    Attributes:
+        begin: place of its first receive among the events of the rank.
+        sum: what is added up, as `sum_of` has it.
+        anew: the sum begins anew in the next round of the line.
+    """
+
+    begin: int
+    sum: tuple[int, str]
+    anew: bool
+
+
+def _rounds_of(record: Record, receives: list[Receive]) -> dict[int, Round]:
+    """The round of each receive of one line, by its place; empty where there are none."""
     first = receives[0]
     comm = next(comm for comm in record.comms.values() if comm.key == first.key)
     many = len(comm.members) - (comm.members == comm.own)  # of another group all are others
     place = record.places.get(first.site, Place("", 0, ""))
-    if many < 2 or len(receives) <= many or len(receives) % many or not is_round(place):
+    summed = sum_of(place)
+    if many < 2 or len(receives) % many or not summed[1]:
+        return {}
+    anew = is_round(place)
+    length = many if anew else len(receives)  # else it goes on adding
+    return {
+        receive.place: Round(receives[number - number % length].place, summed, anew)
+        for number, receive in enumerate(receives)
+    }
+
+
+def _is_later(one: Round | None, than: Round) -> bool:
+    """Whether a round is a later one, of another sum."""
+    if one is None or one.begin <= than.begin:
+        return False
+    return one.sum != than.sum or one.anew
+
+
+def _races(
+    receives: list[Receive],
+    rounds: Mapping[int, Round],
+    sends: list[Send],
+    messages: Messages,
+    order: Order,
+) -> Iterator[tuple[Receive, Send]]:
+    """Receives of one line, each with a message of a later round that it could have taken."""
+    if receives[0].place not in rounds:
         return
-    rounds = {receive.place: number // many for number, receive in enumerate(receives)}
     for receive in receives:
         assert receive.got is not None, "only such are asked for"
         for send in sends:
             taken = messages.receive_of.get((send.rank, send.place))
             if taken is None or receive.tag not in {ANY_TAG, send.tag}:
                 continue
-            later = rounds.get(taken.place, -1) > rounds[receive.place]
+            later = _is_later(rounds.get(taken.place), rounds[receive.place])
             other = send.source != receive.got[0] and not _are_alike(receive, taken)
             if later and other and not _is_behind(receive, send, order):
                 yield receive, send
@@ -113,22 +154,40 @@ def _told(
 @cache
 def is_round(place: Place) -> bool:
     """Whether a line receives within a round whose sum begins anew each time."""
+    found = _summing(place)
+    if found is None:
+        return False
+    around, loop, name = found
+    return not isinstance(around, ast.Module) and name in set(_assigned(around, loop))
+
+
+@cache
+def sum_of(place: Place) -> tuple[int, str]:
+    """What a line's loop adds up of all members: line of the scope and variable; no name if not."""
+    found = _summing(place)
+    if found is None:
+        return 0, ""
     tree = parsed_file(place.file)
-    if tree is None:
-        return False
-    path = path_to_call(tree, place.line)
-    if not path:
-        return False
+    assert tree is not None, "it has a loop"
+    scope = scope_of(path_to_call(tree, place.line))
+    begun = set(_assigned(scope, found[1]))
+    return getattr(scope, "lineno", 0), found[2] if found[2] in begun else ""
+
+
+def _summing(place: Place) -> tuple[ast.AST, ast.For, str] | None:
+    """The loop over members that adds up what a line receives: what is around it, it, and where."""
+    tree = parsed_file(place.file)
+    path = path_to_call(tree, place.line) if tree is not None else []
+    if tree is None or not path:
+        return None
     scope = scope_of(path)
     inner = path[path.index(scope) :]
     loops = [node for node in inner if isinstance(node, (ast.For, ast.While))]
-    if not loops or not isinstance(loops[-1], ast.For) or not _is_of_members(loops[-1].iter, tree):
-        return False
-    around = loops[-2] if len(loops) > 1 else scope
-    if isinstance(around, ast.Module):
-        return False
-    name = _sum_of(loops[-1], inner)
-    return bool(name) and name in set(_assigned(around, loops[-1]))
+    loop = loops[-1] if loops else None
+    if not isinstance(loop, ast.For) or not _is_of_members(loop.iter, tree):
+        return None
+    name = _sum_of(loop, inner)
+    return (loops[-2] if len(loops) > 1 else scope, loop, name) if name else None
 
 
 def _is_of_members(count: ast.expr, tree: ast.AST) -> bool:
@@ -137,24 +196,30 @@ def _is_of_members(count: ast.expr, tree: ast.AST) -> bool:
         return False
     sizes = _names_of_size(tree)
     nodes = [node for argument in count.args for node in ast.walk(argument)]
-    says_size = any(
+    return all(isinstance(node, _COUNTING) for node in nodes) and any(
+        _says_size(argument, sizes) for argument in count.args
+    )
+
+
+def _names_of_size(tree: ast.AST) -> set[str]:
+    """Variables that have the number of a communicator's members, or of the others."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign):
+            for name, value in _pairs(node.targets[0], node.value):
+                if _says_size(value, found):
+                    found.add(name)
+    return found
+
+
+def _says_size(count: ast.expr, sizes: set[str]) -> bool:
+    """Whether an expression counts members: it has their number, and nothing but whole numbers."""
+    nodes = list(ast.walk(count))
+    return all(isinstance(node, _COUNTING) for node in nodes) and any(
         (isinstance(node, ast.Name) and node.id in sizes)
         or (isinstance(node, ast.Attribute) and node.attr in _SIZES)
         for node in nodes
     )
-    return says_size and all(isinstance(node, _COUNTING) for node in nodes)
-
-
-def _names_of_size(tree: ast.AST) -> set[str]:
-    """Variables that have the number of a communicator's members."""
-    found = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Assign):
-            for name, value in _pairs(node.targets[0], node.value):
-                function = value.func if isinstance(value, ast.Call) else value
-                if isinstance(function, ast.Attribute) and function.attr in _SIZES:
-                    found.add(name)
-    return found
 
 
 def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:

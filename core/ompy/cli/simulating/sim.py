@@ -183,7 +183,8 @@ _reporter = Reporter()  # makes lines of what is said, as `speak` has set it las
 @click.option(
     "--check",
     is_flag=True,
-    help="With --explore, look in each world for what ompy-run --check looks for.",
+    help="With --explore, look in each world for what ompy-run --check looks for. With --schedule, "
+    "of such a search.",
 )
 @click.option(
     "--schedule",
@@ -263,6 +264,14 @@ def check_one_world(options: dict[str, Any]) -> None:
         raise UsageError("--pdb is of one world, not of many: --seed N or --schedule FILE")
     if options["go_on"] and not options["schedule"]:
         raise UsageError("--go-on is of a schedule: name it with --schedule FILE")
+    if options["explore"]:
+        return
+    for name in ("worlds", "time", "depth", "pct", "resume"):
+        if options[name] not in {None, options["defaults"][name]}:
+            raise UsageError(f"--{name} is of a search: --explore")
+    if options["check"] and not options["schedule"]:
+        text = "--check is of a search: --explore, or --schedule of one; ompy-run --check has jobs"
+        raise UsageError(f"{text} of real processes checked")
 
 
 def prepare_interpreter() -> None:
@@ -519,7 +528,8 @@ def tell_outcome(scenario: Scenario, outcome: Outcome, *, strict: bool, quiet: b
         tell_user(text, "rank lost", "warning", rank=rank)
     if outcome.messages or not outcome.conduit:
         tell_user(
-            f"{outcome.messages} messages of {outcome.bytes} bytes, {resent} retransmissions",
+            f"{outcome.messages} message{'s' * (outcome.messages != 1)} of {outcome.bytes} bytes, "
+            f"{resent} retransmission{'s' * (resent != 1)}",
             "messages",
             messages=outcome.messages,
             bytes=outcome.bytes,

@@ -51,9 +51,11 @@ class WorldChecker:
 def tell_checked(explored: Mapping[bool, Explored], failure: Failure | None, code: int) -> int:
     """Say what was found. Returns the exit code: `code`, or the checker's."""
     every = merged(one for found in explored.values() for one in found.found)
+    if failure is not None:
+        every += _race_of(failure, every)
     every = [one for one in every if not expected(one)]
     said = [(one, decision_of(one, explored, failure)) for one in every]
-    lines = lines_of(every)[:1]
+    lines = lines_of(every)[:1] if every or failure is None else ["check: nothing else was found"]
     for one, decision in said:
         lines += [*lines_of([one])[1:], *([f"  {decision}"] if decision else [])]
     bad = [one for one, decision in said if not decision.endswith(WELL)]
@@ -79,6 +81,41 @@ def decision_of(one: Found, explored: Mapping[bool, Explored], failure: Failure 
     if failure is not None or not whole or len(explored) < 2:
         return "not decided: not all schedules were tried"
     return f"decided: both orders {WELL}" if one.kind == RACE else f"decided: both modes {WELL}"
+
+
+def _race_of(failure: Failure, found: Sequence[Found]) -> list[Found]:
+    """The race that a failure proves, if its deciding choice is one and no finding has it.
+
+    The checker of one run says nothing of orders that seem to make no difference.
+    """
+    from ompy.runtime.exploration.events import FROM, MATCH, PROBE
+
+    turn, instead = failure.turn, failure.instead
+    if turn is None or instead is None or turn.kind not in {MATCH, PROBE}:
+        return []
+    if turn.value[0] != FROM or instead.value[0] != FROM:
+        return []
+    if any(one.kind == RACE and turn.site in _places(one) for one in found):
+        return []
+    call = "a probe" if turn.kind == PROBE else "a receive"
+    does = "found" if turn.kind == PROBE else "took"
+    message = (
+        f"{call} from any source {does} the message of rank {turn.value[1]}; that of rank "
+        f"{instead.value[1]} could have come first, and then the program ends well. MPI 4.1, 3.5: "
+        "which is taken is not determined; name the source, or give messages that are no "
+        "alternatives tags of their own"
+    )
+    ends = (
+        (turn.key[0], turn.site, call),
+        (turn.value[1], turn.sent, "a send"),
+        (instead.value[1], instead.site, "a send"),
+    )
+    return [Found(RACE, message, tuple(_site(*end) for end in ends))]
+
+
+def _site(rank: int, where: str, call: str) -> dict[str, Any]:
+    file, _, line = where.rpartition(":")
+    return {"rank": rank, "file": os.path.abspath(file), "line": int(line or 0), "call": call}
 
 
 def _places(one: Found) -> set[str]:

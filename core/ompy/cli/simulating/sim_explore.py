@@ -12,9 +12,9 @@ from ompy.cli.simulating.direct_worlds import direct_options
 from ompy.cli.simulating.sim import OTHERS_NETS, make_scenario, preload, run_scenario, tell_user
 from ompy.cli.simulating.sim_failure import MODES, tell_failure
 from ompy.cli.simulating.sim_resume import SearchFile
-from ompy.frameworks.direct import AGREED, DEATHS
+from ompy.frameworks.direct import AGREED, DEATHS, STORED
 from ompy.mca.errors import UsageError
-from ompy.runtime.exploration.matching.accesses import ORDER_OF_FILES, ORDER_OF_NAMES, STORED
+from ompy.runtime.exploration.matching.accesses import ORDER_OF_FILES, ORDER_OF_NAMES
 
 if TYPE_CHECKING:
     from ompy.cli.simulating.sim_check import WorldChecker
@@ -75,8 +75,11 @@ def run_exploration(options: dict[str, Any]) -> int:
             explored[buffers] = found
             if found.failure is not None:
                 stopped.remove_file()
-                code = tell_failure(options, explored, found.failure, buffers=buffers)
-                return _checked(explored, found.failure, code) if checkers else code
+                failure = found.failure
+                if _is_of_the_folder(scenario, explored, failure, buffers=buffers):
+                    failure = _given_up(failure)
+                code = tell_failure(options, explored, failure, buffers=buffers)
+                return _checked(explored, failure, code) if checkers else code
             if found.interrupted and jobs == 1:
                 break
     except KeyboardInterrupt:
@@ -90,6 +93,39 @@ def run_exploration(options: dict[str, Any]) -> int:
     known = {mode: one.plain for mode, one in explored.items() if one.plain is not None}
     stopped.write_modes({**plains, **known})
     return INTERRUPTED if any(one.interrupted for one in explored.values()) else code
+
+
+def _is_of_the_folder(
+    scenario: Scenario, explored: Mapping[bool, Explored], failure: Failure, *, buffers: bool
+) -> bool:
+    """Whether a schedule that ended well fails as this one does, if it is run once more.
+
+    Then the failure is not one of a schedule: files have what other worlds have written.
+    """
+    from ompy.runtime.exploration.trunk import Trunk, result_of
+
+    if explored[buffers].worlds < 2:
+        if buffers or True not in explored:
+            return False  # no world has ended well
+        buffers = True
+    assert scenario.exploring is not None, "it is a world that is explored"
+    trunk = Trunk(scenario._replace(exploring=scenario.exploring._replace(buffers=buffers)))
+    try:
+        again = result_of(trunk.begin_world({}))  # as the first world of the mode
+    finally:
+        trunk.close()
+    return (again.kind, again.code) == (failure.result.kind, failure.result.code)
+
+
+def _given_up(failure: Failure) -> Failure:
+    """The same, as one of a program that cannot be explored."""
+    from ompy.runtime.exploration.trunk import DIVERGED
+
+    text = (
+        f"a schedule that ended well fails when it is run once more, perhaps by files that other "
+        f"worlds have left: {failure.result.text}"
+    )
+    return failure._replace(result=failure.result._replace(kind=DIVERGED, code=1, text=text))
 
 
 def _bounds(options: dict[str, Any], jobs: int) -> Bounds:
@@ -269,9 +305,13 @@ def _tell_bounds(options: dict[str, Any], *, shallow: bool, heeded: bool, bounde
     if bounded:
         tell_user(
             f"within this bound: a poll that could find something finds nothing at most "
-            f"{options['polls']} times in a row (--polls)",
+            f"{_times(options['polls'])} (--polls)",
             "bound",
         )
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times in a row"
 
 
 def _felt(explored: list[Explored]) -> list[str]:

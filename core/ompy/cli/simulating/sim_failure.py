@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from ompy.runtime.exploration.explorer import Explored, Failure
 
 FAILED: Final = 1  # exit code where the world's own is 0; as any program that has failed
+# of a search without an answer, by kind of its last world (`runtime/exploration/trunk.py` and
+# `runtime/simulation/simulated_world.py` have these)
+GIVEN_UP: Final = {
+    "unfit": "this program cannot be explored",
+    "diverged": "this program cannot be explored, as it does not do the same again",
+}
 MODES: Final = {True: "with standard sends that buffer", False: "with standard sends that wait"}
 
 
@@ -28,22 +34,22 @@ def tell_failure(
     buffers: bool,
 ) -> int:
     """Tell of a schedule that fails, and keep it. Returns the exit code."""
-    from ompy.runtime.exploration.trunk import DIVERGED
-    from ompy.runtime.simulation.simulated_world import UNFIT
-
     result, random = failure.result, explored[buffers].random
     worlds = explored[buffers].worlds
     where = f"world {random.worlds} of random priorities" if random else f"world {worlds}"
     code = result.code or FAILED
+    what = f"{result.kind} {MODES[buffers]}, in {where}"
+    if result.kind in GIVEN_UP:
+        what = GIVEN_UP[result.kind]
     tell_user(
-        f"{result.kind} {MODES[buffers]}, in {where}: {result.text}",
+        f"{what}: {result.text}",
         "schedule fails",
         "error",
         kind=result.kind,
         exit_code=code,
         worlds=worlds,
     )
-    if result.kind in {DIVERGED, UNFIT}:
+    if result.kind in GIVEN_UP:
         return code
     if not buffers:
         first = explored[True]
@@ -144,7 +150,8 @@ def _save(options: dict[str, Any], failure: Failure, *, buffers: bool) -> None:
     if failure.turn is not None:
         kept[failure.turn.key] = failure.turn
     choices = [(one.key, one.value, one.site, said_of(one)) for one in kept.values()]
-    about = about_world(options, [], OTHERS_NETS)
+    checked = ["--check"] if options["check"] else []  # it keeps memory that MPI uses from writes
+    about = about_world(options, checked, OTHERS_NETS)
     text = text_of(
         about,
         options["ranks"],
@@ -163,6 +170,7 @@ def _save(options: dict[str, Any], failure: Failure, *, buffers: bool) -> None:
         tell_user(f"warning: {path}: {problem.strerror}; the schedule is lost", "lost", "warning")
         return
     words = [*PROGRAM.split(), "-n", str(options["ranks"]), "--schedule", str(path)]
+    words += checked
     for pair in options["mca"]:
         words += ["--mca", *pair]
     again = shlex.join([*words, options["program"], *options["arguments"]])

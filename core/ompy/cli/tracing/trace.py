@@ -248,7 +248,7 @@ def _show_operations(
     if sequence_file:
         diagram = trace_gasnet.draw(found, known, chosen)
         _write(sequence_file, DRAWINGS[Path(sequence_file).suffix](diagram), "--sequence")
-        click.echo(f"{sequence_file}: {len(chosen)} operation(s)")
+        click.echo(f"{sequence_file}: {len(chosen)} operation{'s' * (len(chosen) != 1)}")
     else:
         click.echo(trace_gasnet.listing(chosen, known))
 
@@ -327,7 +327,7 @@ def _draw(
         if len(pages) > 1:
             name = name.with_name(f"{name.stem}-{number}{name.suffix}")
         _write(str(name), DRAWINGS[name.suffix](diagram), "--sequence")
-        click.echo(f"{name}: {len(page)} message(s)")
+        click.echo(f"{name}: {len(page)} message{'s' * (len(page) != 1)}")
 
 
 def _write(path: str, text: str, option: str) -> None:

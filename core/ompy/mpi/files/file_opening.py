@@ -17,7 +17,7 @@ from ompy.mpi.communicators.making import make_communicator
 from ompy.mpi.files import file_transfers
 from ompy.mpi.files.file_pointer import SharedPointer
 from ompy.mpi.files.file_state import FileState
-from ompy.mpi.files.told_accesses import note_path
+from ompy.mpi.files.told_accesses import note_opened
 from ompy.mpi.state import CommState
 from ompy.net.storage import CREATED_MODE
 from ompy.runtime.ranks.io_selection import select_io
@@ -134,7 +134,7 @@ def _open_everywhere(state: FileState) -> None:
     module, opening = state.module, state.module.opening
     first = state.comm.communicator.rank == 0
     if first:
-        note_path(state.comm.communicator.context, opening.path, changes=opening.exclusive)
+        note_opened(state.comm.communicator.context, opening.path, makes=opening.exclusive)
     make = partial(module.open, create=opening.create, exclusive=opening.exclusive)
     state.settle_attempt(first, make)
     if state.comm.size == 1:

@@ -38,10 +38,9 @@ from ompy.mpi.errors import MPIException
 from ompy.mpi.files.file_pointer import SharedPointer
 from ompy.mpi.files.file_settling import SAID, settle_by_messages
 from ompy.mpi.files.file_view import TypedView, beyond, view_of_bytes
-from ompy.mpi.files.told_accesses import note_path, note_resized, note_size
+from ompy.mpi.files.told_accesses import note_resized, note_size, remove_noted
 from ompy.mpi.handles import State
 from ompy.mpi.state import CommState, World
-from ompy.net.storage import remove_file
 
 if DECLARING:
     from ompy.frameworks.collectives.call_order import CallOrder
@@ -535,8 +534,7 @@ class FileState(State):
             if self.module.opening.delete:
                 outcome = Outcome()
                 if self.comm.communicator.rank == 0:
-                    note_path(self.world.context, self.module.opening.path, changes=True)
-                    attempt(outcome, remove_file, self.module.opening.path)
+                    attempt(outcome, remove_noted, self.world.context, self.module.opening.path)
                 problem = self.common_problem(outcome.problem) or problem
             self.shared.free()  # now that all have come: who has not is waited for by its own name
         except MPIError:

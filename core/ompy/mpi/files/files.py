@@ -110,13 +110,10 @@ class File(FileAccess, Handle):  # type: ignore[misc, unused-ignore]
         """
         check_kind(info, "Info", "info")
         from ompy.mpi.files.file_opening import path_text
-        from ompy.mpi.files.told_accesses import note_path
-        from ompy.net.storage import remove_file
+        from ompy.mpi.files.told_accesses import remove_noted
 
         try:
-            path = path_text(filename)
-            note_path(current().context, path, changes=True)
-            remove_file(path)
+            remove_noted(current().context, path_text(filename))
         except MPIError as problem:
             raise _raised_without_file(problem) from problem.__cause__
 

@@ -7,7 +7,9 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from ompy.frameworks.direct import FILE, NAME, DirectLine
+from ompy.data.errors import ERR_NO_SUCH_FILE, MPIError
+from ompy.frameworks.direct import FILE, NAME, STORED, DirectLine
+from ompy.net.storage import remove_file
 
 if TYPE_CHECKING:
     from ompy.data.request import Request
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 # arbitrary: a byte of no file. The size of a file counts as what is before it
 END: Final = 1 << 63
 RUNS_MOST: Final = 4096  # arbitrary: beyond that, what lies between counts, too
+
+_opened: set[str] = set()  # real paths that this rank has opened in this world, and not deleted
 
 
 def note_transfer(state: FileState, begin: int, size: int, writes: bool) -> int:
@@ -58,12 +62,38 @@ def note_resized(state: FileState, size: int) -> None:
         line.note_access(FILE, _path_of(state), [(size, END)], writes=True)
 
 
-def note_path(context: Any, path: str, *, changes: bool) -> None:
-    """A rank opens a file, or changes whether there is one of that name."""
+def note_opened(context: Any, path: str, *, makes: bool) -> None:
+    """A rank opens a file, or makes one of that name."""
     line = context.direct
     if line is not None and line.explores:
-        name = f"file {os.path.realpath(path)}"
-        line.note_access(NAME, name, [(0, END)], writes=changes)
+        name = os.path.realpath(path)
+        line.note_access(NAME, f"file {name}", [(0, END)], writes=makes)
+        _opened.add(name)
+
+
+def remove_noted(context: Any, path: str) -> None:
+    """Delete a file.
+
+    In an explored world another one may have deleted it already, as files are not the world's. So
+    there that is no error, if this rank has opened it and has not deleted it since.
+
+    Raises:
+        MPIError: it cannot be deleted.
+    """
+    line = context.direct
+    if line is None or not line.explores:
+        remove_file(path)
+        return
+    name = os.path.realpath(path)
+    line.note_access(NAME, f"file {name}", [(0, END)], writes=True)
+    was_there = name in _opened
+    _opened.discard(name)
+    try:
+        remove_file(path)
+    except MPIError as problem:
+        if not was_there or problem.code != ERR_NO_SUCH_FILE:
+            raise
+        line.note_untried(STORED)
 
 
 def _line_of(state: FileState) -> DirectLine | None:

@@ -99,7 +99,7 @@ def report(process: RankProcess, frame: FrameType | None, most: int, pid: int = 
         lines += [f"    {line}" for line in waiting]
     recent = _recent(process, most)
     if recent:
-        lines.append(f"  its last {len(recent)} events, ms before now")
+        lines.append(f"  its last {len(recent)} event{'s' * (len(recent) > 1)}, ms before now")
         lines += [f"    {line}" for line in recent]
     return "\n".join(lines) + "\n"
 

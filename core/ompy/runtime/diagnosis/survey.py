@@ -144,7 +144,8 @@ def _recent_lines(survey: Survey, most: int) -> list[str]:
     lines: list[str] = []
     for rank in [rank for rank in sorted(survey.where) if survey.where[rank].get("recent")][:most]:
         recent = survey.where[rank]["recent"]
-        lines.append(f"  rank {rank}'s last {len(recent)} events, ms before now:")
+        events = f"{len(recent)} event{'s' * (len(recent) > 1)}"
+        lines.append(f"  rank {rank}'s last {events}, ms before now:")
         lines += [f"    {line}" for line in recent]
     return lines
 

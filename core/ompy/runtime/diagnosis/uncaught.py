@@ -7,6 +7,7 @@ import os
 import stat
 import sys
 import threading
+from contextlib import contextmanager
 from functools import partial
 from time import sleep
 from typing import TYPE_CHECKING, Final
@@ -16,7 +17,7 @@ from ompy.frameworks.call_site import program_frame
 from ompy.mca.parameters.base_parameters import DEADLOCK_DETECTION
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from types import TracebackType
 
     from ompy.runtime.ranks.client import AgentClient
@@ -83,15 +84,10 @@ def install_excepthook(
     def hook(
         kind: type[BaseException], value: BaseException, traceback: TracebackType | None
     ) -> None:
-        last = _last_of_program(value, traceback)
-        cut = last.tb_next if last is not None else None
         try:
-            if last is not None:
-                last.tb_next = None
-            previous(kind, value, traceback)
+            with cut_at_program(value, traceback):
+                previous(kind, value, traceback)
         finally:
-            if last is not None:  # who looks at it later finds all of it
-                last.tb_next = cut
             if not issubclass(kind, _HARMLESS):
                 if tell is not None:
                     tell(value)
@@ -108,6 +104,20 @@ def install_excepthook(
 
     sys.excepthook = hook
     atexit.register(at_exit)
+
+
+@contextmanager
+def cut_at_program(value: BaseException, traceback: TracebackType | None) -> Iterator[None]:
+    """While an error of MPI is shown, its traceback ends where it left the program."""
+    last = _last_of_program(value, traceback)
+    cut = last.tb_next if last is not None else None
+    try:
+        if last is not None:
+            last.tb_next = None
+        yield
+    finally:
+        if last is not None:  # who looks at it later finds all of it
+            last.tb_next = cut
 
 
 def _last_of_program(value: BaseException, traceback: TracebackType | None) -> TracebackType | None:

@@ -33,6 +33,7 @@ class Message:
         taken: what took it.
         known: its receiver knows that it has arrived, by it or by one that was sent later.
         turn: when it was taken, among all of the world that were.
+        place: among those of its channel, in the order of sending.
     """
 
     __slots__ = (
@@ -40,6 +41,7 @@ class Message:
         "known",
         "knows",
         "past",
+        "place",
         "ready",
         "sender",
         "site",
@@ -73,6 +75,7 @@ class Message:
         self.knows: Mapping[int, int] = {}
         self.known = False
         self.turn = 0
+        self.place = 0
 
 
 class Receive:
@@ -156,6 +159,8 @@ class Box:
         posted: receives that have taken nothing yet, in the order of posting.
         all: all receives, in that order.
         unheard: of these, such as are from ANY_SOURCE and whose rank has not heard what they took.
+        deciding: of these, such as have a choice or were cancelled: what they take decides what is
+            left for others.
     """
 
     ours: ClassVar[bool] = False
@@ -166,11 +171,16 @@ class Box:
         self.posted: list[Receive] = []
         self.all: list[Receive] = []
         self.unheard: list[Receive] = []
+        self.deciding: list[Receive] = []
+        # of channels: up to where all messages are known, and all of the library's own
+        self._known: dict[int, list[int]] = {}
         self._waiting: dict[int, list[Message]] = {}  # of channels, those that nothing has taken
 
     def add_message(self, message: Message) -> None:
         """A message comes in, behind those that its sender sent before."""
-        self.channels.setdefault(message.source, []).append(message)
+        channel = self.channels.setdefault(message.source, [])
+        message.place = len(channel)
+        channel.append(message)
         self._waiting.setdefault(message.source, []).append(message)
 
     def add_receive(self, receive: Receive) -> None:
@@ -180,6 +190,13 @@ class Box:
         self.posted.append(receive)
         if receive.wild:
             self.unheard.append(receive)
+        if receive.wild or receive.doubtful:
+            self.deciding.append(receive)
+
+    def add_probe(self, probe: Receive) -> None:
+        """A probe has taken its message out of matching: it is a receive that has chosen."""
+        self.all.append(probe)
+        self.deciding.append(probe)
 
     def find_receive(self, operation: Operation) -> Receive | None:
         """One that was posted."""
@@ -191,6 +208,8 @@ class Box:
         self.posted.remove(receive)
         if receive in self.unheard:
             self.unheard.remove(receive)
+        if not (receive.wild or receive.doubtful):
+            self.deciding.append(receive)
 
     def certain(self) -> Iterator[tuple[Receive, Message]]:
         """The pairs that no choice decides, one after the other; each is taken before the next."""
@@ -258,12 +277,15 @@ class Box:
         """
         news = []
         tells = message.tag >= 0 or self.ours
-        for sent in self.channels[message.source]:
+        known = self._known.setdefault(message.source, [0, 0])
+        end = message.place + 1
+        for sent in self.channels[message.source][known[not tells] : end]:
             if not sent.known and (tells or sent.tag < 0):
                 sent.known = True
                 news.append(sent)
-            if sent is message:
-                break
+        known[1] = max(known[1], end)
+        if tells:
+            known[0] = max(known[0], end)
         if message.taken is not None and message.taken in self.unheard:
             self.unheard.remove(message.taken)
         return news
@@ -343,15 +365,20 @@ class Box:
         """
         past = receive.past | message.past
         source, tag = message.source, message.tag
-        for other in self.all[: receive.place]:
+        for other in self.deciding:
             more = chosen.get(other.operation, 0)
             if more | past == past:
                 continue  # nothing that is not known
-            if (other.message is not None or other.cancelled) and other.fits(source, tag):
+            took = other.message
+            if (
+                other.place < receive.place
+                and (took is not None or other.cancelled)
+                and other.fits(source, tag)
+            ) or (
+                took is not None
+                and took.source == source
+                and took.place < message.place
+                and receive.fits(source, took.tag)
+            ):
                 past |= more
-        for sent in self.channels[source]:
-            if sent is message:
-                break
-            if sent.taken is not None and receive.fits(source, sent.tag):
-                past |= chosen.get(sent.taken.operation, 0)
         return past

@@ -36,7 +36,7 @@ def pair_of(failure: Failure, title: str) -> Pair | None:
 
 
 def _what(result: Result) -> str:
-    return "deadlock" if result.kind == "deadlock" else f"it fails: {result.kind}"
+    return "deadlock" if result.kind == "deadlock" else "it fails"
 
 
 def _steps(result: Result, decides: Event) -> Iterator[Step]:

@@ -26,9 +26,10 @@ from ompy.runtime.exploration.windows.parts import Parts
 from ompy.runtime.simulation.simulated_world import BEYOND, UNFIT
 from ompy.runtime.simulation.virtual_job import NEWS
 
-BETWEEN: Final = 3  # choices between two points that are saved, at least; measured, as the next
-FARTHEST: Final = 10  # and at most
-BYTES: Final = 1_200  # of a saved point for each choice until the next: both cost about as much
+BETWEEN: Final = 3  # measured: choices between two points that are saved, at least
+# and at most, as long as a point takes no more than ten times as long as these; measured, too
+FARTHEST: Final = 10
+BYTES: Final = 1_200  # measured: of a point for each choice until the next: both cost as much
 
 # values of a rank's state
 RUNS: Final = 0
@@ -483,4 +484,5 @@ class ToldWorld:
 
 def _until_next(point: Point) -> int:
     """After how many choices a world is saved again: sooner where that takes little."""
-    return min(max(BETWEEN, len(point.exchange) // BYTES), FARTHEST)
+    worth = len(point.exchange) // BYTES
+    return min(max(BETWEEN, worth), max(FARTHEST, worth // FARTHEST))

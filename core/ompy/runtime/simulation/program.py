@@ -7,12 +7,13 @@ import os
 import sys
 import threading
 from pathlib import Path
+from subprocess import _args_from_interpreter_flags  # type: ignore[attr-defined]
 from types import ModuleType
 from typing import Any, NamedTuple
 
 import ompy
 from ompy.frameworks.job import App
-from ompy.runtime.diagnosis.uncaught import exit_code_of
+from ompy.runtime.diagnosis.uncaught import cut_at_program, exit_code_of
 from ompy.runtime.ranks import ending
 
 
@@ -34,18 +35,23 @@ def _program_of(app: App) -> _Program:
     """A file, as `ompy sim` has it; or what the interpreter is told, as `Spawn` has it.
 
     Raises:
-        ValueError: it is another program, or the interpreter has options.
+        ValueError: it is another program, or the interpreter has options that this one has not.
     """
     first, *words = app.argv
     if not _is_interpreter(first):
         if first.endswith(".py"):
             return _Program("", first, words)
         raise ValueError(f"a simulated world runs Python's programs only, not {first}")
+    own = _args_from_interpreter_flags()  # as pools of workers start theirs: these hold here, too
+    if own and words[: len(own)] == own:
+        words = words[len(own) :]
     if len(words) > 1 and words[0] in {"-c", "-m"}:
         return _Program(words[0], words[1], words[2:])
     if words and not words[0].startswith("-"):
         return _Program("", words[0], words[1:])
-    raise ValueError("in a simulated world the interpreter has no options but -c and -m")
+    raise ValueError(
+        "in a simulated world the interpreter has no options but -c, -m and those of ompy sim's own"
+    )
 
 
 def _is_interpreter(name: str) -> bool:
@@ -136,4 +142,5 @@ def _tell(problem: BaseException) -> None:
         below = below.tb_next
     problem.__traceback__ = below
     sys.last_type, sys.last_value, sys.last_traceback = type(problem), problem, below
-    sys.excepthook(type(problem), problem, below)
+    with cut_at_program(problem, below):
+        sys.excepthook(type(problem), problem, below)

@@ -13,11 +13,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from ompy.frameworks.direct import FILE, NAME
+from ompy.frameworks.direct import FILE, NAME, STORED
 
 # what is not tried, for which something is proven only on a condition
 ORDER_OF_FILES: Final = "order of files"
-STORED: Final = "what files have"
 ORDER_OF_NAMES: Final = "order of names"
 ALL_ORDERS: Final = {FILE: ORDER_OF_FILES, NAME: ORDER_OF_NAMES}
 _EVER: Final = 1 << 62  # arbitrary: number of no operation, for what has not ended

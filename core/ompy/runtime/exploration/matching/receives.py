@@ -219,7 +219,7 @@ class Receives(Windows):
         state.knows = joined(state.knows, message.knows, message.sender)
         if takes:
             self._matches[probe.operation] = event.past | 1 << event.number
-            box.all.append(probe)
+            box.add_probe(probe)
             box.take_message(probe, message)
             self._turn_taken(message)
             self._finish_send(probe, message, event.past | 1 << event.number)

@@ -293,8 +293,10 @@ class WindowBox(Box):
 
     def past_of_place(self, asked: Asked) -> int:
         """The events that made the place of a command the next one of its class."""
-        before = self.orders[asked.of].served[: asked.number]
-        return self.asked[before[-1].sender].past if before else 0
+        if not asked.number:
+            return 0
+        before = self.orders[asked.of].served[asked.number - 1]
+        return self.asked[before.sender].past
 
     def other_places(self, asked: Asked) -> Iterator[tuple[Value, int, int]]:
         """Where a read could have been served instead.
