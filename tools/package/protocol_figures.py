@@ -51,6 +51,7 @@ WORLDS: Final = {
         60_000,
         parameters(
             btl="self,tcp",
+            btl_tcp_flags="send,put,inplace,failover",  # else it is put at once
             btl_tcp_rdma_pipeline_send_length=12_000,
             btl_tcp_rdma_pipeline_frag_size=20_000,
             btl_tcp_min_rdma_pipeline_size=20_000,

@@ -440,8 +440,9 @@ class CollModule:
         """
         plan = getattr(type(self), f"schedule_{operation}")
         schedule = plan(self, exchange, *arguments)
+        name = str(schedule.__name__)  # which a compiled one forgets when it is closed
         schedule.close()
-        return str(schedule.__name__).removeprefix("schedule_")
+        return name.removeprefix("schedule_")
 
     def name_way(self, operation: str, arguments: tuple[Any, ...]) -> str:
         """How a blocking call goes that the module makes in a way of its own. Since API 2.7.

@@ -260,7 +260,7 @@ def test_an_uncaught_error_of_a_message_tells_its_story(launch) -> None:
 def test_explain(launch) -> None:
     found = ompy("explain", "--size", "1m", "--mca", "btl", "self,tcp", "--json")
     answer = json.loads(found.stdout)
-    assert answer["protocol"] == "RDMA Pipeline"
+    assert answer["protocol"] == "RDMA Direct Put"
     assert answer["parameters"]["btl_tcp_eager_limit"] == {"value": "65536", "origin": "default"}
     shown = ompy("explain", "--size", "9000", "--mca", "btl_sm_eager_limit", "9056")
     assert "Protocol: Eager Send (Immediate)" in shown.stdout

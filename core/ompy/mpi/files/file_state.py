@@ -552,8 +552,7 @@ class FileState(State):
         """
         attempt(Outcome(), self.module.close)
         if self.module.opening.delete:
-            note_path(self.world.context, self.module.opening.path, changes=True)
-            attempt(Outcome(), remove_file, self.module.opening.path)
+            attempt(Outcome(), remove_noted, self.world.context, self.module.opening.path)
 
 
 @ccall
