@@ -312,16 +312,20 @@ class RecordingPml(CountingPml):
 
     @ccall
     def cancel(self, request: Request) -> None:
-        """An event, if there is anything to cancel: whether it was in time."""
-        if self.threads is not None:
-            with self.threads:
-                self._cancel(request)
-        else:
-            self._cancel(request)
+        """An event, if there is anything to cancel: whether it was in time.
 
-    def _cancel(self, request: Request) -> None:
+        What ompy itself takes back is nobody's turn: whichever thread polls then does it.
+        """
         number = self.number_of(request)
+        if not number:
+            self.inner.cancel(request)
+        elif self.threads is not None:
+            with self.threads:
+                self._cancel(request, number)
+        else:
+            self._cancel(request, number)
+
+    def _cancel(self, request: Request, number: int) -> None:
         self.inner.cancel(request)
-        if number:
-            done = int(request.complete and request.cancelled)
-            self._recorder.write_event(Cancelled(self._recorder.prefix(), number, done))
+        done = int(request.complete and request.cancelled)
+        self._recorder.write_event(Cancelled(self._recorder.prefix(), number, done))

@@ -84,6 +84,38 @@ for target in (work, other) if "WITH" in os.environ else (work,):
     thread.start()
     thread.join()
 """
+# what a window takes back when a target refuses it is ompy's own, and no thread's turn
+REFUSED: Final = """\
+import random, threading, time
+from array import array
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+peer, late, told = 1 - comm.rank, random.SystemRandom(), []
+def work(place):
+    for step in range(3):
+        time.sleep(late.uniform(0, 0.004))
+        comm.send((place, step), dest=peer)
+        told.append(comm.recv(source=MPI.ANY_SOURCE))
+def together():
+    threads = [threading.Thread(target=work, args=(place,)) for place in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+together()
+window = MPI.Win.Create_dynamic(comm=comm)
+window.Set_errhandler(MPI.ERRORS_RETURN)
+window.Lock_all()
+for call in (window.Get, window.Put):
+    try:
+        call(array("q", [0]), peer, 64)
+        window.Flush(peer)
+    except MPI.Exception as problem:
+        assert problem.Get_error_class() == MPI.ERR_RMA_RANGE
+window.Unlock_all()
+window.Free()
+together()
+"""
 STRANGER: Final = """\
 import _thread, time
 from mpi4py import MPI
@@ -112,6 +144,16 @@ def test_threads_are_told_the_same(tmp_path: Path, program: str) -> None:
         for _ in range(2):
             code, again, errors = run(tmp_path, "ompy", "replay", "recording", *words)
             assert (code, again) == (0, told), errors
+
+
+def test_what_a_window_takes_back_is_no_turn(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(REFUSED)
+    words = ["-n", "2", "--mca", "btl", "self,tcp", "--record", "recording", sys.executable]
+    code, _, errors = run(tmp_path, "ompy-run", *words, "program.py")
+    assert code == 0, errors
+    for _ in range(3):
+        code, _, errors = run(tmp_path, "ompy", "replay", "recording")
+        assert code == 0, errors
 
 
 def test_a_lock_that_another_thread_has_is_named(tmp_path: Path) -> None:

@@ -200,15 +200,18 @@ class ReplayedPml(CountingPml):
         return self.numbers.get(id(request), 0) if known else 0
 
     def cancel(self, request: Request) -> None:
-        """In time, if it was: then it was never posted. Else it goes on, as it did."""
-        with self._turn():
-            self._cancel(request)
+        """In time, if it was: then it was never posted. Else it goes on, as it did.
 
-    def _cancel(self, request: Request) -> None:
+        What ompy itself takes back is nobody's turn, as in the recording.
+        """
         number = self.number_of(request)
         if not number:
             self.inner.cancel(request)
             return
+        with self._turn():
+            self._cancel(request, number)
+
+    def _cancel(self, request: Request, number: int) -> None:
         follower = self._follower
         event = follower.next_event(Cancelled(follower.prefix(), number, 0))
         assert isinstance(event, Cancelled), "the questions agree"
