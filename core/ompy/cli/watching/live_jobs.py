@@ -6,7 +6,7 @@ import json
 import os
 import threading
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import Any, Final, NamedTuple
 
 from ompy.runtime.launching.job_sockets import JobName, connect_in, jobs_in, key_in, open_folder
@@ -45,7 +45,11 @@ class LiveJob:
             raise JobGone("its launcher is dead")
         self._socket = made
         self._socket.settimeout(PATIENCE)
-        self._send({"key": key})
+        try:
+            self._send({"key": key})
+        except JobGone:
+            made.close()
+            raise
 
     def ask_launcher(self, what: str) -> dict[str, Any]:
         """Ask one of `viewing.QUESTIONS`.
@@ -116,8 +120,8 @@ def list_jobs() -> list[Listed]:
             with suppress(JobGone):
                 job = open_job(folder, name)
                 if job is not None:
-                    found.append(Listed(name, job.ask_launcher("job")))
-                    job.close()
+                    with closing(job):
+                        found.append(Listed(name, job.ask_launcher("job")))
         return found
     finally:
         os.close(folder)
