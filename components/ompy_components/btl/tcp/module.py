@@ -134,15 +134,11 @@ class TcpModule(RdmaModule):
         self._opening = Opening(True, 0, timeout, values.connect_tries, FIRST_PAUSE, PAUSE_MAX)
         self.keeper = PathKeeper(self, self._opening, 0, NEVER)
         self._open(timeout)
-        if self.flags & FAILOVER_SUPPORT:
-            self._acknowledge()
-        else:
-            self._register_freely()
-
-    def _register_freely(self) -> None:
-        """A registration is an entry in a table, and frames are sent from where their bytes lie."""
+        # a registration is an entry in a table, and frames are sent from where their bytes lie
         self.registration_free = True
         self.local_registration_threshold = SIZE_MAX
+        if self.flags & FAILOVER_SUPPORT:
+            self._acknowledge()
 
     def _open(self, timeout: int) -> None:
         """Listen, and make the parts that the endpoints share; a handshake may take `timeout` ns.

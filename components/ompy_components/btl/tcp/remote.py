@@ -102,33 +102,30 @@ class RemoteMemory:
     @ccall
     def put(self, identity: U64, offset: U64, descriptor: Descriptor) -> int:
         """Send a put, or queue it. Returns as the contract says."""
+        refused: int = self._refusal()
+        if refused:
+            return refused
         local = descriptor.segment
         if descriptor.flags & IN_ORDER and not self.answered:
-            return self._put_in_order(identity, offset, descriptor)
+            frame = _frame(PUT, 0, identity, offset, len(local), local, UNANSWERED, 0)
+            return self._endpoint.send_put(frame, descriptor)
         chunk: int = self.pacing.chunk_for(self._endpoint.proc) if self.pacing is not None else 0
         if 0 < chunk < len(local):
             return self._put_in_parts(identity, offset, descriptor, chunk)
         return self._ask(PUT, identity, offset, descriptor, local)
 
     @cfunc
-    def _put_in_order(self, identity: U64, offset: U64, descriptor: Descriptor) -> int:
+    def _refusal(self) -> int:
+        """What is returned of an operation that cannot begin now; 0 if it can."""
         endpoint: TcpEndpoint = self._endpoint
-        local = descriptor.segment
         if endpoint.lost():
             return UNREACHABLE
-        if not endpoint.has_room():
-            return OUT_OF_RESOURCE
-        frame = _frame(PUT, 0, identity, offset, len(local), local, UNANSWERED, 0)
-        return endpoint.send_put(frame, descriptor)
+        return 0 if endpoint.has_room() else OUT_OF_RESOURCE
 
     @cfunc
     def _put_in_parts(self, identity: U64, offset: U64, descriptor: Descriptor, chunk: int) -> int:
         endpoint: TcpEndpoint = self._endpoint
         local = descriptor.segment
-        if endpoint.lost():
-            return UNREACHABLE
-        if not endpoint.has_room():
-            return OUT_OF_RESOURCE
         number: int = self._next
         self._next += 1
         frames: list[list[memoryview]] = []
@@ -146,7 +143,8 @@ class RemoteMemory:
     @ccall
     def get(self, identity: U64, offset: U64, descriptor: Descriptor) -> int:
         """Ask for bytes, or queue the question."""
-        return self._ask(GET, identity, offset, descriptor, None)
+        refused: int = self._refusal()
+        return refused if refused else self._ask(GET, identity, offset, descriptor, None)
 
     @cfunc
     def _ask(
@@ -157,11 +155,6 @@ class RemoteMemory:
         descriptor: Descriptor,
         payload: memoryview | None,
     ) -> int:
-        endpoint: TcpEndpoint = self._endpoint
-        if endpoint.lost():
-            return UNREACHABLE
-        if not endpoint.has_room():
-            return OUT_OF_RESOURCE
         number: int = self._next
         self._next += 1
         self._send(kind, number, identity, offset, len(descriptor.segment), payload, 0)
@@ -205,7 +198,7 @@ class RemoteMemory:
         identity: U64 = raw.word(fragment, 8)
         offset: U64 = raw.word(fragment, 16)
         size: int = raw.word(fragment, 24)
-        status: int = raw.word(fragment, 32)
+        status: int = raw.signed_word(fragment, 32)
         if kind == PUT:
             self._asked_to_put(reader, number, identity, offset, status)
         elif kind == GET:
@@ -214,8 +207,6 @@ class RemoteMemory:
             self._answered(reader, number)
         else:
             assert kind == DONE
-            if status >= 1 << 63:  # interpreted, a word has no sign
-                status -= 1 << 64
             self._complete(number, status)
 
     @cfunc

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from ompy.cli.building.kept import KeptObjects
-from ompy.cli.building.linking import OBJECT, OWN, renaming, write_table
+from ompy.cli.building.linking import OWN, renaming, write_table
 from ompy.cli.building.modules import (
     dotted,
     extension_sources,
@@ -29,6 +29,7 @@ from ompy.cli.building.processes import Forks, RefusalError
 from ompy.cli.building.progress import Progress
 from ompy.cli.building.translating import Translator, translate_shared
 from ompy.cli.hot import BUSIEST, BUSY, OFTEN, SELDOM, SHARED
+from ompy.compiled_loader import OBJECT
 
 PROBE: Final = "#include <Python.h>\nPyMODINIT_FUNC PyInit_probe(void) { return NULL; }\n"
 KEPT: Final = ("-D", "-f", "-m", "-I", "-pthread")  # of the options Python itself was compiled with

@@ -6,10 +6,11 @@ what they know of Python's library, and importing them opens no file.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Final
 
-OBJECT: Final = "ompy.compiled_modules"  # `ompy/compiled_loader.py` imports it
+from ompy.compiled_loader import OBJECT
+
 OWN: Final = "-fvisibility=hidden"  # option of the compiler: names that no other object needs
 # `create` and `execute` are a loader's two steps (PEP 451); how a module is made of its definition
 # is PEP 489. A loader's `create_module` may be called again: Cython then gives the same module.
@@ -98,10 +99,10 @@ def write_table(names: Iterable[str]) -> str:
     Args:
         names: of the modules in it, dotted.
     """
-    words: Mapping[str, str] = {
-        "declarations": "\n".join(f"PyMODINIT_FUNC {entry_point(n)}(void);" for n in sorted(names)),
-        "entries": "\n".join(f'    {{"{n}", {entry_point(n)}}},' for n in sorted(names)),
+    every = sorted(names)
+    return SOURCE % {
+        "declarations": "\n".join(f"PyMODINIT_FUNC {entry_point(name)}(void);" for name in every),
+        "entries": "\n".join(f'    {{"{name}", {entry_point(name)}}},' for name in every),
         "object": OBJECT,
         "last": OBJECT.rpartition(".")[2],
     }
-    return SOURCE % words

@@ -63,12 +63,9 @@ def linear(exchange: Exchange, send: Message | None, receive: Blocks) -> Schedul
     for step in range(1, size):
         source = (rank - step) % size
         exchange.receive_message(receive.block(source), source)
-    if size == 2:
-        exchange.send_message(send if send is not None else own, 1 - rank)
-    else:
-        data = to_send(send if send is not None else own)
-        for step in range(1, size):
-            exchange.send(data, (rank + step) % size)
+    data = to_send(send if send is not None else own)
+    for step in range(1, size):
+        exchange.send(data, (rank + step) % size)
     if send is not None:
         copy_message(send, own, rank)
     yield

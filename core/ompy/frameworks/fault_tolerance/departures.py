@@ -19,6 +19,11 @@ FINALIZED: Final = "has finalized MPI"  # to follow a rank's name
 # the process, and whether the control plane knows that it has never sent this rank anything
 Listener = Callable[[Proc, bool], object]
 
+# patience with one that has died is one of so many parts of that with one that has finalized;
+# arbitrary: of its process nothing is left but what the kernel or a ring has, which is here within
+# milliseconds
+OF_THE_DEAD: Final = 10
+
 
 class Departures:
     """What one rank knows of the others' leaving.

@@ -15,6 +15,7 @@ from ompy.data.message import Message
 from ompy.data.packed import to_send
 from ompy.data.request import Request
 from ompy.frameworks.call_site import call_site
+from ompy.frameworks.fault_tolerance.departures import OF_THE_DEAD
 from ompy.frameworks.osc import DYNAMIC, Held, Place, Window
 from ompy.frameworks.osc_base.exposed import Attached, Exposed, combine_elements, swap_element
 from ompy.frameworks.osc_base.headers import (
@@ -43,7 +44,6 @@ from ompy.frameworks.pml import STANDARD
 # ns from the news that a rank has ended until what it still owes is given up: what it had sent, or
 # others because of it, may be under way. Arbitrary: much longer than that takes
 GRACE: Final = 5_000_000_000
-OF_THE_DEAD: Final = 10  # part of it with one that has died, one of so many; as in pml/ob1
 
 
 class MessageOsc(LookingOsc):

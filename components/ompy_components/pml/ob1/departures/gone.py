@@ -17,7 +17,7 @@ from ompy.engine.base import Poller
 from ompy.engine.timers import Timer
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.context import RankContext
-from ompy.frameworks.fault_tolerance.departures import FINALIZED
+from ompy.frameworks.fault_tolerance.departures import FINALIZED, OF_THE_DEAD
 from ompy.frameworks.fault_tolerance.recovery import TAG_RECOVERY
 from ompy.frameworks.proc import Proc
 from ompy.trace.tag_names import tag_text
@@ -36,9 +36,6 @@ if TYPE_CHECKING:
 # the time polls between two of them, and takes in what has come meanwhile
 LOOKS: Final = 4
 FINALIZING: Final = 4  # patiences with a rank that is still finalizing; arbitrary
-# patience with one that has died is one of so many parts; arbitrary: of its process nothing is left
-# but what the kernel or a ring has, which is here within milliseconds
-OF_THE_DEAD: Final = 10
 
 
 class _Watch:
