@@ -126,11 +126,7 @@ class _Finder(MetaPathFinder):
         spec = PathFinder.find_spec(fullname, path)
         if spec is None or spec.origin is None:
             return spec
-        origin = spec.origin
-        if not origin.endswith(".py"):  # the compiled form of a source beside it
-            origin = origin.partition(".cpython")[0] + ".py"
-        spec.loader = _Loader(fullname, origin)
-        spec.origin = origin
+        spec.loader = _Loader(fullname, spec.origin)
         return spec
 
 
@@ -148,7 +144,7 @@ def copies_of(cases: Sequence[Mapping[str, object]]) -> list[dict[str, int]]:
     done = subprocess.run(
         [sys.executable, "-m", "tests.sim.ob1.copies", json.dumps(cases)],
         cwd=ROOT,
-        env={**os.environ, "OMPY_PURE": ""},
+        env={**os.environ, "OMPY_PURE": "1"},  # else the finder of compiled modules comes first
         capture_output=True,
         text=True,
         check=False,
