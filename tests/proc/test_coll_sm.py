@@ -141,9 +141,9 @@ def late_member(process: RankProcess) -> list[str]:
     }
     comms = [world.Dup() for _ in calls]
     for comm, call in zip(comms, calls.values(), strict=True):
-        for _ in range(3):
+        for _ in range(3):  # all come to the board, try to read each other's memory, know of it
             call(comm)
-    world.Barrier()
+            world.Barrier()  # a root may be a whole board ahead
     if me == 2:
         return []
     if me == 1:
