@@ -6,8 +6,11 @@ import time
 from array import array
 
 import pytest
+from ompy.data.errors import ERR_PROC_FAILED
 from ompy.mpi import constants
 from ompy.mpi.communicators.predefined_comms import world_of
+from ompy.mpi.errhandler import ERRORS_RETURN
+from ompy.mpi.errors import MPIException
 from ompy.mpi.windows.windows import Win
 from ompy.runtime.ranks.process import RankProcess
 
@@ -92,20 +95,56 @@ def leaves_it(process: RankProcess) -> int:
 @pytest.mark.proc
 @pytest.mark.parametrize("btl", ["self,sm", "self,tcp"])
 def test_a_thread_serves_while_the_target_computes(btl: str) -> None:
-    settings = {"btl": btl, "osc_base_progress_thread": 1}
+    settings = {"btl": btl, "osc": "pt2pt", "osc_base_progress_thread": 1}
     assert real(3, f"{HERE}:computes", settings=settings)[0] > 0
 
 
 @pytest.mark.proc
 def test_a_thread_leaves_the_core_to_who_waits() -> None:
     """Once it has polled what another thread of its rank waits for, it has nothing to look for."""
-    settings = {"btl": "self,sm", "osc_base_progress_thread": 1}
+    settings = {"btl": "self,sm", "osc": "pt2pt", "osc_base_progress_thread": 1}
     assert real(3, f"{HERE}:barriers", settings=settings) == [BARRIERS] * 3
 
 
 @pytest.mark.proc
 def test_any_call_of_the_target_serves() -> None:
-    assert real(3, f"{HERE}:probes", settings={"btl": "self,sm"})[0] > 0
+    settings = {"btl": "self,sm", "osc": "pt2pt"}
+    assert real(3, f"{HERE}:probes", settings=settings)[0] > 0
+
+
+@pytest.mark.proc
+def test_a_target_on_this_host_need_not_serve() -> None:
+    """What reaches its memory asks nothing of it."""
+    settings = {"btl": "self,sm", "osc": "sm"}
+    assert real(3, f"{HERE}:computes", settings=settings)[0] > 0
+
+
+def goes_first(process: RankProcess) -> list[int]:
+    """Rank 1 finalizes with a window there, whose memory may be anything from then on."""
+    comm = world_of(process)
+    win = Win.Create(array("q", [5]), 8, comm=comm)
+    win.Set_errhandler(ERRORS_RETURN)
+    win.Lock(1)
+    win.Put(array("q", [7]), 1)
+    win.Flush(1)
+    comm.Barrier()
+    if comm.rank == 1:
+        return []
+    codes = []
+    end = time.monotonic() + LONG
+    while not codes and time.monotonic() < end:
+        try:
+            win.Put(array("q", [9]), 1)
+            win.Flush(1)
+        except MPIException as problem:
+            codes.append(problem.Get_error_class())
+    return codes
+
+
+@pytest.mark.proc
+def test_the_memory_of_who_has_finalized_is_left_alone() -> None:
+    settings = {"btl": "self,sm", "osc": "sm"}
+    assert real(2, f"{HERE}:goes_first", settings=settings) == [[ERR_PROC_FAILED], []]
 
 
 @pytest.mark.proc

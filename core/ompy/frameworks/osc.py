@@ -34,6 +34,7 @@ from ompy.mca.component import ApiVersion, Component
 if TYPE_CHECKING:
     from ompy.frameworks.call_site import Site
     from ompy.frameworks.communicator import Communicator
+    from ompy.frameworks.osc_base.lent_parts import LentParts
     from ompy.frameworks.osc_base.word_locks import WordLocks
     from ompy.frameworks.osc_base.word_posts import WordPosts
 
@@ -93,6 +94,7 @@ class Straight(NamedTuple):
     Attributes:
         parts: each member's, which all may load from and store into. A put, get or accumulate there
             is done when the bytes are copied or combined, under the lock for that.
+        lent: what reaches the parts of others where they are not mapped; `parts` has this rank's.
         locks: of them. Who gives one back calls `wake_waiting` where somebody waits for it.
         posts: what members tell each other by `Post` and `Complete`. Who tells one that may be
             asleep calls `wake_sleepers`.
@@ -100,6 +102,7 @@ class Straight(NamedTuple):
     """
 
     parts: list[memoryview]
+    lent: LentParts | None
     locks: WordLocks
     posts: WordPosts
     barrier: Callable[[], None] | None

@@ -30,13 +30,14 @@ def test_pt2pt(seed: int, inline: str) -> None:
     assert sum(job.results) > ranks
 
 
+@pytest.mark.parametrize("memory", ["mapped", "lent"])
 @pytest.mark.parametrize("words", [True, False], ids=["words", "region"])
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_sm(seed: int, words: bool) -> None:
+def test_sm(seed: int, words: bool, memory: str) -> None:
     ranks = 2 + seed % 3
     job = virtual(
         ranks,
-        partial(window_programs.run, seed=seed, allocate=True),
+        partial(window_programs.run, seed=seed, allocate=memory == "mapped"),
         seed=seed,
         btl="self,sm",
         osc="sm,pt2pt",

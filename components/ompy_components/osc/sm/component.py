@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from ompy.frameworks.osc import ALLOCATED, API, SHARED, OscComponent, OscModule, Window
+from ompy.frameworks.osc import API, DYNAMIC, SHARED, OscComponent, OscModule, Window
 from ompy.mca.parameter import Parameter
 
 
 class SmOscComponent(OscComponent):
-    """Windows of new memory, where all members are on one host and can map it."""
+    """Windows whose members are on one host and reach each other's memory."""
 
     name: ClassVar[str] = "sm"
     version: ClassVar[str] = "0.1.0"
@@ -40,7 +40,7 @@ class SmOscComponent(OscComponent):
         in a window that has to be shared.
         """
         communicator = window.communicator
-        if window.flavor not in {ALLOCATED, SHARED}:
+        if window.flavor == DYNAMIC:
             return None
         if window.flavor != SHARED and communicator.context.recovery is not None:
             return None  # who waits in memory for one that dies would not hear of it
@@ -49,7 +49,7 @@ class SmOscComponent(OscComponent):
         by_memory = communicator.size == 1 or any(
             module.name == "sm" for module in communicator.context.btls
         )
-        if window.flavor == ALLOCATED and not by_memory:
+        if window.flavor != SHARED and not by_memory:
             return None
         from ompy_components.osc.sm.module import shared_window
 

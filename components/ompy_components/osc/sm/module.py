@@ -1,11 +1,13 @@
-"""sm for one window: loads and stores in memory that all members have mapped.
+"""sm for one window: loads and stores in memory that all members reach.
 
     0         the value that proves the memory to be the right one
     waiting   a word per member: the rank whose lock it waits for, and 1; 0 for none. Who finalizes
               with that lock adds its own rank and 1, in the upper half: the wait is in vain
     locks     words behind these, as `osc_base/word_locks.py` has them
     posts     words behind these, as `osc_base/word_posts.py` has them
-    parts     the members' parts, one after the other, from a page's beginning on
+    lent      words behind these, as `osc_base/lent_parts.py` has them
+    parts     the members' parts, one after the other, from a page's beginning on; not there where
+              they are the members' own memory, which the others copy from and to
 
 Of each rank there is a lock for epochs, and one that is held for as long as an accumulate takes.
 They are those words where all members run compiled, and else the region's, which are the kernel's.
@@ -25,8 +27,9 @@ from ompy.data.packed import in_place, to_send
 from ompy.data.request import Request
 from ompy.frameworks.call_site import call_site
 from ompy.frameworks.collectives.shared_memory import PAGE, PROOF_SIZE, SharedMemory, share
-from ompy.frameworks.osc import Held, Place, Straight, Window
+from ompy.frameworks.osc import CREATED, Held, Place, Straight, Window
 from ompy.frameworks.osc_base.exposed import Exposed, combine_elements, swap_element
+from ompy.frameworks.osc_base.lent_parts import LentParts, room_for_parts
 from ompy.frameworks.osc_base.module import MessageOsc
 from ompy.frameworks.osc_base.window_agreement import all_say
 from ompy.frameworks.osc_base.word_locks import WordLocks, can_lock, room
@@ -50,28 +53,54 @@ def shared_window(window: Window, *, by_words: bool) -> SmOsc | None:
         by_words: locks may be words of the memory.
     """
     communicator = window.communicator
-    shared = share(communicator, _first(communicator.size) + sum(window.sizes))
+    maps = window.flavor != CREATED
+    shared = share(communicator, _first(communicator.size) + (sum(window.sizes) if maps else 0))
     if shared.view is None:
+        return None
+    lent = None if maps else _lent(window, shared)
+    if not maps and lent is None:
+        shared.close()
         return None
     locks: RegionLocks | WordLocks | None = None
     able = by_words and can_lock(one_at_a_time=communicator.context.network.virtual)
     if all_say(communicator, able):
         locks = WordLocks(shared.view, PROOF_SIZE, communicator.size, communicator.rank)
-        return SmOsc(window, shared, locks)
+        return SmOsc(window, shared, locks, lent)
     with suppress(LinkError):
         locks = shared.locks()
     if not all_say(communicator, locks is not None):
         if locks is not None:
             locks.close()
+        if lent is not None:
+            lent.close()
         shared.close()
         return None
     assert locks is not None, "all have them"
-    return SmOsc(window, shared, locks)
+    return SmOsc(window, shared, locks, lent)
+
+
+def _lent(window: Window, shared: SharedMemory) -> LentParts | None:
+    """What reaches the members' own memory; None, in all members, if one cannot reach another's."""
+    communicator, view, copy = window.communicator, shared.view, shared.copy
+    assert view is not None and copy is not None, "it is shared"  # noqa: PT018 - what `share` says
+    ranks, sizes = communicator.size, list(window.sizes)
+    lent = LentParts(copy, view, _lent_words(ranks), communicator.rank, sizes)
+    lent.lend(window.memory, view)
+    all_say(communicator, yes=True)  # all have
+    if all_say(communicator, lent.can_read(ranks, bytes(view[:PROOF_SIZE]))):
+        return lent
+    lent.close()
+    return None
 
 
 def _first(ranks: int) -> int:
     """Where the first part begins."""
-    return -(-(_posts(ranks) + room_for_posts(ranks)) // PAGE) * PAGE
+    return -(-(_lent_words(ranks) + room_for_parts(ranks)) // PAGE) * PAGE
+
+
+def _lent_words(ranks: int) -> int:
+    """Where the words of lent parts begin."""
+    return _posts(ranks) + room_for_posts(ranks)
 
 
 def _posts(ranks: int) -> int:
@@ -83,16 +112,22 @@ class SmOsc(MessageOsc):
     """Operations are done when they are called, and what members tell each other are words."""
 
     def __init__(
-        self, window: Window, shared: SharedMemory, locks: RegionLocks | WordLocks
+        self,
+        window: Window,
+        shared: SharedMemory,
+        locks: RegionLocks | WordLocks,
+        lent: LentParts | None,
     ) -> None:
         communicator = window.communicator
         view = shared.view
         assert view is not None, "it is shared"
-        ends = list(accumulate(window.sizes, initial=_first(communicator.size)))
-        self._parts = [
-            view[start : start + size] for start, size in zip(ends, window.sizes, strict=False)
-        ]
-        window.memory = self._parts[communicator.rank]
+        self._lent = lent
+        if lent is None:
+            self._parts = _mapped(view, window.sizes)
+            window.memory = self._parts[communicator.rank]
+        else:
+            self._parts = [memoryview(b"")] * communicator.size
+            self._parts[communicator.rank] = window.memory
         super().__init__(window, NO_DATA)
         self._shared = shared
         self._words = view[: _first(communicator.size)].cast("Q")
@@ -107,6 +142,8 @@ class SmOsc(MessageOsc):
 
     def leave(self) -> None:
         """Give back the locks it holds; as with messages, whoever waits for one is told."""
+        if self._lent is not None:
+            self._lent.withdraw()
         for target in range(len(self._parts)):
             if not self._holds(target):
                 continue
@@ -137,13 +174,16 @@ class SmOsc(MessageOsc):
         self._words.release()
         self._parts.clear()
         self._members.clear()
+        if self._lent is not None:
+            self._lent.close()
         self._shared.close()
 
     def straight(self) -> Straight | None:
         """The parts and the words, where the locks are words."""
         if not isinstance(self._memory_locks, WordLocks):
             return None
-        return Straight(self._parts, self._memory_locks, self._posts, self._prompt_barrier)
+        barrier = self._prompt_barrier
+        return Straight(self._parts, self._lent, self._memory_locks, self._posts, barrier)
 
     def wake_waiting(self, target: int) -> None:
         """Ring those who wait for a lock, and let others get on."""
@@ -161,15 +201,25 @@ class SmOsc(MessageOsc):
         self._engine.progress()
 
     def shared(self, rank: int) -> memoryview | None:
-        """Any member's part."""
-        return self._parts[rank]
+        """Any member's part that is mapped."""
+        return None if self._is_lent(rank) else self._parts[rank]
 
     # --- operations
+
+    def _is_lent(self, rank: int) -> bool:
+        """Whether a member's part is reached by copies."""
+        return self._lent is not None and self._lent.covers(rank)
+
+    def _there(self, target: int, place: Place) -> Message:
+        """The elements at a place. Raises MPIError, ERR_RMA_RANGE, where some are in no part."""
+        if self._lent is not None and self._lent.covers(target):
+            return self._lent.message(target, place)
+        return self._members[target].message(place)
 
     def put(self, source: Message, target: int, place: Place) -> Request:
         """Store."""
         self._reach(target)
-        there = self._members[target].message(place)
+        there = self._there(target, place)
         into = in_place(there)
         if into is not None:
             into[:] = to_send(source)
@@ -180,7 +230,7 @@ class SmOsc(MessageOsc):
     def get(self, into: Message, target: int, place: Place) -> Request:
         """Load."""
         self._reach(target)
-        data = to_send(self._members[target].message(place))
+        data = to_send(self._there(target, place))
         room = in_place(into)
         if room is not None:
             room[:] = data
@@ -191,7 +241,7 @@ class SmOsc(MessageOsc):
     def accumulate(self, source: Message, target: int, place: Place, operation: str) -> Request:
         """Combine, under the target's lock for that."""
         self._reach(target)
-        there = self._members[target].message(place)
+        there = self._there(target, place)
         with _Atomic(self, target):
             combine_elements(there, to_send(source), operation)
         return _done()
@@ -201,7 +251,7 @@ class SmOsc(MessageOsc):
     ) -> Request:
         """Load and combine, under the target's lock for that."""
         self._reach(target)
-        there = self._members[target].message(place)
+        there = self._there(target, place)
         data = memoryview(b"") if source is None else to_send(source)
         with _Atomic(self, target):
             before = there.packed()
@@ -214,7 +264,7 @@ class SmOsc(MessageOsc):
     ) -> Request:
         """Load, compare and store, under the target's lock for that."""
         self._reach(target)
-        there = self._members[target].message(place)
+        there = self._there(target, place)
         with _Atomic(self, target):
             before = swap_element(there, to_send(source), to_send(compare))
         into.store(before)
@@ -410,6 +460,12 @@ class SmOsc(MessageOsc):
         if locks.disturbed:
             locks.disturbed = False
             self._ring([each for each in self._waiting_for(number) if each != self.rank])
+
+
+def _mapped(view: memoryview, sizes: Sequence[int]) -> list[memoryview]:
+    """The members' parts in the memory."""
+    starts = accumulate(sizes, initial=_first(len(sizes)))
+    return [view[start : start + size] for start, size in zip(starts, sizes, strict=False)]
 
 
 class _Atomic:

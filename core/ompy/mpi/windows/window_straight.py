@@ -1,4 +1,4 @@
-"""The common calls of a window whose memory all members have mapped, without a call of its module.
+"""The common calls of a window whose memory all members reach, without a call of its module.
 
 Each returns whether it has done all of it. What is not common is left to the longer way, which
 checks everything anew and knows what is wrong: elements with gaps, operations of users, a lock or a
@@ -13,10 +13,12 @@ from typing import Any, Final
 
 from ompy import raw
 from ompy.compiled import ccall, cclass, cfunc
+from ompy.data.convertor import scratch_memory
 from ompy.data.errors import MPIError
 from ompy.data.kernels import PREDEFINED
 from ompy.data.operation import Operation
 from ompy.frameworks.osc import Straight
+from ompy.frameworks.osc_base.lent_parts import LentParts
 from ompy.frameworks.osc_base.word_locks import WordLocks
 from ompy.frameworks.osc_base.word_posts import WordPosts
 from ompy.mpi.buffers.access import raw_bytes
@@ -52,11 +54,13 @@ class StraightWindow:
     _calls: int
     _epochs: Epochs
     _groups: dict[Any, Any]
+    _lent: LentParts | None
     _locks: WordLocks
     _members: int
     _module: Any
     _parts: list[Any]
     _posts: WordPosts
+    _sizes: list[Any]
     _units: list[Any]
     __slots__ = tuple(__annotations__)
 
@@ -70,6 +74,9 @@ class StraightWindow:
             module: the window's, asked where somebody waits or sleeps.
         """
         self._parts = found.parts
+        lent = found.lent
+        self._lent = lent
+        self._sizes = [len(part) for part in found.parts] if lent is None else lent.sizes
         self._locks = found.locks
         self._posts = found.posts
         self._barrier = found.barrier
@@ -90,10 +97,11 @@ class StraightWindow:
         if not 0 <= number < self._members or data.size <= 0 or not 0 <= at < _BEYOND:
             return -1
         unit: int = self._units[number]
+        size: int = self._sizes[number]
         if unit > _UNIT_MOST:
             return -1
         at *= unit
-        if at + data.size > raw.size(self._parts[number]) or not self._may_access(number):
+        if at + data.size > size or not self._may_access(number):
             return -1
         return at
 
@@ -113,7 +121,32 @@ class StraightWindow:
         at: int = self._place(rank, target, data)
         if at < 0:
             return False
-        raw.copy(self._parts[raw.small(rank)], at, data.memory, 0, data.size)
+        return self._store(raw.small(rank), at, data.memory, data.size)
+
+    @cfunc
+    def _store(self, number: int, at: int, data: memoryview, size: int) -> bool:
+        """Copy bytes to a member's part. False where that fails: the longer way says why."""
+        lent: LentParts | None = self._lent
+        if lent is None or not lent.covers(number):
+            raw.copy(self._parts[number], at, data, 0, size)
+            return True
+        try:
+            lent.store(number, at, data, size)
+        except MPIError:
+            return False
+        return True
+
+    @cfunc
+    def _load(self, number: int, at: int, into: memoryview, size: int) -> bool:
+        """Copy bytes from a member's part. False where that fails."""
+        lent: LentParts | None = self._lent
+        if lent is None or not lent.covers(number):
+            raw.copy(into, 0, self._parts[number], at, size)
+            return True
+        try:
+            lent.load(number, at, into, size)
+        except MPIError:
+            return False
         return True
 
     @ccall
@@ -125,8 +158,7 @@ class StraightWindow:
         at: int = self._place(rank, target, data)
         if at < 0:
             return False
-        raw.copy(data.memory, 0, self._parts[raw.small(rank)], at, data.size)
-        return True
+        return self._load(raw.small(rank), at, data.memory, data.size)
 
     @cfunc
     def _begin(self, number: int) -> bool:
@@ -153,15 +185,44 @@ class StraightWindow:
         number: int = raw.small(rank)
         if at < 0 or not self._begin(number):
             return False
-        part = self._parts[number]
         try:
             if operation is None:
-                raw.copy(part, at, data.memory, 0, data.size)
-            else:
-                operation.combine(data.kind.layout, data.memory, 0, part, at, data.size)
+                return self._store(number, at, data.memory, data.size)
+            return self._combine(operation, data, data.memory, number, at, None)
         finally:
             self._locks.unlock(self._members + number)
-        return True
+
+    @cfunc
+    def _combine(
+        self,
+        operation: Operation,
+        data: Numbers,
+        given: memoryview,
+        number: int,
+        at: int,
+        before: Any,
+    ) -> bool:
+        """Combine bytes into those of a member's part, under the lock for that. False if it fails.
+
+        Args:
+            operation: defined for the elements.
+            data: their kind, and how many bytes.
+            given: their bytes.
+            number: whose part.
+            at: byte in it.
+            before: what is there, where somebody has it already; or None.
+        """
+        lent: LentParts | None = self._lent
+        if lent is None or not lent.covers(number):
+            operation.combine(data.kind.layout, given, 0, self._parts[number], at, data.size)
+            return True
+        copy = scratch_memory(data.size)
+        if before is not None:
+            raw.copy(copy, 0, before, 0, data.size)
+        elif not self._load(number, at, copy, data.size):
+            return False
+        operation.combine(data.kind.layout, given, 0, copy, 0, data.size)
+        return self._store(number, at, copy, data.size)
 
     @ccall
     def fetch_numbers(
@@ -182,19 +243,30 @@ class StraightWindow:
         number: int = raw.small(rank)
         if at < 0 or not self._begin(number):
             return False
-        part = self._parts[number]
-        given = data.memory
         try:
-            if raw.overlaps(into.memory, given):
-                given = memoryview(raw.part(given, 0, data.size))
-            raw.copy(into.memory, 0, part, at, data.size)
-            if operation is not None:
-                operation.combine(data.kind.layout, given, 0, part, at, data.size)
-            elif name == _REPLACE:
-                raw.copy(part, at, given, 0, data.size)
+            return self._fetch(operation, name, data, into, number, at)
         finally:
             self._locks.unlock(self._members + number)
-        return True
+
+    @cfunc
+    def _fetch(
+        self,
+        operation: Operation | None,
+        name: Any,
+        data: Numbers,
+        into: Numbers,
+        number: int,
+        at: int,
+    ) -> bool:
+        """Load, and combine or replace, under the lock for that. False if it fails."""
+        given = data.memory
+        if raw.overlaps(into.memory, given):
+            given = memoryview(raw.part(given, 0, data.size))
+        if not self._load(number, at, into.memory, data.size):
+            return False
+        if operation is not None:
+            return self._combine(operation, data, given, number, at, into.memory)
+        return name == _NO_OP or self._store(number, at, given, data.size)
 
     @ccall
     def swap_number(self, origin: Any, compare: Any, result: Any, rank: Any, target: Any) -> bool:
@@ -215,14 +287,22 @@ class StraightWindow:
         number: int = raw.small(rank)
         if at < 0 or not self._begin(number):
             return False
-        part = self._parts[number]
         try:
-            found: bytes = raw.part(part, at, size)
-            if found == raw.part(old.memory, 0, size):
-                raw.copy(part, at, new.memory, 0, size)
-            raw.copy(into.memory, 0, found, 0, size)
+            return self._swap(new, old, into, number, at)
         finally:
             self._locks.unlock(self._members + number)
+
+    @cfunc
+    def _swap(self, new: Numbers, old: Numbers, into: Numbers, number: int, at: int) -> bool:
+        """Load, compare and store, under the lock for that. False if it fails."""
+        size: int = into.size
+        copy = scratch_memory(size)
+        if not self._load(number, at, copy, size):
+            return False
+        same: bool = raw.part(copy, 0, size) == raw.part(old.memory, 0, size)
+        if same and not self._store(number, at, new.memory, size):
+            return False
+        raw.copy(into.memory, 0, copy, 0, size)
         return True
 
     # --- locks
