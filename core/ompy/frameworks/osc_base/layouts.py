@@ -65,13 +65,13 @@ def decode_layout(data: memoryview) -> Layout:
         reader = _Reader(data, _BOUNDS.size)
         node = reader.node(0)
         text = kind.rstrip(b"\0").decode("ascii")
+        if reader.at != len(data):
+            raise ValueError(f"{len(data) - reader.at} bytes too many")
+        return Layout.of((displacement, node), lower, extent, text)
     except (ValueError, IndexError, AssertionError, LookupError, ArithmeticError) as problem:
         raise MPIError(ERR_TYPE, f"no datatype can be read of {len(data)} bytes") from problem
     except _struct_error as problem:
         raise MPIError(ERR_TYPE, f"a datatype of {len(data)} bytes is cut") from problem
-    if reader.at != len(data):
-        raise MPIError(ERR_TYPE, f"{len(data) - reader.at} bytes too many for a datatype")
-    return Layout.of((displacement, node), lower, extent, text)
 
 
 class _Reader:

@@ -113,7 +113,7 @@ class LentParts:
         Args:
             rank: whose part.
             at: its byte; the caller has looked that all are in the part.
-            into: bytes for them, at its beginning.
+            into: bytes (format B) for them, at its beginning.
             size: how many.
 
         Raises:
@@ -166,7 +166,8 @@ class LentParts:
         for address in self._own:
             self._copy.forget(address)
         self._own = ()
-        self._words.release()
+        self._words = memoryview(bytearray(room_for_parts(len(self.sizes)))).cast("Q")
+        self._first = 0
 
 
 def _lost(rank: int, problem: LinkError) -> MPIError:

@@ -131,7 +131,7 @@ class StraightWindow:
             raw.copy(self._parts[number], at, data, 0, size)
             return True
         try:
-            lent.store(number, at, data, size)
+            lent.store(number, at, raw_bytes(data), size)
         except MPIError:
             return False
         return True
@@ -144,7 +144,7 @@ class StraightWindow:
             raw.copy(into, 0, self._parts[number], at, size)
             return True
         try:
-            lent.load(number, at, into, size)
+            lent.load(number, at, raw_bytes(into), size)
         except MPIError:
             return False
         return True
