@@ -11,6 +11,7 @@ from array import array
 from dataclasses import dataclass, field
 from random import Random
 
+from ompy.mpi.buffers.memory import Get_address
 from ompy.mpi.collectives.operation import OPERATIONS
 from ompy.mpi.communicators.predefined_comms import world_of
 from ompy.mpi.constants import LOCK_EXCLUSIVE, LOCK_SHARED
@@ -52,6 +53,7 @@ class Step:
     data: list[int] = field(default_factory=list)
     name: str = "SUM"
     expected: list[int] | None = None  # what it reads, if that is known
+    at: int = 0  # where the window has the first
 
     def places(self) -> list[int]:
         return [self.first + number * self.stride for number in range(self.count)]
@@ -159,28 +161,50 @@ def _change(there: list[int], step: Step, name: str) -> None:
         there[place] = apply(name, there[place], given)
 
 
-def run(process: RankProcess, *, seed: int, phases: int = 6, allocate: bool = False) -> int:
-    """Run the program of a seed in one rank; how many operations it was."""
+def run(process: RankProcess, *, seed: int, phases: int = 6, memory: str = "created") -> int:
+    """Run the program of a seed in one rank; how many operations it was.
+
+    `memory` is "created", "allocated" or "attached", of a dynamic window.
+    """
     comm = world_of(process)
     start = array("i", [comm.rank * 100 + number for number in range(NUMBERS)])
-    win = Win.Allocate(NUMBERS * 4, 4, comm=comm) if allocate else Win.Create(start, 4, comm=comm)
-    if allocate:
-        memoryview(win.tomemory())[:] = memoryview(start).cast("B")
-        comm.Barrier()
+    win, first, unit = _window(comm, memory, start)
+    there = memoryview(start if memory == "attached" else win.tomemory()).cast("B").cast("i")
     done = 0
     for number, phase in enumerate(plan(seed, comm.size, phases)):
         steps = phase.steps[comm.rank]
+        for step in steps:
+            step.at = first[step.target] + unit * step.first
         results = _phase(win, comm, phase, steps)
         done += len(steps)
         comm.Barrier()
         for step, result in zip(steps, results, strict=True):
             if step.expected is not None:
                 assert list(result[:: step.stride])[: step.count] == step.expected, (number, step)
-        there = memoryview(win.tomemory()).cast("B").cast("i").tolist()
-        assert there == phase.after[comm.rank], (number, phase.kind)
+        assert there.tolist() == phase.after[comm.rank], (number, phase.kind)
         comm.Barrier()
+    if memory == "attached":
+        win.Detach(start)
     win.Free()
     return done
+
+
+def _window(comm, memory: str, start: array) -> tuple[Win, list[int], int]:
+    """A window with these numbers; where each part begins, and what it counts for a number."""
+    none = [0] * comm.size
+    if memory == "created":
+        return Win.Create(start, 4, comm=comm), none, 1
+    if memory == "attached":
+        win = Win.Create_dynamic(comm=comm)
+        beside = array("i", [7, 7])  # another piece
+        win.Attach(beside)
+        win.Attach(start)
+        win.Detach(beside)
+        return win, comm.allgather(Get_address(start)), 4
+    win = Win.Allocate(NUMBERS * 4, 4, comm=comm)
+    memoryview(win.tomemory())[:] = memoryview(start).cast("B")
+    comm.Barrier()
+    return win, none, 1
 
 
 def _phase(win: Win, comm, phase: Phase, steps: list[Step]) -> list[array]:
@@ -232,7 +256,7 @@ def _do(win: Win, step: Step) -> array:
     kind = INT
     if step.stride > 1:
         kind = INT.Create_vector(step.count, 1, step.stride).Commit()
-    place = [step.first, 1 if step.stride > 1 else step.count, kind]
+    place = [step.at, 1 if step.stride > 1 else step.count, kind]
     result = array("i", [-1] * (step.count * step.stride))
     into = [result, place[1], kind]
     data = array("i", step.data)
@@ -246,7 +270,7 @@ def _do(win: Win, step: Step) -> array:
         win.Accumulate(data, step.target, place, OPERATIONS[step.name])
     elif step.what == "swap":
         new, compare = array("i", step.data[:1]), array("i", step.data[1:])
-        win.Compare_and_swap(new, compare, result, step.target, step.first)
+        win.Compare_and_swap(new, compare, result, step.target, step.at)
     else:
         origin = None if step.name == "NO_OP" else data
         spec = data if origin is None else origin
@@ -277,14 +301,14 @@ def _in_short(win: Win, step: Step, data: array, result: array) -> bool:
     elif step.what == "acc":
         win.Accumulate(given, step.target, place, operation)
     elif step.what == "fetch" and step.count == 1 and form % 3:
-        win.Fetch_and_op(given, into, step.target, step.first, operation)
+        win.Fetch_and_op(given, into, step.target, step.at, operation)
     elif step.what == "fetch" and form % 2:
         request = win.Rget_accumulate(given, into, step.target, place, operation)
     elif step.what == "fetch":
         win.Get_accumulate(given, into, step.target, place, operation)
     elif step.what == "swap":
         new, compare = _spec(data[:1], form), _spec(data[1:], form // 2)
-        win.Compare_and_swap(new, compare, into, step.target, step.first)
+        win.Compare_and_swap(new, compare, into, step.target, step.at)
     else:
         return False
     if request is not None:
@@ -300,7 +324,7 @@ def _spec(numbers: array, form: int) -> object:
 
 def _there(step: Step, form: int) -> object:
     """A place as users write it."""
-    forms = (step.first, [step.first], (step.first, step.count), [step.first, step.count, INT])
+    forms = (step.at, [step.at], (step.at, step.count), [step.at, step.count, INT])
     return forms[form % len(forms)]
 
 
@@ -309,6 +333,11 @@ def seeded(process: RankProcess) -> int:
     return sum(run(process, seed=seed, phases=4) for seed in range(6))
 
 
+def seeded_attached(process: RankProcess) -> int:
+    """The same in memory that is attached to dynamic windows."""
+    return sum(run(process, seed=200 + seed, phases=4, memory="attached") for seed in range(6))
+
+
 def seeded_allocated(process: RankProcess) -> int:
     """The same in memory that the windows have of their own."""
-    return sum(run(process, seed=100 + seed, phases=4, allocate=True) for seed in range(6))
+    return sum(run(process, seed=100 + seed, phases=4, memory="allocated") for seed in range(6))

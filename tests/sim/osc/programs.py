@@ -33,6 +33,7 @@ from ompy.mpi.errhandler import ERRORS_RETURN
 from ompy.mpi.errors import MPIException
 from ompy.mpi.windows.windows import WIN_NULL, Win
 from ompy.runtime.ranks.process import RankProcess
+from ompy_components.osc.sm.module import SmOsc
 
 from tests.sim.osc.kinds import kinds  # noqa: F401 - a program, found by its name
 
@@ -225,7 +226,15 @@ def dynamic(process: RankProcess) -> None:
 def _missing(win: Win, target: int, address: int) -> None:
     """No operation reaches what is not there; each error is told once, and the window lives on."""
     win.Lock(target)
-    if target != win.group_rank:
+    if isinstance(win._state().module, SmOsc) and target != win.group_rank:
+        many, room = array("i", [1]) * 10_000, array("i", [0]) * 10_000
+        fails(ERR_RMA_RANGE, win.Put, ints(1), target, address)
+        fails(ERR_RMA_RANGE, win.Rget, ints(0), target, address)
+        fails(ERR_RMA_RANGE, win.Accumulate, many, target, address)
+        fails(ERR_RMA_RANGE, win.Get_accumulate, many, room, target, address)
+        fails(ERR_RMA_RANGE, win.Compare_and_swap, ints(1), ints(1), ints(1), target, address)
+        win.Unlock(target)
+    elif target != win.group_rank:
         win.Put(ints(1), target, address)
         fails(ERR_RMA_RANGE, win.Flush, target)
         win.Put(array("i", [1]) * 10_000, target, address)

@@ -33,3 +33,5 @@ def test_random_programs_of_real_ranks() -> None:
     programs = "tests.support.window_programs"
     assert min(both("real", 3, f"{programs}:seeded", btl="self,sm")) > 10
     assert min(both("real", 2, f"{programs}:seeded_allocated", btl="self,sm")) > 10
+    assert min(both("real", 3, f"{programs}:seeded_attached", btl="self,sm")) > 10
+    assert min(both("real", 3, f"{programs}:seeded_attached", btl="self,sm", osc="pt2pt")) > 10

@@ -19,9 +19,10 @@ INLINE = {"together": 3584, "apart": 0, "mixed": 12}
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_pt2pt(seed: int, inline: str) -> None:
     ranks = 2 + seed % 3
+    memory = "attached" if seed % 3 == 1 else "created"
     job = virtual(
         ranks,
-        partial(window_programs.run, seed=seed),
+        partial(window_programs.run, seed=seed, memory=memory),
         seed=seed,
         btl="self,sm" if seed % 2 else "self,tcp",
         osc="pt2pt",
@@ -30,14 +31,14 @@ def test_pt2pt(seed: int, inline: str) -> None:
     assert sum(job.results) > ranks
 
 
-@pytest.mark.parametrize("memory", ["mapped", "lent"])
+@pytest.mark.parametrize("memory", ["allocated", "created", "attached"])
 @pytest.mark.parametrize("words", [True, False], ids=["words", "region"])
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_sm(seed: int, words: bool, memory: str) -> None:
     ranks = 2 + seed % 3
     job = virtual(
         ranks,
-        partial(window_programs.run, seed=seed, allocate=memory == "mapped"),
+        partial(window_programs.run, seed=seed, memory=memory),
         seed=seed,
         btl="self,sm",
         osc="sm,pt2pt",

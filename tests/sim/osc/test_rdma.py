@@ -67,8 +67,8 @@ def run(btl: str, ranks: int, program: Callable[[RankProcess], Any], seed: int) 
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_random_programs(btl: str, seed: int, begun: list[str]) -> None:
     ranks = 2 + seed % 3
-    allocate = bool(seed % 2)
-    program = partial(window_programs.run, seed=seed, allocate=allocate)
+    memory = "allocated" if seed % 2 else "created"
+    program = partial(window_programs.run, seed=seed, memory=memory)
     assert sum(run(btl, ranks, program, seed)) > ranks
     assert f"{btl} put" in begun
     assert (f"{btl} get" in begun) is (btl != "usnic")  # which only puts

@@ -5,11 +5,12 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from ompy.data.errors import ERR_PROC_FAILED, ERR_RMA_RANGE, MPIError
+from ompy.data.errors import ERR_PROC_FAILED, ERR_RMA_ATTACH, ERR_RMA_RANGE, MPIError
 from ompy.data.layout import Layout
 from ompy.data.message import Message
 from ompy.data.packed import to_send
 from ompy.frameworks.osc import Place
+from ompy.frameworks.osc_base.attached_parts import AttachedParts, room_for_pieces
 from ompy.frameworks.osc_base.exposed import combine_elements, swap_element
 from ompy.frameworks.osc_base.lent_parts import LentParts, room_for_parts
 from ompy.net.base import LinkError
@@ -102,3 +103,46 @@ def test_the_memory_has_to_be_the_right_one(both: list[LentParts]) -> None:
     assert not both[0].can_read(2, PROOF[::-1])
     both[1].withdraw()
     assert not both[0].can_read(2, PROOF)
+
+
+MOST = 3  # pieces
+
+
+@pytest.fixture
+def attached() -> list[AttachedParts]:
+    """As two members have a dynamic window; both are this process."""
+    view = memoryview(bytearray(FIRST + room_for_pieces(2, MOST)))
+    made = [AttachedParts(_copy(), view, FIRST, rank, 2, MOST) for rank in range(2)]
+    for parts in made:
+        parts.lend(memoryview(b""), view)
+    return made
+
+
+def test_pieces_by_address(attached: list[AttachedParts]) -> None:
+    here, there = attached
+    pieces = [memoryview(bytearray(Random(n).randbytes(100))) for n in range(MOST + 1)]
+    for number, piece in enumerate(pieces[:MOST]):
+        there.attach(1000 * number + 1, piece)
+    assert here.message(1, Place(1011, 2, INT)).packed() == pieces[1][10:18]
+    here.message(1, Place(2001, 1, INT)).store(b"abcd")
+    assert pieces[2][:4] == b"abcd"
+    with pytest.raises(MPIError) as said:
+        there.attach(9000, pieces[MOST])
+    assert said.value.code == ERR_RMA_ATTACH
+    there.detach(1001)
+    there.attach(9000, pieces[MOST])
+    assert here.message(1, Place(9096, 1, INT)).packed() == pieces[MOST][96:]
+    for at in (0, 98, 1001, 1011, 9097, 9100):
+        with pytest.raises(MPIError) as said:
+            here.message(1, Place(at, 1, INT))
+        assert said.value.code == ERR_RMA_RANGE
+    assert here.message(1, Place(98, 0, INT)).packed() == b""
+    assert here.find(0, 1, 1) == -1
+
+
+def test_nobody_reaches_pieces_of_a_window_that_is_freed(attached: list[AttachedParts]) -> None:
+    here, there = attached
+    there.attach(1, memoryview(bytearray(8)))
+    assert here.find(1, 1, 8) > 0
+    there.close()
+    assert here.find(1, 1, 8) == -1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from ompy.frameworks.osc import API, DYNAMIC, SHARED, OscComponent, OscModule, Window
+from ompy.frameworks.osc import API, SHARED, OscComponent, OscModule, Window
 from ompy.mca.parameter import Parameter
 
 
@@ -31,6 +31,15 @@ class SmOscComponent(OscComponent):
             "operation then costs a copy and little more. Otherwise they are the kernel's.",
             level=6,
         ),
+        Parameter(
+            "max_attach",
+            "int",
+            1024,  # arbitrary; Open MPI 5: osc_rdma_max_attach has 64
+            "Pieces of memory that a rank has attached to a dynamic window at a time, at most.",
+            level=6,
+            unit="pieces",
+            minimum=1,
+        ),
     )
 
     def query(self, window: Window) -> OscModule | None:
@@ -40,8 +49,6 @@ class SmOscComponent(OscComponent):
         in a window that has to be shared.
         """
         communicator = window.communicator
-        if window.flavor == DYNAMIC:
-            return None
         if window.flavor != SHARED and communicator.context.recovery is not None:
             return None  # who waits in memory for one that dies would not hear of it
         if len({proc.node for proc in communicator.procs}) > 1:
@@ -53,7 +60,8 @@ class SmOscComponent(OscComponent):
             return None
         from ompy_components.osc.sm.module import shared_window
 
-        return shared_window(window, by_words=self.values.word_locks)
+        values = self.values
+        return shared_window(window, by_words=values.word_locks, max_attach=values.max_attach)
 
 
 COMPONENT = SmOscComponent()

@@ -5,7 +5,7 @@
               with that lock adds its own rank and 1, in the upper half: the wait is in vain
     locks     words behind these, as `osc_base/word_locks.py` has them
     posts     words behind these, as `osc_base/word_posts.py` has them
-    lent      words behind these, as `osc_base/lent_parts.py` has them
+    lent      words behind these, as `osc_base/lent_parts.py` has them, or `attached_parts.py`
     parts     the members' parts, one after the other, from a page's beginning on; not there where
               they are the members' own memory, which the others copy from and to
 
@@ -27,7 +27,8 @@ from ompy.data.packed import in_place, to_send
 from ompy.data.request import Request
 from ompy.frameworks.call_site import call_site
 from ompy.frameworks.collectives.shared_memory import PAGE, PROOF_SIZE, SharedMemory, share
-from ompy.frameworks.osc import CREATED, Held, Place, Straight, Window
+from ompy.frameworks.osc import ALLOCATED, CREATED, DYNAMIC, SHARED, Held, Place, Straight, Window
+from ompy.frameworks.osc_base.attached_parts import AttachedParts, room_for_pieces
 from ompy.frameworks.osc_base.exposed import Exposed, combine_elements, swap_element
 from ompy.frameworks.osc_base.lent_parts import LentParts, room_for_parts
 from ompy.frameworks.osc_base.module import MessageOsc
@@ -45,19 +46,26 @@ LEAVER: Final = 32  # bits of a word below the rank that has left; half of them
 NO_DATA: Final = 0  # bytes; no command of this window has data, so the value is arbitrary
 
 
-def shared_window(window: Window, *, by_words: bool) -> SmOsc | None:
+def shared_window(window: Window, *, by_words: bool, max_attach: int) -> SmOsc | None:
     """A module for a window; None, in all members, if one of them cannot share its memory.
 
     Args:
         window: the window.
         by_words: locks may be words of the memory.
+        max_attach: pieces that a member has attached at a time.
     """
     communicator = window.communicator
-    maps = window.flavor != CREATED
-    shared = share(communicator, _first(communicator.size) + (sum(window.sizes) if maps else 0))
+    ranks, maps = communicator.size, window.flavor in {ALLOCATED, SHARED}
+    if maps:
+        size = _first(ranks) + sum(window.sizes)
+    elif window.flavor == CREATED:
+        size = _lent_words(ranks) + room_for_parts(ranks)
+    else:
+        size = _lent_words(ranks) + room_for_pieces(ranks, max_attach)
+    shared = share(communicator, size)
     if shared.view is None:
         return None
-    lent = None if maps else _lent(window, shared)
+    lent = None if maps else _lent(window, shared, max_attach)
     if not maps and lent is None:
         shared.close()
         return None
@@ -79,12 +87,17 @@ def shared_window(window: Window, *, by_words: bool) -> SmOsc | None:
     return SmOsc(window, shared, locks, lent)
 
 
-def _lent(window: Window, shared: SharedMemory) -> LentParts | None:
+def _lent(window: Window, shared: SharedMemory, max_attach: int) -> LentParts | None:
     """What reaches the members' own memory; None, in all members, if one cannot reach another's."""
     communicator, view, copy = window.communicator, shared.view, shared.copy
     assert view is not None and copy is not None, "it is shared"  # noqa: PT018 - what `share` says
-    ranks, sizes = communicator.size, list(window.sizes)
-    lent = LentParts(copy, view, _lent_words(ranks), communicator.rank, sizes)
+    ranks, me, sizes = communicator.size, communicator.rank, list(window.sizes)
+    first = _lent_words(ranks)
+    lent: LentParts
+    if window.flavor == DYNAMIC:
+        lent = AttachedParts(copy, view, first, me, ranks, max_attach)
+    else:
+        lent = LentParts(copy, view, first, me, sizes)
     lent.lend(window.memory, view)
     all_say(communicator, yes=True)  # all have
     if all_say(communicator, lent.can_read(ranks, bytes(view[:PROOF_SIZE]))):
@@ -95,7 +108,7 @@ def _lent(window: Window, shared: SharedMemory) -> LentParts | None:
 
 def _first(ranks: int) -> int:
     """Where the first part begins."""
-    return -(-(_lent_words(ranks) + room_for_parts(ranks)) // PAGE) * PAGE
+    return -(-_lent_words(ranks) // PAGE) * PAGE
 
 
 def _lent_words(ranks: int) -> int:
@@ -130,9 +143,10 @@ class SmOsc(MessageOsc):
             self._parts[communicator.rank] = window.memory
         super().__init__(window, NO_DATA)
         self._shared = shared
-        self._words = view[: _first(communicator.size)].cast("Q")
+        self._words = view[: _posts(communicator.size)].cast("Q")
         self._memory_locks = locks
         self._members = [Exposed(part) for part in self._parts]
+        self._members[self.rank] = self._exposed
         first = _posts(communicator.size)
         self._posts = WordPosts(view, first, communicator.size, self.rank, self._engine)
         self._sleepers = 0  # threads that wait for what members tell
@@ -269,6 +283,26 @@ class SmOsc(MessageOsc):
             before = swap_element(there, to_send(source), to_send(compare))
         into.store(before)
         return _done()
+
+    # --- memory
+
+    def attach(self, address: int, memory: memoryview) -> None:
+        """Expose a piece of memory."""
+        assert isinstance(self._lent, AttachedParts), "the MPI floor has looked at the flavor"
+        super().attach(address, memory)
+        with self._engine.lock:
+            try:
+                self._lent.attach(address, memory)
+            except MPIError:
+                super().detach(address)
+                raise
+
+    def detach(self, address: int) -> None:
+        """Expose it no longer."""
+        assert isinstance(self._lent, AttachedParts), "the MPI floor has looked at the flavor"
+        super().detach(address)
+        with self._engine.lock:
+            self._lent.detach(address)
 
     # --- completion
 

@@ -38,6 +38,7 @@ class LentParts:
     """The members' parts, as one of them reaches them.
 
     Attributes:
+        by_address: their bytes are named by addresses of the members' processes.
         sizes: bytes of each part.
     """
 
@@ -46,6 +47,7 @@ class LentParts:
     _own: tuple[int, ...]
     _rank: int
     _words: U64View
+    by_address: bool
     sizes: list[int]
     __slots__ = tuple(__annotations__)
 
@@ -66,6 +68,7 @@ class LentParts:
         self._first = first // WORD
         self._rank = rank
         self._own = ()
+        self.by_address = False
         self.sizes = sizes
 
     def lend(self, part: memoryview, view: memoryview) -> None:
@@ -105,6 +108,12 @@ class LentParts:
     def covers(self, rank: int) -> bool:
         """Whether a member's part is to be reached by copies: any but this one's."""
         return rank != self._rank
+
+    @ccall
+    def find(self, rank: int, first: int, size: int) -> int:
+        """The byte for `load` and `store` where bytes from one on are in a part; -1 if not all."""
+        room: int = self.sizes[rank]
+        return first if first >= 0 and first + size <= room else -1
 
     @ccall
     def load(self, rank: int, at: int, into: memoryview, size: int) -> None:
@@ -154,7 +163,7 @@ class LentParts:
         """
         first, size = place.layout.span(place.number)
         first += place.displacement
-        if size and (first < 0 or first + size > self.sizes[rank]):
+        if size and self.find(rank, first, size) < 0:
             raise MPIError(
                 ERR_RMA_RANGE,
                 f"bytes {first} to {first + size} of a window of {self.sizes[rank]} bytes",

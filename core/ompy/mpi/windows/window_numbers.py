@@ -20,6 +20,7 @@ _KINDS: Final[dict[str, Any]] = {
     k: known._inner for k, known in FORMATS.items() if len(k) == 1 or k in {"Zf", "Zd", "Zg"}
 }
 _UNCOMMON: Final = -1
+_ADDRESSES: Final = 1 << 62  # arbitrary: above all addresses of processes
 
 
 @cclass
@@ -83,17 +84,29 @@ def _kind(named: Any) -> Any:
 
 
 @ccall
-def displacement_of(target: Any, data: Numbers) -> int:
-    """That of a place for as many elements of the same datatype; -1 for others."""
+def displacement_of(target: Any, data: Numbers, by_address: bool) -> int:
+    """That of a place for as many elements of the same datatype; -1 for others.
+
+    Args:
+        target: the place.
+        data: for it.
+        by_address: displacements are addresses, and not counted.
+    """
     if target is None:
         return 0
-    if not isinstance(target, (list, tuple)):
-        return raw.small(target)
-    items: int = len(target)
-    if items > 3:
-        return _UNCOMMON
-    if items > 1 and raw.small(target[1]) * data.kind.layout.size != data.size:
-        return _UNCOMMON
-    if items > 2 and _kind(target[2]) is not data.kind:
-        return _UNCOMMON
-    return raw.small(target[0]) if items > 0 else 0
+    if isinstance(target, (list, tuple)):
+        items: int = len(target)
+        if items == 0:
+            return 0
+        if items > 1 and raw.small(target[1]) * data.kind.layout.size != data.size:
+            return _UNCOMMON
+        if items > 3 or (items > 2 and _kind(target[2]) is not data.kind):
+            return _UNCOMMON
+        target = target[0]
+    return _address(target) if by_address else raw.small(target)
+
+
+@cfunc
+def _address(number: Any) -> int:
+    """What may be one; -1 for others."""
+    return number if type(number) is int and 0 <= number < _ADDRESSES else _UNCOMMON

@@ -93,12 +93,17 @@ class StraightWindow:
     def _place(self, rank: Any, target: Any, data: Numbers) -> int:
         """The byte of a member's part where data go to; -1 where it is not common."""
         number: int = raw.small(rank)
-        at: int = displacement_of(target, data)
-        if not 0 <= number < self._members or data.size <= 0 or not 0 <= at < _BEYOND:
+        lent: LentParts | None = self._lent
+        by_address: bool = lent is not None and lent.by_address
+        at: int = displacement_of(target, data, by_address)
+        if not 0 <= number < self._members or data.size <= 0 or at < 0:
             return -1
+        if lent is not None and by_address:
+            at = lent.find(number, at, data.size) if lent.covers(number) else -1
+            return at if at >= 0 and self._may_access(number) else -1
         unit: int = self._units[number]
         size: int = self._sizes[number]
-        if unit > _UNIT_MOST:
+        if unit > _UNIT_MOST or at >= _BEYOND:
             return -1
         at *= unit
         if at + data.size > size or not self._may_access(number):
