@@ -45,6 +45,8 @@ FAMILIES: Final[dict[str, Callable[[Any], Iterator[Row]]]] = {
     "collectives": collectives.rows,
     "started": collectives.started_rows,
     "windows": windows.rows,
+    "created": windows.created_rows,
+    "dynamic": windows.dynamic_rows,
     "handles": handles.rows,
     "files": files.rows,
     "sessions": sessions.rows,

@@ -1,4 +1,4 @@
-"""Windows: each call that moves data, in each way of making it visible."""
+"""Windows: each call that moves data, in each way of making it visible, in each kind of memory."""
 
 # ruff: noqa: ARG001 - all take the same arguments
 
@@ -12,47 +12,55 @@ from mpi4py import MPI
 from tools.bench.surface_rows.rows import Row, Step, doubles, repeat, room
 
 LARGEST: Final = 1 << 20  # bytes of a window; larger sizes are moved through the same start of it
-Access = Callable[[Any, int, int], Callable[[], Any]]  # of a window, a peer and a size
+ATTACHED: Final[list[Any]] = []  # windows do not keep it
+Window = tuple[Any, list[int]]  # and where each member's part begins, if that has to be said
+Access = Callable[[Window, int, int], Callable[[], Any]]  # of a window, a peer and a size
 
 
-def _put(win: Any, peer: int, size: int) -> Callable[[], Any]:
-    data = room(doubles(size), float)
-    return lambda: win.Put(data, peer)
+def _put(window: Window, peer: int, size: int) -> Callable[[], Any]:
+    win, data = window[0], room(doubles(size), float)
+    there = window[1][peer : peer + 1]
+    return lambda: win.Put(data, peer, *there)
 
 
-def _get(win: Any, peer: int, size: int) -> Callable[[], Any]:
-    data = room(doubles(size), float)
-    return lambda: win.Get(data, peer)
+def _get(window: Window, peer: int, size: int) -> Callable[[], Any]:
+    win, data = window[0], room(doubles(size), float)
+    there = window[1][peer : peer + 1]
+    return lambda: win.Get(data, peer, *there)
 
 
-def _accumulate(win: Any, peer: int, size: int) -> Callable[[], Any]:
-    data = room(doubles(size), float)
-    return lambda: win.Accumulate(data, peer, op=MPI.SUM)
+def _accumulate(window: Window, peer: int, size: int) -> Callable[[], Any]:
+    win, data = window[0], room(doubles(size), float)
+    there = window[1][peer : peer + 1]
+    return lambda: win.Accumulate(data, peer, *there, op=MPI.SUM)
 
 
-def _get_accumulate(win: Any, peer: int, size: int) -> Callable[[], Any]:
-    data, back = room(doubles(size), float), room(doubles(size), float)
-    return lambda: win.Get_accumulate(data, back, peer, op=MPI.SUM)
+def _get_accumulate(window: Window, peer: int, size: int) -> Callable[[], Any]:
+    win, data, back = window[0], room(doubles(size), float), room(doubles(size), float)
+    there = window[1][peer : peer + 1]
+    return lambda: win.Get_accumulate(data, back, peer, *there, op=MPI.SUM)
 
 
-def _fetch(win: Any, peer: int, size: int) -> Callable[[], Any]:
-    data, back = room(1, float), room(1, float)
-    return lambda: win.Fetch_and_op(data, back, peer, 0, MPI.SUM)
+def _fetch(window: Window, peer: int, size: int) -> Callable[[], Any]:
+    win, data, back = window[0], room(1, float), room(1, float)
+    there = window[1][peer] if window[1] else 0
+    return lambda: win.Fetch_and_op(data, back, peer, there, MPI.SUM)
 
 
-def _swap(win: Any, peer: int, size: int) -> Callable[[], Any]:
-    data, back = room(1, int), room(1, int)
+def _swap(window: Window, peer: int, size: int) -> Callable[[], Any]:
+    win, data, back = window[0], room(1, int), room(1, int)
     given, taken = [data, MPI.INT64_T], [back, MPI.INT64_T]
-    return lambda: win.Compare_and_swap(given, given, taken, peer, 0)
+    there = window[1][peer] if window[1] else 0
+    return lambda: win.Compare_and_swap(given, given, taken, peer, there)
 
 
 def _later(name: str) -> Access:
-    def access(win: Any, peer: int, size: int) -> Callable[[], Any]:
+    def access(window: Window, peer: int, size: int) -> Callable[[], Any]:
         data, back = room(doubles(size), float), room(doubles(size), float)
         given = {"Rput": (data,), "Rget": (data,), "Raccumulate": (data,)}.get(name, (data, back))
         more = {} if name in ("Rput", "Rget") else {"op": MPI.SUM}
-        method = getattr(win, name)
-        return lambda: method(*given, peer, **more).Wait()
+        method, there = getattr(window[0], name), window[1][peer : peer + 1]
+        return lambda: method(*given, peer, *there, **more).Wait()
 
     return access
 
@@ -70,25 +78,63 @@ SINGLE: Final = ("Fetch_and_op", "Compare_and_swap")  # of one element
 
 
 def rows(comm: Any) -> Iterator[Row]:
-    """All of them."""
-    for name, access in MOVES.items():
-        for way, make in (("Lock", _locked), ("Fence", _fenced), ("Flush", _flushed)):
-            yield _row(comm, f"Win.{name}", f"{way}, {name}", access, make, name not in SINGLE)
-    yield _row(comm, "Win.Start", "Post, Start, Put, Complete, Wait", _put, _posted, True)
-    for name in LATER:
-        yield _row(comm, f"Win.{name}", f"{name}, Wait", _later(name), _flushed, True)
+    """All of them, in memory that windows allocate."""
+    yield from _moves(comm, "", _allocated)
     for name in ("Fence", "Lock", "Lock_all", "Flush_local", "Flush_all", "Sync"):
         yield Row(f"Win.{name}", name, lambda _, name=name: _alone(comm, name), False)
     for name in ("Create", "Allocate", "Create_dynamic", "Allocate_shared"):
         yield Row(f"Win.{name}", f"{name}, Free", lambda _, name=name: _made(comm, name), False)
 
 
+def created_rows(comm: Any) -> Iterator[Row]:
+    """What moves data, in memory of the program's own."""
+    yield from _moves(comm, "Create: ", _created)
+
+
+def dynamic_rows(comm: Any) -> Iterator[Row]:
+    """The same in memory that is attached."""
+    yield from _moves(comm, "Create_dynamic: ", _attached)
+
+
+def _moves(comm: Any, kind: str, window: Callable[[Any, int], Window]) -> Iterator[Row]:
+    for name, access in MOVES.items():
+        for way, make in (("Lock", _locked), ("Fence", _fenced), ("Flush", _flushed)):
+            row = f"{kind}{way}, {name}"
+            yield _row(comm, f"Win.{name}", row, access, make, name not in SINGLE, window)
+    row = f"{kind}Post, Start, Put, Complete, Wait"
+    yield _row(comm, "Win.Start", row, _put, _posted, True, window)
+    for name in LATER:
+        row = f"{kind}{name}, Wait"
+        yield _row(comm, f"Win.{name}", row, _later(name), _flushed, True, window)
+
+
+def _allocated(comm: Any, size: int) -> Window:
+    return MPI.Win.Allocate(size, 8, comm=comm), []
+
+
+def _created(comm: Any, size: int) -> Window:
+    return MPI.Win.Create(room(size), 8, comm=comm), []
+
+
+def _attached(comm: Any, size: int) -> Window:
+    win, memory = MPI.Win.Create_dynamic(comm=comm), room(size)
+    win.Attach(memory)
+    ATTACHED.append(memory)
+    return win, comm.allgather(MPI.Get_address(memory))
+
+
 def _row(
-    comm: Any, method: str, name: str, access: Access, way: Callable[..., Step], sized: bool
+    comm: Any,
+    method: str,
+    name: str,
+    access: Access,
+    way: Callable[..., Step],
+    sized: bool,
+    window: Callable[[Any, int], Window],
 ) -> Row:
     def make(size: int) -> Step:
-        win = MPI.Win.Allocate(max(size, 8), 8, comm=comm)
-        return way(comm, win, access(win, 1 - comm.rank if comm.rank < 2 else 0, size))
+        made = window(comm, max(size, 8))
+        return way(comm, made[0], access(made, 1 - comm.rank if comm.rank < 2 else 0, size))
 
     return Row(method, name, make, sized)
 
