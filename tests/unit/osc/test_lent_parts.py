@@ -137,12 +137,12 @@ def test_pieces_by_address(attached: list[AttachedParts]) -> None:
             here.message(1, Place(at, 1, INT))
         assert said.value.code == ERR_RMA_RANGE
     assert here.message(1, Place(98, 0, INT)).packed() == b""
-    assert here.find(0, 1, 1) == -1
+    assert here.find_bytes(0, 1, 1) == -1
 
 
 def test_nobody_reaches_pieces_of_a_window_that_is_freed(attached: list[AttachedParts]) -> None:
     here, there = attached
     there.attach(1, memoryview(bytearray(8)))
-    assert here.find(1, 1, 8) > 0
+    assert here.find_bytes(1, 1, 8) > 0
     there.close()
-    assert here.find(1, 1, 8) == -1
+    assert here.find_bytes(1, 1, 8) == -1

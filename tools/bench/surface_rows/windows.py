@@ -12,7 +12,7 @@ from mpi4py import MPI
 from tools.bench.surface_rows.rows import Row, Step, doubles, repeat, room
 
 LARGEST: Final = 1 << 20  # bytes of a window; larger sizes are moved through the same start of it
-ATTACHED: Final[list[Any]] = []  # windows do not keep it
+KEPT: Final[list[Any]] = []  # windows do not keep it
 Window = tuple[Any, list[int]]  # and where each member's part begins, if that has to be said
 Access = Callable[[Window, int, int], Callable[[], Any]]  # of a window, a peer and a size
 
@@ -113,13 +113,15 @@ def _allocated(comm: Any, size: int) -> Window:
 
 
 def _created(comm: Any, size: int) -> Window:
-    return MPI.Win.Create(room(size), 8, comm=comm), []
+    memory = room(size)
+    KEPT.append(memory)
+    return MPI.Win.Create(memory, 8, comm=comm), []
 
 
 def _attached(comm: Any, size: int) -> Window:
     win, memory = MPI.Win.Create_dynamic(comm=comm), room(size)
     win.Attach(memory)
-    ATTACHED.append(memory)
+    KEPT.append(memory)
     return win, comm.allgather(MPI.Get_address(memory))
 
 

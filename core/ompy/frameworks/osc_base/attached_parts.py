@@ -19,7 +19,7 @@ from ompy.frameworks.osc import Place
 from ompy.frameworks.osc_base.lent_parts import WORD, LentMessage, LentParts, room_for_parts
 from ompy.net.memory.process_copy import ProcessCopy
 
-PIECE: Final = 3  # words
+PIECE: Final = 3  # words; arbitrary: as above
 
 
 def room_for_pieces(members: int, most: int) -> int:
@@ -98,7 +98,7 @@ class AttachedParts(LentParts):
                 return
 
     @ccall
-    def find(self, rank: int, first: int, size: int) -> int:
+    def find_bytes(self, rank: int, first: int, size: int) -> int:
         """The byte in a member's process where bytes from an address on are; -1 if in no piece."""
         table: int = self._table(rank)
         places: int = self._pieces[table]
@@ -121,7 +121,7 @@ class AttachedParts(LentParts):
         first, size = place.layout.span(place.number)
         if not size:
             return LentMessage(self, rank, Place(0, 0, place.layout))
-        there = self.find(rank, place.displacement + first, size)
+        there = self.find_bytes(rank, place.displacement + first, size)
         if there < 0:
             at = place.displacement + first
             raise MPIError(

@@ -110,13 +110,13 @@ class LentParts:
         return rank != self._rank
 
     @ccall
-    def find(self, rank: int, first: int, size: int) -> int:
-        """The byte for `load` and `store` where bytes from one on are in a part; -1 if not all."""
+    def find_bytes(self, rank: int, first: int, size: int) -> int:
+        """The byte for `load_bytes` and `store_bytes` where bytes from one on are in a part; -1 if not all."""
         room: int = self.sizes[rank]
         return first if first >= 0 and first + size <= room else -1
 
     @ccall
-    def load(self, rank: int, at: int, into: memoryview, size: int) -> None:
+    def load_bytes(self, rank: int, at: int, into: memoryview, size: int) -> None:
         """Copy the bytes of a part that begin at one of them.
 
         Args:
@@ -137,8 +137,8 @@ class LentParts:
             raise _lost(rank, problem) from None
 
     @ccall
-    def store(self, rank: int, at: int, data: memoryview, size: int) -> None:
-        """Copy bytes to a part. Arguments and errors are those of `load`."""
+    def store_bytes(self, rank: int, at: int, data: memoryview, size: int) -> None:
+        """Copy bytes to a part. Arguments and errors are those of `load_bytes`."""
         word: int = self._first + WORDS * rank
         if size != raw.size(data):
             data = data[:size]
@@ -163,7 +163,7 @@ class LentParts:
         """
         first, size = place.layout.span(place.number)
         first += place.displacement
-        if size and self.find(rank, first, size) < 0:
+        if size and self.find_bytes(rank, first, size) < 0:
             raise MPIError(
                 ERR_RMA_RANGE,
                 f"bytes {first} to {first + size} of a window of {self.sizes[rank]} bytes",
@@ -212,16 +212,16 @@ class LentMessage(Message):
             return copy
         view, start = memoryview(copy), self._start()
         if start >= 0:
-            self._parts.load(self._rank, start, view, len(copy))
+            self._parts.load_bytes(self._rank, start, view, len(copy))
             return copy
         first, size = self.layout.span(self.count)
         if size <= GAPS * len(copy):
             whole = scratch_memory(size)
-            self._parts.load(self._rank, self.origin + first, whole, size)
+            self._parts.load_bytes(self._rank, self.origin + first, whole, size)
             return Message(whole, -first, self.count, self.layout).packed()
         done = 0
         for at, length in self._pieces():
-            self._parts.load(self._rank, at, view[done : done + length], length)
+            self._parts.load_bytes(self._rank, at, view[done : done + length], length)
             done += length
         return copy
 
@@ -229,14 +229,14 @@ class LentMessage(Message):
         """Copy bytes to where its elements are, and to no byte between."""
         view, start = memoryview(packed).cast("B"), self._start()
         if start >= 0:
-            self._parts.store(self._rank, start, view, len(view))
+            self._parts.store_bytes(self._rank, start, view, len(view))
             return
         done = 0
         for at, length in self._pieces():
             part = view[done : done + length]
             if not len(part):
                 return
-            self._parts.store(self._rank, at, part, len(part))
+            self._parts.store_bytes(self._rank, at, part, len(part))
             done += length
 
     def _pieces(self) -> Iterator[Block]:

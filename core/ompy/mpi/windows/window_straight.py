@@ -99,7 +99,7 @@ class StraightWindow:
         if not 0 <= number < self._members or data.size <= 0 or at < 0:
             return -1
         if lent is not None and by_address:
-            at = lent.find(number, at, data.size) if lent.covers(number) else -1
+            at = lent.find_bytes(number, at, data.size) if lent.covers(number) else -1
             return at if at >= 0 and self._may_access(number) else -1
         unit: int = self._units[number]
         size: int = self._sizes[number]
@@ -136,7 +136,7 @@ class StraightWindow:
             raw.copy(self._parts[number], at, data, 0, size)
             return True
         try:
-            lent.store(number, at, raw_bytes(data), size)
+            lent.store_bytes(number, at, raw_bytes(data), size)
         except MPIError:
             return False
         return True
@@ -149,7 +149,7 @@ class StraightWindow:
             raw.copy(into, 0, self._parts[number], at, size)
             return True
         try:
-            lent.load(number, at, raw_bytes(into), size)
+            lent.load_bytes(number, at, raw_bytes(into), size)
         except MPIError:
             return False
         return True
