@@ -38,7 +38,10 @@ PROGRAM: Final = ROOT / "tools" / "bench" / "surface_program.py"
 SIZES: Final = "8,8192,1048576"  # bytes; arbitrary: eager, a few fragments, rendezvous
 # each a run of its own: where a peer crashes, as Open MPI 5.0.11 in an Allgatherv_init of 8 KiB, it
 # goes on after that row
-FAMILIES: Final = "messages,persistent,requests,collectives,started,windows,created,dynamic,handles,files,sessions,questions"
+FAMILIES: Final = (
+    "messages,persistent,requests,collectives,started,windows,created,dynamic,"
+    "handles,files,sessions,questions"
+)
 LONGEST: Final = 240  # s; arbitrary: a run that takes longer hangs
 ROWS_MOST: Final = 2000  # arbitrary: more than a family has, so that a defect here comes to an end
 Key = tuple[str, int, str, str, int]  # side, ranks, way, row, size

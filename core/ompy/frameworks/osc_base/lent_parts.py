@@ -111,7 +111,7 @@ class LentParts:
 
     @ccall
     def find_bytes(self, rank: int, first: int, size: int) -> int:
-        """The byte for `load_bytes` and `store_bytes` where bytes from one on are in a part; -1 if not all."""
+        """Where bytes are, as the next two want it, that begin at one of a part; -1 if not all."""
         room: int = self.sizes[rank]
         return first if first >= 0 and first + size <= room else -1
 
