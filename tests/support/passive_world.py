@@ -338,6 +338,7 @@ class Rank(Process):
             self.exit(1)
 
     def agent_gone(self) -> None:
+        self.down.flush()  # what it had sent is read before its end is
         if not self.taken and not self.ended:
             self._again()
         else:

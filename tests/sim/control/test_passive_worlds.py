@@ -59,3 +59,10 @@ def test_all_are_killed_before_any_has_come() -> None:
     world = World(shape, Fault("kill", "rank 0", 0), Fault("kill", "rank 1", 0)).run()
     assert judge(world) == "rank"
     assert not world.agents
+
+
+def test_what_a_killed_agent_has_sent_is_read_before_its_end() -> None:
+    """So a rank that it has admitted does not look for another agent."""
+    shape = Shape(3, 2, 76437, (1, "work"), frozenset({4}), 2.0)
+    world = World(shape, Fault("kill", "agent 2", 10)).run()
+    assert judge(world) == "agent"
