@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 from ompy import raw
-from ompy.compiled import DECLARING, U64, Shown, ccall, cclass
+from ompy.compiled import DECLARING, U64, Shown, ccall, cclass, cfunc
 from ompy.data.request import Waitable
 from ompy.engine.lock import rank_lock
 from ompy.engine.timers import Timer, TimerHeap
@@ -87,6 +87,7 @@ class Engine:
     _pollers: Shown[list[Poller]]
     _polling: Shown[bool]
     _seldom: Shown[list[Poller]]
+    _soon: Shown[list[Poller]]
     _timers: Shown[TimerHeap]
     awaited: Waitable | None
     has_core: bool
@@ -101,6 +102,7 @@ class Engine:
         self.has_core = False
         self._pollers = []
         self._seldom = []
+        self._soon = []
         self._polling = False
         self._timers = TimerHeap()
 
@@ -113,6 +115,11 @@ class Engine:
     def add_poller(self, poller: Poller) -> None:
         """Poll `poller` from now on."""
         self._pollers = [*self._pollers, poller]
+
+    @ccall
+    def poll_soon(self, poller: Poller) -> None:
+        """Poll `poller` once, behind the others of this round or of the next."""
+        self._soon.append(poller)
 
     def poll_seldom(self, poller: Poller, *, seldom: bool) -> None:
         """Say of a poller whether its news are rare and may wait for some rounds.
@@ -149,6 +156,8 @@ class Engine:
         if self._polling:
             return 0
         events: int = self.poll_these(self._pollers)
+        if self._soon:
+            events += self._poll_queued()
         if self._timers.armed:
             now: int = self.now()
             if now >= self._timers.due:
@@ -157,6 +166,16 @@ class Engine:
                     events += self._timers.run_due(now)
                 finally:
                     self._polling = False
+        return events
+
+    @cfunc
+    def _poll_queued(self) -> int:
+        """A round of those that are polled once."""
+        events: int = 0
+        left: int = len(self._soon)
+        while left > 0:
+            left -= 1
+            events += self.poll_these([self._soon.pop(0)])
         return events
 
     @ccall
@@ -286,6 +305,8 @@ class Engine:
     @ccall
     def arm_pollers(self) -> bool:
         """Tell every poller that the rank is about to sleep; false if one has news."""
+        if self._soon:
+            return False
         poller: Poller
         for poller in [*self._pollers, *self._seldom]:  # noqa: SIM110 - a closure would not compile
             if not poller.arm():

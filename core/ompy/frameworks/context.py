@@ -87,6 +87,7 @@ class RankContext:
         direct: what pml/direct sends over, in a world that is explored; None elsewhere.
         inquiries: what asks and answers which collective call the rank is in
             (`collectives/patience.py`), once one has waited for long.
+        long_calls: those that nobody waits in (`collectives/schedule.py`), once there was one.
         windows: modules of live windows (`osc.py`).
         meetings: what all ranks enter that is no collective call (`needs.py`).
         service: hears what the rank serves others in windows (`osc_base/service.py`); None where
@@ -137,6 +138,7 @@ class RankContext:
         self.tell_phase: Callable[[int, str, str], object] = lambda _peer, _rail, _phase: None
         self.communicators: dict[int, Communicator] = {}
         self.inquiries: Any = None
+        self.long_calls: Any = None
         self.windows: list[Any] = []
         self.meetings: list[Meeting] = []
         self.recovery: Recovery | None = None

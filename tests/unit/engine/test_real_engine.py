@@ -58,6 +58,36 @@ def test_polls_until_complete(engine: RealEngine) -> None:
     assert poller.left == 0
 
 
+class Teller(Poller):
+    """Has others polled once."""
+
+    def __init__(self, engine: RealEngine, others: list[Poller]) -> None:
+        self._engine = engine
+        self._others = others
+
+    def poll(self) -> int:
+        for other in self._others:
+            self._engine.poll_soon(other)
+        return len(self._others)
+
+
+def test_what_is_polled_once_follows_in_the_same_round(engine: RealEngine) -> None:
+    one, two = Countdown(1), Countdown(2)
+    teller = Teller(engine, [one, two])
+    engine.add_poller(teller)
+    assert engine.progress() == 3
+    engine.remove_poller(teller)
+    assert (one.left, two.left) == (0, 1)
+    assert engine.arm_pollers()
+    engine.progress()
+    engine.poll_soon(two)
+    assert not engine.arm_pollers(), "it must not sleep now"
+    assert engine.progress() == 1
+    assert (one.left, two.left) == (0, 0)
+    assert engine.arm_pollers()
+    engine.disarm_pollers()
+
+
 def test_timeout(engine: RealEngine) -> None:
     begun = time.monotonic()
     assert not engine.wait(Waitable(), 30 * MS)

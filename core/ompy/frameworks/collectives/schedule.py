@@ -5,9 +5,9 @@ yields; when it is resumed they are complete. So there is one text of each algor
 to run it: `complete` waits for each step in the caller (blocking collectives), a `Progression` is
 resumed by the completions themselves (nonblocking and persistent ones).
 
-A completion may come from anywhere in the PML, so it only queues the progression; the engine's
-next round of polling takes the step. Steps therefore run with the rank's lock held, and a
-reduction's function with them.
+A completion may come from anywhere in the PML, so it only queues the progression; the engine
+takes the step behind the pollers of that round. Steps therefore run with the rank's lock held, and
+a reduction's function with them.
 
 Source: reference openmpi.md 0.6; rounds as libnbc has them (Hoefler, Lumsdaine and Rehm 2007),
 but not laid down beforehand: a step may depend on what came in the last one.
@@ -16,6 +16,7 @@ but not laid down beforehand: a step may depend on what came in the last one.
 from __future__ import annotations
 
 from collections.abc import Generator
+from typing import Any
 
 from ompy.compiled import DECLARING, ccall, cclass, cfunc
 from ompy.data.errors import ERR_OTHER, MPIError
@@ -69,6 +70,62 @@ class CollectiveRequest(Request):
 
 
 @cclass
+class LongCalls:
+    """The calls of a rank that nobody waits in, to find out which take long.
+
+    A timer for each would stay among the engine's long after most of them have ended. So there is
+    one for all: who is here when it comes for the second time has been here for `PATIENCE` or more.
+    """
+
+    _engine: Engine
+    _known: dict[Any, Any]
+    _new: dict[Any, Any]
+    _timed: bool
+    __slots__ = tuple(__annotations__)
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._known = {}
+        self._new = {}
+        self._timed = False
+
+    @ccall
+    def watch(self, call: Progression) -> None:
+        """A call has begun. The rank's lock is held, here and below."""
+        self._new[call] = None
+        if not self._timed:
+            self._time()
+
+    @cfunc
+    def _time(self) -> None:
+        self._timed = True
+        self._engine.call_later(PATIENCE, self._look)
+
+    @ccall
+    def forget(self, call: Progression) -> None:
+        """It has ended."""
+        if self._new.pop(call, self) is self:
+            self._known.pop(call, None)
+
+    def _look(self) -> None:
+        self._timed = False
+        long, self._known, self._new = self._known, self._new, {}
+        if self._known:
+            self._time()
+        for call in long:
+            call.inquire()
+
+
+@ccall
+def long_calls_of(context: Any) -> LongCalls:
+    """Those of a rank, made on first use."""
+    found: LongCalls | None = context.long_calls
+    if found is None:
+        found = context.long_calls = LongCalls(context.engine)
+    return found
+
+
+@cclass
 class Progression(Poller):
     """Runs a schedule by the completions of its messages.
 
@@ -80,8 +137,8 @@ class Progression(Poller):
     _exchange: Exchange
     _failure: MPIError | None
     _long: LongWait | None
+    _long_calls: LongCalls | None
     _missing: int
-    _patience: Timer | None
     _queued: bool
     _schedule: Schedule
     _timer: Timer | None
@@ -97,8 +154,8 @@ class Progression(Poller):
         self._queued = False
         self._failure = None
         self._timer = None
-        self._patience = None
         self._long = None
+        self._long_calls = None
 
     @ccall
     def begin(self) -> CollectiveRequest:
@@ -106,11 +163,11 @@ class Progression(Poller):
         with self._engine.lock:
             self._advance()
             if not self.request.complete and self._exchange.word:
-                self._patience = self._engine.call_later(PATIENCE, self._inquire)
-                self.request.notify(self._ended)
+                self._long_calls = long_calls_of(self._exchange.communicator.context)
+                self._long_calls.watch(self)
         return self.request
 
-    def _inquire(self) -> None:
+    def inquire(self) -> None:
         """It takes long: ask who is waited for. Their answer may be that it is another call."""
         if self.request.complete or self._failure is not None:
             return
@@ -124,26 +181,22 @@ class Progression(Poller):
         if problem is not None and self._failure is None and not self.request.complete:
             self._withdraw(problem)
 
-    def _ended(self) -> None:
-        if self._patience is not None:
-            self._patience.cancel()
+    @cfunc
+    def _end(self) -> None:
+        """Nobody has to ask any more."""
+        if self._long_calls is not None:
+            self._long_calls.forget(self)
         if self._long is not None:
             self._long.leave()
 
     @ccall
     def poll(self) -> int:
         """Take the next step."""
-        self._engine.remove_poller(self)
         self._queued = False
         if self.request.complete or self._failure is not None:
             return 0
         self._advance()
         return 1
-
-    @ccall
-    def arm(self) -> bool:
-        """The rank must not sleep: there is a step to take."""
-        return not self._queued
 
     @cfunc
     def _advance(self) -> None:
@@ -154,6 +207,7 @@ class Progression(Poller):
                 if self._await(self._exchange.incomplete()):
                     return
         except StopIteration:
+            self._end()
             self.request.finish()
         except MPIError as problem:
             self._withdraw(problem)
@@ -176,7 +230,7 @@ class Progression(Poller):
         self._missing -= 1
         if not self._queued and (not self._missing or self._exchange.failed()):
             self._queued = True
-            self._engine.add_poller(self)
+            self._engine.poll_soon(self)
 
     @cfunc
     def _withdraw(self, problem: MPIError) -> None:
@@ -200,4 +254,5 @@ class Progression(Poller):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        self._end()
         self.request.fail(self._failure.code, self._failure.detail)
