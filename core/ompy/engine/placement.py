@@ -1,4 +1,4 @@
-"""Which core a rank is on while each can have one.
+"""Which core a rank is on.
 
 The kernel balances loads, not waiting: two ranks that wait for each other on one core look to it
 like one busy process, and beside a busy process on the other core they may stay there for good.
@@ -6,6 +6,10 @@ Each message then takes as long as the other rank spins, 56 us in place of 1.4 (
 busy processes beside two ranks on two cores). Binding, as Open MPI does, would put the ranks of two
 jobs on the same core for good. So a rank only *moves* to a core of its own, and stays free to be
 moved.
+
+More ranks than cores are spread in the same way: while the others sleep, two that wait for each
+other stay on one core as well (four ranks on two cores, two of them at work: a message to and fro
+took 5.2 us in place of 1.4).
 """
 
 from __future__ import annotations

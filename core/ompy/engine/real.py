@@ -49,6 +49,10 @@ SPINNING_LOOKS: Final = 64  # arbitrary: some 50 us with the rounds among them
 SHORT_LOOKS: Final = 16  # arbitrary: a microsecond, in which most words come that come soon
 YIELDING_LOOKS: Final = 64  # arbitrary: each gives all others of some ten ranks a turn
 LOOKS_A_ROUND: Final = 4  # arbitrary: a round costs a fraction of what a yield does
+# a rank without a core of its own whose yields show that nobody else wants the one it is on, as the
+# other ranks sleep, gives it away more seldom; both arbitrary: a yield takes as long as some rounds
+VAIN_YIELDS: Final = 16
+ROUNDS_A_YIELD: Final = 8
 TURN_EVERY: Final = 1000  # empty polls; reference performance.md 3e: no visible cost
 
 
@@ -77,9 +81,11 @@ class RealEngine(Engine):
     _placement: Placement
     _readers: Shown[LoopReaders | None]
     _rounds: int
+    _rounds_kept: int
     _shares_core: bool
     _sleepers: int
     _spin_for: int
+    _vain: int
     sleepers: Shown[Sleepers | None]
     still_after: Shown[int]
     wakeup: Wakeup
@@ -121,6 +127,8 @@ class RealEngine(Engine):
         self.has_core = ranks_here <= len(os.sched_getaffinity(0))
         self._nap_at = 0
         self._shares_core = False
+        self._vain = 0
+        self._rounds_kept = 0
         self._placement = Placement(place)
         if self.has_core and ranks_here > 1:
             self._placement.move_home()
@@ -237,7 +245,7 @@ class RealEngine(Engine):
             else:
                 if looks > YIELDING_LOOKS:
                     return False
-                raw.give_way()
+                self._give_way()
             if looks % LOOKS_A_ROUND == 0:
                 self.progress()
         return True
@@ -258,13 +266,28 @@ class RealEngine(Engine):
         elif self._shares_core and now >= self._nap_at:
             raw.nap()
             self._nap_at = self.now() + YIELDS_FOR
+        elif idle >= self._spin_for and not self.has_core:
+            self._give_way()
         elif idle >= self._spin_for:
             raw.give_way()
-            if self.has_core and self._placement.yielded(now, self.now()):
+            if self._placement.yielded(now, self.now()):
                 self._shares_core = True
         else:
             raw.pause(1 if misses < LONG_WAIT else LONG_PAUSE)
         return True
+
+    @cfunc
+    def _give_way(self) -> None:
+        """Give the core away, or not this time if nobody wanted it the last times."""
+        if self._vain >= VAIN_YIELDS:
+            self._rounds_kept += 1
+            if self._rounds_kept < ROUNDS_A_YIELD:
+                raw.pause(1)
+                return
+            self._rounds_kept = 0
+        begun: int = self.now()
+        raw.give_way()
+        self._vain = 0 if self._placement.yielded(begun, self.now()) else self._vain + 1
 
     @cfunc
     def _park(self, waitable: Waitable, began: int, idle: int, remaining: int) -> None:
