@@ -99,7 +99,7 @@ def test_more_ranks_than_cores(ranks: int) -> None:
     settings = {"btl": "self,sm", "coll_sm_fragment_size": 4096, "coll_sm_comm_num_segments": 3}
     found = real(ranks, "tests.proc.test_coll_sm:everything", settings=settings)
     # a communicator of one rank has nobody to share with
-    assert found == [["Basic", "SmColl"] if ranks == 2 else ["SmColl"]] * ranks
+    assert found == [["SelfColl", "SmColl"] if ranks == 2 else ["SmColl"]] * ranks
 
 
 def test_who_sleeps_is_woken() -> None:

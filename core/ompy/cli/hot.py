@@ -229,6 +229,8 @@ HOT: Final = {
     "ompy_components.btl.usnic.seal": OFTEN,
     "ompy_components.btl.usnic.send_engine": OFTEN,
     "ompy_components.btl.usnic.statistics": OFTEN,
+    "ompy_components.coll.inter.module": OFTEN,
+    "ompy_components.coll.self.module": BUSY,
     "ompy_components.coll.sm.blocks": BUSIEST,
     "ompy_components.coll.sm.board": BUSIEST,
     "ompy_components.coll.sm.broadcast": BUSY,

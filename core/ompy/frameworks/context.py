@@ -96,6 +96,7 @@ class RankContext:
 
     direct: DirectLine | None = None
     service: Service | None = None
+    long_calls: Any = None
 
     def __init__(
         self,
@@ -138,7 +139,6 @@ class RankContext:
         self.tell_phase: Callable[[int, str, str], object] = lambda _peer, _rail, _phase: None
         self.communicators: dict[int, Communicator] = {}
         self.inquiries: Any = None
-        self.long_calls: Any = None
         self.windows: list[Any] = []
         self.meetings: list[Meeting] = []
         self.recovery: Recovery | None = None

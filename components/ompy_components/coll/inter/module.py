@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ompy.compiled import cclass
 from ompy.data.constants import PROC_NULL, ROOT
 from ompy.data.convertor import allocate_memory
 from ompy.data.message import Blocks, Message
@@ -20,8 +21,12 @@ from ompy.frameworks.communicator import Communicator
 NOTHING = memoryview(bytearray())
 
 
+@cclass
 class Inter(CollModule):
     """All operations between two groups: for each member, those of the other are its neighbours."""
+
+    _others: Neighbours
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, communicator: Communicator) -> None:
         super().__init__(communicator)

@@ -1,0 +1,1 @@
+"""coll/self: collectives of one member."""

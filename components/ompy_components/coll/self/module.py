@@ -1,0 +1,104 @@
+"""self for one communicator: what its only member gives, it gets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ompy.compiled import U64, ccall, cclass, cfunc
+from ompy.data.message import Blocks, Message
+from ompy.data.operation import Operation
+from ompy.data.packed import copy_message
+from ompy.data.request import Request
+from ompy.frameworks.coll import OPERATIONS, CollModule
+from ompy.frameworks.collectives.exchange import Exchange
+from ompy.frameworks.collectives.schedule import CollectiveRequest
+from ompy.frameworks.explanation import Branch, Choice
+
+_ALONE = 0  # the member's rank
+
+
+@cclass
+class SelfColl(CollModule):
+    """All operations but those along the edges of a topology, which a member may have to itself."""
+
+    __slots__ = ()
+
+    @classmethod
+    def offers_begin(cls, operation: str) -> bool:
+        """All of them."""
+        return operation in OPERATIONS
+
+    @ccall
+    def begin(
+        self, operation: str, arguments: tuple[Any, ...], tag: int, word: U64, kept: int
+    ) -> Request | None:
+        """Do it at once."""
+        getattr(self, operation)(*arguments)
+        request = CollectiveRequest()
+        request.complete = True
+        return request
+
+    def name_way(self, operation: str, arguments: tuple[Any, ...]) -> str:
+        """All operations have one way."""
+        return "a copy"
+
+    def explain_choice(
+        self, operation: str, exchange: Exchange, arguments: tuple[Any, ...]
+    ) -> Choice:
+        """There is nobody to send anything to."""
+        return Choice((Branch("the communicator has one member"),), (), ())
+
+    def barrier(self) -> None:
+        """Wait for nobody."""
+
+    def bcast(self, message: Message, root: int) -> None:
+        """The member has it."""
+
+    def scatter(self, send: Blocks | None, receive: Message | None, root: int) -> None:
+        """Copy the only block."""
+        if send is not None and receive is not None:
+            copy_message(send.block(_ALONE), receive, _ALONE)
+
+    def gather(self, send: Message | None, receive: Blocks | None, root: int) -> None:
+        """Copy the only block."""
+        if send is not None and receive is not None:
+            copy_message(send, receive.block(_ALONE), _ALONE)
+
+    def allgather(self, send: Message | None, receive: Blocks) -> None:
+        """Copy the only block."""
+        if send is not None:
+            copy_message(send, receive.block(_ALONE), _ALONE)
+
+    def alltoall(self, send: Blocks | None, receive: Blocks) -> None:
+        """Copy the only block."""
+        if send is not None:
+            copy_message(send.block(_ALONE), receive.block(_ALONE), _ALONE)
+
+    def reduce(
+        self, send: Message | None, receive: Message | None, operation: Operation, root: int
+    ) -> None:
+        """Copy the data: there is nothing to combine them with."""
+        if receive is not None:
+            self._copy(send, receive)
+
+    def allreduce(self, send: Message | None, receive: Message, operation: Operation) -> None:
+        """Copy the data: there is nothing to combine them with."""
+        self._copy(send, receive)
+
+    def scan(self, send: Message | None, receive: Message, operation: Operation) -> None:
+        """Copy the data: there is nothing to combine them with."""
+        self._copy(send, receive)
+
+    def exscan(self, send: Message | None, receive: Message, operation: Operation) -> None:
+        """The first member gets nothing."""
+
+    def reduce_scatter(
+        self, send: Message | None, receive: Message, counts: list[int], operation: Operation
+    ) -> None:
+        """Copy the data: the member's part is all of them."""
+        self._copy(send, receive)
+
+    @cfunc
+    def _copy(self, send: Message | None, receive: Message) -> None:
+        if send is not None:
+            copy_message(send, receive, _ALONE)
