@@ -79,26 +79,28 @@ class SelfColl(CollModule):
     ) -> None:
         """Copy the data: there is nothing to combine them with."""
         if receive is not None:
-            self._copy(send, receive)
+            self._copy(send, receive, operation)
 
     def allreduce(self, send: Message | None, receive: Message, operation: Operation) -> None:
         """Copy the data: there is nothing to combine them with."""
-        self._copy(send, receive)
+        self._copy(send, receive, operation)
 
     def scan(self, send: Message | None, receive: Message, operation: Operation) -> None:
         """Copy the data: there is nothing to combine them with."""
-        self._copy(send, receive)
+        self._copy(send, receive, operation)
 
     def exscan(self, send: Message | None, receive: Message, operation: Operation) -> None:
         """The first member gets nothing."""
+        operation.check_layout(receive.layout)
 
     def reduce_scatter(
         self, send: Message | None, receive: Message, counts: list[int], operation: Operation
     ) -> None:
         """Copy the data: the member's part is all of them."""
-        self._copy(send, receive)
+        self._copy(send, receive, operation)
 
     @cfunc
-    def _copy(self, send: Message | None, receive: Message) -> None:
+    def _copy(self, send: Message | None, receive: Message, operation: Operation) -> None:
+        operation.check_layout(receive.layout)
         if send is not None:
             copy_message(send, receive, _ALONE)

@@ -163,18 +163,15 @@ def _straight_of_type(spec: Sequence[Any], writable: bool, blocks: int) -> Typed
     return Typed(one, datatype)
 
 
-@cfunc
-def _straight_vector(spec: Any, writable: bool, ranks: int) -> Blocks | None:
+@ccall
+def plain_vector_blocks(spec: Any, writable: bool, ranks: int) -> Blocks | None:
     """Blocks of a plain datatype, with lists of integers; None for whatever else it may be."""
     parts = _with_counts(spec)
-    state: TypeState | None = None if parts is None else committed_state(parts[3])
-    if parts is None or state is None:
+    whole = None if parts is None else _elements(parts[0], parts[3], writable)
+    numbers = None if parts is None else _listed(parts[1], ranks)
+    if parts is None or whole is None or numbers is None:
         return None
-    layout = state.described()
-    view = bytes_of(parts[0], writable)
-    numbers = _listed(parts[1], ranks)
-    if view is None or numbers is None or not layout.contiguous or not layout.size:
-        return None
+    view, layout = whole.memory, whole.layout
     regular: bool = parts[2] is None and numbers.count(numbers[0]) == ranks
     starts = None if parts[2] is None else _listed(parts[2], ranks)
     if starts is None and parts[2] is not None:
@@ -183,6 +180,20 @@ def _straight_vector(spec: Any, writable: bool, ranks: int) -> Blocks | None:
     if origins is None:
         return None
     return blocks_from(view, numbers, origins, [layout] * ranks, regular)
+
+
+@cfunc
+def _elements(buffer: Any, kind: Any, writable: bool) -> Message | None:
+    """The memory of a buffer, and what its elements are; None where these have gaps."""
+    if kind is None:
+        whole = None if isinstance(buffer, (list, tuple)) else _straight(buffer, writable, 1)
+        return None if whole is None else whole.message
+    state: TypeState | None = committed_state(kind)
+    view = None if state is None else bytes_of(buffer, writable)
+    if state is None or view is None:
+        return None
+    layout = state.described()
+    return message_of(view, 0, 1, layout) if layout.contiguous and layout.size else None
 
 
 @cfunc
@@ -232,14 +243,14 @@ def _straight_typed(spec: Any, writable: bool, ranks: int) -> Blocks | None:
 @cfunc
 def _with_counts(spec: Any) -> tuple[Any, Any, Any, Any] | None:
     """Buffer, counts, displacements, datatype or datatypes, of a form that has counts."""
-    if not isinstance(spec, (list, tuple)) or not 3 <= len(spec) <= 4:
+    if not isinstance(spec, (list, tuple)) or not 2 <= len(spec) <= 4:
         return None
     counts, displacements = spec[1], None
     if len(spec) == 4:
         displacements = spec[2]
     elif isinstance(counts, tuple) and len(counts) == 2:
         counts, displacements = counts
-    return spec[0], counts, displacements, spec[-1]
+    return spec[0], counts, displacements, spec[-1] if len(spec) > 2 else None
 
 
 @cfunc
@@ -309,12 +320,6 @@ def even_blocks(spec: Any, writable: bool, ranks: int) -> TypedBlocks:
     first, datatype = message(spec, writable, ranks)
     made = Blocks.even(first.memory, first.origin, first.count, first.layout, ranks)
     return TypedBlocks(made, datatype)
-
-
-@ccall
-def plain_vector_blocks(spec: Any, writable: bool, ranks: int) -> Blocks | None:
-    """What `vector_blocks` finds, of the common forms; None for the others."""
-    return _straight_vector(spec, writable, ranks)
 
 
 def vector_blocks(spec: Any, writable: bool, ranks: int) -> TypedBlocks:
