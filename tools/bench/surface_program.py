@@ -44,6 +44,7 @@ FAMILIES: Final[dict[str, Callable[[Any], Iterator[Row]]]] = {
     "requests": requests.rows,
     "collectives": collectives.rows,
     "started": collectives.started_rows,
+    "alone": collectives.alone_rows,
     "windows": windows.rows,
     "created": windows.created_rows,
     "dynamic": windows.dynamic_rows,

@@ -34,6 +34,11 @@ def _parts(comm: Any, size: int) -> list[Any]:
     ]
 
 
+def _counted(comm: Any, size: int) -> list[Any]:
+    """The same blocks, as most programs write them: without displacements and datatype."""
+    return [_each(comm, size), [doubles(size)] * comm.size]
+
+
 def _wide(comm: Any, size: int) -> list[Any]:
     """The same with a datatype for each block, and displacements in bytes."""
     count = doubles(size)
@@ -75,24 +80,36 @@ BUFFERS: Final[dict[str, dict[str, Arguments]]] = {
             (MPI.IN_PLACE, _each(comm, size), 0) if comm.rank == 0 else (_one(size), None, 0)
         ),
     },
-    "Gatherv": {"": lambda comm, size: (_one(size), _root(comm, _parts(comm, size)), 0)},
+    "Gatherv": {
+        "": lambda comm, size: (_one(size), _root(comm, _parts(comm, size)), 0),
+        "counts": lambda comm, size: (_one(size), _root(comm, _counted(comm, size)), 0),
+    },
     "Scatter": {
         "": lambda comm, size: (_root(comm, _each(comm, size)), _one(size), 0),
         "IN_PLACE": lambda comm, size: (
             (_each(comm, size), MPI.IN_PLACE, 0) if comm.rank == 0 else (None, _one(size), 0)
         ),
     },
-    "Scatterv": {"": lambda comm, size: (_root(comm, _parts(comm, size)), _one(size), 0)},
+    "Scatterv": {
+        "": lambda comm, size: (_root(comm, _parts(comm, size)), _one(size), 0),
+        "counts": lambda comm, size: (_root(comm, _counted(comm, size)), _one(size), 0),
+    },
     "Allgather": {
         "": lambda comm, size: (_one(size), _each(comm, size)),
         "IN_PLACE": lambda comm, size: (MPI.IN_PLACE, _each(comm, size)),
     },
-    "Allgatherv": {"": lambda comm, size: (_one(size), _parts(comm, size))},
+    "Allgatherv": {
+        "": lambda comm, size: (_one(size), _parts(comm, size)),
+        "counts": lambda comm, size: (_one(size), _counted(comm, size)),
+    },
     "Alltoall": {
         "": lambda comm, size: (_each(comm, size), _each(comm, size)),
         "IN_PLACE": lambda comm, size: (MPI.IN_PLACE, _each(comm, size)),
     },
-    "Alltoallv": {"": lambda comm, size: (_parts(comm, size), _parts(comm, size))},
+    "Alltoallv": {
+        "": lambda comm, size: (_parts(comm, size), _parts(comm, size)),
+        "counts": lambda comm, size: (_counted(comm, size), _counted(comm, size)),
+    },
     "Alltoallw": {"": lambda comm, size: (_wide(comm, size), _wide(comm, size))},
     "Reduce": {
         "": lambda comm, size: (_one(size), _root(comm, _one(size)), MPI.SUM, 0),
@@ -171,6 +188,12 @@ def started_rows(comm: Any) -> Iterator[Row]:
 def rows(comm: Any) -> Iterator[Row]:
     """All others."""
     return (row for row in _all_rows(comm) if not row.method.endswith("_init"))
+
+
+def alone_rows(comm: Any) -> Iterator[Row]:
+    """Each rank by itself, as in a job of one."""
+    del comm
+    return (row._replace(name=f"COMM_SELF: {row.name}") for row in rows(MPI.COMM_SELF))
 
 
 def _all_rows(comm: Any) -> Iterator[Row]:
