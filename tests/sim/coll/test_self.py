@@ -108,13 +108,45 @@ def test_what_does_not_fit(name: str) -> None:
     assert virtual(1, program, coll="self,basic").results == [MPI.ERR_TRUNCATE]
 
 
-def edges(process: RankProcess) -> list[int]:
-    """A ring of one has two edges to itself."""
-    ring = world_of(process).Create_cart([1], periods=[True])
-    got = np.zeros(2, int)
-    ring.Neighbor_alltoall(np.array([1, 2]), got)
-    return got.tolist()
+def edges(process: RankProcess) -> list[list[int]]:
+    """Of rings, which lead back to their member; an end that leads nowhere gets nothing."""
+    comm = world_of(process)
+    found = []
+    for periods in ([True], [False], [True, False], [True, True]):
+        ring = comm.Create_cart([1] * len(periods), periods=periods)
+        ends = 2 * len(periods)
+        for name, given in (("alltoall", _numbers(2 * ends)), ("allgather", _numbers(2))):
+            got = -_numbers(2 * ends)
+            getattr(ring, f"Neighbor_{name}")(given, got)
+            again = -_numbers(2 * ends)
+            getattr(ring, f"Ineighbor_{name}")(given, again).Wait()
+            started = -_numbers(2 * ends)
+            request = getattr(ring, f"Neighbor_{name}_init")(given, started)
+            for _ in range(2):
+                request.Start()
+                request.Wait()
+            assert got.tolist() == again.tolist() == started.tolist()
+            found.append(got.tolist())
+    graph = comm.Create_dist_graph_adjacent([0, 0, 0], [0, 0, 0])
+    got = -_numbers(3)
+    graph.Neighbor_alltoall(_numbers(3), got)
+    return [*found, got.tolist()]
 
 
-def test_edges_are_the_next_components() -> None:
-    assert virtual(1, edges, coll="self,basic").results == [[2, 1]]
+def test_edges() -> None:
+    (found,) = virtual(1, edges, coll="self,basic").results
+    assert found == virtual(1, edges, coll="basic").results[0]
+    assert found[0] == [3, 4, 1, 2]
+    assert found[2] == [-1, -2, -3, -4]
+
+
+def one_end(process: RankProcess) -> int:
+    graph = world_of(process).Create_dist_graph_adjacent([0], [0, 0])
+    graph.Set_errhandler(MPI.ERRORS_RETURN)
+    with pytest.raises(MPI.Exception) as said:
+        graph.Neighbor_allgather(_numbers(1), -_numbers(1))
+    return said.value.Get_error_class()
+
+
+def test_an_edge_with_one_end() -> None:
+    assert virtual(1, one_end, coll="self,basic").results == [MPI.ERR_ARG]

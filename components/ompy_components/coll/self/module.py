@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from ompy.compiled import U64, ccall, cclass, cfunc
+from ompy.data.errors import ERR_ARG, MPIError
 from ompy.data.message import Blocks, Message
 from ompy.data.operation import Operation
 from ompy.data.packed import copy_message
 from ompy.data.request import Request
-from ompy.frameworks.coll import OPERATIONS, CollModule
+from ompy.frameworks.coll import NEIGHBOURHOODS, OPERATIONS, CollModule
 from ompy.frameworks.collectives.exchange import Exchange
+from ompy.frameworks.collectives.neighbours import Neighbours
 from ompy.frameworks.collectives.schedule import CollectiveRequest
 from ompy.frameworks.explanation import Branch, Choice
 
@@ -19,14 +21,14 @@ _ALONE = 0  # the member's rank
 
 @cclass
 class SelfColl(CollModule):
-    """All operations but those along the edges of a topology, which a member may have to itself."""
+    """All operations."""
 
     __slots__ = ()
 
     @classmethod
     def offers_begin(cls, operation: str) -> bool:
         """All of them."""
-        return operation in OPERATIONS
+        return operation in OPERATIONS or operation in NEIGHBOURHOODS
 
     @ccall
     def begin(
@@ -99,8 +101,38 @@ class SelfColl(CollModule):
         """Copy the data: the member's part is all of them."""
         self._copy(send, receive, operation)
 
+    # --- along edges, which all lead back to the member
+
+    def neighbor_allgather(self, send: Message, receive: Blocks, neighbours: Neighbours) -> None:
+        """Copy the message to the block of each edge."""
+        _check_edges(neighbours)
+        place: int
+        for place in neighbours.receiving:
+            copy_message(send, receive.block(place), _ALONE)
+
+    def neighbor_alltoall(self, send: Blocks, receive: Blocks, neighbours: Neighbours) -> None:
+        """Copy each block along its edge, in the order of sending and that of receiving."""
+        _check_edges(neighbours)
+        turn: int
+        for turn in range(len(neighbours.receiving)):
+            block = send.block(neighbours.sending[turn])
+            copy_message(block, receive.block(neighbours.receiving[turn]), _ALONE)
+
     @cfunc
     def _copy(self, send: Message | None, receive: Message, operation: Operation) -> None:
         operation.check_layout(receive.layout)
         if send is not None:
             copy_message(send, receive, _ALONE)
+
+
+@cfunc
+def _check_edges(neighbours: Neighbours) -> None:
+    """See that each edge has two ends.
+
+    Raises:
+        MPIError: ERR_ARG, one has not: a receive would wait for ever, or a message for a receive.
+    """
+    to: int = len(neighbours.receiving)
+    away: int = len(neighbours.sending)
+    if to != away:
+        raise MPIError(ERR_ARG, f"a graph of one member has {to} edges to it and {away} from it")
