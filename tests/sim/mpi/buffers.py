@@ -153,6 +153,13 @@ def reduced_parts(process: RankProcess) -> None:
     part = room(2)
     comm.Reduce_scatter_block(array("i", range(2 * size)), part)
     assert list(part) == [size * 2 * rank, size * (2 * rank + 1)]
+    whole = array("i", range(2 * size))
+    for each in (2, (2, 0)):  # a count is that of one part, as in Alltoall
+        part = room(2)
+        comm.Reduce_scatter_block([whole, each, DATATYPES["INT"]], [part, 2, DATATYPES["INT"]])
+        assert list(part) == [size * 2 * rank, size * (2 * rank + 1)]
+    with pytest.raises(ValueError, match="counts 4 and 2"):
+        comm.Reduce_scatter_block([room(4 * size), 4, DATATYPES["INT"]], part)
     whole = array("i", [7] * size)
     comm.Reduce_scatter_block(IN_PLACE, whole)
     assert whole[0] == 7 * size

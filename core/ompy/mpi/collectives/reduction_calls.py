@@ -181,6 +181,8 @@ def _plain_parts(
     """The call of the same; None where the buffers are no contiguous ones of numbers that fit."""
     if in_place(sendbuf) or state.communicator.between:
         return None
+    if even and isinstance(sendbuf, (list, tuple)) and len(sendbuf) != 2:
+        return None  # a count that is given is one part's
     receive: Message | None = plain(recvbuf, True)
     send: Message | None = plain(sendbuf, False)
     if receive is None or send is None or send.layout is not receive.layout:
@@ -305,9 +307,9 @@ def reduce_scatter_block(state: CommState, sendbuf: Any, recvbuf: Any, op: Op) -
         receive = part.part(0, part.count * parts)
     else:
         receive, datatype = part, _ = message(recvbuf, True)
-        send, other = message(sendbuf, False)
-        whole = part.part(0, part.count * parts)
-        check_match(send, other, whole, datatype)
+        sent, other = message(sendbuf, False, parts)
+        check_match(sent, other, part, datatype)
+        send = sent.part(0, sent.count * parts)
     counts = [part.count] * parts
     operation = op._operation(datatype)
     return call_of(state, "reduce_scatter", (send, receive, counts, operation))
