@@ -6,6 +6,7 @@ with an error that says so or with the right result, and the communicator serves
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable
 from itertools import product
 from typing import Any
@@ -152,3 +153,69 @@ def test_what_was_heard_is_of_one_call_only() -> None:
         return how, found
 
     assert virtual(2, program, btl="self,tcp").results == [("error", [0, 1]), ("own", [0, 1])]
+
+
+def _room(count: int) -> array[int]:
+    return array("i", bytes(4 * count))
+
+
+# buffers of 4 numbers for each member; too few or too many, where a member's are wrong
+BUFFERS: dict[str, tuple[Call, int | None]] = {
+    "Bcast": (lambda comm, fails: comm.Bcast([_room(4), 4 + fails, MPI.INT], root=1), 1),
+    "Gather": (lambda comm, fails: comm.Gather(_room(4), _room(4 * comm.size - fails), 1), 1),
+    "Scatterv": (
+        lambda comm, fails: (
+            comm.Scatterv([_room(4), [4] * (comm.size - fails)], _room(4), 1)
+            if fails
+            else comm.Scatterv([_room(4 * comm.size), [4] * comm.size], _room(4), 1)
+        ),
+        1,
+    ),
+    "Allgather": (lambda comm, fails: comm.Allgather(_room(4), _room(4 * comm.size - fails)), None),
+    "Alltoall": (
+        lambda comm, fails: comm.Alltoall(_room(4 * comm.size - fails), _room(4 * comm.size)),
+        None,
+    ),
+    "Reduce": (lambda comm, fails: comm.Reduce(_room(4), _room(4 + fails), root=1), 1),
+    "Allreduce": (lambda comm, fails: comm.Allreduce(_room(4), _room(4 + fails)), None),
+    "Reduce_scatter": (
+        lambda comm, fails: comm.Reduce_scatter(
+            _room(4 * comm.size), _room(4 + fails), [4] * comm.size
+        ),
+        None,
+    ),
+    "Scan": (lambda comm, fails: comm.Scan(_room(4), _room(4 + fails)), None),
+    "Neighbor_allgather": (
+        lambda comm, fails: comm.Create_cart([comm.size], [True]).Neighbor_allgather(
+            _room(4), _room(8 + fails)
+        ),
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("way", [{"btl": "self,sm"}, {"btl": "self,tcp", "coll": "tuned,basic"}])
+@pytest.mark.parametrize(
+    ("name", "failing"),
+    [
+        (name, rank)
+        for name, (_, only) in BUFFERS.items()
+        for rank in (0, 1)
+        if only in (None, rank)
+    ],
+)
+def test_of_wrong_buffers_others_are_told(name: str, failing: int, way: dict[str, str]) -> None:
+    """Whose arguments are wrong has begun the call: nobody waits for it, and the next one goes."""
+    call, _ = BUFFERS[name]
+
+    def program(process: RankProcess) -> tuple[str, Any, Any]:
+        comm = world_of(process)
+        how, what = attempt(comm, call, fails=comm.rank == failing)
+        return how, what, comm.allreduce(comm.rank)
+
+    results = virtual(3, program, **way).results
+    assert results[failing][0] == "own"
+    others = [result for rank, result in enumerate(results) if rank != failing]
+    if name not in {"Gather", "Reduce"}:  # there they have sent, and are done
+        assert ("error", MPI.ERR_OTHER) in [(how, what) for how, what, _ in others]
+    assert {after for *_, after in results} == {3}

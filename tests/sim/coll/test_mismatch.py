@@ -7,6 +7,7 @@ enters by itself.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cache
 from random import Random
 from typing import Any
@@ -177,3 +178,37 @@ def test_members_that_give_different_amounts_to_a_reduction(way: str, name: str)
 
     results = virtual(2, program, **WAYS[way]).results
     assert "error" in {how for how, _ in results}, results
+
+
+def _wrong(comm: Any) -> None:
+    comm.Allreduce(np.zeros(1), np.zeros(2))
+
+
+MISTAKES: dict[str, Any] = {
+    **{
+        name: CALLS[name]
+        for name in ("Bcast", "Allgather", "Alltoall", "Allreduce", "Barrier", "bcast", "scan")
+    },
+    "wrong": _wrong,
+}
+
+
+@pytest.mark.parametrize("way", ["tuned", "basic-tcp"])
+@pytest.mark.parametrize("seed", range(200 if THOROUGH else 20))
+def test_one_mistake_after_another(way: str, seed: int) -> None:
+    """Of members that go on after errors none waits for ever: the world would say so."""
+    chance, names = Random(f"{way} {seed}"), list(MISTAKES)
+    calls = []
+    for _ in range(5):
+        most = chance.choice(names)
+        calls.append([chance.choice(names) if chance.random() < 0.4 else most for _ in range(3)])
+
+    def program(process: RankProcess) -> int:
+        comm, done = world_of(process), 0
+        for each in calls:
+            with suppress(MPI.Exception, ValueError):
+                MISTAKES[each[comm.rank]](comm)
+            done += 1
+        return done
+
+    assert virtual(3, program, **WAYS[way]).results == [5, 5, 5]

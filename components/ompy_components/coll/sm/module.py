@@ -29,6 +29,7 @@ from ompy.frameworks.coll import (
     TAG_REDUCE_SCATTER,
     TAG_SCAN,
     TAG_SCATTER,
+    TAG_SHARED_MEMORY,
     UNKNOWN,
     CollModule,
     PreparedCall,
@@ -132,7 +133,7 @@ class SmColl(CollModule):
         """The operations on the memory, made with the first; None where there is none."""
         if self._shared is None:
             size = board_size(self.communicator.size, self._depth, self._fragment)
-            self._shared = share(self.communicator, size)
+            self._shared = share(self.communicator, size, self._tag(TAG_SHARED_MEMORY))
             view = self._shared.view
             if view is not None:
                 self._make(view, self._shared)

@@ -88,6 +88,7 @@ class CallOrder:
         digest: of the kinds of all of them, in their order.
     """
 
+    _given_up: set[int] | None
     _kept: dict[int, KeptCall] | None
     _past: memoryview[int]
     digest: U64
@@ -99,6 +100,7 @@ class CallOrder:
         self.number = 0
         self.word = 0
         self.digest = 0
+        self._given_up = None
         self._kept = None
         self._past = memoryview(bytearray(_PAST))
 
@@ -142,6 +144,15 @@ class CallOrder:
             self._kept = {}
         made = self._kept[self.number] = KeptCall(self.word)
         return made
+
+    def give_up(self, number: int) -> None:
+        """This rank's part in a call has failed; as long as `at` knows it, that is remembered."""
+        late = {found for found in self._given_up or () if self.number - found < REMEMBERED}
+        self._given_up = late | {number}
+
+    def has_given_up(self, number: int) -> bool:
+        """Whether this rank's part in a call has failed."""
+        return self._given_up is not None and number in self._given_up
 
     def at(self, number: int) -> int:
         """The word of a call; 0 when it has not begun, or so long ago that it was forgotten."""

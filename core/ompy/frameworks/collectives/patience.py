@@ -11,7 +11,8 @@ itself. So nothing is asked, and nothing posted, while all goes well.
 |---|---|
 | a call that the rank has begun under the same word | none: it takes part, or has |
 | a call that it has begun under another word | its own word; if it is in that call, it fails too |
-| a call that it has not begun | kept, until it has |
+| a call in which its own part has failed | that it has given it up: the asker fails after a while |
+| a call that it has not begun, or is in | kept, until it has, or has given it up |
 | a call longer ago than it remembers | none |
 """
 
@@ -42,6 +43,7 @@ TAG_INQUIRY: Final = -50
 PATIENCE: Final = 250_000_000  # ns
 ASK: Final = 1
 ANSWER: Final = 2
+GIVEN_UP: Final = 3
 _INQUIRY: Final = Struct("<QQ")  # what it is; a word
 
 
@@ -74,11 +76,12 @@ def inquire(
         with engine.lock:
             wait.leave()
     if wait.problem is not None:
+        communicator.order.give_up(number_of(wait.word))
         raise wait.problem
 
 
 def differ(communicator: Communicator, rank: int, word: int, own: int = 0) -> MPIError:
-    """The error of members that make different calls.
+    """The error of members that make different calls, with which this one gives its call up.
 
     Args:
         communicator: theirs.
@@ -87,6 +90,7 @@ def differ(communicator: Communicator, rank: int, word: int, own: int = 0) -> MP
         own: word of this rank's; 0 for the last one.
     """
     mine, name = own or communicator.order.word, communicator.name
+    communicator.order.give_up(number_of(mine))
     other = f"rank {rank}" if rank >= 0 else "another member"
     if communicator.between and rank >= 0:
         other += " of the other group"
@@ -111,6 +115,8 @@ def abandon(communicator: Communicator, tag: int, problem: Exception) -> None:
         problem: what it failed with, of whatever kind.
     """
     code = problem.code if isinstance(problem, MPIError) else ERR_OTHER
+    order = communicator.order
+    order.give_up(number_of(word_of_tag(tag, order.word)) or order.number)
     communicator.pml.abandon(communicator, tag, code)
 
 
@@ -231,6 +237,21 @@ class LongWait(Poller):
         self.problem = differ(self.communicator, rank, word, self.word)
         self.over.finish()
 
+    def deserted(self, rank: int) -> None:
+        """A member's part in this call has failed. What it sent before may still be under way."""
+        self._engine.call_later(PATIENCE, partial(self._give_up_with, rank))
+
+    def _give_up_with(self, rank: int) -> None:
+        if self.over.complete:
+            return
+        proc = self.communicator.procs[rank]
+        self.problem = MPIError(
+            ERR_OTHER,
+            f"{proc} has given up {call_text(self.word)}, collective call "
+            f"{number_of(self.word)} of {self.communicator.name}, as its part has failed there",
+        )
+        self.over.finish()
+
 
 class CallInquiries:
     """Questions and answers of one rank; all is done with its lock held."""
@@ -298,6 +319,10 @@ class CallInquiries:
         what, word = _INQUIRY.unpack(room)
         if what == ASK:
             self._asked(communicator, rank, word)
+        elif what == GIVEN_UP:
+            for wait in self._waits:
+                if wait.communicator is communicator and wait.word == word:
+                    wait.deserted(rank)
         else:
             self._compare(communicator, rank, word)
         if self._waits and self._is_there(communicator):
@@ -308,14 +333,20 @@ class CallInquiries:
         return self._context.communicators.get(communicator.context_id) is communicator
 
     def _asked(self, communicator: Communicator, rank: int, word: int) -> None:
-        order = communicator.order
-        if number_of(word) > order.number:
+        order, number = communicator.order, number_of(word)
+        if number > order.number:
             self._early.append((communicator, rank, word))
             return
-        mine = order.at(number_of(word))
-        if mine and mine != word and self._is_there(communicator):
+        mine = order.at(number)
+        if not mine or not self._is_there(communicator):
+            return
+        if mine != word:
             self.tell(communicator, rank, ANSWER, mine)
             self._compare(communicator, rank, word)
+        elif order.has_given_up(number):
+            self.tell(communicator, rank, GIVEN_UP, word)
+        elif any(wait.communicator is communicator and wait.word == word for wait in self._waits):
+            self._early.append((communicator, rank, word))  # its part may still fail
 
     def _compare(self, communicator: Communicator, rank: int, word: int) -> None:
         """Fail what waits in a call of that number under another word."""

@@ -98,13 +98,19 @@ class SharedMemory:
             self._address = 0
 
 
-def share(communicator: Communicator, size: int) -> SharedMemory:
+def share(communicator: Communicator, size: int, tag: int = TAG_SHARED_MEMORY) -> SharedMemory:
     """At least `size` bytes that all members share; or none, then for none of them.
 
     All members call it together. It is zero but for the proof at its beginning.
+
+    Args:
+        communicator: whose members share it.
+        size: bytes.
+        tag: of the messages. Of a collective call it is that call's: members that make other calls
+            then share nothing, and try anew in the next one.
     """
     shared, copy = _prepare(communicator)
-    exchange = Exchange(communicator, TAG_SHARED_MEMORY)
+    exchange = Exchange(communicator, tag)
     plan = _offer if communicator.rank == 0 else _accept
     complete_schedule(exchange, plan(exchange, shared, copy, size))
     return shared
