@@ -115,3 +115,9 @@ ROOTED: Final = frozenset(
     for name, number in KINDS.items()
     if name.removeprefix("I").removesuffix("_init").lower() in _ROOTED
 )
+# those that go on behind the next call; of names in capitals an I begins no other
+BACKGROUND: Final = frozenset(
+    number
+    for name, number in KINDS.items()
+    if name.removeprefix("File.")[0] == "I" or name.endswith(("_init", "_begin"))
+)

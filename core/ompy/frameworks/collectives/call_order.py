@@ -21,7 +21,7 @@ from typing import Any, Final
 from ompy import raw
 from ompy.compiled import U64, ccall, cclass, cfunc
 from ompy.data.constants import PROC_NULL, ROOT
-from ompy.frameworks.collectives.call_kinds import KIND_BITS, NAMES, ROOTED
+from ompy.frameworks.collectives.call_kinds import BACKGROUND, KIND_BITS, NAMES, ROOTED
 from ompy.trace.tag_names import name_tags_by
 
 # places in a word of 64 bits; arbitrary: a number, a kind and a detail have room
@@ -242,6 +242,12 @@ def call_text(word: int) -> str:
         return name
     group = _GROUPS.get(detail)
     return f"{name} with its root in the {group} group" if group else f"{name} with root {detail}"
+
+
+def is_blocking(word: int) -> bool:
+    """Whether who has made a call has done its part when it makes the next one."""
+    kind = word >> KIND_SHIFT & KIND_MASK
+    return 0 < kind < len(NAMES) and kind not in BACKGROUND
 
 
 def word_of_tag(tag: int, near: int) -> int:

@@ -11,6 +11,7 @@ itself. So nothing is asked, and nothing posted, while all goes well.
 |---|---|
 | a call that the rank has begun under the same word | none: it takes part, or has |
 | a call that it has begun under another word | its own word; if it is in that call, it fails too |
+| a call that it is past, if it was a blocking one | so: what has not come never will |
 | a call in which its own part has failed | that it has given it up: the asker fails after a while |
 | a call that it has not begun, or is in | kept, until it has, or has given it up |
 | a call longer ago than it remembers | none |
@@ -29,7 +30,14 @@ from ompy.data.convertor import ContiguousConvertor
 from ompy.data.errors import ERR_OTHER, ERR_PROC_FAILED, MPIError
 from ompy.data.request import Request, Waitable
 from ompy.engine.base import Poller
-from ompy.frameworks.collectives.call_order import call_text, is_same_call, number_of, word_of_tag
+from ompy.frameworks.collectives.call_order import (
+    call_text,
+    is_blocking,
+    is_same_call,
+    number_of,
+    word_of_tag,
+)
+from ompy.frameworks.needs import RECEIVE
 from ompy.frameworks.pml import STANDARD
 
 if TYPE_CHECKING:
@@ -44,6 +52,7 @@ PATIENCE: Final = 250_000_000  # ns
 ASK: Final = 1
 ANSWER: Final = 2
 GIVEN_UP: Final = 3
+PAST: Final = 4
 _INQUIRY: Final = Struct("<QQ")  # what it is; a word
 
 
@@ -237,6 +246,17 @@ class LongWait(Poller):
         self.problem = differ(self.communicator, rank, word, self.word)
         self.over.finish()
 
+    def overtaken(self, rank: int) -> None:
+        """A member is past this call. What it sent has come: messages to be matched stay in order.
+
+        So a receive that has no message yet will never have one.
+        """
+        need = self.communicator.pml.need(self.served)
+        if need is None or need.what != RECEIVE or need.communicator is not self.communicator:
+            return
+        if need.ranks == (rank,):
+            self._give_up_with(rank)
+
     def deserted(self, rank: int) -> None:
         """A member's part in this call has failed. What it sent before may still be under way."""
         self._engine.call_later(PATIENCE, partial(self._give_up_with, rank))
@@ -248,7 +268,7 @@ class LongWait(Poller):
         self.problem = MPIError(
             ERR_OTHER,
             f"{proc} has given up {call_text(self.word)}, collective call "
-            f"{number_of(self.word)} of {self.communicator.name}, as its part has failed there",
+            f"{number_of(self.word)} of {self.communicator.name}: its part has failed there",
         )
         self.over.finish()
 
@@ -319,9 +339,11 @@ class CallInquiries:
         what, word = _INQUIRY.unpack(room)
         if what == ASK:
             self._asked(communicator, rank, word)
-        elif what == GIVEN_UP:
-            for wait in self._waits:
-                if wait.communicator is communicator and wait.word == word:
+        elif what in {GIVEN_UP, PAST}:
+            for wait in self._waits_in(communicator, word):
+                if what == PAST:
+                    wait.overtaken(rank)
+                else:
                     wait.deserted(rank)
         else:
             self._compare(communicator, rank, word)
@@ -345,8 +367,15 @@ class CallInquiries:
             self._compare(communicator, rank, word)
         elif order.has_given_up(number):
             self.tell(communicator, rank, GIVEN_UP, word)
-        elif any(wait.communicator is communicator and wait.word == word for wait in self._waits):
+        elif self._waits_in(communicator, word):
             self._early.append((communicator, rank, word))  # its part may still fail
+        elif number < order.number and is_blocking(word):
+            self.tell(communicator, rank, PAST, word)
+
+    def _waits_in(self, communicator: Communicator, word: int) -> list[LongWait]:
+        return [
+            wait for wait in self._waits if wait.communicator is communicator and wait.word == word
+        ]
 
     def _compare(self, communicator: Communicator, rank: int, word: int) -> None:
         """Fail what waits in a call of that number under another word."""

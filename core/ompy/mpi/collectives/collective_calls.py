@@ -15,6 +15,7 @@ from ompy.data.layout import BYTES
 from ompy.data.message import Blocks, Message, parted
 from ompy.frameworks.collectives.call_kinds import KINDS
 from ompy.frameworks.collectives.call_order import detail_of
+from ompy.frameworks.collectives.patience import abandon
 from ompy.mpi.buffers.common_forms import plain, plain_or_derived, says_in_place
 from ompy.mpi.buffers.markers import InPlaceType
 from ompy.mpi.buffers.spec import (
@@ -322,14 +323,23 @@ def passed_along(
 # --- any
 
 
+def refuse(state: CommState, problem: Exception) -> None:
+    """What this member gave to a call that it has begun is wrong: tell the others."""
+    abandon(state.communicator, state.communicator.order.tag(), problem)
+
+
 @ccall
 def bcast(state: CommState, buf: Any, root: Any) -> Call:
     """The call of a broadcast."""
-    check_root(state, root)
-    if root == PROC_NULL:
-        return call_of(state, "bcast", (NO_MESSAGE, root))
-    both = single(buf, not is_root(state, root))
-    return call_of(state, "bcast", (both, root))
+    try:
+        check_root(state, root)
+        if root == PROC_NULL:
+            return call_of(state, "bcast", (NO_MESSAGE, root))
+        both = single(buf, not is_root(state, root))
+        return call_of(state, "bcast", (both, root))
+    except Exception as problem:
+        refuse(state, problem)
+        raise
 
 
 @ccall
@@ -337,14 +347,18 @@ def gather(
     state: CommState, sendbuf: Any, recvbuf: Any, root: Any, parse: Callable[..., Any]
 ) -> Call:
     """The call of a gather; `parse` reads the specification of the root's buffer."""
-    check_root(state, root)
-    send = receive = None
-    if is_root(state, root):
-        receive = blocks_of(recvbuf, True, state.size, parse)
-        send = None if root == ROOT else one(sendbuf, False)
-    elif root != PROC_NULL:
-        send = single(sendbuf, False)
-    return call_of(state, "gather", (send, receive, root))
+    try:
+        check_root(state, root)
+        send = receive = None
+        if is_root(state, root):
+            receive = blocks_of(recvbuf, True, state.size, parse)
+            send = None if root == ROOT else one(sendbuf, False)
+        elif root != PROC_NULL:
+            send = single(sendbuf, False)
+        return call_of(state, "gather", (send, receive, root))
+    except Exception as problem:
+        refuse(state, problem)
+        raise
 
 
 @ccall
@@ -352,40 +366,56 @@ def scatter(
     state: CommState, sendbuf: Any, recvbuf: Any, root: Any, parse: Callable[..., Any]
 ) -> Call:
     """The call of a scatter; `parse` reads the specification of the root's buffer."""
-    check_root(state, root)
-    send = receive = None
-    if is_root(state, root):
-        send = blocks_of(sendbuf, False, state.size, parse)
-        receive = None if root == ROOT else one(recvbuf, True)
-    elif root != PROC_NULL:
-        receive = single(recvbuf, True)
-    return call_of(state, "scatter", (send, receive, root))
+    try:
+        check_root(state, root)
+        send = receive = None
+        if is_root(state, root):
+            send = blocks_of(sendbuf, False, state.size, parse)
+            receive = None if root == ROOT else one(recvbuf, True)
+        elif root != PROC_NULL:
+            receive = single(recvbuf, True)
+        return call_of(state, "scatter", (send, receive, root))
+    except Exception as problem:
+        refuse(state, problem)
+        raise
 
 
 @ccall
 def allgather(state: CommState, sendbuf: Any, recvbuf: Any, parse: Callable[..., Any]) -> Call:
     """The call of an allgather."""
-    check_in_place(state, sendbuf)
-    receive = blocks_of(recvbuf, True, state.size, parse)
-    return call_of(state, "allgather", (one(sendbuf, False), receive))
+    try:
+        check_in_place(state, sendbuf)
+        receive = blocks_of(recvbuf, True, state.size, parse)
+        return call_of(state, "allgather", (one(sendbuf, False), receive))
+    except Exception as problem:
+        refuse(state, problem)
+        raise
 
 
 @ccall
 def alltoall(state: CommState, sendbuf: Any, recvbuf: Any, parse: Callable[..., Any]) -> Call:
     """The call of an alltoall."""
-    check_in_place(state, sendbuf)
-    send = many(sendbuf, False, state.size, parse)
-    receive = blocks_of(recvbuf, True, state.size, parse)
-    if parse is vector_blocks:  # equal blocks here say nothing about the other members'
-        receive.regular = False
-    return call_of(state, "alltoall", (send, receive))
+    try:
+        check_in_place(state, sendbuf)
+        send = many(sendbuf, False, state.size, parse)
+        receive = blocks_of(recvbuf, True, state.size, parse)
+        if parse is vector_blocks:  # equal blocks here say nothing about the other members'
+            receive.regular = False
+        return call_of(state, "alltoall", (send, receive))
+    except Exception as problem:
+        refuse(state, problem)
+        raise
 
 
 @ccall
 def alltoallw(state: CommState, sendbuf: Any, recvbuf: Any) -> Call:
     """The call of an alltoall with a datatype for each block."""
-    send: Blocks | None = _typed_to_send(state, sendbuf)
-    return call_of(state, "alltoall", (send, typed_blocks(recvbuf, True, state.size)))
+    try:
+        send: Blocks | None = _typed_to_send(state, sendbuf)
+        return call_of(state, "alltoall", (send, typed_blocks(recvbuf, True, state.size)))
+    except Exception as problem:
+        refuse(state, problem)
+        raise
 
 
 @cfunc

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final, NoReturn
 
 from ompy.compiled import U64, ccall, cclass, cfunc, recycled
@@ -11,7 +10,6 @@ from ompy.data.request import Request as Operation
 from ompy.frameworks.coll import PreparedCall
 from ompy.frameworks.collectives.call_order import KeptCall
 from ompy.frameworks.collectives.coll_selection import UnderWay
-from ompy.frameworks.collectives.patience import abandon
 from ompy.mpi.collectives.collective_calls import Call
 from ompy.mpi.collectives.reduction_calls import raised_in_operation
 from ompy.mpi.handles import plain_handle
@@ -24,24 +22,13 @@ from ompy.mpi.state import CommState
 COMBINING: Final = frozenset({"reduce", "allreduce", "scan", "exscan", "reduce_scatter"})
 
 
-def perform(comm: CommState, described: Callable[..., Call], *arguments: Any) -> None:
+def completed(call: Call) -> None:
     """Make a call and wait for its end.
-
-    Where this member's arguments are wrong the others are told, which have made the call.
-
-    Args:
-        comm: the communicator, which has begun the call.
-        described: gives the call of the communicator and the arguments.
-        arguments: as the user gave them.
 
     Raises:
         MPIException: it failed.
     """
-    try:
-        call: Call = described(comm, *arguments)
-    except Exception as problem:
-        abandon(comm.communicator, comm.communicator.order.tag(), problem)
-        raise
+    comm: CommState = call.comm
     operation = call.operation
     try:
         getattr(comm.coll, operation)(*call.arguments)

@@ -17,7 +17,7 @@ from ompy.mpi.collectives.collective_calls import (
     gathered,
     scattered,
 )
-from ompy.mpi.collectives.collective_requests import perform
+from ompy.mpi.collectives.collective_requests import completed
 from ompy.mpi.collectives.operation import SUM, Op
 from ompy.mpi.collectives.reduction_calls import reduced, reduced_in_parts, scanned
 from ompy.mpi.integers import whole_number
@@ -40,7 +40,7 @@ class Collectives(CommBase):
             root = whole_number(root)
         state = state_of_comm(self)
         if not broadcast(state, buf, root):
-            perform(state, calls.bcast, buf, root)
+            completed(calls.bcast(state, buf, root))
 
     # --- gather and scatter
 
@@ -50,7 +50,7 @@ class Collectives(CommBase):
             root = whole_number(root)
         state = state_of_comm(self)
         if not gathered(state, sendbuf, recvbuf, root, False):
-            perform(state, calls.gather, sendbuf, recvbuf, root, even_blocks)
+            completed(calls.gather(state, sendbuf, recvbuf, root, even_blocks))
 
     def Gatherv(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> None:
         """Gather parts of any size from every member at the root."""
@@ -58,7 +58,7 @@ class Collectives(CommBase):
             root = whole_number(root)
         state = state_of_comm(self)
         if not gathered(state, sendbuf, recvbuf, root, True):
-            perform(state, calls.gather, sendbuf, recvbuf, root, vector_blocks)
+            completed(calls.gather(state, sendbuf, recvbuf, root, vector_blocks))
 
     def Scatter(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> None:
         """Hand out equal parts of the root's buffer."""
@@ -66,7 +66,7 @@ class Collectives(CommBase):
             root = whole_number(root)
         state = state_of_comm(self)
         if not scattered(state, sendbuf, recvbuf, root, False):
-            perform(state, calls.scatter, sendbuf, recvbuf, root, even_blocks)
+            completed(calls.scatter(state, sendbuf, recvbuf, root, even_blocks))
 
     def Scatterv(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> None:
         """Hand out parts of any size of the root's buffer."""
@@ -74,31 +74,31 @@ class Collectives(CommBase):
             root = whole_number(root)
         state = state_of_comm(self)
         if not scattered(state, sendbuf, recvbuf, root, True):
-            perform(state, calls.scatter, sendbuf, recvbuf, root, vector_blocks)
+            completed(calls.scatter(state, sendbuf, recvbuf, root, vector_blocks))
 
     def Allgather(self, sendbuf: Any, recvbuf: Any) -> None:
         """Gather equal parts from every member at every member."""
         state = state_of_comm(self)
         if not allgathered(state, sendbuf, recvbuf, False):
-            perform(state, calls.allgather, sendbuf, recvbuf, even_blocks)
+            completed(calls.allgather(state, sendbuf, recvbuf, even_blocks))
 
     def Allgatherv(self, sendbuf: Any, recvbuf: Any) -> None:
         """Gather parts of any size from every member at every member."""
         state = state_of_comm(self)
         if not allgathered(state, sendbuf, recvbuf, True):
-            perform(state, calls.allgather, sendbuf, recvbuf, vector_blocks)
+            completed(calls.allgather(state, sendbuf, recvbuf, vector_blocks))
 
     def Alltoall(self, sendbuf: Any, recvbuf: Any) -> None:
         """Send an equal part to every member."""
         state = state_of_comm(self)
         if not exchanged(state, sendbuf, recvbuf, False):
-            perform(state, calls.alltoall, sendbuf, recvbuf, even_blocks)
+            completed(calls.alltoall(state, sendbuf, recvbuf, even_blocks))
 
     def Alltoallv(self, sendbuf: Any, recvbuf: Any) -> None:
         """Send a part of any size to every member."""
         state = state_of_comm(self)
         if not exchanged(state, sendbuf, recvbuf, True):
-            perform(state, calls.alltoall, sendbuf, recvbuf, vector_blocks)
+            completed(calls.alltoall(state, sendbuf, recvbuf, vector_blocks))
 
     def Alltoallw(self, sendbuf: Any, recvbuf: Any) -> None:
         """Send a part of any size and datatype to every member."""
@@ -114,7 +114,7 @@ class Collectives(CommBase):
             root = whole_number(root)
         state = state_of_comm(self)
         if not reduced(state, sendbuf, recvbuf, op, root):
-            perform(state, reductions.reduce, sendbuf, recvbuf, op, root)
+            completed(reductions.reduce(state, sendbuf, recvbuf, op, root))
 
     def Allreduce(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> None:
         """Combine every member's buffer at every member."""
@@ -122,7 +122,7 @@ class Collectives(CommBase):
             check_kind(op, "Op", "op")
         state = state_of_comm(self)
         if not reduced(state, sendbuf, recvbuf, op, None):
-            perform(state, reductions.reduction, "allreduce", sendbuf, recvbuf, op)
+            completed(reductions.reduction(state, "allreduce", sendbuf, recvbuf, op))
 
     def Reduce_scatter_block(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> None:
         """Combine every member's buffer and hand out equal parts of the result."""
@@ -130,7 +130,7 @@ class Collectives(CommBase):
             check_kind(op, "Op", "op")
         state = state_of_comm(self)
         if not reduced_in_parts(state, sendbuf, recvbuf, None, op, True):
-            perform(state, reductions.reduce_scatter_block, sendbuf, recvbuf, op)
+            completed(reductions.reduce_scatter_block(state, sendbuf, recvbuf, op))
 
     def Reduce_scatter(
         self,
@@ -152,7 +152,7 @@ class Collectives(CommBase):
             check_kind(op, "Op", "op")
         state = state_of_comm(self)
         if not reduced_in_parts(state, sendbuf, recvbuf, recvcounts, op, False):
-            perform(state, reductions.reduce_scatter, sendbuf, recvbuf, recvcounts, op)
+            completed(reductions.reduce_scatter(state, sendbuf, recvbuf, recvcounts, op))
 
 
 class Prefixes(CommBase):
@@ -166,7 +166,7 @@ class Prefixes(CommBase):
             check_kind(op, "Op", "op")
         state = state_of_comm(self)
         if not scanned(state, sendbuf, recvbuf, op, True):
-            perform(state, reductions.reduction, "scan", sendbuf, recvbuf, op)
+            completed(reductions.reduction(state, "scan", sendbuf, recvbuf, op))
 
     def Exscan(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> None:
         """Combine the buffers of the members before this one; the first's is left alone."""
@@ -174,4 +174,4 @@ class Prefixes(CommBase):
             check_kind(op, "Op", "op")
         state = state_of_comm(self)
         if not scanned(state, sendbuf, recvbuf, op, False):
-            perform(state, reductions.reduction, "exscan", sendbuf, recvbuf, op)
+            completed(reductions.reduction(state, "exscan", sendbuf, recvbuf, op))

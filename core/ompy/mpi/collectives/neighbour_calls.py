@@ -10,7 +10,7 @@ from ompy.data.errors import ERR_BUFFER, ERR_TOPOLOGY
 from ompy.frameworks.collectives.neighbours import Neighbours
 from ompy.mpi.buffers.common_forms import says_in_place
 from ompy.mpi.buffers.spec import typed_blocks
-from ompy.mpi.collectives.collective_calls import Call, blocks_of, call_of, single
+from ompy.mpi.collectives.collective_calls import Call, blocks_of, call_of, refuse, single
 from ompy.mpi.communicators.topologies import Graph
 from ompy.mpi.state import CommState
 
@@ -52,28 +52,40 @@ def neighbours(state: CommState) -> Neighbours:
 @ccall
 def allgather(state: CommState, sendbuf: Any, recvbuf: Any, parse: Callable[..., Any]) -> Call:
     """The call of a neighbourhood's allgather."""
-    found = _read(state, sendbuf, recvbuf)
-    send = single(sendbuf, False)
-    receive = blocks_of(recvbuf, True, len(found.sources), parse)
-    return call_of(state, "neighbor_allgather", (send, receive, found))
+    try:
+        found = _read(state, sendbuf, recvbuf)
+        send = single(sendbuf, False)
+        receive = blocks_of(recvbuf, True, len(found.sources), parse)
+        return call_of(state, "neighbor_allgather", (send, receive, found))
+    except Exception as problem:
+        refuse(state, problem)
+        raise
 
 
 @ccall
 def alltoall(state: CommState, sendbuf: Any, recvbuf: Any, parse: Callable[..., Any]) -> Call:
     """The call of a neighbourhood's alltoall."""
-    found = _read(state, sendbuf, recvbuf)
-    send = blocks_of(sendbuf, False, len(found.targets), parse)
-    receive = blocks_of(recvbuf, True, len(found.sources), parse)
-    return call_of(state, "neighbor_alltoall", (send, receive, found))
+    try:
+        found = _read(state, sendbuf, recvbuf)
+        send = blocks_of(sendbuf, False, len(found.targets), parse)
+        receive = blocks_of(recvbuf, True, len(found.sources), parse)
+        return call_of(state, "neighbor_alltoall", (send, receive, found))
+    except Exception as problem:
+        refuse(state, problem)
+        raise
 
 
 @ccall
 def alltoallw(state: CommState, sendbuf: Any, recvbuf: Any) -> Call:
     """The call of a neighbourhood's alltoall with a datatype for each block."""
-    found = _read(state, sendbuf, recvbuf)
-    send = typed_blocks(sendbuf, False, len(found.targets))
-    receive = typed_blocks(recvbuf, True, len(found.sources))
-    return call_of(state, "neighbor_alltoall", (send, receive, found))
+    try:
+        found = _read(state, sendbuf, recvbuf)
+        send = typed_blocks(sendbuf, False, len(found.targets))
+        receive = typed_blocks(recvbuf, True, len(found.sources))
+        return call_of(state, "neighbor_alltoall", (send, receive, found))
+    except Exception as problem:
+        refuse(state, problem)
+        raise
 
 
 @cfunc

@@ -24,7 +24,13 @@ from ompy.frameworks.collectives.call_kinds import KINDS
 from ompy.frameworks.collectives.call_order import detail_of
 from ompy.mpi.buffers.common_forms import plain, says_in_place
 from ompy.mpi.buffers.spec import Typed, message
-from ompy.mpi.collectives.collective_calls import Call, call_of, check_in_place, in_place
+from ompy.mpi.collectives.collective_calls import (
+    Call,
+    call_of,
+    check_in_place,
+    in_place,
+    refuse,
+)
 from ompy.mpi.collectives.operation import Op, check_match, is_alike
 from ompy.mpi.datatypes.datatype import Datatype
 from ompy.mpi.errors import MPIException
@@ -245,36 +251,44 @@ def raised_in_operation(state: CommState, problem: Exception) -> NoReturn:
 @ccall
 def reduce(state: CommState, sendbuf: Any, recvbuf: Any, op: Op, root: Any) -> Call:
     """The call of a reduction to one member."""
-    check_root(state, root)
-    if root == PROC_NULL:
-        return call_of(state, "reduce", (None, None, PREDEFINED["MPI_SUM"], root))
-    if root == ROOT:
-        receive, datatype = message(recvbuf, True)
-        send = None
-    elif is_root(state, root):
-        call: Call | None = _plain_reduction(state, "reduce", sendbuf, recvbuf, op)
-        if call is not None:
-            return call_of(state, "reduce", (*call.arguments, root))
-        send, receive, datatype = _operands(sendbuf, recvbuf)
-    else:
-        mine: Message | None = plain(sendbuf, False)
-        operation = None if mine is None else _operation_of(op, sendbuf, mine.layout)
-        if operation is not None:
-            return call_of(state, "reduce", (mine, None, operation, root))
-        send, datatype = message(sendbuf, False)
-        receive = None
-    return call_of(state, "reduce", (send, receive, op._operation(datatype), root))
+    try:
+        check_root(state, root)
+        if root == PROC_NULL:
+            return call_of(state, "reduce", (None, None, PREDEFINED["MPI_SUM"], root))
+        if root == ROOT:
+            receive, datatype = message(recvbuf, True)
+            send = None
+        elif is_root(state, root):
+            call: Call | None = _plain_reduction(state, "reduce", sendbuf, recvbuf, op)
+            if call is not None:
+                return call_of(state, "reduce", (*call.arguments, root))
+            send, receive, datatype = _operands(sendbuf, recvbuf)
+        else:
+            mine: Message | None = plain(sendbuf, False)
+            operation = None if mine is None else _operation_of(op, sendbuf, mine.layout)
+            if operation is not None:
+                return call_of(state, "reduce", (mine, None, operation, root))
+            send, datatype = message(sendbuf, False)
+            receive = None
+        return call_of(state, "reduce", (send, receive, op._operation(datatype), root))
+    except Exception as problem:
+        refuse(state, problem)
+        raise
 
 
 @ccall
 def reduction(state: CommState, operation: str, sendbuf: Any, recvbuf: Any, op: Op) -> Call:
     """The call of allreduce, scan or exscan."""
-    check_in_place(state, sendbuf)
-    call: Call | None = _plain_reduction(state, operation, sendbuf, recvbuf, op)
-    if call is not None:
-        return call
-    send, receive, datatype = _operands(sendbuf, recvbuf)
-    return call_of(state, operation, (send, receive, op._operation(datatype)))
+    try:
+        check_in_place(state, sendbuf)
+        call: Call | None = _plain_reduction(state, operation, sendbuf, recvbuf, op)
+        if call is not None:
+            return call
+        send, receive, datatype = _operands(sendbuf, recvbuf)
+        return call_of(state, operation, (send, receive, op._operation(datatype)))
+    except Exception as problem:
+        refuse(state, problem)
+        raise
 
 
 @cfunc
@@ -296,23 +310,27 @@ def _plain_reduction(
 @ccall
 def reduce_scatter_block(state: CommState, sendbuf: Any, recvbuf: Any, op: Op) -> Call:
     """The call of a reduction whose result is handed out in equal parts."""
-    check_in_place(state, sendbuf)
-    call: Call | None = _plain_parts(state, sendbuf, recvbuf, None, op, True)
-    if call is not None:
-        return call
-    parts = own_size(state)
-    if says_in_place(sendbuf):
-        part, datatype = message(recvbuf, True, parts)
-        send = None
-        receive = part.part(0, part.count * parts)
-    else:
-        receive, datatype = part, _ = message(recvbuf, True)
-        sent, other = message(sendbuf, False, parts)
-        check_match(sent, other, part, datatype)
-        send = sent.part(0, sent.count * parts)
-    counts = [part.count] * parts
-    operation = op._operation(datatype)
-    return call_of(state, "reduce_scatter", (send, receive, counts, operation))
+    try:
+        check_in_place(state, sendbuf)
+        call: Call | None = _plain_parts(state, sendbuf, recvbuf, None, op, True)
+        if call is not None:
+            return call
+        parts = own_size(state)
+        if says_in_place(sendbuf):
+            part, datatype = message(recvbuf, True, parts)
+            send = None
+            receive = part.part(0, part.count * parts)
+        else:
+            receive, datatype = part, _ = message(recvbuf, True)
+            sent, other = message(sendbuf, False, parts)
+            check_match(sent, other, part, datatype)
+            send = sent.part(0, sent.count * parts)
+        counts = [part.count] * parts
+        operation = op._operation(datatype)
+        return call_of(state, "reduce_scatter", (send, receive, counts, operation))
+    except Exception as problem:
+        refuse(state, problem)
+        raise
 
 
 @ccall
@@ -320,27 +338,31 @@ def reduce_scatter(
     state: CommState, sendbuf: Any, recvbuf: Any, recvcounts: Sequence[int] | None, op: Op
 ) -> Call:
     """The call of a reduction whose result is handed out in parts."""
-    check_in_place(state, sendbuf)
-    call: Call | None = _plain_parts(state, sendbuf, recvbuf, recvcounts, op, False)
-    if call is not None:
-        return call
-    receive, datatype = message(recvbuf, True)
-    send, other = (None, datatype) if says_in_place(sendbuf) else message(sendbuf, False)
-    counts = _part_counts(state, recvcounts, send, receive)
-    total = sum(counts)
-    if send is None:
-        expected, got = total, receive.count
-    else:
-        if other != datatype and not is_alike(other._inner.layout, datatype._inner.layout):
-            raise ValueError("message: the datatypes of a reduction differ")
-        expected, got = total, send.count
-        mine = counts[state.communicator.rank]
-        if receive.count != mine:
-            raise ValueError(f"message: expecting count {mine} to receive, got {receive.count}")
-    if got != expected:
-        raise ValueError(f"message: expecting count {expected}, the sum of all, got {got}")
-    operation = op._operation(datatype)
-    return call_of(state, "reduce_scatter", (send, receive, counts, operation))
+    try:
+        check_in_place(state, sendbuf)
+        call: Call | None = _plain_parts(state, sendbuf, recvbuf, recvcounts, op, False)
+        if call is not None:
+            return call
+        receive, datatype = message(recvbuf, True)
+        send, other = (None, datatype) if says_in_place(sendbuf) else message(sendbuf, False)
+        counts = _part_counts(state, recvcounts, send, receive)
+        total = sum(counts)
+        if send is None:
+            expected, got = total, receive.count
+        else:
+            if other != datatype and not is_alike(other._inner.layout, datatype._inner.layout):
+                raise ValueError("message: the datatypes of a reduction differ")
+            expected, got = total, send.count
+            mine = counts[state.communicator.rank]
+            if receive.count != mine:
+                raise ValueError(f"message: expecting count {mine} to receive, got {receive.count}")
+        if got != expected:
+            raise ValueError(f"message: expecting count {expected}, the sum of all, got {got}")
+        operation = op._operation(datatype)
+        return call_of(state, "reduce_scatter", (send, receive, counts, operation))
+    except Exception as problem:
+        refuse(state, problem)
+        raise
 
 
 @cfunc

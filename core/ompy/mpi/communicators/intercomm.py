@@ -14,7 +14,7 @@ from ompy.data.errors import ERR_COMM
 from ompy.mpi.buffers.spec import even_blocks
 from ompy.mpi.collectives import collective_calls as calls
 from ompy.mpi.collectives import reduction_calls as reductions
-from ompy.mpi.collectives.collective_requests import perform
+from ompy.mpi.collectives.collective_requests import completed
 from ompy.mpi.collectives.operation import SUM, Op
 from ompy.mpi.communicators.comm import Comm
 from ompy.mpi.communicators.group import Group
@@ -158,27 +158,27 @@ class Intercomm(InterObjectCollectives, Comm):
         """Copy the root's buffer to those of the other group."""
         if type(root) is not int:
             root = whole_number(root)
-        perform(self._enter("Bcast", root), calls.bcast, buf, root)
+        completed(calls.bcast(self._enter("Bcast", root), buf, root))
 
     def Gather(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> None:
         """Gather equal parts of the other group at the root."""
         if type(root) is not int:
             root = whole_number(root)
-        perform(self._enter("Gather", root), calls.gather, sendbuf, recvbuf, root, even_blocks)
+        completed(calls.gather(self._enter("Gather", root), sendbuf, recvbuf, root, even_blocks))
 
     def Scatter(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> None:
         """Hand out equal parts of the root's buffer to the other group."""
         if type(root) is not int:
             root = whole_number(root)
-        perform(self._enter("Scatter", root), calls.scatter, sendbuf, recvbuf, root, even_blocks)
+        completed(calls.scatter(self._enter("Scatter", root), sendbuf, recvbuf, root, even_blocks))
 
     def Allgather(self, sendbuf: Any, recvbuf: Any) -> None:
         """Gather equal parts of the other group at every member."""
-        perform(self._enter("Allgather"), calls.allgather, sendbuf, recvbuf, even_blocks)
+        completed(calls.allgather(self._enter("Allgather"), sendbuf, recvbuf, even_blocks))
 
     def Alltoall(self, sendbuf: Any, recvbuf: Any) -> None:
         """Send an equal part to every member of the other group."""
-        perform(self._enter("Alltoall"), calls.alltoall, sendbuf, recvbuf, even_blocks)
+        completed(calls.alltoall(self._enter("Alltoall"), sendbuf, recvbuf, even_blocks))
 
     def Reduce(self, sendbuf: Any, recvbuf: Any, op: Op = SUM, root: int = 0) -> None:
         """Combine the buffers of the other group at the root."""
@@ -186,17 +186,17 @@ class Intercomm(InterObjectCollectives, Comm):
             check_kind(op, "Op", "op")
         if type(root) is not int:
             root = whole_number(root)
-        perform(self._enter("Reduce", root), reductions.reduce, sendbuf, recvbuf, op, root)
+        completed(reductions.reduce(self._enter("Reduce", root), sendbuf, recvbuf, op, root))
 
     def Allreduce(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> None:
         """Combine the buffers of the other group at every member."""
         if type(op) is not Op:
             check_kind(op, "Op", "op")
-        perform(self._enter("Allreduce"), reductions.reduction, "allreduce", sendbuf, recvbuf, op)
+        completed(reductions.reduction(self._enter("Allreduce"), "allreduce", sendbuf, recvbuf, op))
 
     def Reduce_scatter_block(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> None:
         """Combine the buffers of the other group and hand out equal parts of the result here."""
         if type(op) is not Op:
             check_kind(op, "Op", "op")
         state = self._enter("Reduce_scatter_block")
-        perform(state, reductions.reduce_scatter_block, sendbuf, recvbuf, op)
+        completed(reductions.reduce_scatter_block(state, sendbuf, recvbuf, op))

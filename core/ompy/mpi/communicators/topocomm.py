@@ -7,7 +7,7 @@ from typing import Any, Self
 from ompy.mpi.buffers.spec import even_blocks, vector_blocks
 from ompy.mpi.collectives import neighbour_calls as calls
 from ompy.mpi.collectives.collective_calls import passed_along
-from ompy.mpi.collectives.collective_requests import begun, perform, prepared
+from ompy.mpi.collectives.collective_requests import begun, completed, prepared
 from ompy.mpi.collectives.object_collectives import gathered_along_edges, swapped_along_edges
 from ompy.mpi.communicators.comm import Comm
 from ompy.mpi.communicators.intracomm import Intracomm
@@ -72,30 +72,30 @@ class Topocomm(Intracomm):
         """Send one block to every target, and receive one from every source."""
         state = begin_call(self, "Neighbor_allgather")
         if not passed_along(state, sendbuf, recvbuf, calls.neighbours(state), True, False):
-            perform(state, calls.allgather, sendbuf, recvbuf, even_blocks)
+            completed(calls.allgather(state, sendbuf, recvbuf, even_blocks))
 
     def Neighbor_allgatherv(self, sendbuf: Any, recvbuf: Any) -> None:
         """As `Neighbor_allgather`, with blocks of any size to receive."""
         state = begin_call(self, "Neighbor_allgatherv")
         if not passed_along(state, sendbuf, recvbuf, calls.neighbours(state), True, True):
-            perform(state, calls.allgather, sendbuf, recvbuf, vector_blocks)
+            completed(calls.allgather(state, sendbuf, recvbuf, vector_blocks))
 
     def Neighbor_alltoall(self, sendbuf: Any, recvbuf: Any) -> None:
         """Send a block of its own to every target, and receive one from every source."""
         state = begin_call(self, "Neighbor_alltoall")
         if not passed_along(state, sendbuf, recvbuf, calls.neighbours(state), False, False):
-            perform(state, calls.alltoall, sendbuf, recvbuf, even_blocks)
+            completed(calls.alltoall(state, sendbuf, recvbuf, even_blocks))
 
     def Neighbor_alltoallv(self, sendbuf: Any, recvbuf: Any) -> None:
         """As `Neighbor_alltoall`, with blocks of any size."""
         state = begin_call(self, "Neighbor_alltoallv")
         if not passed_along(state, sendbuf, recvbuf, calls.neighbours(state), False, True):
-            perform(state, calls.alltoall, sendbuf, recvbuf, vector_blocks)
+            completed(calls.alltoall(state, sendbuf, recvbuf, vector_blocks))
 
     def Neighbor_alltoallw(self, sendbuf: Any, recvbuf: Any) -> None:
         """As `Neighbor_alltoall`, with blocks of any size and datatype."""
         state = begin_call(self, "Neighbor_alltoallw")
-        perform(state, calls.alltoallw, sendbuf, recvbuf)
+        completed(calls.alltoallw(state, sendbuf, recvbuf))
 
     def Ineighbor_allgather(self, sendbuf: Any, recvbuf: Any) -> Request:
         """Begin what `Neighbor_allgather` does."""
