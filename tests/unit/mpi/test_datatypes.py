@@ -77,6 +77,16 @@ def test_the_bytes_they_take() -> None:
     assert picked(fortran) == [6, 7, 10, 11]
 
 
+def test_an_order_is_one_of_two() -> None:
+    dealt, whole = [constants.DISTRIBUTE_BLOCK], [constants.DISTRIBUTE_DFLT_DARG]
+    for make in (
+        lambda order: INT.Create_subarray([4], [2], [1], order),
+        lambda order: INT.Create_darray(1, 0, [4], dealt, whole, [1], order),
+    ):
+        with pytest.raises(MPIException, match="order 5"):
+            make(5)
+
+
 @given(st.data())
 def test_subarrays_are_numpys(data: st.DataObject) -> None:
     sizes = data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=4))

@@ -197,8 +197,10 @@ class Datatype(Attributed):
         whole, part, first = _counts(sizes), _counts(subsizes), _counts(starts)
         if not len(whole) == len(part) == len(first):
             raise ValueError("sizes, subsizes and starts differ in length")
-        if not whole or not _contains(whole, part, first):
-            raise MPIException(ERR_ARG, f"no box of {part} from {first} in an array of {whole}")
+        ordered = order in (constants.ORDER_C, constants.ORDER_FORTRAN)
+        if not (whole and ordered and _contains(whole, part, first)):
+            said = f"no box of {part} from {first} in an array of {whole}, order {order}"
+            raise MPIException(ERR_ARG, said)
         return derived(self, "SUBARRAY", (whole, part, first, order), True)
 
     def Create_darray(

@@ -35,7 +35,7 @@ def check_darray(
     distribs: Sequence[int],
     dargs: Sequence[int],
     psizes: Sequence[int],
-    _order: int,
+    order: int,
 ) -> list[int]:
     """See that the arguments of `Create_darray` describe a distribution.
 
@@ -49,6 +49,8 @@ def check_darray(
         raise ValueError("gsizes, distribs, dargs and psizes differ in length")
     if not gsizes or prod(psizes) != size or not 0 <= rank < size:
         raise MPIException(ERR_ARG, f"rank {rank} of {size} has no place in a grid of {psizes}")
+    if order not in (constants.ORDER_C, constants.ORDER_FORTRAN):
+        raise MPIException(ERR_ARG, f"order {order} is neither ORDER_C nor ORDER_FORTRAN")
     return [_block(*each) for each in zip(gsizes, psizes, distribs, dargs, strict=True)]
 
 
