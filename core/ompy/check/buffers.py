@@ -8,16 +8,12 @@ of the program that run meanwhile (`lines.py`).
 from __future__ import annotations
 
 import sys
-from array import array
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
-from zlib import adler32
 
 from ompy.check.lines import LineWatch, Watched
+from ompy.check.memory import Region, holder_of, is_whole, owns, region_of
 from ompy.check.record import program_frames
-from ompy.mpi.buffers.addresses import address_of
-from ompy.mpi.buffers.common_forms import says_in_place
-from ompy.mpi.buffers.spec import message
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -25,10 +21,6 @@ if TYPE_CHECKING:
     from ompy.check.checker import Checker
     from ompy.check.under_way import Entry
 
-RUNS: Final = 4096  # ranges of one message; arbitrary: of what has more nothing is known
-LARGEST: Final = 1 << 20  # bytes of an element with gaps; arbitrary, likewise
-_OWNING: Final = frozenset({bytearray, bytes, array})  # objects with memory of their own
-KEPT: Final[int] = 1 << 18  # bytes of a message that are copied; arbitrary: faster than a checksum
 FRAMES: Final = 8  # callers that are watched; arbitrary
 _WHY: Final = (
     "MPI 4.1, 3.7.2: the memory of a pending operation belongs to MPI until the operation is "
@@ -43,53 +35,6 @@ _WHY_IN_WINDOWS: Final = (
     "complete at its origin, by the epoch's end, a flush, or its request; synchronize first, or "
     "use other memory"
 )
-
-
-class Region(NamedTuple):
-    """The memory of a message: a view, and ranges of bytes in it.
-
-    Attributes:
-        view: the memory.
-        base: its address.
-        runs: (begin, end) in it.
-    """
-
-    view: memoryview
-    base: int
-    runs: tuple[tuple[int, int], ...]
-
-    def contents(self) -> bytes | int:
-        """What is in it, to be compared; of what is large a checksum."""
-        if len(self.runs) == 1 and self.runs[0][1] - self.runs[0][0] <= KEPT:
-            begin, end = self.runs[0]
-            return self.view[begin:end].tobytes()
-        found = 0
-        for begin, end in self.runs:
-            found = adler32(self.view[begin:end], found)
-        return found
-
-    def overlaps(self, other: Region) -> bool:
-        """Whether a byte belongs to both."""
-        if not self.runs or not other.runs:
-            return False
-        if len(self.runs) == len(other.runs) == 1:
-            (begin, end), (first, last) = self.runs[0], other.runs[0]
-            return self.base + begin < other.base + last and other.base + first < self.base + end
-        ours, theirs = self._places(), other._places()
-        if ours[-1][1] <= theirs[0][0] or theirs[-1][1] <= ours[0][0]:
-            return False
-        left = right = 0
-        while left < len(ours) and right < len(theirs):
-            if ours[left][1] <= theirs[right][0]:
-                left += 1
-            elif theirs[right][1] <= ours[left][0]:
-                right += 1
-            else:
-                return True
-        return False
-
-    def _places(self) -> list[tuple[int, int]]:
-        return sorted((self.base + begin, self.base + end) for begin, end in self.runs)
 
 
 class Pending(NamedTuple):
@@ -134,53 +79,6 @@ class Pending(NamedTuple):
         return "receives into it" if self.writes else "sends it"
 
 
-def _owns(spec: Any) -> bool:
-    """Whether all of a message's memory is one object's own."""
-    return type(spec) in _OWNING or (hasattr(spec, "dtype") and spec.base is None)
-
-
-def region_of(spec: Any) -> Region | None:
-    """The memory of a message; None where that is not known, or there is none."""
-    if says_in_place(spec):
-        return None
-    try:
-        if type(spec) in _OWNING and len(spec):
-            view = memoryview(spec).cast("B")
-            return Region(view, address_of(view), ((0, len(view)),))
-        flags = getattr(spec, "flags", None)
-        if flags is not None and flags.c_contiguous and spec.nbytes:
-            view = memoryview(spec).cast("B")
-            return Region(view, spec.__array_interface__["data"][0], ((0, spec.nbytes),))
-        return _region_of_message(spec)
-    except Exception:
-        return None  # the call itself says what is wrong
-
-
-def _region_of_message(spec: Any) -> Region | None:
-    found = message(spec, writable=False).message
-    memory, origin, layout, count = found.memory, found.origin, found.layout, found.count
-    if not count or not layout.size:
-        return None
-    view, base = memoryview(memory), address_of(memory)
-    if layout.contiguous:
-        return Region(view, base, ((origin, origin + count * layout.size),))
-    if layout.size > LARGEST or count * len(layout.blocks) > RUNS:
-        return None
-    starts = [origin + place * layout.extent for place in range(count)]
-    runs = tuple((start + at, start + at + size) for start in starts for at, size in layout.blocks)
-    return Region(view, base, runs)
-
-
-def _is_whole(array: Any, region: Region) -> bool:
-    """Whether a message is all of what a name stands for: else other parts of that are free."""
-    if type(array) in _OWNING and len(region.runs) == 1:
-        return region.runs[0] == (0, len(region.view))
-    try:
-        return memoryview(array).nbytes == sum(end - begin for begin, end in region.runs)
-    except (TypeError, BufferError, ValueError):
-        return False
-
-
 class Buffers:
     """The memory that a rank's pending operations use.
 
@@ -216,8 +114,8 @@ class Buffers:
         region = region_of(spec)
         if region is None:
             return
-        memory = spec[0] if isinstance(spec, (list, tuple)) and spec else spec
-        part = None if _is_whole(memory, region) else region
+        memory = holder_of(spec)
+        part = None if is_whole(memory, region) else region
         names = watched and (part is None or hasattr(memory, "dtype"))
         lines = self._watch(entry, memory, writes, part) if names else ()
         locked = None if writes else self._lock(memory, region)
@@ -243,7 +141,7 @@ class Buffers:
 
     def compare(self, at: int, call: str, sends: Any, receives: Any) -> None:
         """A call sends from one buffer and receives into another: they may not overlap."""
-        if sends is not receives and _owns(sends) and _owns(receives):
+        if sends is not receives and owns(sends) and owns(receives):
             return
         ours, theirs = region_of(sends), region_of(receives)
         if ours is not None and theirs is not None and ours.overlaps(theirs):
@@ -290,7 +188,7 @@ class Buffers:
         if known is not None:
             self._locked[id(array)] = (array, known[1] + 1)
             return array
-        if not flags.writeable or not _is_whole(array, region):
+        if not flags.writeable or not is_whole(array, region):
             return None
         flags.writeable = False
         self._locked[id(array)] = (array, 1)

@@ -11,6 +11,7 @@ from inspect import signature as parameters_of
 from typing import Any, Final
 
 from ompy.check.checker import Checker
+from ompy.check.memory import Parts
 from ompy.check.messages import whole
 from ompy.check.operations import ALONG_EDGES, REDUCTIONS, stem_of
 from ompy.check.signatures import OBJECT, Signature, of_elements, of_message, of_type, repeated
@@ -105,6 +106,15 @@ _RECEIVED: Final[dict[str, Callable[[Any, int], Side]]] = {
 }
 
 
+# who reads the parts of a buffer
+_BLOCKS: Final[dict[Callable[[Any, int], Side], Callable[[Any, bool, int], Any]]] = {
+    _even: even_blocks,
+    _parts: vector_blocks,
+    _typed_parts: typed_blocks,
+}
+_AT_THE_ROOT: Final = frozenset({"gather", "gatherv", "reduce"})  # receives there alone
+
+
 def _counted(sent: Signature | None, counts: Any) -> Side:
     """The parts of a result that is handed out, by the counts that a member gives."""
     if sent is None or not isinstance(counts, (list, tuple)) or len(sent[0]) != 1:
@@ -163,14 +173,46 @@ def _op_text(op: Any) -> str:
     return getattr(op, "__name__", "") or "an operation of the program"
 
 
-def _touch(check: Checker, at: int, call: str, comm: Any, given: dict[str, Any]) -> None:
+def _memory(stem: str, comm: Any, given: dict[str, Any]) -> list[tuple[Any, bool]]:
+    """The buffers that a call uses in this rank, each with whether it writes it.
+
+    A buffer that counts at the root alone is not used elsewhere (MPI 4.1, 6.5 and 6.6).
+    """
+    here = _is_root(comm, given)
+    elsewhere = "root" in given and not here
+    sends = None if elsewhere and stem.startswith("scatter") else given.get("sendbuf")
+    receives = None if elsewhere and stem in _AT_THE_ROOT else given.get("recvbuf")
+    used = [(given.get("buf"), not here)]
+    for spec, writes, of in ((sends, False, _SENT), (receives, True, _RECEIVED)):
+        blocks = _BLOCKS.get(of.get(stem, _one))
+        parted = blocks is not None and isinstance(spec, (list, tuple))
+        many = _parts_of(stem, comm, writes=writes) if parted else 0
+        used.append((Parts(spec, blocks, many) if blocks is not None and parted else spec, writes))
+    return used
+
+
+def _parts_of(stem: str, comm: Any, *, writes: bool) -> int:
+    """How many parts a buffer of a call has."""
+    state = comm._inner  # noqa: SLF001 - private to users, not to us
+    if state is None:
+        return 0  # the call itself says what is wrong
+    if stem not in ALONG_EDGES:
+        return len(state.communicator.procs)
+    try:
+        found = edges(state)
+    except Exception:
+        return 0  # likewise
+    return len(found.sources if writes else found.targets)
+
+
+def _touch(check: Checker, at: int, call: str, used: list[tuple[Any, bool]]) -> None:
     """Its buffers may be in use by an operation that is pending, or by itself."""
-    if given.get("sendbuf") is not None and given.get("recvbuf") is not None:
-        check.buffers.compare(at, call, given["sendbuf"], given["recvbuf"])
+    (_, (sends, _), (receives, _)) = used
+    if sends is not None and receives is not None:
+        check.buffers.compare(at, call, sends, receives)
     if check.buffers.busy:
-        check.buffers.used(at, call, given.get("sendbuf"), writes=False)
-        check.buffers.used(at, call, given.get("recvbuf"), writes=True)
-        check.buffers.used(at, call, given.get("buf"), writes=not _is_root(comm, given))
+        for spec, writes in used:
+            check.buffers.used(at, call, spec, writes=writes)
 
 
 def _is_root(comm: Any, given: dict[str, Any]) -> bool:
@@ -202,10 +244,11 @@ def _call(name: str) -> Handler:
         number = check.comm(comm)
         request = check.number() if nonblocking or persistent else 0
         _write(check, at, call, comm, number, (name, stem), given, objects, request)
-        if not objects:
-            _touch(check, at, call, comm, given)
+        used = [] if objects else _memory(stem, comm, given)
+        if used:
+            _touch(check, at, call, used)
         result = original(comm, *args, **named)
-        _begun(check, at, call, result, comm, given, request, persistent)
+        _begun(check, at, call, result, used, request, persistent)
         return result
 
     return handler
@@ -233,17 +276,12 @@ def _write(
 
 
 def _begun(
-    check: Checker, at: int, call: str, result: Any, comm: Any, given: dict[str, Any],
-    request: int, persistent: bool,
+    check: Checker, at: int, call: str, result: Any, used: list[tuple[Any, bool]], request: int,
+    persistent: bool,
 ) -> None:  # fmt: skip
     """A nonblocking or persistent call has given a request."""
     if not request or not hasattr(result, "_inner"):
         return
-    used = (
-        (given.get("sendbuf"), False),
-        (given.get("recvbuf"), True),
-        (given.get("buf"), not _is_root(comm, given)),
-    )
     if persistent:
         check.requests.prepared(result, at, call, ("coll", request, *used), None)
         return
