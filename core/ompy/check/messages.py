@@ -15,7 +15,7 @@ from zlib import crc32
 from ompy.check.callees import program_files
 from ompy.check.checker import Checker
 from ompy.check.program_text import is_cell, is_key_read
-from ompy.check.record import ADDS, ASKED, NAMED, NAMED_AT, REFUSED
+from ompy.check.record import ADDS, ASKED, BY_STATUS, NAMED, NAMED_AT, REFUSED
 from ompy.check.signatures import OBJECT, Signature, of_message
 from ompy.data.constants import ANY_SOURCE, ANY_TAG, PROC_NULL
 from ompy.data.errors import ERR_TRUNCATE
@@ -93,7 +93,7 @@ def got_of(status: Status, asked: bool, received: Any, wanted: int) -> Got:
     source, tag, size = status.Get_source(), status.Get_tag(), status.Get_count()
     if wanted != ANY_SOURCE:
         return source, tag, size, ASKED, -1
-    known = ASKED if asked else says_source(received, source)
+    known = says_source(received, source) | (BY_STATUS if asked else 0)
     known |= 0 if isinstance(received, _JOINED) else ADDS
     return source, tag, size, known, digest(received)
 
@@ -388,7 +388,7 @@ def _take(
     found = original(comm, source, tag, filled)
     if found and whole(source) != PROC_NULL:
         entry = check.requests.taken(found, at, call)
-        entry.wanted = whole(source) if status is None else filled.Get_source()
+        entry.wanted, entry.with_status = whole(source), status is not None
         number = check.comm(comm)
         got = got_of(filled, True, None, filled.Get_source())
         event = ("recv", at, call, number, whole(source), whole(tag), None, entry.number, got)
@@ -428,7 +428,8 @@ def _receive_taken(
     try:
         result = original(message, *buffer, status=filled, **rest)
         received = result if objects else (*buffer, named.get("buf"))[0]
-        got = got_of(filled, asked is not None, received, entry.wanted)
+        with_status = entry.with_status or asked is not None
+        got = got_of(filled, with_status, received, entry.wanted)
         return result
     except Exception as problem:
         got = got_in_vain(problem, filled, objects)

@@ -56,13 +56,14 @@ EVENTS: Final = {
     "end": (),  # the rank began to finalize
     "shape": ("shape", "event"),  # an entry that comes again, by its number
 }
-# what is known of a message received, as bits: the program asks who sent it, or knows; + adds it,
+# what is known of a message received, as bits: the program knows who sent it; + adds it,
 # and does not put it behind another one; it was too long, and so an error
 ASKED: Final = 1
 ADDS: Final = 2
 REFUSED: Final = 4  # arbitrary: the next bit
 NAMED: Final = 8  # arbitrary: the next one: one element of it is the sender's rank; which one:
-NAMED_AT: Final = 4  # arbitrary: the bits from here on
+NAMED_AT: Final = 5  # arbitrary: the bits from here on
+BY_STATUS: Final = 16  # arbitrary: the bit left: a Status was given, which the program may ask
 MET: Final = "~"  # begins the key of a communicator of several worlds; arbitrary: no digit
 KEPT: Final = frozenset({"site", "started", "find", "end"})  # written beyond the limit, too
 HEADER: Final = 4  # bytes before an entry: its length

@@ -59,6 +59,7 @@ class Entry:
         state: what its handle refers to.
         receives: it completes with a message.
         wanted: the source that was asked for.
+        with_status: a matched probe was given a Status.
         received: the buffer that is received into.
         other: number of the send of an exchange; 0 for none.
         parts: of a partitioned send: which partitions are ready (`partitions.py`).
@@ -92,6 +93,7 @@ class Entry:
     state: Any
     template: Any
     wanted: int
+    with_status: bool
     __slots__ = tuple(__annotations__)
 
     def __init__(self, number: int, at: int, call: Any, kind: Any, state: Any) -> None:
@@ -102,6 +104,7 @@ class Entry:
         self.state = state
         self.receives = False
         self.wanted = ANY_SOURCE
+        self.with_status = False
         self.received = self.template = self.buffer = self.made = self.parts = None
         self.other = 0
         self.active = True
@@ -367,6 +370,7 @@ def entry_again(number: int, again: Any, at: int, call: Any, kind: Any) -> Entry
     made.kind = kind
     made.receives = False
     made.wanted = ANY_SOURCE
+    made.with_status = False
     made.other = 0
     made.active = True
     made.received = made.template = made.buffer = made.made = made.parts = None

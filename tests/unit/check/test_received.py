@@ -6,8 +6,8 @@ import linecache
 from pathlib import Path
 
 import pytest
-from ompy.check.analysis.received import is_left, use_at
-from ompy.check.analysis.received_uses import Use
+from ompy.check.analysis.received import is_left, is_status_left, use_at
+from ompy.check.analysis.use_words import Use
 from ompy.check.logs import Place
 
 # the receive is in the line that has GET, which stands for it
@@ -27,6 +27,8 @@ FREE = {
     "at an offset of its own": "at, block = GET\nwhole[at : at + 2] = block",
     "at an index in its buffer": "comm.Recv(room, ANY)  # GET\ngrid[int(room[0])] = room[1:]",
     "by a function that has the key": "def take(x):\n    table[x.key] = x.value\ntake(GET)",
+    "the best, in one line": "if (x := GET) > best:\n    best = x",
+    "wrong ones end it": "x = GET\nif x.bad:\n    raise ValueError(x)\nseen.add(x.n)",
     "the best": "x = GET\nif best is None or x < best:\n    best = x\nprint(best)",
     "a dropped one": "GET",
     "one whose name says that nobody reads it": "_ = GET",
@@ -79,6 +81,84 @@ FREE = {
         "for _ in r:\n    with lock:\n        x = GET\n    if len(x) > 1:\n        seen.add(x[0])"
     ),
     "of a generator": "def each():\n    yield GET\nprint(sum(each()))",
+    "of a generator that a with statement closes": (
+        "def each():\n    yield GET\nwith closing(each()) as source:\n    for x in source:\n"
+        "        words.update(x)"
+    ),
+    "of a generator behind a bar": (
+        "def each():\n    yield GET\nfor x in tqdm(each()):\n    words.update(x)"
+    ),
+    "in a list that is sorted by another name of itself": (
+        "got = []\nfor _ in r:\n    got.extend(GET)\ngot = sorted(set(got))\nprint(got[0])"
+    ),
+    "rows that are summed up": "comm.Recv(rows[i], ANY)  # GET\nprint(rows.sum(axis=0))",
+    "rows that are pending, and summed up": (
+        "MPI.Request.Waitall([comm.Irecv(rows[i], ANY) for i in r])  # GET\nprint(rows.max())"
+    ),
+    "rows that a loop names": (
+        "for row in rows:\n    comm.Recv(row, ANY)  # GET\nprint(np.sum(rows, axis=0))"
+    ),
+    "rows that are put where they say": (
+        "for i in r:\n    comm.Recv(rows[i], ANY)  # GET\n"
+        "for row in rows:\n    table[int(row[0])] = row[1:]"
+    ),
+    "a test that finds it": (
+        "q = comm.irecv(source=ANY)  # GET\ndone, x = q.test()\nif done:\n    seen.add(x)"
+    ),
+    "one that awaits it": (
+        "async def get():\n    q = comm.irecv(source=ANY)  # GET\n    while True:\n"
+        "        done, x = q.test()\n        if done:\n            return x\n"
+        "        await asyncio.sleep(0)\nasync def main():\n    seen.add(await get())"
+    ),
+    "all that a gather awaits": (
+        "async def get():\n    return GET\nasync def main():\n"
+        "    print(sum(await asyncio.gather(*(get() for _ in r))))"
+    ),
+    "one of several requests": (
+        "qs = [comm.irecv(source=ANY) for _ in r]  # GET\n"
+        "for _ in r:\n    i, x = MPI.Request.waitany(qs)\n    best = max(best, x)"
+    ),
+    "a set of what others have too": "got = set()\ngot |= GET",
+    "by a function that is mapped": "print(sum(map(len, [GET for _ in r])))",
+    "with a type in its source": "x: int = GET\nbest = max(best, x)",
+    "a list with a type": "got: list[int] = [GET for _ in r]\nprint(sorted(got))",
+    "in dicts that are joined": "all = {**all, **GET}",
+    "text of it in a set": "x = GET\nseen.add(f'{x.name}')",
+    "taken out again, and counted": (
+        "got = [GET for _ in r]\nwhile got:\n    best = max(best, got.pop())"
+    ),
+    "apart, and each summed up": "xs, ys = zip(*[GET for _ in r])\nprint(sum(xs), max(ys))",
+    "an array of all, summed up": "t = np.array([GET for _ in r])\nprint(t.mean(), t.std())",
+    "rows of all, summed up": "t = np.vstack([GET for _ in r])\nprint(t.sum(axis=0))",
+    "a column of all": "t = np.array([GET for _ in r])\nprint(t[:, 1].max())",
+    "where it belongs among those that are sorted": "bisect.insort(got, GET)",
+    "lists by key, summed up": (
+        "for w, n in GET:\n    lists[w].append(n)\n"
+        "print({w: sum(ns) for w, ns in lists.items()}, len(lists))"
+    ),
+    "lists by key, sorted": (
+        "key, n = GET\nlists.setdefault(key, []).append(n)\n"
+        "for key in sorted(lists):\n    print(key, sorted(lists[key]))"
+    ),
+    "sent back to who it names": "x = GET\ncomm.send(x.text, dest=x.who)",
+    "one that has to be right": "x = GET\nassert x.ok\nseen.add(x.n)",
+    "a record made of it": (
+        "class A:\n    def __init__(self, x):\n        self.x = x\n"
+        "print(max([A(GET) for _ in r], key=lambda a: a.x).x)"
+    ),
+    "a request of an object": (
+        "class A:\n    def start(self):\n        self.q = comm.irecv(source=ANY)  # GET\n"
+        "    def end(self):\n        seen.add(self.q.wait())"
+    ),
+    "a request that an object polls": (
+        "class A:\n    def __init__(self, q):\n        self.q = q\n    def poll(self):\n"
+        "        done, x = self.q.test()\n        if done:\n            seen.add(x)\n"
+        "A(comm.irecv(source=ANY))  # GET"
+    ),
+    "of a generator of a generator": (
+        "def each():\n    yield GET\ndef all():\n    yield from each()\nprint(max(all()))"
+    ),
+    "that fit": "print(max(filter(None, [GET for _ in r])))",
 }
 ADDED = {
     "reduced": (
@@ -157,6 +237,56 @@ ANYTHING = {
     ),
     "a buffer that another receive fills, before it is read": (
         "for _ in r:\n    print(room[0])\n    comm.Recv(room, ANY)  # GET\ncomm.Recv(room, 1)"
+    ),
+    "a text of all": "text = ''\nfor _ in r:\n    x = GET\n    text += x.word",
+    "a list that becomes longer": "got = []\nfor _ in r:\n    got += [GET]\nprint(got[0])",
+    "at numbers of its own making": "rows = {i: GET for i in r}",
+    "taken out again, the first": "got = [GET for _ in r]\nx = got.pop(0)\nprint(x)",
+    "an array of all, as it came": "t = np.array([GET for _ in r])\nprint(t[0])",
+    "apart, and the first": "xs, ys = zip(*[GET for _ in r])\nprint(xs[0])",
+    "lists by key, as they came": (
+        "key, n = GET\nlists.setdefault(key, []).append(n)\n"
+        "for key in sorted(lists):\n    print(key, lists[key])"
+    ),
+    "lists by key, their first": (
+        "for w, n in GET:\n    lists[w].append(n)\nprint({w: ns[0] for w, ns in lists.items()})"
+    ),
+    "sent on to the next one": "x = GET\ncomm.send(x.text, dest=1)",
+    "a record made of it, the first": (
+        "class A:\n    def __init__(self, x):\n        self.x = x\nprint([A(GET) for _ in r][0].x)"
+    ),
+    "what is left for it": ("x = GET\nif x <= stock:\n    stock -= x\nprint(stock)"),
+    "what is left for it, by another branch": (
+        "x = GET\nif x > stock:\n    refused += 1\nelse:\n    stock -= x"
+    ),
+    "a checksum of all": "h = hashlib.sha256()\nfor _ in r:\n    h.update(GET)",
+    "a checksum of an object": (
+        "class A:\n    def __init__(self):\n        self.h = zlib.md5()\n"
+        "    def take(self):\n        self.h.update(GET)"
+    ),
+    "a list that is sorted too late": (
+        "got = []\nfor _ in r:\n    got.append(GET)\nprint(got[0])\ngot.sort()"
+    ),
+    "a list that gets another name when it is sorted": (
+        "got = []\nfor _ in r:\n    got.append(GET)\nright = sorted(got)\nprint(got[0])"
+    ),
+    "rows in the order of arrival": "comm.Recv(rows[i], ANY)  # GET\nprint(rows[0])",
+    "rows that are summed up one by one": (
+        "comm.Recv(rows[i], ANY)  # GET\nprint(rows.sum(axis=1))"
+    ),
+    "rows that a loop names, and their first": (
+        "for row in rows:\n    comm.Recv(row, ANY)  # GET\nprint(rows[0])"
+    ),
+    "a test that finds it, and prints": (
+        "q = comm.irecv(source=ANY)  # GET\ndone, x = q.test()\nif done:\n    print(x)"
+    ),
+    "one of several requests, at its index": (
+        "qs = [comm.irecv(source=ANY) for _ in r]  # GET\n"
+        "for _ in r:\n    i, x = MPI.Request.waitany(qs)\n    rows[i] = x"
+    ),
+    "numbered": "for i, x in enumerate([GET for _ in r]):\n    rows[i] = x",
+    "mapped by what keeps it": (
+        "def keep(x):\n    got.append(x)\nlist(map(keep, [GET for _ in r]))\nprint(got[0])"
     ),
     "what is done hangs on it": "x = GET\nif x == 1:\n    print('first')",
 }
@@ -244,3 +374,23 @@ def test_names_of_a_cell_that_a_later_one_may_read(
     line = next(n for n, each in enumerate(lines, 1) if "recv" in each)
     is_left.cache_clear()
     assert is_left(Place("In[3]", line, ""), 0) == left
+
+
+STATUS = {
+    "x = comm.recv(source=ANY, status=st)  # GET": True,
+    "comm.Recv(room, ANY, 3, st)  # GET\nprint(st.Get_count())": True,
+    "comm.Recv(room, ANY, 3, st)  # GET\nprint(st.Get_source())": False,
+    "comm.Recv(room, ANY, 3, status=st)  # GET\nkeep(st)": False,
+    "m = comm.mprobe(ANY, status=st)  # GET\nx = m.recv()": True,
+    "m = comm.mprobe(ANY, status=st)  # GET\nx = m.recv()\nprint(st.tag)": False,
+    "comm.Recv(room, ANY, status=self.st)  # GET": False,
+    "x = comm.recv(source=ANY)  # GET": False,
+}
+
+
+@pytest.mark.parametrize("text", STATUS)
+def test_a_status_that_nobody_asks(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "app.py"
+    file.write_text(text + "\n")
+    line = next(n for n, each in enumerate(text.splitlines(), 1) if "GET" in each)
+    assert is_status_left(Place(str(file), line, "")) == STATUS[text]

@@ -138,6 +138,38 @@ def test_two_phases_with_sums_of_their_own(phase: str, tmp_path: Path) -> None:
     assert kinds_of_two(tmp_path, one) == [], "it goes on adding"
 
 
+AT_ONCE = "{sum} = sum(comm.recv(source=MPI.ANY_SOURCE) for _ in range(size - 1))\n"
+
+
+def test_sums_in_one_expression(tmp_path: Path) -> None:
+    text = HEAD + AT_ONCE.format(sum="first") + AT_ONCE.format(sum="second")
+    assert kinds_of_two(tmp_path, text) == RACE
+    assert kinds_of_two(tmp_path, text, barrier=True) == []
+    on = HEAD + "total = 0\n" + AT_ONCE.replace("=", "+=", 1).format(sum="total") * 2
+    assert kinds_of_two(tmp_path, on) == [], "it goes on adding"
+    kept = HEAD + "best = 0\n" + AT_ONCE.format(sum="best").replace("sum(", "max(best, max(") * 2
+    assert kinds_of_two(tmp_path, kept.replace("1))", "1)))")) == [], "it goes on"
+
+
+LOOPED = program().replace("    global total\n", "") + "    return total\n"
+ONCE = f"{HEAD}def sum_of_round():\n    return {AT_ONCE.format(sum='')[3:]}"
+
+
+@pytest.mark.parametrize("text", [LOOPED, ONCE], ids=["in a loop", "in one expression"])
+@pytest.mark.parametrize(
+    ("call", "found"),
+    [
+        ("grand += sum_of_round()", []),
+        ("grand = sum(sum_of_round() for _ in range(2))", []),
+        ("one = sum_of_round()", RACE),
+    ],
+)
+def test_a_sum_that_the_caller_adds_up(
+    text: str, call: str, found: list[str], tmp_path: Path
+) -> None:
+    assert kinds(tmp_path, f"{text}{call}\n") == found
+
+
 def test_functions_have_sums_of_their_own(tmp_path: Path) -> None:
     body = "".join(f"    {line}\n" for line in PHASE.format(sum="total").splitlines())
     assert kinds_of_two(tmp_path, f"{HEAD}def one():\n{body}\ndef two():\n{body}") == RACE

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 
 from ompy.check.analysis.matching import Messages, Receive, Send
 from ompy.check.analysis.order import Order
-from ompy.check.analysis.received import is_left, use_at
-from ompy.check.analysis.received_uses import Use
+from ompy.check.analysis.received import is_left, is_status_left, use_at
 from ompy.check.analysis.rounds import round_findings
+from ompy.check.analysis.use_words import Use
 from ompy.check.findings import Found
 from ompy.check.logs import Place, Record
-from ompy.check.record import ADDS, ASKED, NAMED, NAMED_AT
+from ompy.check.record import ADDS, ASKED, BY_STATUS, NAMED, NAMED_AT
 from ompy.data.constants import ANY_SOURCE, ANY_TAG
 
 
@@ -71,6 +71,9 @@ def _provided_for(record: Record, receive: Receive, other: Send, messages: Messa
     assert receive.got is not None, "only then is it asked"
     known, place = receive.got[3], record.places.get(receive.room[0], Place("", 0, ""))
     if known & ASKED or (known & NAMED and not is_left(place, known >> NAMED_AT)):
+        return True
+    lines = (place, record.places.get(receive.site, place))
+    if known & BY_STATUS and not is_status_left(*lines):
         return True
     taken = messages.receive_of.get((other.rank, other.place))
     digest = receive.got[4]

@@ -6,13 +6,25 @@ import ast
 from functools import cache
 from typing import Final
 
-from ompy.check.analysis.received_uses import Flow, Use
-from ompy.check.analysis.source_tree import called_name
+from ompy.check.analysis.received_uses import Flow
+from ompy.check.analysis.source_tree import argument_of, called_name
+from ompy.check.analysis.use_words import Use
 from ompy.check.logs import Place
 from ompy.check.program_text import is_cell, parsed_file, related_files
 
 # functions that may read any name
 _ALL_NAMES: Final = frozenset({"locals", "globals", "vars", "eval", "exec"})
+
+# where the Status stands among the arguments of calls
+_STATUS_AT: Final = {
+    **dict.fromkeys(("Recv", "recv"), 3),
+    **dict.fromkeys(("Mprobe", "mprobe", "Improbe", "improbe", "Probe", "probe"), 2),
+    **dict.fromkeys(("Iprobe", "iprobe"), 2),
+}
+# of a Status: nothing of this tells who sent
+_OF_LENGTHS: Final = frozenset({
+    "Get_count", "count", "Get_elements", "Get_error", "error", "Is_cancelled", "cancelled",
+})  # fmt: skip
 
 
 @cache
@@ -35,8 +47,9 @@ def use_at(place: Place, files: tuple[str, ...] = ()) -> Use:
     if name in {"irecv", "Irecv_init", "Recv_init"} or "wait" in name:
         return flow.use_of_request(call) if name == "irecv" else Use.ANYTHING
     if name in {"Recv", "Irecv"}:
-        buffer = buffer_name(call)
-        return flow.use_of_item_names(call, [buffer], False) if buffer else Use.ANYTHING
+        buffer = _buffer_of(call)
+        known = isinstance(buffer, (ast.Name, ast.Subscript))
+        return flow.use_of_rows(call, buffer) if buffer is not None and known else Use.ANYTHING
     return flow.use_of_item(call)
 
 
@@ -79,6 +92,62 @@ def is_left(place: Place, element: int) -> bool:
     return not read & {names[element], *_ALL_NAMES}
 
 
+@cache
+def is_status_left(*places: Place) -> bool:
+    """Whether calls give a Status, and nobody asks it who sent.
+
+    It has to be a variable, so that all places that look at it are known.
+
+    Args:
+        places: lines of calls that receive, or probe, one message.
+    """
+    given: set[str] = set()
+    for place in set(places):
+        tree = parsed_file(place.file)
+        if tree is None or is_cell(place.file):
+            return False
+        for call in _calls_on(tree, place.line):
+            status = _status_of(call)
+            if status is not None and not isinstance(status, ast.Name):
+                return False
+            given |= set() if status is None else {status.id}
+    trees = [parsed_file(file) for file in {place.file for place in places}]
+    return bool(given) and not any(_asks(tree, given) for tree in trees if tree is not None)
+
+
+def _calls_on(tree: ast.AST, line: int) -> list[ast.Call]:
+    return [
+        each
+        for each in ast.walk(tree)
+        if isinstance(each, ast.Call) and each.lineno <= line <= (each.end_lineno or 0)
+    ]
+
+
+def _status_of(call: ast.Call) -> ast.expr | None:
+    """What a call gives as a Status."""
+    place = _STATUS_AT.get(called_name(call), len(call.args))
+    return argument_of(call, place, "status")
+
+
+def _asks(tree: ast.AST, names: set[str]) -> bool:
+    """Whether anybody looks at some statuses, but for how long a message is."""
+    parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+    for each in ast.walk(tree):
+        if (
+            not isinstance(each, ast.Name)
+            or each.id not in names
+            or isinstance(each.ctx, ast.Store)
+        ):
+            continue
+        node = parents[each]
+        if isinstance(node, ast.Attribute) and node.attr in _OF_LENGTHS:
+            continue
+        call = parents[node] if isinstance(node, ast.keyword) else node
+        if not isinstance(call, ast.Call) or _status_of(call) is not each:
+            return True
+    return False
+
+
 def path_to_call(tree: ast.AST, line: int) -> list[ast.AST]:
     """The nodes from the module to the innermost receive on a line."""
     best: list[ast.AST] = []
@@ -111,10 +180,13 @@ def received_name(path: list[ast.AST]) -> str:
 
 def buffer_name(call: ast.Call) -> str:
     """The variable that a call receives into; empty where there is none."""
-    first = call.args[0] if call.args else None
-    if isinstance(first, (ast.List, ast.Tuple)) and first.elts:
-        first = first.elts[0]
+    first = _buffer_of(call)
     return first.id if isinstance(first, ast.Name) else ""
+
+
+def _buffer_of(call: ast.Call) -> ast.expr | None:
+    first = argument_of(call, 0, "buf")
+    return first.elts[0] if isinstance(first, (ast.List, ast.Tuple)) and first.elts else first
 
 
 def scope_of(path: list[ast.AST]) -> ast.AST:

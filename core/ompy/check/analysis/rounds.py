@@ -18,7 +18,8 @@ from typing import Final, NamedTuple
 from ompy.check.analysis.matching import Messages, Receive, Send
 from ompy.check.analysis.order import Order
 from ompy.check.analysis.received import path_to_call, received_name, scope_of
-from ompy.check.analysis.source_tree import called_name
+from ompy.check.analysis.source_tree import called_name, changed_in, read_in
+from ompy.check.analysis.use_words import SUMMING
 from ompy.check.findings import Found
 from ompy.check.logs import Place, Record
 from ompy.check.program_text import parsed_file
@@ -158,6 +159,8 @@ def is_round(place: Place) -> bool:
     if found is None:
         return False
     around, loop, name = found
+    if isinstance(loop, ast.stmt) and not isinstance(loop, ast.For):
+        return True  # a sum in one expression
     return not isinstance(around, ast.Module) and name in set(_assigned(around, loop))
 
 
@@ -170,12 +173,17 @@ def sum_of(place: Place) -> tuple[int, str]:
     tree = parsed_file(place.file)
     assert tree is not None, "it has a loop"
     scope = scope_of(path_to_call(tree, place.line))
+    if not isinstance(found[1], ast.For):
+        return getattr(scope, "lineno", 0), found[2]
     begun = set(_assigned(scope, found[1]))
     return getattr(scope, "lineno", 0), found[2] if found[2] in begun else ""
 
 
-def _summing(place: Place) -> tuple[ast.AST, ast.For, str] | None:
-    """The loop over members that adds up what a line receives: what is around it, it, and where."""
+def _summing(place: Place) -> tuple[ast.AST, ast.stmt, str] | None:
+    """What adds up what a line receives of all members: what is around it, it, and where.
+
+    It is a loop, or a statement that has `sum(... for _ in range(others))` and nothing before it.
+    """
     tree = parsed_file(place.file)
     path = path_to_call(tree, place.line) if tree is not None else []
     if tree is None or not path:
@@ -183,11 +191,47 @@ def _summing(place: Place) -> tuple[ast.AST, ast.For, str] | None:
     scope = scope_of(path)
     inner = path[path.index(scope) :]
     loops = [node for node in inner if isinstance(node, (ast.For, ast.While))]
+    if _is_added_elsewhere(scope, tree):
+        return None
+    at_once = _summed_at_once(inner, tree)
+    if at_once is not None:
+        return scope, at_once, f"line {at_once.lineno}"
     loop = loops[-1] if loops else None
     if not isinstance(loop, ast.For) or not _is_of_members(loop.iter, tree):
         return None
     name = _sum_of(loop, inner)
     return (loops[-2] if len(loops) > 1 else scope, loop, name) if name else None
+
+
+def _summed_at_once(path: list[ast.AST], tree: ast.AST) -> ast.stmt | None:
+    """The statement that sums up, in one expression, what a call in it receives of all members."""
+    all_of = next((n for n in path if isinstance(n, (ast.GeneratorExp, ast.ListComp))), None)
+    if all_of is None or len(all_of.generators) > 1 or path[-1] not in set(ast.walk(all_of.elt)):
+        return None
+    called = path[path.index(all_of) - 1]
+    statement = next((node for node in reversed(path) if isinstance(node, ast.stmt)), None)
+    if not isinstance(called, ast.Call) or called_name(called) not in SUMMING:
+        return None
+    if not isinstance(statement, (ast.Assign, ast.Return, ast.Expr)):
+        return None
+    goes_on = changed_in([statement]) & read_in(statement.value or statement)
+    return None if goes_on or not _is_of_members(all_of.generators[0].iter, tree) else statement
+
+
+def _is_added_elsewhere(scope: ast.AST, tree: ast.AST) -> bool:
+    """Whether what a function returns is added up by those that call it: to one sum, then."""
+    name = getattr(scope, "name", None)
+    if name is None or not any(isinstance(e, ast.Return) and e.value for e in ast.walk(scope)):
+        return False
+    calls = {e for e in ast.walk(tree) if isinstance(e, ast.Call) and called_name(e) == name}
+    sums = [
+        each
+        for each in ast.walk(tree)
+        if (isinstance(each, ast.AugAssign) and isinstance(each.op, ast.Add))
+        or (isinstance(each, ast.Call) and called_name(each) in SUMMING)
+    ]
+    added = {each for one in sums for each in ast.walk(one)}
+    return bool(calls) and calls <= added
 
 
 def _is_of_members(count: ast.expr, tree: ast.AST) -> bool:

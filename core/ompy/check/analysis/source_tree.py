@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-_LOOPS: Final = (ast.For, ast.AsyncFor, ast.While)
-_SCOPES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Module)
+LOOPS: Final = (ast.For, ast.AsyncFor, ast.While)
+SCOPES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Module)
 
 
 def called_name(node: ast.Call) -> str:
@@ -59,7 +59,7 @@ def is_refilled(
             if isinstance(before, (ast.Expr, ast.Assign)) and _fills(before, name):
                 return True
         node = parents[node]
-        if isinstance(node, _LOOPS) and _contains(node, receive):
+        if isinstance(node, LOOPS) and _contains(node, receive):
             return False  # it may come by the loop's end
     return False
 
@@ -70,10 +70,10 @@ def is_kept(assignment: ast.Assign, name: str, parents: Mapping[ast.AST, ast.AST
     So it does if the variable is read anywhere but behind the assignment, in the same round, and
     nothing else in the loop gives it a value.
     """
-    loop = _above(assignment, _LOOPS, parents)
+    loop = _above(assignment, LOOPS, parents)
     if loop is None:
         return False
-    named = _names_in(_above(loop, _SCOPES, parents) or loop, name)
+    named = _names_in(_above(loop, SCOPES, parents) or loop, name)
     inside = set(ast.walk(loop)) - set(ast.walk(assignment))
     if any(not isinstance(each.ctx, ast.Load) and each in inside for each in named):
         return False
@@ -95,7 +95,7 @@ def _above(
         node = parents[node]
         if isinstance(node, kinds):
             return node
-        if isinstance(node, _SCOPES):
+        if isinstance(node, SCOPES):
             return None
     return None
 
@@ -106,7 +106,7 @@ def _names_in(node: ast.AST, name: str) -> list[ast.Name]:
 
 def _is_behind(node: ast.AST, points: list[ast.AST], parents: Mapping[ast.AST, ast.AST]) -> bool:
     """Whether one of some statements stands before a node, in a block that it is in."""
-    while node in parents and not isinstance(node, _SCOPES):
+    while node in parents and not isinstance(node, SCOPES):
         if any(before in points for before in _statements_before(node, parents[node])):
             return True
         node = parents[node]
@@ -133,3 +133,62 @@ def _fills(statement: ast.AST, name: str) -> bool:
         and name in {n.id for n in ast.walk(each.args[0]) if isinstance(n, ast.Name)}
         for each in ast.walk(statement)
     )
+
+
+def changed_in(statements: Sequence[ast.AST]) -> set[str]:
+    """What statements give new values, as it is written: `stock`, `self.stock`."""
+    found = set()
+    for node in (each for statement in statements for each in ast.walk(statement)):
+        targets: list[ast.expr] = []
+        if isinstance(node, ast.Assign):
+            targets = node.targets
+        elif isinstance(node, (ast.AugAssign, ast.AnnAssign)):
+            targets = [node.target]
+        found |= {ast.unparse(each) for each in targets}
+    return found
+
+
+def read_in(expression: ast.AST) -> set[str]:
+    """Variables and attributes that an expression reads, as they are written."""
+    return {
+        ast.unparse(each)
+        for each in ast.walk(expression)
+        if isinstance(each, (ast.Name, ast.Attribute, ast.Subscript))
+    }
+
+
+def values_of(tree: ast.AST, name: str) -> list[ast.expr]:
+    """What is assigned to a variable or an attribute, anywhere."""
+    found = []
+    for node in ast.walk(tree):
+        targets: list[ast.expr] = []
+        if isinstance(node, ast.Assign):
+            targets = node.targets
+        elif isinstance(node, ast.AnnAssign):
+            targets = [node.target]
+        value = getattr(node, "value", None)
+        if isinstance(value, ast.expr) and name in map(ast.unparse, targets):
+            found.append(value)
+    return found
+
+
+def is_text(value: ast.expr) -> bool:
+    """Whether a value is a text, or bytes."""
+    if isinstance(value, ast.Call):
+        return called_name(value) in {"str", "bytes", "bytearray"}
+    return isinstance(value, ast.JoinedStr) or (
+        isinstance(value, ast.Constant) and isinstance(value.value, (str, bytes))
+    )
+
+
+def is_list(value: ast.expr) -> bool:
+    """Whether a value is a list."""
+    if isinstance(value, ast.Call):
+        return called_name(value) in {"list", "deque"}
+    return isinstance(value, (ast.List, ast.ListComp))
+
+
+def other_axis(call: ast.Call) -> bool:
+    """Whether a call works along another axis than the first one."""
+    axes = [each.value for each in call.keywords if each.arg == "axis"]
+    return any(not isinstance(axis, ast.Constant) or axis.value not in {0, None} for axis in axes)

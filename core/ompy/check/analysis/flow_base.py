@@ -1,0 +1,110 @@
+"""What items and bags, and requests for them, have in common: see `received_uses.py`."""
+
+from __future__ import annotations
+
+import ast
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from ompy.check.analysis.program_tree import ProgramTree
+from ompy.check.analysis.source_tree import called_name
+from ompy.check.analysis.use_words import Use
+
+DEPTH: Final = 40  # steps from one expression to the next; arbitrary: more than a program has
+
+
+def names_in(nodes: Iterable[ast.AST]) -> set[str]:
+    """The variables that are named in some nodes."""
+    return {n.id for node in nodes for n in ast.walk(node) if isinstance(n, ast.Name)}
+
+
+class FlowBase(ProgramTree, ABC):
+    """Follows values through a module, and others that have to do with it.
+
+    Attributes:
+        items: variables that are one message, or were made of it.
+        depth: steps that the current way has.
+    """
+
+    def __init__(self, tree: ast.Module, others: Sequence[ast.Module] = ()) -> None:
+        super().__init__(tree, others)
+        self.items: set[str] = set()
+        self.depth = 0
+        self._seen: set[tuple[str, str, ast.AST]] = set()
+
+    @abstractmethod
+    def use_of_item(self, node: ast.AST, derived: bool = False) -> Use:
+        """What is done with an expression that is one message.
+
+        Args:
+            node: the expression.
+            derived: it was made of the message: a number, as far as is known.
+        """
+
+    @abstractmethod
+    def use_of_item_names(self, node: ast.AST, names: list[str], derived: bool) -> Use:
+        """What is done with variables that are of one message.
+
+        Args:
+            node: where they are.
+            names: of them.
+            derived: as of `use_of_item`.
+        """
+
+    @abstractmethod
+    def use_of_target(self, target: ast.AST, derived: bool) -> Use:
+        """What is done with what gets one message."""
+
+    @abstractmethod
+    def use_inside(self, function: ast.AST, place: int, derived: bool) -> Use:
+        """What a function does with an argument."""
+
+    @abstractmethod
+    def use_of_bag(self, node: ast.AST) -> Use:
+        """What is done with an expression that has messages in any order."""
+
+    @abstractmethod
+    def use_of_container(self, node: ast.AST) -> Use:
+        """What is done with a variable, or an attribute, that has messages in any order."""
+
+    def _is_new(self, kind: str, name: str, node: ast.AST) -> bool:
+        """Whether a variable is asked for the first time; it is not new afterwards."""
+        asked = (kind, name, self.scope_of_name(node, name))
+        new = asked not in self._seen
+        self._seen.add(asked)
+        return new
+
+    def _loads(self, kind: str, node: ast.AST, name: str) -> Iterator[ast.AST]:
+        """Where a variable is read; nowhere if that was asked before."""
+        of_object = isinstance(node, ast.Attribute)  # which all methods may read
+        scope = self.tree if of_object else self.scope_of_name(node, name)
+        if (kind, name, scope) in self._seen:
+            return
+        self._seen.add((kind, name, scope))
+        for each in ast.walk(scope):
+            if of_object:
+                named = isinstance(each, ast.Attribute) and ast.unparse(each) == name
+            else:
+                named = isinstance(each, ast.Name) and each.id == name
+                named = named and self.scope_of_name(each, name) is scope
+            read = named and isinstance(each.ctx, ast.Load)  # type: ignore[attr-defined]
+            if read and not self._is_received_into(each):
+                yield each
+
+    def _is_received_into(self, node: ast.AST) -> bool:
+        """Whether it is named in a call that receives."""
+        while not isinstance(node, ast.stmt) and node in self.parents:
+            node = self.parents[node]
+            if isinstance(node, ast.Call) and "recv" in called_name(node).lower():
+                return True
+        return False
+
+    def _calls_of(self, node: ast.AST) -> Iterator[ast.AST]:
+        """The calls of the function that a statement is in; none if that was asked before."""
+        scope = self.scope_of(node)
+        asked = ("calls", getattr(scope, "name", ""), scope)
+        if asked in self._seen:
+            return
+        self._seen.add(asked)
+        yield from self.calls_of(scope)
