@@ -27,6 +27,21 @@ FREE = {
     "at an offset of its own": "at, block = GET\nwhole[at : at + 2] = block",
     "at an index in its buffer": "comm.Recv(room, ANY)  # GET\ngrid[int(room[0])] = room[1:]",
     "by a function that has the key": "def take(x):\n    table[x.key] = x.value\ntake(GET)",
+    "by a method of a class": (
+        "class A:\n    @classmethod\n    def add(cls, x):\n        cls.best = max(cls.best, x)\n"
+        "A.add(GET)"
+    ),
+    "by a function with its first arguments": (
+        "def keep(table, key, x):\n    table[key] = x\nput = partial(keep, table)\n"
+        "key, x = GET\nput(key, x)"
+    ),
+    "numbered, and nobody reads the number": (
+        "for _, x in enumerate([GET for _ in r]):\n    best = max(best, x)"
+    ),
+    "the best of pairs": (
+        "n, x = GET\nif (x, n) > (best.x, best.n):\n    best.x, best.n = x, n\nprint(best)"
+    ),
+    "the longest": "x = GET\nif len(x) > len(best):\n    best = x\nprint(best)",
     "the best, in one line": "if (x := GET) > best:\n    best = x",
     "wrong ones end it": "x = GET\nif x.bad:\n    raise ValueError(x)\nseen.add(x.n)",
     "the best": "x = GET\nif best is None or x < best:\n    best = x\nprint(best)",
@@ -254,6 +269,14 @@ ANYTHING = {
     "sent on to the next one": "x = GET\ncomm.send(x.text, dest=1)",
     "a record made of it, the first": (
         "class A:\n    def __init__(self, x):\n        self.x = x\nprint([A(GET) for _ in r][0].x)"
+    ),
+    "a sum of itself": "comm.Recv(u, ANY)  # GET\nv -= (v @ u) * u",
+    "added or multiplied": (
+        "kind, x = GET\nif kind == 'add':\n    total += x\nelse:\n    total *= x\nprint(total)"
+    ),
+    "what is better by much": "x = GET\nif x > best + 0.5:\n    best = x\nprint(best)",
+    "by a function with its first arguments, that keeps the last": (
+        "def keep(state, x):\n    state.last = x\nput = partial(keep, state)\nput(GET)"
     ),
     "what is left for it": ("x = GET\nif x <= stock:\n    stock -= x\nprint(stock)"),
     "what is left for it, by another branch": (

@@ -130,7 +130,19 @@ class BagUses(FlowBase):
             return worst((mapped, self.use_of_bag(call)))
         if isinstance(node, ast.Starred) and name in {"zip", "gather"}:
             return self._use_of_joined(call)
+        if name == "enumerate":
+            return self._use_of_numbered(call)
         return self.use_of_bag(call) if name in BAG_TO_BAG else Use.ANYTHING
+
+    def _use_of_numbered(self, call: ast.Call) -> Use:
+        """What is done with each of `enumerate`, if nobody reads its number."""
+        loop = self.parents.get(call)
+        target = loop.target if isinstance(loop, (ast.For, ast.comprehension)) else None
+        if not isinstance(target, ast.Tuple) or not isinstance(target.elts[0], ast.Name):
+            return Use.ANYTHING
+        if any(True for _ in self._loads("number", target, target.elts[0].id)):
+            return Use.ANYTHING
+        return self.use_of_target(target.elts[1], True)
 
     def _use_of_mapped(self, function: ast.expr, place: int) -> Use:
         """What a function that is handed to `map` or `filter` does with each."""

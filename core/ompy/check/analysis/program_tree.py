@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
-from ompy.check.analysis.source_tree import LOOPS, SCOPES, argument_of, called_name, last_name
+from ompy.check.analysis.source_tree import (
+    LOOPS,
+    SCOPES,
+    argument_of,
+    called_name,
+    last_name,
+    values_of,
+)
+
+OWN: Final = frozenset({"self", "cls"})  # what a method gets without being given it
 
 
 def parameters_of(function: ast.AST) -> list[ast.arg]:
@@ -104,7 +113,17 @@ class ProgramTree:
         ]
         if found or not isinstance(called, ast.Name):
             return [*found]  # which one of those of a name is not known
+        made = self.partial_of(called)
+        if made is not None:
+            return self.functions(made.args[0])
         return self._functions_handed_on(name, self.scope_of(called))
+
+    def partial_of(self, called: ast.expr) -> ast.Call | None:
+        """The `partial` of a function with its first arguments that an expression is."""
+        values = values_of(self.tree, ast.unparse(called))
+        made = values[0] if len(values) == 1 else None
+        known = isinstance(made, ast.Call) and called_name(made) == "partial" and made.args
+        return made if known and isinstance(made, ast.Call) else None
 
     def _functions_handed_on(self, name: str, scope: ast.AST) -> list[ast.AST]:
         """The functions that others give a function as an argument; none if one is unknown."""
@@ -117,7 +136,7 @@ class ProgramTree:
         return self._handed_on[name, scope]
 
     def _find_handed_on(self, name: str, scope: ast.AST, parameters: list[str]) -> list[ast.AST]:
-        place = parameters.index(name) - (parameters[0] == "self")
+        place = parameters.index(name) - (parameters[0] in OWN)
         found: list[ast.AST] = []
         for each in ast.walk(self.tree):
             if not isinstance(each, ast.Call) or called_name(each) != getattr(scope, "name", None):

@@ -8,10 +8,11 @@ Each use of an item or a bag is one of `Use`; the worst counts. What is not know
 from __future__ import annotations
 
 import ast
+from typing import Final
 
 from ompy.check.analysis.bag_uses import BagUses
 from ompy.check.analysis.flow_base import DEPTH, names_in
-from ompy.check.analysis.program_tree import init_of, parameters_of
+from ompy.check.analysis.program_tree import OWN, init_of, parameters_of
 from ompy.check.analysis.request_uses import RequestUses
 from ompy.check.analysis.source_tree import (
     LOOPS,
@@ -41,10 +42,28 @@ from ompy.check.analysis.use_words import (
     worst,
 )
 
+_PRODUCTS: Final = (ast.Mult, ast.Div)
+
 
 def _receives(node: ast.AST) -> bool:
     """Whether an expression is what a call receives, and nothing more."""
     return isinstance(node, ast.Call) and called_name(node) == "recv"
+
+
+def _sides_of(compared: ast.expr) -> list[ast.expr]:
+    """What is compared: of a tuple each element, of `len(x)` or `-x` what is in it."""
+    if isinstance(compared, ast.Tuple):
+        return [side for each in compared.elts for side in _sides_of(each)]
+    if isinstance(compared, ast.UnaryOp):
+        return _sides_of(compared.operand)
+    if isinstance(compared, ast.Call) and len(compared.args) == 1:
+        return _sides_of(compared.args[0])
+    return [compared]
+
+
+def _begins(text: str, name: str) -> bool:
+    """Whether an expression is a variable, or a part of it."""
+    return text == name or text.startswith((f"{name}.", f"{name}["))
 
 
 class Flow(BagUses, RequestUses):
@@ -174,14 +193,15 @@ class Flow(BagUses, RequestUses):
         functions = self.functions(call.func)
         if not functions or node not in call.args:
             return Use.ANYTHING
-        place = call.args.index(node)
+        partial = self.partial_of(call.func)
+        place = call.args.index(node) + (len(partial.args) - 1 if partial is not None else 0)
         inside = [self.use_inside(each, place, derived) for each in functions]
         return worst((*inside, self.use_of_item(call, True)))
 
     def use_inside(self, function: ast.AST, place: int, derived: bool) -> Use:
         """What a function does with an argument."""
         parameters = parameters_of(function)
-        place += bool(parameters) and parameters[0].arg == "self"
+        place += bool(parameters) and parameters[0].arg in OWN
         if place >= len(parameters):
             return Use.ANYTHING
         return self.use_of_item_names(parameters[place], [parameters[place].arg], derived)
@@ -231,10 +251,23 @@ class Flow(BagUses, RequestUses):
     def _item_in_augassign(self, parent: ast.AugAssign, _node: ast.AST, derived: bool) -> Use:
         if self._is_keyed(parent.target):
             return Use.ORDER_FREE
+        if self._is_mixed(parent):
+            return Use.ANYTHING
         before = values_of(self.tree, ast.unparse(parent.target))
         if any(map(is_list, before)):
             return self.use_of_container(parent.target)
         return Use.ANYTHING if any(map(is_text, before)) else self._sum(parent.op, derived)
+
+    def _is_mixed(self, node: ast.AugAssign) -> bool:
+        """Whether a sum is of itself, too, or what is added up is multiplied by others as well."""
+        target = ast.unparse(node.target)
+        return target in read_in(node.value) or any(
+            isinstance(each, ast.AugAssign)
+            and ast.unparse(each.target) == target
+            and isinstance(each.op, _PRODUCTS) != isinstance(node.op, _PRODUCTS)
+            and names_in([each.value]) & self.items
+            for each in ast.walk(self.tree)
+        )
 
     def _item_in_annassign(self, parent: ast.AnnAssign, _node: ast.AST, derived: bool) -> Use:
         return self.use_of_target(parent.target, derived)
@@ -411,15 +444,15 @@ class Flow(BagUses, RequestUses):
 
     def _keeps_best(self, node: ast.If) -> bool:
         """Whether a message takes the place of what it is better than."""
-        compared = [each for each in ast.walk(node.test) if isinstance(each, ast.Compare)]
         relations = (ast.Lt, ast.Gt, ast.LtE, ast.GtE)
-        others = {
-            name
-            for each in compared
-            if isinstance(each.ops[0], relations) and names_in([each]) & self.items
-            for name in names_in([each]) - self.items
-        }
-        kept = [
-            target for each in node.body if isinstance(each, ast.Assign) for target in each.targets
+        others = [
+            side
+            for each in ast.walk(node.test)
+            if isinstance(each, ast.Compare) and isinstance(each.ops[0], relations)
+            if names_in([each]) & self.items
+            for compared in (each.left, *each.comparators)
+            for side in _sides_of(compared)
+            if not names_in([side]) & self.items
         ]
-        return bool(names_in(kept) & others)
+        kept = changed_in([each for each in node.body if isinstance(each, ast.Assign)])
+        return any(_begins(ast.unparse(side), name) for side in others for name in kept)

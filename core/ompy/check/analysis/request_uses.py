@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from ompy.check.analysis.flow_base import FlowBase
-from ompy.check.analysis.program_tree import init_of, parameters_of
+from ompy.check.analysis.program_tree import OWN, init_of, parameters_of
 from ompy.check.analysis.source_tree import called_name
 from ompy.check.analysis.use_words import ENDING, MANY, MESSAGE_AT, Use, worst
 
@@ -55,7 +55,7 @@ class RequestUses(FlowBase):
 
     def _use_of_given_request(self, function: ast.AST, place: int) -> Use:
         parameters = parameters_of(function)
-        place += bool(parameters) and parameters[0].arg == "self"
+        place += bool(parameters) and parameters[0].arg in OWN
         if place >= len(parameters):
             return Use.ANYTHING
         name = parameters[place].arg

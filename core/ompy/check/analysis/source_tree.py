@@ -144,7 +144,7 @@ def changed_in(statements: Sequence[ast.AST]) -> set[str]:
             targets = node.targets
         elif isinstance(node, (ast.AugAssign, ast.AnnAssign)):
             targets = [node.target]
-        found |= {ast.unparse(each) for each in targets}
+        found |= {ast.unparse(one) for each in targets for one in getattr(each, "elts", [each])}
     return found
 
 

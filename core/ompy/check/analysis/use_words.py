@@ -22,7 +22,7 @@ INTO_BAGS: Final = frozenset({"append", "extend", "appendleft"})
 MAKING: Final = frozenset({
     "len", "int", "float", "abs", "round", "bool", "complex", "tuple", "list", "dict", "str",
     "array", "asarray", "copy", "sqrt", "norm", "dot", "loads", "tobytes", "decode", "item",
-    "frombuffer", "reshape", "unpack",
+    "frombuffer", "reshape", "unpack", "bytes", "pack",
 })  # fmt: skip
 BAG_TO_BAG: Final = frozenset({
     "list", "tuple", "iter", "chain", "from_iterable", "extend", "closing", "nullcontext", "tqdm",
