@@ -293,6 +293,10 @@ ANYTHING = {
     "a list that gets another name when it is sorted": (
         "got = []\nfor _ in r:\n    got.append(GET)\nright = sorted(got)\nprint(got[0])"
     ),
+    "rows that nobody reads": "rows[0] = 1\ncomm.Recv(rows[i], ANY)  # GET",
+    "rows that a loop names, and nobody reads": (
+        "for row in rows:\n    comm.Recv(row, ANY)  # GET"
+    ),
     "rows in the order of arrival": "comm.Recv(rows[i], ANY)  # GET\nprint(rows[0])",
     "rows that are summed up one by one": (
         "comm.Recv(rows[i], ANY)  # GET\nprint(rows.sum(axis=1))"

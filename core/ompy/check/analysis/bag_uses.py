@@ -238,13 +238,39 @@ class BagUses(FlowBase):
     def use_of_rows(self, call: ast.AST, buffer: ast.expr) -> Use:
         """What is done with an array whose part, or row, is received into."""
         if isinstance(buffer, ast.Subscript):
-            return self.use_of_container(buffer.value)
+            return self._use_of_whole(buffer.value)
         assert isinstance(buffer, ast.Name), "it has a name, or is a part"
         rows = self.rows_of(call, buffer.id)
         if rows is None or any(True for _ in self._loads("row", call, buffer.id)):
             return self.use_of_item_names(call, [buffer.id], False)
         self._is_new("known", buffer.id, call)  # the loop is no other use of its rows
-        return self.use_of_container(rows)
+        return self._use_of_whole(rows)
+
+    def _use_of_whole(self, array: ast.expr) -> Use:
+        """What is done with an array of which parts are received into."""
+        text = ast.unparse(array)
+        named = (each for each in ast.walk(self.tree) if isinstance(each, type(array)))
+        read = any(
+            ast.unparse(each) == text
+            and not self._is_received_into(each)
+            and isinstance(getattr(each, "ctx", None), ast.Load)
+            and not self._is_stored_into(each)
+            for each in named
+        )
+        return self.use_of_container(array) if read else Use.ANYTHING  # its order is for something
+
+    def _is_stored_into(self, node: ast.AST) -> bool:
+        """Whether an array is named where a part of it gets a value, or as what a loop goes by."""
+        parent = self.parents[node]
+        if isinstance(parent, (ast.For, ast.comprehension)):
+            return any(self._is_received_into(each) for each in self._rows_named(parent))
+        return isinstance(parent, ast.Subscript) and isinstance(parent.ctx, ast.Store)
+
+    def _rows_named(self, loop: ast.For | ast.comprehension) -> list[ast.AST]:
+        """Where a loop's body names its variable."""
+        around = loop if isinstance(loop, ast.For) else self.parents[loop]
+        named = {each.id for each in ast.walk(loop.target) if isinstance(each, ast.Name)}
+        return [e for e in ast.walk(around) if isinstance(e, ast.Name) and e.id in named]
 
     def _is_sorted(self, load: ast.AST, name: str) -> bool:
         """Whether a list is sorted where it is read, and has its name again."""
