@@ -114,6 +114,18 @@ def test_who_has_not_come_to_a_collective_call():
     assert found(inside, said(receive(2)), LIVE) == []
 
 
+def test_all_who_have_not_come_are_told_of():
+    """Whichever of them the algorithm hears from next: in the picture and in JSON, too."""
+    inside = {"begun": {"0": 1}}
+    ranks = (said(collective(2), **inside), said(collective(0), **inside))
+    outside = (said(receive(0)), said(receive(0)), said(receive(0), begun={"9": 0}))
+    seen = find_deadlock(dict(enumerate((*ranks, *outside))))
+    assert seen is not None
+    assert [each.ranks for each in seen.waits] == [(2, 3), (2, 3), (0,), (0,), (0,)]
+    told = as_json(seen, dict(enumerate((*ranks, *outside))))
+    assert [each["ranks"] for each in told["waits"][:2]] == [[2, 3], [2, 3]]
+
+
 def test_who_is_over_a_collective_call_has_done_its_part():
     assert found(said(collective(1), begun={"0": 1}), said(receive(0), begun={"0": 2})) == []
 

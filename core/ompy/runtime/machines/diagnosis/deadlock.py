@@ -265,8 +265,22 @@ class _State:
         said = self._said[rank]["waits"]
         needs = tuple(need for wait in said for need in wait["needs"])
         ways = (way for node in self._threads(rank) for way in self._ways(node))
-        blocking = dict.fromkeys(other for _, other in ways)
+        blocking = dict.fromkeys(who for way in ways for who in self._at_fault(*way))
         return Waits(rank, said[0]["at"], needs, tuple(blocking))
+
+    def _at_fault(self, need: Need, other: int) -> list[int]:
+        """Whom a rank waits for that needs another: of a collective call all who are missing.
+
+        Which member it hears from next is the algorithm's, and nothing to who reads of it.
+        """
+        if need["what"] != COLLECTIVE:
+            return [other]
+        missing = [
+            rank
+            for rank, said in self._said.items()
+            if has_begun(said, need) is False and not self.rank_acts(rank)
+        ]
+        return missing or [other]
 
 
 def has_begun(said: Said, need: Need) -> bool | None:
