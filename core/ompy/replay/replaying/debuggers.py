@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import pdb
 import signal
 import sys
@@ -15,6 +16,8 @@ from ompy.check.record import is_ours, program_frame
 from ompy.replay.replaying.outcomes import leave_now
 
 T = TypeVar("T")
+# keeps debugpy from a warning of modules of Python's own in which it may miss breakpoints
+_QUIET: Final = "PYDEVD_DISABLE_FILE_VALIDATION"
 _NEVER: Final = -1  # `bdb`: the line to stop at of who continues
 OURS: Final = ("ompy", "ompy.*", "ompy_components", "ompy_components.*", "mpi4py", "mpi4py.*")
 
@@ -199,7 +202,11 @@ class Debugpy(NoDebugger):
 
     def run_program(self, program: Callable[[], T]) -> T:
         """Wait for the editor, then run."""
+        given = os.environ.get(_QUIET)
+        os.environ[_QUIET] = given or "1"
         host, port = self._debugpy.listen(("127.0.0.1", self._port))
+        if given is None:
+            del os.environ[_QUIET]  # the program sees its own environment
         print(f"debugpy listens at {host}:{port}; attach to go on", file=sys.stderr, flush=True)
         self._debugpy.wait_for_client()
         return program()

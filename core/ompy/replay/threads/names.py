@@ -12,6 +12,8 @@ from typing import Final
 
 MAIN: Final = "main"  # the thread that the rank came up in
 OWN: Final = "ompy "  # names of threads of ours begin so
+# attributes of threads that debugpy and pydevd start for themselves
+DEBUGGERS: Final = ("pydev_do_not_trace", "is_pydev_daemon_thread")
 _PATH: Final = "_ompy_replay_path"
 _CHILDREN: Final = "_ompy_replay_children"
 
@@ -32,12 +34,17 @@ def watch_starts(begins: Callable[[str, threading.Thread], object]) -> None:
     original = threading.Thread.start
 
     def start(thread: threading.Thread) -> None:
-        path = "" if thread.name.startswith(OWN) or thread.ident else _name_child(thread)
+        path = "" if _is_no_program(thread) or thread.ident else _name_child(thread)
         if path:
             begins(path, thread)
         original(thread)
 
     threading.Thread.start = start  # type: ignore[assignment, method-assign]
+
+
+def _is_no_program(thread: threading.Thread) -> bool:
+    """Whether a thread is one of ours, or of a debugger: it has no turns, and is nobody's child."""
+    return thread.name.startswith(OWN) or any(getattr(thread, each, False) for each in DEBUGGERS)
 
 
 def _name_child(thread: threading.Thread) -> str:
