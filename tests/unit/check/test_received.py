@@ -412,6 +412,10 @@ STATUS = {
     "m = comm.mprobe(ANY, status=st)  # GET\nx = m.recv()\nprint(st.tag)": False,
     "comm.Recv(room, ANY, status=self.st)  # GET": False,
     "x = comm.recv(source=ANY)  # GET": False,
+    "def one():\n    comm.Recv(room, ANY, 3, st)  # GET\n    st = MPI.Status()\n"
+    "def other():\n    st = MPI.Status()\n    print(st.source)": True,
+    "st = MPI.Status()\ndef one():\n    comm.Recv(room, ANY, 3, st)  # GET\n"
+    "def other():\n    print(st.source)": False,
 }
 
 

@@ -6,6 +6,7 @@ import ast
 from functools import cache
 from typing import Final
 
+from ompy.check.analysis.program_tree import ProgramTree
 from ompy.check.analysis.received_uses import Flow
 from ompy.check.analysis.source_tree import argument_of, called_name
 from ompy.check.analysis.use_words import Use
@@ -101,18 +102,19 @@ def is_status_left(*places: Place) -> bool:
     Args:
         places: lines of calls that receive, or probe, one message.
     """
-    given: set[str] = set()
+    asked = []
     for place in set(places):
         tree = parsed_file(place.file)
         if tree is None or is_cell(place.file):
             return False
+        program = ProgramTree(tree)
         for call in _calls_on(tree, place.line):
             status = _status_of(call)
-            if status is not None and not isinstance(status, ast.Name):
+            if isinstance(status, ast.Name):
+                asked.append(_asks(program, status))
+            elif status is not None:
                 return False
-            given |= set() if status is None else {status.id}
-    trees = [parsed_file(file) for file in {place.file for place in places}]
-    return bool(given) and not any(_asks(tree, given) for tree in trees if tree is not None)
+    return bool(asked) and not any(asked)
 
 
 def _calls_on(tree: ast.AST, line: int) -> list[ast.Call]:
@@ -129,20 +131,17 @@ def _status_of(call: ast.Call) -> ast.expr | None:
     return argument_of(call, place, "status")
 
 
-def _asks(tree: ast.AST, names: set[str]) -> bool:
-    """Whether anybody looks at some statuses, but for how long a message is."""
-    parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
-    for each in ast.walk(tree):
-        if (
-            not isinstance(each, ast.Name)
-            or each.id not in names
-            or isinstance(each.ctx, ast.Store)
-        ):
+def _asks(program: ProgramTree, status: ast.Name) -> bool:
+    """Whether anybody looks at a status, but for how long a message is."""
+    scope = program.scope_of_name(status, status.id)
+    for each in ast.walk(scope):
+        if not isinstance(each, ast.Name) or each.id != status.id:
             continue
-        node = parents[each]
-        if isinstance(node, ast.Attribute) and node.attr in _OF_LENGTHS:
+        node = program.parents[each]
+        told = isinstance(each.ctx, ast.Store) or program.scope_of_name(each, each.id) is not scope
+        if told or (isinstance(node, ast.Attribute) and node.attr in _OF_LENGTHS):
             continue
-        call = parents[node] if isinstance(node, ast.keyword) else node
+        call = program.parents[node] if isinstance(node, ast.keyword) else node
         if not isinstance(call, ast.Call) or _status_of(call) is not each:
             return True
     return False
