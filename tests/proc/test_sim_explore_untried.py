@@ -17,6 +17,7 @@ STORED: Final = "what is read from files is the same in every schedule"
 NAMES: Final = "whether a file is opened or removed first"
 NOTICED: Final = "when a rank notices that another one has died or has revoked a communicator"
 AGREED: Final = "when Iagree and Ishrink end"
+ALIKE: Final = "if standard sends all buffer or all wait"
 
 OPENED: Final = """
 file = MPI.File.Open(comm, "numbers", MPI.MODE_RDWR | MPI.MODE_CREATE)
@@ -180,6 +181,36 @@ else:
             pass
 comm.Barrier()
 """
+# rank 2 is told of rank 1's first message only when that is over: so it comes first to rank 0 only
+# where the small sends buffer, and then both large ones wait for each other if they do
+MIXED: Final = """
+if comm.rank == 0:
+    first = comm.recv(source=MPI.ANY_SOURCE, tag=1)
+    if first == "late":
+        comm.send(bytes(1 << 20), dest=1)
+    comm.recv(source=MPI.ANY_SOURCE, tag=1)
+    comm.recv(source=1, tag=3)
+    if first != "late":
+        comm.send(b"", dest=1)
+elif comm.rank == 1:
+    comm.send("early", dest=0, tag=1)
+    TELLS
+    comm.send(bytes(1 << 20), dest=0, tag=3)
+    comm.recv(source=0)
+else:
+    HEARS
+    comm.send("late", dest=0, tag=1)
+"""
+BY_A_SEND: Final = MIXED.replace("TELLS", "comm.send(None, dest=2)").replace(
+    "HEARS", "comm.recv(source=1)"
+)
+IN_ANY_ORDER: Final = """
+if comm.rank:
+    comm.send(comm.rank, dest=0)
+else:
+    comm.recv(source=MPI.ANY_SOURCE)
+    comm.recv(source=MPI.ANY_SOURCE)
+"""
 REVOKED: Final = """
 comm.Set_errhandler(MPI.ERRORS_RETURN)
 if comm.rank == 0:
@@ -287,6 +318,21 @@ def test_when_others_notice_is_a_condition(tmp_path: Path, program: str, conditi
     done = sim(tmp_path, program, "--explore", "--jobs", "1", "-n", "2", *SURVIVES)
     assert done.returncode == 0, done.stderr
     assert f"if it makes no difference {condition}" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("program", "conditional"),
+    [(BY_A_SEND, True), (IN_ANY_ORDER, False)],
+    ids=["behind a send", "in any order"],
+)
+def test_that_sends_are_alike_is_a_condition_where_it_matters(
+    tmp_path: Path, program: str, conditional: bool
+) -> None:
+    """Only where sends buffer there are schedules that none has where they wait."""
+    done = sim(tmp_path, program, "--explore", "--jobs", "1", "-n", "3")
+    assert done.returncode == 0, done.stderr
+    assert "2 schedules" in done.stderr
+    assert (ALIKE in done.stderr) == conditional, done.stderr
 
 
 def test_who_would_notice_a_death_elsewhere_is_in_no_deadlock(tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ COLL: Final = "basic,inter"  # linear: members wait for no more of the others th
 IF_LOADS: Final = (
     "if no rank loads from its own part of a window what others change, except behind Win.Sync"
 )
+IF_ALIKE: Final = "if standard sends all buffer or all wait"
 CONDITIONS: Final = {  # of what is not tried, each where it matters
     ORDER_OF_FILES: "if it makes no difference which rank accesses the same bytes of a file first",
     STORED: "if what is read from files is the same in every schedule",
@@ -282,9 +283,16 @@ def _tell_well(options: dict[str, Any], explored: list[Explored]) -> int:
 
 
 def _conditions(explored: list[Explored]) -> list[str]:
-    """On which conditions something is proven."""
+    """On which conditions something is proven.
+
+    Where some sends buffer and others wait, messages match as they may where all buffer. If such a
+    schedule ends well where all wait, it does so where only some do. So only what the mode that
+    waits has not seen is open.
+    """
+    buffering, waiting = (one.seen for one in explored)
     untried = frozenset().union(*(one.untried for one in explored))
-    found = [IF_LOADS] if any(one.loaded for one in explored) else []
+    found = [] if buffering <= waiting else [IF_ALIKE]
+    found += [IF_LOADS] if any(one.loaded for one in explored) else []
     return found + [text for what, text in CONDITIONS.items() if what in untried]
 
 

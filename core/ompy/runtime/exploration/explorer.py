@@ -128,6 +128,7 @@ class Explored(NamedTuple):
         heeded: a rank looks at its own part of a window in between (`Parts.heeded`).
         loaded: a rank may do so by loads that nobody sees (`Parts.loaded`).
         untried: what matters to the program and is not tried (`Parts.untried`).
+        seen: of each schedule its digest; equal choices have equal ones in both modes.
     """
 
     worlds: int
@@ -143,6 +144,7 @@ class Explored(NamedTuple):
     heeded: bool = False
     loaded: bool = False
     untried: frozenset[str] = frozenset()
+    seen: frozenset[bytes] = frozenset()
 
 
 class Explorer:
@@ -207,6 +209,7 @@ class Explorer:
             self._parts.heeded,
             self._parts.loaded,
             frozenset(self._parts.untried),
+            frozenset(search.seen),
         )
 
     def _plain_search(self) -> dict[str, Any]:

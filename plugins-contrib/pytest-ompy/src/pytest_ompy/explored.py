@@ -18,7 +18,9 @@ PROGRAM: Final = Path(__file__).with_name("explored_rank.py")
 FOLDER: Final = "sim-failures"  # in the directory that pytest was started in
 LEFT: Final = 0.9  # of the time of the test, for worlds; arbitrary: the rest is for telling
 PROVEN: Final = re.compile(
-    r"; proven (within --polls )?for -n \d+ and this input(, if no rank loads .*)?$", re.MULTILINE
+    r"; proven (within --polls )?for -n \d+ and this input(, if standard sends all .* wait)?"
+    r"(, (and )?if no rank loads .*)?$",
+    re.MULTILINE,
 )
 SAYS: Final = "ompy sim: "
 
