@@ -10,8 +10,8 @@ from collections.abc import Callable
 from inspect import signature as parameters_of
 from typing import Any, Final
 
+from ompy.check.buffers import Parts
 from ompy.check.checker import Checker
-from ompy.check.memory import Parts
 from ompy.check.messages import whole
 from ompy.check.operations import ALONG_EDGES, REDUCTIONS, stem_of
 from ompy.check.signatures import OBJECT, Signature, of_elements, of_message, of_type, repeated

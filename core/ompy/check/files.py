@@ -13,9 +13,9 @@ from collections.abc import Callable
 from inspect import signature as parameters_of
 from typing import Any, Final
 
+from ompy.check.buffers import region_of
 from ompy.check.checker import Checker
 from ompy.check.interposing import interpose_class
-from ompy.check.memory import region_of
 from ompy.check.signatures import first_difference, of_message, of_type, text
 from ompy.check.under_way import Entry
 from ompy.mpi import constants

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from zlib import adler32
 
 from ompy import raw
-from ompy.check.memory import KEPT
+from ompy.check.buffers import KEPT
 from ompy.check.messages import got_of
 from ompy.compiled import DECLARING, U64, ccall, cclass, recycled
 from ompy.data.constants import ANY_SOURCE

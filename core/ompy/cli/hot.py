@@ -51,7 +51,6 @@ HOT: Final = {
     "ompy.check.collectives": OFTEN,
     "ompy.check.interposing": OFTEN,
     "ompy.check.lines": OFTEN,
-    "ompy.check.memory": OFTEN,
     "ompy.check.messages": OFTEN,
     "ompy.check.recorder": BUSY,
     "ompy.check.requests": OFTEN,
