@@ -90,7 +90,9 @@ def test_every_call_of_the_contract_passes_every_wrapper() -> None:
             process.pml.unreceived(world)
             process.pml.pending_receives(world)
             process.pml.resume_receives(world)
+            process.pml.who_may_send(world)
             process.pml.revoke(world, NOBODYS)
+            process.pml.say_leave()
             process.release(world)
 
         job = run(registry("one", "two"), body, 3)
