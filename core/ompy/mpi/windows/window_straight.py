@@ -17,6 +17,7 @@ from ompy.data.convertor import scratch_memory
 from ompy.data.errors import MPIError
 from ompy.data.kernels import PREDEFINED
 from ompy.data.operation import Operation
+from ompy.frameworks.call_site import call_site
 from ompy.frameworks.osc import Straight
 from ompy.frameworks.osc_base.lent_parts import LentParts
 from ompy.frameworks.osc_base.word_locks import WordLocks
@@ -60,6 +61,7 @@ class StraightWindow:
     _module: Any
     _parts: list[Any]
     _posts: WordPosts
+    _site: Any
     _sizes: list[Any]
     _units: list[Any]
     __slots__ = tuple(__annotations__)
@@ -86,6 +88,7 @@ class StraightWindow:
         self._members = len(found.parts)
         self._calls = 0
         self._groups = {}
+        self._site = None
 
     # --- operations
 
@@ -324,8 +327,23 @@ class StraightWindow:
         if not self._locks.try_lock(number, how == _EXCLUSIVE):
             return False
         self._epochs.hold_lock(number, how)
+        if self._lent is not None:
+            self._note_site(number, number + 1)
         raw.load_fence()
         return True
+
+    @cfunc
+    def _note_site(self, first: int, end: int) -> None:
+        """Keep where the program has called for some locks, for who proves that ranks never go on.
+
+        In memory that is mapped a lock takes too little for that.
+        """
+        site = self._site
+        if site is None or not raw.is_at(site.code, site.place):
+            site = self._site = call_site()
+        number: int
+        for number in range(first, end):
+            self._locks.note_site(number, site)
 
     @ccall
     def unlock_member(self, rank: Any) -> bool:
@@ -347,6 +365,8 @@ class StraightWindow:
         if not self._locks.try_all():
             return False
         self._epochs.hold_all(True)
+        if self._lent is not None:
+            self._note_site(0, self._members)
         raw.load_fence()
         return True
 
