@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ompy.compiled import U64, ccall, cclass, cfunc
-from ompy.data.errors import ERR_ARG, MPIError
+from ompy.data.errors import ERR_TOPOLOGY, MPIError
 from ompy.data.message import Blocks, Message
 from ompy.data.operation import Operation
 from ompy.data.packed import copy_message
@@ -130,9 +130,10 @@ def _check_edges(neighbours: Neighbours) -> None:
     """See that each edge has two ends.
 
     Raises:
-        MPIError: ERR_ARG, one has not: a receive would wait for ever, or a message for a receive.
+        MPIError: ERR_TOPOLOGY, one has not: a receive would wait for ever, or a message for a receive.
     """
     to: int = len(neighbours.receiving)
     away: int = len(neighbours.sending)
     if to != away:
-        raise MPIError(ERR_ARG, f"a graph of one member has {to} edges to it and {away} from it")
+        detail = f"a graph of one member has {to} edges to it and {away} from it"
+        raise MPIError(ERR_TOPOLOGY, detail)
