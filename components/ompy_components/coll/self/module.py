@@ -130,7 +130,7 @@ def _check_edges(neighbours: Neighbours) -> None:
     """See that each edge has two ends.
 
     Raises:
-        MPIError: ERR_TOPOLOGY, one has not: a receive would wait for ever, or a message for a receive.
+        MPIError: ERR_TOPOLOGY, one has not: what is to be received there never comes.
     """
     to: int = len(neighbours.receiving)
     away: int = len(neighbours.sending)
