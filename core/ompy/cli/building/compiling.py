@@ -50,6 +50,9 @@ ONCE: Final = """\
 # segments those that may be are one.
 NEAR: Final = ("-fno-plt", "-freorder-blocks-and-partition")
 TOGETHER: Final = ("-Wl,-z,now", "-Wl,-z,norelro", "-Wl,-z,noseparate-code")
+# with loops over elements: where these begin is not to depend on what the linker puts before them
+LOOPED: Final = ("ompy.data.convertor", "ompy.data.loops")
+ALIGNED: Final = ("-falign-functions=64", "-falign-loops=64")  # bytes: a cache line
 DROPPED: Final = ("-flto", "-fprofile", "-fdebug")  # Python's own business
 
 
@@ -297,7 +300,8 @@ def _through_c(
         read: all that `write` reads; empty if that is not known.
         kept: folder of objects made before.
     """
-    found = KeptObjects(kept, (*_decides(), optimiser)) if kept else None
+    options = (renaming(name), *(ALIGNED if name in LOOPED else ()))
+    found = KeptObjects(kept, (*_decides(), optimiser, *options)) if kept else None
     by_text = found.key(read) if found and read else ""
     if found and by_text and found.copy_to(target, by_text):
         return
@@ -307,7 +311,7 @@ def _through_c(
     by_c = found.key(text) if found else ""
     if not (found and found.copy_to(target, by_c)):
         source.write_text(text)
-        compile_object(source, target, optimiser, renaming(name))
+        compile_object(source, target, optimiser, *options)
     if found:
         found.keep(target, *filter(None, (by_text, by_c)))
 
