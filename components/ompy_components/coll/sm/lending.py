@@ -20,7 +20,7 @@ from ompy.compiled import U64, ccall, cclass, cfunc
 from ompy.data.convertor import scratch_memory
 from ompy.data.errors import ERR_PROC_FAILED, MPIError
 from ompy.data.message import Message
-from ompy.frameworks.collectives.shared_memory import PROOF_SIZE
+from ompy.frameworks.collectives.shared_memory import PROOF_SIZE, finds_proof
 from ompy.net.base import LinkError
 from ompy.net.memory.process_copy import ProcessCopy
 
@@ -91,6 +91,7 @@ class Lending:
     @cfunc
     def _try(self) -> bool:
         """Try the members that have not been tried. Whether all may be read."""
+        assert self._copy is not None, "it is not refused"
         board: SlotMemory = self._board
         rank: int
         for rank in range(board.ranks):
@@ -99,13 +100,9 @@ class Lending:
             at: int = board.line(rank)
             if not board.word(at + PROCESS):
                 return False  # it has not come so far
-            seen = memoryview(bytearray(PROOF_SIZE))
-            try:
-                self._read(rank, board.word(at + ADDRESS), seen)
-            except LinkError:
-                self._refused = True
-                return False
-            if seen != board.memory[:PROOF_SIZE]:
+            process: int = board.word(at + PROCESS) - 1
+            proof = board.memory[:PROOF_SIZE]
+            if not finds_proof(self._copy, process, board.word(at + ADDRESS), proof):
                 self._refused = True
                 return False
             self._tried[rank] = True

@@ -216,19 +216,18 @@ class SmOsc(MessageOsc):
 
     def shared(self, rank: int) -> memoryview | None:
         """Any member's part that is mapped."""
-        return None if self._is_lent(rank) else self._parts[rank]
+        return None if self._elsewhere(rank) is not None else self._parts[rank]
 
     # --- operations
 
-    def _is_lent(self, rank: int) -> bool:
-        """Whether a member's part is reached by copies."""
-        return self._lent is not None and self._lent.covers(rank)
+    def _elsewhere(self, rank: int) -> LentParts | None:
+        """What reaches a member's part by copies; None where it is in this process."""
+        return self._lent if self._lent is not None and self._lent.covers(rank) else None
 
     def _there(self, target: int, place: Place) -> Message:
         """The elements at a place. Raises MPIError, ERR_RMA_RANGE, where some are in no part."""
-        if self._lent is not None and self._lent.covers(target):
-            return self._lent.message(target, place)
-        return self._members[target].message(place)
+        lent = self._elsewhere(target)
+        return self._members[target].message(place) if lent is None else lent.message(target, place)
 
     def put(self, source: Message, target: int, place: Place) -> Request:
         """Store."""

@@ -98,6 +98,23 @@ class SharedMemory:
             self._address = 0
 
 
+def finds_proof(copy: ProcessCopy, process: int, address: int, proof: memoryview | bytes) -> bool:
+    """Whether this process may copy from a member's, and has the right one.
+
+    Args:
+        copy: between them.
+        process: the member's.
+        address: where it has the memory.
+        proof: what that begins with.
+    """
+    seen = memoryview(bytearray(len(proof)))
+    try:
+        copy.read(process, address, seen)
+    except LinkError:
+        return False
+    return seen == proof
+
+
 def share(communicator: Communicator, size: int, tag: int = TAG_SHARED_MEMORY) -> SharedMemory:
     """At least `size` bytes that all members share; or none, then for none of them.
 

@@ -14,8 +14,9 @@ from typing import Final
 
 from ompy import raw
 from ompy.compiled import U64View, ccall, cclass, cfunc
-from ompy.data.errors import ERR_RMA_ATTACH, ERR_RMA_RANGE, MPIError
+from ompy.data.errors import ERR_RMA_ATTACH, MPIError
 from ompy.frameworks.osc import Place
+from ompy.frameworks.osc_base.exposed import unattached
 from ompy.frameworks.osc_base.lent_parts import WORD, LentMessage, LentParts, room_for_parts
 from ompy.net.memory.process_copy import ProcessCopy
 
@@ -123,10 +124,7 @@ class AttachedParts(LentParts):
             return LentMessage(self, rank, Place(0, 0, place.layout))
         there = self.find_bytes(rank, place.displacement + first, size)
         if there < 0:
-            at = place.displacement + first
-            raise MPIError(
-                ERR_RMA_RANGE, f"the {size} bytes at {at:#x} are not all in one attached piece"
-            )
+            raise unattached(place.displacement + first, size)
         return LentMessage(self, rank, Place(there - first, place.number, place.layout))
 
     def close(self) -> None:
@@ -135,8 +133,7 @@ class AttachedParts(LentParts):
         for number in range(words[table]):
             at = table + 1 + PIECE * number
             if words[at]:
-                words[at] = 0
-                self._copy.forget(words[at + 2])
+                self.detach(words[at + 1])
         self._pieces = memoryview(bytearray(WORD * len(self.sizes) * (1 + PIECE))).cast("Q")
         self._most = 1
         LentParts.close(self)

@@ -12,6 +12,18 @@ REPLACE = "MPI_REPLACE"
 NO_OP = "MPI_NO_OP"
 
 
+def beyond_part(first: int, size: int, room: int) -> MPIError:
+    """The error of an access to bytes that are not all in a part of so many bytes."""
+    return MPIError(ERR_RMA_RANGE, f"bytes {first} to {first + size} of a window of {room} bytes")
+
+
+def unattached(first: int, size: int) -> MPIError:
+    """The error of an access to bytes at an address that are not all in one attached piece."""
+    return MPIError(
+        ERR_RMA_RANGE, f"the {size} bytes at {first:#x} are not all in one attached piece"
+    )
+
+
 class Exposed:
     """One piece of memory from byte 0 on."""
 
@@ -27,10 +39,7 @@ class Exposed:
         first, size = place.layout.span(place.number)
         first += place.displacement
         if size and (first < 0 or first + size > len(self._memory)):
-            raise MPIError(
-                ERR_RMA_RANGE,
-                f"bytes {first} to {first + size} of a window of {len(self._memory)} bytes",
-            )
+            raise beyond_part(first, size, len(self._memory))
         return Message(self._memory, place.displacement, place.number, place.layout)
 
 
@@ -75,9 +84,7 @@ class Attached(Exposed):
                 return Message(piece, place.displacement - start, place.number, place.layout)
         if not size:
             return Message(memoryview(bytearray()), 0, 0, place.layout)
-        raise MPIError(
-            ERR_RMA_RANGE, f"the {size} bytes at {first:#x} are not all in one attached piece"
-        )
+        raise unattached(first, size)
 
 
 def combine_elements(target: Message, data: memoryview, operation: str) -> None:

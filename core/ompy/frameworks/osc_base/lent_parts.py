@@ -11,12 +11,14 @@ from collections.abc import Iterator
 from typing import Final
 
 from ompy import raw
-from ompy.compiled import U64View, ccall, cclass, cfunc
+from ompy.compiled import U64, U64View, ccall, cclass, cfunc
 from ompy.data.convertor import Convertor, contiguous, scratch_memory
-from ompy.data.errors import ERR_PROC_FAILED, ERR_RMA_RANGE, MPIError
+from ompy.data.errors import ERR_PROC_FAILED, MPIError
 from ompy.data.message import Message
 from ompy.data.typemap import Block
+from ompy.frameworks.collectives.shared_memory import finds_proof
 from ompy.frameworks.osc import Place
+from ompy.frameworks.osc_base.exposed import beyond_part
 from ompy.net.base import LinkError
 from ompy.net.memory.process_copy import ProcessCopy
 
@@ -94,13 +96,10 @@ class LentParts:
         for rank in range(members):
             if rank == self._rank:
                 continue
-            at = self._first + WORDS * rank
-            seen = memoryview(bytearray(len(proof)))
-            try:
-                self._copy.read(self._process(rank), self._words[at + 2], seen)
-            except LinkError:
+            word = self._first + WORDS * rank
+            if not self._words[word]:
                 return False
-            if seen != proof:
+            if not finds_proof(self._copy, self._process(rank), self._words[word + 2], proof):
                 return False
         return True
 
@@ -128,24 +127,26 @@ class LentParts:
         Raises:
             MPIError: ERR_PROC_FAILED, the member's memory is not there any more.
         """
-        word: int = self._first + WORDS * rank
-        if size != raw.size(into):
-            into = into[:size]
-        try:
-            self._copy.read(self._process(rank), self._words[word + 1] + at, into)
-        except LinkError as problem:
-            raise _lost(rank, problem) from None
+        self._move(False, rank, at, into, size)
 
     @ccall
     def store_bytes(self, rank: int, at: int, data: memoryview, size: int) -> None:
         """Copy bytes to a part. Arguments and errors are those of `load_bytes`."""
-        word: int = self._first + WORDS * rank
-        if size != raw.size(data):
-            data = data[:size]
+        self._move(True, rank, at, data, size)
+
+    @cfunc
+    def _move(self, writes: bool, rank: int, at: int, view: memoryview, size: int) -> None:
+        address: U64 = self._words[self._first + WORDS * rank + 1] + at
+        if size != raw.size(view):
+            view = view[:size]
         try:
-            self._copy.write(self._process(rank), self._words[word + 1] + at, data)
+            if writes:
+                self._copy.write(self._process(rank), address, view)
+            else:
+                self._copy.read(self._process(rank), address, view)
         except LinkError as problem:
-            raise _lost(rank, problem) from None
+            detail = f"the memory of rank {rank} cannot be reached: {problem}"
+            raise MPIError(ERR_PROC_FAILED, detail) from None
 
     @cfunc
     def _process(self, rank: int) -> int:
@@ -164,10 +165,7 @@ class LentParts:
         first, size = place.layout.span(place.number)
         first += place.displacement
         if size and self.find_bytes(rank, first, size) < 0:
-            raise MPIError(
-                ERR_RMA_RANGE,
-                f"bytes {first} to {first + size} of a window of {self.sizes[rank]} bytes",
-            )
+            raise beyond_part(first, size, self.sizes[rank])
         return LentMessage(self, rank, place)
 
     def close(self) -> None:
@@ -177,10 +175,6 @@ class LentParts:
         self._own = ()
         self._words = memoryview(bytearray(room_for_parts(len(self.sizes)))).cast("Q")
         self._first = 0
-
-
-def _lost(rank: int, problem: LinkError) -> MPIError:
-    return MPIError(ERR_PROC_FAILED, f"the memory of rank {rank} cannot be reached: {problem}")
 
 
 class LentMessage(Message):

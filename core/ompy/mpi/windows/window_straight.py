@@ -132,10 +132,16 @@ class StraightWindow:
         return self._store(raw.small(rank), at, data.memory, data.size)
 
     @cfunc
+    def _elsewhere(self, number: int) -> LentParts | None:
+        """What reaches a member's part by copies; None where it is in this process."""
+        lent: LentParts | None = self._lent
+        return lent if lent is not None and lent.covers(number) else None
+
+    @cfunc
     def _store(self, number: int, at: int, data: memoryview, size: int) -> bool:
         """Copy bytes to a member's part. False where that fails: the longer way says why."""
-        lent: LentParts | None = self._lent
-        if lent is None or not lent.covers(number):
+        lent: LentParts | None = self._elsewhere(number)
+        if lent is None:
             raw.copy(self._parts[number], at, data, 0, size)
             return True
         try:
@@ -147,8 +153,8 @@ class StraightWindow:
     @cfunc
     def _load(self, number: int, at: int, into: memoryview, size: int) -> bool:
         """Copy bytes from a member's part. False where that fails."""
-        lent: LentParts | None = self._lent
-        if lent is None or not lent.covers(number):
+        lent: LentParts | None = self._elsewhere(number)
+        if lent is None:
             raw.copy(into, 0, self._parts[number], at, size)
             return True
         try:
@@ -220,8 +226,8 @@ class StraightWindow:
             at: byte in it.
             before: what is there, where somebody has it already; or None.
         """
-        lent: LentParts | None = self._lent
-        if lent is None or not lent.covers(number):
+        lent: LentParts | None = self._elsewhere(number)
+        if lent is None:
             operation.combine(data.kind.layout, given, 0, self._parts[number], at, data.size)
             return True
         copy = scratch_memory(data.size)
