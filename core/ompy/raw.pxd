@@ -291,11 +291,17 @@ cdef inline bint are_numbers(const Py_buffer *inside) noexcept:
         return inside.ndim == 1 or inside.len
     return format[0] and not format[1] and inside.len and strchr(b"cbB?hHiIlLqQnNfdP", format[0]) != NULL
 
-cdef inline bint are_complex(const Py_buffer *inside) noexcept:
+# the character of complex numbers, halves and long doubles in one dimension, which Python's own views
+# cannot turn into bytes; 0 for whatever else
+cdef inline char odd_number(const Py_buffer *inside) noexcept:
     cdef const char *format = inside.format
-    if format == NULL or format[0] != b"Z" or not format[1] or format[2] or not inside.len:
-        return False
-    return strchr(b"fdg", format[1]) != NULL and PyBuffer_IsContiguous(<Py_buffer *>inside, b"C")
+    if format == NULL or inside.ndim != 1 or not inside.len or not PyBuffer_IsContiguous(<Py_buffer *>inside, b"C"):
+        return 0
+    if inside.shape == NULL or inside.strides == NULL:
+        return 0
+    if format[0] == b"Z" and format[1] and not format[2]:
+        return b"F" if format[1] == b"f" else b"D" if format[1] == b"d" else b"G" if format[1] == b"g" else 0
+    return format[0] if (format[0] == b"e" or format[0] == b"g") and not format[1] else 0
 
 cdef inline object flat(object view):
     cdef Py_buffer *inside = PyMemoryView_GET_BUFFER(view)
@@ -327,11 +333,14 @@ cdef extern from *:
     } ompy_array;
     #define OMPY_ARRAY_TOGETHER 0x1  /* in the order of C */
     #define OMPY_ARRAY_WRITABLE 0x400
-    #define OMPY_NUMBERS 13  /* from bool to double, as NumPy numbers its types */
-    static const char ompy_formats[OMPY_NUMBERS][2] = {"?", "b", "B", "h", "H", "i", "I", "l", "L", "q", "Q", "f", "d"};
-    static const unsigned char ompy_sizes[OMPY_NUMBERS] = {
+    #define OMPY_NUMBERS 17  /* from bool to complex long double, as NumPy numbers its types */
+    #define OMPY_HALF_NUMBER 23
+    static const char ompy_formats[OMPY_NUMBERS + 1][3] = {
+        "?", "b", "B", "h", "H", "i", "I", "l", "L", "q", "Q", "f", "d", "g", "Zf", "Zd", "Zg", "e"};
+    static const unsigned char ompy_sizes[OMPY_NUMBERS + 1] = {
         1, 1, 1, sizeof(short), sizeof(short), sizeof(int), sizeof(int), sizeof(long), sizeof(long),
-        sizeof(long long), sizeof(long long), sizeof(float), sizeof(double)};
+        sizeof(long long), sizeof(long long), sizeof(float), sizeof(double), sizeof(long double),
+        2 * sizeof(float), 2 * sizeof(double), 2 * sizeof(long double), 2};
     static PyTypeObject *ompy_array_type = NULL;
     static int ompy_arrays_differ = 0;
 
@@ -339,17 +348,20 @@ cdef extern from *:
     static CYTHON_INLINE int ompy_look_at_array(PyObject *object, Py_buffer *seen) {
         ompy_array *array = (ompy_array *)object;
         ompy_dtype *dtype = array->descr;
+        unsigned type = (unsigned)dtype->type_num;
         int each;
         if (array->flags < 0 || !(array->flags & OMPY_ARRAY_TOGETHER) || !array->nd) return 0;
-        if ((unsigned)dtype->type_num >= OMPY_NUMBERS || (dtype->byteorder != '=' && dtype->byteorder != '|')) return 0;
-        seen->itemsize = seen->len = ompy_sizes[dtype->type_num];
+        if (type == OMPY_HALF_NUMBER) type = OMPY_NUMBERS;
+        else if (type >= OMPY_NUMBERS) return 0;
+        if (dtype->byteorder != '=' && dtype->byteorder != '|') return 0;
+        seen->itemsize = seen->len = ompy_sizes[type];
         for (each = 0; each < array->nd; each++) seen->len *= array->dimensions[each];
         if (!seen->len) return 0;
         seen->buf = array->data;
         seen->obj = object;
         seen->readonly = !(array->flags & OMPY_ARRAY_WRITABLE);
         seen->ndim = 1;
-        seen->format = (char *)ompy_formats[dtype->type_num];
+        seen->format = (char *)ompy_formats[type];
         seen->shape = seen->strides = seen->suboffsets = NULL;
         seen->internal = NULL;
         return 1;
@@ -422,7 +434,8 @@ cdef inline object numbers(object buffer):
         view = PyMemoryView_FromObject(buffer)
     except (TypeError, ValueError):
         return None
-    return as_bytes(view) if are_numbers(PyMemoryView_GET_BUFFER(view)) else None
+    cdef Py_buffer *inside = PyMemoryView_GET_BUFFER(view)
+    return as_bytes(view) if are_numbers(inside) or odd_number(inside) else None
 
 cdef inline object shaped(object buffer):
     view = ompy_view_of_array(buffer, False)
@@ -433,7 +446,7 @@ cdef inline object shaped(object buffer):
     except (TypeError, ValueError):
         return None
     cdef Py_buffer *inside = PyMemoryView_GET_BUFFER(view)
-    return view if are_numbers(inside) or are_complex(inside) else None
+    return view if are_numbers(inside) or odd_number(inside) else None
 
 cdef inline object bare(object view):
     return view
@@ -450,10 +463,10 @@ cdef inline int first(object memory) except -1:
 
 cdef inline long long code(object view) noexcept:
     cdef Py_buffer *inside = PyMemoryView_GET_BUFFER(view)
-    if inside.format == NULL or inside.format[0] == 0 or inside.format[1] != 0:
+    if inside.format == NULL or inside.format[0] == 0 or not inside.ndim or not inside.len:
         return 0
-    if strchr(b"cbB?hHiIlLqQnNfdP", inside.format[0]) == NULL or not inside.ndim or not inside.len:
-        return 0
+    if inside.format[1] != 0 or strchr(b"cbB?hHiIlLqQnNfdP", inside.format[0]) == NULL:
+        return odd_number(inside)
     return inside.format[0] if PyBuffer_IsContiguous(inside, b"C") else 0
 
 cdef inline str kind(object view):

@@ -139,7 +139,10 @@ def look_at_buffer(buffer: Any) -> memoryview:
 
 
 def numbers(buffer: Any) -> memoryview | None:
-    """The bytes of a contiguous buffer of numbers, or None for whatever else it may be."""
+    """The bytes of a contiguous buffer of numbers, or None for whatever else it may be.
+
+    Compiled, numbers of one dimension may be complex, halves and long doubles.
+    """
     try:
         view = memoryview(buffer)
     except (TypeError, ValueError):
@@ -155,7 +158,7 @@ def numbers(buffer: Any) -> memoryview | None:
 def shaped(buffer: Any) -> memoryview | None:
     """A view of a contiguous buffer of numbers as it is, or None for whatever else it may be.
 
-    Compiled, numbers may be complex, and an array has one dimension.
+    Compiled, numbers may be what `numbers` takes there, and an array has one dimension.
     """
     try:
         view = memoryview(buffer)
@@ -183,7 +186,10 @@ def first(memory: Any) -> int:
 
 
 def kind(view: memoryview) -> str:
-    """The format of a contiguous view of one or more numbers, a character; empty for any other."""
+    """The format of a contiguous view of one or more numbers, a character; empty for any other.
+
+    Compiled, complex numbers in one dimension have NumPy's characters F, D and G.
+    """
     form = view.format
     return form if form in NATIVE and view.c_contiguous and view.ndim and view.nbytes else ""
 

@@ -92,7 +92,7 @@ cdef inline Lent borrow(object buffer, bint writable):
         PyErr_Clear()  # the longer way says what is wrong, or takes it: dates of NumPy have no format
         memset(&lent, 0, sizeof(lent))
         return lent
-    if (writable and lent.readonly) or not raw.are_numbers(<Py_buffer *>&lent):
+    if (writable and lent.readonly) or not (raw.are_numbers(<Py_buffer *>&lent) or raw.odd_number(<Py_buffer *>&lent)):
         PyBuffer_Release(&lent)
     return lent
 
@@ -108,7 +108,7 @@ cdef inline Py_ssize_t size(Lent lent) noexcept:
     return lent.len
 
 cdef inline object view_of(Lent lent, object owner):
-    return raw.flat(memoryview(owner))
+    return raw.numbers(owner)
 
 cdef inline void copy_out(Lent lent, object target, Py_ssize_t at, Py_ssize_t count):
     raw.copy_bytes(raw.begin(target) + at, <const char *>lent.buf, count)

@@ -21,10 +21,27 @@ OPERATIONS: Final = (
     "MPI_BOR",
     "MPI_LXOR",
     "MPI_BXOR",
+    "MPI_MAXLOC",
+    "MPI_MINLOC",
 )
-KINDS: Final = "bhilqBHILQfd"
-_EVERY_KIND: Final = OPERATIONS[:4]  # the others are not for floats
-_ROW: Final = 16  # arbitrary: a power of 2, at least as many as there are kinds
+# numbers, complex ones, logical values, bytes, values with an index: `Layout.format` of each
+KINDS: Final = (*"bhilqBHILQ", *"fdge", *"FDG", "?", "x", "fi", "di", "li", "ii", "hi", "gi")
+_NUMBERS: Final = KINDS[:17]
+_KINDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "MPI_MAX": _NUMBERS[:14],
+    "MPI_MIN": _NUMBERS[:14],
+    "MPI_SUM": _NUMBERS,
+    "MPI_PROD": _NUMBERS,
+    "MPI_LAND": (*_NUMBERS[:10], "?"),
+    "MPI_LOR": (*_NUMBERS[:10], "?"),
+    "MPI_LXOR": (*_NUMBERS[:10], "?"),
+    "MPI_BAND": (*_NUMBERS[:10], "x"),
+    "MPI_BOR": (*_NUMBERS[:10], "x"),
+    "MPI_BXOR": (*_NUMBERS[:10], "x"),
+    "MPI_MAXLOC": KINDS[19:],
+    "MPI_MINLOC": KINDS[19:],
+}
+_ROW: Final = 32  # arbitrary: a power of 2, at least as many as there are kinds
 assert len(KINDS) <= _ROW
 
 
@@ -39,18 +56,15 @@ def combine(loop: int, left: memoryview, start: int, right: memoryview, at: int,
         at: byte of `right`.
         size: bytes, of whole elements.
     """
-    from ompy.data import kernels_plain
+    from ompy.data import kernels
 
     name, kind = OPERATIONS[loop // _ROW], KINDS[loop % _ROW]
-    kernels_plain.COMBINE[name](left[start : start + size], right[at : at + size], kind)
+    combined = kernels.combine_of(name, 1, kind)
+    combined(left[start : start + size], right[at : at + size], kind)
 
 
 # of each operation, the numbers of its loops by the kind of the elements
 LOOPS: Final[Mapping[str, Mapping[str, int]]] = {
-    name: {
-        kind: row * _ROW + column
-        for column, kind in enumerate(KINDS)
-        if kind not in "fd" or name in _EVERY_KIND
-    }
+    name: {kind: row * _ROW + KINDS.index(kind) for kind in _KINDS[name]}
     for row, name in enumerate(OPERATIONS)
 }

@@ -108,8 +108,8 @@ def _wants_numpy(elements: int) -> bool:
     return _PlainWork.elements >= IMPORT_NUMPY_AFTER
 
 
-def _combine(name: str, elements: int, format: str) -> Combine:  # noqa: A002 - Layout's word
-    """The function that does the work."""
+def combine_of(name: str, elements: int, format: str) -> Combine:  # noqa: A002 - Layout's word
+    """The function that combines so many elements."""
     only_numpy = "g" in format or format in {"G", "e"}
     if only_numpy or _wants_numpy(elements):
         try:
@@ -138,7 +138,7 @@ def _operation(name: str) -> Operation:
         size = count * layout.size
         if size:
             kind = layout.format
-            combine = _combine(name, size // kernels_plain.SIZES.get(kind, size), kind)
+            combine = combine_of(name, size // kernels_plain.SIZES.get(kind, size), kind)
             combine(left[:size], right[:size], kind)
 
     return Operation(name, kernel, commutative=True, check=check, loops=LOOPS.get(name))

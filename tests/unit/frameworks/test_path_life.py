@@ -84,6 +84,8 @@ class Net(NamedTuple):
 
     Attributes:
         begun: by whom the connection was that an end has or tries.
+        reached: the highest generation that an end has been in. Back from it leads a first
+            connection: one's own attempt was given up, the peer's earlier one is taken.
         kept: so many packets are under way to an end at most.
     """
 
@@ -91,11 +93,13 @@ class Net(NamedTuple):
     wires: tuple[tuple[Packet, ...], tuple[Packet, ...]]
     breaks: int
     begun: tuple[int, int] = (0, 0)
+    reached: tuple[int, int] = (0, 0)
     kept: int = KEPT
 
     def key(self) -> object:
         wires = tuple(map(frozenset, self.wires))  # any of a wire may come first
-        return key(self.ends[0]), key(self.ends[1]), wires, self.breaks, self.begun
+        ends = key(self.ends[0]), key(self.ends[1])
+        return *ends, wires, self.breaks, self.begun, self.reached
 
 
 def begun(net: Net, which: int, by: int) -> Net:
@@ -116,6 +120,8 @@ def put(net: Net, which: int, packet: Packet) -> Net:
 def perform(net: Net, which: int, before: PathLife, acts: list[Act]) -> Net:
     """What the driver does; invariants of every step are looked at."""
     path, other = net.ends[which], net.ends[1 - which]
+    one, two = (max(end.number, far) for end, far in zip(net.ends, net.reached, strict=True))
+    net = net._replace(reached=(one, two))
     if path.life is Life.FRESH and before.life is not Life.FRESH:
         assert before.life is Life.DRAINING, "a first connection that nobody needs"
         assert path._opening.connects
@@ -135,7 +141,7 @@ def perform(net: Net, which: int, before: PathLife, acts: list[Act]) -> Net:
             assert path.number != before._used, "a generation that has worked begins again"
         elif act.what is Do.READY:
             assert path.life is Life.WORKING
-            assert other.number >= path.number, "the other end has never been there"
+            assert net.reached[1 - which] >= path.number, "the other end has never been there"
             if not path._opening.connects:
                 there = other.number, other.life
                 assert there != (path.number, Life.OPENING), "the other end has not heard of it"
