@@ -283,6 +283,12 @@ cdef inline object moved(object view, object memory, Py_ssize_t at, Py_ssize_t c
     inside.shape[0] = count
     return view
 
+cdef extern from * nogil:
+    """
+    #define OMPY_THIS_ORDER (PY_BIG_ENDIAN ? '>' : '<')
+    """
+    char OMPY_THIS_ORDER
+
 cdef inline bint are_numbers(const Py_buffer *inside) noexcept:
     cdef const char *format = inside.format
     if not PyBuffer_IsContiguous(<Py_buffer *>inside, b"C"):
@@ -291,8 +297,16 @@ cdef inline bint are_numbers(const Py_buffer *inside) noexcept:
         return inside.ndim == 1 or inside.len
     return format[0] and not format[1] and inside.len and strchr(b"cbB?hHiIlLqQnNfdP", format[0]) != NULL
 
-# the character of complex numbers, halves and long doubles in one dimension, which Python's own views
-# cannot turn into bytes; 0 for whatever else
+# bytes that lie together in one dimension, whatever they are of: records, text; no Python objects
+cdef inline bint are_bytes(const Py_buffer *inside) noexcept:
+    if inside.ndim != 1 or inside.shape == NULL or inside.strides == NULL:
+        return False
+    if not PyBuffer_IsContiguous(<Py_buffer *>inside, b"C"):
+        return False
+    return inside.format == NULL or strchr(inside.format, b"O") == NULL
+
+# the character of complex numbers, halves, long doubles and those of ctypes in one dimension, which
+# Python's own views cannot turn into bytes; 0 for whatever else
 cdef inline char odd_number(const Py_buffer *inside) noexcept:
     cdef const char *format = inside.format
     if format == NULL or inside.ndim != 1 or not inside.len or not PyBuffer_IsContiguous(<Py_buffer *>inside, b"C"):
@@ -301,6 +315,8 @@ cdef inline char odd_number(const Py_buffer *inside) noexcept:
         return 0
     if format[0] == b"Z" and format[1] and not format[2]:
         return b"F" if format[1] == b"f" else b"D" if format[1] == b"d" else b"G" if format[1] == b"g" else 0
+    if format[0] == OMPY_THIS_ORDER and format[1] and not format[2]:  # C's long may have another size
+        return format[1] if strchr(b"bB?hHiIqQfdg", format[1]) != NULL else 0
     return format[0] if (format[0] == b"e" or format[0] == b"g") and not format[1] else 0
 
 cdef inline object flat(object view):
@@ -331,7 +347,7 @@ cdef extern from *:
         PyObject_HEAD
         char *data; int nd; Py_ssize_t *dimensions; Py_ssize_t *strides; PyObject *base; ompy_dtype *descr; int flags;
     } ompy_array;
-    #define OMPY_ARRAY_TOGETHER 0x1  /* in the order of C */
+    #define OMPY_ARRAY_TOGETHER 0x3  /* in the order of C or of Fortran */
     #define OMPY_ARRAY_WRITABLE 0x400
     #define OMPY_NUMBERS 17  /* from bool to complex long double, as NumPy numbers its types */
     #define OMPY_HALF_NUMBER 23
@@ -344,19 +360,18 @@ cdef extern from *:
     static PyTypeObject *ompy_array_type = NULL;
     static int ompy_arrays_differ = 0;
 
-    /* the buffer of an array of numbers that lie together, not empty; 0 for whatever else it may be */
+    /* the buffer of an array of numbers that lie together; 0 for whatever else it may be */
     static CYTHON_INLINE int ompy_look_at_array(PyObject *object, Py_buffer *seen) {
         ompy_array *array = (ompy_array *)object;
         ompy_dtype *dtype = array->descr;
         unsigned type = (unsigned)dtype->type_num;
         int each;
-        if (array->flags < 0 || !(array->flags & OMPY_ARRAY_TOGETHER) || !array->nd) return 0;
+        if (array->flags < 0 || !(array->flags & OMPY_ARRAY_TOGETHER)) return 0;
         if (type == OMPY_HALF_NUMBER) type = OMPY_NUMBERS;
         else if (type >= OMPY_NUMBERS) return 0;
         if (dtype->byteorder != '=' && dtype->byteorder != '|') return 0;
         seen->itemsize = seen->len = ompy_sizes[type];
         for (each = 0; each < array->nd; each++) seen->len *= array->dimensions[each];
-        if (!seen->len) return 0;
         seen->buf = array->data;
         seen->obj = object;
         seen->readonly = !(array->flags & OMPY_ARRAY_WRITABLE);
@@ -437,6 +452,17 @@ cdef inline object numbers(object buffer):
     cdef Py_buffer *inside = PyMemoryView_GET_BUFFER(view)
     return as_bytes(view) if are_numbers(inside) or odd_number(inside) else None
 
+cdef inline object any_bytes(object buffer):
+    view = ompy_view_of_array(buffer, True)
+    if view is not None:
+        return view
+    try:
+        view = PyMemoryView_FromObject(buffer)
+    except (TypeError, ValueError):
+        return None
+    cdef Py_buffer *inside = PyMemoryView_GET_BUFFER(view)
+    return as_bytes(view) if are_numbers(inside) or are_bytes(inside) else None
+
 cdef inline object shaped(object buffer):
     view = ompy_view_of_array(buffer, False)
     if view is not None:
@@ -463,7 +489,7 @@ cdef inline int first(object memory) except -1:
 
 cdef inline long long code(object view) noexcept:
     cdef Py_buffer *inside = PyMemoryView_GET_BUFFER(view)
-    if inside.format == NULL or inside.format[0] == 0 or not inside.ndim or not inside.len:
+    if inside.format == NULL or inside.format[0] == 0 or not inside.ndim:
         return 0
     if inside.format[1] != 0 or strchr(b"cbB?hHiIlLqQnNfdP", inside.format[0]) == NULL:
         return odd_number(inside)

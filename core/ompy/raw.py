@@ -155,6 +155,15 @@ def numbers(buffer: Any) -> memoryview | None:
     return None
 
 
+def any_bytes(buffer: Any) -> memoryview | None:
+    """The bytes of a contiguous buffer whose datatype is given apart, or None.
+
+    Compiled, it may have anything in one dimension but Python's objects: records, text. Interpreted
+    it is what `numbers` takes.
+    """
+    return numbers(buffer)
+
+
 def shaped(buffer: Any) -> memoryview | None:
     """A view of a contiguous buffer of numbers as it is, or None for whatever else it may be.
 

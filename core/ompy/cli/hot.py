@@ -145,6 +145,7 @@ HOT: Final = {
     "ompy.mpi.point_to_point.matched": OFTEN,
     "ompy.mpi.point_to_point.object_messages": BUSY,
     "ompy.mpi.point_to_point.objectrequest": OFTEN,
+    "ompy.mpi.buffers.message_convertors": BUSY,
     "ompy.mpi.buffers.objects": OFTEN,
     "ompy.mpi.point_to_point.partitioned": OFTEN,
     "ompy.mpi.point_to_point.peers": BUSY,

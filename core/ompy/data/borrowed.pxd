@@ -78,6 +78,12 @@ cdef extern from "Python.h":
     void PyBuffer_Release(Lent *view)
 
 cdef inline Lent borrow(object buffer, bint writable):
+    return borrow_as(buffer, writable, False)
+
+cdef inline Lent borrow_bytes(object buffer, bint writable):
+    return borrow_as(buffer, writable, True)
+
+cdef inline Lent borrow_as(object buffer, bint writable, bint anything):
     cdef Lent lent
     if raw.ompy_see_array(buffer, <Py_buffer *>&lent):
         if writable and lent.readonly:
@@ -92,9 +98,14 @@ cdef inline Lent borrow(object buffer, bint writable):
         PyErr_Clear()  # the longer way says what is wrong, or takes it: dates of NumPy have no format
         memset(&lent, 0, sizeof(lent))
         return lent
-    if (writable and lent.readonly) or not (raw.are_numbers(<Py_buffer *>&lent) or raw.odd_number(<Py_buffer *>&lent)):
+    if (writable and lent.readonly) or not is_taken(<Py_buffer *>&lent, anything):
         PyBuffer_Release(&lent)
     return lent
+
+cdef inline bint is_taken(const Py_buffer *inside, bint anything) noexcept:
+    if raw.are_numbers(inside):
+        return True
+    return raw.are_bytes(inside) if anything else raw.odd_number(inside) != 0
 
 cdef inline Lent nothing() noexcept:
     cdef Lent lent
@@ -108,7 +119,7 @@ cdef inline Py_ssize_t size(Lent lent) noexcept:
     return lent.len
 
 cdef inline object view_of(Lent lent, object owner):
-    return raw.numbers(owner)
+    return raw.any_bytes(owner)
 
 cdef inline void copy_out(Lent lent, object target, Py_ssize_t at, Py_ssize_t count):
     raw.copy_bytes(raw.begin(target) + at, <const char *>lent.buf, count)

@@ -23,6 +23,12 @@ def borrow(buffer: Any, writable: bool) -> Lent:
     return view if view is not None and not (writable and view.readonly) else None
 
 
+def borrow_bytes(buffer: Any, writable: bool) -> Lent:
+    """The same of a buffer whose datatype is given apart: what `raw.any_bytes` takes."""
+    view = raw.any_bytes(buffer)
+    return view if view is not None and not (writable and view.readonly) else None
+
+
 def nothing() -> Lent:
     """Nothing that was lent."""
     return None

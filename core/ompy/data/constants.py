@@ -8,3 +8,4 @@ PROC_NULL: Final = -2  # Open MPI mpi.h
 ROOT: Final = -4  # Open MPI mpi.h
 UNDEFINED: Final = -32766  # Open MPI mpi.h
 TAG_UB: Final = 2**31 - 1  # reference openmpi.md 3.4: max tag INT_MAX
+LOWEST_TAG: Final = -(2**31)  # Open MPI: a tag has 32 bits; internal ones are below ANY_TAG

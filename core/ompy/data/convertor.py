@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from ompy import raw
-from ompy.compiled import ccall, cclass, recycled
+from ompy.compiled import ccall, cclass, cfunc, recycled
 from ompy.data import borrowed
 from ompy.data.receive_memory import POOLED_FROM, receive_memory
 
@@ -255,8 +255,19 @@ def lent(buffer: Any, writable: bool) -> LentConvertor | None:
         buffer: of the user; it stays locked against resizing while the convertor lives.
         writable: a buffer that must not be written to is none.
     """
+    return _lent_convertor(borrowed.borrow(buffer, writable), buffer)
+
+
+@ccall
+def lent_bytes(buffer: Any, writable: bool) -> LentConvertor | None:
+    """The same of a buffer whose datatype is given apart: it may be of records, of text."""
+    return _lent_convertor(borrowed.borrow_bytes(buffer, writable), buffer)
+
+
+@cfunc
+def _lent_convertor(taken: borrowed.Lent, buffer: Any) -> LentConvertor | None:
     made: LentConvertor = LentConvertor.__new__(LentConvertor)
-    made._lent = borrowed.borrow(buffer, writable)
+    made._lent = taken
     if not borrowed.is_lent(made._lent):
         return None
     made._owner = buffer

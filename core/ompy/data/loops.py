@@ -251,7 +251,7 @@ def convertor_of_runs(buffer: Any, origin: int, runs: Runs, writable: bool) -> R
         None for any other buffer, and where the elements reach beyond it.
     """
     made: RunsConvertor = RunsConvertor.__new__(RunsConvertor)
-    made._lent = borrowed.borrow(buffer, writable)
+    made._lent = borrowed.borrow_bytes(buffer, writable)
     if not borrowed.is_lent(made._lent):
         return None
     made._owner = buffer
@@ -302,13 +302,13 @@ def unpack_elements(
 def _moved(
     elements: Elements, buffer: Any, packed: Any, position: int, pattern: bytes, unpacks: bool
 ) -> int:
-    here = borrowed.borrow(buffer, unpacks)
+    here = borrowed.borrow_bytes(buffer, unpacks)
     if not borrowed.is_lent(here):
         return NOT_COMMON
     there = borrowed.nothing()
     end: int = NOT_COMMON
     try:
-        there = borrowed.borrow(packed, not unpacks)
+        there = borrowed.borrow_bytes(packed, not unpacks)
         if borrowed.is_lent(there) and elements.extent > 0:
             runs: Runs | None = elements.runs(borrowed.size(here) // elements.extent)
             if runs is not None and runs.fits(0, borrowed.size(here)):

@@ -155,6 +155,25 @@ def test_what_was_heard_is_of_one_call_only() -> None:
     assert virtual(2, program, btl="self,tcp").results == [("error", [0, 1]), ("own", [0, 1])]
 
 
+def test_messages_after_that_are_not_looked_at() -> None:
+    """What waits for another message of that member is not in vain: nothing is polled for it."""
+
+    def program(process: RankProcess) -> bool:
+        comm = world_of(process)
+        attempt(comm, CALLS["allgather"][0], comm.rank == 1)
+        comm.barrier()
+        found = [comm.irecv(source=source, tag=3) for source in (1 - comm.rank, MPI.ANY_SOURCE)]
+        gone = comm._state().pml.gone
+        polled: bool = gone.anybody and gone._polled
+        comm.barrier()
+        for _ in found:
+            comm.send(None, 1 - comm.rank, tag=3)
+        MPI.Request.waitall(found)
+        return polled
+
+    assert virtual(2, program, btl="self,tcp", coll="basic").results == [False, False]
+
+
 def _room(count: int) -> array[int]:
     return array("i", bytes(4 * count))
 

@@ -258,7 +258,8 @@ class Reduction:
     def begin(self) -> Any:
         """Call it. Returns the request, if it has one."""
         case = self.case
-        sent: Any = [self.sent, case.count, self.datatype]
+        parts = len(self.counts) if case.call == "Reduce_scatter_block" else 1
+        sent: Any = [self.sent, case.count // parts, self.datatype]
         kept: Any = [self.kept, self.got, self.datatype]
         if self.in_place:
             sent = MPI.IN_PLACE

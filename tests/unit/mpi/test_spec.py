@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ompy.mpi.buffers import spec as spec_module
 from ompy.mpi.buffers.addresses import address_of
 from ompy.mpi.buffers.common_forms import plain, plain_or_derived
 from ompy.mpi.buffers.markers import BOTTOM, BUFFER_AUTOMATIC, IN_PLACE
+from ompy.mpi.buffers.message_convertors import recv_convertor, send_convertor
 from ompy.mpi.buffers.spec import (
     even_blocks,
     message,
     plain_vector_blocks,
-    recv_convertor,
-    send_convertor,
     typed_blocks,
     vector_blocks,
 )
@@ -388,3 +388,92 @@ def test_the_short_way_takes_no_read_only_room() -> None:
     assert plain(spec, False) is not None
     assert plain(spec, True) is None
     assert plain_or_derived([bytes(24), 1, KINDS[3]], True) is None
+
+
+RECORD = np.dtype([("x", "d"), ("n", "i")], align=True)
+PAIR = DATATYPES["DOUBLE_INT"]
+OTHERS = [
+    (ctypes.c_double * 3)(1, 2, 3),
+    (ctypes.c_int16 * 2)(4, 5),
+    (ctypes.c_long * 2)(6, 7),
+    ((ctypes.c_int * 2) * 3)(),
+    memoryview(np.arange(6, dtype="D")),
+    memoryview(np.arange(6, dtype="D"))[2:4],
+    memoryview(np.arange(6, dtype="e")),
+    memoryview(np.arange(6.0).reshape(2, 3)),
+]
+
+
+def arrays() -> list[Any]:
+    """Of every kind of number that NumPy has, in every order."""
+    found: list[Any] = []
+    for kind in "?bBhHiIlLqQefdgFDG":
+        numbers = np.arange(12).astype(kind)
+        square = numbers.reshape(3, 4)
+        found += [numbers, numbers[:0], numbers[3:5], numbers[5].reshape(()), square]
+        found += [square.T, square[1], np.zeros((0, 3), kind)]
+    return found
+
+
+@pytest.mark.parametrize("buffer", [*arrays(), *OTHERS], ids=lambda one: type(one).__name__)
+def test_every_buffer_of_numbers_is_read_alike_in_every_way(buffer: Any) -> None:
+    """The ways in C take what the whole grammar takes, and it is the same to them."""
+    whole, datatype = spec_module._parsed(buffer, False, 1)
+    found, same = message(buffer, False)
+    sent = send_convertor(buffer)
+    there = np.asarray(memoryview(buffer))
+    data = there.tobytes("A")
+    assert same is datatype
+    assert found.count == whole.count
+    assert bytes(found.memory[found.origin : found.origin + len(data)]) == data
+    assert bytes(whole.memory[whole.origin : whole.origin + len(data)]) == data
+    room = bytearray(len(data))
+    assert (sent.size, sent.pack(0, memoryview(room))) == (len(data), len(data))
+    assert room == data
+    typed = plain_or_derived([buffer, datatype], False)
+    assert typed is None or (typed.count, bytes(typed.memory)) == (whole.count, data)
+    if not memoryview(buffer).readonly:
+        assert recv_convertor(buffer).unpack(0, memoryview(data[::-1])) == len(data)
+        assert there.tobytes("A") == data[::-1]
+
+
+def test_an_array_with_gaps_is_no_message() -> None:
+    for kind in "dDge":
+        for with_gaps in (np.zeros((3, 4), kind)[:, 1:], np.zeros(9, kind)[::2]):
+            with pytest.raises(BufferError, match="not contiguous"):
+                send_convertor(with_gaps)
+
+
+def test_records_need_their_datatype() -> None:
+    records = np.array([(1.5, 2), (3.5, 4)], RECORD)
+    made = Datatype.Create_struct([1, 1], [0, 8], [DOUBLE, INT]).Create_resized(0, 16).Commit()
+    for spec in ([records, 2, PAIR], [records, 2, made], [records, made]):
+        data = bytearray(24)
+        assert send_convertor(spec).pack(0, memoryview(data)) == 24
+        assert data == b"".join(np.void(one).tobytes()[:12] for one in records)
+        there = np.zeros(2, RECORD)
+        assert recv_convertor([there, 2, made]).unpack(0, memoryview(data)) == 24
+        assert there.tolist() == records.tolist()
+    assert send_convertor([records, BYTE]).size == 32
+    for wrong in (records, [records, 2], np.array(["a"], "U1").view("V4")):
+        with pytest.raises(KeyError, match="cannot map"):
+            send_convertor(wrong)
+
+
+def test_nothing_is_received_over_objects_of_python() -> None:
+    for objects in (np.array([1, "a"], object), np.zeros(2, [("x", "d"), ("o", object)])):
+        for spec in ([objects, BYTE], [objects, 2, DOUBLE]):
+            with pytest.raises(TypeError, match="Python objects"):
+                recv_convertor(spec)
+
+
+def test_equal_blocks_with_a_count_are_read_alike_in_every_way() -> None:
+    records = np.zeros(6, RECORD)
+    for spec, ranks in (([records, 2, PAIR], 3), ([records, 3, PAIR], 2), ([DATA, 2, INT], 3)):
+        whole, _ = spec_module._parsed(spec, False, ranks)
+        found = even_blocks(spec, False, ranks).blocks
+        assert [block.count for block in found] == [whole.count] * ranks
+        assert len({block.origin for block in found}) == ranks
+    for spec, ranks in (([records, 3, PAIR], 3), ([DATA, 3, INT], 3)):
+        with pytest.raises(ValueError, match="but the buffer has"):
+            even_blocks(spec, False, ranks)

@@ -326,9 +326,9 @@ class Ob1(Pml):
                 self._bml.remove_rail(proc, rail.module)
 
     @ccall
-    def somebody_left(self) -> None:
-        """From now on what begins has to be looked at."""
-        self.sending.leavers = self.receiving.leavers = True
+    def look_at_tags(self, below: int) -> None:
+        """From now on what begins with such a tag has to be looked at."""
+        self.sending.watched_below = self.receiving.watched_below = below
 
     def note(self, name: str, **fields: object) -> None:
         """Record a trace event; call only while the trace is active."""

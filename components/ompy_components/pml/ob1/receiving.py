@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from ompy import raw
 from ompy.compiled import DECLARING, U64, ccall, cclass, cfunc
-from ompy.data.constants import ANY_TAG
+from ompy.data.constants import ANY_TAG, LOWEST_TAG
 from ompy.data.errors import ERR_INTERN, ERR_PROC_FAILED, ERR_TRUNCATE, SUCCESS, MPIError
 from ompy.frameworks.btl import BtlModule
 from ompy.frameworks.proc import Proc
@@ -66,7 +66,7 @@ class Receiving(ReceiverHalf):
 
     Attributes:
         matchings: the matching state of every communicator, by context id.
-        leavers: some rank has left the job: what begins now is looked at by `departures/gone.py`.
+        watched_below: what begins with a lower tag is looked at by `departures/gone.py`.
         orphans: fragments of communicators that this rank has not made yet, by context id.
         orphaned: such a one has just come.
         passed: by the matching of communicators that are gone.
@@ -80,7 +80,7 @@ class Receiving(ReceiverHalf):
     _rdma: Rdma
     _recent: Matching | None
     _trace: Trace
-    leavers: bool
+    watched_below: int
     matchings: dict[int, Matching]
     orphaned: bool
     orphans: dict[int, list[Fragment]]
@@ -96,7 +96,7 @@ class Receiving(ReceiverHalf):
         self._flow = ob1.flow
         self.rendezvous = RendezvousReceive(ob1, self, values)
         self._next_id = 0
-        self.leavers = False
+        self.watched_below = LOWEST_TAG
         self.straight = True
         self.requests = {}
         self.table = rows_of(RECEIVE_TABLE)
@@ -116,7 +116,7 @@ class Receiving(ReceiverHalf):
             self._flow.give_back(matching.peer(fragment.source).flow, fragment)
             self.deliver(request, fragment)
             return
-        if self.leavers:
+        if request.wanted_tag < self.watched_below:
             self._ob1.gone.posted(request)
         if self._trace.active:
             self._ob1.steps.posted(request)
@@ -398,8 +398,10 @@ class Receiving(ReceiverHalf):
         self._next_id += 1
         request.open_rendezvous(self._next_id, fragment.sender_request)
         self.requests[request.id] = request
-        if self.leavers:
-            self._ob1.gone.begun(request.communicator.procs[request.source])
+        if request.tag < self.watched_below:
+            communicator = request.communicator
+            proc = communicator.procs[request.source]
+            self._ob1.gone.begun(proc, communicator.context_id, request.tag)
         if request.arrived < request.length:
             self.rendezvous.answer(request, fragment)
         elif fragment.flags & FLAG_ACK:

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ompy.compiled import DECLARING, U64, ccall, cclass, cfunc
+from ompy.data.constants import LOWEST_TAG
 from ompy.data.convertor import Convertor
 from ompy.data.errors import ERR_INTERN, ERR_OTHER, ERR_PROC_FAILED, MPIError
 from ompy.data.request import Request
@@ -112,7 +113,7 @@ class Sending(SenderHalf):
     """The sender's half of ob1 for one rank.
 
     Attributes:
-        leavers: some rank has left the job: what begins now is looked at by `departures/gone.py`.
+        watched_below: what begins with a lower tag is looked at by `departures/gone.py`.
         rendezvous: begins messages that do not fit one fragment.
     """
 
@@ -123,7 +124,7 @@ class Sending(SenderHalf):
     _ob1: Ob1
     _rdma: Rdma
     _trace: Trace
-    leavers: bool
+    watched_below: int
     rendezvous: RendezvousSend
     __slots__ = tuple(__annotations__)
 
@@ -137,7 +138,7 @@ class Sending(SenderHalf):
         self._gone.finish()
         self._immediate_flags = PRIORITY | BTL_OWNERSHIP
         self._next_id = 0
-        self.leavers = False
+        self.watched_below = LOWEST_TAG
         self.straight = True
         self.requests = {}
         self.table = rows_of(SEND_TABLE)
@@ -421,8 +422,8 @@ class Sending(SenderHalf):
     def enter(self, request: SendRequest) -> None:
         """From now on peers may answer to a request's id."""
         self.requests[request.id] = request
-        if self.leavers:
-            self._ob1.gone.begun(request.endpoint.proc)
+        if request.tag < self.watched_below:
+            self._ob1.gone.begun(request.endpoint.proc, request.context_id, request.tag)
 
     @cfunc
     def _close_rendezvous(self, request: SendRequest) -> None:

@@ -113,8 +113,8 @@ def fits(layout: Layout, count: int, first: int, room: int) -> bool:
 
 @ccall
 def bytes_of(buffer: Any, writable: bool) -> memoryview | None:
-    """The bytes of a contiguous buffer of numbers, or None for whatever else it may be."""
-    view = raw.numbers(buffer)
+    """The bytes of a contiguous buffer whose datatype is given apart, or None."""
+    view = raw.any_bytes(buffer)
     return None if view is None or (writable and not raw.is_writable(view)) else view
 
 

@@ -11,7 +11,7 @@ from ompy.data.constants import ANY_SOURCE, ANY_TAG
 from ompy.data.convertor import GrowingConvertor, growing
 from ompy.data.errors import ERR_REQUEST, MPIError
 from ompy.frameworks.pml import MatchedMessage
-from ompy.mpi.buffers.spec import recv_convertor
+from ompy.mpi.buffers.message_convertors import recv_convertor
 from ompy.mpi.errors import MPIException
 from ompy.mpi.handles import Handle, handle_for, made_plainly, plain_handle
 from ompy.mpi.kinds import check_kind

@@ -14,7 +14,7 @@ from ompy.data.errors import MPIError
 from ompy.data.receive_memory import POOLED_FROM
 from ompy.data.request import Request as Operation
 from ompy.frameworks.pml import BUFFERED, READY, STANDARD, SYNCHRONOUS, MatchedMessage
-from ompy.mpi.buffers.spec import recv_convertor, send_convertor
+from ompy.mpi.buffers.message_convertors import recv_convertor, send_convertor
 from ompy.mpi.handles import Handle
 from ompy.mpi.integers import whole_number
 from ompy.mpi.point_to_point.buffering import SendBuffer, attached

@@ -16,7 +16,7 @@ from ompy.data.constants import UNDEFINED
 from ompy.data.convertor import Convertor
 from ompy.data.errors import ERR_IN_STATUS, ERR_PROC_FAILED_PENDING, ERR_REQUEST, MPIError
 from ompy.data.request import Request as Operation
-from ompy.mpi.buffers.spec import recv_convertor
+from ompy.mpi.buffers.message_convertors import recv_convertor
 from ompy.mpi.errors import MPIException
 from ompy.mpi.handles import Handle, handle_for, made_plainly, plain_handle
 from ompy.mpi.integers import whole_number, whole_numbers

@@ -110,6 +110,11 @@ class Abandoned:
             for key in [key for key in stops if key[0] == context_id]:
                 del stops[key]
 
+    def has(self, proc: Proc, context_id: int, tag: int) -> bool:
+        """Whether a rank has abandoned the collective with this internal tag, or an earlier one."""
+        stops = self._stops.get(proc.rank)
+        return stops is not None and (context_id, tag) in stops
+
     def look_at(self, proc: Proc) -> tuple[int, bool]:
         """Fail what waits for a rank's part in what it has abandoned.
 

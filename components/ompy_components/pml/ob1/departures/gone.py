@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ompy.data.constants import ANY_SOURCE
+from ompy.data.constants import ANY_SOURCE, ANY_TAG, TAG_UB
 from ompy.data.errors import ERR_PROC_FAILED, MPIError
 from ompy.engine.base import Poller
 from ompy.engine.timers import Timer
@@ -147,17 +147,17 @@ class Gone(Poller):
     def gave_up_collective(self, data: memoryview) -> None:
         """A rank has said ABANDON."""
         self._look.add(self.abandoned.heard(data))
-        self._begin()
+        self._begin(TAG_UB + 1 if self._known else ANY_TAG)  # it says nothing of users' messages
 
     def _note(self, rank: int) -> None:
         self._known.add(rank)
         self._look.add(rank)
         self._wild.update(self._ob1.receiving.matchings)
-        self._begin()
+        self._begin(TAG_UB + 1)
 
-    def _begin(self) -> None:
+    def _begin(self, below: int) -> None:
         self.anybody = True
-        self._ob1.somebody_left()
+        self._ob1.look_at_tags(below)
         self._be_polled()
 
     # --- what begins later
@@ -167,17 +167,16 @@ class Gone(Poller):
         communicator = request.communicator
         if request.wanted_source == ANY_SOURCE:
             self._anybody_in.discard(communicator.context_id)
-            self._wild.add(communicator.context_id)
-            self._be_polled()
+            if self._known:  # later, who leaves is news
+                self._wild.add(communicator.context_id)
+                self._be_polled()
         else:
-            self._waits_for(communicator.procs[request.wanted_source])
+            proc = communicator.procs[request.wanted_source]
+            self.begun(proc, communicator.context_id, request.wanted_tag)
 
-    def begun(self, proc: Proc) -> None:
+    def begun(self, proc: Proc, context_id: int, tag: int) -> None:
         """A message to or from a rank has begun that needs more than its first fragment."""
-        self._waits_for(proc)
-
-    def _waits_for(self, proc: Proc) -> None:
-        if proc.rank in self._known or proc.rank in self.abandoned.ranks:
+        if proc.rank in self._known or self.abandoned.has(proc, context_id, tag):
             self._look.add(proc.rank)
             self._be_polled()
 
