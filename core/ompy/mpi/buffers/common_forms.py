@@ -26,6 +26,9 @@ DATATYPES: Final[dict[str, Any]] = {k: known for k, known in FORMATS.items() if 
 LAYOUTS: Final[list[Any]] = [
     DATATYPES[chr(code)]._inner.layout if chr(code) in DATATYPES else None for code in range(128)
 ]
+ANY: Final = 0
+PREDEFINED: Final = 1
+TOGETHER: Final = 2
 BEYOND: Final = 1 << 40  # arbitrary, as `raw.small` has it
 LOWEST: Final = 1 << 12  # source: Linux mm: vm.mmap_min_addr, the first page is nobody's
 
@@ -45,7 +48,7 @@ def plain(buffer: Any, writable: bool) -> Message | None:
     The buffer may be given with its predefined datatype, and a count.
     """
     if isinstance(buffer, (list, tuple)):
-        return _of_type(buffer, writable, True)
+        return _of_type(buffer, writable, TOGETHER)
     try:
         view = raw.look_at_buffer(buffer)
     except (TypeError, ValueError):
@@ -62,18 +65,26 @@ def plain(buffer: Any, writable: bool) -> Message | None:
 def plain_or_derived(spec: Any, writable: bool) -> Message | None:
     """As `plain`; with any datatype, if the buffer is contiguous."""
     if isinstance(spec, (list, tuple)):
-        return _of_type(spec, writable, False)
+        return _of_type(spec, writable, ANY)
+    return plain(spec, writable)
+
+
+@ccall
+def operand(spec: Any, writable: bool) -> Message | None:
+    """As `plain`; a predefined datatype may have gaps: values with an index."""
+    if isinstance(spec, (list, tuple)):
+        return _of_type(spec, writable, PREDEFINED)
     return plain(spec, writable)
 
 
 @cfunc
-def _of_type(spec: Sequence[Any], writable: bool, predefined: bool) -> Message | None:
+def _of_type(spec: Sequence[Any], writable: bool, kinds: int) -> Message | None:
     """The message of [buffer, datatype] or [buffer, count, datatype], or None.
 
     Args:
         spec: what the user wrote.
         writable: it is to be received into.
-        predefined: only of a datatype that is, and has no gaps.
+        kinds: ANY datatype, a PREDEFINED one, or such a one without gaps: TOGETHER.
     """
     size: int = len(spec)
     if size != 2 and (size != 3 or type(spec[1]) is not int):
@@ -82,9 +93,8 @@ def _of_type(spec: Sequence[Any], writable: bool, predefined: bool) -> Message |
     if state is None:
         return None
     layout = state.described()
-    if not layout.size or (predefined and not (state.predefined and layout.contiguous)):
-        return None
-    view = bytes_of(spec[0], writable)
+    known: bool = kinds == ANY or (state.predefined and (kinds < TOGETHER or layout.contiguous))
+    view = bytes_of(spec[0], writable) if known and layout.size else None
     if view is None:
         return None
     room: int = raw.size(view)

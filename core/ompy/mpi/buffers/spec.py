@@ -53,6 +53,13 @@ class TypedBlocks(NamedTuple):
 
 
 @cfunc
+def _typed(message: Message, datatype: Any) -> Typed:
+    """What `Typed()` makes, without its function of Python: that takes as long as all the rest."""
+    made: Typed = tuple.__new__(Typed, (message, datatype))
+    return made
+
+
+@cfunc
 def _straight(spec: Any, writable: bool, blocks: int) -> Typed | None:
     """The message of a contiguous buffer of numbers, or None for whatever else it may be."""
     if isinstance(spec, (list, tuple)):
@@ -71,7 +78,7 @@ def _straight(spec: Any, writable: bool, blocks: int) -> Typed | None:
     items: int = raw.size(memory) // size
     if items % blocks:
         return None
-    return Typed(message_of(memory, 0, items // blocks, layout), datatype)
+    return _typed(message_of(memory, 0, items // blocks, layout), datatype)
 
 
 @cfunc
@@ -90,7 +97,7 @@ def _straight_of_type(spec: Sequence[Any], writable: bool, blocks: int) -> Typed
     if isinstance(datatype, str):
         datatype = typedict.get(datatype)
     one = message_of(whole.memory, whole.origin, whole.count // blocks, whole.layout)
-    return Typed(one, datatype)
+    return _typed(one, datatype)
 
 
 @ccall
@@ -240,16 +247,17 @@ def _parsed(spec: Any, writable: bool, blocks: int) -> Typed:
         if number and buffer is None:
             raise ValueError(f"message: the buffer is None, but the count is {number}")
         memory, origin = _absolute([(start, number * blocks, layout)], writable)
-        return Typed(Message(memory, origin + start, number, layout), datatype)
+        return _typed(Message(memory, origin + start, number, layout), datatype)
     _check_room(view, start, number * blocks, layout)
-    return Typed(Message(view, start, number, layout), datatype)
+    return _typed(Message(view, start, number, layout), datatype)
 
 
 def even_blocks(spec: Any, writable: bool, ranks: int) -> TypedBlocks:
     """Equal messages for all ranks, side by side."""
     first, datatype = message(spec, writable, ranks)
     made = Blocks.even(first.memory, first.origin, first.count, first.layout, ranks)
-    return TypedBlocks(made, datatype)
+    found: TypedBlocks = tuple.__new__(TypedBlocks, (made, datatype))
+    return found
 
 
 def vector_blocks(spec: Any, writable: bool, ranks: int) -> TypedBlocks:

@@ -114,7 +114,8 @@ class Op(Handle):
         result = memoryview(right.packed()) if place is None else place
         try:
             operation.check_layout(left.layout)
-            operation.kernel(to_send(left), result, left.layout, left.count)
+            size = left.count * left.layout.size
+            operation.combine(left.layout, to_send(left), 0, result, 0, size)
         except MPIError as problem:
             if isinstance(problem, MPIException):
                 raise

@@ -22,7 +22,7 @@ from ompy.data.message import Blocks, Message
 from ompy.data.operation import Operation
 from ompy.frameworks.collectives.call_kinds import KINDS
 from ompy.frameworks.collectives.call_order import detail_of
-from ompy.mpi.buffers.common_forms import plain, says_in_place
+from ompy.mpi.buffers.common_forms import operand, says_in_place
 from ompy.mpi.buffers.spec import Typed, message
 from ompy.mpi.collectives.collective_calls import (
     Call,
@@ -76,10 +76,10 @@ def _operation_of(op: Op, spec: Any, layout: Layout) -> Operation | None:
 @cfunc
 def _plain_operands(sendbuf: Any, recvbuf: Any) -> tuple[Message | None, Message] | None:
     """The two messages of a reduction, if they are contiguous buffers of numbers that fit."""
-    receive: Message | None = plain(recvbuf, True)
+    receive: Message | None = operand(recvbuf, True)
     if receive is None or in_place(sendbuf):
         return None if receive is None else (None, receive)
-    send: Message | None = plain(sendbuf, False)
+    send: Message | None = operand(sendbuf, False)
     if send is None or send.layout is not receive.layout or send.count != receive.count:
         return None
     return send, receive
@@ -96,14 +96,14 @@ def reduced(state: CommState, sendbuf: Any, recvbuf: Any, op: Op, root: Any) -> 
     state.communicator.order.begin(kind, detail_of(root))
     receive: Message | None = None
     if root is None or root == state.communicator.rank:
-        receive = plain(recvbuf, True)
+        receive = operand(recvbuf, True)
         if receive is None:
             return False
     elif type(root) is not int or not 0 <= root < state.size:
         return False
     send: Message | None = None
     if receive is None or not in_place(sendbuf):
-        send = plain(sendbuf, False)
+        send = operand(sendbuf, False)
         if send is None:
             return False
         if receive is not None and (
@@ -189,8 +189,8 @@ def _plain_parts(
         return None
     if even and isinstance(sendbuf, (list, tuple)) and len(sendbuf) != 2:
         return None  # a count that is given is one part's
-    receive: Message | None = plain(recvbuf, True)
-    send: Message | None = plain(sendbuf, False)
+    receive: Message | None = operand(recvbuf, True)
+    send: Message | None = operand(sendbuf, False)
     if receive is None or send is None or send.layout is not receive.layout:
         return None
     counts = _even_counts(receive.count, state.size) if even else _listed_counts(state, recvcounts)
@@ -264,7 +264,7 @@ def reduce(state: CommState, sendbuf: Any, recvbuf: Any, op: Op, root: Any) -> C
                 return call_of(state, "reduce", (*call.arguments, root))
             send, receive, datatype = _operands(sendbuf, recvbuf)
         else:
-            mine: Message | None = plain(sendbuf, False)
+            mine: Message | None = operand(sendbuf, False)
             operation = None if mine is None else _operation_of(op, sendbuf, mine.layout)
             if operation is not None:
                 return call_of(state, "reduce", (mine, None, operation, root))
