@@ -404,6 +404,9 @@ cdef extern from *:
         PyBuffer_Release(&there);
         return ompy_array_type != NULL;
     }
+    static CYTHON_INLINE int ompy_is_array(PyObject *object) {
+        return object && Py_TYPE(object) == ompy_array_type;
+    }
     static CYTHON_INLINE int ompy_see_array(PyObject *object, Py_buffer *seen) {
         PyTypeObject *type = Py_TYPE(object);
         if (type != ompy_array_type) {
@@ -434,6 +437,7 @@ cdef extern from *:
     }
     """
     bint ompy_see_array(object array, Py_buffer *seen)
+    bint ompy_is_array(PyObject *)
     object ompy_view_of_array(object array, bint as_bytes)
 
 # as memoryview(), but an array of numbers has one dimension
@@ -491,6 +495,8 @@ cdef inline long long code(object view) noexcept:
     cdef Py_buffer *inside = PyMemoryView_GET_BUFFER(view)
     if inside.format == NULL or inside.format[0] == 0 or not inside.ndim:
         return 0
+    if not inside.len and not ompy_is_array(<PyObject *>inside.obj):
+        return 0  # an empty array of Python's that is held cannot be assigned to
     if inside.format[1] != 0 or strchr(b"cbB?hHiIlLqQnNfdP", inside.format[0]) == NULL:
         return odd_number(inside)
     return inside.format[0] if PyBuffer_IsContiguous(inside, b"C") else 0

@@ -7,11 +7,12 @@ import sys
 import weakref
 
 import pytest
+from ompy.data.operation import COMPILED
 from ompy.mpi.buffers.common_forms import bytes_of, plain
 
 np = pytest.importorskip("numpy")
 
-NUMBERS = [*"?bBhHiIlLqQfd"]
+NUMBERS = [*"?bBhHiIlLqQfd", *("egFDG" if COMPILED else "")]
 
 
 @pytest.mark.parametrize("code", NUMBERS)
@@ -69,21 +70,47 @@ def test_what_may_not_be_written():
     "array",
     [
         np.zeros((3, 4))[:, 1],
-        np.asfortranarray(np.zeros((3, 4))),
-        np.zeros(3, ">f8"),
+        np.zeros((3, 4), "D")[:, 1],
         np.zeros(3, "datetime64[s]"),
-        np.zeros(3, [("a", "i4"), ("b", "f8")]),
         np.array([None, 1], object),
-        np.array(["ab"]),
-        np.zeros(0),
-        np.zeros((3, 0), "i4"),
-        np.broadcast_to(np.zeros(1), (1, 1))[::-1, 0:0],
+        np.zeros(3, [("a", "i4"), ("b", object)]),
     ],
     ids=lambda array: f"{array.dtype.str}{array.shape}",
 )
 def test_what_has_no_short_way(array):
     assert plain(array, False) is None
     assert bytes_of(array, False) is None
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.asfortranarray(np.arange(12.0).reshape(3, 4)),
+        np.array(2.5),
+        np.zeros(0),
+        np.zeros((3, 0), "i4"),
+        np.broadcast_to(np.zeros(1), (1, 1))[::-1, 0:0],
+    ],
+    ids=lambda array: f"{array.dtype.str}{array.shape}",
+)
+def test_what_has_a_short_way_compiled(array):
+    message = plain(array, False)
+    assert (message is not None) is COMPILED
+    if message is not None:
+        assert message.count == array.size
+        assert bytes_of(array, False).tobytes() == array.tobytes("A")
+
+
+@pytest.mark.parametrize(
+    "array",
+    [np.zeros(3, ">f8"), np.zeros(3, [("a", "i4"), ("b", "f8")]), np.array(["ab"])],
+    ids=lambda array: f"{array.dtype.str}{array.shape}",
+)
+def test_what_needs_a_datatype(array):
+    assert plain(array, False) is None
+    found = bytes_of(array, False)
+    assert (found is not None) is COMPILED
+    assert found is None or found.tobytes() == array.tobytes()
 
 
 @pytest.mark.parametrize("make", [np.ma.array, np.float64, np.recarray])
