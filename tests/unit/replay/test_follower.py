@@ -7,7 +7,9 @@ from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import pytest
+from ompy.data.convertor import GrowingConvertor
 from ompy.data.request import Request
+from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.pml import Pml
 from ompy.replay.counting_pml import CountingPml
 from ompy.replay.entries import EVENTS, Entries, Header
@@ -91,13 +93,22 @@ class Silent(Pml):
         return Request()
 
 
-COMM: Any = SimpleNamespace(served=False)
-OF_A_WINDOW: Any = SimpleNamespace(served=True)
+def communicator(served: bool) -> Communicator:
+    """Of one member; compiled, nothing else is taken for a communicator."""
+    me: Any = SimpleNamespace(rank=0)
+    context: Any = SimpleNamespace(me=me)
+    made = Communicator(context, Silent(), 0, [me], "MPI_COMM_MINE")
+    made.served = served
+    return made
+
+
+COMM: Any = communicator(False)
+OF_A_WINDOW: Any = communicator(True)
 
 
 def send(follower: Follower, target: int, tag: int) -> None:
     """What counts of it; beside what does not."""
-    room: Any = None
+    room: Any = GrowingConvertor()
     follower.pml.isend(OF_A_WINDOW, room, target, tag, 0)
     follower.pml.isend(COMM, room, target, -7, 0)
     follower.pml.isend(COMM, room, target, tag, 0)
@@ -105,7 +116,7 @@ def send(follower: Follower, target: int, tag: int) -> None:
 
 def receive(follower: Follower, source: int, tag: int) -> None:
     """Likewise."""
-    room: Any = None
+    room: Any = GrowingConvertor()
     follower.pml.recv(OF_A_WINDOW, room, source, tag)
     follower.pml.recv(COMM, room, source, -7)
     follower.pml.recv(COMM, room, source, tag)

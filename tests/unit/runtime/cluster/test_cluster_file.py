@@ -47,7 +47,8 @@ def test_a_good_one() -> None:
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_those_that_come_with_ompy(path: Path) -> None:
-    assert read_cluster(path.stem) == read_cluster(str(path))
+    here, there = read_cluster(path.stem), read_cluster(str(path))  # of this installation
+    assert here == there._replace(name=here.name)
 
 
 def test_there_is_one_of_each_topology() -> None:
