@@ -311,8 +311,6 @@ cdef inline char odd_number(const Py_buffer *inside) noexcept:
     cdef const char *format = inside.format
     if format == NULL or inside.ndim != 1 or not inside.len or not PyBuffer_IsContiguous(<Py_buffer *>inside, b"C"):
         return 0
-    if inside.shape == NULL or inside.strides == NULL:
-        return 0
     if format[0] == b"Z" and format[1] and not format[2]:
         return b"F" if format[1] == b"f" else b"D" if format[1] == b"d" else b"G" if format[1] == b"g" else 0
     if format[0] == OMPY_THIS_ORDER and format[1] and not format[2]:  # C's long may have another size

@@ -141,8 +141,12 @@ cdef inline void move_run(char *target, const char *source, Py_ssize_t part) noe
         memcpy(target, source, 16)
     elif part == 4:
         memcpy(target, source, 4)
+    elif part == 12:
+        memcpy(target, source, 12)
     elif part == 32:
         memcpy(target, source, 32)
+    elif part == 2:
+        memcpy(target, source, 2)
     else:
         raw.copy_bytes(target, source, part)
 

@@ -146,22 +146,28 @@ cdef extern from * nogil:
     OMPY_HALF(max, a > b ? x[i] : y[i]) OMPY_HALF(min, a < b ? x[i] : y[i])
     OMPY_HALF(sum, ompy_half_of(a + b)) OMPY_HALF(prod, ompy_half_of(a * b))
 
-    /* A value and an index without a gap. Of equal values the lower index counts. */
+    /* A value and an index, of pairs so far apart. Of equal values the lower index counts. */
     #define OMPY_LOCATION(name, kind, type, better)                                  \\
-        static void ompy_##name##_##kind(                                            \\
-            const char *from, char *into, ptrdiff_t bytes)                           \\
+        static void ompy_##name##_##kind##_apart(                                    \\
+            const char *from, char *into, ptrdiff_t bytes, ptrdiff_t pair, ptrdiff_t index) \\
         {                                                                            \\
-            ptrdiff_t at, pair = sizeof(type) + sizeof(int);                         \\
+            ptrdiff_t at;                                                            \\
             for (at = 0; at < bytes; at += pair) {                                   \\
                 const type *x = (const type *)(from + at);                           \\
                 type *y = (type *)(into + at);                                       \\
-                const ompy_i *i = (const ompy_i *)(x + 1);                           \\
-                ompy_i *j = (ompy_i *)(y + 1);                                       \\
+                const ompy_i *i = (const ompy_i *)(from + at + index);               \\
+                ompy_i *j = (ompy_i *)(into + at + index);                           \\
                 if (*x better *y) {                                                  \\
                     *y = *x;                                                         \\
                     *j = *i;                                                         \\
                 } else if (*x == *y && *i < *j) *j = *i;                             \\
             }                                                                        \\
+        }                                                                            \\
+        static void ompy_##name##_##kind(                                            \\
+            const char *from, char *into, ptrdiff_t bytes)                           \\
+        {                                                                            \\
+            ompy_##name##_##kind##_apart(                                            \\
+                from, into, bytes, sizeof(type) + sizeof(int), sizeof(type));        \\
         }
     #define OMPY_PAIR(kind, type)                                                    \\
         OMPY_LOCATION(maxloc, kind, type, >) OMPY_LOCATION(minloc, kind, type, <)
@@ -194,7 +200,14 @@ cdef extern from * nogil:
         OMPY_ORDERED(max), OMPY_ORDERED(min), OMPY_ARITHMETIC(sum), OMPY_ARITHMETIC(prod),
         OMPY_TRUTH(land), OMPY_BITS(band), OMPY_TRUTH(lor), OMPY_BITS(bor),
         OMPY_TRUTH(lxor), OMPY_BITS(bxor), OMPY_PLACES(maxloc), OMPY_PLACES(minloc)};
+    typedef void (*ompy_apart_loop)(const char *, char *, ptrdiff_t, ptrdiff_t, ptrdiff_t);
+    #define OMPY_APART(name)                                                         \\
+        {ompy_##name##_fi_apart, ompy_##name##_di_apart, ompy_##name##_li_apart,     \\
+         ompy_##name##_ii_apart, ompy_##name##_hi_apart, ompy_##name##_gi_apart}
+    static const ompy_apart_loop ompy_apart[2][6] = {OMPY_APART(maxloc), OMPY_APART(minloc)};
     """
+    ctypedef void (*ApartLoop "ompy_apart_loop")(const char *, char *, ptrdiff_t, ptrdiff_t, ptrdiff_t)
+    const ApartLoop[2][6] ompy_apart
     ctypedef void (*Loop "ompy_loop")(const char *, char *, ptrdiff_t)
     const Loop[12][32] ompy_loops
 
@@ -205,3 +218,9 @@ cdef inline combine(int loop, object left, Py_ssize_t start, object right, Py_ss
     else:
         source = <char *>PyMemoryView_GET_BUFFER(left).buf
     ompy_loops[loop >> 5][loop & 31](source + start, <char *>PyMemoryView_GET_BUFFER(right).buf + at, size)
+
+# loops of pairs begin at row 10 and column 19: those of OPERATIONS and KINDS
+cdef inline combine_pairs(int loop, object left, Py_ssize_t start, object right, Py_ssize_t at, Py_ssize_t count, Py_ssize_t extent, Py_ssize_t index):
+    cdef char *source = <char *>PyMemoryView_GET_BUFFER(left).buf + start
+    cdef char *target = <char *>PyMemoryView_GET_BUFFER(right).buf + at
+    ompy_apart[(loop >> 5) - 10][(loop & 31) - 19](source, target, count * extent, extent, index)

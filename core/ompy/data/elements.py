@@ -7,6 +7,7 @@ the function of the same name in `elements.pxd` takes its place.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from struct import calcsize
 from typing import Final
 
 # the order in which `elements.pxd` has them
@@ -63,6 +64,42 @@ def combine(loop: int, left: memoryview, start: int, right: memoryview, at: int,
     combined(left[start : start + size], right[at : at + size], kind)
 
 
+def combine_pairs(
+    loop: int,
+    left: memoryview,
+    start: int,
+    right: memoryview,
+    at: int,
+    count: int,
+    extent: int,
+    index: int,
+) -> None:
+    """The same of values with an index that have gaps, as they lie in memory.
+
+    Args:
+        loop: one of `LOOPS` of MPI_MAXLOC or MPI_MINLOC.
+        left: view of format B, as is `right`.
+        start: byte of `left` where the first pair begins.
+        right: gets the result.
+        at: byte of `right`.
+        count: pairs.
+        extent: bytes from one pair to the next.
+        index: bytes from a pair's value to its index.
+    """
+    size = _VALUES[KINDS[loop % _ROW][0]]
+    for each in range(0, count * extent, extent):
+        one, other = (
+            bytearray(view[first : first + size]) + view[first + index : first + index + INDEX]
+            for view, first in ((left, start + each), (right, at + each))
+        )
+        combine(loop, memoryview(one), 0, memoryview(other), 0, size + INDEX)
+        right[at + each : at + each + size] = other[:size]
+        right[at + each + index : at + each + index + INDEX] = other[size:]
+
+
+INDEX: Final = 4  # bytes; MPI 4.0, 6.9.4: an index is C's int
+_VALUES: Final = {**{kind: calcsize(kind) for kind in "fdlih"}, "g": 16}  # bytes
+assert (OPERATIONS[10], KINDS[19]) == ("MPI_MAXLOC", "fi"), "elements.pxd has these numbers"
 # of each operation, the numbers of its loops by the kind of the elements
 LOOPS: Final[Mapping[str, Mapping[str, int]]] = {
     name: {kind: row * _ROW + KINDS.index(kind) for kind in _KINDS[name]}

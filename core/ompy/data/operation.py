@@ -84,3 +84,28 @@ class Operation:
         elif size:
             count = size // layout.size
             self.kernel(left[start : start + size], right[at : at + size], layout, count)
+
+    @ccall
+    def combine_pairs(
+        self,
+        layout: Layout,
+        left: memoryview,
+        start: int,
+        right: memoryview,
+        at: int,
+        count: int,
+    ) -> bool:
+        """Store `left op right` in `right`: values with an index and gaps, as they lie in memory.
+
+        Returns:
+            Whether there is a loop for that; if not, nothing was done.
+        """
+        loop = self.loops.get(layout.format)
+        if loop is None or self.name not in _OF_PAIRS:
+            return False
+        index: int = layout.node.high - elements.INDEX  # it is what comes last
+        elements.combine_pairs(loop, left, start, right, at, count, layout.extent, index)
+        return True
+
+
+_OF_PAIRS: Final = ("MPI_MAXLOC", "MPI_MINLOC")

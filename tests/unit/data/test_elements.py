@@ -61,6 +61,43 @@ def test_combine_does_what_its_twin_does(name: str) -> None:
         assert (right[:1], right[-2:]) == (b"x", b"yz")
 
 
+@pytest.mark.parametrize("name", ["MPI_MAXLOC", "MPI_MINLOC"])
+@pytest.mark.parametrize("kind", ["fi", "di", "li", "ii", "hi", "gi"])
+def test_pairs_with_gaps_stay_where_they_are(name: str, kind: str) -> None:
+    """The gaps, too: nothing is stored there."""
+    random = Random(name + kind)
+    lying = np.dtype([("value", kind[0]), ("index", "i")], align=True)
+    layout = Layout(
+        ((0, np.dtype(kind[0]).itemsize), (lying.fields["index"][1], 4)), 0, lying.itemsize, kind
+    )
+    left, right = (np.frombuffer(bytearray(b"g" * COUNT * lying.itemsize), lying) for _ in range(2))
+    for array in (left, right):
+        array["value"] = [random.choice((1, 2, 3)) for _ in range(COUNT)]
+        array["index"] = [random.randrange(-9, 9) for _ in range(COUNT)]
+    better = np.greater if name == "MPI_MAXLOC" else np.less
+    wins = better(left["value"], right["value"])
+    equal_ones = left["value"] == right["value"]
+    index = np.where(equal_ones, np.minimum(left["index"], right["index"]), right["index"])
+    wanted = [np.where(wins, left["value"], right["value"]), np.where(wins, left["index"], index)]
+    gaps = gaps_of(right)
+    memory = right.view("u1").data
+    one = left.view("u1").data
+    operation = PREDEFINED[name]
+    if not operation.combine_pairs(layout, one, 0, memory, 0, COUNT):
+        assert not COMPILED
+        loop = elements.LOOPS[name][kind]
+        elements.combine_pairs(loop, one, 0, memory, 0, COUNT, lying.itemsize, layout.node.high - 4)
+    assert [right["value"].tolist(), right["index"].tolist()] == [each.tolist() for each in wanted]
+    assert gaps_of(right) == gaps
+
+
+def gaps_of(pairs: np.ndarray) -> bytes:
+    """What lies between the values and the indices."""
+    rows = pairs.view("u1").reshape(len(pairs), -1)
+    size, at = pairs["value"].itemsize, pairs.dtype.fields["index"][1]
+    return rows[:, size:at].tobytes() + rows[:, at + 4 :].tobytes()
+
+
 def same(one: bytes, other: bytes, kind: str) -> bool:
     if kind in {"fi", "di", "gi"}:
         a, b = (np.frombuffer(each, dtype(kind)) for each in (one, other))

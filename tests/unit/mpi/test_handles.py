@@ -8,6 +8,7 @@ import pickle
 import warnings
 import weakref
 from array import array
+from struct import pack, unpack
 from typing import Any
 
 import pytest
@@ -320,6 +321,10 @@ def test_reducing_locally() -> None:
     assert list(right) == [11, 22]
     with pytest.raises(ValueError, match="differ"):
         OPERATIONS["SUM"].Reduce_local(left, array("d", [1.0, 2.0]))
+    pair = DATATYPES["DOUBLE_INT"]  # with a gap behind
+    one, other = (bytearray(pack("=di4xdi4x", *four)) for four in ((3, 1, 5, 2), (3, 0, 6, 7)))
+    OPERATIONS["MINLOC"].Reduce_local([one, 2, pair], [other, 2, pair])
+    assert unpack("=di4xdi4x", other) == (3, 0, 5, 2)
 
 
 def test_error_handlers_are_counted() -> None:

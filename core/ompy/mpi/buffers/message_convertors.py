@@ -83,7 +83,19 @@ def _with_gaps(spec: Sequence[Any], writable: bool) -> Convertor:
     made: Convertor | None = None
     if runs is not None and runs.length < runs.size:
         made = convertor_of_runs(buffer, 0, runs, writable)
+    elif runs is not None and runs.start == 0:
+        made = _beginning(buffer, writable, runs)
     return made if made is not None else _convertor(spec, writable)
+
+
+@cfunc
+def _beginning(buffer: Any, writable: bool, runs: Runs) -> LentConvertor | None:
+    """The bytes of a single element whose only gap is behind them."""
+    made: LentConvertor | None = lent_bytes(buffer, writable)
+    if made is None or not runs.fits(0, made.size):
+        return None
+    made.size = runs.size
+    return made
 
 
 def _convertor(spec: Any, writable: bool) -> Convertor:

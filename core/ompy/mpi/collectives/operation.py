@@ -14,7 +14,7 @@ from ompy.data.layout import Layout
 from ompy.data.message import Message
 from ompy.data.operation import Operation
 from ompy.data.packed import in_place, to_send
-from ompy.mpi.buffers.common_forms import DATATYPES, plain
+from ompy.mpi.buffers.common_forms import DATATYPES, operand
 from ompy.mpi.buffers.spec import message
 from ompy.mpi.datatypes.datatype import Datatype
 from ompy.mpi.errors import MPIException
@@ -127,8 +127,8 @@ class Op(Handle):
         """Combine two contiguous buffers of equal numbers by a predefined operation."""
         state: OpState | None = self._inner
         operation = None if state is None else state.operation
-        left = None if operation is None else plain(inbuf, False)
-        right = None if left is None else plain(inoutbuf, True)
+        left = None if operation is None else operand(inbuf, False)
+        right = None if left is None else operand(inoutbuf, True)
         if operation is None or left is None or right is None:
             return False
         layout = right.layout
@@ -136,6 +136,10 @@ class Op(Handle):
             return False
         if layout.format not in operation.loops:
             return False
+        if not layout.contiguous:
+            return operation.combine_pairs(
+                layout, left.memory, left.origin, right.memory, right.origin, right.count
+            )
         size = right.count * layout.size
         operation.combine(layout, left.memory, left.origin, right.memory, right.origin, size)
         return True
