@@ -388,7 +388,7 @@ class DirectEngine(RemoteEngine):
 
 def site_of_program() -> str:
     """Where the program is, as file:line; empty if nothing of it is below."""
-    frame = sys._getframe(1)  # noqa: SLF001 - its only name
+    frame = sys._getframe()  # noqa: SLF001 - its only name; compiled, this has none of its own
     while frame is not None:
         package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
         if package not in _OURS:
