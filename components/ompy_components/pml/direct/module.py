@@ -200,7 +200,9 @@ class Direct(Pml):
         takes: bool = False,
         waits: bool = False,
     ) -> Arrival | None:
-        return self._line.look(communicator.context_id, source, tag, takes=takes, waits=waits)
+        context = communicator.context_id
+        found: Arrival | None = self._line.look(context, source, tag, takes=takes, waits=waits)
+        return found
 
     @ccall
     def imrecv(self, message: MatchedMessage, convertor: Convertor) -> Request:

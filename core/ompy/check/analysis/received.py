@@ -68,10 +68,11 @@ def keys_at(place: Place, files: tuple[str, ...] = ()) -> frozenset[int | str]:
     """
     tree = parsed_file(place.file)
     path = [] if tree is None else path_to_call(tree, place.line)
-    if tree is None or not path or called_name(path[-1]) != "recv":
+    call = path[-1] if path else None
+    if tree is None or not isinstance(call, ast.Call) or called_name(call) != "recv":
         return frozenset()
     flow = KeyFlow(tree, _others(place.file, files))
-    flow.use_of_item(path[-1])
+    flow.use_of_item(call)
     return flow.keys()
 
 

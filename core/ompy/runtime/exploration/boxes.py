@@ -401,7 +401,7 @@ class Box:
             message: likewise.
             chosen: past of each choice, and its own bit, by the receive's operation.
         """
-        past = receive.past | message.past
+        past: int = receive.past | message.past
         source, tag = message.source, message.tag
         for other in self.deciding:
             more = chosen.get(other.operation, 0)

@@ -235,7 +235,8 @@ class RankLine(DirectLine):
             whole = self._wholes.get((context, tag))
         if whole is not None:
             step = self._steps[whole.number] = self._steps.get(whole.number, 0) + 1
-            return ((context + 1) * SERVED + whole.number) * SERVED + step
+            number: int = ((context + 1) * SERVED + whole.number) * SERVED + step
+            return number
         if self.explores and self.serves and context:
             self._served[context] = self._served.get(context, 0) + 1
             return context * SERVED + self._served[context]

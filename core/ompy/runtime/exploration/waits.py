@@ -137,13 +137,13 @@ class Whole:
 class Rank:
     """One rank, as the exchange knows it."""
 
-    apart: dict[int, Any]
-    asked: dict[int, Any]
+    apart: dict[int, list[Whole]]
+    asked: dict[int, int]
     chosen: Any  # numbers of operations are of any size
     done: dict[int, Completion]
     idle: int
     inner: set[int]
-    kept: dict[int, Any]
+    kept: dict[int, Whole]
     knows: Any
     nothings: int
     open: set[int]
@@ -152,7 +152,7 @@ class Rank:
     served: set[int]
     spin: Any
     wait: Any
-    wholes: dict[tuple[int, int], Any]
+    wholes: dict[tuple[int, int], Whole]
     __slots__ = tuple(__annotations__)
 
     def __init__(self) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from ompy.compiled import ccall, cclass, cfunc
 
 _SIZE: Final = struct.Struct("!I")
-_HEAD: Final = 4  # bytes of it
+_HEAD: Final = _SIZE.size
 _PERIOD: Final = struct.Struct("@ll")  # C's `struct timeval`
 ROOM: Final = 16_384  # bytes; arbitrary: seldom does one frame take two reads
 

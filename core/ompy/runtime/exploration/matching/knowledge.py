@@ -36,7 +36,8 @@ def is_late(receive: Receive, message: Message) -> bool:
     """Whether a receive may be posted after its message is sent."""
     rank, number = receive.operation
     sender, sent = message.sender
-    return number > (sent if rank == sender else message.knows.get(rank, 0))
+    late: bool = number > (sent if rank == sender else message.knows.get(rank, 0))
+    return late
 
 
 def complaint_of(message: Message, to: int, receive: Receive | None) -> str:
