@@ -10,7 +10,7 @@ from ompy.mca.errors import UsageError
 
 TIMES: Final = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "min": 60_000_000_000}
 RATES: Final = {"bit/s": 1, "kbit/s": 10**3, "Mbit/s": 10**6, "Gbit/s": 10**9}
-LARGEST: Final = (1 << 63) - 1  # of any number that is written so; source: C's int64_t
+LARGEST: Final = (1 << 63) - 1  # of any number that is written so; arbitrary: C's int64_t
 
 
 def quantity(text: Any, units: Mapping[str, int], example: str) -> int:
