@@ -16,8 +16,9 @@ from ompy.net.base import Network, Stream
 from ompy.net.real import RealNetwork
 from ompy.net.virtual.virtual_network import Fabric, Rail, VirtualNetwork
 from ompy.runtime.launching.singleton import SingletonWireUp
+from ompy.runtime.simulation.conducted import Conducted
 from ompy.runtime.simulation.host_memory import Segments
-from ompy.runtime.simulation.remote import Conducted, RemoteNetwork
+from ompy.runtime.simulation.remote import RemoteNetwork
 from ompy.runtime.simulation.stub import RankStub, ServedNetwork
 
 

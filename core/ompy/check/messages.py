@@ -7,8 +7,9 @@ from __future__ import annotations
 import linecache
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache, partial
+from itertools import islice
 from typing import Any, Final
 from zlib import crc32
 
@@ -26,10 +27,13 @@ Handler = Callable[..., Any]
 STANDARD: Final = "standard"
 # of sends, by the letter in their names
 _MODES: Final = {"": STANDARD, "b": "buffered", "s": "synchronous", "r": "ready"}
-Got = tuple[int, int, int, int, int]
+Parts = tuple[tuple[int | str, int], ...]
+Got = tuple[int, int, int, int, int, Parts]
 _JOINED: Final = (str, bytes, list, tuple)  # what + puts one behind the other
 _ARRIVED: Final = re.compile(r"from rank (\d+) with tag (\d+)")  # in errors of messages
 _NAMED_BEFORE: Final = 16  # elements; arbitrary: more than a program unpacks into names
+PARTS_MOST: Final = 8  # arbitrary: more than a message has that says where it belongs
+PLAIN: Final = frozenset({int, str, bool})  # types of such parts
 _DIGESTED: Final = 1 << 16  # bytes of a message; arbitrary: what differs mostly does so early
 
 
@@ -51,6 +55,26 @@ def digest(received: Any) -> int:
         return crc32(repr(received)[:_DIGESTED].encode())
     except Exception:
         return -1
+
+
+def digests_of_parts(received: Any) -> Parts:
+    """Digests of the parts of an object by which a program may say where it belongs.
+
+    Those are small values that have an index, a key or an attribute of their own.
+    """
+    named: Iterable[tuple[Any, Any]] = ()
+    if isinstance(received, (list, tuple)):
+        fields = getattr(received, "_fields", ())
+        named = (*enumerate(received[:PARTS_MOST]), *zip(fields, received, strict=False))
+    elif isinstance(received, dict):
+        named = received.items()
+    elif hasattr(received, "__dict__"):
+        named = vars(received).items()
+    return tuple(
+        (name, crc32(repr(part).encode("utf-8", "backslashreplace")))
+        for name, part in islice(named, 2 * PARTS_MOST)
+        if isinstance(name, (int, str)) and type(part) in PLAIN
+    )
 
 
 def says_source(received: Any, source: int) -> int:
@@ -86,16 +110,16 @@ def _is_text_read(key: str, _imported: int, cells: tuple[str, ...]) -> bool:
 
 
 def got_of(status: Status, asked: bool, received: Any, wanted: int) -> Got:
-    """What a receive has got: source, tag, bytes, what is known of it (`record.py`), a digest.
+    """What a receive has got: source, tag, bytes, what is known of it (`record.py`), digests.
 
-    The last two are looked at only where anybody could have sent it: `wanted` is ANY_SOURCE.
+    The last three are looked at only where anybody could have sent it: `wanted` is ANY_SOURCE.
     """
     source, tag, size = status.Get_source(), status.Get_tag(), status.Get_count()
     if wanted != ANY_SOURCE:
-        return source, tag, size, ASKED, -1
+        return source, tag, size, ASKED, -1, ()
     known = says_source(received, source) | (BY_STATUS if asked else 0)
     known |= 0 if isinstance(received, _JOINED) else ADDS
-    return source, tag, size, known, digest(received)
+    return source, tag, size, known, digest(received), digests_of_parts(received)
 
 
 @cache
@@ -171,7 +195,7 @@ def got_in_vain(problem: Exception, filled: Status, objects: bool) -> Got | None
     if isinstance(problem, MPIException):
         came = _ARRIVED.search(problem.detail)
         if problem.Get_error_class() == ERR_TRUNCATE and came is not None:
-            return int(came[1]), int(came[2]), 0, ASKED | REFUSED, -1  # it was too long
+            return int(came[1]), int(came[2]), 0, ASKED | REFUSED, -1, ()  # it was too long
     elif objects and filled.Get_source() >= 0:  # it came, and was no object
         return got_of(filled, True, None, filled.Get_source())
     return None

@@ -19,7 +19,8 @@ EVENTS: Final = {
     "comm": ("comm", "key", "name", "rank", "members", "own"),
     # request 0: the call waits
     "send": ("site", "call", "comm", "target", "tag", "signature", "mode", "request"),
-    # got is None where the request tells later: (source, tag, bytes, what is known, digest)
+    # got is None where the request tells later: (source, tag, bytes, what is known,
+    # digest, digests of its parts by index, key or attribute)
     # the last send of a line was refused: it was none
     "unsent": ("site", "call"),
     "recv": ("site", "call", "comm", "source", "tag", "signature", "request", "got"),

@@ -217,11 +217,11 @@ class Requests:
         checker = self._checker
         if entry.receives and status is not None and not status.Is_cancelled():
             received = result if entry.received is None else entry.received
-            source, tag, size, known, digest = got_of(status, asked, received, entry.wanted)
+            source, tag, size, known, *digests = got_of(status, asked, received, entry.wanted)
             if source == ANY_SOURCE and refused and status.Get_error() == ERR_TRUNCATE:
                 # partitions of other sizes: a message came, and the request names whose
                 source, tag = (entry.template or (0, 0, source, tag))[2:4]
-            got = (source, tag, size, known | refused, digest)
+            got = (source, tag, size, known | refused, *digests)
             checker.write_again(("got", 0, got), entry.number)
         checker.buffers.end_use(entry)
         if entry.parts is not None:

@@ -16,7 +16,8 @@ BUSIEST: Final = "-O2"  # a message of 8 bytes takes more instructions with `BUS
 SHARED: Final = "ompy.cython_shared"  # module of Cython's own functions, which the others import
 # whose hand-written declarations have all of it and are compiled into those that use them
 INLINE: Final = (
-    *("borrowed", "direct", "elements", "entries", "free_lists", "keyed", "raw", "vm", "wire"),
+    *("borrowed", "direct", "elements", "entries", "forks", "free_lists", "keyed", "raw"),
+    *("vm", "wire"),
 )
 # how names of modules begin, each with a dot behind it: the seals of datagrams
 SEALS: Final = (
@@ -67,6 +68,7 @@ HOT: Final = {
     "ompy.engine.base": BUSIEST,
     "ompy.engine.lock": BUSY,
     "ompy.engine.real": BUSIEST,
+    "ompy.engine.stepped": OFTEN,
     "ompy.engine.timers": OFTEN,
     "ompy.frameworks.bml": BUSY,
     "ompy.frameworks.btl": OFTEN,
@@ -90,6 +92,7 @@ HOT: Final = {
     "ompy.frameworks.collectives.exchange": OFTEN,
     "ompy.frameworks.collectives.unsized": OFTEN,
     "ompy.frameworks.collectives.neighbours": SELDOM,
+    "ompy.frameworks.direct": OFTEN,
     "ompy.frameworks.io": OFTEN,
     "ompy.frameworks.io_base.view": OFTEN,
     "ompy.frameworks.nic.fabric": OFTEN,
@@ -182,6 +185,20 @@ HOT: Final = {
     "ompy.replay.entry_writer": BUSY,
     "ompy.replay.program_lines": BUSY,
     "ompy.replay.recording_pml": BUSY,
+    "ompy.runtime.exploration.boxes": OFTEN,
+    "ompy.runtime.exploration.exchange": OFTEN,
+    "ompy.runtime.exploration.histories": OFTEN,
+    "ompy.runtime.exploration.matching.knowledge": OFTEN,
+    "ompy.runtime.exploration.matching.receives": OFTEN,
+    "ompy.runtime.exploration.operations": OFTEN,
+    "ompy.runtime.exploration.races": OFTEN,
+    "ompy.runtime.exploration.rank_line": OFTEN,
+    "ompy.runtime.exploration.search": OFTEN,
+    "ompy.runtime.exploration.told_world": OFTEN,
+    "ompy.runtime.exploration.waits": OFTEN,
+    "ompy.runtime.simulation.conducted": OFTEN,
+    "ompy.runtime.simulation.line": OFTEN,
+    "ompy.runtime.simulation.twins": OFTEN,
     "ompy.trace.sink": BUSIEST,
     "ompy_components.btl.ofi.attention": OFTEN,
     "ompy_components.btl.ofi.failures.device": OFTEN,
@@ -268,6 +285,7 @@ HOT: Final = {
     "ompy_components.pml.bfo.rdma": BUSY,
     "ompy_components.pml.bfo.receiving": SELDOM,
     "ompy_components.pml.bfo.sending": OFTEN,
+    "ompy_components.pml.direct.module": OFTEN,
     "ompy_components.pml.ob1.control": OFTEN,
     "ompy_components.pml.ob1.flow": OFTEN,
     "ompy_components.pml.ob1.fragment": OFTEN,

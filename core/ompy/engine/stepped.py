@@ -10,6 +10,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Final
 
+from ompy.compiled import Shown, ccall, cclass
 from ompy.data.request import Waitable
 from ompy.engine.base import Engine
 from ompy.engine.timers import Timer, TimerHeap
@@ -19,10 +20,14 @@ FRUITLESS: Final = 100  # rounds; arbitrary: more than any poller needs to take 
 BREAKS: Final = 0.25  # arbitrary: how often others get in between two polls
 
 
+@cclass
 class SteppedEngine(Engine):
     """Drives a rank that has its turn when the scheduler gives it one."""
 
-    __slots__ = ("_breaks", "_devices", "_settle")
+    _breaks: Shown[Random]
+    _devices: Shown[TimerHeap]
+    _settle: Shown[int]
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, random: Random, breaks: Random, settle: int) -> None:
         """Drive it.
@@ -32,7 +37,7 @@ class SteppedEngine(Engine):
             breaks: when the rank lets others in between two polls.
             settle: ns that this takes.
         """
-        super().__init__(random)
+        Engine.__init__(self, random)
         self._breaks = breaks
         self._settle = settle
         self._devices = TimerHeap()
@@ -58,10 +63,11 @@ class SteppedEngine(Engine):
         self.wake_after(delay)
         return timer
 
+    @ccall
     def poll_all(self) -> int:
         """Have the devices do what is due, then poll each poller once."""
-        events = self._devices.run_due(self.now()) if self._devices.armed else 0
-        return events + super().poll_all()
+        events: int = self._devices.run_due(self.now()) if self._devices.armed else 0
+        return events + Engine.poll_all(self)
 
     def pause(self, reason: object) -> None:
         """Give the turn away until something wakes this rank; nothing is polled."""
@@ -71,12 +77,13 @@ class SteppedEngine(Engine):
         """Be woken in `delay` nanoseconds."""
         raise NotImplementedError
 
+    @ccall
     def wait(self, waitable: Waitable, timeout: int = -1) -> bool:
         """Let the rank sleep until `waitable` is complete, polling whenever there is news."""
-        deadline = self.now() + timeout if timeout >= 0 else -1
+        deadline: int = self.now() + timeout if timeout >= 0 else -1
         if deadline >= 0:
             self.wake_after(timeout)
-        fruitless = 0
+        fruitless: int = 0
         while not waitable.complete:
             if self.poll_all():
                 if self._breaks.random() < BREAKS:

@@ -60,7 +60,7 @@ class DirectRequest(Request):
         number: of the operation, among the rank's.
     """
 
-    number: int
+    number: Any  # of the world's, beyond 64 bits
     __slots__ = tuple(__annotations__)
 
     def __init__(self) -> None:

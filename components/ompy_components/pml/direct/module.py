@@ -6,8 +6,9 @@ one mode or the other. Matching, order and completion are the world's (`runtime/
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
+from ompy.compiled import ccall, cclass
 from ompy.data.constants import ANY_SOURCE, ANY_TAG
 from ompy.data.convertor import Convertor
 from ompy.data.errors import ERR_TRUNCATE
@@ -22,13 +23,17 @@ from ompy.trace.tag_names import tag_text
 MOST: Final = 20  # lines; arbitrary: who waits for more has seen enough by then
 
 
+@cclass
 class Sending(DirectRequest):
     """A send that is complete when it is matched."""
 
-    __slots__ = ("communicator", "sequence", "size")
+    communicator: Communicator
+    sequence: int
+    size: int
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, communicator: Communicator, target: int, tag: int, size: int) -> None:
-        super().__init__()
+        DirectRequest.__init__(self)
         self.communicator = communicator
         self.source, self.tag, self.size = target, tag, size
         self.sequence = 0
@@ -39,15 +44,20 @@ class Sending(DirectRequest):
         return f"send of {self.size} bytes {where}"
 
 
+@cclass
 class Receiving(DirectRequest):
     """A receive."""
 
-    __slots__ = ("communicator", "convertor", "wanted_source", "wanted_tag")
+    communicator: Communicator
+    convertor: Convertor
+    wanted_source: int
+    wanted_tag: int
+    __slots__ = tuple(__annotations__)
 
     def __init__(
         self, communicator: Communicator, convertor: Convertor, source: int, tag: int
     ) -> None:
-        super().__init__()
+        DirectRequest.__init__(self)
         self.communicator = communicator
         self.convertor = convertor
         self.wanted_source, self.wanted_tag = source, tag
@@ -70,10 +80,15 @@ class TakenMessage(MatchedMessage):
         self.data = data
 
 
+@cclass
 class Direct(Pml):
     """Point-to-point of one rank."""
 
-    __slots__ = ("_line", "_sent", "_trace", "_under_way")
+    _line: Any
+    _sent: dict[tuple[int, int], int]
+    _trace: Trace
+    _under_way: dict[int, DirectRequest]
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, line: DirectLine, trace: Trace) -> None:
         """Match nothing yet.
@@ -84,8 +99,8 @@ class Direct(Pml):
         """
         self._line = line
         self._trace = trace
-        self._under_way: dict[int, DirectRequest] = {}
-        self._sent: dict[tuple[int, int], int] = {}  # messages, by context id and rank of the job
+        self._under_way = {}
+        self._sent = {}  # messages, by context id and rank of the job
         line.on_complete(self._completed)
 
     def _completed(self, number: int, arrival: Arrival) -> None:
@@ -97,9 +112,11 @@ class Direct(Pml):
         if request is not None:
             request.finish()
 
+    @ccall
     def add_communicator(self, communicator: Communicator) -> None:
         """The world needs to know nothing of it."""
 
+    @ccall
     def remove_communicator(self, communicator: Communicator) -> None:
         """Nothing more is received in it."""
         self._line.forget(communicator.context_id)
@@ -114,6 +131,7 @@ class Direct(Pml):
             and (one.wanted_tag >= 0 or one.wanted_tag == ANY_TAG)
         ]
 
+    @ccall
     def isend(
         self, communicator: Communicator, convertor: Convertor, target: int, tag: int, mode: int
     ) -> Request:
@@ -137,6 +155,7 @@ class Direct(Pml):
             request.finish()
         return request
 
+    @ccall
     def irecv(
         self, communicator: Communicator, convertor: Convertor, source: int, tag: int
     ) -> Request:
@@ -147,21 +166,25 @@ class Direct(Pml):
         self._under_way[request.number] = request
         return request
 
+    @ccall
     def iprobe(self, communicator: Communicator, source: int, tag: int) -> Request | None:
         """Look for a message."""
         return _found(self._look(communicator, source, tag))
 
+    @ccall
     def probe(self, communicator: Communicator, source: int, tag: int) -> Request:
         """Look until there is one."""
         found = _found(self._look(communicator, source, tag, waits=True))
         assert found is not None, "it was waited for"
         return found
 
+    @ccall
     def improbe(self, communicator: Communicator, source: int, tag: int) -> MatchedMessage | None:
         """Take a message that is here."""
         found = self._look(communicator, source, tag, takes=True)
         return TakenMessage(communicator, found) if found is not None else None
 
+    @ccall
     def mprobe(self, communicator: Communicator, source: int, tag: int) -> MatchedMessage:
         """Take the first message that comes."""
         found = self._look(communicator, source, tag, takes=True, waits=True)
@@ -177,8 +200,11 @@ class Direct(Pml):
         takes: bool = False,
         waits: bool = False,
     ) -> Arrival | None:
-        return self._line.look(communicator.context_id, source, tag, takes=takes, waits=waits)
+        context = communicator.context_id
+        found: Arrival | None = self._line.look(context, source, tag, takes=takes, waits=waits)
+        return found
 
+    @ccall
     def imrecv(self, message: MatchedMessage, convertor: Convertor) -> Request:
         """Receive a message that was taken: it is here."""
         assert isinstance(message, TakenMessage), "the message came from another PML"
@@ -191,6 +217,7 @@ class Direct(Pml):
         request.finish()
         return request
 
+    @ccall
     def cancel(self, request: Request) -> None:
         """Cancel a receive that is not matched."""
         if not isinstance(request, Receiving) or request.complete:
@@ -222,6 +249,7 @@ class Direct(Pml):
         """What is not complete."""
         return [repr(request) for request in list(self._under_way.values())[:MOST]]
 
+    @ccall
     def finalize(self) -> None:
         """What was sent is the world's already."""
 

@@ -109,7 +109,7 @@ class Waits(Known):
             or known.got_tag != operation.tag
             or known.got_size != operation.received
         ):
-            got = (operation.source, operation.tag, operation.received, ASKED, -1)
+            got = (operation.source, operation.tag, operation.received, ASKED, -1, ())
             known.got_shape = recorder.shape(("got", 0, got))
             known.got_round = recorder.round
             known.got_source, known.got_tag = operation.source, operation.tag

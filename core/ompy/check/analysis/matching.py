@@ -38,7 +38,7 @@ class Send(NamedTuple):
 
 
 class Receive(NamedTuple):
-    """A receive, and what it got: source, tag, bytes, what is known (`record.py`), a digest.
+    """A receive, and what it got: source, tag, bytes, what is known (`record.py`), digests.
 
     Attributes:
         rank, place: as of a send.
@@ -58,7 +58,7 @@ class Receive(NamedTuple):
     signature: Any
     request: int
     over: int
-    got: tuple[int, int, int, int, int] | None
+    got: tuple[Any, ...] | None
     room: tuple[int, str]
 
     def takes(self, source: int, tag: int) -> bool:

@@ -6,11 +6,11 @@ whatever comes (a sum), or all that may come is alike.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from ompy.check.analysis.matching import Messages, Receive, Send
 from ompy.check.analysis.order import Order
-from ompy.check.analysis.received import is_left, is_status_left, use_at
+from ompy.check.analysis.received import is_left, is_status_left, keys_at, use_at
 from ompy.check.analysis.rounds import round_findings
 from ompy.check.analysis.use_words import Use
 from ompy.check.findings import Found
@@ -30,8 +30,15 @@ def race_findings(records: Mapping[int, Record], messages: Messages, order: Orde
             key = (rank, receive.site)
             if receive.source != ANY_SOURCE or receive.got is None or key in found:
                 continue
-            other = _candidate(receive, incoming.get((receive.key, rank), []), messages, order)
-            if other is not None and not _provided_for(records[rank], receive, other, messages):
+            others = list(
+                _candidates(receive, incoming.get((receive.key, rank), []), messages, order)
+            )
+            other = _overwriting(records[rank], receive, others, messages)
+            if other is None and others:
+                other = others[0]
+                if _provided_for(records[rank], receive, other, messages):
+                    continue
+            if other is not None:
                 found[key] = _race(records, receive, other, messages)
     rounds = round_findings(records, messages, order, incoming)
     lines = [one.sites[0] for one in found.values()]
@@ -51,10 +58,10 @@ def _by_target(
     return found
 
 
-def _candidate(
+def _candidates(
     receive: Receive, sends: list[Send], messages: Messages, order: Order
-) -> Send | None:
-    """A message of another source that it could have taken."""
+) -> Iterator[Send]:
+    """Messages of other sources that it could have taken."""
     assert receive.got is not None, "only then is it asked"
     for send in sends:
         if send.source == receive.got[0] or receive.tag not in {ANY_TAG, send.tag}:
@@ -63,7 +70,26 @@ def _candidate(
         if taken is not None and taken.place <= receive.place:
             continue
         if not order.before(receive.rank, receive.over, send.rank, send.place):
-            return send
+            yield send
+
+
+def _overwriting(
+    record: Record, receive: Receive, others: Sequence[Send], messages: Messages
+) -> Send | None:
+    """A message that is put where this one is, by what both say, so that the last one stays."""
+    assert receive.got is not None, "only then is it asked"
+    place = record.places.get(receive.room[0], Place("", 0, ""))
+    if receive.got[3] & ASKED or receive.got[3] & BY_STATUS:
+        return None
+    parts = dict(*receive.got[5:])
+    for name in keys_at(place, record.files) if others and parts else ():
+        for other in others:
+            taken = messages.receive_of.get((other.rank, other.place))
+            got = None if taken is None or taken.site != receive.site else taken.got
+            if got is None or name not in parts or got[4] == receive.got[4]:
+                continue
+            if dict(*got[5:]).get(name) == parts[name]:
+                return other
     return None
 
 

@@ -6,6 +6,7 @@ import ast
 from functools import cache
 from typing import Final
 
+from ompy.check.analysis.key_uses import KeyFlow
 from ompy.check.analysis.program_tree import ProgramTree
 from ompy.check.analysis.received_uses import Flow
 from ompy.check.analysis.source_tree import argument_of, called_name
@@ -52,6 +53,27 @@ def use_at(place: Place, files: tuple[str, ...] = ()) -> Use:
         known = isinstance(buffer, (ast.Name, ast.Subscript))
         return flow.use_of_rows(call, buffer) if buffer is not None and known else Use.ANYTHING
     return flow.use_of_item(call)
+
+
+@cache
+def keys_at(place: Place, files: tuple[str, ...] = ()) -> frozenset[int | str]:
+    """Parts of what a line receives that say where the rest is put: the last one there stays.
+
+    Args:
+        place: the line.
+        files: as of `use_at`.
+
+    Returns:
+        Their indices, keys or attributes.
+    """
+    tree = parsed_file(place.file)
+    path = [] if tree is None else path_to_call(tree, place.line)
+    call = path[-1] if path else None
+    if tree is None or not isinstance(call, ast.Call) or called_name(call) != "recv":
+        return frozenset()
+    flow = KeyFlow(tree, _others(place.file, files))
+    flow.use_of_item(call)
+    return flow.keys()
 
 
 def _others(file: str, files: tuple[str, ...]) -> list[ast.Module]:

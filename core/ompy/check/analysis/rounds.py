@@ -127,7 +127,8 @@ def _are_alike(one: Receive, other: Receive) -> bool:
     """Whether two receives have got the same contents."""
     if one.got is None or other.got is None:
         return False
-    return one.got[4] >= 0 and one.got[4] == other.got[4]
+    digest: int = one.got[4]
+    return digest >= 0 and digest == other.got[4]
 
 
 def _is_behind(receive: Receive, send: Send, order: Order) -> bool:

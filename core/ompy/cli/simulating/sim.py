@@ -41,6 +41,7 @@ BTL: Final = "self,usnic"  # every fault strikes its packets, and what it resend
 PREPARED: Final = "OMPY_SIM_PREPARED"  # variable: the interpreter has been started anew
 HASH_SEED: Final = "0"  # Python: strings hash as they are, the same in every run
 IN_RANKS: Final = {"pml", "bml", "btl", "nic", "coll"}  # frameworks whose modules a rank imports
+WITHOUT_DEVICES: Final = {"self", "sm", "tcp"}  # BTLs that use no component of nic
 SHARED: Final = (  # modules that import nothing of a rank's own
     "ompy.mpi.communicators.predefined_comms",
     "ompy.mpi.processes.environment",
@@ -368,9 +369,13 @@ def preload(job: Job) -> None:
     stand_ins.install()
     for name in SHARED:
         import_module(name)
-    for values in job.mca["components"]:
-        record = ComponentRecord.from_dict(values)
-        if record.in_tree and record.framework in IN_RANKS and record.state in allowed:
+    records = [ComponentRecord.from_dict(values) for values in job.mca["components"]]
+    ours = [record for record in records if record.in_tree and record.state in allowed]
+    wanted = IN_RANKS
+    if {record.name for record in ours if record.framework == "btl"} <= WITHOUT_DEVICES:
+        wanted = wanted - {"nic"}
+    for record in ours:
+        if record.framework in wanted:
             package = import_ahead(record.target.partition(":")[0].rpartition(".")[0])
             for module in iter_modules(package.__path__, f"{package.__name__}.") if package else ():
                 import_ahead(module.name)
@@ -383,12 +388,12 @@ def make_scenario(options: dict[str, Any]) -> Scenario:
         UsageError: they are wrong.
         ComponentError: a component that they name cannot be used.
     """
-    from ompy.runtime.faults.fault_script import duration, read_faults
+    from ompy.runtime.faults.quantities import duration
     from ompy.runtime.launching.kills import read_kills
     from ompy.runtime.simulation.simulated_world import Scenario
 
     rails = make_rails(options["rails"], options["latency"], options["bandwidth"])
-    rules = read_faults(options["faults"], options["ranks"])
+    rules = _rules_of(options)
     _check_rails(rules, rails)
     job = make_job(options, rules)
     directory = os.path.abspath(options["trace"]) if options["trace"] else ""
@@ -403,6 +408,14 @@ def make_scenario(options: dict[str, Any]) -> Scenario:
         kills=read_kills(options["kills"], job) if options["kills"] else (),
         survives=bool(job.mca["values"].get("pml_base_ft_enable")),
     )
+
+
+def _rules_of(options: dict[str, Any]) -> list[FaultRule]:
+    if not options["faults"]:
+        return []
+    from ompy.runtime.faults.fault_script import read_faults  # which takes pydantic
+
+    return read_faults(options["faults"], options["ranks"])
 
 
 def _check_trace(directory: str) -> None:
@@ -421,7 +434,7 @@ def make_rails(count: int, latency: str | None, bandwidth: str | None) -> list[R
         UsageError: a text is no time, or no rate.
     """
     from ompy.net.virtual.virtual_network import Rail
-    from ompy.runtime.faults.fault_script import duration, rate
+    from ompy.runtime.faults.quantities import duration, rate
 
     made = Rail("", chosen=latency is not None or bandwidth is not None)
     if latency is not None:

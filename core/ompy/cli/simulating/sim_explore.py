@@ -131,7 +131,7 @@ def _given_up(failure: Failure) -> Failure:
 
 def _bounds(options: dict[str, Any], jobs: int) -> Bounds:
     from ompy.runtime.exploration.explorer import Bounds
-    from ompy.runtime.faults.fault_script import duration
+    from ompy.runtime.faults.quantities import duration
 
     seconds = duration(options["time"], "--time") / 1e9 if options["time"] else float("inf")
     depth, bug_depth = options["depth"], options["pct"] or 0

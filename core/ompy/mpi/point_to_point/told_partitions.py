@@ -73,7 +73,8 @@ class ToldChannels(Channels):
         request = self._pml.irecv(self._communicator, into, source, TAG_OFFERS - tag)
         assert isinstance(request, DirectRequest), "the world matches it"
         request.notify(partial(self._hear, request, room, tag, offered))
-        return request.number
+        number: int = request.number
+        return number
 
     def _hear(self, request: Request, room: memoryview, tag: int, offered: Offered) -> None:
         problem = problem_of(request)

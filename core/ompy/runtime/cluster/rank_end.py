@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Final
 from ompy.frameworks.pml import BUFFERED, SYNCHRONOUS
 from ompy.runtime.cluster.model import Cluster
 from ompy.runtime.exploration.rank_line import DirectEngine, RankLine
+from ompy.runtime.simulation.conducted import Conducted
 from ompy.runtime.simulation.line import Line
-from ompy.runtime.simulation.remote import Conducted
 
 # ns of virtual time that a look at a clock takes; arbitrary: what it takes Python, about
 LOOK: Final = 100

@@ -10,13 +10,15 @@ Pure: no clock, no network. Source: MPI 4.1, 3.5 (semantics of point-to-point co
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from ompy.compiled import ccall, cclass
 from ompy.data.constants import ANY_SOURCE, ANY_TAG
 
 Operation = tuple[int, int]  # a rank, and the number of one of its operations
 
 
+@cclass
 class Message:
     """A message that was sent.
 
@@ -36,21 +38,20 @@ class Message:
         place: among those of its channel, in the order of sending.
     """
 
-    __slots__ = (
-        "data",
-        "known",
-        "knows",
-        "past",
-        "place",
-        "ready",
-        "sender",
-        "site",
-        "source",
-        "synchronous",
-        "tag",
-        "taken",
-        "turn",
-    )
+    data: Any  # bytes, or what is one
+    known: bool
+    knows: Any
+    past: Any  # of any number of bits
+    place: int
+    ready: bool
+    sender: Any
+    site: str
+    source: int
+    synchronous: bool
+    tag: int
+    taken: Receive | None
+    turn: int
+    __slots__ = tuple(__annotations__)
 
     def __init__(
         self,
@@ -70,14 +71,32 @@ class Message:
         self.synchronous = synchronous
         self.past = past
         self.site = site
-        self.taken: Receive | None = None
+        self.taken = None
         self.ready = False
-        self.knows: Mapping[int, int] = {}
+        self.knows = {}
         self.known = False
         self.turn = 0
         self.place = 0
 
+    def __reduce__(self) -> Any:
+        """For copies of a world at a choice."""
+        what = (self.sender, self.source, self.tag, self.data, self.past, self.site, self.knows)
+        marks = (self.synchronous, self.ready, self.known, self.taken, self.turn, self.place)
+        return empty_message, (), what + marks
 
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        """Be that one."""
+        self.sender, self.source, self.tag, self.data, self.past, self.site, *marks = state
+        self.knows, self.synchronous, self.ready, self.known, self.taken, *places = marks
+        self.turn, self.place = places
+
+
+def empty_message() -> Message:
+    """One that is told later what it is: it refers to what has taken it, and that to it."""
+    return Message.__new__(Message)
+
+
+@cclass
 class Receive:
     """A receive that was posted, or a probe that takes its message out of matching.
 
@@ -98,21 +117,20 @@ class Receive:
             be there, so that it takes one that is sent before or beside that; -1 if not.
     """
 
-    __slots__ = (
-        "cancelled",
-        "doubtful",
-        "event",
-        "held",
-        "knows",
-        "message",
-        "operation",
-        "past",
-        "place",
-        "released",
-        "site",
-        "source",
-        "tag",
-    )
+    cancelled: bool
+    doubtful: bool
+    event: Any
+    held: bool
+    knows: Any
+    message: Message | None
+    operation: Any
+    past: Any  # of any number of bits
+    place: int
+    released: bool
+    site: str
+    source: int
+    tag: int
+    __slots__ = tuple(__annotations__)
 
     def __init__(
         self, operation: Operation, source: int, tag: int, *, past: int, site: str
@@ -122,16 +140,31 @@ class Receive:
         self.tag = tag
         self.past = past
         self.site = site
-        self.knows: Mapping[int, int] = {}
+        self.knows = {}
         self.place = 0
-        self.message: Message | None = None
+        self.message = None
         self.event = -1
         self.doubtful = self.held = self.released = self.cancelled = False
 
+    def __reduce__(self) -> Any:
+        """For copies of a world at a choice."""
+        what = (self.operation, self.source, self.tag, self.past, self.site, self.knows)
+        places = (self.place, self.event, self.message)
+        marks = (self.doubtful, self.held, self.released, self.cancelled)
+        return empty_receive, (), what + places + marks
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        """Be that one."""
+        self.operation, self.source, self.tag, self.past, self.site, self.knows, *rest = state
+        self.place, self.event, self.message, *marks = rest
+        self.doubtful, self.held, self.released, self.cancelled = marks
+
+    @ccall
     def may_take(self, message: Message) -> bool:
         """Whether a message is not sent too late for it."""
         return self.event < 0 or not message.past >> self.event & 1
 
+    @ccall
     def fits(self, source: int, tag: int) -> bool:
         """Whether it may take such a message; internal tags are not for wildcards."""
         if self.source != source and self.source != ANY_SOURCE:  # noqa: PLR1714 - half the time
@@ -147,6 +180,11 @@ class Receive:
     def chooses(self) -> bool:
         """Whether it has a choice."""
         return (self.source == ANY_SOURCE or self.doubtful) and not self.released
+
+
+def empty_receive() -> Receive:
+    """One that is told later what it is."""
+    return Receive.__new__(Receive)
 
 
 class Box:
@@ -363,7 +401,7 @@ class Box:
             message: likewise.
             chosen: past of each choice, and its own bit, by the receive's operation.
         """
-        past = receive.past | message.past
+        past: int = receive.past | message.past
         source, tag = message.source, message.tag
         for other in self.deciding:
             more = chosen.get(other.operation, 0)

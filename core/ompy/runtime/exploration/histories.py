@@ -15,8 +15,8 @@ from collections import OrderedDict
 from typing import Any, Final
 
 from ompy.runtime.exploration.payloads import with_payloads
+from ompy.runtime.simulation.conducted import ODD
 from ompy.runtime.simulation.line import Line, LineClosed
-from ompy.runtime.simulation.remote import ODD
 
 FORM: Final = 2  # of marshal: the last in which equal values are equal bytes
 FAR: Final = 24  # turns; a twin takes as long as about 20 of them (measured)
@@ -181,7 +181,7 @@ class Histories:
             return line
         if moment in self._waiting:
             self._waiting.move_to_end(moment)
-        line.send((0, "fork", None, [], {}))
+        line.ask_fork()
         end, process = line.receive_end()
         self.runs += 1
         if not process:

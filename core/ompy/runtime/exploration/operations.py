@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from ompy.runtime.exploration.accounts import Accounts
 from ompy.runtime.exploration.boxes import Box, Message, Operation, Receive
 from ompy.runtime.exploration.events import DONE, Event
-from ompy.runtime.exploration.matching.knowledge import SERVED, complaint_of, is_late, joined
+from ompy.runtime.exploration.matching.knowledge import SERVED, STEPS, complaint_of, is_late, joined
 from ompy.runtime.exploration.waits import Completion, Rank, Whole
 
 
@@ -132,7 +132,7 @@ class Operations(Accounts):
     ) -> tuple[int, Mapping[int, int]]:
         """What a message or a receive depends on, and what its rank knew then."""
         whole = state.wholes.get((context, tag)) if number >= SERVED else None
-        if whole is None and number >= SERVED * SERVED and state.kept:
+        if whole is None and number >= STEPS and state.kept:
             whole = state.kept.get(number // SERVED % SERVED)  # as the rank's line numbers steps
         return (state.past, state.knows) if whole is None else (whole.past, whole.knows)
 

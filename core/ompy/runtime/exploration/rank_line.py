@@ -13,6 +13,7 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from ompy.compiled import ccall, cclass
 from ompy.frameworks.collectives.call_order import call_of_tag
 from ompy.frameworks.direct import (
     REQUESTS,
@@ -27,7 +28,7 @@ from ompy.frameworks.pml import BUFFERED, READY, SYNCHRONOUS
 from ompy.runtime.exploration.events import AGAIN, DONE, FROM
 from ompy.runtime.exploration.matching.knowledge import SERVED
 from ompy.runtime.exploration.meetings import Meetings, both_complete
-from ompy.runtime.simulation.remote import Conducted, RemoteEngine
+from ompy.runtime.simulation.conducted import Conducted, RemoteEngine
 
 if TYPE_CHECKING:
     from ompy.data.request import Request
@@ -234,7 +235,8 @@ class RankLine(DirectLine):
             whole = self._wholes.get((context, tag))
         if whole is not None:
             step = self._steps[whole.number] = self._steps.get(whole.number, 0) + 1
-            return ((context + 1) * SERVED + whole.number) * SERVED + step
+            number: int = ((context + 1) * SERVED + whole.number) * SERVED + step
+            return number
         if self.explores and self.serves and context:
             self._served[context] = self._served.get(context, 0) + 1
             return context * SERVED + self._served[context]
@@ -342,22 +344,26 @@ class RankLine(DirectLine):
             self._found = (kind, *said)
 
 
+@cclass
 class DirectEngine(RemoteEngine):
     """Drives a rank whose messages the world matches: it waits for these, not for packets."""
 
-    __slots__ = ("_direct",)
+    _direct: Any
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, world: Conducted, line: RankLine, random: Random, breaks: Random) -> None:
         """Drive it; the rest as for a `RemoteEngine`."""
-        super().__init__(world, random, breaks)
+        RemoteEngine.__init__(self, world, random, breaks)
         self._direct = line
         line.on_parts(self.poll_all)
 
+    @ccall
     def progress(self) -> int:
         """Let the world say what is complete. What passes is a turn, and no time."""
-        told = self._direct.poll()
+        told: int = self._direct.poll()
         return self.poll_all() + told
 
+    @ccall
     def look_further(self) -> bool:
         """Let the world say whether more is complete."""
         if not self._direct.explores or not self._direct.poll_further():
@@ -365,11 +371,12 @@ class DirectEngine(RemoteEngine):
         self.poll_all()
         return True
 
+    @ccall
     def poll_all(self) -> int:
         """Do what others have asked for."""
         before, self._direct.serves = self._direct.serves, True
         try:
-            return super().poll_all()
+            return RemoteEngine.poll_all(self)
         finally:
             self._direct.serves = before
 
@@ -382,7 +389,7 @@ class DirectEngine(RemoteEngine):
 
 def site_of_program() -> str:
     """Where the program is, as file:line; empty if nothing of it is below."""
-    frame = sys._getframe(1)  # noqa: SLF001 - its only name
+    frame = sys._getframe()  # noqa: SLF001 - its only name; compiled, this has none of its own
     while frame is not None:
         package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
         if package not in _OURS:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ompy.compiled import cclass
 from ompy.runtime.exploration.boxes import Box, Message, Operation
 from ompy.runtime.exploration.events import NOTHING, POLL, PROBE, Value
 from ompy.runtime.exploration.windows.spins import Spin
@@ -132,24 +133,56 @@ class Whole:
         self.come: dict[int, tuple[int, Mapping[int, int]]] | None = {} if kept else None
 
 
+@cclass
 class Rank:
     """One rank, as the exchange knows it."""
 
+    apart: dict[int, list[Whole]]
+    asked: dict[int, int]
+    chosen: Any  # numbers of operations are of any size
+    done: dict[int, Completion]
+    idle: int
+    inner: set[int]
+    kept: dict[int, Whole]
+    knows: Any
+    nothings: int
+    open: set[int]
+    past: Any  # of any number of bits
+    reads: set[int]
+    served: set[int]
+    spin: Any
+    wait: Any
+    wholes: dict[tuple[int, int], Whole]
+    __slots__ = tuple(__annotations__)
+
     def __init__(self) -> None:
         self.past = 0
-        self.knows: Mapping[int, int] = {}  # of others' operations
-        self.wait: Wait | None = None
-        self.done: dict[int, Completion] = {}  # of what is complete and it was not told of
-        self.inner: set[int] = set()  # its operations that are the library's own
-        self.served: set[int] = set()  # of these, such as are told whatever it waits for
-        self.open: set[int] = set()  # its operations that are not complete
-        self.wholes: dict[tuple[int, int], Whole] = {}  # under way, by context id and tag
-        self.apart: dict[int, list[Whole]] = {}  # messages that belong to some
-        self.kept: dict[int, Whole] = {}  # by number: those that remember what has come
+        self.knows = {}  # of others' operations
+        self.wait = None
+        self.done = {}  # of what is complete and it was not told of
+        self.inner = set()  # its operations that are the library's own
+        self.served = set()  # of these, such as are told whatever it waits for
+        self.open = set()  # its operations that are not complete
+        self.wholes = {}  # under way, by context id and tag
+        self.apart = {}  # messages that belong to some
+        self.kept = {}  # by number: those that remember what has come
         # wholes that only who looks for them is told of, and how often that could have found them
-        self.asked: dict[int, int] = {}
-        self.reads: set[int] = set()  # wholes that are answers of windows
+        self.asked = {}
+        self.reads = set()  # wholes that are answers of windows
         self.nothings = 0  # polls in a row that could have found something
         self.idle = 0  # polls in a row that could not
         self.chosen = 0  # the operation that was chosen last among several
         self.spin = Spin()
+
+    def __reduce__(self) -> Any:
+        """For copies of a world at a choice."""
+        waits = (self.past, self.knows, self.wait, self.done, self.spin, self.chosen)
+        sets = (self.inner, self.served, self.open, self.reads)
+        wholes = (self.wholes, self.apart, self.kept, self.asked)
+        return Rank, (), waits + sets + wholes + (self.nothings, self.idle)
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        """Be that one."""
+        self.past, self.knows, self.wait, self.done, self.spin, self.chosen, *rest = state
+        self.inner, self.served, self.open, self.reads, *rest = rest
+        self.wholes, self.apart, self.kept, self.asked, self.nothings, self.idle = rest

@@ -28,18 +28,16 @@ from ompy.net.faults.fault_rules import (
     WORK_FAULTS,
     FaultRule,
 )
+from ompy.runtime.faults.quantities import LARGEST, RATES, TIMES, quantity
 
 TABLE: Final = "fault"  # `[[fault]]` begins each rule of a file
 SUFFIX: Final = ".toml"
 FOLDER: Final = "faults"  # of configs/, where names without a path are looked for
-TIMES: Final = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "min": 60_000_000_000}
-RATES: Final = {"bit/s": 1, "kbit/s": 10**3, "Mbit/s": 10**6, "Gbit/s": 10**9}
 GIVES_UP: Final = "924.6s"  # Linux: what tcp_retries2 = 15 comes to
 REORDERED: Final = "1ms"  # arbitrary: many round trips of a fast network, below any timeout
 BUFFER: Final = 262_144  # bytes; arbitrary: what a small switch keeps for a port
 FILE_MAX: Final = 1 << 20  # bytes; arbitrary: some thousand faults
 SHOWN_MAX: Final = 80  # characters of what is wrong; arbitrary: a line of a terminal
-LARGEST: Final = (1 << 63) - 1  # of any number in a script; C: int64_t
 NO_WIRE: Final = {"sm", "self"}  # rails people may name that are none
 
 _WHERE: Final = {"what", "rank", "rail", "from", "until"}
@@ -66,21 +64,6 @@ KEYS: Final[Mapping[str, set[str]]] = {
 assert set(KEYS) == set(FAULTS)
 
 
-def _quantity(text: Any, units: Mapping[str, int], example: str) -> int:
-    """A number with a unit.
-
-    Raises:
-        ValueError: it is none.
-    """
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z/]+)\s*", str(text))
-    if not found or found[2] not in units:
-        raise ValueError(f"a number with a unit is needed ({', '.join(units)}), as {example}")
-    value = float(found[1]) * units[found[2]]
-    if value > LARGEST:
-        raise ValueError(f"that is more than {LARGEST} {next(iter(units))}, the most there may be")
-    return round(value)
-
-
 def _several(value: Any) -> Any:
     """A single value as a list of one; `0+2` of a SPEC as a list of two."""
     if isinstance(value, str):
@@ -105,9 +88,9 @@ def _errno(value: Any) -> int:
     return numbers[str(value)]
 
 
-Duration = Annotated[int, BeforeValidator(lambda v: _quantity(v, TIMES, "10ms"))]
+Duration = Annotated[int, BeforeValidator(lambda v: quantity(v, TIMES, "10ms"))]
 Errno = Annotated[int, BeforeValidator(_errno)]
-Rate = Annotated[int, BeforeValidator(lambda v: _quantity(v, RATES, "10Mbit/s")), Field(gt=0)]
+Rate = Annotated[int, BeforeValidator(lambda v: quantity(v, RATES, "10Mbit/s")), Field(gt=0)]
 Count = Annotated[int, Field(ge=1, le=LARGEST)]
 Amount = Annotated[int, Field(ge=0, le=LARGEST)]
 Ranks = Annotated[list[Amount], BeforeValidator(_several)]
@@ -141,7 +124,7 @@ class Entry(BaseModel):
     mode: Literal["bit", "byte", "forged"] = "bit"
     bit: Amount | None = None
     above: Amount = 0
-    gives_up: Duration = Field(_quantity(GIVES_UP, TIMES, ""))
+    gives_up: Duration = Field(quantity(GIVES_UP, TIMES, ""))
     error: Errno = errno.EIO
 
 
@@ -220,7 +203,7 @@ def _rule(entry: Entry, origin: str, text: str) -> FaultRule:
         probability=1.0 if entry.probability is None else entry.probability,
         seed=entry.seed,
         times=entry.times or 0,
-        delay=_quantity(REORDERED, TIMES, "") if reordered else entry.delay or 0,
+        delay=quantity(REORDERED, TIMES, "") if reordered else entry.delay or 0,
         jitter=entry.jitter,
         rate=entry.rate or 0,
         buffer=entry.buffer,
@@ -416,28 +399,3 @@ def _path(text: str) -> Path | None:
             f"{SUFFIX}, a SPEC is as drop:probability=0.1"
         )
     return None
-
-
-def duration(text: str, where: str) -> int:
-    """Nanoseconds, of a text such as `10ms`.
-
-    Raises:
-        UsageError: it is none; the message begins with `where`.
-    """
-    return _option(text, where, TIMES, "10ms")
-
-
-def rate(text: str, where: str) -> int:
-    """Bits per second, of a text such as `10Mbit/s`.
-
-    Raises:
-        UsageError: it is none; the message begins with `where`.
-    """
-    return _option(text, where, RATES, "10Mbit/s")
-
-
-def _option(text: str, where: str, units: Mapping[str, int], example: str) -> int:
-    try:
-        return _quantity(text, units, example)
-    except ValueError as problem:
-        raise UsageError(f"{where} {text}: {problem}") from None

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ompy.mca.errors import UsageError
-from ompy.runtime.faults.fault_script import duration
+from ompy.runtime.faults.quantities import duration
 
 if TYPE_CHECKING:
     from ompy.frameworks.job import Job

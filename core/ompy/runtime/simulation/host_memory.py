@@ -15,7 +15,7 @@ from ompy.net.base import LinkError
 from ompy.net.memory.kernel_copy import KernelCopy
 from ompy.net.memory.process_copy import ProcessCopy
 from ompy.net.memory.regions import Regions
-from ompy.runtime.simulation.remote import Conducted
+from ompy.runtime.simulation.conducted import Conducted
 
 # bytes; arbitrary: for the segments of a host. Only pages that are touched take memory.
 ROOM: Final = 1 << 36

@@ -11,21 +11,44 @@ import socket
 import struct
 from typing import Any, Final
 
+from ompy.compiled import ccall, cclass, cfunc
+
 _SIZE: Final = struct.Struct("!I")
-ROOM: Final = 65_536  # bytes; arbitrary: seldom does one frame take two reads
+_HEAD: Final = _SIZE.size
+_PERIOD: Final = struct.Struct("@ll")  # C's `struct timeval`
+ROOM: Final = 16_384  # bytes; arbitrary: seldom does one frame take two reads
+
+
+# an answer that asks a rank to be two; always the same bytes: marshal has several for one value
+_FORK: Final = marshal.dumps((0, "fork", None, [], {}))
+FORK: Final = _SIZE.pack(len(_FORK)) + _FORK
 
 
 class LineClosed(Exception):
     """The process at the other end has gone."""
 
 
+@cclass
 class Line:
     """One end of a line. Values are those `marshal` knows: both ends are of one interpreter."""
+
+    _data: bytearray
+    _socket: Any
+    _timeout: Any
+    __slots__ = tuple(__annotations__)
 
     def __init__(self, end: socket.socket) -> None:
         self._socket = end
         self._data = bytearray()
+        self._timeout = None
 
+    @property
+    def descriptor(self) -> int:
+        """Of this end."""
+        found: int = self._socket.fileno()
+        return found
+
+    @ccall
     def send(self, value: Any) -> None:
         """Send one value.
 
@@ -34,17 +57,31 @@ class Line:
         """
         self.send_data(marshal.dumps(value))
 
+    @ccall
     def send_data(self, data: bytes) -> None:
         """Send a value that is in marshal's form already.
 
         Raises:
             LineClosed: nobody is there any more.
         """
+        self._send_all(_SIZE.pack(len(data)) + data)
+
+    def ask_fork(self) -> None:
+        """Ask the rank at the other end to be two; `receive_end` has the answer.
+
+        Raises:
+            LineClosed: nobody is there any more.
+        """
+        self._send_all(FORK)
+
+    @cfunc
+    def _send_all(self, data: bytes) -> None:
         try:
-            self._socket.sendall(_SIZE.pack(len(data)) + data)
+            self._socket.sendall(data)
         except (BrokenPipeError, ConnectionResetError):
             raise LineClosed from None
 
+    @ccall
     def receive(self, timeout: float | None = None) -> Any:
         """Wait for the next value.
 
@@ -55,12 +92,12 @@ class Line:
             LineClosed: nobody is there any more.
             TimeoutError: nothing came.
         """
-        self._socket.settimeout(timeout)
-        self._fill(_SIZE.size)
-        (size,) = _SIZE.unpack_from(self._data)
-        self._fill(_SIZE.size + size)
-        value = marshal.loads(memoryview(self._data)[_SIZE.size : _SIZE.size + size])  # noqa: S302 - from our own fork
-        del self._data[: _SIZE.size + size]
+        self._wait_for(timeout)
+        self._fill(_HEAD)
+        size: int = _SIZE.unpack_from(self._data)[0]
+        self._fill(_HEAD + size)
+        value: Any = marshal.loads(memoryview(self._data)[_HEAD : _HEAD + size])  # noqa: S302 - from our own fork
+        del self._data[: _HEAD + size]
         return value
 
     def send_end(self, end: socket.socket, process: int) -> None:
@@ -73,28 +110,36 @@ class Line:
         Raises:
             LineClosed: nobody is there any more.
         """
-        self._socket.settimeout(None)
+        self._wait_for(None)
         data, ends, _, _ = socket.recv_fds(self._socket, _SIZE.size, 1)
         if not ends:
             raise LineClosed
         (process,) = _SIZE.unpack(data)
         return socket.socket(fileno=ends[0]), process
 
-    def replace(self, end: socket.socket) -> None:
-        """Be another line from now on: this process is a twin of the one that had this."""
-        self._socket.close()
-        self._socket = end
-
     def close(self) -> None:
         """Close this end."""
         self._socket.close()
 
+    @cfunc
+    def _wait_for(self, timeout: Any) -> None:
+        """Let the kernel wait so long, and not Python, which asks it twice for each value."""
+        if timeout == self._timeout:
+            return
+        self._timeout = timeout
+        seconds: Any = timeout or 0
+        parts: tuple[int, int] = (int(seconds), int(seconds % 1 * 1_000_000))
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _PERIOD.pack(*parts))
+
+    @cfunc
     def _fill(self, count: int) -> None:
         while len(self._data) < count:
             try:
-                data = self._socket.recv(ROOM)
+                data: bytes = self._socket.recv(ROOM)
             except ConnectionResetError:
                 data = b""
+            except BlockingIOError:
+                raise TimeoutError from None
             if not data:
                 raise LineClosed
             self._data += data

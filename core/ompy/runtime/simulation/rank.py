@@ -37,15 +37,11 @@ from ompy.runtime.ranks.process import RankProcess
 from ompy.runtime.ranks.rank_start import give, procs_of
 from ompy.runtime.ranks.tracing import capture_wire
 from ompy.runtime.simulation import stand_ins
+from ompy.runtime.simulation.conducted import ENDED, Conducted, RemoteEngine
 from ompy.runtime.simulation.host_memory import HostMemory
 from ompy.runtime.simulation.line import Line, LineClosed
 from ompy.runtime.simulation.program import execute
-from ompy.runtime.simulation.remote import (
-    ENDED,
-    Conducted,
-    RemoteEngine,
-    RemoteNetwork,
-)
+from ompy.runtime.simulation.remote import RemoteNetwork
 from ompy.runtime.simulation.remote_wireup import RemoteWireUp
 from ompy.runtime.simulation.twins import die_with_parent
 from ompy.trace.sink import Trace

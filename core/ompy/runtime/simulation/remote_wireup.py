@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ompy.frameworks.proc import Modex, Proc
 from ompy.frameworks.wireup import Inquiry, WireUp
-from ompy.runtime.simulation.remote import Conducted
+from ompy.runtime.simulation.conducted import Conducted
 
 if TYPE_CHECKING:
     from ompy.frameworks.job import Job

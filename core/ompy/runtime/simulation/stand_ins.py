@@ -22,7 +22,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from ompy.runtime.simulation.remote import Conducted, RemoteEngine
+    from ompy.runtime.simulation.conducted import Conducted, RemoteEngine
 
 # ns; arbitrary: 2020-01-01T00:00:00Z, never the wall clock
 EPOCH: Final = 1_577_836_800_000_000_000

@@ -227,7 +227,7 @@ class RankStub(ToldCalls):
 
     def ask_fork(self) -> None:
         """Have the rank's process fork; it waits for an answer, and so will the other."""
-        self._send("fork")
+        self._line.ask_fork()
 
     def forked(self) -> tuple[socket.socket, int]:
         """The line to the new process, and its number; 0 if it could not."""

@@ -12,84 +12,40 @@ from functools import cache
 from typing import Final
 
 from ompy.runtime.ranks import ending
-from ompy.runtime.simulation.line import Line
+from ompy.runtime.simulation import forks
+from ompy.runtime.simulation.line import FORK, Line
 
 _DIE_WITH_PARENT: Final = 1  # Linux PR_SET_PDEATHSIG
-_IGNORE: Final = 1  # SIG_IGN of C
-_ACTION: Final = 256  # bytes; arbitrary: more than C's `struct sigaction` has anywhere
 _COLLAPSE: Final = 25  # Linux MADV_COLLAPSE
 _HUGE: Final = 1 << 21  # bytes of a huge page of x86-64, and of arm64 with pages of 4 KiB
-MANY: Final = 128  # twins; measured: joining pages takes as long as about so many save by it
+MANY: Final = 24  # twins; measured: joining pages takes as long as about so many save by it
 
 
 def make_twin(line: Line) -> None:
-    """Be two from now on; both wait for an answer.
+    """Be two from now on, and one more each time the same is asked; all wait for an answer.
 
     A process that has other threads cannot: these would not be there in the second. It says so.
+
+    Raises:
+        OSError: there is no room for one more.
     """
-    ours, theirs = socket.socketpair()
     if threading.active_count() > 1:
+        ours, theirs = socket.socketpair()
         line.send_end(theirs, 0)
         ours.close()
         theirs.close()
         return
     gc.freeze()  # what is not looked at again is not copied
-    _twins.ignore_ends()
-    process = _fork_as_it_is()
-    if process:
-        line.send_end(theirs, process)
-        ours.close()
-        theirs.close()
-        return
-    _twins.restore_handler()
-    die_with_parent()
-    ending.twin = os.getpid()
-    theirs.close()
-    line.replace(ours)
+    found = forks.fork_when_asked(line.descriptor, FORK, 0 if _joined else MANY)
+    if found == forks.HERE:
+        _joined.clear()
+        ending.twin = os.getpid()
+    elif found == forks.MOST:
+        _joined.append(True)
+        join_pages()
 
 
-class _Twins:
-    """What the twins of this process need.
-
-    Python's own table of handlers does not hear of this: what the program has set stays there.
-    """
-
-    def __init__(self) -> None:
-        self._made = 0
-        self._before = ctypes.create_string_buffer(_ACTION)  # what SIGCHLD meant
-
-    def ignore_ends(self) -> None:
-        """Before one is made: nobody waits for its end."""
-        if not self._made:
-            _libc().sigaction(signal.SIGCHLD, None, self._before)
-            _libc().signal(signal.SIGCHLD, ctypes.c_void_p(_IGNORE))
-        self._made += 1
-        if self._made == MANY:
-            join_pages()
-
-    def restore_handler(self) -> None:
-        """In a new one, which has made none."""
-        self._made = 0
-        _libc().sigaction(signal.SIGCHLD, self._before, None)
-
-
-_twins = _Twins()
-
-
-def _fork_as_it_is() -> int:
-    """Fork as `os.fork` does, and let nobody notice in the child: it is the same rank.
-
-    What the program and its libraries do in their children is left out: `random` begins anew, say.
-    That is also most of the memory that a child would need for itself at once.
-
-    Raises:
-        OSError: there is no room for one more.
-    """
-    process: int = _libc().fork()
-    if process < 0:
-        problem = ctypes.get_errno()
-        raise OSError(problem, os.strerror(problem))
-    return process
+_joined: Final[list[bool]] = []  # of this process, once they are
 
 
 def die_with_parent() -> None:

@@ -15,12 +15,14 @@ from ompy.runtime.exploration.boxes import Message, Operation, Receive
 Knows = Mapping[int, int]  # by rank, up to which number its operations were begun; never changed
 # numbers of what a rank does for others begin there
 SERVED: Final = 1 << 32  # arbitrary: no rank does so much
+# and of steps of what it does: this square, which C has no number for
+STEPS: Final = 1 << 64
 
 
 def joined(mine: Knows, others: Knows, operation: Operation) -> Knows:
     """What a rank knows when it hears of an operation, and of what that one's rank knew then."""
     rank, number = operation
-    if number >= SERVED * SERVED:  # a step of an operation that was begun before
+    if number >= STEPS:  # a step of an operation that was begun before
         number = number // SERVED % SERVED
     elif number >= SERVED:  # it may come at any point among its rank's own
         number = 0
@@ -34,7 +36,8 @@ def is_late(receive: Receive, message: Message) -> bool:
     """Whether a receive may be posted after its message is sent."""
     rank, number = receive.operation
     sender, sent = message.sender
-    return number > (sent if rank == sender else message.knows.get(rank, 0))
+    late: bool = number > (sent if rank == sender else message.knows.get(rank, 0))
+    return late
 
 
 def complaint_of(message: Message, to: int, receive: Receive | None) -> str:

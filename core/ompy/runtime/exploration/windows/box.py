@@ -222,7 +222,7 @@ class WindowBox(Box):
         asked = self.asked[message.sender]
         source = message.source
         before = self._waited if asked.kind in LOOSE else self._all
-        base = message.past | before.get(source, 0)
+        base: int = message.past | before.get(source, 0)
         if asked.kind in CHAINED:
             base |= self._chains.get((source, asked.of), 0)
         again = asked.again
