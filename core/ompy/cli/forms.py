@@ -9,13 +9,14 @@ import os
 
 import ompy
 from ompy import compiled_loader
-from ompy.cli.hot import BINDINGS, HOT, MODELS, SHARED
+from ompy.cli.hot import BINDINGS, HOT, MODELS, SHARED, WORLDS
 
 PACKAGES = ("ompy", "ompy_components")  # the import roots of this distribution
 SLOWER = "small messages take about ten times as long as compiled, large ones the same"
 # groups of `hot.py`, and why an installation from source leaves one interpreted
 LEFT_OUT = (
     (MODELS, "the protocol models {} are interpreted, which most jobs never use"),
+    (WORLDS, "what explores worlds over {} is interpreted, which jobs never use"),
     (
         BINDINGS["fabric"],
         "those of {} are interpreted: libfabric was not on the machine when they were installed",

@@ -33,6 +33,14 @@ MODELS: Final = (
     "ompy_components.btl.usnic.",
     "ompy_components.nic.vic.",
 )
+# of what only explored worlds run; likewise, as no job on real ranks does
+WORLDS: Final = (
+    "ompy.engine.stepped.",
+    "ompy.frameworks.direct.",
+    "ompy.runtime.exploration.",
+    "ompy.runtime.simulation.",
+    "ompy_components.pml.direct.",
+)
 # what is of no use without a library that is not ours, by its name
 BINDINGS: Final = {
     "fabric": (

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from ompy.cli.forms import PACKAGES
-from ompy.cli.hot import BINDINGS, HOT, INLINE, MODELS, OFTEN
+from ompy.cli.hot import BINDINGS, HOT, INLINE, MODELS, OFTEN, WORLDS
 
 EVERYTHING: Final = "OMPY_BUILD_ALL"  # variable: for machines that have what this one lacks
 EXTENSION_SOURCE: Final = "_source.py"  # x_source.py writes the C of an extension x
@@ -30,7 +30,7 @@ def left_out_here() -> tuple[str, ...]:
     if os.environ.get(EVERYTHING, "") not in ("", "0"):
         return ()
     wanted = {name for lib, names in BINDINGS.items() if find_library(lib) for name in names}
-    groups = (MODELS, *BINDINGS.values())
+    groups = (MODELS, WORLDS, *BINDINGS.values())
     return tuple(dict.fromkeys(n for names in groups for n in names if n not in wanted))
 
 
