@@ -6,7 +6,7 @@ API begins every call here, whatever serves it: a component that shares memory s
 and messages carry it in their tag. A message of another call therefore never arrives in place of
 this one's, and who waits too long asks the others for their word (`patience.py`).
 
-    word   number << 32 | kind << 16 | detail
+    word   number << 32 | kind << 16 | detail, and marks (below) of who takes no part
     tag    -(TAG_CALLS + (number mod 2**17) << 13 | kind << 6 | detail mod 2**6)
 
 A tag comes again after 131072 calls. Messages with equal tags still match in the order they were
@@ -30,6 +30,10 @@ NUMBER_MASK: Final = (1 << 32) - 1  # what is left of 64 bits
 KIND_SHIFT: Final = 16  # arbitrary, as above
 KIND_MASK: Final = 0x7F  # arbitrary: all of `KIND_BITS`
 assert (KIND_MASK + 1) >> KIND_BITS == 1
+# marks in a word that is shown in memory; arbitrary: bits that no kind has
+REFUSED: Final = 1 << 30  # this member takes no part in the call
+LEFT: Final = 1 << 31  # nor in any other in this memory
+assert REFUSED > KIND_MASK << KIND_SHIFT
 DETAIL_MASK: Final = 0xFFFF  # arbitrary: more ranks than that have no root of their own here
 # in place of a root between two groups: which has it; arbitrary, and no rank that anybody has
 FIRST_GROUP: Final = 0xFFF1
@@ -147,7 +151,12 @@ class CallOrder:
 
     def give_up(self, number: int) -> None:
         """This rank's part in a call has failed; as long as `at` knows it, that is remembered."""
-        late = {found for found in self._given_up or () if self.number - found < REMEMBERED}
+        kept = self._kept or {}
+        late = {
+            found
+            for found in self._given_up or ()
+            if self.number - found < REMEMBERED or found in kept
+        }
         self._given_up = late | {number}
 
     def has_given_up(self, number: int) -> bool:
@@ -242,6 +251,12 @@ def call_text(word: int) -> str:
         return name
     group = _GROUPS.get(detail)
     return f"{name} with its root in the {group} group" if group else f"{name} with root {detail}"
+
+
+def name_of(word: int) -> str:
+    """The name of a word's call; empty for none."""
+    kind = word >> KIND_SHIFT & KIND_MASK
+    return NAMES[kind] if kind < len(NAMES) else ""
 
 
 def is_blocking(word: int) -> bool:

@@ -31,6 +31,8 @@ from ompy.data.errors import ERR_OTHER, ERR_PROC_FAILED, MPIError
 from ompy.data.request import Request, Waitable
 from ompy.engine.base import Poller
 from ompy.frameworks.collectives.call_order import (
+    LEFT,
+    REFUSED,
     call_text,
     is_blocking,
     is_same_call,
@@ -100,6 +102,8 @@ def differ(communicator: Communicator, rank: int, word: int, own: int = 0) -> MP
     """
     mine, name = own or communicator.order.word, communicator.name
     communicator.order.give_up(number_of(mine))
+    if word & (REFUSED | LEFT):
+        return _without(communicator, rank, word, mine)
     other = f"rank {rank}" if rank >= 0 else "another member"
     if communicator.between and rank >= 0:
         other += " of the other group"
@@ -112,6 +116,20 @@ def differ(communicator: Communicator, rank: int, word: int, own: int = 0) -> MP
         ERR_OTHER,
         f"collective call {number_of(mine)} of {name} is not the same in all members: {said}. "
         f"All have to make the same calls in the same order",
+    )
+
+
+def _without(communicator: Communicator, rank: int, word: int, mine: int) -> MPIError:
+    """The error of a call that a member takes no part in, as it has said in memory."""
+    other = str(communicator.procs[rank]) if rank >= 0 else "another member"
+    number, name = number_of(word), communicator.name
+    said = f"{other} has given up {call_text(word)}, collective call {number} of {name}"
+    if number == number_of(mine):
+        return MPIError(ERR_OTHER, f"{said}: its part has failed there")
+    return MPIError(
+        ERR_OTHER,
+        f"{call_text(mine)}, collective call {number_of(mine)} of {name}, has failed: {other} has "
+        f"left the memory of the members in {call_text(word)}, its collective call {number}",
     )
 
 
@@ -182,7 +200,8 @@ class LongWait(Poller):
 
     def begin(self) -> None:
         """Listen and ask; the caller holds the rank's lock."""
-        if self.word and not self.over.complete:
+        there = self._inquiries.is_there(self.communicator)
+        if self.word and there and not self.over.complete:
             self._engine.add_poller(self)
             self._inquiries.enter(self)
             for rank in self.awaited():
@@ -305,7 +324,7 @@ class CallInquiries:
         if not self._waits:
             posted, self._posted = self._posted, []
             for communicator, request in posted:
-                if self._is_there(communicator):
+                if self.is_there(communicator):
                     with suppress(MPIError):
                         communicator.pml.cancel(request)
         self._sent = [request for request in self._sent if not request.complete]
@@ -347,10 +366,10 @@ class CallInquiries:
                     wait.deserted(rank)
         else:
             self._compare(communicator, rank, word)
-        if self._waits and self._is_there(communicator):
+        if self._waits and self.is_there(communicator):
             self._listen(communicator)
 
-    def _is_there(self, communicator: Communicator) -> bool:
+    def is_there(self, communicator: Communicator) -> bool:
         """Whether it has not been released meanwhile, which may be in the middle of a wait."""
         return self._context.communicators.get(communicator.context_id) is communicator
 
@@ -360,7 +379,7 @@ class CallInquiries:
             self._early.append((communicator, rank, word))
             return
         mine = order.at(number)
-        if not mine or not self._is_there(communicator):
+        if not mine or not self.is_there(communicator):
             return
         if mine != word:
             self.tell(communicator, rank, ANSWER, mine)

@@ -14,6 +14,7 @@ from ompy.frameworks.collectives.call_order import TAG_CALLS_END, WORD
 from ompy.frameworks.collectives.coll_selection import UnderWay
 from ompy.frameworks.job import called_abort
 from ompy.frameworks.proc import Proc
+from ompy.mpi.collectives.refusals import told_to_all
 from ompy.mpi.communicators import predefined_attributes
 from ompy.mpi.communicators.attributes import delete_all
 from ompy.mpi.communicators.context_agreement import (
@@ -105,6 +106,7 @@ class Communicators(CommBase):
 
     # --- making others
 
+    @told_to_all("Dup")
     def Dup(self, info: Info | None = None) -> Self:
         """A communicator of the same members, with attributes as their keys want it."""
         if info is not None:
@@ -115,11 +117,13 @@ class Communicators(CommBase):
         """A communicator of the same members; the handle has the same class."""
         return Communicators.Dup(self)
 
+    @told_to_all("Dup")
     def Dup_with_info(self, info: Info) -> Self:
         """A communicator of the same members, with other hints."""
         check_kind(info, "Info", "info")
         return Communicators.Dup(self, info)
 
+    @told_to_all("Create")
     def Create(self, group: Group) -> Any:
         """A communicator of some of the members; all of them call this.
 
@@ -135,6 +139,7 @@ class Communicators(CommBase):
             make_communicator(state, members, state.communicator.order.tag(), _intracomm())
         )
 
+    @told_to_all("Split")
     def Split(self, color: int = 0, key: int = 0) -> Any:
         """A communicator of the members with the same colour, in the order of their keys.
 
@@ -144,6 +149,7 @@ class Communicators(CommBase):
         color, key = c_int(color), c_int(key)
         return _split(self._enter("Split"), color, key)
 
+    @told_to_all("Split_type")
     def Split_type(self, split_type: int, key: int = 0, info: Info = INFO_NULL) -> Any:
         """A communicator of the members that share something.
 
@@ -351,6 +357,7 @@ class Communicators(CommBase):
         parent: CommState | None = world.parent
         return plain_handle(_intercomm, parent if parent is not None and parent.size else None)
 
+    @told_to_all("Idup")
     def Idup(self, info: Info | None = None) -> tuple[Self, Request]:
         """Begin what `Dup` does.
 
@@ -361,6 +368,7 @@ class Communicators(CommBase):
             check_kind(info, "Info", "info")
         return begin_duplicate(self, info)
 
+    @told_to_all("Idup")
     def Idup_with_info(self, info: Info) -> tuple[Self, Request]:
         """Begin what `Dup_with_info` does; returns as `Idup`."""
         check_kind(info, "Info", "info")

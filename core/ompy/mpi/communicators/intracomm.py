@@ -17,6 +17,7 @@ from ompy.mpi.collectives.collectives import Prefixes
 from ompy.mpi.collectives.in_turn import together
 from ompy.mpi.collectives.nonblocking_collectives import NonblockingPrefixes
 from ompy.mpi.collectives.operation import SUM, Op
+from ompy.mpi.collectives.refusals import root_of, see_kind, told_to_all
 from ompy.mpi.communicators.comm import Comm
 from ompy.mpi.communicators.communicators import create_group, world_of_group
 from ompy.mpi.communicators.group import Group
@@ -121,6 +122,7 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
                 made.Set_errhandler(errhandler)
         return made
 
+    @told_to_all("Create_cart")
     def Create_cart(
         self,
         dims: Sequence[int],
@@ -148,8 +150,8 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
     ) -> Prequest:
         """A request for what `Scan` does."""
         if type(op) is not Op:
-            check_kind(op, "Op", "op")
-        check_kind(info, "Info", "info")
+            see_kind(self, "Scan_init", op, "Op", "op")
+        see_kind(self, "Scan_init", info, "Info", "info")
         return prepared(
             reductions.reduction(self._enter("Scan_init"), "scan", sendbuf, recvbuf, op)
         )
@@ -159,8 +161,8 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
     ) -> Prequest:
         """A request for what `Exscan` does."""
         if type(op) is not Op:
-            check_kind(op, "Op", "op")
-        check_kind(info, "Info", "info")
+            see_kind(self, "Exscan_init", op, "Op", "op")
+        see_kind(self, "Exscan_init", info, "Info", "info")
         return prepared(
             reductions.reduction(self._enter("Exscan_init"), "exscan", sendbuf, recvbuf, op)
         )
@@ -173,6 +175,7 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
         """The objects of the members before this one, combined; None at the first."""
         return together(self._state(), "exscan", 0, object_collectives.exscan, sendobj, op)
 
+    @told_to_all("Create_graph")
     def Create_graph(
         self, index: Sequence[int], edges: Sequence[int], reorder: bool = False
     ) -> Graphcomm:
@@ -188,6 +191,7 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
         """
         return _above().create_graph(self._enter("Create_graph"), index, edges)
 
+    @told_to_all("Create_dist_graph_adjacent")
     def Create_dist_graph_adjacent(
         self,
         sources: Sequence[int],
@@ -216,6 +220,7 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
             destweights,
         )
 
+    @told_to_all("Create_dist_graph")
     def Create_dist_graph(
         self,
         sources: Sequence[int],
@@ -244,6 +249,7 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
         """The rank this process would have in a graph, or UNDEFINED."""
         return _above().graph_map(self._state(), index, edges)
 
+    @told_to_all("Create_intercomm")
     @takes_c_ints("local_leader", "remote_leader", "tag")
     def Create_intercomm(
         self, local_leader: int, peer_comm: Intracomm, remote_leader: int, tag: int = 0
@@ -265,6 +271,7 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
         made: Intercomm = Intercomm._adopt(create(state, local_leader, peer, remote_leader, tag))
         return made
 
+    @told_to_all("Spawn")
     def Spawn(
         self,
         command: PathLike[AnyStr] | str | bytes,
@@ -289,7 +296,7 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
             A communicator with the new processes, who have it by `Get_parent`.
         """
         if type(root) is not int:
-            root = whole_number(root)
+            root = root_of(self, "Spawn", root)
         check_kind(info, "Info", "info")
         from ompy.mpi.processes.spawning import programs_of, spawn
 
@@ -300,6 +307,7 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
             errcodes[:] = [SUCCESS] * made.size
         return self._between(made)
 
+    @told_to_all("Spawn")
     def Spawn_multiple(
         self,
         command: Sequence[PathLike[AnyStr] | str | bytes],
@@ -329,6 +337,7 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
             errcodes[:] = [[SUCCESS] * count for count in counts_of(command, maxprocs)]
         return self._between(made)
 
+    @told_to_all("Accept")
     def Accept(self, port_name: str, info: Info = INFO_NULL, root: int = 0) -> Intercomm:
         """Wait for a group that connects to a port of the root; all members call this.
 
@@ -338,12 +347,13 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
             root: who leads this group.
         """
         if type(root) is not int:
-            root = whole_number(root)
+            root = root_of(self, "Accept", root)
         check_kind(info, "Info", "info")
         from ompy.mpi.processes.ports import meet_at_port
 
         return self._between(meet_at_port(self._enter("Accept", root), "accept", port_name, root))
 
+    @told_to_all("Connect")
     def Connect(self, port_name: str, info: Info = INFO_NULL, root: int = 0) -> Intercomm:
         """Meet the group that accepts at a port; all members call this, and wait for that.
 
@@ -353,7 +363,7 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
             root: who leads this group.
         """
         if type(root) is not int:
-            root = whole_number(root)
+            root = root_of(self, "Connect", root)
         check_kind(info, "Info", "info")
         from ompy.mpi.processes.ports import meet_at_port
 
