@@ -30,7 +30,7 @@ from ompy.mpi.communicators.making import make_communicator, with_context
 from ompy.mpi.communicators.predefined_attributes import CONSTANT
 from ompy.mpi.errhandler import Errhandler, call_errhandler, set_errhandler
 from ompy.mpi.errors import MPIException
-from ompy.mpi.handles import Handle, plain_handle
+from ompy.mpi.handles import plain_handle
 from ompy.mpi.info import INFO_NULL, Info, hints_of, pairs_of
 from ompy.mpi.integers import c_int, takes_c_ints, whole_number
 from ompy.mpi.kinds import check_kind
@@ -254,9 +254,7 @@ class Communicators(CommBase):
     @property
     def is_topo(self) -> bool:
         """Whether it has a topology."""
-        handle: Handle = self
-        state: CommState | None = handle._inner
-        return state is not None and state.topology is not None
+        return state_of_comm(self).topology is not None
 
     # --- names, hints, attributes
 

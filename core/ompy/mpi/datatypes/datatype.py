@@ -35,7 +35,23 @@ _KINDS: Final = {
     **dict.fromkeys("FDG", "c"),
     "?": "b",
 }
-_STRINGS: Final = {"c": "S1", "U": "U1"}
+_STRINGS: Final = {"c": "S1", "U": "U1", "p": "i8"}
+# type codes that are kind and size, and NumPy's character of them
+SIZED_CODES: Final = {
+    "b1": "?",
+    **{
+        f"{kind}{size}": code
+        for kind, codes in (("i", "bhil"), ("u", "BHIL"))
+        for size, code in zip((1, 2, 4, 8), codes, strict=True)
+    },
+    "f2": "e",
+    "f4": "f",
+    "f8": "d",
+    "f16": "g",
+    "c8": "F",
+    "c16": "D",
+    "c32": "G",
+}
 EXTERNAL32: Final = "external32"
 Made = TypeVar("Made", bound="Datatype")
 
@@ -322,9 +338,7 @@ class Datatype(Attributed):
     @property
     def is_named(self) -> bool:
         """It is one of the predefined constants."""
-        handle: Handle = self
-        state: TypeState | None = handle._inner
-        return state is None or state.combiner == "NAMED"
+        return state_of(self).combiner == "NAMED"
 
     @property
     def is_predefined(self) -> bool:
@@ -417,7 +431,7 @@ class Datatype(Attributed):
         self.Set_name(value)
 
     def tocode(self) -> str:
-        """Its type code, as `fromcode` takes it.
+        """Its type code, as `fromcode` takes it: kind and size of a type whose name has one.
 
         Raises:
             ValueError: it has none.
@@ -426,7 +440,7 @@ class Datatype(Attributed):
         state: TypeState | None = handle._inner
         code = "" if state is None else state.code
         if not code:
-            raise ValueError(f"datatype {self.Get_name() or 'without a name'} has no type code")
+            raise ValueError("cannot map to character code or type string")
         return code
 
     @classmethod
@@ -438,23 +452,27 @@ class Datatype(Attributed):
         """
         known = _by_code(code)
         if known is None:
-            raise ValueError(f"no MPI datatype has the type code {code!r}")
+            raise ValueError(f"cannot map code {code!r} to MPI datatype")
         return known
 
     @property
     def typechar(self) -> str:
-        """NumPy's character of it; V for structures."""
-        handle: Handle = self
-        state: TypeState | None = handle._inner
-        return "V" if state is None else state.code[:1] or "V"
-
-    @property
-    def typestr(self) -> str:
-        """NumPy's kind and size of it."""
+        """NumPy's character of it; V for structures, and none for a null type."""
         handle: Handle = self
         state: TypeState | None = handle._inner
         if state is None:
-            return "V0"
+            return ""
+        return SIZED_CODES.get(state.code) or state.code or "V"
+
+    @property
+    def typestr(self) -> str:
+        """NumPy's kind and size of it; none for a null type."""
+        handle: Handle = self
+        state: TypeState | None = handle._inner
+        if state is None:
+            return ""
+        if state.code in SIZED_CODES:
+            return state.code
         kind = _KINDS.get(state.code)
         if kind is None:
             found = _STRINGS.get(state.code)

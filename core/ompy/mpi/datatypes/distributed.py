@@ -137,6 +137,6 @@ def _alias(symbol: str, combiner: str, arguments: tuple[int, ...]) -> TypeState:
 def _made_alias(symbol: str, combiner: str, arguments: tuple[int, ...]) -> TypeState:
     known: TypeState = constant(symbol)._inner
     made = TypeState(known.layout, known.align, combiner, arguments)
-    made.code = known.code
+    made.code = constant(symbol).typestr  # as of a type whose name has a size
     made.committed = True
     return made
