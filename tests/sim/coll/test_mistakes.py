@@ -75,3 +75,27 @@ def test_members_out_of_step_come_into_step_again() -> None:
     for came in zip(*results, strict=True):
         assert all(said == "ok" or said.startswith("MPI") for said in came)
     assert {said for each in results for said in each[2:]} == {"ok"}
+
+
+@pytest.mark.parametrize("btl", ["self,sm", "self,tcp"])
+@pytest.mark.parametrize("wrong", [0, 3])
+def test_some_members_wait_for_one_that_is_wrong(btl: str, wrong: int) -> None:
+    """It does not know who waits for it, and answers who asks; the next call is right."""
+
+    def program(process: RankProcess) -> list[str]:
+        comm = world_of(process)
+        group = comm.Get_group().Excl([1])
+        found = []
+        for turn in range(3):
+            if comm.rank != 1:
+                given = None if comm.rank == wrong and turn == 1 else group
+                found.append(outcome(lambda given: comm.Create_group(given, 5).Free(), given))
+            comm.Barrier()
+        return found
+
+    results = virtual(5, program, btl=btl).results
+    assert results.pop(1) == []
+    for first, second, third in results:
+        assert (first, third) == ("ok", "ok")
+        assert second.startswith(("TypeError", f"MPI {MPI.ERR_OTHER}: "))
+        assert "Create_group" in second or "group" in second

@@ -104,6 +104,8 @@ NAMES: Final[tuple[str, ...]] = (
     "Spawn",
     "Accept",
     "Connect",
+    # of some members, which do not number it
+    "Create_group",
 )
 KIND_BITS: Final = 7  # of a tag; arbitrary: enough for the names
 assert len(NAMES) <= 1 << KIND_BITS, "a kind has its place in a tag"

@@ -21,7 +21,7 @@ from typing import Any, Final
 from ompy import raw
 from ompy.compiled import U64, ccall, cclass, cfunc
 from ompy.data.constants import PROC_NULL, ROOT
-from ompy.frameworks.collectives.call_kinds import BACKGROUND, KIND_BITS, NAMES, ROOTED
+from ompy.frameworks.collectives.call_kinds import BACKGROUND, KIND_BITS, KINDS, NAMES, ROOTED
 from ompy.trace.tag_names import name_tags_by
 
 # places in a word of 64 bits; arbitrary: a number, a kind and a detail have room
@@ -93,6 +93,7 @@ class CallOrder:
     """
 
     _given_up: set[int] | None
+    _groups_refused: set[int] | None
     _kept: dict[int, KeptCall] | None
     _past: memoryview[int]
     digest: U64
@@ -105,6 +106,7 @@ class CallOrder:
         self.word = 0
         self.digest = 0
         self._given_up = None
+        self._groups_refused = None
         self._kept = None
         self._past = memoryview(bytearray(_PAST))
 
@@ -162,6 +164,15 @@ class CallOrder:
     def has_given_up(self, number: int) -> bool:
         """Whether this rank's part in a call has failed."""
         return self._given_up is not None and number in self._given_up
+
+    def note_group(self, word: int, *, failed: bool) -> None:
+        """The last call of some members with a word (`word_of_group`) has failed here, or not."""
+        refused = self._groups_refused or set()
+        self._groups_refused = refused | {word} if failed else refused - {word}
+
+    def has_refused_group(self, word: int) -> bool:
+        """Whether it has failed."""
+        return self._groups_refused is not None and word in self._groups_refused
 
     def at(self, number: int) -> int:
         """The word of a call; 0 when it has not begun, or so long ago that it was forgotten."""
@@ -236,6 +247,11 @@ def _whole(root: Any) -> int:
         return index(root) & DETAIL_MASK
     except TypeError:
         return 0
+
+
+def word_of_group(tag: int) -> int:
+    """The word of a call that only some members make; it has no number, but a tag."""
+    return KINDS["Create_group"] << KIND_SHIFT | tag & DETAIL_MASK
 
 
 def number_of(word: int) -> int:

@@ -15,6 +15,7 @@ itself. So nothing is asked, and nothing posted, while all goes well.
 | a call in which its own part has failed | that it has given it up: the asker fails after a while |
 | a call that it has not begun, or is in | kept, until it has, or has given it up |
 | a call longer ago than it remembers | none |
+| a call of some members (`Create_group`), which has no number | that it has given it up, if so |
 """
 
 from __future__ import annotations
@@ -64,20 +65,24 @@ def only(rank: int) -> tuple[int, ...]:
 
 
 def inquire(
-    communicator: Communicator, waitable: Waitable, awaited: Callable[[], Iterable[int]]
+    communicator: Communicator,
+    waitable: Waitable,
+    awaited: Callable[[], Iterable[int]],
+    word: int = 0,
 ) -> None:
     """Go on waiting, and ask those it waits for which call they are in.
 
     Args:
-        communicator: whose last call it is.
+        communicator: whose call it is.
         waitable: completes when it goes on.
         awaited: says which members have to do something first, all of them.
+        word: of the call; 0 for the last one.
 
     Raises:
         MPIError: ERR_OTHER, one of them, or one that asks here, has made another call.
     """
     engine = communicator.context.engine
-    wait = LongWait(communicator, communicator.order.word, awaited, waitable)
+    wait = LongWait(communicator, word or communicator.order.word, awaited, waitable)
     with engine.lock:
         waitable.notify(wait.end)
         wait.begin()
@@ -87,7 +92,8 @@ def inquire(
         with engine.lock:
             wait.leave()
     if wait.problem is not None:
-        communicator.order.give_up(number_of(wait.word))
+        if number_of(wait.word):
+            communicator.order.give_up(number_of(wait.word))
         raise wait.problem
 
 
@@ -165,6 +171,14 @@ def explained(communicator: Communicator, word: int, problem: MPIError) -> MPIEr
         if number_of(other) == number_of(word) and not is_same_call(other, word):
             return differ(communicator, rank, other, word)
     return problem
+
+
+def _named(word: int, communicator: str) -> str:
+    """A call of a communicator."""
+    number = number_of(word)
+    if not number:
+        return f"{call_text(word)} of some members of {communicator}"
+    return f"{call_text(word)}, collective call {number} of {communicator}"
 
 
 class LongWait(Poller):
@@ -248,8 +262,7 @@ class LongWait(Poller):
         proc = self.communicator.procs[ended]
         self.problem = MPIError(
             ERR_PROC_FAILED,
-            f"{proc} {proc.departed}, without taking part in {call_text(self.word)}, collective "
-            f"call {number_of(self.word)} of {name}",
+            f"{proc} {proc.departed}, without taking part in {_named(self.word, name)}",
         )
         self.over.finish()
 
@@ -286,8 +299,8 @@ class LongWait(Poller):
         proc = self.communicator.procs[rank]
         self.problem = MPIError(
             ERR_OTHER,
-            f"{proc} has given up {call_text(self.word)}, collective call "
-            f"{number_of(self.word)} of {self.communicator.name}: its part has failed there",
+            f"{proc} has given up {_named(self.word, self.communicator.name)}: its part has "
+            f"failed there",
         )
         self.over.finish()
 
@@ -375,6 +388,9 @@ class CallInquiries:
 
     def _asked(self, communicator: Communicator, rank: int, word: int) -> None:
         order, number = communicator.order, number_of(word)
+        if not number:
+            self._asked_of_group(communicator, rank, word)
+            return
         if number > order.number:
             self._early.append((communicator, rank, word))
             return
@@ -390,6 +406,13 @@ class CallInquiries:
             self._early.append((communicator, rank, word))  # its part may still fail
         elif number < order.number and is_blocking(word):
             self.tell(communicator, rank, PAST, word)
+
+    def _asked_of_group(self, communicator: Communicator, rank: int, word: int) -> None:
+        """The question is of a call that only some members make."""
+        if communicator.order.has_refused_group(word):
+            self.tell(communicator, rank, GIVEN_UP, word)
+        else:
+            self._early.append((communicator, rank, word))
 
     def _waits_in(self, communicator: Communicator, word: int) -> list[LongWait]:
         return [

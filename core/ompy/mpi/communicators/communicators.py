@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
 from ompy import raw
 from ompy.data.constants import UNDEFINED
 from ompy.data.errors import ERR_ARG, ERR_COMM, ERR_GROUP, ERR_KEYVAL
-from ompy.frameworks.collectives.call_order import TAG_CALLS_END, WORD
+from ompy.frameworks.collectives.call_order import TAG_CALLS_END, WORD, word_of_group
 from ompy.frameworks.collectives.coll_selection import UnderWay
 from ompy.frameworks.job import called_abort
 from ompy.frameworks.proc import Proc
@@ -542,6 +542,14 @@ def world_of_group(group: Group) -> CommState | None:
     return CommState(world, world.process.communicators[WORLD_ID], _intracomm())
 
 
+def refuse_group_of_world(tag: int) -> None:
+    """This process takes no part in a call of some of the job's processes: who asks is told."""
+    from ompy.mpi.processes.life import current
+
+    order = current().process.communicators[WORLD_ID].order
+    order.note_group(word_of_group(tag), failed=True)
+
+
 def create_group(state: CommState, group: Group, tag: int) -> Any:
     """A communicator of some members; only they call this.
 
@@ -553,7 +561,15 @@ def create_group(state: CommState, group: Group, tag: int) -> Any:
     Returns:
         A handle; COMM_NULL when this process is not in the group.
     """
-    members = ranks_of(state, group)
-    if state.communicator.rank not in members:
-        return _null()
-    return _plain(make_communicator(state, members, tag_of_group(tag), _intracomm()))
+    word, order = word_of_group(tag), state.communicator.order
+    order.note_group(word, failed=False)
+    try:
+        check_kind(group, "Group", "group")
+        members = ranks_of(state, group)
+        if state.communicator.rank not in members:
+            return _null()
+        tag = tag_of_group(tag)
+        return _plain(make_communicator(state, members, tag, _intracomm(), word))
+    except Exception:
+        order.note_group(word, failed=True)  # who waits for this process and asks is told
+        raise

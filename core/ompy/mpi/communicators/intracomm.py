@@ -19,7 +19,7 @@ from ompy.mpi.collectives.nonblocking_collectives import NonblockingPrefixes
 from ompy.mpi.collectives.operation import SUM, Op
 from ompy.mpi.collectives.refusals import root_of, see_kind, told_to_all
 from ompy.mpi.communicators.comm import Comm
-from ompy.mpi.communicators.communicators import create_group, world_of_group
+from ompy.mpi.communicators.communicators import create_group, refuse_group_of_world, world_of_group
 from ompy.mpi.communicators.group import Group
 from ompy.mpi.errhandler import Errhandler
 from ompy.mpi.handles import handle_for, made_plainly
@@ -83,7 +83,6 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
     @takes_c_ints("tag")
     def Create_group(self, group: Group, tag: int = 0) -> Intracomm:
         """A communicator of some members; only they call this."""
-        check_kind(group, "Group", "group")
         state = self._state()
         check_tag(state, tag)
         made: Intracomm = create_group(state, group, tag)
@@ -105,16 +104,21 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
             info: hints.
             errhandler: of the new communicator.
         """
-        check_kind(group, "Group", "group")
-        check_kind(info, "Info", "info")
-        if errhandler is not None:
-            check_kind(errhandler, "Errhandler", "errhandler")
         from zlib import crc32
 
+        tag = crc32(stringtag.encode())
+        try:
+            check_kind(group, "Group", "group")
+            check_kind(info, "Info", "info")
+            if errhandler is not None:
+                check_kind(errhandler, "Errhandler", "errhandler")
+        except TypeError:
+            refuse_group_of_world(tag)
+            raise
         everybody = world_of_group(group)
         if everybody is None:
             return Intracomm()
-        made: Intracomm = create_group(everybody, group, crc32(stringtag.encode()))
+        made: Intracomm = create_group(everybody, group, tag)
         if made:
             if info:
                 made.Set_info(info)
