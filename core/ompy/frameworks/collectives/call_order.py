@@ -21,7 +21,7 @@ from typing import Any, Final
 from ompy import raw
 from ompy.compiled import U64, ccall, cclass, cfunc
 from ompy.data.constants import PROC_NULL, ROOT
-from ompy.frameworks.collectives.call_kinds import BACKGROUND, KIND_BITS, KINDS, NAMES, ROOTED
+from ompy.frameworks.collectives.call_kinds import BACKGROUND, KIND_BITS, NAMES, OF_SOME, ROOTED
 from ompy.trace.tag_names import name_tags_by
 
 # places in a word of 64 bits; arbitrary: a number, a kind and a detail have room
@@ -251,7 +251,7 @@ def _whole(root: Any) -> int:
 
 def word_of_group(tag: int) -> int:
     """The word of a call that only some members make; it has no number, but a tag."""
-    return KINDS["Create_group"] << KIND_SHIFT | tag & DETAIL_MASK
+    return OF_SOME << KIND_SHIFT | tag & DETAIL_MASK
 
 
 def number_of(word: int) -> int:
@@ -262,6 +262,8 @@ def number_of(word: int) -> int:
 def call_text(word: int) -> str:
     """A call as people know it."""
     kind, detail = word >> KIND_SHIFT & KIND_MASK, word & DETAIL_MASK
+    if kind == OF_SOME:
+        return "Create_group"
     name = NAMES[kind] if kind < len(NAMES) else f"call of kind {kind}"
     if kind not in ROOTED:
         return name
