@@ -181,6 +181,7 @@ class SmColl(CollModule):
     def _spoil(self, shared: SharedMemory) -> None:
         """This member has not heard whether all have new memory: nobody is to wait for it there."""
         self._left.append((shared, None))
+        assert shared.view is not None, "it is not asked for else"
         LeavableBoard(self.communicator, shared.view, self._depth, self._fragment).leave()
 
     def _forget(self) -> None:

@@ -13,6 +13,7 @@ from ompy.data.loops import NOT_COMMON
 from ompy.mpi import constants
 from ompy.mpi.communicators.attributes import Attributed, copied, delete_all
 from ompy.mpi.datatypes.contents import COMBINERS, contents_of, numbers_of_contents
+from ompy.mpi.datatypes.type_codes import SIZED_CODES, kind_and_size
 from ompy.mpi.datatypes.typestate import (
     TypeState,
     derived_state,
@@ -28,30 +29,6 @@ from ompy.mpi.kinds import check_kind
 from ompy.mpi.strings import c_string
 
 # NumPy's kind of each character
-_KINDS: Final = {
-    **dict.fromkeys("bhilq", "i"),
-    **dict.fromkeys("BHILQ", "u"),
-    **dict.fromkeys("efdg", "f"),
-    **dict.fromkeys("FDG", "c"),
-    "?": "b",
-}
-_STRINGS: Final = {"c": "S1", "U": "U1", "p": "i8"}
-# type codes that are kind and size, and NumPy's character of them
-SIZED_CODES: Final = {
-    "b1": "?",
-    **{
-        f"{kind}{size}": code
-        for kind, codes in (("i", "bhil"), ("u", "BHIL"))
-        for size, code in zip((1, 2, 4, 8), codes, strict=True)
-    },
-    "f2": "e",
-    "f4": "f",
-    "f8": "d",
-    "f16": "g",
-    "c8": "F",
-    "c16": "D",
-    "c32": "G",
-}
 EXTERNAL32: Final = "external32"
 Made = TypeVar("Made", bound="Datatype")
 
@@ -471,13 +448,8 @@ class Datatype(Attributed):
         state: TypeState | None = handle._inner
         if state is None:
             return ""
-        if state.code in SIZED_CODES:
-            return state.code
-        kind = _KINDS.get(state.code)
-        if kind is None:
-            found = _STRINGS.get(state.code)
-            return f"V{state.described().extent}" if found is None else found
-        return f"{kind}{state.described().size}"
+        found: str = kind_and_size(state)
+        return found
 
 
 _distributed: Any = None
