@@ -261,6 +261,7 @@ HOT: Final = {
     "ompy_components.coll.sm.board": BUSIEST,
     "ompy_components.coll.sm.broadcast": BUSY,
     "ompy_components.coll.sm.edges": BUSY,
+    "ompy_components.coll.sm.leaving": OFTEN,
     "ompy_components.coll.sm.lending": OFTEN,
     "ompy_components.coll.sm.lent_reductions": OFTEN,
     "ompy_components.coll.sm.module": BUSIEST,

@@ -57,8 +57,9 @@ if DECLARING:
 # two groups, which a component is asked for that says so; 2.5 nonblocking calls without a schedule;
 # 2.6 words that are exchanged without messages; 2.7 names and reasons of algorithms; 2.8 persistent
 # requests that a module prepares; 2.9 one word that all compare, or hear of each other, and words
-# that all share; 2.10 reasons of nonblocking calls without a schedule; 2.11 messages of any size
-API: Final[ApiVersion] = (2, 11)
+# that all share; 2.10 reasons of nonblocking calls without a schedule; 2.11 messages of any size;
+# 2.12 calls that a member takes no part in
+API: Final[ApiVersion] = (2, 12)
 
 # answers of `compare_words`
 UNKNOWN: Final = -1
@@ -414,6 +415,17 @@ class CollModule:
 
         All members call this together, and get the same bytes, a few words of 8 that are 0 at
         first; or all get None. They are there until `close`.
+        """
+        return None
+
+    def take_no_part(self) -> Request | None:
+        """This member takes no part in the call that it has begun last. Since API 2.12.
+
+        Its arguments are wrong. Others may be in it already, or come later: they get an error, and
+        the next call goes on as if nothing had been. Who waits for messages is told by the API.
+
+        Returns:
+            What completes when the others can know it; None if they can.
         """
         return None
 

@@ -14,7 +14,7 @@ from ompy.frameworks.communicator import Communicator
 from ompy.net.base import LinkError
 from ompy.runtime.ranks.process import RankProcess
 from ompy_components.coll.sm.board import NUMBER
-from ompy_components.coll.sm.board import Board as SharedBoard
+from ompy_components.coll.sm.leaving import LeavableBoard as SharedBoard
 from ompy_components.coll.sm.module import SmColl
 from ompy_components.coll.sm.slots import HEAD
 

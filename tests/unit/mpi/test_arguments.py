@@ -199,7 +199,7 @@ def test_how_many_dimensions() -> None:
 
 @pytest.mark.parametrize("code", [5, None, b"i", [], "no such"])
 def test_what_is_no_type_code(code: Any) -> None:
-    with pytest.raises((ValueError, TypeError), match="type code|unhashable"):
+    with pytest.raises((ValueError, TypeError), match="cannot map code|unhashable"):
         MPI.Datatype.fromcode(code)
 
 

@@ -3,7 +3,8 @@
     0         the value that proves the memory to be the right one, then words for others
     parked    a word per member: whether it sleeps, and what for
     lines     one cache line per member: last fragment done with, its process, where that has this
-              memory, whether it may read all others' (`lending.py`)
+              memory, whether it may read all others' (`lending.py`); the last word: that it has
+              left, and in which call
     results   one slot for each of the last `depth` fragments
     slots     as many for each member, side by side
     windows   room as large as the slots, for results and for each member, for much data
@@ -21,6 +22,8 @@ A member compares the call with its own wherever it looks at a fragment of other
 own, all that were shown before; in the header, before it takes a result. So of two members that
 make different calls the later one sees it.
 
+A member may take no part in a call, or leave the memory (`leaving.py`).
+
 All zero is the valid initial state.
 """
 
@@ -32,18 +35,30 @@ from ompy import raw
 from ompy.compiled import DECLARING, U64, ccall, cclass, cfunc
 from ompy.data.errors import ERR_PROC_FAILED, MPIError
 from ompy.data.request import Waitable
+from ompy.frameworks.collectives.call_order import LEFT, REFUSED, number_of
 from ompy.frameworks.collectives.patience import PATIENCE, differ, explained, inquire
 from ompy.frameworks.communicator import Communicator
 from ompy.net.base import Doorbell
 from ompy.net.memory.streaming import STREAM_LEAST, Streaming
 
-from ompy_components.coll.sm.slots import ASLEEP, AWAKE, HEAD, LINE, LINE_WORDS, PARKED, SlotMemory
+from ompy_components.coll.sm.slots import (
+    ASLEEP,
+    AWAKE,
+    HEAD,
+    LINE,
+    LINE_WORDS,
+    PARKED,
+    SlotMemory,
+    lines_of,
+    slot_size,
+)
 
 if DECLARING:
     from ompy.engine.base import Engine
     from ompy.frameworks.collectives.call_order import CallOrder
 
 DONE: Final = 0  # word of a member's line; the next three are those of `lending.py`
+GONE: Final = LINE_WORDS - 1  # the call in which a member has left the memory; 0: it has not
 WAITS_FOR_DONE: Final = 2  # in a parked word, arbitrary: wake me when somebody is done
 # words of a slot's head
 NUMBER: Final = 0
@@ -54,23 +69,6 @@ LENT: Final = 3  # address of a broadcast's data in its root's process; 0: they 
 RESULT: Final = 0  # the result of a fragment; or that it can make it
 SHOWN_BY: Final = 1  # that some members have shown it
 DONE_BY: Final = 2  # that some members are done with it
-
-
-@ccall
-def lines_of(words: int) -> int:
-    """Bytes of the cache lines that so many words take."""
-    return -(-words // LINE_WORDS) * LINE
-
-
-def board_size(ranks: int, depth: int, fragment: int) -> int:
-    """Bytes of the memory of a communicator."""
-    return LINE + lines_of(ranks) + ranks * LINE + 2 * (ranks + 1) * depth * slot_size(fragment)
-
-
-@ccall
-def slot_size(fragment: int) -> int:
-    """Bytes of a slot with its head."""
-    return LINE + -(-fragment // LINE) * LINE
 
 
 @cclass
@@ -240,7 +238,11 @@ class Board(SlotMemory):
         rank: int
         for rank in range(self.ranks):
             if words[at + NUMBER] >= number and rank != self.rank:
-                self.join(number)
+                try:
+                    self.join(number)
+                except MPIError:
+                    self.refuse(number)  # the others wait for this member alone
+                    raise
             at += self._stride
 
     @ccall
@@ -277,6 +279,16 @@ class Board(SlotMemory):
         words[at + CALL] = self._order.word
         raw.put_word(self.memory, (at + NUMBER) * 8, number)
         raw.fence()  # of two that show at a time, one at least sees both
+
+    @ccall
+    def refuse(self, number: int) -> None:
+        """Show that this member takes no part in the call (`leaving.py`)."""
+        raise NotImplementedError
+
+    @ccall
+    def leave(self) -> None:
+        """Take part in nothing more here (`leaving.py`)."""
+        raise NotImplementedError
 
     @ccall
     def say(self, number: int, word: int) -> None:
@@ -473,6 +485,10 @@ class Board(SlotMemory):
                 if goal != DONE_BY:  # who has shown a fragment is not behind: it is not asked
                     self.join(number)
                 inquire(self._communicator, waits, self._members_behind)
+        except MPIError as problem:
+            if problem.code != ERR_PROC_FAILED:  # how the others count on is not known
+                self.leave()
+            raise
         finally:
             self._idle = True
             with engine.lock:
@@ -518,7 +534,7 @@ class Board(SlotMemory):
         """A member that has left before it came so far; -1 if there is none."""
         procs = self._communicator.procs
         for rank in self._behind():
-            if procs[rank].left:
+            if procs[rank].left or self._words[self._lines + rank * LINE_WORDS + GONE]:
                 return rank
         return -1
 
@@ -538,12 +554,20 @@ class Board(SlotMemory):
 
     @cfunc
     def _other_call(self, rank: int, word: U64) -> MPIError:
-        """The error of members that make different calls."""
+        """The error of members that make different calls, or of one that takes no part."""
+        if word & REFUSED and not word & LEFT and number_of(word) == number_of(self._order.word):
+            self.finish(self.last)  # nothing is read, and all count on alike
+        else:
+            self.leave()
         return differ(self._communicator, rank, word)
 
     @cfunc
     def _failure(self) -> MPIError:
         communicator = self._communicator
+        gone: U64 = self._words[self._lines + self._lost * LINE_WORDS + GONE]
+        if gone:
+            self.leave()
+            return differ(communicator, self._lost, gone)
         name, proc = communicator.name, communicator.procs[self._lost]
         said = f"{proc} {proc.left} without taking part in a collective of {name}"
         problem = MPIError(ERR_PROC_FAILED, said)
@@ -574,8 +598,3 @@ class Board(SlotMemory):
                 bell = self._communicator.context.network.doorbell(proc.local_rank)
                 self._bells[rank] = bell
             bell.ring()
-
-    @ccall
-    def move(self, at: int, start: int, size: int) -> None:
-        """Bytes of the memory from `start` on to byte `at` of it."""
-        raw.copy(self.memory, at, self.memory, start, size)

@@ -34,7 +34,8 @@ from ompy.frameworks.coll import (
     CollModule,
     PreparedCall,
 )
-from ompy.frameworks.collectives.call_order import CallOrder
+from ompy.frameworks.collectives.call_kinds import KINDS
+from ompy.frameworks.collectives.call_order import CallOrder, name_of
 from ompy.frameworks.collectives.exchange import Exchange
 from ompy.frameworks.collectives.neighbours import Neighbours
 from ompy.frameworks.collectives.shared_memory import PROOF_SIZE, SharedMemory, share
@@ -44,21 +45,50 @@ from ompy.frameworks.explanation import Choice
 from ompy.mca.parameter import Values
 
 from ompy_components.coll.sm.blocks import BlockOperations, table_size
-from ompy_components.coll.sm.board import Board, board_size
 from ompy_components.coll.sm.broadcast import Broadcast
 from ompy_components.coll.sm.choosing import Asked, Rule, asked, reasons, way
 from ompy_components.coll.sm.edges import EdgeOperations
+from ompy_components.coll.sm.leaving import LeavableBoard
 from ompy_components.coll.sm.lending import Lending
 from ompy_components.coll.sm.lent_reductions import LentReductions
 from ompy_components.coll.sm.nonblocking import NonblockingCalls
 from ompy_components.coll.sm.nonblocking_reasons import begin_reasons
 from ompy_components.coll.sm.operations import Operations
 from ompy_components.coll.sm.parts import PartOperations
-from ompy_components.coll.sm.slots import LINE
+from ompy_components.coll.sm.slots import LINE, board_size
 from ompy_components.coll.sm.unsized import UnsizedOperations
 
 # arbitrary: so many exchanges of words take as long as to make memory
 WITHOUT_MEMORY: Final = 8
+# times that memory is left before a communicator goes on without; arbitrary: what was left is kept
+# until the communicator goes, as others may still read it
+LEFT_MOST: Final = 16
+# blocking calls that show nothing here before the others hear of a member by messages
+BY_MESSAGES: Final = frozenset(
+    {
+        "scan",
+        "exscan",
+        "Create_dist_graph",
+        "Create_intercomm",
+        "Sub",
+        "File.Iread_all",
+        "File.Iwrite_all",
+        "File.Read_all_begin",
+        "File.Write_all_begin",
+        "Spawn",
+        "Accept",
+        "Connect",
+    }
+)
+# nonblocking calls, and the operations that they begin
+BEGUN: Final = {
+    "Idup": "allgather",
+    **{
+        name: name[1:].removesuffix("_block").rstrip("vw")
+        for name in KINDS
+        if name[0] == "I" and name != "Idup"
+    },
+}
 _UNKNOWN: Final = UNKNOWN  # of this module: a number in C where it is compiled
 
 
@@ -67,10 +97,12 @@ class SmColl(CollModule):
     """Operations of one communicator."""
 
     _blocks: BlockOperations | None
+    _board: LeavableBoard | None
     _broadcast: Broadcast | None
     _depth: int
     _edges: EdgeOperations | None
     _lend_least: int
+    _left: list[tuple[SharedMemory, Lending | None]]
     _exchanged: int
     _fragment: int
     _lending: Lending | None
@@ -95,6 +127,8 @@ class SmColl(CollModule):
         self._tables = table_size(communicator.size) <= self._fragment  # they fit into a slot
         self._exchanged = 0
         self._shared = None
+        self._board = None
+        self._left = []
         self._lending = None
         self._operations = None
         self._blocks = None
@@ -132,12 +166,46 @@ class SmColl(CollModule):
     def _ready(self) -> Operations | None:
         """The operations on the memory, made with the first; None where there is none."""
         if self._shared is None:
-            size = board_size(self.communicator.size, self._depth, self._fragment)
-            self._shared = share(self.communicator, size, self._tag(TAG_SHARED_MEMORY))
-            view = self._shared.view
-            if view is not None:
-                self._make(view, self._shared)
+            self._share()
         return self._operations
+
+    def _share(self) -> None:
+        size = board_size(self.communicator.size, self._depth, self._fragment)
+        willing = len(self._left) < LEFT_MOST
+        tag = self._tag(TAG_SHARED_MEMORY)
+        shared = share(self.communicator, size, tag, willing=willing, leave=self._spoil)
+        self._shared = shared
+        if shared.view is not None:
+            self._make(shared.view, shared)
+
+    def _spoil(self, shared: SharedMemory) -> None:
+        """This member has not heard whether all have new memory: nobody is to wait for it there."""
+        self._left.append((shared, None))
+        assert shared.view is not None, "it is not asked for else"
+        LeavableBoard(self.communicator, shared.view, self._depth, self._fragment).leave()
+
+    def _forget(self) -> None:
+        """This member has left the memory; the next call is to make another one."""
+        assert self._shared is not None, "it had some"
+        self._left.append((self._shared, self._lending))
+        self._forget_operations()
+        self._shared = self._lending = None
+
+    def _forget_operations(self) -> None:
+        self._operations = self._blocks = self._parts = self._unsized = None
+        self._board = self._broadcast = self._edges = None
+
+    def take_no_part(self) -> Request | None:
+        """Show so in place of what the others wait for."""
+        name = name_of(self.communicator.order.word)
+        board = self._board
+        if name.endswith("_init"):
+            return self._nonblocking.leave_out()
+        if name in BEGUN:
+            return self._nonblocking.take_no_part(BEGUN[name])
+        if board is not None and name not in BY_MESSAGES and not board.has_shown():
+            board.refuse_next(self._fragment if name == "Bcast" else 0)
+        return None
 
     @cfunc
     def _ready_blocks(self) -> BlockOperations | None:
@@ -158,12 +226,14 @@ class SmColl(CollModule):
         return self._parts
 
     def _make(self, view: memoryview, shared: SharedMemory) -> None:
-        kind, lender = Board, Lending
+        kind, lender = LeavableBoard, Lending
         if self.communicator.context.trace.active:
             from ompy_components.coll.sm.traced_board import TracedBoard, TracedLending
 
             kind, lender = TracedBoard, TracedLending
         board = kind(self.communicator, view, self._depth, self._fragment)
+        board.leaving = self._forget
+        self._board = board
         lending = lender(board, shared.copy if self._single_copy else None)
         self._lending = lending
         self._blocks = BlockOperations(
@@ -211,14 +281,19 @@ class SmColl(CollModule):
 
     def close(self) -> None:
         """Give the memory back."""
-        self._operations = self._blocks = self._parts = self._unsized = None
-        self._broadcast = self._edges = None
+        if self._board is not None:
+            self._board.close()
+        self._forget_operations()
         self._nonblocking.close()
         if self._lending is not None:
             self._lending.close()
             self._lending = None
         if self._shared is not None:
-            self._shared.close()
+            self._left.append((self._shared, None))
+        for shared, lending in self._left:
+            if lending is not None:
+                lending.close()
+            shared.close()
 
     def barrier(self) -> None:
         """Return when every member has called it."""
@@ -298,20 +373,26 @@ class SmColl(CollModule):
     @ccall
     def exchange_words(self, said: bytes) -> list[bytes] | None:
         """What all members say; made for this alone, the memory costs as much as a few messages."""
-        self._exchanged += 1
         blocks: BlockOperations | None = self._blocks
         size: int = len(said)
-        if blocks is None and self._exchanged > WITHOUT_MEMORY:
+        if blocks is None and self._is_worth_it():
             blocks = self._ready_blocks()
         if blocks is None or size > self._fragment:
             return None
         return blocks.exchange(said)
 
+    @cfunc
+    def _is_worth_it(self) -> bool:
+        """Whether so much is exchanged here that memory is made for it; members count alike."""
+        self._exchanged += 1
+        order: CallOrder = self.communicator.order
+        calls: int = order.number
+        return (calls or self._exchanged) > WITHOUT_MEMORY
+
     @ccall
     def unsized_messages(self) -> UnsizedMessages | None:
         """What carries objects; the memory is made for it as for words."""
-        self._exchanged += 1
-        if self._unsized is None and self._exchanged > WITHOUT_MEMORY:
+        if self._unsized is None and self._is_worth_it():
             self._ready()
         return self._unsized
 

@@ -13,12 +13,13 @@ from ompy.compiled import U64, Shown, ccall, cclass, cfunc
 from ompy.data.request import Request
 from ompy.engine.lock import RankLock
 from ompy.frameworks.coll import NEIGHBOURHOODS, TAG_NONBLOCKING_MEMORY, PreparedCall
+from ompy.frameworks.collectives.call_order import REFUSED
 from ompy.frameworks.collectives.shared_memory import SharedMemory, begin_to_share
 from ompy.frameworks.communicator import Communicator
 
 from ompy_components.coll.sm.blocks import table_size
 from ompy_components.coll.sm.nonblocking_board import NonblockingBoard, nonblocking_size
-from ompy_components.coll.sm.nonblocking_calls import KINDS, REDUCE, NonblockingCall
+from ompy_components.coll.sm.nonblocking_calls import KINDS, REDUCE, AbsentCall, NonblockingCall
 from ompy_components.coll.sm.nonblocking_edges import EdgeCall
 from ompy_components.coll.sm.nonblocking_reductions import ReductionCall
 from ompy_components.coll.sm.pending_call import SlotsInTurn
@@ -45,6 +46,7 @@ class NonblockingCalls:
     _early: list[NonblockingCall]
     _kept: list[SlotsInTurn]
     _least: int
+    _left_out: list[tuple[SlotsInTurn, int]]
     _lock: RankLock
     _once: SlotsInTurn
     _refused: Shown[bool]
@@ -70,6 +72,7 @@ class NonblockingCalls:
         self._tables = table_size(communicator.size) <= room
         self._once = SlotsInTurn(0, depth)
         self._kept = []
+        self._left_out = []
         self._early = []
         self._agreement = None  # on the memory, while it is under way
         self._shared = None
@@ -115,6 +118,42 @@ class NonblockingCalls:
             slot = self._kept[kept]
         call: NonblockingCall = self.make_call(operation, arguments, tag, word)
         return call if self.begin_made(call, slot) else None
+
+    def leave_out(self) -> Request | None:
+        """Others make a persistent request: number it as they do, and be there for its memory.
+
+        Returns:
+            What completes when that has been agreed on; None if it was.
+        """
+        number: int = self.keep_call()
+        if self._refused or number == NO_SLOT:
+            return None
+        word: U64 = self._communicator.order.word | REFUSED
+        with self._lock:
+            self._left_out.append((self._kept[number], word))
+            self._share()
+            self._show_left_out()
+        return self._agreement
+
+    def _show_left_out(self) -> None:
+        """Have all slots of requests that this member takes no part in say so."""
+        if self._board is not None:
+            for turns, word in self._left_out:
+                self._board.refuse_all(turns, word)
+            self._left_out.clear()
+
+    def take_no_part(self, operation: str) -> Request | None:
+        """Have a slot say that this member takes no part in the call that was begun last.
+
+        Returns:
+            What completes when it does; None if others hear of it by messages.
+        """
+        if self._refused or self._unserved(operation):
+            return None
+        order = self._communicator.order
+        call = AbsentCall.__new__(AbsentCall)
+        call.prepare(self._communicator, "barrier", (), order.tag(), order.word | REFUSED)
+        return call if self.begin_made(call, None) else None
 
     @cfunc
     def _unserved(self, operation: str) -> bool:
@@ -190,6 +229,7 @@ class NonblockingCalls:
             slots = self._depth + PERSISTENT * TURNS
             self._board = self._kind_of_board()(self._communicator, view, slots, self._room)
             self._board.lend(self._shared.copy if self._least else None, self._least or MOST)
+            self._show_left_out()
             for call in early:
                 call.show_on(self._board)
         self._refused = self._board is None

@@ -68,6 +68,7 @@ LONG_POLLS: Final = 1 << 16
 # polls without a call until this is polled no more; arbitrary: a program often begins the next
 # soon, and to change the list of a rank's pollers costs as much as some ten polls
 IDLE_POLLS: Final = 16
+FOREVER: Final = 1 << 62  # number of a start that never comes; arbitrary, beyond all others
 WORDS: Final = 3  # of a member beside those of its slots, as `lending.py` says
 
 
@@ -218,6 +219,19 @@ class NonblockingBoard(SlotMemory):
         words[at + TOTAL] = total
         words[at + CALL] = call.word
         raw.put_word(self.memory, (at + SHOWN) * 8, call.number)
+        raw.fence()
+        self._wake()
+
+    def refuse_all(self, turns: SlotsInTurn, word: U64) -> None:
+        """Say in all slots of a persistent request that this member starts it never."""
+        words = self._words
+        slot: int
+        for slot in range(turns.first, turns.first + turns.count):
+            at: int = self._at(self.rank, slot)
+            words[at + TOTAL] = 0
+            words[at + CALL] = word
+            words[self._done(self.rank, slot)] = FOREVER
+            raw.put_word(self.memory, (at + SHOWN) * 8, FOREVER)
         raw.fence()
         self._wake()
 

@@ -518,3 +518,21 @@ class NonblockingCall(PendingCall):
         for data, rank in self._sends or ():
             exchange.send(data, rank)
         yield
+
+
+@cclass
+class AbsentCall(NonblockingCall):
+    """A call that this member takes no part in: its slot is to say so."""
+
+    __slots__ = ()
+
+    @ccall
+    def show_own(self) -> None:
+        """Say so; nothing is read."""
+        self._board.show(self, 0)
+        self._board.finish(self)
+        self.finish()
+
+    def pass_on(self) -> None:
+        """There is no memory; the others are told by messages."""
+        self.finish()

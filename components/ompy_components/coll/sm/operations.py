@@ -308,11 +308,13 @@ class Operations:
             part: int = min(window, size - done)
             board.copy_in(board.all_slots(board.rank), data, start + done, part)
             number += 1
+            board.last = number
             board.show(number, size)
             board.wait_for_all(number)
             insist_on_size(board, number, size)
             self._combine_part(part, layout, operation)
             number += 1
+            board.last = number
             board.show(number, size)
             board.wait_for_all(number)
             if room is not None:

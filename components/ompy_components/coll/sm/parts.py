@@ -141,9 +141,11 @@ class PartOperations:
             part: int = min(window, size - done)
             board.copy_in(own, data, start + done, part)
             number += 1
+            board.last = number
             self._show_window(number, size)
             self._combine_for_all(part, layout, operation, inclusive)
             number += 1
+            board.last = number
             board.show(number, size)
             board.wait_for_all(number)
             if room is not None:
@@ -242,6 +244,7 @@ class PartOperations:
             board.wait_until_done(number)
             self._show_pieces(data, start, sizes, piece, done)
             number += 1
+            board.last = number
             self._show_window(number, size)
             part: int = min(piece, mine - done)
             if part > 0:

@@ -44,6 +44,23 @@ EDGES: Final = 16  # bytes before the rows of edges: the way, and how many there
 EDGE: Final = 24  # bytes of a row: target, the block's place and size, which are words
 
 
+@ccall
+def lines_of(words: int) -> int:
+    """Bytes of the cache lines that so many words take."""
+    return -(-words // LINE_WORDS) * LINE
+
+
+def board_size(ranks: int, depth: int, fragment: int) -> int:
+    """Bytes of the memory of a communicator."""
+    return LINE + lines_of(ranks) + ranks * LINE + 2 * (ranks + 1) * depth * slot_size(fragment)
+
+
+@ccall
+def slot_size(fragment: int) -> int:
+    """Bytes of a slot with its head."""
+    return LINE + -(-fragment // LINE) * LINE
+
+
 @cclass
 class SlotMemory(Poller):
     """What both boards have in common.
@@ -99,6 +116,11 @@ class SlotMemory(Poller):
     def lent_by(self, rank: int, number: int) -> U64:
         """Where the data are that a member has shown; 0 if they are not lent."""
         raise NotImplementedError
+
+    @ccall
+    def move(self, at: int, start: int, size: int) -> None:
+        """Bytes of the memory from `start` on to byte `at` of it."""
+        raw.copy(self.memory, at, self.memory, start, size)
 
     @ccall
     def copy_in(self, at: int, view: memoryview, start: int, size: int) -> None:

@@ -16,7 +16,7 @@ from ompy.frameworks.collectives.call_order import number_of
 from ompy.frameworks.communicator import Communicator
 from ompy.net.memory.process_copy import ProcessCopy
 
-from ompy_components.coll.sm.board import Board
+from ompy_components.coll.sm.leaving import LeavableBoard
 from ompy_components.coll.sm.lending import Lending
 from ompy_components.coll.sm.nonblocking_board import NonblockingBoard
 from ompy_components.coll.sm.pending_call import PendingCall
@@ -34,7 +34,7 @@ def bytes_shown(total: int, ranks: int) -> int:
     return bytes_of_equal_edges(said) if said >> NUMBER else said * (ranks - 1)
 
 
-class TracedBoard(Board):
+class TracedBoard(LeavableBoard):
     """The same memory, and an event for what a member does with it."""
 
     def __init__(

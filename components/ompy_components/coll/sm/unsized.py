@@ -25,7 +25,7 @@ from ompy.frameworks.collectives.unsized import UnsizedMessages
 from ompy.frameworks.communicator import Communicator
 
 from ompy_components.coll.sm.blocks import ENTRY
-from ompy_components.coll.sm.board import Board
+from ompy_components.coll.sm.leaving import LeavableBoard
 from ompy_components.coll.sm.slots import EDGE, WORD
 
 AS_MESSAGE: Final = 0  # it comes as a message of the PML
@@ -37,13 +37,13 @@ GIVEN_UP: Final = 1 << 62  # and the code; arbitrary: no size is as large
 class UnsizedOperations(UnsizedMessages):
     """What one member does."""
 
-    _board: Board
+    _board: LeavableBoard
     _communicator: Communicator
     _most: int
     _table: int
     __slots__ = tuple(__annotations__)
 
-    def __init__(self, communicator: Communicator, board: Board, most: int) -> None:
+    def __init__(self, communicator: Communicator, board: LeavableBoard, most: int) -> None:
         """Begin with a board that blocking calls use, too.
 
         Args:
@@ -66,7 +66,10 @@ class UnsizedOperations(UnsizedMessages):
     @ccall
     def give_up(self, code: int) -> None:
         """Show that nothing comes."""
-        board: Board = self._board
+        board: LeavableBoard = self._board
+        if board.has_left():
+            board.last += 1  # which is all that is looked at any more
+            return
         number: int = board.next_fragment()
         board.show(number, GIVEN_UP + code)
         board.wake()
@@ -77,7 +80,7 @@ class UnsizedOperations(UnsizedMessages):
     @ccall
     def bcast(self, said: Any, root: int) -> Any:
         """The root shows its message and goes on."""
-        board: Board = self._board
+        board: LeavableBoard = self._board
         number: int = board.next_fragment()
         if board.rank != root:
             return self._take_from_root(root, number, False)
@@ -90,7 +93,7 @@ class UnsizedOperations(UnsizedMessages):
     @ccall
     def gather(self, said: Any, root: int) -> list[Any] | None:
         """All show theirs; the root alone waits."""
-        board: Board = self._board
+        board: LeavableBoard = self._board
         number: int = board.next_fragment()
         if board.rank != root:
             self._show(number, said)
@@ -114,7 +117,7 @@ class UnsizedOperations(UnsizedMessages):
     @cfunc
     def _show(self, number: int, said: Any) -> None:
         """Show a message, or that it comes in another way."""
-        board: Board = self._board
+        board: LeavableBoard = self._board
         board.show(number, self._put(board.slot(board.rank, number), said))
 
     @cfunc
@@ -129,7 +132,7 @@ class UnsizedOperations(UnsizedMessages):
     @cfunc
     def _take_from_root(self, root: int, number: int, tabulated: bool) -> Any:
         """The root's message when it is there; then this member is done with the fragment."""
-        board: Board = self._board
+        board: LeavableBoard = self._board
         board.wait_for_members(root, root + 1, number)
         board.show(number, 0)
         try:
@@ -140,7 +143,7 @@ class UnsizedOperations(UnsizedMessages):
     @cfunc
     def _take_all(self, number: int, tabulated: bool) -> list[Any]:
         """The others' messages; then this member is done with the fragment."""
-        board: Board = self._board
+        board: LeavableBoard = self._board
         found: list[Any] = []
         rank: int
         try:
@@ -153,7 +156,7 @@ class UnsizedOperations(UnsizedMessages):
     @cfunc
     def _take(self, rank: int, number: int, tabulated: bool) -> Any:
         """A copy of a member's message, or of the one for this member in its table."""
-        board: Board = self._board
+        board: LeavableBoard = self._board
         total: int = board.total_of(rank, number)
         self._check(rank, total)
         if not tabulated:
@@ -164,7 +167,7 @@ class UnsizedOperations(UnsizedMessages):
     @cfunc
     def _read_row(self, slot: int, row: int) -> Any:
         """A copy of the message that a row of a table is of: its end, and as of a size."""
-        board: Board = self._board
+        board: LeavableBoard = self._board
         end: int = board.word(row)
         total: int = board.word(row + WORD)
         return self._read(slot + end + BESIDE - total, total)
@@ -191,7 +194,7 @@ class UnsizedOperations(UnsizedMessages):
     @ccall
     def scatter(self, said: list[Any] | None, root: int) -> Any:
         """The root shows a table of its messages and goes on."""
-        board: Board = self._board
+        board: LeavableBoard = self._board
         number: int = board.next_fragment()
         if board.rank != root:
             return self._take_from_root(root, number, True)
@@ -213,7 +216,7 @@ class UnsizedOperations(UnsizedMessages):
     @cfunc
     def _tabulate(self, number: int, said: list[Any]) -> None:
         """Show messages for the others, those that have room."""
-        board: Board = self._board
+        board: LeavableBoard = self._board
         slot: int = board.table(board.rank, number)
         place: int = self._table
         rank: int
@@ -225,7 +228,7 @@ class UnsizedOperations(UnsizedMessages):
     @cfunc
     def _enter(self, slot: int, row: int, place: int, one: Any) -> int:
         """Fill a row of a table, and write its message to `place` of the slot. Returns its end."""
-        board: Board = self._board
+        board: LeavableBoard = self._board
         total: int = self._put(slot + place, one)
         if total != AS_MESSAGE:
             place += total - BESIDE
@@ -245,7 +248,7 @@ class UnsizedOperations(UnsizedMessages):
     @ccall
     def along(self, said: list[Any], edges: Neighbours) -> list[Any]:
         """A member waits for its sources alone."""
-        board: Board = self._board
+        board: LeavableBoard = self._board
         number: int = board.next_fragment()
         self._lay_edges(number, said, edges)
         if board.join(number):
@@ -263,7 +266,7 @@ class UnsizedOperations(UnsizedMessages):
     @cfunc
     def _lay_edges(self, number: int, said: list[Any], edges: Neighbours) -> None:
         """Show a table of messages with their targets, and those that have room."""
-        board: Board = self._board
+        board: LeavableBoard = self._board
         slot: int = board.table(board.rank, number)
         place: int = WORD + len(edges.sending) * EDGE
         if place > self._most:
@@ -281,7 +284,7 @@ class UnsizedOperations(UnsizedMessages):
     @cfunc
     def _take_edge(self, rank: int, number: int, turn: int) -> Any:
         """A copy of what a member has for this one, along its edge of that turn."""
-        board: Board = self._board
+        board: LeavableBoard = self._board
         shown: int = board.total_of(rank, number)
         if shown == AS_MESSAGE:
             return None

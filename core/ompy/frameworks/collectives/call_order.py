@@ -6,7 +6,7 @@ API begins every call here, whatever serves it: a component that shares memory s
 and messages carry it in their tag. A message of another call therefore never arrives in place of
 this one's, and who waits too long asks the others for their word (`patience.py`).
 
-    word   number << 32 | kind << 16 | detail
+    word   number << 32 | kind << 16 | detail, and marks (below) of who takes no part
     tag    -(TAG_CALLS + (number mod 2**17) << 13 | kind << 6 | detail mod 2**6)
 
 A tag comes again after 131072 calls. Messages with equal tags still match in the order they were
@@ -21,7 +21,7 @@ from typing import Any, Final
 from ompy import raw
 from ompy.compiled import U64, ccall, cclass, cfunc
 from ompy.data.constants import PROC_NULL, ROOT
-from ompy.frameworks.collectives.call_kinds import BACKGROUND, KIND_BITS, NAMES, ROOTED
+from ompy.frameworks.collectives.call_kinds import BACKGROUND, KIND_BITS, NAMES, OF_SOME, ROOTED
 from ompy.trace.tag_names import name_tags_by
 
 # places in a word of 64 bits; arbitrary: a number, a kind and a detail have room
@@ -30,6 +30,10 @@ NUMBER_MASK: Final = (1 << 32) - 1  # what is left of 64 bits
 KIND_SHIFT: Final = 16  # arbitrary, as above
 KIND_MASK: Final = 0x7F  # arbitrary: all of `KIND_BITS`
 assert (KIND_MASK + 1) >> KIND_BITS == 1
+# marks in a word that is shown in memory; arbitrary: bits that no kind has
+REFUSED: Final = 1 << 30  # this member takes no part in the call
+LEFT: Final = 1 << 31  # nor in any other in this memory
+assert REFUSED > KIND_MASK << KIND_SHIFT
 DETAIL_MASK: Final = 0xFFFF  # arbitrary: more ranks than that have no root of their own here
 # in place of a root between two groups: which has it; arbitrary, and no rank that anybody has
 FIRST_GROUP: Final = 0xFFF1
@@ -89,6 +93,7 @@ class CallOrder:
     """
 
     _given_up: set[int] | None
+    _groups_refused: set[int] | None
     _kept: dict[int, KeptCall] | None
     _past: memoryview[int]
     digest: U64
@@ -101,6 +106,7 @@ class CallOrder:
         self.word = 0
         self.digest = 0
         self._given_up = None
+        self._groups_refused = None
         self._kept = None
         self._past = memoryview(bytearray(_PAST))
 
@@ -147,12 +153,26 @@ class CallOrder:
 
     def give_up(self, number: int) -> None:
         """This rank's part in a call has failed; as long as `at` knows it, that is remembered."""
-        late = {found for found in self._given_up or () if self.number - found < REMEMBERED}
+        kept = self._kept or {}
+        late = {
+            found
+            for found in self._given_up or ()
+            if self.number - found < REMEMBERED or found in kept
+        }
         self._given_up = late | {number}
 
     def has_given_up(self, number: int) -> bool:
         """Whether this rank's part in a call has failed."""
         return self._given_up is not None and number in self._given_up
+
+    def note_group(self, word: int, *, failed: bool) -> None:
+        """The last call of some members with a word (`word_of_group`) has failed here, or not."""
+        refused = self._groups_refused or set()
+        self._groups_refused = refused | {word} if failed else refused - {word}
+
+    def has_refused_group(self, word: int) -> bool:
+        """Whether it has failed."""
+        return self._groups_refused is not None and word in self._groups_refused
 
     def at(self, number: int) -> int:
         """The word of a call; 0 when it has not begun, or so long ago that it was forgotten."""
@@ -229,6 +249,11 @@ def _whole(root: Any) -> int:
         return 0
 
 
+def word_of_group(tag: int) -> int:
+    """The word of a call that only some members make; it has no number, but a tag."""
+    return OF_SOME << KIND_SHIFT | tag & DETAIL_MASK
+
+
 def number_of(word: int) -> int:
     """Which call a word is of."""
     return word >> NUMBER_SHIFT
@@ -237,11 +262,19 @@ def number_of(word: int) -> int:
 def call_text(word: int) -> str:
     """A call as people know it."""
     kind, detail = word >> KIND_SHIFT & KIND_MASK, word & DETAIL_MASK
+    if kind == OF_SOME:
+        return "Create_group"
     name = NAMES[kind] if kind < len(NAMES) else f"call of kind {kind}"
     if kind not in ROOTED:
         return name
     group = _GROUPS.get(detail)
     return f"{name} with its root in the {group} group" if group else f"{name} with root {detail}"
+
+
+def name_of(word: int) -> str:
+    """The name of a word's call; empty for none."""
+    kind = word >> KIND_SHIFT & KIND_MASK
+    return NAMES[kind] if kind < len(NAMES) else ""
 
 
 def is_blocking(word: int) -> bool:

@@ -375,6 +375,14 @@ class SelectedColl(CollModule):
         module: CollModule | None = self._exchanging()
         return None if module is None else module.shared_words()
 
+    def take_no_part(self) -> Request | None:
+        """All modules are told; until the others can know it the communicator is there."""
+        for module in self._modules:
+            found = module.take_no_part()
+            if found is not None:
+                self.under_way.until(found)
+        return None
+
     def close(self) -> None:
         """Close all modules."""
         for module in self._modules:

@@ -138,7 +138,7 @@ class Exchange:
     def _wait(self, request: Request) -> None:
         communicator = self.communicator
         if not request.complete and not communicator.context.engine.wait(request, PATIENCE):
-            inquire(communicator, request, self.awaited)
+            inquire(communicator, request, self.awaited, self.word)
         if request.error:
             raise MPIError(request.error, request.detail)
 

@@ -15,6 +15,7 @@ itself. So nothing is asked, and nothing posted, while all goes well.
 | a call in which its own part has failed | that it has given it up: the asker fails after a while |
 | a call that it has not begun, or is in | kept, until it has, or has given it up |
 | a call longer ago than it remembers | none |
+| a call of some members (`Create_group`), which has no number | that it has given it up, if so |
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ from ompy.data.errors import ERR_OTHER, ERR_PROC_FAILED, MPIError
 from ompy.data.request import Request, Waitable
 from ompy.engine.base import Poller
 from ompy.frameworks.collectives.call_order import (
+    LEFT,
+    REFUSED,
     call_text,
     is_blocking,
     is_same_call,
@@ -62,20 +65,24 @@ def only(rank: int) -> tuple[int, ...]:
 
 
 def inquire(
-    communicator: Communicator, waitable: Waitable, awaited: Callable[[], Iterable[int]]
+    communicator: Communicator,
+    waitable: Waitable,
+    awaited: Callable[[], Iterable[int]],
+    word: int = 0,
 ) -> None:
     """Go on waiting, and ask those it waits for which call they are in.
 
     Args:
-        communicator: whose last call it is.
+        communicator: whose call it is.
         waitable: completes when it goes on.
         awaited: says which members have to do something first, all of them.
+        word: of the call; 0 for the last one.
 
     Raises:
         MPIError: ERR_OTHER, one of them, or one that asks here, has made another call.
     """
     engine = communicator.context.engine
-    wait = LongWait(communicator, communicator.order.word, awaited, waitable)
+    wait = LongWait(communicator, word or communicator.order.word, awaited, waitable)
     with engine.lock:
         waitable.notify(wait.end)
         wait.begin()
@@ -85,7 +92,8 @@ def inquire(
         with engine.lock:
             wait.leave()
     if wait.problem is not None:
-        communicator.order.give_up(number_of(wait.word))
+        if number_of(wait.word):
+            communicator.order.give_up(number_of(wait.word))
         raise wait.problem
 
 
@@ -100,6 +108,8 @@ def differ(communicator: Communicator, rank: int, word: int, own: int = 0) -> MP
     """
     mine, name = own or communicator.order.word, communicator.name
     communicator.order.give_up(number_of(mine))
+    if word & (REFUSED | LEFT):
+        return _without(communicator, rank, word, mine)
     other = f"rank {rank}" if rank >= 0 else "another member"
     if communicator.between and rank >= 0:
         other += " of the other group"
@@ -112,6 +122,20 @@ def differ(communicator: Communicator, rank: int, word: int, own: int = 0) -> MP
         ERR_OTHER,
         f"collective call {number_of(mine)} of {name} is not the same in all members: {said}. "
         f"All have to make the same calls in the same order",
+    )
+
+
+def _without(communicator: Communicator, rank: int, word: int, mine: int) -> MPIError:
+    """The error of a call that a member takes no part in, as it has said in memory."""
+    other = str(communicator.procs[rank]) if rank >= 0 else "another member"
+    number, name = number_of(word), communicator.name
+    said = f"{other} has given up {call_text(word)}, collective call {number} of {name}"
+    if number == number_of(mine):
+        return MPIError(ERR_OTHER, f"{said}: its part has failed there")
+    return MPIError(
+        ERR_OTHER,
+        f"{call_text(mine)}, collective call {number_of(mine)} of {name}, has failed: {other} has "
+        f"left the memory of the members in {call_text(word)}, its collective call {number}",
     )
 
 
@@ -149,6 +173,14 @@ def explained(communicator: Communicator, word: int, problem: MPIError) -> MPIEr
     return problem
 
 
+def _named(word: int, communicator: str) -> str:
+    """A call of a communicator."""
+    number = number_of(word)
+    if not number:
+        return f"{call_text(word)} of some members of {communicator}"
+    return f"{call_text(word)}, collective call {number} of {communicator}"
+
+
 class LongWait(Poller):
     """A call that has waited for long.
 
@@ -182,7 +214,8 @@ class LongWait(Poller):
 
     def begin(self) -> None:
         """Listen and ask; the caller holds the rank's lock."""
-        if self.word and not self.over.complete:
+        there = self._inquiries.is_there(self.communicator)
+        if self.word and there and not self.over.complete:
             self._engine.add_poller(self)
             self._inquiries.enter(self)
             for rank in self.awaited():
@@ -229,8 +262,7 @@ class LongWait(Poller):
         proc = self.communicator.procs[ended]
         self.problem = MPIError(
             ERR_PROC_FAILED,
-            f"{proc} {proc.departed}, without taking part in {call_text(self.word)}, collective "
-            f"call {number_of(self.word)} of {name}",
+            f"{proc} {proc.departed}, without taking part in {_named(self.word, name)}",
         )
         self.over.finish()
 
@@ -267,8 +299,8 @@ class LongWait(Poller):
         proc = self.communicator.procs[rank]
         self.problem = MPIError(
             ERR_OTHER,
-            f"{proc} has given up {call_text(self.word)}, collective call "
-            f"{number_of(self.word)} of {self.communicator.name}: its part has failed there",
+            f"{proc} has given up {_named(self.word, self.communicator.name)}: its part has "
+            f"failed there",
         )
         self.over.finish()
 
@@ -305,7 +337,7 @@ class CallInquiries:
         if not self._waits:
             posted, self._posted = self._posted, []
             for communicator, request in posted:
-                if self._is_there(communicator):
+                if self.is_there(communicator):
                     with suppress(MPIError):
                         communicator.pml.cancel(request)
         self._sent = [request for request in self._sent if not request.complete]
@@ -347,20 +379,23 @@ class CallInquiries:
                     wait.deserted(rank)
         else:
             self._compare(communicator, rank, word)
-        if self._waits and self._is_there(communicator):
+        if self._waits and self.is_there(communicator):
             self._listen(communicator)
 
-    def _is_there(self, communicator: Communicator) -> bool:
+    def is_there(self, communicator: Communicator) -> bool:
         """Whether it has not been released meanwhile, which may be in the middle of a wait."""
         return self._context.communicators.get(communicator.context_id) is communicator
 
     def _asked(self, communicator: Communicator, rank: int, word: int) -> None:
         order, number = communicator.order, number_of(word)
+        if not number:
+            self._asked_of_group(communicator, rank, word)
+            return
         if number > order.number:
             self._early.append((communicator, rank, word))
             return
         mine = order.at(number)
-        if not mine or not self._is_there(communicator):
+        if not mine or not self.is_there(communicator):
             return
         if mine != word:
             self.tell(communicator, rank, ANSWER, mine)
@@ -371,6 +406,13 @@ class CallInquiries:
             self._early.append((communicator, rank, word))  # its part may still fail
         elif number < order.number and is_blocking(word):
             self.tell(communicator, rank, PAST, word)
+
+    def _asked_of_group(self, communicator: Communicator, rank: int, word: int) -> None:
+        """The question is of a call that only some members make."""
+        if communicator.order.has_refused_group(word):
+            self.tell(communicator, rank, GIVEN_UP, word)
+        else:
+            self._early.append((communicator, rank, word))
 
     def _waits_in(self, communicator: Communicator, word: int) -> list[LongWait]:
         return [

@@ -6,6 +6,7 @@ that could not would wait for messages, while the others look at the memory.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from struct import Struct
 from typing import Final
 
@@ -115,7 +116,14 @@ def finds_proof(copy: ProcessCopy, process: int, address: int, proof: memoryview
     return seen == proof
 
 
-def share(communicator: Communicator, size: int, tag: int = TAG_SHARED_MEMORY) -> SharedMemory:
+def share(
+    communicator: Communicator,
+    size: int,
+    tag: int = TAG_SHARED_MEMORY,
+    *,
+    willing: bool = True,
+    leave: Callable[[SharedMemory], object] | None = None,
+) -> SharedMemory:
     """At least `size` bytes that all members share; or none, then for none of them.
 
     All members call it together. It is zero but for the proof at its beginning.
@@ -125,11 +133,21 @@ def share(communicator: Communicator, size: int, tag: int = TAG_SHARED_MEMORY) -
         size: bytes.
         tag: of the messages. Of a collective call it is that call's: members that make other calls
             then share nothing, and try anew in the next one.
+        willing: whether this member is to have any.
+        leave: called with the memory if that fails here: others may have it by then.
+
+    Raises:
+        MPIError: a member has left, takes no part, or makes another call.
     """
     shared, copy = _prepare(communicator)
     exchange = Exchange(communicator, tag)
     plan = _offer if communicator.rank == 0 else _accept
-    complete_schedule(exchange, plan(exchange, shared, copy, size))
+    try:
+        complete_schedule(exchange, plan(exchange, shared, copy if willing else None, size))
+    except BaseException:
+        if shared.view is not None and leave is not None:
+            leave(shared)
+        raise
     return shared
 
 

@@ -6,15 +6,16 @@ Blocking, nonblocking and persistent calls of one name read their arguments alik
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final
 
 from ompy.compiled import ccall, cclass, cfunc, recycled
 from ompy.data.constants import PROC_NULL, ROOT
-from ompy.data.errors import ERR_BUFFER, MPIError
+from ompy.data.errors import ERR_BUFFER, ERR_OTHER, MPIError
 from ompy.data.layout import BYTES
 from ompy.data.message import Blocks, Message, parted
 from ompy.frameworks.collectives.call_kinds import KINDS
-from ompy.frameworks.collectives.call_order import detail_of
+from ompy.frameworks.collectives.call_order import detail_of, name_of
 from ompy.frameworks.collectives.patience import abandon
 from ompy.mpi.buffers.common_forms import plain, plain_or_derived, says_in_place
 from ompy.mpi.buffers.markers import InPlaceType
@@ -275,8 +276,12 @@ def exchanged_typed(state: CommState, sendbuf: Any, recvbuf: Any) -> None:
         MPIException: it failed.
     """
     state.communicator.order.begin(ALLTOALLW, 0)
-    send: Blocks | None = _typed_to_send(state, sendbuf)
-    receive: Blocks = typed_blocks(recvbuf, True, state.size)
+    try:
+        send: Blocks | None = _typed_to_send(state, sendbuf)
+        receive: Blocks = typed_blocks(recvbuf, True, state.size)
+    except Exception as problem:
+        refuse(state, problem)
+        raise
     try:
         state.collectives().alltoall(send, receive)
     except MPIError as problem:
@@ -324,8 +329,17 @@ def passed_along(
 
 
 def refuse(state: CommState, problem: Exception) -> None:
-    """What this member gave to a call that it has begun is wrong: tell the others."""
-    abandon(state.communicator, state.communicator.order.tag(), problem)
+    """What this member gave to a call that it has begun is wrong: tell the others.
+
+    Who waits for messages hears of it, and what the others do in memory says so.
+    """
+    communicator, order = state.communicator, state.communicator.order
+    # a class that is about arguments would say of theirs that they are wrong
+    abandon(communicator, order.tag(), MPIError(ERR_OTHER, str(problem)))
+    if name_of(order.word).endswith("_init"):
+        order.keep()  # the others may start it much later, and ask
+    with suppress(MPIError):  # the call has failed here anyhow
+        state.collectives().take_no_part()
 
 
 @ccall

@@ -20,8 +20,7 @@ from ompy.mpi.collectives.collective_calls import (
 from ompy.mpi.collectives.collective_requests import completed
 from ompy.mpi.collectives.operation import SUM, Op
 from ompy.mpi.collectives.reduction_calls import reduced, reduced_in_parts, scanned
-from ompy.mpi.integers import whole_number
-from ompy.mpi.kinds import check_kind
+from ompy.mpi.collectives.refusals import root_of, see_kind
 from ompy.mpi.state import CommBase, state_of_comm
 
 
@@ -37,7 +36,7 @@ class Collectives(CommBase):
     def Bcast(self, buf: Any, root: int = 0) -> None:
         """Copy the root's buffer to every member's."""
         if type(root) is not int:
-            root = whole_number(root)
+            root = root_of(self, "Bcast", root)
         state = state_of_comm(self)
         if not broadcast(state, buf, root):
             completed(calls.bcast(state, buf, root))
@@ -47,7 +46,7 @@ class Collectives(CommBase):
     def Gather(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> None:
         """Gather equal parts from every member at the root."""
         if type(root) is not int:
-            root = whole_number(root)
+            root = root_of(self, "Gather", root)
         state = state_of_comm(self)
         if not gathered(state, sendbuf, recvbuf, root, False):
             completed(calls.gather(state, sendbuf, recvbuf, root, even_blocks))
@@ -55,7 +54,7 @@ class Collectives(CommBase):
     def Gatherv(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> None:
         """Gather parts of any size from every member at the root."""
         if type(root) is not int:
-            root = whole_number(root)
+            root = root_of(self, "Gatherv", root)
         state = state_of_comm(self)
         if not gathered(state, sendbuf, recvbuf, root, True):
             completed(calls.gather(state, sendbuf, recvbuf, root, vector_blocks))
@@ -63,7 +62,7 @@ class Collectives(CommBase):
     def Scatter(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> None:
         """Hand out equal parts of the root's buffer."""
         if type(root) is not int:
-            root = whole_number(root)
+            root = root_of(self, "Scatter", root)
         state = state_of_comm(self)
         if not scattered(state, sendbuf, recvbuf, root, False):
             completed(calls.scatter(state, sendbuf, recvbuf, root, even_blocks))
@@ -71,7 +70,7 @@ class Collectives(CommBase):
     def Scatterv(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> None:
         """Hand out parts of any size of the root's buffer."""
         if type(root) is not int:
-            root = whole_number(root)
+            root = root_of(self, "Scatterv", root)
         state = state_of_comm(self)
         if not scattered(state, sendbuf, recvbuf, root, True):
             completed(calls.scatter(state, sendbuf, recvbuf, root, vector_blocks))
@@ -109,9 +108,9 @@ class Collectives(CommBase):
     def Reduce(self, sendbuf: Any, recvbuf: Any, op: Op = SUM, root: int = 0) -> None:
         """Combine every member's buffer at the root."""
         if type(op) is not Op:
-            check_kind(op, "Op", "op")
+            see_kind(self, "Reduce", op, "Op", "op")
         if type(root) is not int:
-            root = whole_number(root)
+            root = root_of(self, "Reduce", root)
         state = state_of_comm(self)
         if not reduced(state, sendbuf, recvbuf, op, root):
             completed(reductions.reduce(state, sendbuf, recvbuf, op, root))
@@ -119,7 +118,7 @@ class Collectives(CommBase):
     def Allreduce(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> None:
         """Combine every member's buffer at every member."""
         if type(op) is not Op:
-            check_kind(op, "Op", "op")
+            see_kind(self, "Allreduce", op, "Op", "op")
         state = state_of_comm(self)
         if not reduced(state, sendbuf, recvbuf, op, None):
             completed(reductions.reduction(state, "allreduce", sendbuf, recvbuf, op))
@@ -127,7 +126,7 @@ class Collectives(CommBase):
     def Reduce_scatter_block(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> None:
         """Combine every member's buffer and hand out equal parts of the result."""
         if type(op) is not Op:
-            check_kind(op, "Op", "op")
+            see_kind(self, "Reduce_scatter_block", op, "Op", "op")
         state = state_of_comm(self)
         if not reduced_in_parts(state, sendbuf, recvbuf, None, op, True):
             completed(reductions.reduce_scatter_block(state, sendbuf, recvbuf, op))
@@ -149,7 +148,7 @@ class Collectives(CommBase):
             op: the operation.
         """
         if type(op) is not Op:
-            check_kind(op, "Op", "op")
+            see_kind(self, "Reduce_scatter", op, "Op", "op")
         state = state_of_comm(self)
         if not reduced_in_parts(state, sendbuf, recvbuf, recvcounts, op, False):
             completed(reductions.reduce_scatter(state, sendbuf, recvbuf, recvcounts, op))
@@ -163,7 +162,7 @@ class Prefixes(CommBase):
     def Scan(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> None:
         """Combine the buffers of members 0 to this one."""
         if type(op) is not Op:
-            check_kind(op, "Op", "op")
+            see_kind(self, "Scan", op, "Op", "op")
         state = state_of_comm(self)
         if not scanned(state, sendbuf, recvbuf, op, True):
             completed(reductions.reduction(state, "scan", sendbuf, recvbuf, op))
@@ -171,7 +170,7 @@ class Prefixes(CommBase):
     def Exscan(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> None:
         """Combine the buffers of the members before this one; the first's is left alone."""
         if type(op) is not Op:
-            check_kind(op, "Op", "op")
+            see_kind(self, "Exscan", op, "Op", "op")
         state = state_of_comm(self)
         if not scanned(state, sendbuf, recvbuf, op, False):
             completed(reductions.reduction(state, "exscan", sendbuf, recvbuf, op))

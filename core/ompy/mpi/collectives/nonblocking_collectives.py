@@ -10,8 +10,7 @@ from ompy.mpi.collectives import collective_calls as calls
 from ompy.mpi.collectives import reduction_calls as reductions
 from ompy.mpi.collectives.collective_requests import begun
 from ompy.mpi.collectives.operation import SUM, Op
-from ompy.mpi.integers import whole_number
-from ompy.mpi.kinds import check_kind
+from ompy.mpi.collectives.refusals import root_of, see_kind
 from ompy.mpi.point_to_point.request import Request
 from ompy.mpi.state import CommBase, begin_call
 
@@ -32,13 +31,13 @@ class NonblockingCollectives(CommBase):
     def Ibcast(self, buf: Any, root: int = 0) -> Request:
         """Begin what `Bcast` does."""
         if type(root) is not int:
-            root = whole_number(root)
+            root = root_of(self, "Ibcast", root)
         return begun(calls.bcast(begin_call(self, "Ibcast", root), buf, root))
 
     def Igather(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> Request:
         """Begin what `Gather` does."""
         if type(root) is not int:
-            root = whole_number(root)
+            root = root_of(self, "Igather", root)
         return begun(
             calls.gather(begin_call(self, "Igather", root), sendbuf, recvbuf, root, even_blocks)
         )
@@ -46,7 +45,7 @@ class NonblockingCollectives(CommBase):
     def Igatherv(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> Request:
         """Begin what `Gatherv` does."""
         if type(root) is not int:
-            root = whole_number(root)
+            root = root_of(self, "Igatherv", root)
         return begun(
             calls.gather(begin_call(self, "Igatherv", root), sendbuf, recvbuf, root, vector_blocks)
         )
@@ -54,7 +53,7 @@ class NonblockingCollectives(CommBase):
     def Iscatter(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> Request:
         """Begin what `Scatter` does."""
         if type(root) is not int:
-            root = whole_number(root)
+            root = root_of(self, "Iscatter", root)
         return begun(
             calls.scatter(begin_call(self, "Iscatter", root), sendbuf, recvbuf, root, even_blocks)
         )
@@ -62,7 +61,7 @@ class NonblockingCollectives(CommBase):
     def Iscatterv(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> Request:
         """Begin what `Scatterv` does."""
         if type(root) is not int:
-            root = whole_number(root)
+            root = root_of(self, "Iscatterv", root)
         return begun(
             calls.scatter(
                 begin_call(self, "Iscatterv", root), sendbuf, recvbuf, root, vector_blocks
@@ -96,9 +95,9 @@ class NonblockingCollectives(CommBase):
     def Ireduce(self, sendbuf: Any, recvbuf: Any, op: Op = SUM, root: int = 0) -> Request:
         """Begin what `Reduce` does."""
         if type(op) is not Op:
-            check_kind(op, "Op", "op")
+            see_kind(self, "Ireduce", op, "Op", "op")
         if type(root) is not int:
-            root = whole_number(root)
+            root = root_of(self, "Ireduce", root)
         return begun(
             reductions.reduce(begin_call(self, "Ireduce", root), sendbuf, recvbuf, op, root)
         )
@@ -106,7 +105,7 @@ class NonblockingCollectives(CommBase):
     def Iallreduce(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> Request:
         """Begin what `Allreduce` does."""
         if type(op) is not Op:
-            check_kind(op, "Op", "op")
+            see_kind(self, "Iallreduce", op, "Op", "op")
         return begun(
             reductions.reduction(begin_call(self, "Iallreduce"), "allreduce", sendbuf, recvbuf, op)
         )
@@ -114,7 +113,7 @@ class NonblockingCollectives(CommBase):
     def Ireduce_scatter_block(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> Request:
         """Begin what `Reduce_scatter_block` does."""
         if type(op) is not Op:
-            check_kind(op, "Op", "op")
+            see_kind(self, "Ireduce_scatter_block", op, "Op", "op")
         return begun(
             reductions.reduce_scatter_block(
                 begin_call(self, "Ireduce_scatter_block"), sendbuf, recvbuf, op
@@ -126,7 +125,7 @@ class NonblockingCollectives(CommBase):
     ) -> Request:
         """Begin what `Reduce_scatter` does."""
         if type(op) is not Op:
-            check_kind(op, "Op", "op")
+            see_kind(self, "Ireduce_scatter", op, "Op", "op")
         return begun(
             reductions.reduce_scatter(
                 begin_call(self, "Ireduce_scatter"), sendbuf, recvbuf, recvcounts, op
@@ -142,13 +141,13 @@ class NonblockingPrefixes(CommBase):
     def Iscan(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> Request:
         """Begin what `Scan` does."""
         if type(op) is not Op:
-            check_kind(op, "Op", "op")
+            see_kind(self, "Iscan", op, "Op", "op")
         return begun(reductions.reduction(begin_call(self, "Iscan"), "scan", sendbuf, recvbuf, op))
 
     def Iexscan(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> Request:
         """Begin what `Exscan` does."""
         if type(op) is not Op:
-            check_kind(op, "Op", "op")
+            see_kind(self, "Iexscan", op, "Op", "op")
         return begun(
             reductions.reduction(begin_call(self, "Iexscan"), "exscan", sendbuf, recvbuf, op)
         )

@@ -35,8 +35,7 @@ from ompy.mpi.collectives.object_transfers import (
     wait_all,
 )
 from ompy.mpi.collectives.operation import SUM, Op
-from ompy.mpi.integers import whole_number
-from ompy.mpi.point_to_point.peers import check_root
+from ompy.mpi.collectives.refusals import root_of, see_root
 from ompy.mpi.state import CommBase, CommState, state_of_comm
 
 if DECLARING:
@@ -92,9 +91,12 @@ def _through_memory(state: CommState, which: int, obj: Any, op: Any, root: int) 
         if communicator.context.direct is not None:
             communicator.context.direct.enter_call(communicator)
         coll: SelectedColl | None = communicator.coll
-        carrier: UnsizedMessages | None = None if coll is None else coll.unsized_messages()
-        begun: int = 0 if carrier is None else carrier.begun()
+        carrier: UnsizedMessages | None = None
+        begun: int = 0
         try:
+            if coll is not None:
+                carrier = coll.unsized_messages()
+                begun = 0 if carrier is None else carrier.begun()
             return _take_part(state, carrier, which, obj, op, root)
         except Exception as problem:
             if carrier is not None:
@@ -154,16 +156,18 @@ class ObjectCollectives(CommBase):
         """The root's object, at every member."""
         state = state_of_comm(self)
         if type(root) is not int:
-            root = whole_number(root)
-        check_root(state, root)
+            root = root_of(self, "bcast", root)
+        if not 0 <= root < state.size:
+            see_root(self, "bcast", root)
         return _through_memory(state, BCAST, obj, None, root)
 
     def gather(self, sendobj: Any, root: int = 0) -> list[Any] | None:
         """Every member's object in a list at the root, None elsewhere."""
         state = state_of_comm(self)
         if type(root) is not int:
-            root = whole_number(root)
-        check_root(state, root)
+            root = root_of(self, "gather", root)
+        if not 0 <= root < state.size:
+            see_root(self, "gather", root)
         found: list[Any] | None
         found = _through_memory(state, GATHER, sendobj, None, root)
         return found
@@ -172,8 +176,9 @@ class ObjectCollectives(CommBase):
         """This member's item of the root's sequence."""
         state = state_of_comm(self)
         if type(root) is not int:
-            root = whole_number(root)
-        check_root(state, root)
+            root = root_of(self, "scatter", root)
+        if not 0 <= root < state.size:
+            see_root(self, "scatter", root)
         return _through_memory(state, SCATTER, sendobj, None, root)
 
     def allgather(self, sendobj: Any) -> list[Any]:
@@ -192,8 +197,9 @@ class ObjectCollectives(CommBase):
         """Every member's object combined in rank order at the root, None elsewhere."""
         state = state_of_comm(self)
         if type(root) is not int:
-            root = whole_number(root)
-        check_root(state, root)
+            root = root_of(self, "reduce", root)
+        if not 0 <= root < state.size:
+            see_root(self, "reduce", root)
         return _through_memory(state, REDUCE, sendobj, op, root)
 
     def allreduce(self, sendobj: Any, op: Op | Callable[[Any, Any], Any] = SUM) -> Any:

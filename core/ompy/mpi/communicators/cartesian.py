@@ -12,6 +12,7 @@ from typing import Any, Self
 from ompy.compiled import cfunc
 from ompy.data.constants import UNDEFINED
 from ompy.data.errors import ERR_ARG, ERR_DIMS, ERR_RANK, ERR_TOPOLOGY
+from ompy.mpi.collectives.refusals import told_to_all
 from ompy.mpi.communicators.comm import Comm
 from ompy.mpi.communicators.making import make_communicator
 from ompy.mpi.communicators.topocomm import Topocomm
@@ -122,6 +123,7 @@ class Cartcomm(Topocomm):
             raise state.fail(ERR_DIMS, f"dimension {direction} of a grid of {list(grid.dims)}")
         return grid.shift(state.communicator.rank, direction, disp)
 
+    @told_to_all("Sub")
     def Sub(self, remain_dims: Sequence[bool]) -> Any:
         """The part of the grid this process lies in when only some dimensions are kept."""
         self._enter("Sub")

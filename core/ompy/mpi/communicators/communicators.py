@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
 from ompy import raw
 from ompy.data.constants import UNDEFINED
 from ompy.data.errors import ERR_ARG, ERR_COMM, ERR_GROUP, ERR_KEYVAL
-from ompy.frameworks.collectives.call_order import TAG_CALLS_END, WORD
+from ompy.frameworks.collectives.call_order import TAG_CALLS_END, WORD, word_of_group
 from ompy.frameworks.collectives.coll_selection import UnderWay
 from ompy.frameworks.job import called_abort
 from ompy.frameworks.proc import Proc
+from ompy.mpi.collectives.refusals import told_to_all
 from ompy.mpi.communicators import predefined_attributes
 from ompy.mpi.communicators.attributes import delete_all
 from ompy.mpi.communicators.context_agreement import (
@@ -29,7 +30,7 @@ from ompy.mpi.communicators.making import make_communicator, with_context
 from ompy.mpi.communicators.predefined_attributes import CONSTANT
 from ompy.mpi.errhandler import Errhandler, call_errhandler, set_errhandler
 from ompy.mpi.errors import MPIException
-from ompy.mpi.handles import Handle, plain_handle
+from ompy.mpi.handles import plain_handle
 from ompy.mpi.info import INFO_NULL, Info, hints_of, pairs_of
 from ompy.mpi.integers import c_int, takes_c_ints, whole_number
 from ompy.mpi.kinds import check_kind
@@ -105,6 +106,7 @@ class Communicators(CommBase):
 
     # --- making others
 
+    @told_to_all("Dup")
     def Dup(self, info: Info | None = None) -> Self:
         """A communicator of the same members, with attributes as their keys want it."""
         if info is not None:
@@ -115,11 +117,13 @@ class Communicators(CommBase):
         """A communicator of the same members; the handle has the same class."""
         return Communicators.Dup(self)
 
+    @told_to_all("Dup")
     def Dup_with_info(self, info: Info) -> Self:
         """A communicator of the same members, with other hints."""
         check_kind(info, "Info", "info")
         return Communicators.Dup(self, info)
 
+    @told_to_all("Create")
     def Create(self, group: Group) -> Any:
         """A communicator of some of the members; all of them call this.
 
@@ -135,6 +139,7 @@ class Communicators(CommBase):
             make_communicator(state, members, state.communicator.order.tag(), _intracomm())
         )
 
+    @told_to_all("Split")
     def Split(self, color: int = 0, key: int = 0) -> Any:
         """A communicator of the members with the same colour, in the order of their keys.
 
@@ -144,6 +149,7 @@ class Communicators(CommBase):
         color, key = c_int(color), c_int(key)
         return _split(self._enter("Split"), color, key)
 
+    @told_to_all("Split_type")
     def Split_type(self, split_type: int, key: int = 0, info: Info = INFO_NULL) -> Any:
         """A communicator of the members that share something.
 
@@ -248,9 +254,7 @@ class Communicators(CommBase):
     @property
     def is_topo(self) -> bool:
         """Whether it has a topology."""
-        handle: Handle = self
-        state: CommState | None = handle._inner
-        return state is not None and state.topology is not None
+        return state_of_comm(self).topology is not None
 
     # --- names, hints, attributes
 
@@ -351,6 +355,7 @@ class Communicators(CommBase):
         parent: CommState | None = world.parent
         return plain_handle(_intercomm, parent if parent is not None and parent.size else None)
 
+    @told_to_all("Idup")
     def Idup(self, info: Info | None = None) -> tuple[Self, Request]:
         """Begin what `Dup` does.
 
@@ -361,6 +366,7 @@ class Communicators(CommBase):
             check_kind(info, "Info", "info")
         return begin_duplicate(self, info)
 
+    @told_to_all("Idup")
     def Idup_with_info(self, info: Info) -> tuple[Self, Request]:
         """Begin what `Dup_with_info` does; returns as `Idup`."""
         check_kind(info, "Info", "info")
@@ -536,6 +542,14 @@ def world_of_group(group: Group) -> CommState | None:
     return CommState(world, world.process.communicators[WORLD_ID], _intracomm())
 
 
+def refuse_group_of_world(tag: int) -> None:
+    """This process takes no part in a call of some of the job's processes: who asks is told."""
+    from ompy.mpi.processes.life import current
+
+    order = current().process.communicators[WORLD_ID].order
+    order.note_group(word_of_group(tag), failed=True)
+
+
 def create_group(state: CommState, group: Group, tag: int) -> Any:
     """A communicator of some members; only they call this.
 
@@ -547,7 +561,15 @@ def create_group(state: CommState, group: Group, tag: int) -> Any:
     Returns:
         A handle; COMM_NULL when this process is not in the group.
     """
-    members = ranks_of(state, group)
-    if state.communicator.rank not in members:
-        return _null()
-    return _plain(make_communicator(state, members, tag_of_group(tag), _intracomm()))
+    word, order = word_of_group(tag), state.communicator.order
+    order.note_group(word, failed=False)
+    try:
+        check_kind(group, "Group", "group")
+        members = ranks_of(state, group)
+        if state.communicator.rank not in members:
+            return _null()
+        tag = tag_of_group(tag)
+        return _plain(make_communicator(state, members, tag, _intracomm(), word))
+    except Exception:
+        order.note_group(word, failed=True)  # who waits for this process and asks is told
+        raise

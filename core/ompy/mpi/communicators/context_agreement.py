@@ -46,7 +46,7 @@ AskInSteps = Callable[[bytes], Steps[list[bytes]]]  # as `Ask`
 
 
 def exchange_values(
-    communicator: Communicator, members: Sequence[int], tag: int, said: bytes
+    communicator: Communicator, members: Sequence[int], tag: int, said: bytes, word: int = 0
 ) -> list[bytes]:
     """What every member says, by place in `members`; small values, along a binomial tree.
 
@@ -55,6 +55,7 @@ def exchange_values(
         members: ranks in it that call this together, the same list in each; this one's is there.
         tag: internal tag nobody else uses at the same time between these ranks.
         said: this rank's value.
+        word: of the call; 0 for the last one of all members.
 
     Raises:
         MPIError: a member cannot be reached, has left, or makes another call. If all of the
@@ -63,13 +64,15 @@ def exchange_values(
     if len(members) == 1:
         return [said]
     exchange = Exchange(communicator, tag)
+    if word:
+        exchange.word = word
     whole = len(members) == communicator.size
     return _complete_steps(exchange, values_in_steps(exchange, members, said), tell=whole)
 
 
 @ccall
 def exchange_words(
-    communicator: Communicator, members: Sequence[int], tag: int, said: bytes
+    communicator: Communicator, members: Sequence[int], tag: int, said: bytes, word: int = 0
 ) -> list[bytes]:
     """As `exchange_values`, of values that have one size in all members.
 
@@ -82,7 +85,7 @@ def exchange_words(
         found: list[bytes] | None = coll.exchange_words(said)
         if found is not None:
             return [found[rank] for rank in members]
-    return exchange_values(communicator, members, tag, said)
+    return exchange_values(communicator, members, tag, said, word)
 
 
 def exchange_between(

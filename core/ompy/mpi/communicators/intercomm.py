@@ -16,6 +16,7 @@ from ompy.mpi.collectives import collective_calls as calls
 from ompy.mpi.collectives import reduction_calls as reductions
 from ompy.mpi.collectives.collective_requests import completed
 from ompy.mpi.collectives.operation import SUM, Op
+from ompy.mpi.collectives.refusals import root_of, see_kind, told_to_all
 from ompy.mpi.communicators.comm import Comm
 from ompy.mpi.communicators.group import Group
 from ompy.mpi.communicators.group_state import GroupState
@@ -78,6 +79,7 @@ class Intercomm(InterObjectCollectives, Comm):
 
     # --- making others
 
+    @told_to_all("Create")
     def Create(self, group: Group) -> Intercomm:
         """A communicator between some members of each group; all of both call this.
 
@@ -93,6 +95,7 @@ class Intercomm(InterObjectCollectives, Comm):
         made = subset(self._enter("Create"), group)
         return Intercomm() if made is None else Intercomm._adopt(made)
 
+    @told_to_all("Merge")
     def Merge(self, high: bool = False) -> Intracomm:
         """A communicator of both groups.
 
@@ -157,19 +160,19 @@ class Intercomm(InterObjectCollectives, Comm):
     def Bcast(self, buf: Any, root: int = 0) -> None:
         """Copy the root's buffer to those of the other group."""
         if type(root) is not int:
-            root = whole_number(root)
+            root = root_of(self, "Bcast", root)
         completed(calls.bcast(self._enter("Bcast", root), buf, root))
 
     def Gather(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> None:
         """Gather equal parts of the other group at the root."""
         if type(root) is not int:
-            root = whole_number(root)
+            root = root_of(self, "Gather", root)
         completed(calls.gather(self._enter("Gather", root), sendbuf, recvbuf, root, even_blocks))
 
     def Scatter(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> None:
         """Hand out equal parts of the root's buffer to the other group."""
         if type(root) is not int:
-            root = whole_number(root)
+            root = root_of(self, "Scatter", root)
         completed(calls.scatter(self._enter("Scatter", root), sendbuf, recvbuf, root, even_blocks))
 
     def Allgather(self, sendbuf: Any, recvbuf: Any) -> None:
@@ -183,20 +186,20 @@ class Intercomm(InterObjectCollectives, Comm):
     def Reduce(self, sendbuf: Any, recvbuf: Any, op: Op = SUM, root: int = 0) -> None:
         """Combine the buffers of the other group at the root."""
         if type(op) is not Op:
-            check_kind(op, "Op", "op")
+            see_kind(self, "Reduce", op, "Op", "op")
         if type(root) is not int:
-            root = whole_number(root)
+            root = root_of(self, "Reduce", root)
         completed(reductions.reduce(self._enter("Reduce", root), sendbuf, recvbuf, op, root))
 
     def Allreduce(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> None:
         """Combine the buffers of the other group at every member."""
         if type(op) is not Op:
-            check_kind(op, "Op", "op")
+            see_kind(self, "Allreduce", op, "Op", "op")
         completed(reductions.reduction(self._enter("Allreduce"), "allreduce", sendbuf, recvbuf, op))
 
     def Reduce_scatter_block(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> None:
         """Combine the buffers of the other group and hand out equal parts of the result here."""
         if type(op) is not Op:
-            check_kind(op, "Op", "op")
+            see_kind(self, "Reduce_scatter_block", op, "Op", "op")
         state = self._enter("Reduce_scatter_block")
         completed(reductions.reduce_scatter_block(state, sendbuf, recvbuf, op))

@@ -20,7 +20,7 @@ from ompy.mpi.collectives.object_collectives import (
     swapped_objects,
 )
 from ompy.mpi.collectives.operation import SUM, Op
-from ompy.mpi.point_to_point.peers import check_root
+from ompy.mpi.collectives.refusals import see_root
 from ompy.mpi.state import CommBase, CommState
 
 
@@ -62,7 +62,7 @@ class InterObjectCollectives(CommBase):
 
     def _rooted(self, name: str, function: Callable[..., Any], root: int, *given: Any) -> Any:
         state = self._state()
-        check_root(state, root)
+        see_root(self, name, root)
         return together(state, name, root, function, *given, root)
 
 

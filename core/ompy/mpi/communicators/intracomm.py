@@ -17,8 +17,9 @@ from ompy.mpi.collectives.collectives import Prefixes
 from ompy.mpi.collectives.in_turn import together
 from ompy.mpi.collectives.nonblocking_collectives import NonblockingPrefixes
 from ompy.mpi.collectives.operation import SUM, Op
+from ompy.mpi.collectives.refusals import root_of, see_kind, told_to_all
 from ompy.mpi.communicators.comm import Comm
-from ompy.mpi.communicators.communicators import create_group, world_of_group
+from ompy.mpi.communicators.communicators import create_group, refuse_group_of_world, world_of_group
 from ompy.mpi.communicators.group import Group
 from ompy.mpi.errhandler import Errhandler
 from ompy.mpi.handles import handle_for, made_plainly
@@ -82,7 +83,6 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
     @takes_c_ints("tag")
     def Create_group(self, group: Group, tag: int = 0) -> Intracomm:
         """A communicator of some members; only they call this."""
-        check_kind(group, "Group", "group")
         state = self._state()
         check_tag(state, tag)
         made: Intracomm = create_group(state, group, tag)
@@ -104,16 +104,21 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
             info: hints.
             errhandler: of the new communicator.
         """
-        check_kind(group, "Group", "group")
-        check_kind(info, "Info", "info")
-        if errhandler is not None:
-            check_kind(errhandler, "Errhandler", "errhandler")
         from zlib import crc32
 
+        tag = crc32(stringtag.encode())
+        try:
+            check_kind(group, "Group", "group")
+            check_kind(info, "Info", "info")
+            if errhandler is not None:
+                check_kind(errhandler, "Errhandler", "errhandler")
+        except TypeError:
+            refuse_group_of_world(tag)
+            raise
         everybody = world_of_group(group)
         if everybody is None:
             return Intracomm()
-        made: Intracomm = create_group(everybody, group, crc32(stringtag.encode()))
+        made: Intracomm = create_group(everybody, group, tag)
         if made:
             if info:
                 made.Set_info(info)
@@ -121,6 +126,7 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
                 made.Set_errhandler(errhandler)
         return made
 
+    @told_to_all("Create_cart")
     def Create_cart(
         self,
         dims: Sequence[int],
@@ -148,8 +154,8 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
     ) -> Prequest:
         """A request for what `Scan` does."""
         if type(op) is not Op:
-            check_kind(op, "Op", "op")
-        check_kind(info, "Info", "info")
+            see_kind(self, "Scan_init", op, "Op", "op")
+        see_kind(self, "Scan_init", info, "Info", "info")
         return prepared(
             reductions.reduction(self._enter("Scan_init"), "scan", sendbuf, recvbuf, op)
         )
@@ -159,8 +165,8 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
     ) -> Prequest:
         """A request for what `Exscan` does."""
         if type(op) is not Op:
-            check_kind(op, "Op", "op")
-        check_kind(info, "Info", "info")
+            see_kind(self, "Exscan_init", op, "Op", "op")
+        see_kind(self, "Exscan_init", info, "Info", "info")
         return prepared(
             reductions.reduction(self._enter("Exscan_init"), "exscan", sendbuf, recvbuf, op)
         )
@@ -173,6 +179,7 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
         """The objects of the members before this one, combined; None at the first."""
         return together(self._state(), "exscan", 0, object_collectives.exscan, sendobj, op)
 
+    @told_to_all("Create_graph")
     def Create_graph(
         self, index: Sequence[int], edges: Sequence[int], reorder: bool = False
     ) -> Graphcomm:
@@ -188,6 +195,7 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
         """
         return _above().create_graph(self._enter("Create_graph"), index, edges)
 
+    @told_to_all("Create_dist_graph_adjacent")
     def Create_dist_graph_adjacent(
         self,
         sources: Sequence[int],
@@ -216,6 +224,7 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
             destweights,
         )
 
+    @told_to_all("Create_dist_graph")
     def Create_dist_graph(
         self,
         sources: Sequence[int],
@@ -244,6 +253,7 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
         """The rank this process would have in a graph, or UNDEFINED."""
         return _above().graph_map(self._state(), index, edges)
 
+    @told_to_all("Create_intercomm")
     @takes_c_ints("local_leader", "remote_leader", "tag")
     def Create_intercomm(
         self, local_leader: int, peer_comm: Intracomm, remote_leader: int, tag: int = 0
@@ -265,6 +275,7 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
         made: Intercomm = Intercomm._adopt(create(state, local_leader, peer, remote_leader, tag))
         return made
 
+    @told_to_all("Spawn")
     def Spawn(
         self,
         command: PathLike[AnyStr] | str | bytes,
@@ -289,7 +300,7 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
             A communicator with the new processes, who have it by `Get_parent`.
         """
         if type(root) is not int:
-            root = whole_number(root)
+            root = root_of(self, "Spawn", root)
         check_kind(info, "Info", "info")
         from ompy.mpi.processes.spawning import programs_of, spawn
 
@@ -300,6 +311,7 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
             errcodes[:] = [SUCCESS] * made.size
         return self._between(made)
 
+    @told_to_all("Spawn")
     def Spawn_multiple(
         self,
         command: Sequence[PathLike[AnyStr] | str | bytes],
@@ -329,6 +341,7 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
             errcodes[:] = [[SUCCESS] * count for count in counts_of(command, maxprocs)]
         return self._between(made)
 
+    @told_to_all("Accept")
     def Accept(self, port_name: str, info: Info = INFO_NULL, root: int = 0) -> Intercomm:
         """Wait for a group that connects to a port of the root; all members call this.
 
@@ -338,12 +351,13 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
             root: who leads this group.
         """
         if type(root) is not int:
-            root = whole_number(root)
+            root = root_of(self, "Accept", root)
         check_kind(info, "Info", "info")
         from ompy.mpi.processes.ports import meet_at_port
 
         return self._between(meet_at_port(self._enter("Accept", root), "accept", port_name, root))
 
+    @told_to_all("Connect")
     def Connect(self, port_name: str, info: Info = INFO_NULL, root: int = 0) -> Intercomm:
         """Meet the group that accepts at a port; all members call this, and wait for that.
 
@@ -353,7 +367,7 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
             root: who leads this group.
         """
         if type(root) is not int:
-            root = whole_number(root)
+            root = root_of(self, "Connect", root)
         check_kind(info, "Info", "info")
         from ompy.mpi.processes.ports import meet_at_port
 

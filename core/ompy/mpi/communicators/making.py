@@ -20,7 +20,9 @@ from ompy.mpi.state import CommState, World
 
 
 @ccall
-def make_communicator(state: CommState, members: Sequence[int], tag: int, api: Any) -> CommState:
+def make_communicator(
+    state: CommState, members: Sequence[int], tag: int, api: Any, word: int = 0
+) -> CommState:
     """A communicator of some members, all of which call this.
 
     Args:
@@ -28,12 +30,13 @@ def make_communicator(state: CommState, members: Sequence[int], tag: int, api: A
         members: ranks in the parent, in the order of their new ranks.
         tag: internal tag for the agreement.
         api: class of its handles.
+        word: of the call, where not all members of the parent make it; else 0.
 
     Raises:
         MPIException: it cannot be made.
     """
     parent: Communicator = state.communicator
-    ask = partial(exchange_words, parent, members, tag)
+    ask = partial(exchange_words, parent, members, tag, word=word)
     procs: list[Proc] = parent.procs
     procs = [procs[rank] for rank in members]
     try:

@@ -9,11 +9,11 @@ from ompy.mpi.collectives import neighbour_calls as calls
 from ompy.mpi.collectives.collective_calls import passed_along
 from ompy.mpi.collectives.collective_requests import begun, completed, prepared
 from ompy.mpi.collectives.object_collectives import gathered_along_edges, swapped_along_edges
+from ompy.mpi.collectives.refusals import see_kind, told_to_all
 from ompy.mpi.communicators.comm import Comm
 from ompy.mpi.communicators.intracomm import Intracomm
 from ompy.mpi.handles import handle_for, made_plainly
 from ompy.mpi.info import INFO_NULL, Info
-from ompy.mpi.kinds import check_kind
 from ompy.mpi.point_to_point.request import Prequest, Request
 from ompy.mpi.state import CommState, begin_call
 
@@ -126,7 +126,7 @@ class Topocomm(Intracomm):
         self, sendbuf: Any, recvbuf: Any, info: Info = INFO_NULL
     ) -> Prequest:
         """A request for what `Neighbor_allgather` does; `info` has no effect."""
-        check_kind(info, "Info", "info")
+        see_kind(self, "Neighbor_allgather_init", info, "Info", "info")
         state = begin_call(self, "Neighbor_allgather_init")
         return prepared(calls.allgather(state, sendbuf, recvbuf, even_blocks))
 
@@ -134,7 +134,7 @@ class Topocomm(Intracomm):
         self, sendbuf: Any, recvbuf: Any, info: Info = INFO_NULL
     ) -> Prequest:
         """A request for what `Neighbor_allgatherv` does; `info` has no effect."""
-        check_kind(info, "Info", "info")
+        see_kind(self, "Neighbor_allgatherv_init", info, "Info", "info")
         state = begin_call(self, "Neighbor_allgatherv_init")
         return prepared(calls.allgather(state, sendbuf, recvbuf, vector_blocks))
 
@@ -142,7 +142,7 @@ class Topocomm(Intracomm):
         self, sendbuf: Any, recvbuf: Any, info: Info = INFO_NULL
     ) -> Prequest:
         """A request for what `Neighbor_alltoall` does; `info` has no effect."""
-        check_kind(info, "Info", "info")
+        see_kind(self, "Neighbor_alltoall_init", info, "Info", "info")
         state = begin_call(self, "Neighbor_alltoall_init")
         return prepared(calls.alltoall(state, sendbuf, recvbuf, even_blocks))
 
@@ -150,7 +150,7 @@ class Topocomm(Intracomm):
         self, sendbuf: Any, recvbuf: Any, info: Info = INFO_NULL
     ) -> Prequest:
         """A request for what `Neighbor_alltoallv` does; `info` has no effect."""
-        check_kind(info, "Info", "info")
+        see_kind(self, "Neighbor_alltoallv_init", info, "Info", "info")
         state = begin_call(self, "Neighbor_alltoallv_init")
         return prepared(calls.alltoall(state, sendbuf, recvbuf, vector_blocks))
 
@@ -158,10 +158,11 @@ class Topocomm(Intracomm):
         self, sendbuf: Any, recvbuf: Any, info: Info = INFO_NULL
     ) -> Prequest:
         """A request for what `Neighbor_alltoallw` does; `info` has no effect."""
-        check_kind(info, "Info", "info")
+        see_kind(self, "Neighbor_alltoallw_init", info, "Info", "info")
         state = begin_call(self, "Neighbor_alltoallw_init")
         return prepared(calls.alltoallw(state, sendbuf, recvbuf))
 
+    @told_to_all("neighbor_allgather")
     def neighbor_allgather(self, sendobj: Any) -> list[Any]:
         """The object of every source; this member's goes to every target.
 
@@ -173,6 +174,7 @@ class Topocomm(Intracomm):
         objects = [sendobj] * len(neighbours.targets)
         return gathered_along_edges(state, objects, neighbours)
 
+    @told_to_all("neighbor_alltoall")
     def neighbor_alltoall(self, sendobj: list[Any]) -> list[Any]:
         """An object of every source; item i of this member's goes to target i.
 

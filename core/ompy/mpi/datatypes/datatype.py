@@ -13,6 +13,7 @@ from ompy.data.loops import NOT_COMMON
 from ompy.mpi import constants
 from ompy.mpi.communicators.attributes import Attributed, copied, delete_all
 from ompy.mpi.datatypes.contents import COMBINERS, contents_of, numbers_of_contents
+from ompy.mpi.datatypes.type_codes import SIZED_CODES, kind_and_size
 from ompy.mpi.datatypes.typestate import (
     TypeState,
     derived_state,
@@ -28,14 +29,6 @@ from ompy.mpi.kinds import check_kind
 from ompy.mpi.strings import c_string
 
 # NumPy's kind of each character
-_KINDS: Final = {
-    **dict.fromkeys("bhilq", "i"),
-    **dict.fromkeys("BHILQ", "u"),
-    **dict.fromkeys("efdg", "f"),
-    **dict.fromkeys("FDG", "c"),
-    "?": "b",
-}
-_STRINGS: Final = {"c": "S1", "U": "U1"}
 EXTERNAL32: Final = "external32"
 Made = TypeVar("Made", bound="Datatype")
 
@@ -322,9 +315,7 @@ class Datatype(Attributed):
     @property
     def is_named(self) -> bool:
         """It is one of the predefined constants."""
-        handle: Handle = self
-        state: TypeState | None = handle._inner
-        return state is None or state.combiner == "NAMED"
+        return state_of(self).combiner == "NAMED"
 
     @property
     def is_predefined(self) -> bool:
@@ -417,7 +408,7 @@ class Datatype(Attributed):
         self.Set_name(value)
 
     def tocode(self) -> str:
-        """Its type code, as `fromcode` takes it.
+        """Its type code, as `fromcode` takes it: kind and size of a type whose name has one.
 
         Raises:
             ValueError: it has none.
@@ -426,7 +417,7 @@ class Datatype(Attributed):
         state: TypeState | None = handle._inner
         code = "" if state is None else state.code
         if not code:
-            raise ValueError(f"datatype {self.Get_name() or 'without a name'} has no type code")
+            raise ValueError("cannot map to character code or type string")
         return code
 
     @classmethod
@@ -438,28 +429,27 @@ class Datatype(Attributed):
         """
         known = _by_code(code)
         if known is None:
-            raise ValueError(f"no MPI datatype has the type code {code!r}")
+            raise ValueError(f"cannot map code {code!r} to MPI datatype")
         return known
 
     @property
     def typechar(self) -> str:
-        """NumPy's character of it; V for structures."""
-        handle: Handle = self
-        state: TypeState | None = handle._inner
-        return "V" if state is None else state.code[:1] or "V"
-
-    @property
-    def typestr(self) -> str:
-        """NumPy's kind and size of it."""
+        """NumPy's character of it; V for structures, and none for a null type."""
         handle: Handle = self
         state: TypeState | None = handle._inner
         if state is None:
-            return "V0"
-        kind = _KINDS.get(state.code)
-        if kind is None:
-            found = _STRINGS.get(state.code)
-            return f"V{state.described().extent}" if found is None else found
-        return f"{kind}{state.described().size}"
+            return ""
+        return SIZED_CODES.get(state.code) or state.code or "V"
+
+    @property
+    def typestr(self) -> str:
+        """NumPy's kind and size of it; none for a null type."""
+        handle: Handle = self
+        state: TypeState | None = handle._inner
+        if state is None:
+            return ""
+        found: str = kind_and_size(state)
+        return found
 
 
 _distributed: Any = None

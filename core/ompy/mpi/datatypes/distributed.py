@@ -12,6 +12,7 @@ from ompy.data.errors import ERR_ARG
 from ompy.data.layout import Layout
 from ompy.mpi import constants
 from ompy.mpi.datatypes.derived import darray
+from ompy.mpi.datatypes.type_codes import kind_and_size
 from ompy.mpi.datatypes.typestate import TypeState
 from ompy.mpi.errors import MPIException
 from ompy.mpi.handles import CONSTANTS, Handle, constant
@@ -137,6 +138,6 @@ def _alias(symbol: str, combiner: str, arguments: tuple[int, ...]) -> TypeState:
 def _made_alias(symbol: str, combiner: str, arguments: tuple[int, ...]) -> TypeState:
     known: TypeState = constant(symbol)._inner
     made = TypeState(known.layout, known.align, combiner, arguments)
-    made.code = known.code
+    made.code = kind_and_size(known)  # as of a type whose name has a size
     made.committed = True
     return made

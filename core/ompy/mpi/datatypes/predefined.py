@@ -108,6 +108,21 @@ _ALIASES: Final = {
     "F_FLOAT_COMPLEX": "COMPLEX",
     "F_DOUBLE_COMPLEX": "DOUBLE_COMPLEX",
 }
+# type codes of types whose names have sizes, and of others whose code is no character of NumPy
+_CODES: Final = {
+    "C_BOOL": "b1",
+    **dict.fromkeys(("AINT", "OFFSET", "COUNT"), "p"),
+    **{
+        f"{name}{8 * size}_T": f"{kind}{size}"
+        for name, kind in (("INT", "i"), ("UINT", "u"))
+        for size in (1, 2, 4, 8)
+    },
+    "LOGICAL1": "b1",
+    **{f"LOGICAL{size}": f"i{size}" for size in (2, 4, 8)},
+    **{f"INTEGER{size}": f"i{size}" for size in (1, 2, 4, 8)},
+    **{f"REAL{size}": f"f{size}" for size in (2, 4, 8, 16)},
+    **{f"COMPLEX{size}": f"c{size}" for size in (8, 16, 32)},
+}
 _SIZES: Final = {
     **dict.fromkeys("cbB?", 1),
     **dict.fromkeys("hHe", 2),
@@ -132,7 +147,7 @@ def _basic(symbol: str, code: str) -> Datatype:
     size = _SIZES[code]
     # a wide character is no number: no operation is defined for it
     layout = Layout(((0, size),), 0, size, "" if code == "U" else code)
-    return _define(symbol, layout, _ALIGNMENTS[code], code)
+    return _define(symbol, layout, _ALIGNMENTS[code], _CODES.get(symbol, code))
 
 
 def _pair(symbol: str, code: str) -> Datatype:
@@ -189,8 +204,35 @@ _plain.update(
         "Zg": DATATYPES["C_LONG_DOUBLE_COMPLEX"],
     }
 )
-typedict_c: Final = {**_plain, **_sized}
-typedict_f: Final = _codes(_FORTRAN)
+_WITHOUT: Final = {"P", "p", "N", "n", "Zf", "Zd", "Zg", "c", "S1", "U", "U1", "e"}
+typedict_c: Final = {
+    code: datatype for code, datatype in (_plain | _sized).items() if code not in _WITHOUT
+}
+# a letter is that of Fortran's own names for precisions
+typedict_f: Final = {
+    **{
+        letter: DATATYPES[symbol]
+        for letter, symbol in (
+            ("l", "LOGICAL"),
+            ("i", "INTEGER"),
+            ("r", "REAL"),
+            ("s", "REAL"),
+            ("d", "DOUBLE_PRECISION"),
+            ("c", "COMPLEX"),
+            ("z", "DOUBLE_COMPLEX"),
+        )
+    },
+    **{
+        f"{letter}{size}": DATATYPES[f"{name}{size}"]
+        for letter, name, sizes in (
+            ("l", "LOGICAL", (1, 2, 4, 8)),
+            ("i", "INTEGER", (1, 2, 4, 8)),
+            ("r", "REAL", (4, 8, 16)),
+            ("c", "COMPLEX", (8, 16, 32)),
+        )
+        for size in sizes
+    },
+}
 _TEXTS: Final = {  # one character is `1s` and `1w` with NumPy
     "1s": DATATYPES["CHAR"],
     "1w": DATATYPES["WCHAR"],
@@ -198,9 +240,11 @@ _TEXTS: Final = {  # one character is `1s` and `1w` with NumPy
     "u": DATATYPES["WCHAR"],  # ctypes
 }
 typedict: Final = {
-    **typedict_f,
-    **typedict_c,
+    **_codes(_FORTRAN),
+    **_plain,
+    **_sized,
     **_TEXTS,
+    **dict.fromkeys(("u", "1u"), DATATYPES["UINT16_T"]),
     **dict.fromkeys("Sas", DATATYPES["CHAR"]),
     **dict.fromkeys(("M", "M8", "m", "m8"), DATATYPES["INT64_T"]),
 }

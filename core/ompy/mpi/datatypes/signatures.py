@@ -69,7 +69,7 @@ _INT_SIZE: Final = 4  # bytes of the index in MPI's pairs; C's int on POSIX
 
 def _named(state: TypeState) -> tuple[Basics, ...]:
     """The basic types of a predefined one: itself, or value and index of a pair."""
-    size, code = state.layout.size, state.code
+    size, code = state.layout.size, state.layout.format
     if not size:
         return ()
     if len(state.layout.format) == 2:

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 from ompy import raw
 from ompy.compiled import ccall, cfunc
 from ompy.data.errors import ERR_ARG, ERR_FILE, MPIError
+from ompy.frameworks.collectives.patience import abandon
+from ompy.mpi.collectives.collective_calls import refuse
+from ompy.mpi.collectives.refusals import refuse_unbegun
 from ompy.mpi.errors import MPIException
 from ompy.mpi.handles import Handle
 from ompy.mpi.integers import whole_number
@@ -60,6 +63,54 @@ def _unusual_offset(state: Any, offset: Any) -> Any:
     return number
 
 
+@ccall
+def place_of_all(state: Any, name: str, offset: Any) -> Any:
+    """An offset of the user, in a call that all members make.
+
+    Raises:
+        MPIException: ERR_ARG, it is negative; the others are told, here and below.
+        TypeError: it is none.
+    """
+    number: int = raw.small(offset)
+    if 0 <= number < _BEYOND:
+        return number
+    try:
+        return _unusual_offset(state, offset)
+    except Exception as problem:
+        refuse_unbegun(state.comm, name, problem)
+        raise
+
+
+def see_status(state: Any, name: str, status: Any) -> None:
+    """See that a call that all members make was given a status to fill in.
+
+    Raises:
+        TypeError: it is something else.
+    """
+    try:
+        check_status(status)
+    except TypeError as problem:
+        refuse_unbegun(state.comm, name, problem)
+        raise
+
+
+def refuse_file_call(state: Any, problem: Exception, in_memory: bool = True) -> None:
+    """A call of all members has failed here: tell the others, if nobody has.
+
+    Args:
+        state: of the file.
+        problem: what it failed with.
+        in_memory: they begin it in memory, where they have some.
+    """
+    communicator, order = state.comm.communicator, state.comm.communicator.order
+    if state.comm.size < 2 or order.has_given_up(order.number):
+        return
+    if in_memory:
+        refuse(state.comm, problem)
+    else:
+        abandon(communicator, order.tag(), problem)
+
+
 class FileAccess:
     """Reads and writes of a file's handle.
 
@@ -98,22 +149,24 @@ class FileAccess:
 
     def Read_at_all(self, offset: int, buf: Any, status: Status | None = None) -> None:
         """Read at an offset, all processes together."""
-        check_status(status)
         state = state_of_file(self)
-        place = offset_of(state, offset)
+        if status is not None:
+            see_status(state, "File.Read_all", status)
+        place = place_of_all(state, "File.Read_all", offset)
         state.transfers.transfer_together(state, buf, place, status, READ)
 
     def Iread_at_all(self, offset: int, buf: Any) -> Request:
         """Begin what `Read_at_all` does."""
         state = state_of_file(self)
-        place = offset_of(state, offset)
+        place = place_of_all(state, "File.Iread_all", offset)
         begun: Request = state.transfers.begin_request(state, buf, place, READ)
         return begun
 
     def Read_all(self, buf: Any, status: Status | None = None) -> None:
         """Read at each process's pointer, all together."""
-        check_status(status)
         state = state_of_file(self)
+        if status is not None:
+            see_status(state, "File.Read_all", status)
         state.transfers.transfer_together(state, buf, INDIVIDUAL, status, READ)
 
     def Iread_all(self, buf: Any) -> Request:
@@ -136,14 +189,15 @@ class FileAccess:
 
     def Read_ordered(self, buf: Any, status: Status | None = None) -> None:
         """Read at the shared pointer, in the order of the ranks."""
-        check_status(status)
         state = state_of_file(self)
+        if status is not None:
+            see_status(state, "File.Read_ordered", status)
         state.transfers.transfer_in_order(state, buf, status, READ)
 
     def Read_at_all_begin(self, offset: int, buf: Any) -> None:
         """Begin what `Read_at_all` does; one such a file at a time."""
         state = state_of_file(self)
-        place = offset_of(state, offset)
+        place = place_of_all(state, "File.Read_all_begin", offset)
         state.transfers.begin_split(state, "Read_at_all", buf, place, READ)
 
     def Read_at_all_end(self, buf: Any, status: Status | None = None) -> None:
@@ -203,22 +257,24 @@ class FileAccess:
 
     def Write_at_all(self, offset: int, buf: Any, status: Status | None = None) -> None:
         """Write at an offset, all processes together."""
-        check_status(status)
         state = state_of_file(self)
-        place = offset_of(state, offset)
+        if status is not None:
+            see_status(state, "File.Write_all", status)
+        place = place_of_all(state, "File.Write_all", offset)
         state.transfers.transfer_together(state, buf, place, status, WRITE)
 
     def Iwrite_at_all(self, offset: int, buf: Any) -> Request:
         """Begin what `Write_at_all` does."""
         state = state_of_file(self)
-        place = offset_of(state, offset)
+        place = place_of_all(state, "File.Iwrite_all", offset)
         begun: Request = state.transfers.begin_request(state, buf, place, WRITE)
         return begun
 
     def Write_all(self, buf: Any, status: Status | None = None) -> None:
         """Write at each process's pointer, all together."""
-        check_status(status)
         state = state_of_file(self)
+        if status is not None:
+            see_status(state, "File.Write_all", status)
         state.transfers.transfer_together(state, buf, INDIVIDUAL, status, WRITE)
 
     def Iwrite_all(self, buf: Any) -> Request:
@@ -241,14 +297,15 @@ class FileAccess:
 
     def Write_ordered(self, buf: Any, status: Status | None = None) -> None:
         """Write at the shared pointer, in the order of the ranks."""
-        check_status(status)
         state = state_of_file(self)
+        if status is not None:
+            see_status(state, "File.Write_ordered", status)
         state.transfers.transfer_in_order(state, buf, status, WRITE)
 
     def Write_at_all_begin(self, offset: int, buf: Any) -> None:
         """Begin what `Write_at_all` does; one such a file at a time."""
         state = state_of_file(self)
-        place = offset_of(state, offset)
+        place = place_of_all(state, "File.Write_all_begin", offset)
         state.transfers.begin_split(state, "Write_at_all", buf, place, WRITE)
 
     def Write_at_all_end(self, buf: Any, status: Status | None = None) -> None:

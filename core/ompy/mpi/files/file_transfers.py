@@ -21,7 +21,7 @@ from ompy.frameworks.io_base.view import FileView
 from ompy.mpi import constants
 from ompy.mpi.buffers.common_forms import plain
 from ompy.mpi.buffers.spec import message
-from ompy.mpi.files.file_access import INDIVIDUAL, SHARED
+from ompy.mpi.files.file_access import INDIVIDUAL, SHARED, refuse_file_call
 from ompy.mpi.files.file_pointer import SharedPointer
 from ompy.mpi.files.file_requests import FileRequestState, describe_transfer
 from ompy.mpi.files.file_state import FileState
@@ -322,16 +322,20 @@ def transfer_together(state: FileState, buffer: Any, place: int, status: Any, wr
     Raises:
         MPIException: it failed at a member.
     """
+    state.enter(_WRITE_ALL if writes else _READ_ALL)
     try:
         transfer: Transfer = Transfer(state, buffer, writes)
         begin: int = transfer.first_position(place)
-        state.enter(_WRITE_ALL if writes else _READ_ALL)
         moved: int = _move_together(state, transfer, begin)
         if place == _INDIVIDUAL:
             state.position = begin + transfer.size
         _tell_moved(transfer, moved, status)
     except MPIError as problem:
+        refuse_file_call(state, problem)
         raise state.raised(problem) from problem.__cause__
+    except Exception as problem:
+        refuse_file_call(state, problem)
+        raise
 
 
 @cfunc
@@ -376,10 +380,14 @@ def begin_together(
     Raises:
         MPIError: the arguments are wrong.
     """
-    transfer: Transfer = Transfer(state, buffer, writes)
-    begin: int = transfer.claimed_position(place)
     state.enter(KINDS[name])
-    return _begun(state, transfer, begin, buffer)
+    try:
+        transfer: Transfer = Transfer(state, buffer, writes)
+        begin: int = transfer.claimed_position(place)
+        return _begun(state, transfer, begin, buffer)
+    except Exception as problem:
+        refuse_file_call(state, problem)
+        raise
 
 
 @ccall
@@ -493,9 +501,9 @@ def transfer_in_order(state: FileState, buffer: Any, status: Any, writes: bool) 
     Raises:
         MPIException: it failed at a member.
     """
+    state.enter(_WRITE_ORDERED if writes else _READ_ORDERED)
     try:
         transfer: Transfer = Transfer(state, buffer, writes)
-        state.enter(_WRITE_ORDERED if writes else _READ_ORDERED)
         begin: int = _place_in_order(state, transfer)
         try:
             moved: int = _move_together(state, transfer, begin)
@@ -503,7 +511,11 @@ def transfer_in_order(state: FileState, buffer: Any, status: Any, writes: bool) 
             state.shared.turn()
         _tell_moved(transfer, moved, status)
     except MPIError as problem:
+        refuse_file_call(state, problem, state.shared.is_common())
         raise state.raised(problem) from problem.__cause__
+    except Exception as problem:
+        refuse_file_call(state, problem, state.shared.is_common())
+        raise
 
 
 @ccall
@@ -513,12 +525,16 @@ def begin_in_order(state: FileState, buffer: Any, writes: bool) -> FileRequestSt
     Raises:
         MPIError: the arguments are wrong, or a member cannot be reached.
     """
-    transfer: Transfer = Transfer(state, buffer, writes)
     state.enter(KINDS["File.Write_ordered_begin" if writes else "File.Read_ordered_begin"])
-    begin: int = _place_in_order(state, transfer)
-    state.settle(None, 0, 0, True)
-    state.shared.turn()
-    return _begun(state, transfer, begin, buffer)
+    try:
+        transfer: Transfer = Transfer(state, buffer, writes)
+        begin: int = _place_in_order(state, transfer)
+        state.settle(None, 0, 0, True)
+        state.shared.turn()
+        return _begun(state, transfer, begin, buffer)
+    except Exception as problem:
+        refuse_file_call(state, problem, state.shared.is_common())
+        raise
 
 
 # --- split calls

@@ -12,6 +12,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, AnyStr, ClassVar, Final, Self
 
 from ompy.data.errors import MPIError
+from ompy.mpi.collectives.refusals import told_to_all
 from ompy.mpi.communicators.group import Group
 from ompy.mpi.communicators.group_state import group_of
 from ompy.mpi.constants import MODE_RDONLY, SEEK_SET
@@ -60,6 +61,7 @@ class File(FileAccess, Handle):  # type: ignore[misc, unused-ignore]
     # --- opening and closing
 
     @classmethod
+    @told_to_all("File.Open", "comm")
     def Open(
         cls,
         comm: Intracomm,
@@ -119,6 +121,7 @@ class File(FileAccess, Handle):  # type: ignore[misc, unused-ignore]
 
     # --- what it is
 
+    @told_to_all("File.Set_size")
     def Set_size(self, size: int) -> None:
         """Cut the file off, or make it longer; all members call this."""
         state = state_of_file(self)
@@ -127,6 +130,7 @@ class File(FileAccess, Handle):  # type: ignore[misc, unused-ignore]
         except MPIError as problem:
             raise state.raised(problem) from problem.__cause__
 
+    @told_to_all("File.Preallocate")
     def Preallocate(self, size: int) -> None:
         """Have room for its first `size` bytes; all members call this."""
         state_of_file(self).allocate(whole_number(size))
@@ -146,6 +150,7 @@ class File(FileAccess, Handle):  # type: ignore[misc, unused-ignore]
         made: Group = plain_handle(Group, group_of(state_of_file(self).comm))
         return made
 
+    @told_to_all("File.Set_info")
     def Set_info(self, info: Info) -> None:
         """Set hints; all members call this. What is said at `Open` has an effect."""
         if type(info) is not Info:
@@ -164,6 +169,7 @@ class File(FileAccess, Handle):  # type: ignore[misc, unused-ignore]
 
     # --- views
 
+    @told_to_all("File.Set_view")
     def Set_view(
         self,
         disp: int = 0,
@@ -237,6 +243,7 @@ class File(FileAccess, Handle):  # type: ignore[misc, unused-ignore]
         here: int = state_of_file(self).here()
         return here
 
+    @told_to_all("File.Seek_shared")
     def Seek_shared(self, offset: int, whence: int = SEEK_SET) -> None:
         """Move the pointer all processes share; all of them say the same."""
         state_of_file(self).seek_shared(whole_number(offset), whole_number(whence))

@@ -11,6 +11,7 @@ from ompy.compiled import ccall
 from ompy.data.constants import PROC_NULL
 from ompy.data.errors import ERR_WIN, MPIError
 from ompy.frameworks.collectives.call_kinds import KINDS
+from ompy.mpi.collectives.collective_calls import refuse
 from ompy.mpi.collectives.operation import SUM, Op
 from ompy.mpi.communicators.group import Group
 from ompy.mpi.constants import LOCK_EXCLUSIVE
@@ -158,10 +159,10 @@ class WindowAccess:
 
     def Fence(self, assertion: int = 0) -> None:
         """Collective: all operations since the last one are complete; a new epoch begins."""
-        if type(assertion) is not int:
-            assertion = whole_number(assertion)
         state = state_of_window(self)
         state.comm.communicator.order.begin(_FENCE, 0)
+        if type(assertion) is not int:
+            assertion = _fence_assertion(state, assertion)
         way: StraightWindow | None = state.straight
         barrier = None if way is None else way.begin_fence(assertion)
         if barrier is not None:
@@ -379,3 +380,12 @@ def _flush(state: WindowState, rank: int | None, how: str) -> None:
     call_below(state, state.epochs.passive, rank)
     targets = state.epochs.targets(state.comm.size) if rank is None else (rank,)
     call_below(state, getattr(state.module, how), targets)
+
+
+def _fence_assertion(state: WindowState, assertion: Any) -> int:
+    """An integer of what is none, in a fence that has begun."""
+    try:
+        return whole_number(assertion)
+    except Exception as problem:
+        refuse(state.comm, problem)
+        raise

@@ -21,6 +21,7 @@ from ompy.mpi.buffers.addresses import address_of
 from ompy.mpi.buffers.exporter import Exporter
 from ompy.mpi.buffers.markers import Marker
 from ompy.mpi.buffers.memory import buffer
+from ompy.mpi.collectives.refusals import told_to_all
 from ompy.mpi.communicators.attributes import Attributed, delete_all
 from ompy.mpi.communicators.group import Group
 from ompy.mpi.communicators.group_state import group_of
@@ -100,6 +101,7 @@ class Win(WindowAccess, Attributed, Exporter):  # type: ignore[misc, unused-igno
         return cls._adopt(state)
 
     @classmethod
+    @told_to_all("Win.Create", "comm")
     @takes_integers("disp_unit")
     def Create(
         cls,
@@ -125,6 +127,7 @@ class Win(WindowAccess, Attributed, Exporter):  # type: ignore[misc, unused-igno
         return cls._made(constants.WIN_FLAVOR_CREATE, size, disp_unit, info, comm, view, memory)
 
     @classmethod
+    @told_to_all("Win.Allocate", "comm")
     @takes_integers("size", "disp_unit")
     def Allocate(
         cls, size: int, disp_unit: int = 1, info: Info = INFO_NULL, comm: Intracomm = COMM_SELF
@@ -135,6 +138,7 @@ class Win(WindowAccess, Attributed, Exporter):  # type: ignore[misc, unused-igno
         return cls._made(constants.WIN_FLAVOR_ALLOCATE, size, disp_unit, info, comm)
 
     @classmethod
+    @told_to_all("Win.Allocate_shared", "comm")
     @takes_integers("size", "disp_unit")
     def Allocate_shared(
         cls, size: int, disp_unit: int = 1, info: Info = INFO_NULL, comm: Intracomm = COMM_SELF
@@ -151,6 +155,7 @@ class Win(WindowAccess, Attributed, Exporter):  # type: ignore[misc, unused-igno
         return cls._made(constants.WIN_FLAVOR_SHARED, size, disp_unit, info, comm)
 
     @classmethod
+    @told_to_all("Win.Create_dynamic", "comm")
     def Create_dynamic(cls, info: Info = INFO_NULL, comm: Intracomm = COMM_SELF) -> Self:
         """A window that memory can be attached to; displacements are addresses. Collective."""
         check_kind(info, "Info", "info")
