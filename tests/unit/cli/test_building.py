@@ -27,7 +27,7 @@ from ompy.cli.building.modules import (
 )
 from ompy.cli.building.preparing import write_sources
 from ompy.cli.building.processes import Forks, WorkFailed
-from ompy.cli.hot import BINDINGS, BUSIEST, HOT, MODELS, OFTEN, SHARED
+from ompy.cli.hot import BINDINGS, BUSIEST, HOT, MODELS, OFTEN, SHARED, WORLDS
 
 from tests.support.effort import THOROUGH
 
@@ -109,12 +109,12 @@ def test_no_other_module_has_the_name_of_one_that_writes_an_extension(tree: Path
 def test_models_and_what_drives_a_library_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(EVERYTHING, raising=False)
     monkeypatch.setattr("ctypes.util.find_library", lambda name: None)
-    assert set(left_out_here()) == {*MODELS, *BINDINGS["fabric"]}
+    assert set(left_out_here()) == {*MODELS, *WORLDS, *BINDINGS["fabric"]}
     monkeypatch.setenv(EVERYTHING, "1")
     assert not left_out_here()
     monkeypatch.setenv(EVERYTHING, "0")
     monkeypatch.setattr("ctypes.util.find_library", lambda name: f"lib{name}.so.1")
-    assert set(left_out_here()) == {*MODELS} - {*BINDINGS["fabric"]}
+    assert set(left_out_here()) == {*MODELS, *WORLDS} - {*BINDINGS["fabric"]}
 
 
 def test_what_a_model_shares_with_a_library_is_compiled_where_that_is(
@@ -123,6 +123,7 @@ def test_what_a_model_shares_with_a_library_is_compiled_where_that_is(
     """Else what drives the library would ask for a compiled module that is not there."""
     monkeypatch.delenv(EVERYTHING, raising=False)
     monkeypatch.setattr(modules, "MODELS", ("one.", "both."))
+    monkeypatch.setattr(modules, "WORLDS", ())
     monkeypatch.setattr(modules, "BINDINGS", {"here": ("both.", "two."), "missing": ("three.",)})
     monkeypatch.setattr("ctypes.util.find_library", lambda name: "so" if name == "here" else None)
     assert set(left_out_here()) == {"one.", "three."}
@@ -131,7 +132,7 @@ def test_what_a_model_shares_with_a_library_is_compiled_where_that_is(
 def test_nothing_that_is_always_compiled_needs_what_may_be_left_out(
     tree: Path, prepared: Path
 ) -> None:
-    groups = {"models": MODELS, **BINDINGS}
+    groups = {"models": MODELS, "worlds": WORLDS, **BINDINGS}
     names = {dotted(tree, path) for path in hot_modules(tree)}
     declared = {
         name: prepared.joinpath(*name.split(".")).with_suffix(".pxd").read_text() for name in names
