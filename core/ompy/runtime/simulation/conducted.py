@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any, Final
 
@@ -187,7 +187,7 @@ class Conducted:
         return found
 
     @cfunc
-    def _hand_out(self, news: list[Any]) -> None:
+    def _hand_out(self, news: Sequence[Any]) -> None:
         """Tell who wants to know; what comes before the rank is up waits for it."""
         if not news and not self._untold:
             return
