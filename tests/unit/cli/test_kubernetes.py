@@ -157,6 +157,31 @@ def test_what_cannot_be_is_refused(words: tuple[str, ...], said: str) -> None:
     assert said in made.stderr
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("-n", "4"), "-n behind `--`"),
+        (("--mca", "pml", "bfo", "-np", "4"), "-n before `--`"),
+        (("--host", "a"), "--hosts before `--`"),
+        (("--hostfile", "f"), "--hosts before `--`"),
+        (("--npernode", "2"), "-n and --hosts"),
+        (("--wdir", "/x"), "--workdir"),
+        (("--no-such-option",), "No such option"),
+    ],
+)
+def test_words_of_ompy_run_are_looked_at(words: tuple[str, ...], said: str) -> None:
+    line = ["k8s", "manifest", "--image", "x", "-n", "2", "--", *words, "python", "app.py"]
+    made = CliRunner().invoke(main, line)
+    assert (made.exit_code, made.stdout) == (2, ""), made.output
+    assert said in made.stderr
+
+
+def test_options_of_the_program_are_its_own() -> None:
+    words = ["--tag-output", "python", "app.py", "-n", "9", "--host", "a"]
+    made = CliRunner().invoke(main, ["k8s", "manifest", "--image", "x", "-n", "2", "--", *words])
+    assert made.exit_code == 0, made.output
+
+
 def test_without_a_program() -> None:
     made = CliRunner().invoke(main, ["k8s", "manifest", "-n", "1", "--image", "x"])
     assert made.exit_code == 2

@@ -18,6 +18,14 @@ LONGEST_END: Final = "-hosts-0-4999"  # of a pod's name
 QUANTITY: Final = re.compile(r"[0-9]+(\.[0-9]+)?(m|k|Ki|[MGTPE]i?)?")  # Kubernetes, Quantity
 VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 KEY_SIZE: Final = 32  # bytes; 256 bits of the kernel's random generator
+# options of ompy-run, by click's names, and those of the manifest that stand for them
+OF_THE_MANIFEST: Final = {
+    "count": "-n before `--`",
+    "hosts": "--hosts before `--`",
+    "hostfiles": "--hosts before `--`",
+    "npernode": "-n and --hosts before `--`",
+    "wdir": "--workdir before `--`",
+}
 DAY: Final = 86_400  # s
 YEAR: Final = 366 * DAY  # s; arbitrary: beyond that a number is a mistake
 
@@ -136,6 +144,7 @@ def _objects(
 
     from ompy.cli.kubernetes.manifest import Resources, Wishes, job_objects
 
+    _check_words(words)
     if ranks < hosts:
         raise click.UsageError(f"-n {ranks} are too few for --hosts {hosts}: each has to have one")
     each, more = divmod(ranks, hosts)
@@ -161,6 +170,22 @@ def _objects(
         jobset=options["jobset"],
     )
     return job_objects(wishes)
+
+
+def _check_words(words: tuple[str, ...]) -> None:
+    """See that ompy-run knows its options, and that none says again what the manifest says.
+
+    Raises:
+        click.UsageError: it does not, or one does.
+    """
+    from ompy.cli.options import command
+
+    context = click.Context(command, info_name="ompy-run", allow_interspersed_args=False)
+    given, _, _ = command.make_parser(context).parse_args(list(words))
+    for option in command.params:
+        if option.name in OF_THE_MANIFEST and option.name in given:
+            said = OF_THE_MANIFEST[option.name]
+            raise click.UsageError(f"{option.opts[0]} behind `--`: the manifest says it, by {said}")
 
 
 def _variable(text: str) -> tuple[str, str]:
