@@ -63,3 +63,32 @@ def test_is_an_error(pair: tuple[str, str], options: tuple[str, ...]) -> None:
 def test_the_same_calls_are_none(options: tuple[str, ...]) -> None:
     done = job(("allreduce", "allreduce"), options)
     assert (done.returncode, done.stdout.split()) == (0, ["got", "2"] * 2), done.stderr
+
+
+REFUSED = """
+import sys
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+calls = {
+    "one": lambda: comm.Bcast(bytearray(8), 99 if comm.rank == 0 else 1),
+    "all": lambda: comm.Bcast(bytearray(8), 99 + comm.rank),
+    "objects": lambda: comm.gather(1, 99 + comm.rank),
+}
+try:
+    calls[sys.argv[1]]()
+except MPI.Exception:
+    print("caught")
+assert comm.allreduce(1) == comm.size
+"""
+
+
+@pytest.mark.parametrize("options", [SM, TCP], ids=["sm", "tcp"])
+@pytest.mark.parametrize("call", ["one", "all", "objects"])
+def test_calls_that_were_refused_and_caught_end_well(call: str, options: tuple[str, ...]) -> None:
+    """Roots that do not exist differ: each member has its error, and the program goes on."""
+    command = [sys.executable, "-m", "ompy.cli.run", *options, "-n", "3", sys.executable, "-c"]
+    done = subprocess.run(
+        [*command, REFUSED, call], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.count("caught") >= (1 if call == "one" else 3)

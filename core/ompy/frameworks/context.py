@@ -84,6 +84,7 @@ class RankContext:
         communicators: live ones, by context id.
         recovery: what it keeps so that the program survives the death of others
             (`fault_tolerance/recovery.py`); None unless mpi_ft_enable is set.
+        gave_up: a collective call has failed here, with an error that the program may have caught.
         direct: what pml/direct sends over, in a world that is explored; None elsewhere.
         inquiries: what asks and answers which collective call the rank is in
             (`collectives/patience.py`), once one has waited for long.
@@ -95,6 +96,7 @@ class RankContext:
     """
 
     direct: DirectLine | None = None
+    gave_up: bool = False
     service: Service | None = None
     long_calls: Any = None
 

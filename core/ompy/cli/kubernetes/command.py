@@ -10,14 +10,6 @@ import click
 from ompy.cli.numbers import WholeNumber
 from ompy.cli.waiting import PATIENCE_S, PORT
 
-HOSTS_MAX: Final = 5000  # arbitrary: the nodes of the largest cluster that Kubernetes means to work
-RANKS_MAX: Final = 1_000_000  # arbitrary: as ompy-run has it
-NAME: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")  # RFC 1035, as a Service's has to be
-NAME_MAX: Final = 63  # characters of a label of the DNS, RFC 1035 2.3.4
-LONGEST_END: Final = "-hosts-0-4999"  # of a pod's name
-QUANTITY: Final = re.compile(r"[0-9]+(\.[0-9]+)?(m|k|Ki|[MGTPE]i?)?")  # Kubernetes, Quantity
-VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-KEY_SIZE: Final = 32  # bytes; 256 bits of the kernel's random generator
 # options of ompy-run, by click's names, and those of the manifest that stand for them
 OF_THE_MANIFEST: Final = {
     "count": "-n before `--`",
@@ -26,6 +18,14 @@ OF_THE_MANIFEST: Final = {
     "npernode": "-n and --hosts before `--`",
     "wdir": "--workdir before `--`",
 }
+HOSTS_MAX: Final = 5000  # arbitrary: the nodes of the largest cluster that Kubernetes means to work
+RANKS_MAX: Final = 1_000_000  # arbitrary: as ompy-run has it
+NAME: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")  # RFC 1035, as a Service's has to be
+NAME_MAX: Final = 63  # characters of a label of the DNS, RFC 1035 2.3.4
+LONGEST_END: Final = "-hosts-0-4999"  # of a pod's name
+QUANTITY: Final = re.compile(r"[0-9]+(\.[0-9]+)?(m|k|Ki|[MGTPE]i?)?")  # Kubernetes, Quantity
+VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+KEY_SIZE: Final = 32  # bytes; 256 bits of the kernel's random generator
 DAY: Final = 86_400  # s
 YEAR: Final = 366 * DAY  # s; arbitrary: beyond that a number is a mistake
 

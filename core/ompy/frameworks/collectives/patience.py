@@ -107,6 +107,7 @@ def differ(communicator: Communicator, rank: int, word: int, own: int = 0) -> MP
         own: word of this rank's; 0 for the last one.
     """
     mine, name = own or communicator.order.word, communicator.name
+    communicator.context.gave_up = True
     communicator.order.give_up(number_of(mine))
     if word & (REFUSED | LEFT):
         return _without(communicator, rank, word, mine)
@@ -149,6 +150,7 @@ def abandon(communicator: Communicator, tag: int, problem: Exception) -> None:
     """
     code = problem.code if isinstance(problem, MPIError) else ERR_OTHER
     order = communicator.order
+    communicator.context.gave_up = True
     order.give_up(number_of(word_of_tag(tag, order.word)) or order.number)
     communicator.pml.abandon(communicator, tag, code)
 

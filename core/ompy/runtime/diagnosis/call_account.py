@@ -9,6 +9,9 @@ calls, which the first member counts once for every other and the others take of
 balances of all ranks add up to nothing. Communicators that were freed are in it, and GASNet's
 teams. Of some that live it has the last calls too, to say which differ: MPI's as words, others as
 numbers and texts.
+
+Members of a call that was refused may have named it differently: each has got its error, and the
+program has gone on. Then nothing is compared.
 """
 
 from __future__ import annotations
@@ -40,7 +43,11 @@ def share(said: Iterable[int], size: int, is_first: bool) -> int:
 
 
 def account(
-    communicators: Iterable[Communicator], ended: int, others: Iterable[Group] = ()
+    communicators: Iterable[Communicator],
+    ended: int,
+    others: Iterable[Group] = (),
+    *,
+    gave_up: bool = False,
 ) -> dict[str, Any]:
     """The account of a rank.
 
@@ -48,6 +55,7 @@ def account(
         communicators: its live ones.
         ended: sum of the balances of those that were freed, and of other groups.
         others: live ones of these.
+        gave_up: a call has failed here, and the program has gone on.
     """
     shared = [each for each in communicators if each.members() > 1]
     total = (sum(each.balance() for each in shared) + ended) & WORD
@@ -57,12 +65,14 @@ def account(
         words = [each.order.at(at) for at in range(max(1, number - REMEMBERED + 1), number + 1)]
         live.append([each.context_id, each.first().rank, each.name, each.rank, words])
     live += map(list, others)
-    return {"balance": total, "live": live}
+    return {"balance": total, "live": live, "gave_up": gave_up}
 
 
 def complaint(accounts: Mapping[int, Mapping[str, Any]]) -> str:
     """What is wrong with the accounts of all ranks; empty if nothing is."""
     if not sum(each["balance"] for each in accounts.values()) & WORD:
+        return ""
+    if any(each["gave_up"] for each in accounts.values()):
         return ""
     seen: dict[tuple[int | str, int], tuple[int, list[Any]]] = {}
     for rank in sorted(accounts):

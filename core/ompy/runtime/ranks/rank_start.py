@@ -161,7 +161,8 @@ def leave(process: RankProcess) -> None:
     if others is not None and process.context.recovery is None:  # who survives has made others
         ended, groups = others
         communicators = list(process.communicators.values())
-        calls = account(communicators, process.calls_ended + ended, groups)
+        gave_up = process.context.gave_up
+        calls = account(communicators, process.calls_ended + ended, groups, gave_up=gave_up)
     if process.context.me.local_rank == 0 and not ending.twin:  # whose other has said so, or will
         from ompy.runtime.ranks.foreign import warn_of_foreign_library
 
