@@ -443,38 +443,32 @@ cdef inline object look_at_buffer(object buffer):
     view = ompy_view_of_array(buffer, False)
     return PyMemoryView_FromObject(buffer) if view is None else view
 
-cdef inline object numbers(object buffer):
-    view = ompy_view_of_array(buffer, True)
+# whether a buffer is taken: of numbers; of anything where its datatype is given apart
+cdef inline bint is_taken(const Py_buffer *inside, bint anything) noexcept:
+    if are_numbers(inside):
+        return True
+    return are_bytes(inside) if anything else odd_number(inside) != 0
+
+cdef inline object view_taken(object buffer, bint bytewise, bint anything):
+    view = ompy_view_of_array(buffer, bytewise)
     if view is not None:
         return view
     try:
         view = PyMemoryView_FromObject(buffer)
     except (TypeError, ValueError):
         return None
-    cdef Py_buffer *inside = PyMemoryView_GET_BUFFER(view)
-    return as_bytes(view) if are_numbers(inside) or odd_number(inside) else None
+    if not is_taken(PyMemoryView_GET_BUFFER(view), anything):
+        return None
+    return as_bytes(view) if bytewise else view
+
+cdef inline object numbers(object buffer):
+    return view_taken(buffer, True, False)
 
 cdef inline object any_bytes(object buffer):
-    view = ompy_view_of_array(buffer, True)
-    if view is not None:
-        return view
-    try:
-        view = PyMemoryView_FromObject(buffer)
-    except (TypeError, ValueError):
-        return None
-    cdef Py_buffer *inside = PyMemoryView_GET_BUFFER(view)
-    return as_bytes(view) if are_numbers(inside) or are_bytes(inside) else None
+    return view_taken(buffer, True, True)
 
 cdef inline object shaped(object buffer):
-    view = ompy_view_of_array(buffer, False)
-    if view is not None:
-        return view
-    try:
-        view = PyMemoryView_FromObject(buffer)
-    except (TypeError, ValueError):
-        return None
-    cdef Py_buffer *inside = PyMemoryView_GET_BUFFER(view)
-    return view if are_numbers(inside) or odd_number(inside) else None
+    return view_taken(buffer, False, False)
 
 cdef inline object bare(object view):
     return view

@@ -98,14 +98,9 @@ cdef inline Lent borrow_as(object buffer, bint writable, bint anything):
         PyErr_Clear()  # the longer way says what is wrong, or takes it: dates of NumPy have no format
         memset(&lent, 0, sizeof(lent))
         return lent
-    if (writable and lent.readonly) or not is_taken(<Py_buffer *>&lent, anything):
+    if (writable and lent.readonly) or not raw.is_taken(<Py_buffer *>&lent, anything):
         PyBuffer_Release(&lent)
     return lent
-
-cdef inline bint is_taken(const Py_buffer *inside, bint anything) noexcept:
-    if raw.are_numbers(inside):
-        return True
-    return raw.are_bytes(inside) if anything else raw.odd_number(inside) != 0
 
 cdef inline Lent nothing() noexcept:
     cdef Lent lent
