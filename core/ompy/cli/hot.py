@@ -174,6 +174,7 @@ HOT: Final = {
     "ompy.mpi.windows.window_access": BUSY,
     "ompy.mpi.windows.window_epochs": BUSY,
     "ompy.mpi.windows.window_numbers": BUSY,
+    "ompy.mpi.windows.window_parts": BUSY,
     "ompy.mpi.windows.window_straight": BUSY,
     "ompy.mpi.windows.windows": BUSY,
     "ompy.net.memory.kernel_copy": OFTEN,

@@ -101,7 +101,7 @@ def gather_runs(
     element has `each` of them; the next one is `extent` bytes further on.
     """
     loops = inner, stride, outer_stride, length
-    for place, begin, part in _parts_of_runs(loops, table, each, extent, offset, count):
+    for place, begin, part in parts_of_runs(loops, table, each, extent, offset, count):
         target[at + begin : at + begin + part] = lent[start + place : start + place + part]
 
 
@@ -122,8 +122,44 @@ def scatter_runs(
 ) -> None:
     """The same the other way: `count` bytes of `source` from byte `at` on to their runs."""
     loops = inner, stride, outer_stride, length
-    for place, begin, part in _parts_of_runs(loops, table, each, extent, offset, count):
+    for place, begin, part in parts_of_runs(loops, table, each, extent, offset, count):
         lent[start + place : start + place + part] = source[at + begin : at + begin + part]
+
+
+def gather_viewed(
+    memory: memoryview,
+    start: int,
+    inner: int,
+    stride: int,
+    outer_stride: int,
+    length: int,
+    table: memoryview,
+    each: int,
+    extent: int,
+    packed: memoryview,
+    count: int,
+) -> None:
+    """What `gather_runs` does, of a byte view: the first `count` packed bytes."""
+    runs = inner, stride, outer_stride, length, table, each, extent
+    gather_runs(memory, start, *runs, packed, 0, 0, count)
+
+
+def scatter_viewed(
+    memory: memoryview,
+    start: int,
+    inner: int,
+    stride: int,
+    outer_stride: int,
+    length: int,
+    table: memoryview,
+    each: int,
+    extent: int,
+    packed: memoryview,
+    count: int,
+) -> None:
+    """The same the other way."""
+    runs = inner, stride, outer_stride, length, table, each, extent
+    scatter_runs(memory, start, *runs, packed, 0, 0, count)
 
 
 def exchange_runs(
@@ -170,7 +206,7 @@ def _turned(numbers: memoryview, pattern: bytes) -> memoryview:
     return memoryview(made)
 
 
-def _parts_of_runs(
+def parts_of_runs(
     loops: tuple[int, int, int, int],
     table: memoryview,
     each: int,

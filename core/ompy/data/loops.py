@@ -12,6 +12,7 @@ Interpreted, a loop in Python copies run by run: few of them, and NumPy has the 
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterator
 from itertools import islice
 from typing import Any, Final
 
@@ -20,7 +21,7 @@ from ompy.compiled import ccall, cclass, cfunc, recycled
 from ompy.compiled_loader import is_compiled
 from ompy.data import borrowed
 from ompy.data.convertor import Convertor
-from ompy.data.typemap import Loop, Node, Run, loop
+from ompy.data.typemap import Block, Loop, Node, Run, loop
 
 COMPILED: Final = is_compiled(__name__)
 # Arbitrary: 24 bytes each; who has more of them in one element will not feel an array of NumPy's.
@@ -87,6 +88,22 @@ class Runs:
     def fits(self, origin: int, size: int) -> bool:
         """Whether a buffer of so many bytes has all of it, the first element at byte `origin`."""
         return origin + self.first >= 0 and origin + self.last <= size
+
+
+def pieces_of(runs: Runs) -> Iterator[Block]:
+    """Byte, from the first element's origin, and length of each run, in the order of packed bytes.
+
+    Where calls of a runtime in C take them as they are, nobody asks for them one by one.
+    """
+    if runs.inner:
+        for number in range(runs.size // runs.length):
+            outer, inner = divmod(number, runs.inner)
+            yield runs.start + outer * runs.outer_stride + inner * runs.stride, runs.length
+        return
+    words = runs.table.cast("q")
+    for element in range(runs.count):
+        for at in range(0, len(words), WORDS):
+            yield runs.start + element * runs.extent + words[at], words[at + 1]
 
 
 @cclass
@@ -260,6 +277,58 @@ def convertor_of_runs(buffer: Any, origin: int, runs: Runs, writable: bool) -> R
     made._runs = runs
     made.size = runs.size
     return made if runs.fits(origin, borrowed.size(made._lent)) else None
+
+
+@ccall
+def pack_runs(memory: memoryview, origin: int, runs: Runs, packed: memoryview) -> bool:
+    """Gather elements of a byte view, without a convertor.
+
+    Args:
+        memory: format B, contiguous.
+        origin: byte of the first element's origin.
+        runs: where the elements lie.
+        packed: room for all their bytes, in format B.
+
+    Returns:
+        Whether it is done: not where they reach beyond the memory, or there is too little room.
+    """
+    if not runs.fits(origin, raw.size(memory)) or raw.size(packed) < runs.size:
+        return False
+    borrowed.gather_viewed(
+        memory,
+        origin + runs.start,
+        runs.inner,
+        runs.stride,
+        runs.outer_stride,
+        runs.length,
+        runs.table,
+        runs.each,
+        runs.extent,
+        packed,
+        runs.size,
+    )
+    return True
+
+
+@ccall
+def unpack_runs(memory: memoryview, origin: int, runs: Runs, packed: memoryview) -> bool:
+    """Scatter what packed bytes there are to elements. Arguments are as for `pack_runs`."""
+    if not runs.fits(origin, raw.size(memory)):
+        return False
+    borrowed.scatter_viewed(
+        memory,
+        origin + runs.start,
+        runs.inner,
+        runs.stride,
+        runs.outer_stride,
+        runs.length,
+        runs.table,
+        runs.each,
+        runs.extent,
+        packed,
+        min(runs.size, raw.size(packed)),
+    )
+    return True
 
 
 # --- Pack and Unpack

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from ompy.compiled import ccall, cclass, recycled
 from ompy.data.convertor import Convertor
 from ompy.data.layout import Layout
+from ompy.data.loops import pack_runs, unpack_runs
 
 
 @recycled
@@ -56,16 +57,26 @@ class Message:
         return self.layout.convertor(self.memory, self.origin, self.count)
 
     @ccall
+    def pack_into(self, room: memoryview) -> None:
+        """Copy the message's bytes, packed, to as many (format B)."""
+        runs = self.layout.elements().runs(self.count)
+        if runs is None or not pack_runs(self.memory, self.origin, runs, room):
+            self.convertor().pack(0, room)
+
+    @ccall
     def packed(self) -> bytearray:
         """A packed copy of the message's bytes."""
         copy = bytearray(self.size)
-        self.convertor().pack(0, memoryview(copy))
+        self.pack_into(memoryview(copy))
         return copy
 
     @ccall
     def store(self, packed: memoryview | bytes | bytearray) -> None:
-        """Unpack bytes into the message."""
-        self.convertor().unpack(0, memoryview(packed))
+        """Unpack bytes into the message; what there are of them."""
+        view = memoryview(packed)
+        runs = self.layout.elements().runs(self.count)
+        if runs is None or not unpack_runs(self.memory, self.origin, runs, view):
+            self.convertor().unpack(0, view)
 
     def part(self, first: int, count: int) -> Message:
         """Elements `first` to `first + count`."""

@@ -30,7 +30,7 @@ def to_send(message: Message) -> memoryview:
 def packed_copy(message: Message) -> memoryview:
     """A copy of the message's packed bytes."""
     copy = scratch_memory(message.size)
-    message.convertor().pack(0, copy)
+    message.pack_into(copy)
     return copy
 
 
@@ -77,7 +77,7 @@ def pack_into(view: memoryview, message: Message) -> None:
     """Pack a message into `view`."""
     if message.size > len(view):
         raise MPIError(ERR_TRUNCATE, f"{message.size} bytes are for room for {len(view)} bytes")
-    message.convertor().pack(0, view)
+    message.pack_into(view)
 
 
 @ccall

@@ -17,7 +17,13 @@ from ompy.compiled import U64View, ccall, cclass, cfunc
 from ompy.data.errors import ERR_RMA_ATTACH, MPIError
 from ompy.frameworks.osc import Place
 from ompy.frameworks.osc_base.exposed import unattached
-from ompy.frameworks.osc_base.lent_parts import WORD, LentMessage, LentParts, room_for_parts
+from ompy.frameworks.osc_base.lent_parts import (
+    WORD,
+    LentMessage,
+    LentParts,
+    lent_message,
+    room_for_parts,
+)
 from ompy.net.memory.process_copy import ProcessCopy
 
 PIECE: Final = 3  # words; arbitrary: as above
@@ -121,11 +127,11 @@ class AttachedParts(LentParts):
         """
         first, size = place.layout.span(place.number)
         if not size:
-            return LentMessage(self, rank, Place(0, 0, place.layout))
+            return lent_message(self, rank, 0, 0, place.layout)
         there = self.find_bytes(rank, place.displacement + first, size)
         if there < 0:
             raise unattached(place.displacement + first, size)
-        return LentMessage(self, rank, Place(there - first, place.number, place.layout))
+        return lent_message(self, rank, there - first, place.number, place.layout)
 
     def close(self) -> None:
         """Nobody copies from this member any more."""

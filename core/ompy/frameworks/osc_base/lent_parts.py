@@ -5,17 +5,19 @@ between that and their own memory by the kernel, which asks nothing of the owner
 there is copied, combined and copied back, under the lock for accumulates that all of them take.
 """
 
+# ruff: noqa: SLF001 - what is made without `__init__` is set up by a function of this module
+
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 from ompy import raw
 from ompy.compiled import U64, U64View, ccall, cclass, cfunc
 from ompy.data.convertor import Convertor, contiguous, scratch_memory
 from ompy.data.errors import ERR_PROC_FAILED, MPIError
+from ompy.data.layout import Layout
+from ompy.data.loops import Runs
 from ompy.data.message import Message
-from ompy.data.typemap import Block
 from ompy.frameworks.collectives.shared_memory import finds_proof
 from ompy.frameworks.osc import Place
 from ompy.frameworks.osc_base.exposed import beyond_part
@@ -28,6 +30,7 @@ WORDS: Final = 3
 # a place with gaps is read with them where they are no more than so many times its bytes: a call of
 # the kernel takes as long as it copies some 4 KiB; arbitrary
 GAPS: Final = 4
+_NOWHERE: Final = memoryview(b"")
 
 
 def room_for_parts(members: int) -> int:
@@ -145,8 +148,38 @@ class LentParts:
             else:
                 self._copy.read(self._process(rank), address, view)
         except LinkError as problem:
-            detail = f"the memory of rank {rank} cannot be reached: {problem}"
-            raise MPIError(ERR_PROC_FAILED, detail) from None
+            raise _unreachable(rank, problem) from None
+
+    @ccall
+    def load_runs(self, rank: int, at: int, runs: Runs, into: memoryview) -> None:
+        """Copy elements with gaps of a part.
+
+        Args:
+            rank: whose part.
+            at: the byte of the first element's origin; the caller has looked that all are in it.
+            runs: where their bytes are.
+            into: for these, packed, in format B; as many.
+
+        Raises:
+            MPIError: ERR_PROC_FAILED, the member's memory is not there any more.
+        """
+        self._move_runs(False, rank, at, runs, into)
+
+    @ccall
+    def store_runs(self, rank: int, at: int, runs: Runs, data: memoryview) -> None:
+        """Copy packed bytes to elements with gaps. Arguments and errors are as of `load_runs`."""
+        self._move_runs(True, rank, at, runs, data)
+
+    @cfunc
+    def _move_runs(self, writes: bool, rank: int, at: int, runs: Runs, view: memoryview) -> None:
+        address: U64 = self._words[self._first + WORDS * rank + 1] + at
+        try:
+            if writes:
+                self._copy.write_runs(self._process(rank), address, runs, view)
+            else:
+                self._copy.read_runs(self._process(rank), address, runs, view)
+        except LinkError as problem:
+            raise _unreachable(rank, problem) from None
 
     @cfunc
     def _process(self, rank: int) -> int:
@@ -166,7 +199,7 @@ class LentParts:
         first += place.displacement
         if size and self.find_bytes(rank, first, size) < 0:
             raise beyond_part(first, size, self.sizes[rank])
-        return LentMessage(self, rank, place)
+        return lent_message(self, rank, place.displacement, place.number, place.layout)
 
     def close(self) -> None:
         """Nobody copies from this member any more."""
@@ -177,66 +210,95 @@ class LentParts:
         self._first = 0
 
 
+def _unreachable(rank: int, problem: LinkError) -> MPIError:
+    detail = f"the memory of rank {rank} cannot be reached: {problem}"
+    return MPIError(ERR_PROC_FAILED, detail)
+
+
+@cclass
 class LentMessage(Message):
     """Elements in another member's part; its bytes come and go by copies."""
 
-    __slots__ = ("_parts", "_rank")
+    _parts: LentParts
+    _rank: int
+    __slots__ = tuple(__annotations__)
 
-    def __init__(self, parts: LentParts, rank: int, place: Place) -> None:
-        super().__init__(memoryview(b""), place.displacement, place.number, place.layout)
-        self._parts = parts
-        self._rank = rank
-
+    @ccall
     def place(self) -> int:
         """None in this process."""
         return -1
 
+    @cfunc
     def _start(self) -> int:
         """Where it lies in one piece in the part; -1 if it does not."""
         return Message.place(self)
 
+    @ccall
     def convertor(self) -> Convertor:
         """Of a copy of its bytes."""
         return contiguous(memoryview(self.packed()))
 
-    def packed(self) -> bytearray:
-        """A packed copy of its bytes."""
-        copy = bytearray(self.size)
-        if not copy:
-            return copy
-        view, start = memoryview(copy), self._start()
-        if start >= 0:
-            self._parts.load_bytes(self._rank, start, view, len(copy))
-            return copy
-        first, size = self.layout.span(self.count)
-        if size <= GAPS * len(copy):
-            whole = scratch_memory(size)
-            self._parts.load_bytes(self._rank, self.origin + first, whole, size)
-            return Message(whole, -first, self.count, self.layout).packed()
-        done = 0
-        for at, length in self._pieces():
-            self._parts.load_bytes(self._rank, at, view[done : done + length], length)
-            done += length
-        return copy
-
-    def store(self, packed: memoryview | bytes | bytearray) -> None:
-        """Copy bytes to where its elements are, and to no byte between."""
-        view, start = memoryview(packed).cast("B"), self._start()
-        if start >= 0:
-            self._parts.store_bytes(self._rank, start, view, len(view))
+    @ccall
+    def pack_into(self, room: memoryview) -> None:
+        """Copy its bytes, packed."""
+        size: int = self.count * self.layout.size
+        if not size:
             return
-        done = 0
-        for at, length in self._pieces():
-            part = view[done : done + length]
-            if not len(part):
-                return
-            self._parts.store_bytes(self._rank, at, part, len(part))
-            done += length
+        start: int = self._start()
+        if start >= 0:
+            self._parts.load_bytes(self._rank, start, room, size)
+            return
+        first, span = self.layout.span(self.count)
+        runs = self.layout.elements().runs(self.count)
+        if runs is None or span <= GAPS * size:
+            whole = scratch_memory(span)
+            self._parts.load_bytes(self._rank, self.origin + first, whole, span)
+            Message(whole, -first, self.count, self.layout).pack_into(room)
+            return
+        self._parts.load_runs(self._rank, self.origin, runs, room)
 
-    def _pieces(self) -> Iterator[Block]:
-        """Byte of the part and length of each piece, in the order of packed bytes."""
-        blocks = self.layout.blocks
+    @ccall
+    def store(self, packed: memoryview | bytes | bytearray) -> None:
+        """Copy bytes to where its elements are, and to no byte between.
+
+        Of fewer bytes than it has, those come first.
+        """
+        view = memoryview(packed)
+        if not raw.size(view):
+            return
+        start: int = self._start()
+        if start >= 0:
+            self._parts.store_bytes(self._rank, start, view, raw.size(view))
+            return
+        runs = self.layout.elements().runs(self.count)
+        if runs is not None:
+            self._parts.store_runs(self._rank, self.origin, runs, view)
+            return
+        self._store_pieces(view)
+
+    def _store_pieces(self, view: memoryview) -> None:
+        """One by one, where there are too many for a table of them."""
+        done = 0
         for number in range(self.count):
             origin = self.origin + number * self.layout.extent
-            for at, length in blocks:
-                yield origin + at, length
+            for at, length in self.layout.node.blocks(self.layout.displacement):
+                part = view[done : done + length]
+                if not len(part):
+                    return
+                self._parts.store_bytes(self._rank, origin + at, part, len(part))
+                done += length
+
+
+@ccall
+def lent_message(
+    parts: LentParts, rank: int, origin: int, count: int, layout: Layout
+) -> LentMessage:
+    """Elements in a member's part, the first at byte `origin`; the caller knows that all are."""
+    made: LentMessage = LentMessage.__new__(LentMessage)
+    made.memory = _NOWHERE
+    made.origin = origin
+    made.count = count
+    made.layout = layout
+    made._parts = parts
+    made._rank = rank
+    return made

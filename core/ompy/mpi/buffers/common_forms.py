@@ -114,8 +114,11 @@ def fits(layout: Layout, count: int, first: int, room: int) -> bool:
     size: int = layout.size
     if not 0 <= count <= room or not 0 <= first < BEYOND or size > room:
         return False
-    size *= count
-    if not layout.contiguous:
+    if layout.contiguous:
+        if size and count > room // size:  # a product beyond 64 bits would be a small number
+            return False
+        size *= count
+    else:
         lower, size = layout.span(count)
         first += lower
     return not size or (first >= 0 and first + size <= room)

@@ -11,15 +11,18 @@ from typing import Any, Final
 
 from ompy import raw
 from ompy.compiled import ccall, cclass, cfunc
-from ompy.mpi.datatypes.datatype import Datatype
-from ompy.mpi.datatypes.predefined import FORMATS, typedict
-from ompy.mpi.handles import Handle
+from ompy.data.layout import Layout
+from ompy.data.message import Message, message_of
+from ompy.mpi.buffers.common_forms import committed_state
+from ompy.mpi.datatypes.predefined import FORMATS
+from ompy.mpi.datatypes.typestate import TypeState
 
 # states of datatypes, of buffers of one kind of numbers, by its format
 _KINDS: Final[dict[str, Any]] = {
     k: known._inner for k, known in FORMATS.items() if len(k) == 1 or k in {"Zf", "Zd", "Zg"}
 }
 _UNCOMMON: Final = -1
+_NOTHING: Final = memoryview(b"")
 _ADDRESSES: Final = 1 << 62  # arbitrary: above all addresses of processes
 
 
@@ -29,11 +32,13 @@ class Numbers:
 
     Attributes:
         kind: state of their datatype.
+        layout: of an element.
         memory: the buffer, as `raw.bare` gives it.
         size: bytes.
     """
 
-    kind: Any
+    kind: TypeState
+    layout: Layout
     memory: memoryview[int]
     size: int
     __slots__ = tuple(__annotations__)
@@ -46,14 +51,17 @@ def numbers_of(spec: Any, writable: bool) -> Numbers | None:
     items: int = len(spec) if listed else 1
     if listed and items != 2 and (items != 3 or type(spec[1]) is not int):
         return None
-    view = raw.shaped(spec[0] if listed else spec)
+    kind: TypeState | None = _kind(spec[items - 1]) if listed else None
+    view = None if listed and kind is None else raw.shaped(spec[0] if listed else spec)
     if view is None or (writable and not raw.is_writable(view)):
         return None
-    kind = _kind(spec[items - 1]) if listed else _KINDS.get(raw.kind(view) or view.format)
+    if not listed:
+        kind = _KINDS.get(raw.kind(view) or view.format)
     if kind is None:
         return None
     made: Numbers = Numbers.__new__(Numbers)
     made.kind = kind
+    made.layout = kind.described()
     made.memory = raw.bare(view)
     made.size = raw.size(made.memory)
     return made if not listed or _fits(spec, items, made) else None
@@ -62,7 +70,7 @@ def numbers_of(spec: Any, writable: bool) -> Numbers | None:
 @cfunc
 def _fits(spec: Any, items: int, made: Numbers) -> bool:
     """Whether a buffer has whole elements, or as many as its count says."""
-    item: int = made.kind.layout.size
+    item: int = made.layout.size
     if items == 2:
         return item > 0 and made.size % item == 0
     room: int = made.size
@@ -71,16 +79,10 @@ def _fits(spec: Any, items: int, made: Numbers) -> bool:
 
 
 @cfunc
-def _kind(named: Any) -> Any:
+def _kind(named: Any) -> TypeState | None:
     """The state of a datatype whose elements have no gaps; None for others."""
-    known = typedict.get(named) if isinstance(named, str) else named
-    if not isinstance(known, Datatype):
-        return None
-    handle: Handle = known
-    state = handle._inner
-    if state is None or not state.committed or not state.layout.contiguous:
-        return None
-    return state
+    state: TypeState | None = committed_state(named)
+    return state if state is not None and state.described().contiguous else None
 
 
 @ccall
@@ -98,12 +100,44 @@ def displacement_of(target: Any, data: Numbers, by_address: bool) -> int:
         items: int = len(target)
         if items == 0:
             return 0
-        if items > 1 and raw.small(target[1]) * data.kind.layout.size != data.size:
+        if items > 1 and raw.small(target[1]) * data.layout.size != data.size:
             return _UNCOMMON
         if items > 3 or (items > 2 and _kind(target[2]) is not data.kind):
             return _UNCOMMON
         target = target[0]
     return _address(target) if by_address else raw.small(target)
+
+
+@ccall
+def wanted_elements(target: Any, mine: Message, by_address: bool) -> Message | None:
+    """A place for as many bytes as a message has: its origin is a displacement, in no memory yet.
+
+    Args:
+        target: the place, with any datatype; None is returned where it is not common.
+        mine: the message, whose count and datatype it has where it says nothing else.
+        by_address: displacements are addresses.
+    """
+    layout = mine.layout
+    count: int = mine.count
+    if isinstance(target, (list, tuple)):
+        items: int = len(target)
+        state: TypeState | None = committed_state(target[2]) if items == 3 else None
+        if items > 3 or (items == 3 and state is None):
+            return None
+        if state is not None:
+            layout = state.described()
+        if items > 1:
+            count = raw.small(target[1])
+        target = target[0] if items else None
+    at: int = 0
+    if target is not None:
+        at = _address(target) if by_address else raw.small(target)
+    size: int = mine.layout.size
+    size *= mine.count
+    each: int = layout.size
+    if at < 0 or not 0 <= count < _ADDRESSES // max(each, 1) or count * each != size:
+        return None
+    return message_of(_NOTHING, at, count, layout)
 
 
 @cfunc

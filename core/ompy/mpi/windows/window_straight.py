@@ -1,8 +1,8 @@
 """The common calls of a window whose memory all members reach, without a call of its module.
 
 Each returns whether it has done all of it. What is not common is left to the longer way, which
-checks everything anew and knows what is wrong: elements with gaps, operations of users, a lock or a
-post that does not come soon, and every error.
+checks everything anew and knows what is wrong: operations of users, a lock or a post that does not
+come soon, and every error.
 """
 
 # ruff: noqa: SLF001 - states are private to users, not to this package
@@ -16,19 +16,24 @@ from ompy.compiled import ccall, cclass, cfunc
 from ompy.data.convertor import scratch_memory
 from ompy.data.errors import MPIError
 from ompy.data.kernels import PREDEFINED
+from ompy.data.layout import Layout
+from ompy.data.message import Message
 from ompy.data.operation import Operation
+from ompy.data.packed import copy_message, to_send
 from ompy.frameworks.call_site import call_site
 from ompy.frameworks.osc import Straight
+from ompy.frameworks.osc_base.exposed import combine_elements
 from ompy.frameworks.osc_base.lent_parts import LentParts
 from ompy.frameworks.osc_base.word_locks import WordLocks
-from ompy.frameworks.osc_base.word_posts import WordPosts
 from ompy.mpi.buffers.access import raw_bytes
+from ompy.mpi.buffers.common_forms import plain_or_derived
 from ompy.mpi.collectives.operation import Op
 from ompy.mpi.constants import LOCK_EXCLUSIVE, LOCK_SHARED
 from ompy.mpi.handles import Handle
 from ompy.mpi.state import OpState
 from ompy.mpi.windows.window_epochs import FENCE, LOCK, POST, START, Epochs
-from ompy.mpi.windows.window_numbers import Numbers, displacement_of, numbers_of
+from ompy.mpi.windows.window_numbers import Numbers, numbers_of
+from ompy.mpi.windows.window_parts import WindowParts
 
 # assertions that there are, as numbers of this module
 _OF_FENCE: Final = FENCE
@@ -38,8 +43,6 @@ _OF_START: Final = START
 _EXCLUSIVE: Final = LOCK_EXCLUSIVE
 _SHARED: Final = LOCK_SHARED
 _COMPARED: Final = frozenset("bhilqBHILQ?xc")  # as `window_messages.py` has them
-_UNIT_MOST: Final = 1 << 20  # bytes; arbitrary: displacements of so many bytes are not common
-_BEYOND: Final = 1 << 40  # as `raw.small` has it
 _REPLACE: Final = "MPI_REPLACE"
 _NO_OP: Final = "MPI_NO_OP"
 _TRIES: Final = 64  # arbitrary: an accumulate of few elements takes less
@@ -48,22 +51,15 @@ _GROUPS: Final = 16  # arbitrary: a program starts and posts with few
 
 
 @cclass
-class StraightWindow:
+class StraightWindow(WindowParts):
     """Such a window, as one member has it."""
 
     _barrier: Any
     _calls: int
-    _epochs: Epochs
     _groups: dict[Any, Any]
-    _lent: LentParts | None
     _locks: WordLocks
-    _members: int
     _module: Any
-    _parts: list[Any]
-    _posts: WordPosts
     _site: Any
-    _sizes: list[Any]
-    _units: list[Any]
     __slots__ = tuple(__annotations__)
 
     def __init__(self, found: Straight, units: list[int], epochs: Epochs, module: Any) -> None:
@@ -75,111 +71,59 @@ class StraightWindow:
             epochs: this member is in.
             module: the window's, asked where somebody waits or sleeps.
         """
-        self._parts = found.parts
-        lent = found.lent
-        self._lent = lent
-        self._sizes = [len(part) for part in found.parts] if lent is None else lent.sizes
+        WindowParts.__init__(self, found, units, epochs)
         self._locks = found.locks
-        self._posts = found.posts
         self._barrier = found.barrier
-        self._units = units
-        self._epochs = epochs
         self._module = module
-        self._members = len(found.parts)
         self._calls = 0
         self._groups = {}
         self._site = None
 
     # --- operations
 
-    @cfunc
-    def _place(self, rank: Any, target: Any, data: Numbers) -> int:
-        """The byte of a member's part where data go to; -1 where it is not common."""
-        number: int = raw.small(rank)
-        lent: LentParts | None = self._lent
-        by_address: bool = lent is not None and lent.by_address
-        at: int = displacement_of(target, data, by_address)
-        if not 0 <= number < self._members or data.size <= 0 or at < 0:
-            return -1
-        if lent is not None and by_address:
-            at = lent.find_bytes(number, at, data.size) if lent.covers(number) else -1
-            return at if at >= 0 and self._may_access(number) else -1
-        unit: int = self._units[number]
-        size: int = self._sizes[number]
-        if unit > _UNIT_MOST or at >= _BEYOND:
-            return -1
-        at *= unit
-        if at + data.size > size or not self._may_access(number):
-            return -1
-        return at
-
-    @cfunc
-    def _may_access(self, number: int) -> bool:
-        """Whether a member may be accessed now, or in a moment, as it posts."""
-        if self._epochs.allows(number):
-            return True
-        return self._epochs.is_target(number) and self._posts.take_post(number)
-
     @ccall
     def put_numbers(self, origin: Any, rank: Any, target: Any) -> bool:
         """Store."""
         data: Numbers | None = numbers_of(origin, False)
-        if data is None:
-            return False
-        at: int = self._place(rank, target, data)
-        if at < 0:
-            return False
-        return self._store(raw.small(rank), at, data.memory, data.size)
+        at: int = -1 if data is None else self.place(rank, target, data)
+        if data is None or at < 0:
+            return self._put_elements(origin, rank, target)
+        return self.store(raw.small(rank), at, data.memory, data.size)
 
     @cfunc
-    def _elsewhere(self, number: int) -> LentParts | None:
-        """What reaches a member's part by copies; None where it is in this process."""
-        lent: LentParts | None = self._lent
-        return lent if lent is not None and lent.covers(number) else None
-
-    @cfunc
-    def _store(self, number: int, at: int, data: memoryview, size: int) -> bool:
-        """Copy bytes to a member's part. False where that fails: the longer way says why."""
-        lent: LentParts | None = self._elsewhere(number)
-        if lent is None:
-            raw.copy(self._parts[number], at, data, 0, size)
-            return True
-        try:
-            lent.store_bytes(number, at, raw_bytes(data), size)
-        except MPIError:
-            return False
-        return True
-
-    @cfunc
-    def _load(self, number: int, at: int, into: memoryview, size: int) -> bool:
-        """Copy bytes from a member's part. False where that fails."""
-        lent: LentParts | None = self._elsewhere(number)
-        if lent is None:
-            raw.copy(into, 0, self._parts[number], at, size)
-            return True
-        try:
-            lent.load_bytes(number, at, raw_bytes(into), size)
-        except MPIError:
-            return False
-        return True
+    def _put_elements(self, origin: Any, rank: Any, target: Any) -> bool:
+        """Store elements with gaps, here or there."""
+        mine: Message | None = plain_or_derived(origin, False)
+        there: Message | None = None if mine is None else self.elements(rank, target, mine)
+        return mine is not None and there is not None and _moved(mine, there)
 
     @ccall
     def get_numbers(self, origin: Any, rank: Any, target: Any) -> bool:
         """Load."""
         data: Numbers | None = numbers_of(origin, True)
-        if data is None:
-            return False
-        at: int = self._place(rank, target, data)
-        if at < 0:
-            return False
-        return self._load(raw.small(rank), at, data.memory, data.size)
+        at: int = -1 if data is None else self.place(rank, target, data)
+        if data is None or at < 0:
+            return self._get_elements(origin, rank, target)
+        return self.load(raw.small(rank), at, data.memory, data.size)
+
+    @cfunc
+    def _get_elements(self, origin: Any, rank: Any, target: Any) -> bool:
+        """Load elements with gaps, here or there."""
+        mine: Message | None = plain_or_derived(origin, True)
+        there: Message | None = None if mine is None else self.elements(rank, target, mine)
+        return mine is not None and there is not None and _moved(there, mine)
 
     @cfunc
     def _begin(self, number: int) -> bool:
         """Have the lock for accumulates."""
+        return self._have(self._members + number, True)
+
+    @cfunc
+    def _have(self, number: int, alone: bool) -> bool:
+        """Have a lock, if it is free in a moment."""
         tries: int = 0
         while tries < _TRIES:
-            if self._locks.try_lock(self._members + number, True):
+            if self._locks.try_lock(number, alone):
                 return True
             raw.pause(8)
             tries += 1
@@ -189,22 +133,40 @@ class StraightWindow:
     def accumulate_numbers(self, origin: Any, rank: Any, target: Any, op: Any) -> bool:
         """Combine."""
         data: Numbers | None = numbers_of(origin, False)
-        if data is None:
-            return False
+        at: int = -1 if data is None else self.place(rank, target, data)
+        if data is None or at < 0:
+            return self._accumulate_elements(origin, rank, target, op)
         name = _name(op)
         operation: Operation | None = _operation(name, data)
-        if operation is None and name != _REPLACE:
-            return False
-        at: int = self._place(rank, target, data)
         number: int = raw.small(rank)
-        if at < 0 or not self._begin(number):
+        if (operation is None and name != _REPLACE) or not self._begin(number):
             return False
         try:
             if operation is None:
-                return self._store(number, at, data.memory, data.size)
+                return self.store(number, at, data.memory, data.size)
             return self._combine(operation, data, data.memory, number, at, None)
         finally:
             self._locks.unlock(self._members + number)
+
+    @cfunc
+    def _accumulate_elements(self, origin: Any, rank: Any, target: Any, op: Any) -> bool:
+        """Combine elements with gaps, here or there."""
+        mine: Message | None = plain_or_derived(origin, False)
+        name = _name(op)
+        there: Message | None = None if mine is None else self.elements(rank, target, mine)
+        if mine is None or there is None or not _combines(name, mine.layout, there.layout):
+            return False
+        data: memoryview = to_send(mine)
+        number: int = raw.small(rank)
+        if not self._begin(number):
+            return False
+        try:
+            combine_elements(there, data, name)
+        except MPIError:
+            return False
+        finally:
+            self._locks.unlock(self._members + number)
+        return True
 
     @cfunc
     def _combine(
@@ -226,17 +188,17 @@ class StraightWindow:
             at: byte in it.
             before: what is there, where somebody has it already; or None.
         """
-        lent: LentParts | None = self._elsewhere(number)
+        lent: LentParts | None = self.elsewhere(number)
         if lent is None:
-            operation.combine(data.kind.layout, given, 0, self._parts[number], at, data.size)
+            operation.combine(data.layout, given, 0, self._parts[number], at, data.size)
             return True
         copy = scratch_memory(data.size)
         if before is not None:
             raw.copy(copy, 0, before, 0, data.size)
-        elif not self._load(number, at, copy, data.size):
+        elif not self.load(number, at, copy, data.size):
             return False
-        operation.combine(data.kind.layout, given, 0, copy, 0, data.size)
-        return self._store(number, at, copy, data.size)
+        operation.combine(data.layout, given, 0, copy, 0, data.size)
+        return self.store(number, at, copy, data.size)
 
     @ccall
     def fetch_numbers(
@@ -245,17 +207,17 @@ class StraightWindow:
         """Load and combine; of one element where it is to be single."""
         into: Numbers | None = numbers_of(result, True)
         data: Numbers | None = numbers_of(origin, False)
-        if into is None or data is None or into.size != data.size:
-            return False
-        if single and (into.kind is not data.kind or data.size != data.kind.layout.size):
+        at: int = -1 if into is None or data is None else self.place(rank, target, data)
+        if into is None or data is None or at < 0 or into.size != data.size:
+            return not single and self._fetch_elements(origin, result, rank, target, op)
+        if single and (into.kind is not data.kind or data.size != data.layout.size):
             return False
         name = _name(op)
         operation: Operation | None = _operation(name, data)
         if operation is None and name not in {_NO_OP, _REPLACE}:
             return False
-        at: int = self._place(rank, target, data)
         number: int = raw.small(rank)
-        if at < 0 or not self._begin(number):
+        if not self._begin(number):
             return False
         try:
             return self._fetch(operation, name, data, into, number, at)
@@ -276,11 +238,37 @@ class StraightWindow:
         given = data.memory
         if raw.overlaps(into.memory, given):
             given = memoryview(raw.part(given, 0, data.size))
-        if not self._load(number, at, into.memory, data.size):
+        if not self.load(number, at, into.memory, data.size):
             return False
         if operation is not None:
             return self._combine(operation, data, given, number, at, into.memory)
-        return name == _NO_OP or self._store(number, at, given, data.size)
+        return name == _NO_OP or self.store(number, at, given, data.size)
+
+    @cfunc
+    def _fetch_elements(self, origin: Any, result: Any, rank: Any, target: Any, op: Any) -> bool:
+        """The same of elements with gaps, here or there."""
+        mine: Message | None = plain_or_derived(origin, False)
+        into: Message | None = plain_or_derived(result, True)
+        name = _name(op)
+        there: Message | None = None if mine is None else self.elements(rank, target, mine)
+        if mine is None or into is None or there is None:
+            return False
+        same: bool = into.count * into.layout.size == there.count * there.layout.size
+        if not same or not (name == _NO_OP or _combines(name, mine.layout, there.layout)):
+            return False
+        data: memoryview = to_send(mine)
+        number: int = raw.small(rank)
+        if not self._begin(number):
+            return False
+        try:
+            before = there.packed()
+            combine_elements(there, data, name)
+        except MPIError:
+            return False
+        finally:
+            self._locks.unlock(self._members + number)
+        into.store(before)
+        return True
 
     @ccall
     def swap_number(self, origin: Any, compare: Any, result: Any, rank: Any, target: Any) -> bool:
@@ -292,12 +280,12 @@ class StraightWindow:
             return False
         if into.kind is not new.kind or into.kind is not old.kind:
             return False
-        size: int = new.kind.layout.size
+        size: int = new.layout.size
         if into.size != size or new.size != size or old.size != size:
             return False
-        if new.kind.layout.format not in _COMPARED:
+        if new.layout.format not in _COMPARED:
             return False
-        at: int = self._place(rank, target, new)
+        at: int = self.place(rank, target, new)
         number: int = raw.small(rank)
         if at < 0 or not self._begin(number):
             return False
@@ -311,10 +299,10 @@ class StraightWindow:
         """Load, compare and store, under the lock for that. False if it fails."""
         size: int = into.size
         copy = scratch_memory(size)
-        if not self._load(number, at, copy, size):
+        if not self.load(number, at, copy, size):
             return False
         same: bool = raw.part(copy, 0, size) == raw.part(old.memory, 0, size)
-        if same and not self._store(number, at, new.memory, size):
+        if same and not self.store(number, at, new.memory, size):
             return False
         raw.copy(into.memory, 0, copy, 0, size)
         return True
@@ -323,14 +311,14 @@ class StraightWindow:
 
     @ccall
     def lock_member(self, rank: Any, kind: Any, assertion: Any) -> bool:
-        """Begin an epoch of one member, whose lock is free."""
+        """Begin an epoch of one member, whose lock is free in a moment."""
         number: int = raw.small(rank)
         how: int = raw.small(kind)
         if not 0 <= number < self._members or how not in {_EXCLUSIVE, _SHARED}:
             return False
         if raw.small(assertion) & ~_OF_LOCK or not self._epochs.may_lock(number):
             return False
-        if not self._locks.try_lock(number, how == _EXCLUSIVE):
+        if not self._have(number, how == _EXCLUSIVE):
             return False
         self._epochs.hold_lock(number, how)
         if self._lent is not None:
@@ -536,13 +524,38 @@ def _name(op: Any) -> Any:
 def _operation(name: Any, data: Numbers) -> Operation | None:
     """The predefined operation on the elements of a message, if it is defined for them."""
     found: Operation | None = PREDEFINED.get(name)
-    if found is None or data.kind.layout.format in found.loops:
+    if found is None or data.layout.format in found.loops:
         return found
-    if name in {_NO_OP, _REPLACE} or not data.kind.layout.format:
+    if name in {_NO_OP, _REPLACE} or not data.layout.format:
         return None
     try:
-        found.check_layout(data.kind.layout)
+        found.check_layout(data.layout)
     except MPIError:
         return None
     data.memory = raw_bytes(data.memory)  # a kernel takes slices of it
     return found
+
+
+@cfunc
+def _combines(name: Any, mine: Layout, there: Layout) -> bool:
+    """Whether a predefined operation combines elements of one layout into those of another."""
+    if name == _REPLACE:
+        return True
+    found: Operation | None = PREDEFINED.get(name)
+    if found is None or not mine.format or mine.format != there.format:
+        return False
+    try:
+        found.check_layout(there)
+    except MPIError:
+        return False
+    return True
+
+
+@cfunc
+def _moved(source: Message, target: Message) -> bool:
+    """Copy elements of one place to another. False where that fails: the longer way says why."""
+    try:
+        copy_message(source, target, 0)
+    except MPIError:
+        return False
+    return True

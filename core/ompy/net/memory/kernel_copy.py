@@ -7,6 +7,7 @@ import os
 from typing import Final
 
 from ompy.compiled import U64, ccall, cclass
+from ompy.data.loops import Runs
 from ompy.net.base import LinkError
 from ompy.net.memory import vm
 from ompy.net.memory.process_copy import ProcessCopy, RegionLocks
@@ -69,6 +70,46 @@ class KernelCopy(ProcessCopy):
         """Copy to another process."""
         copy_all(True, process, address, view)
 
+    @ccall
+    def read_runs(self, process: int, address: U64, runs: Runs, view: memoryview) -> None:
+        """Copy elements from another process, many runs at a time."""
+        copy_runs(False, process, address, runs, view)
+
+    @ccall
+    def write_runs(self, process: int, address: U64, runs: Runs, view: memoryview) -> None:
+        """Copy elements to another process, many runs at a time."""
+        copy_runs(True, process, address, runs, view)
+
+
+@ccall
+def copy_runs(writes: bool, process: int, address: U64, runs: Runs, view: memoryview) -> None:
+    """Copy all of `view`. Raises as `copy_all` does."""
+    done: int = 0
+    total: int = len(view)
+    while done < total:
+        moved: int = vm.move_runs(
+            writes,
+            process,
+            address + runs.start,
+            runs.inner,
+            runs.stride,
+            runs.outer_stride,
+            runs.length,
+            runs.table,
+            runs.each,
+            runs.extent,
+            view,
+            done,
+        )
+        if moved <= 0:
+            raise _failed(total, process, moved)
+        done += moved
+
+
+def _failed(total: int, process: int, moved: int) -> LinkError:
+    why = os.strerror(-moved)
+    return LinkError(f"copy of {total} bytes with process {process}: {why}")
+
 
 @ccall
 def copy_all(writes: bool, process: int, address: U64, view: memoryview) -> None:
@@ -82,8 +123,7 @@ def copy_all(writes: bool, process: int, address: U64, view: memoryview) -> None
     while done < total:
         moved: int = vm.move(writes, process, address, view, done)
         if moved <= 0:
-            why = os.strerror(-moved)
-            raise LinkError(f"copy of {total} bytes with process {process}: {why}")
+            raise _failed(total, process, moved)
         done += moved
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ompy.compiled import U64, ccall, cclass
+from ompy.data.loops import Runs, pieces_of
 from ompy.net.base import LinkError
 
 
@@ -95,3 +96,29 @@ class ProcessCopy:
     def write(self, process: int, address: U64, view: memoryview) -> None:
         """Copy `view` to `address` of `process`. Raises as `read` does."""
         raise NotImplementedError
+
+    @ccall
+    def read_runs(self, process: int, address: U64, runs: Runs, view: memoryview) -> None:
+        """Copy elements with gaps of `process`, packed, into `view`.
+
+        Args:
+            process: the other.
+            address: of the first element's origin there.
+            runs: where their bytes are.
+            view: format B; as many bytes.
+
+        Raises:
+            LinkError: as `read` does.
+        """
+        done = 0
+        for at, length in pieces_of(runs):
+            self.read(process, address + at, view[done : done + length])
+            done += length
+
+    @ccall
+    def write_runs(self, process: int, address: U64, runs: Runs, view: memoryview) -> None:
+        """Copy packed bytes to elements with gaps of `process`. Arguments as for `read_runs`."""
+        done = 0
+        for at, length in pieces_of(runs):
+            self.write(process, address + at, view[done : done + length])
+            done += length

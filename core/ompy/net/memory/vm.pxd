@@ -7,6 +7,7 @@ from ompy cimport raw
 
 cdef enum:
     PART = 32768  # bytes; arbitrary: stays in the nearest cache
+    PIECES = 512  # arbitrary: the kernel takes 1024 (IOV_MAX)
 
 cdef extern from "sys/uio.h" nogil:
     struct iovec:
@@ -99,5 +100,66 @@ cdef inline long long move(bint writes, int process, unsigned long long address,
             moved = call_apart(writes, process, here, there, count)
         else:
             moved = call(writes, process, here, there, count)
+        problem = errno
+    return moved if moved >= 0 else -problem
+
+# Where the runs are that belong to packed bytes from one on; how many, and their bytes in `total`
+cdef inline int find_pieces(iovec *pieces, char *address, Py_ssize_t inner, Py_ssize_t stride, Py_ssize_t outer_stride, Py_ssize_t length, const long long *table, Py_ssize_t entries, Py_ssize_t each, Py_ssize_t extent, Py_ssize_t offset, Py_ssize_t left, size_t *total) noexcept nogil:
+    cdef int found = 0
+    cdef Py_ssize_t run, row, column, skip, part, element
+    cdef char *at
+    total[0] = 0
+    if inner:
+        run = offset // length
+        skip = offset - run * length
+        row = run // inner
+        column = run - row * inner
+    else:
+        element = offset // each
+        skip = offset - element * each
+        run = 0
+        while run + 1 < entries and table[3 * run + 5] <= skip:
+            run += 1
+        skip -= table[3 * run + 2]
+    while left > 0 and found < PIECES:
+        if inner:
+            at = address + row * outer_stride + column * stride
+            part = length - skip
+            column += 1
+            if column == inner:
+                column = 0
+                row += 1
+        else:
+            at = address + element * extent + table[3 * run]
+            part = table[3 * run + 1] - skip
+            run += 1
+            if run == entries:
+                run = 0
+                element += 1
+        if part > left:
+            part = left
+        pieces[found].iov_base = at + skip
+        pieces[found].iov_len = part
+        skip = 0
+        total[0] += part
+        left -= part
+        found += 1
+    return found
+
+cdef inline long long move_runs(bint writes, int process, unsigned long long address, Py_ssize_t inner, Py_ssize_t stride, Py_ssize_t outer_stride, Py_ssize_t length, object table, Py_ssize_t each, Py_ssize_t extent, object view, long long done):
+    cdef iovec peers[PIECES]
+    cdef iovec own
+    cdef const long long *entries = <const long long *>PyMemoryView_GET_BUFFER(table).buf
+    cdef Py_ssize_t many = PyMemoryView_GET_BUFFER(table).len // 24
+    cdef Py_ssize_t left = PyMemoryView_GET_BUFFER(view).len - done
+    cdef int pieces, problem
+    cdef ssize_t moved
+    own.iov_base = <char *>PyMemoryView_GET_BUFFER(view).buf + done
+    with nogil:
+        pieces = find_pieces(peers, <char *>address, inner, stride, outer_stride, length, entries, many, each, extent, done, left, &own.iov_len)
+        if writes:
+            moved = process_vm_writev(process, &own, 1, peers, pieces, 0)
+        else:
+            moved = process_vm_readv(process, &own, 1, peers, pieces, 0)
         problem = errno
     return moved if moved >= 0 else -problem

@@ -1,7 +1,6 @@
 """The kernel's copy between processes, one call of it. Compiled, `vm.pxd` takes its place.
 
-process_vm_readv and process_vm_writev (Linux 3.2), without their lists of pieces: one here, one
-there.
+process_vm_readv and process_vm_writev (Linux 3.2).
 """
 
 from __future__ import annotations
@@ -11,6 +10,8 @@ from functools import cache
 from struct import Struct
 from time import perf_counter
 from typing import Final
+
+from ompy.data.borrowed import parts_of_runs
 
 _PIECES: Final = Struct("@PNPN")  # two of the kernel's struct iovec: here, and there
 _ONE: Final = ctypes.c_ulong(1)
@@ -28,6 +29,7 @@ CRAWLING: Final = 31  # so many places behind the source at most; measured: READ
 TRIED: Final = 16384  # bytes that are moved to see where moves crawl here; arbitrary: some 0.3 us
 SLOW: Final = 3  # times as long as elsewhere; arbitrary: README.md has eight times and more
 PART: Final = 32768  # bytes; arbitrary: stays in the nearest cache
+PIECES: Final = 512  # runs of one call, compiled; arbitrary: the kernel takes 1024 (IOV_MAX)
 _apart: Final = memoryview(bytearray(PART + PAGE))
 _APART: Final = _addressof(_byte_at(_apart))
 _processes: Final[dict[int, ctypes.c_int]] = {}
@@ -76,6 +78,31 @@ def move(writes: bool, process: int, address: int, view: memoryview, done: int) 
     if moved > 0 and not writes:
         part[:moved] = _apart[apart : apart + moved]
     return moved
+
+
+def move_runs(
+    writes: bool,
+    process: int,
+    address: int,
+    inner: int,
+    stride: int,
+    outer_stride: int,
+    length: int,
+    table: memoryview,
+    each: int,
+    extent: int,
+    view: memoryview,
+    done: int,
+) -> int:
+    """Copy packed bytes to or from runs of another process, as much as the kernel will at once.
+
+    Compiled, one call of the kernel moves up to PIECES runs; here it moves what is left of one.
+    Where the runs are is said as to `borrowed.gather_runs`, counted from `address`; `done` bytes
+    are copied already. Returns what `move` does.
+    """
+    loops = inner, stride, outer_stride, length
+    at, _, left = next(parts_of_runs(loops, table, each, extent, done, len(view) - done))
+    return move(writes, process, address + at, view[done : done + left], 0)
 
 
 @cache
